@@ -1,0 +1,75 @@
+# Every target builds what it needs: .venv is created on first use and updated when
+# pyproject.toml changes.
+
+BIN := .venv/bin
+SOURCES = $$(find src -name '*.py')
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint format bench quadrature clean
+
+help: ## list the targets
+	@echo "make <target>, where <target> is one of"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
+	@echo "PYTHON=python3.12 chooses the Python for a new .venv."
+
+demo: .venv/.stamp-dev ## run examples/decision_rules.py
+	@MPLBACKEND=Agg $(BIN)/python examples/decision_rules.py
+
+test: lint ## lint, then all tests, then the quick ones without the compiler
+	@MPLBACKEND=Agg $(BIN)/python -m pytest -q
+	@MPLBACKEND=Agg NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q \
+	    -m "not slow and not compiled" tests
+
+lint: .venv/.stamp-dev ## check style, types, layers and docstrings
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/numpydoc lint $(SOURCES)
+
+format: .venv/.stamp-dev ## rewrite the sources in the common style
+	@$(BIN)/ruff check --quiet --fix-only
+	@$(BIN)/ruff format
+
+bench: .venv/.stamp-bench ## measure speed against the alternatives
+	@$(BIN)/python -m benchmarks
+
+quadrature: .venv/.stamp-quadrature ## compute the quadrature table again (minutes)
+	@$(BIN)/python scripts/make_quadrature_table.py
+
+clean: ## remove .venv, caches and built packages
+	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Without its stamp a .venv is half-built: it is made anew. With an old one it is updated.
+.venv/.stamp-dev: pyproject.toml
+	@if [ ! -e $@ ] || ! $(BIN)/python -c '' 2>/dev/null; then \
+	    suits='import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))'; \
+	    chosen=; \
+	    for candidate in $(or $(PYTHON),python3 python3.13 python3.12 python3.11); do \
+	        if "$$candidate" -c "$$suits" 2>/dev/null; then chosen=$$candidate; break; fi; \
+	    done; \
+	    if [ -z "$$chosen" ]; then \
+	        echo "fgfm needs Python 3.11 or newer, with its venv module:" \
+	            "$(or $(PYTHON),python3) is not one." \
+	            "Name one with make PYTHON=/path/to/python." >&2; \
+	        exit 1; \
+	    fi; \
+	    echo "making .venv with $$("$$chosen" --version)"; \
+	    "$$chosen" -m venv --clear .venv; \
+	fi
+	@echo "installing fgfm and its tools into .venv"
+	@$(BIN)/python -m pip install -qq -e '.[dev]'
+	@touch $@
+
+# A rival to measure against. Its pins exclude our NumPy, so it comes without its dependencies.
+.venv/.stamp-bench: .venv/.stamp-dev
+	@$(BIN)/python -m pip install -qq --no-deps example-wise-f1-maximizer
+	@touch $@
+
+.venv/.stamp-quadrature: .venv/.stamp-dev
+	@$(BIN)/python -m pip install -qq gmpy2
+	@touch $@

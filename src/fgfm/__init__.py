@@ -1,0 +1,66 @@
+"""Label sets that maximise the expected F-measure, exactly, from any multi-label model.
+
+A probabilistic multi-label model says how likely labels are; `fgfm.decision` turns that into the
+set of labels ``h`` with the largest expectation of
+
+    F_beta(y, h) = (1 + beta^2) (y . h) / (beta^2 |y| + |h|),      0/0 = 1.
+
+- `fgfm.decision`: from probabilities to label sets;
+- `fgfm.cardinality`: the matrices ``p(y_i = 1, |y| = s)`` that such decisions rest on;
+- `fgfm.metrics`: the F-measure itself, and a scorer.
+
+Everything is imported on first use: ``import fgfm`` alone loads no other library.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import fgfm.cardinality as cardinality
+    import fgfm.decision as decision
+    import fgfm.metrics as metrics
+    from fgfm.decision import Decision
+    from fgfm.metrics import f_measure, f_scorer
+
+    __version__: str
+
+__all__ = [
+    "Decision",
+    "__version__",
+    "cardinality",
+    "decision",
+    "f_measure",
+    "f_scorer",
+    "metrics",
+]
+
+_SUBMODULES = frozenset({"cardinality", "decision", "metrics"})
+_HOME = {  # the module that defines each name
+    "Decision": "fgfm.decision",
+    "f_measure": "fgfm.metrics",
+    "f_scorer": "fgfm.metrics",
+}
+
+
+def __getattr__(name: str) -> Any:
+    value: Any
+    if name in _SUBMODULES:
+        value = import_module(f"fgfm.{name}")
+    elif name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    elif name == "__version__":
+        from importlib.metadata import version
+
+        value = version("fgfm")
+    else:
+        raise AttributeError(
+            f"fgfm has no attribute {name!r}: its public names are {', '.join(__all__)}"
+        )
+    globals()[name] = value  # asked once only
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

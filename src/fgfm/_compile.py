@@ -1,0 +1,107 @@
+"""How the kernels are compiled: once per machine, cached on disk, releasing the GIL.
+
+Numba invalidates a cached kernel when the file that defines it changes, but not when a function
+that it calls from *another* file does. The fingerprint of all kernel sources is therefore part of
+the name under which each kernel is cached: a changed line, or another version of the package, can
+never meet machine code of the old one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+
+__all__ = ["compiled", "compiled_extremes", "compiled_sums", "entry_point"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _fingerprint(folder: Path) -> str:
+    """Digest of every kernel source, in the order of their names."""
+    digest = hashlib.sha256()
+    for source in sorted(folder.glob("*.py")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+_FINGERPRINT = _fingerprint(Path(__file__).parent / "_kernels")
+
+
+def _compile(function: Function, **options: Any) -> Function:
+    function.__qualname__ += f"-{_FINGERPRINT}"
+    jit = numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)
+    return cast(Function, jit(function))
+
+
+def entry_point(function: Function) -> Function:
+    """Compile a kernel that Python calls.
+
+    Parameters
+    ----------
+    function : callable
+        A function in the subset of Python that numba compiles.
+
+    Returns
+    -------
+    callable
+        The compiled function (the function itself under ``NUMBA_DISABLE_JIT=1``).
+    """
+    return _compile(function)
+
+
+def compiled(function: Function) -> Function:
+    """Compile a function that only kernels call, with strict IEEE arithmetic.
+
+    It can't be called from Python: the code to convert its arguments is left out, which saves a
+    third of the time to compile.
+
+    Parameters
+    ----------
+    function : callable
+        A function in the subset of Python that numba compiles.
+
+    Returns
+    -------
+    callable
+        The compiled function (the function itself under ``NUMBA_DISABLE_JIT=1``).
+    """
+    return _compile(function, no_cpython_wrapper=True)
+
+
+def compiled_sums(function: Function) -> Function:
+    """Compile a function whose sums may be reordered, so that they run in vector registers.
+
+    Nothing else is relaxed: NaN and infinities keep their meaning, and the same input gives the
+    same bits however the rows are cut into blocks.
+
+    Parameters
+    ----------
+    function : callable
+        A function in the subset of Python that numba compiles.
+
+    Returns
+    -------
+    callable
+        The compiled function (the function itself under ``NUMBA_DISABLE_JIT=1``).
+    """
+    return _compile(function, no_cpython_wrapper=True, fastmath={"reassoc", "contract"})
+
+
+def compiled_extremes(function: Function) -> Function:
+    """Compile a function that finds extremes of numbers known not to be NaN, in vector registers.
+
+    Parameters
+    ----------
+    function : callable
+        A function in the subset of Python that numba compiles.
+
+    Returns
+    -------
+    callable
+        The compiled function (the function itself under ``NUMBA_DISABLE_JIT=1``).
+    """
+    return _compile(function, no_cpython_wrapper=True, fastmath={"nnan", "nsz"})

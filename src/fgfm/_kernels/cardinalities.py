@@ -1,0 +1,230 @@
+"""GFM: the F-optimal set of a row from p(y_i = 1, |y| = s).
+
+A row is a matrix C with one row per label and one column per cardinality that can occur: P itself,
+or what samples or a joint distribution give.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fgfm._compile import compiled, compiled_sums, entry_point
+from fgfm._kernels.ordering import sort_descending
+from fgfm._kernels.search import choose, search
+
+__all__ = [
+    "NOT_PROBABILITY",
+    "TOO_MUCH_MASS",
+    "decide_cardinality_rows",
+    "decide_joint_rows",
+    "decide_sample_rows",
+    "rank_candidates",
+]
+
+NOT_PROBABILITY = -1.0  # instead of an expected F: a value is not in [0, 1]
+TOO_MUCH_MASS = -2.0  # instead of an expected F: the probabilities sum to more than 1
+
+
+@compiled_sums
+def _row_sums(row, s):
+    """Give sum, sum weighted by s, and the number of values that are no probabilities."""
+    total = weighted = 0.0
+    bad = 0
+    for q in range(len(s)):
+        x = float(row[q])
+        bad += 1 - ((x >= 0.0) & (x <= 1.0))
+        total += x
+        weighted += x * s[q]
+    return total, weighted, bad
+
+
+@compiled
+def _add_row(totals, row):
+    for q in range(len(totals)):
+        totals[q] += row[q]
+
+
+@entry_point
+def rank_candidates(p, weighted, s_max, beta2, floor, order):
+    """Order the labels that can be in an optimal set by marginal; give their number and a guess.
+
+    A set h of size k is worth at least (1 + beta^2) M / (beta^2 W / M + k), with M and W the sums
+    of p_i and of E[y_i s] over it (Jensen). The guess is the size where this is highest for the
+    labels in order. Conversely, leaving label i out of an optimal set gains
+    Delta_jk / (beta^2 s_max + k - 1) or more for each other label j, so that no label with
+    p_i (beta^2 s_max + 1) < V is in it.
+    """
+    m = len(p)
+    top = 0
+    for i in range(m):
+        if p[i] > p[top]:
+            top = i
+    if p[top] == 0.0:
+        return 0, 0
+    bound = (1.0 + beta2) * p[top] / (beta2 * weighted[top] / p[top] + 1.0)
+    floor = max(floor, bound)
+    least = floor / (beta2 * s_max + 1.0) * (1.0 - 1e-9)
+    value = np.empty(m)
+    size = 0
+    for i in range(m):
+        value[size] = p[i]
+        order[size] = i
+        size += p[i] >= least
+    spare_place = np.empty(size, dtype=np.int64)
+    count = np.empty(size + 2, dtype=np.int64)
+    sort_descending(value[:size], order[:size], np.empty(size), spare_place, count)
+    mass = 0.0
+    load = 0.0
+    guess = 1
+    highest = 0.0
+    for j in range(size):
+        mass += value[j]
+        load += weighted[order[j]]
+        bound = (1.0 + beta2) * mass / (beta2 * load / mass + j + 1)
+        if bound > highest:
+            highest = bound
+            guess = j + 1
+    least = max(floor, highest) / (beta2 * s_max + 1.0) * (1.0 - 1e-9)
+    while size > guess and value[size - 1] < least:
+        size -= 1
+    return size, guess
+
+
+@compiled
+def _decide(C, s, d_0, present, slack, beta2, zero_division, nonempty, labels, chosen):
+    """Mark the F-optimal set of a row; give its expected F, or a negative number as above.
+
+    `d_0` is the probability of the empty set and `present` that of all others; both are NaN where
+    C itself tells them, up to `slack`. The answer is NaN where the row leaves no mass for the
+    non-empty sets that `nonempty` asks for.
+    """
+    m = len(C)
+    p = np.empty(m)
+    weighted = np.empty(m)
+    totals = np.zeros(len(s))
+    for i in range(m):
+        p[i], weighted[i], bad = _row_sums(C[i], s)
+        if bad:
+            return NOT_PROBABILITY
+        _add_row(totals, C[i])
+    if math.isnan(d_0):
+        present = 0.0
+        for q in range(len(s)):
+            present += totals[q] / s[q]
+        if present > 1.0 + slack:
+            return TOO_MUCH_MASS
+        present = min(present, 1.0)
+        d_0 = 1.0 - present
+    empty = -1.0 if nonempty else zero_division * d_0
+    if nonempty and present == 0.0:
+        return math.nan
+    order = np.empty(m, dtype=np.int64)
+    size, guess = rank_candidates(p, weighted, s[-1], beta2, empty, order)
+    if size == 0:
+        return max(empty, 0.0)
+    base = np.empty(len(s))
+    scale = np.empty(len(s))
+    for q in range(len(s)):
+        base[q] = beta2 * s[q]
+        scale[q] = 1.0 + beta2
+    k, value, _ = search(C, order[:size], totals, base, scale, False, guess, empty)
+    if k:
+        choose(C, order[:size], k, base, scale, False, labels, chosen)
+    return value / present if nonempty else value
+
+
+@entry_point
+def decide_cardinality_rows(
+    P, mass, names, slack, beta2, zero_division, nonempty, labels, expected
+):
+    """Decide every row of a block of P; give the first row that is none, or -1.
+
+    ``mass[0]`` and ``mass[1]`` are the probabilities of the empty set and of the others, or NaN.
+    The i-th label of P is label ``names[i]``.
+    """
+    n, _, S = P.shape
+    s = np.empty(S)
+    for q in range(S):
+        s[q] = q + 1.0
+    for row in range(n):
+        expected[row] = _decide(
+            P[row],
+            s,
+            mass[0, row],
+            mass[1, row],
+            slack,
+            beta2,
+            zero_division,
+            nonempty,
+            names,
+            labels[row],
+        )
+        if expected[row] < 0.0:
+            return row
+    return -1
+
+
+@entry_point
+def decide_sample_rows(samples, names, beta2, zero_division, nonempty, labels, expected):
+    """Decide every row of a block of draws, (n, T, m) of 0 and 1; label i is ``names[i]``."""
+    n, T, m = samples.shape
+    cardinality = np.empty(T, dtype=np.int64)
+    column = np.empty(m + 1, dtype=np.int64)
+    for row in range(n):
+        for c in range(m + 1):
+            column[c] = 0
+        for t in range(T):
+            cardinality[t] = 0
+            for i in range(m):
+                cardinality[t] += samples[row, t, i]
+            column[cardinality[t]] += 1
+        d_0 = column[0] / T
+        present = (T - column[0]) / T
+        # The cardinalities that were drawn, and the column that each has in C.
+        s = np.empty(m)
+        q = 0
+        for c in range(1, m + 1):
+            if column[c]:
+                s[q] = c
+                column[c] = q
+                q += 1
+        if q == 0:
+            expected[row] = math.nan if nonempty else zero_division
+            continue
+        C = np.zeros((m, q))
+        for t in range(T):
+            if cardinality[t]:
+                for i in range(m):
+                    C[i, column[cardinality[t]]] += samples[row, t, i] / T
+        expected[row] = _decide(
+            C, s[:q], d_0, present, 0.0, beta2, zero_division, nonempty, names, labels[row]
+        )
+
+
+@entry_point
+def decide_joint_rows(
+    indptr, indices, column, s, names, proba, beta2, zero_division, nonempty, labels, expected
+):
+    """Decide every row of a block of probabilities over label sets.
+
+    Set j holds the labels ``indices[indptr[j]:indptr[j + 1]]``, and its cardinality is
+    ``s[column[j]]``; sets without labels have column -1. Label i is ``names[i]``.
+    """
+    n, m = labels.shape
+    for row in range(n):
+        C = np.zeros((m, len(s)))
+        d_0 = 0.0
+        present = 0.0
+        for at in range(len(column)):
+            mass = proba[row, at]
+            if column[at] < 0:
+                d_0 += mass
+            elif mass:
+                present += mass
+                for j in range(indptr[at], indptr[at + 1]):
+                    C[indices[j], column[at]] += mass
+        expected[row] = _decide(
+            C, s, d_0, present, 0.0, beta2, zero_division, nonempty, names, labels[row]
+        )

@@ -1,0 +1,267 @@
+"""Independent labels: the F-optimal set of a row in one pass over its probabilities.
+
+With u = 1 - zeta, the best set of size k holds the k largest marginals and is worth
+
+    V_k = (1 + beta^2) sum_r w_r z_r^k zeta_r D(zeta_r) A_k(u_r),
+    D(zeta) = prod_i (1 - p_i u),      A_k(u) = sum_{i <= k} p_i / (1 - p_i u).
+
+Bounds decide what of this has to be computed:
+
+- an optimal set of two or more labels holds no label with
+  p (1 + beta^2) (1 + 1 / (beta^2 + 2)) < V (leaving the label out would gain): labels below are
+  not even listed;
+- V_k <= (1 + beta^2) E / (beta^2 E + k), which is T(k) by Jensen: larger sets are not looked at;
+- the bounds of the module `window` for single ranks.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fgfm._compile import compiled, compiled_sums, entry_point
+from fgfm._kernels.power_sums import (
+    ABOVE_SMALL,
+    POWERS,
+    SMALL,
+    add_power_sums,
+    fill_fractions,
+    fill_products,
+    largest,
+    log_probability_of_empty,
+)
+from fgfm._kernels.rule import TAIL, TIE, largest_cardinality, load_rule
+from fgfm._kernels.window import BUCKETS, FEW, add_moments, find_window, lower_bound
+
+__all__ = ["decide_csr_rows", "decide_dense_rows"]
+
+_CHUNK = 128  # labels that are scanned together; chunks without large labels are not revisited
+_RESTART = 64  # powers of z are advanced by multiplication for so many steps
+
+
+@compiled_sums
+def _count_below(p, start, stop, threshold):
+    count = 0
+    for i in range(start, stop):
+        count += p[i] < threshold
+    return count
+
+
+@compiled
+def _gather(p, smaller, threshold, value, place):
+    """Collect what is not below `threshold` in the order of its places; give the number.
+
+    `smaller` tells for each chunk how many labels are below.
+    """
+    count = 0
+    m = len(p)
+    for start in range(0, m, _CHUNK):
+        stop = min(m, start + _CHUNK)
+        if smaller[start // _CHUNK] < stop - start:
+            for i in range(start, stop):
+                x = float(p[i])
+                value[count] = x
+                place[count] = i
+                count += not x < threshold
+    return count
+
+
+@compiled_sums
+def _next_value(total, factor, z, u, count, x):
+    """Add a label to A_k, give V_k and advance the powers of z."""
+    result = 0.0
+    for r in range(count):
+        total[r] += x / (1.0 - x * u[r])
+        result += factor[r] * total[r]
+        factor[r] *= z[r]
+    return result
+
+
+@compiled
+def _evaluate(large, sums, rank, low, high, moments, rules, work):
+    """Fill in the values of the sets that end in [low, high) of the window; give the peak.
+
+    `large` holds every label above ``SMALL`` and every label above the window.
+    """
+    beta2, mean, _ = moments
+    window, set_value = work[2], work[9]
+    log_z, z, zeta, u, weight, product, total, factor = work[10:]
+    s_max = min(float(len(window)), 1.0 + largest_cardinality(mean))
+    s_min = max(1.0, mean - math.sqrt(2.0 * TAIL * mean))
+    a_min = beta2 * s_min + rank + low + 1
+    a_max = beta2 * s_max + rank + high
+    count = load_rule(rules, beta2, a_min, a_max, log_z, z, zeta, u, weight)
+    fill_products(product, u, count, sums, large)
+    for r in range(count):
+        total[r] = 0.0
+        factor[r] = 0.0
+    if rank:
+        fill_fractions(total, u, count, large, window[0])
+    for i in range(low):
+        _next_value(total, factor, z, u, count, window[i])
+    peak = 0.0
+    for i in range(low, high):
+        if (i - low) % _RESTART == 0:
+            for r in range(count):
+                factor[r] = (1.0 + beta2) * weight[r] * zeta[r] * product[r]
+                factor[r] *= math.exp((rank + i + 1) * log_z[r])
+        set_value[i] = _next_value(total, factor, z, u, count, window[i])
+        peak = max(peak, set_value[i])
+    return peak
+
+
+@compiled
+def _choose_above(large, above, chosen):
+    for i in range(len(large)):
+        chosen[i] = large[i] > above
+
+
+@compiled
+def _decide_row(p, chosen, beta2, zero_division, nonempty, rules, work):
+    """Mark the F-optimal set of one row in `chosen`; give its expected F.
+
+    -1 says that a value of p is not in [0, 1]; NaN that the row leaves no mass for the non-empty
+    sets that `nonempty` asks for.
+    """
+    m = len(p)
+    value, place, window, window_place = work[:4]
+    smaller, set_value = work[6], work[9]
+    nowhere = place[:0]
+    sums = np.zeros(POWERS)
+    count = m
+    for start in range(0, m, _CHUNK):
+        inside = add_power_sums(p, start, min(m, start + _CHUNK), 0.0, SMALL, sums)
+        smaller[start // _CHUNK] = inside
+        count -= inside
+    # The large labels are listed, unless they are so many that p itself is as good.
+    listed = 4 * count < m or m <= 4 * FEW
+    if listed:
+        if _gather(p, smaller, ABOVE_SMALL, value, place) < count:
+            return -1.0
+        found, mean, squares, bad = add_moments(value[:count], SMALL)
+    else:
+        found, mean, squares, bad = add_moments(p, SMALL)
+    if found < count or bad:
+        return -1.0
+    mean += sums[0]
+    moments = (beta2, mean, mean - squares)
+
+    log_empty = -math.inf
+    if mean < 100.0:
+        if listed:
+            log_empty = log_probability_of_empty(sums, value[:count])
+        else:
+            log_empty = log_probability_of_empty(sums, p)
+    present = -math.expm1(log_empty)  # P(y != 0)
+    empty = 0.0
+    if nonempty:
+        if present == 0.0:
+            return math.nan
+    else:
+        empty = zero_division * math.exp(log_empty)
+        if (1.0 + beta2) * mean <= empty * (1.0 + TIE) * (beta2 * mean + 1.0):
+            return empty  # T(1) is no more than the worth of the empty set
+
+    # A first bound from the large labels tells how small a label can still matter.
+    floor = empty
+    if count == 0:
+        floor = max(floor, lower_bound(largest(p), np.int64(1), moments))
+        rank = low = high = 0
+    elif listed:
+        rank, low, high, floor = find_window(value[:count], place, SMALL, floor, moments, work)
+    else:
+        rank, low, high, floor = find_window(p, nowhere, SMALL, floor, moments, work)
+    least = floor / ((1.0 + beta2) * (1.0 + 1.0 / (beta2 + 2.0))) * (1.0 - 1e-9)
+    if least < SMALL:
+        count = m
+        for start in range(0, m, _CHUNK):
+            below = _count_below(p, start, min(m, start + _CHUNK), least)
+            smaller[start // _CHUNK] = below
+            count -= below
+        listed = 4 * count < m or m <= 4 * FEW
+        if listed:
+            _gather(p, smaller, least, value, place)
+            rank, low, high, floor = find_window(value[:count], place, least, floor, moments, work)
+        else:
+            rank, low, high, floor = find_window(p, nowhere, least, floor, moments, work)
+    most = mean * ((1.0 + beta2) / floor * (1.0 + TIE) - beta2) + 1.0  # T(k) < floor beyond
+    if most < rank + high:
+        high = int(most) - rank
+    if high <= low:
+        return empty
+
+    if listed:
+        peak = _evaluate(value[:count], sums, rank, low, high, moments, rules, work)
+    else:
+        peak = _evaluate(p, sums, rank, low, high, moments, rules, work)
+    if not nonempty and peak <= empty * (1.0 + TIE):
+        return empty
+    end = low
+    while set_value[end] < peak * (1.0 - TIE):
+        end += 1
+    if rank:
+        if listed:
+            for i in range(count):
+                if value[i] > window[0]:
+                    chosen[place[i]] = 1
+        else:
+            _choose_above(p, window[0], chosen)
+    for i in range(end + 1):
+        chosen[window_place[i]] = 1
+    return set_value[end] / present if nonempty else set_value[end]
+
+
+@compiled
+def _workspace(m, longest):
+    return (
+        np.empty(m + 1),  # the large labels
+        np.empty(m + 1, dtype=np.int64),  # their places
+        np.empty(m + 1),  # the window
+        np.empty(m + 1, dtype=np.int64),  # its places
+        np.empty(m + 1),  # room to sort
+        np.empty(m + 1, dtype=np.int64),
+        np.empty(m // _CHUNK + 1, dtype=np.int64),  # large labels in a chunk
+        np.empty(max(m, BUCKETS) + 2, dtype=np.int64),  # labels in a bucket
+        np.empty(0),
+        np.empty(m + 1),  # the values of the sets that end in the window
+        np.empty(longest),  # log_z
+        np.empty(longest),  # z
+        np.empty(longest),  # zeta
+        np.empty(longest),  # u
+        np.empty(longest),  # weight
+        np.empty(longest),  # D(zeta)
+        np.empty(longest),  # A_k(u)
+        np.empty(longest),  # what multiplies A_k in V_k
+    )
+
+
+@entry_point
+def decide_dense_rows(proba, beta2, zero_division, nonempty, rules, labels, expected):
+    """Decide every row of a dense block; give the first row with a value outside [0, 1], or -1."""
+    work = _workspace(proba.shape[1], rules.longest)
+    for row in range(proba.shape[0]):
+        expected[row] = _decide_row(
+            proba[row], labels[row], beta2, zero_division, nonempty, rules, work
+        )
+        if expected[row] < 0.0:
+            return row
+    return -1
+
+
+@entry_point
+def decide_csr_rows(indptr, data, beta2, zero_division, nonempty, rules, chosen, expected):
+    """Decide rows stored as in CSR: `chosen` marks stored elements; else as for dense rows."""
+    most = 0
+    for row in range(len(indptr) - 1):
+        most = max(most, indptr[row + 1] - indptr[row])
+    work = _workspace(most, rules.longest)
+    for row in range(len(indptr) - 1):
+        start = indptr[row]
+        stop = indptr[row + 1]
+        expected[row] = _decide_row(
+            data[start:stop], chosen[start:stop], beta2, zero_division, nonempty, rules, work
+        )
+        if expected[row] < 0.0:
+            return row
+    return -1

@@ -1,0 +1,223 @@
+"""The best set size and its labels, from a dozen columns of Delta.
+
+Delta_ik, what label i is worth in a set of size k, is a weighted sum of row i of a matrix C, with
+weights that depend on k: C is P itself (GFM), or generating functions at the nodes of a quadrature
+rule (F-GFM). V_k is the sum of the k largest Delta_ik.
+
+Columns are skipped exactly. For any set h, f(k) = sum_{i in h} Delta_ik = E[c / (beta^2 s + k)] is
+a mixture of reciprocals, so 1 / f is concave in k (Cauchy-Schwarz). Hence for k1 < k < k2 and
+k = l k1 + (1 - l) k2,
+
+    V_k <= 1 / (l / Q_1(k) + (1 - l) / Q_2(k)),
+
+where Q_1(k) and Q_2(k) are the sums of the k largest Delta at k1 and at k2. This harmonic mean is
+never above the geometric mean that log-convexity (Hoelder) gives, and exact when s is certain.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fgfm._compile import compiled, compiled_sums, entry_point
+from fgfm._kernels.ordering import repair_order
+from fgfm._kernels.rule import TIE
+
+__all__ = ["choose", "search"]
+
+_DEPTH = 40  # cutting a third off an interval of set sizes so often leaves nothing
+
+
+@compiled
+def _fill_weights(k, base, scale, quadrature, weights):
+    """Fill in the weight of each column of C in Delta_ik.
+
+    By quadrature ``scale exp(k base)``, else ``scale / (base + k)``.
+    """
+    for r in range(len(base)):
+        if quadrature:
+            weights[r] = scale[r] * math.exp(k * base[r])
+        else:
+            weights[r] = scale[r] / (base[r] + k)
+
+
+@compiled_sums
+def _dot(row, weights):
+    result = 0.0
+    for r in range(len(weights)):
+        result += row[r] * weights[r]
+    return result
+
+
+@compiled_sums
+def _column(C, order, k, base, scale, quadrature, weights, delta):
+    """Fill in Delta_ik for the labels (rows of C) in `order`."""
+    _fill_weights(k, base, scale, quadrature, weights)
+    for j in range(len(order)):
+        i = order[j]
+        total = 0.0
+        for r in range(len(weights)):
+            total += C[i, r] * weights[r]
+        delta[j] = total
+
+
+@compiled
+def _bound(left, right, k1, k2):
+    """Give the highest bound on V_k for k1 < k < k2, and where it is, from the prefix sums."""
+    best = 0.0
+    at = k1 + 1
+    for k in range(k1 + 1, k2):
+        share = (k2 - k) / (k2 - k1)
+        bound = left[k] * right[k] / (share * right[k] + (1.0 - share) * left[k])
+        if bound > best:
+            best = bound
+            at = k
+    return best, at
+
+
+@compiled
+def _last_size(totals, base, scale, quadrature, weights, floor, low, high):
+    """Give the largest k in [low, high] with T(k) >= floor, or low."""
+    while low < high:
+        k = (low + high + 1) // 2
+        _fill_weights(k, base, scale, quadrature, weights)
+        if _dot(totals, weights) >= floor:
+            low = k
+        else:
+            high = k - 1
+    return low
+
+
+@compiled
+def _rank(C, order, k, base, scale, quadrature, work):
+    """Compute Delta_ik for the candidates and sort them by it."""
+    weights, delta, spare, place = work
+    _column(C, order, k, base, scale, quadrature, weights, delta)
+    repair_order(delta, order, spare, place)
+
+
+@compiled
+def _accumulate(delta, sums):
+    """Fill in the sums of the largest Delta_ik."""
+    sums[0] = 0.0
+    for i in range(len(sums) - 1):
+        sums[i + 1] = sums[i] + delta[i]
+
+
+@compiled
+def _push(stack, at, k1, row1, k2, row2, depth):
+    stack[at, 0] = k1
+    stack[at, 1] = row1
+    stack[at, 2] = k2
+    stack[at, 3] = row2
+    stack[at, 4] = depth
+    return at + 1
+
+
+@compiled
+def _better(value, k, peak, best):
+    """Give the higher of two values and its size; the smaller size where they are equal."""
+    if value > peak * (1.0 + TIE) or best < 0 or (k < best and value >= peak * (1.0 - TIE)):
+        best = k
+    return max(value, peak), best
+
+
+@entry_point
+def search(C, order, totals, base, scale, quadrature, guess, empty):
+    """Find the best set size.
+
+    `order` lists the rows of C that are candidates, best first as far as known, and is reordered.
+    `totals` bounds the column sums of C over them, `guess` is a likely size, `empty` the worth of
+    the empty set (less than 0 if it is no choice). Gives size, value, and the number of columns
+    that were computed.
+    """
+    size = len(order)
+    delta = np.empty(size)
+    work = (np.empty(len(base)), delta, np.empty(size), np.empty(size, dtype=np.int64))
+    peak = max(empty, 0.0)
+    best = np.int64(0 if empty >= 0.0 else -1)
+
+    # numba would compile what it calls anew for every literal among the arguments.
+    zero, one, two = np.int64(0), np.int64(1), np.int64(2)
+    # Three columns to begin with: the guess, 1, and the last size that T(k) admits.
+    _rank(C, order, guess, base, scale, quadrature, work)
+    value = 0.0
+    for i in range(guess):
+        value += delta[i]
+    peak, best = _better(value, guess, peak, best)
+    floor = peak * (1.0 - TIE)
+    most = _last_size(totals, base, scale, quadrature, work[0], floor, 0, size)
+    prefix = np.empty((_DEPTH + 3, max(most, guess) + 1))
+    _accumulate(delta, prefix[0])
+    evaluations = 1
+    # A stack of intervals of set sizes: both ends, the rows of their prefix sums, and the depth.
+    # An interval at depth d is split at a size whose prefix sums go into row d + 3.
+    stack = np.empty((2 * _DEPTH, 5), dtype=np.int64)
+    waiting = zero
+    if most > guess:
+        _rank(C, order, most, base, scale, quadrature, work)
+        _accumulate(delta, prefix[2])
+        peak, best = _better(prefix[2, most], most, peak, best)
+        waiting = _push(stack, waiting, guess, zero, most, two, zero)
+        evaluations += 1
+    if most and guess > 1:
+        _rank(C, order, one, base, scale, quadrature, work)
+        _accumulate(delta, prefix[1])
+        peak, best = _better(prefix[1, 1], one, peak, best)
+        waiting = _push(stack, waiting, one, one, guess, zero, zero)
+        evaluations += 1
+
+    while waiting:
+        waiting -= 1
+        k1 = stack[waiting, 0]
+        row1 = stack[waiting, 1]
+        k2 = stack[waiting, 2]
+        row2 = stack[waiting, 3]
+        depth = stack[waiting, 4]
+        bound, k = _bound(prefix[row1], prefix[row2], k1, k2)
+        if bound < peak * (1.0 - TIE) or (k1 >= best and bound <= peak * (1.0 + TIE)):
+            continue
+        # At the highest bound, but not so near an end that the depth could grow.
+        k = min(max(k, k1 + (k2 - k1 + 2) // 3), k2 - (k2 - k1 + 2) // 3)
+        row = depth + 3
+        _rank(C, order, k, base, scale, quadrature, work)
+        _accumulate(delta, prefix[row, : k2 + 1])
+        peak, best = _better(prefix[row, k], k, peak, best)
+        evaluations += 1
+        left_first = prefix[row1, k1] > prefix[row2, k2]  # the better side goes on top
+        if left_first:
+            waiting = _push(stack, waiting, k, row, k2, row2, depth + 1)
+        waiting = _push(stack, waiting, k1, row1, k, row, depth + 1)
+        if not left_first:
+            waiting = _push(stack, waiting, k, row, k2, row2, depth + 1)
+    return best, peak, evaluations
+
+
+@compiled
+def choose(C, order, k, base, scale, quadrature, labels, chosen):
+    """Mark the k labels with the largest Delta_ik; among equal ones those of lowest index.
+
+    Row i of C belongs to label ``labels[i]``; `order` lists the candidates, and is sorted.
+    """
+    size = len(order)
+    delta = np.empty(size)
+    work = (np.empty(len(base)), delta, np.empty(size), np.empty(size, dtype=np.int64))
+    _rank(C, order, k, base, scale, quadrature, work)
+    least = delta[k - 1]
+    first = k - 1
+    while first > 0 and delta[first - 1] <= least * (1.0 + TIE):
+        first -= 1
+    last = k
+    while last < size and delta[last] >= least * (1.0 - TIE):
+        last += 1
+    for j in range(k):
+        chosen[labels[order[j]]] = 1
+    if last > k:
+        for j in range(first, last):
+            chosen[labels[order[j]]] = 2
+        left = k - first
+        for i in range(len(chosen)):
+            if chosen[i] == 2:
+                chosen[i] = left > 0
+                left -= 1

@@ -1,0 +1,356 @@
+"""Checks of what users pass in, and the sentences that they read when it is wrong.
+
+A message names the argument, the offending value and its place, and the rule.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+__all__ = [
+    "check_beta",
+    "check_cardinality_matrix",
+    "check_distributions",
+    "check_factors",
+    "check_flag",
+    "check_labels",
+    "check_parts",
+    "check_probabilities",
+    "check_same_rows",
+    "check_stored_probabilities",
+    "check_zero_division",
+    "clip_probabilities",
+    "distribution_array",
+    "first_index",
+    "label_sets",
+    "place",
+    "real_array",
+    "stored_row",
+    "tolerance",
+    "unit_rows",
+]
+
+Real = npt.NDArray[Any]
+
+
+def tolerance(array: Real) -> float:
+    """Give how far a probability, or a sum of them, may be off by rounding.
+
+    Integers and booleans become float64 where they are computed with.
+    """
+    precise = array.dtype.kind != "f" or np.finfo(array.dtype).eps < 1e-10
+    return 1e-9 if precise else 1e-5
+
+
+def place(name: str, index: Sequence[int]) -> str:
+    """Write the place of an array element as Python does.
+
+    Examples
+    --------
+    >>> place("proba", (17, 3))
+    'proba[17, 3]'
+    """
+    return f"{name}[{', '.join(str(int(i)) for i in index)}]"
+
+
+def stored_row(csr: Any, at: int) -> int:
+    """Give the row of a stored element of a CSR matrix."""
+    return int(np.searchsorted(csr.indptr, at, side="right")) - 1
+
+
+def first_index(wrong: npt.NDArray[np.bool_]) -> tuple[int, ...]:
+    """Give the index of the first True in C order."""
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+
+
+def real_array(value: Any, name: str, axes: Sequence[str]) -> Real:
+    """Give `value` as an array of real numbers with one dimension per name in `axes`.
+
+    float32 and float64 are kept; booleans, integers and other floats are kept too, and become
+    float64 where they are computed with, block by block.
+    """
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(
+            f"{name} has dtype {array.dtype}: it must hold real numbers (float32 or float64)"
+        )
+    if array.ndim != len(axes):
+        raise ValueError(
+            f"{name} has shape {array.shape}: it must have {len(axes)} dimensions "
+            f"({', '.join(axes)})"
+        )
+    for size, axis in zip(array.shape[1:], axes[1:], strict=True):
+        if size == 0:
+            raise ValueError(f"{name} has shape {array.shape}: it must have at least one {axis}")
+    return array
+
+
+def check_probabilities(array: Real, name: str, first_row: int = 0) -> None:
+    """Raise unless every element lies in [0, 1], up to rounding."""
+    wrong = _no_probability(array)
+    if wrong.any():
+        index = first_index(wrong)
+        where = place(name, (first_row + index[0], *index[1:]))
+        raise ValueError(f"{where} is {array[index]:g}: probabilities must lie in [0, 1]")
+
+
+def check_stored_probabilities(csr: Any, name: str) -> None:
+    """Raise unless every stored element lies in [0, 1], up to rounding."""
+    wrong = _no_probability(csr.data)
+    if wrong.any():
+        at = first_index(wrong)[0]
+        where = place(name, (stored_row(csr, at), csr.indices[at]))
+        raise ValueError(f"{where} is {csr.data[at]:g}: probabilities must lie in [0, 1]")
+
+
+def _no_probability(array: Real) -> npt.NDArray[np.bool_]:
+    slack = tolerance(array)
+    return np.asarray(~((array >= -slack) & (array <= 1.0 + slack)))
+
+
+def clip_probabilities(array: Real, name: str, first_row: int = 0) -> Real:
+    """Check probabilities, and remove what rounding left outside [0, 1]."""
+    check_probabilities(array, name, first_row)
+    return np.clip(array, 0.0, 1.0)
+
+
+def unit_rows(block: Real, name: str, first_row: int = 0) -> npt.NDArray[np.float64]:
+    """Check that rows are distributions, and make them sum to 1 beyond the input's precision."""
+    weights: npt.NDArray[np.float64] = clip_probabilities(block, name, first_row).astype(
+        np.float64
+    )
+    total: npt.NDArray[np.float64] = weights.sum(axis=1)
+    wrong = ~(np.abs(total - 1.0) <= tolerance(block))
+    if wrong.any():
+        row = first_index(wrong)[0]
+        raise ValueError(
+            f"{place(name, (first_row + row,))} sums to {total[row]:g}: "
+            "the probabilities of a row must sum to 1"
+        )
+    return weights / total[:, None]
+
+
+def check_labels(block: Real, name: str, first_row: int = 0) -> None:
+    """Raise unless every element is 0 or 1."""
+    wrong = (block != 0) & (block != 1)
+    if wrong.any():
+        index = first_index(wrong)
+        where = place(name, (first_row + index[0], *index[1:]))
+        raise ValueError(f"{where} is {block[index]:g}: labels must be 0 or 1")
+
+
+def label_sets(
+    value: Any, name: str, axes: Sequence[str] = ("row", "label"), *, allow_flat: bool = False
+) -> Any:
+    """Give 0/1 labels, checked: booleans, or CSR with the ones as its only entries.
+
+    With `allow_flat` one label may come as a flat array; the answer has two dimensions anyway.
+    """
+    if sparse.issparse(value):
+        return _sparse_label_sets(value, name, axes, allow_flat)
+    array = np.asarray(value)
+    if array.dtype.kind == "O" and hasattr(value, "to_numpy"):
+        array = _frame_values(value, array)
+    flat = allow_flat and array.ndim == 1
+    array = real_array(array, name, axes[:1] if flat else axes)
+    check_labels(array, name)
+    labels = array == 1
+    return labels[:, None] if flat else labels
+
+
+def _sparse_label_sets(value: Any, name: str, axes: Sequence[str], allow_flat: bool) -> Any:
+    if value.dtype.kind not in "fiub":
+        raise TypeError(f"{name} has dtype {value.dtype}: it must hold real numbers (0 or 1)")
+    flat = allow_flat and value.ndim == 1
+    if not flat and (value.ndim != 2 or value.shape[1] == 0):
+        raise ValueError(
+            f"{name} has shape {value.shape}: it must have 2 dimensions ({', '.join(axes)}) "
+            f"and at least one {axes[1]}"
+        )
+    if flat:
+        value = value.reshape((value.shape[0], 1))
+    labels = sparse.csr_array(value, copy=True)  # (n, m)
+    labels.sum_duplicates()  # entries in row order, each once
+    labels.eliminate_zeros()
+    wrong = labels.data != 1
+    if wrong.any():
+        at = first_index(wrong)[0]
+        index = (stored_row(labels, at), labels.indices[at])
+        where = place(name, index[:1] if flat else index)
+        raise ValueError(f"{where} is {labels.data[at]:g}: labels must be 0 or 1")
+    return labels
+
+
+def _frame_values(frame: Any, values: Real) -> Real:
+    """Give a data frame of mixed or nullable columns as floats; a missing value becomes NaN."""
+    try:
+        return np.asarray(frame.to_numpy(dtype=np.float64, na_value=np.nan))
+    except (TypeError, ValueError):
+        return values  # refused by its dtype, with the sentence that arrays get
+
+
+def check_cardinality_matrix(P: Any, name: str = "P") -> Real:
+    """Give P as an (n, m, S) array with S <= m; its values are checked where they are read."""
+    array = real_array(P, name, ("row", "label", "cardinality"))
+    if array.shape[2] > array.shape[1]:
+        raise ValueError(
+            f"{name} has shape {array.shape}: {array.shape[1]} labels cannot have a cardinality "
+            f"of {array.shape[2]}; the last axis must not be longer than the one before"
+        )
+    return array
+
+
+def check_same_rows(counts: Sequence[int], names: Sequence[str]) -> int:
+    """Give the common number of rows."""
+    for count, name in zip(counts, names, strict=True):
+        if count != counts[0]:
+            raise ValueError(
+                f"{name} has {count} rows and {names[0]} has {counts[0]}: "
+                "they must have the same number of rows"
+            )
+    return counts[0]
+
+
+def check_factors(factors: Any, sizes: Sequence[int]) -> list[npt.NDArray[np.int64]]:
+    """Give the label indices of each factor; together they must partition 0 .. m - 1.
+
+    Parameters
+    ----------
+    factors : sequence of sequences of int
+        The labels of each factor.
+    sizes : sequence of int
+        The number of labels that each factor must have.
+
+    Returns
+    -------
+    list of ndarray
+        The factors as integer arrays.
+    """
+    if isinstance(factors, (str, bytes)) or not hasattr(factors, "__len__"):
+        raise TypeError(
+            f"factors is {type(factors).__name__}: it must be a sequence of sequences of label "
+            "indices"
+        )
+    if len(factors) != len(sizes):
+        raise ValueError(
+            f"factors has {len(factors)} entries and Ps has {len(sizes)}: "
+            "there must be one P for each factor"
+        )
+    checked: list[npt.NDArray[np.int64]] = []
+    for f, (factor, size) in enumerate(zip(factors, sizes, strict=True)):
+        labels = np.asarray(factor)
+        if labels.ndim != 1 or labels.dtype.kind not in "iu":
+            raise TypeError(
+                f"factors[{f}] is {factor!r}: a factor must be a flat sequence of label indices"
+            )
+        if len(labels) != size:
+            raise ValueError(
+                f"factors[{f}] has {len(labels)} labels and Ps[{f}] has {size}: "
+                "the sizes must match"
+            )
+        checked.append(labels.astype(np.int64))
+    m = sum(sizes)
+    flat = np.concatenate(checked) if checked else np.empty(0, dtype=np.int64)
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    outside = (flat < 0) | (flat >= m)
+    if outside.any():
+        at = first_index(outside)[0]
+        raise ValueError(
+            f"factors[{owner[at]}] holds label {flat[at]}: with {m} labels in all, "
+            f"indices must run from 0 to {m - 1}"
+        )
+    seen = np.zeros(m, dtype=np.int64)
+    np.add.at(seen, flat, 1)
+    if (seen > 1).any():
+        label = first_index(seen > 1)[0]
+        holders = owner[flat == label]
+        raise ValueError(
+            f"factors[{holders[0]}] and factors[{holders[1]}] both hold label {label} "
+            f"and no factor holds label {first_index(seen == 0)[0]}: "
+            "every label must be in exactly one factor"
+        )
+    return checked
+
+
+def distribution_array(d: Any, name: str, n: int, S: int) -> Real:
+    """Give d as an (n, S + 1) array; its values are checked where they are read."""
+    array = real_array(d, name, ("row", "cardinality"))
+    if array.shape != (n, S + 1):
+        raise ValueError(
+            f"{name} has shape {array.shape}: with a P of {n} rows and {S} cardinalities "
+            f"it must have shape {(n, S + 1)}, for 0 to {S} labels"
+        )
+    return array
+
+
+def check_distributions(distributions: Any, parts: Sequence[Real]) -> list[Real] | None:
+    """Give the distribution of each factor, (n, S_f + 1), or None where none are given."""
+    if distributions is None:
+        return None
+    if isinstance(distributions, np.ndarray) or not hasattr(distributions, "__len__"):
+        raise TypeError(
+            f"distributions is {type(distributions).__name__}: "
+            "it must be a list with the distribution of each factor"
+        )
+    if len(distributions) != len(parts):
+        raise ValueError(
+            f"distributions has {len(distributions)} entries and Ps has {len(parts)}: "
+            "there must be one distribution for each factor"
+        )
+    return [
+        distribution_array(d, f"distributions[{f}]", len(P), P.shape[2])
+        for f, (d, P) in enumerate(zip(distributions, parts, strict=True))
+    ]
+
+
+def check_parts(Ps: Any) -> list[Real]:
+    """Give the P of each factor; they must have the same rows, and there must be one."""
+    if isinstance(Ps, np.ndarray) and Ps.ndim != 4:
+        raise TypeError(
+            f"Ps is an array of shape {Ps.shape}: it must be a list with the P of each factor"
+        )
+    if isinstance(Ps, (str, bytes)) or not hasattr(Ps, "__len__"):
+        raise TypeError(f"Ps is {type(Ps).__name__}: it must be a list with the P of each factor")
+    if len(Ps) == 0:
+        raise ValueError("Ps is empty: there must be at least one factor")
+    parts = [check_cardinality_matrix(P, f"Ps[{f}]") for f, P in enumerate(Ps)]
+    check_same_rows([len(P) for P in parts], [f"Ps[{f}]" for f in range(len(parts))])
+    return parts
+
+
+def _number(value: Any, name: str, rule: str) -> float:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} is {value!r}: it must be {rule}")
+    return float(value)
+
+
+def check_beta(beta: Any) -> float:
+    """Give beta as a float; it must be positive and finite, and so must its square."""
+    rule = "a finite number greater than 0"
+    number = _number(beta, "beta", rule)
+    if not (number > 0.0 and 1e-150 < number < 1e150):
+        raise ValueError(f"beta is {number!r}: it must be {rule}")
+    return number
+
+
+def check_zero_division(zero_division: Any) -> float:
+    """Give the worth of an empty decision for an empty truth as a float in [0, 1]."""
+    rule = "a number in [0, 1]"
+    number = _number(zero_division, "zero_division", rule)
+    if not (0.0 <= number <= 1.0) or math.isnan(number):
+        raise ValueError(f"zero_division is {number!r}: it must be {rule}")
+    return number
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """Give a flag as a bool."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} is {value!r}: it must be True or False")
+    return bool(value)

@@ -1,0 +1,433 @@
+r"""From probabilities to the label sets that maximise the expected F-measure.
+
+Each function solves, for every row on its own and exactly,
+
+.. math::
+
+    \max_{h \in \{0, 1\}^m} \; E[F_\beta(y, h)], \qquad
+    F_\beta(y, h) = \frac{(1 + \beta^2) \, y \cdot h}{\beta^2 |y| + |h|}, \quad 0/0 = 1,
+
+and they differ in what is known of the distribution of y:
+
+============================ =======================================================
+what you have                what to call
+============================ =======================================================
+p(y_i = 1), labels taken as  `from_marginals`
+independent given the row
+p(y_i = 1, \|y\| = s)        `from_cardinalities` (GFM)
+the same for groups of       `from_factors` (F-GFM)
+labels that are independent
+draws of y                   `from_samples`
+probabilities of label sets  `from_joint`
+============================ =======================================================
+
+Ties: the smaller set wins, then the lower label index; the empty set wins its ties. Values that
+differ by less than 1e-12, relatively, count as equal.
+
+References
+----------
+Dembczynski, K., Waegeman, W., Cheng, W. and Huellermeier, E. (2011). An Exact Algorithm for
+F-Measure Maximization. NIPS 2011.
+
+Gasse, M. and Aussem, A. (2016). F-measure Maximization in Multi-Label Classification with
+Conditionally Independent Label Subsets. ECML PKDD 2016. doi:10.1007/978-3-319-46128-1_39
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from fgfm._blocks import n_threads
+from fgfm._dispatch import (
+    Decision,
+    Objective,
+    decide_factors,
+    decide_label_sets,
+    decide_marginals,
+    decide_one_factor,
+    decide_samples,
+    decide_singletons,
+    decide_sparse_marginals,
+)
+from fgfm._validation import (
+    check_beta,
+    check_cardinality_matrix,
+    check_distributions,
+    check_factors,
+    check_flag,
+    check_parts,
+    check_zero_division,
+    distribution_array,
+    label_sets,
+    real_array,
+)
+
+__all__ = [
+    "Decision",
+    "from_cardinalities",
+    "from_factors",
+    "from_joint",
+    "from_marginals",
+    "from_samples",
+]
+
+
+def _objective(beta: Any, zero_division: Any, nonempty: Any, n_jobs: Any) -> Objective:
+    beta = check_beta(beta)
+    return Objective(
+        beta,
+        beta * beta,
+        check_zero_division(zero_division),
+        check_flag(nonempty, "nonempty"),
+        n_threads(n_jobs),
+    )
+
+
+def from_marginals(
+    proba: Any,
+    *,
+    beta: float = 1.0,
+    zero_division: float = 1.0,
+    nonempty: bool = False,
+    n_jobs: int | None = None,
+) -> Decision:
+    r"""Decide from marginal probabilities, labels taken as independent given the row.
+
+    Maximises :math:`E[F_\beta(y, h)]` over all label sets h for
+    :math:`p(y) = \prod_i p_i^{y_i} (1 - p_i)^{1 - y_i}`. The best set of each size holds the most
+    probable labels; all sizes that matter are compared, in time linear in the number of labels.
+
+    Parameters
+    ----------
+    proba : array-like, sparse matrix or data frame of shape (n, m)
+        The probability of each label. Elements that a sparse matrix does not store are 0.
+    beta : float, default=1.0
+        How many times as important recall is as precision.
+    zero_division : float, default=1.0
+        What an empty decision is worth where the true set is empty, from 0 to 1: 1 by the
+        definition above, 0 in scikit-learn's default.
+    nonempty : bool, default=False
+        Decide, and state the expectation, under the condition that the true set is not empty. A
+        row without any probable label contradicts it: it gets the empty set, an expectation of
+        NaN, and a warning.
+    n_jobs : int, default=None
+        How many threads share the rows, in joblib's meaning. It does not change the result.
+
+    Returns
+    -------
+    Decision
+        ``labels``, of the kind of `proba`, and ``expected_f``.
+
+    See Also
+    --------
+    from_factors : Where groups of labels depend on each other.
+    fgfm.cardinality.from_marginals : Marginals joined to a model of the number of labels.
+
+    Notes
+    -----
+    The published algorithm (Ye, Chai, Lee and Chieu, ICML 2012) takes quadratic time.
+
+    Examples
+    --------
+    >>> import fgfm
+    >>> labels, expected_f = fgfm.decision.from_marginals([[0.8, 0.45, 0.4], [0.1, 0.2, 0.05]])
+    >>> labels
+    array([[1, 1, 1],
+           [0, 0, 0]], dtype=int8)
+    >>> expected_f.round(4)
+    array([0.6674, 0.684 ])
+    """
+    objective = _objective(beta, zero_division, nonempty, n_jobs)
+    if sparse.issparse(proba):
+        decision = decide_sparse_marginals(proba, objective)
+    else:
+        decision = decide_marginals(real_array(proba, "proba", ("row", "label")), objective)
+    _warn_of_contradictions(decision.expected_f)
+    return _like(decision, proba)
+
+
+def from_cardinalities(
+    P: Any,
+    *,
+    distribution: Any = None,
+    beta: float = 1.0,
+    zero_division: float = 1.0,
+    nonempty: bool = False,
+    n_jobs: int | None = None,
+) -> Decision:
+    r"""Decide from the joint probabilities of each label and the number of labels: GFM.
+
+    Maximises :math:`E[F_\beta(y, h)]` over all label sets h, for any dependence between labels:
+    with :math:`p_{is} = p(y_i = 1, |y| = s)`, a set h of size k is worth
+
+    .. math:: \sum_{i \in h} \Delta_{ik}, \qquad
+        \Delta_{ik} = (1 + \beta^2) \sum_s \frac{p_{is}}{\beta^2 s + k},
+
+    and the empty set :math:`d_0 = 1 - \sum_s \frac1s \sum_i p_{is}` (times `zero_division`).
+
+    Parameters
+    ----------
+    P : array-like of shape (n, m, S)
+        ``P[r, i, s - 1]`` is the probability that row r has label i and s labels in all. S may be
+        smaller than m where no larger set is possible.
+    distribution : array-like of shape (n, S + 1), default=None
+        The probabilities of 0 to S labels where a model of its own tells them, and P need not
+        agree with them (`fgfm.cardinality.is_coherent`). By default P tells them.
+    beta : float, default=1.0
+        How many times as important recall is as precision.
+    zero_division : float, default=1.0
+        What an empty decision is worth where the true set is empty, from 0 to 1.
+    nonempty : bool, default=False
+        Decide, and state the expectation, under the condition that the true set is not empty. A
+        row of zeros contradicts it: it gets the empty set, an expectation of NaN, and a warning.
+    n_jobs : int, default=None
+        How many threads share the rows, in joblib's meaning. It does not change the result.
+
+    Returns
+    -------
+    Decision
+        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,).
+
+    See Also
+    --------
+    fgfm.cardinality : Ways to obtain P.
+
+    Examples
+    --------
+    Exactly one of two labels, or all three:
+
+    >>> import fgfm
+    >>> P = [[[0.5, 0.0, 0.2], [0.3, 0.0, 0.2], [0.0, 0.0, 0.2]]]
+    >>> labels, expected_f = fgfm.decision.from_cardinalities(P)
+    >>> labels
+    array([[1, 1, 0]], dtype=int8)
+    >>> expected_f.round(4)
+    array([0.6933])
+    """
+    objective = _objective(beta, zero_division, nonempty, n_jobs)
+    P = check_cardinality_matrix(P)
+    n, m, S = P.shape
+    given = (
+        None if distribution is None else distribution_array(distribution, "distribution", n, S)
+    )
+    decision = decide_one_factor(P, given, np.arange(m), objective, "P", "distribution")
+    _warn_of_contradictions(decision.expected_f)
+    return decision
+
+
+def from_factors(
+    Ps: Sequence[Any],
+    factors: Sequence[Sequence[int]],
+    *,
+    distributions: Sequence[Any] | None = None,
+    beta: float = 1.0,
+    zero_division: float = 1.0,
+    nonempty: bool = False,
+    n_jobs: int | None = None,
+) -> Decision:
+    r"""Decide from the P of label factors that are independent of each other: F-GFM.
+
+    Maximises :math:`E[F_\beta(y, h)]` over all label sets h for :math:`p(y) = \prod_f p(y_f)`,
+    where the factors :math:`f` partition the labels and
+    :math:`p^f_{is} = p(y_i = 1, |y_f| = s)` is known for each. The whole P, which the published
+    algorithm builds in cubic time, is never formed.
+
+    Parameters
+    ----------
+    Ps : list of array-like of shape (n, m_f, S_f)
+        The P of each factor, as for `from_cardinalities`.
+    factors : list of list of int
+        The labels of each factor, in the order of its P. Every label is in exactly one factor.
+    distributions : list of array-like of shape (n, S_f + 1), default=None
+        The probabilities of 0 to S_f labels of each factor, where models of their own tell them.
+    beta : float, default=1.0
+        How many times as important recall is as precision.
+    zero_division : float, default=1.0
+        What an empty decision is worth where the true set is empty, from 0 to 1.
+    nonempty : bool, default=False
+        Decide, and state the expectation, under the condition that the true set is not empty. A
+        row of zeros contradicts it: it gets the empty set, an expectation of NaN, and a warning.
+    n_jobs : int, default=None
+        How many threads share the rows, in joblib's meaning. It does not change the result.
+
+    Returns
+    -------
+    Decision
+        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,).
+
+    See Also
+    --------
+    fgfm.cardinality.merge_factors : The whole P, for other uses.
+
+    Examples
+    --------
+    Label 1 alone, and labels 0 and 2 of which exactly one is present:
+
+    >>> import fgfm
+    >>> P_alone = [[[0.5]]]
+    >>> P_pair = [[[0.75], [0.25]]]
+    >>> labels, expected_f = fgfm.decision.from_factors([P_alone, P_pair], [[1], [0, 2]])
+    >>> labels
+    array([[1, 1, 0]], dtype=int8)
+    >>> expected_f.round(4)
+    array([0.6875])
+    """
+    objective = _objective(beta, zero_division, nonempty, n_jobs)
+    parts = check_parts(Ps)
+    members = check_factors(factors, [P.shape[1] for P in parts])
+    given = check_distributions(distributions, parts)
+    if len(parts) == 1:
+        decision = decide_one_factor(
+            parts[0],
+            given[0] if given else None,
+            members[0],
+            objective,
+            "Ps[0]",
+            "distributions[0]",
+        )
+    elif given is None and all(P.shape[1] == 1 for P in parts):
+        decision = decide_singletons(parts, members, objective)
+    else:
+        decision = decide_factors(parts, members, given, objective)
+    _warn_of_contradictions(decision.expected_f)
+    return decision
+
+
+def from_samples(
+    samples: Any,
+    *,
+    beta: float = 1.0,
+    zero_division: float = 1.0,
+    nonempty: bool = False,
+    n_jobs: int | None = None,
+) -> Decision:
+    r"""Decide from draws of the label set, by whatever sampler.
+
+    Maximises the mean of :math:`F_\beta(y^t, h)` over the draws :math:`y^1 .. y^T` of a row, over
+    all label sets h, not only those drawn.
+
+    Parameters
+    ----------
+    samples : array-like of shape (n, T, m)
+        T draws of m labels for each row, 0 or 1.
+    beta : float, default=1.0
+        How many times as important recall is as precision.
+    zero_division : float, default=1.0
+        What an empty decision is worth where the true set is empty, from 0 to 1.
+    nonempty : bool, default=False
+        Leave empty draws out. A row with no other draws contradicts it: it gets the empty set, an
+        expectation of NaN, and a warning.
+    n_jobs : int, default=None
+        How many threads share the rows, in joblib's meaning. It does not change the result.
+
+    Returns
+    -------
+    Decision
+        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,).
+
+    Examples
+    --------
+    >>> import fgfm
+    >>> draws = [[[1, 0, 0], [1, 1, 0], [0, 0, 0], [1, 0, 1]]]
+    >>> labels, expected_f = fgfm.decision.from_samples(draws)
+    >>> labels
+    array([[1, 0, 0]], dtype=int8)
+    >>> expected_f.round(4)
+    array([0.5833])
+    """
+    objective = _objective(beta, zero_division, nonempty, n_jobs)
+    samples = real_array(samples, "samples", ("row", "draw", "label"))
+    decision = decide_samples(samples, objective)
+    _warn_of_contradictions(decision.expected_f)
+    return decision
+
+
+def from_joint(
+    labelsets: Any,
+    proba: Any,
+    *,
+    beta: float = 1.0,
+    zero_division: float = 1.0,
+    nonempty: bool = False,
+    n_jobs: int | None = None,
+) -> Decision:
+    r"""Decide from the probabilities of whole label sets.
+
+    Maximises :math:`\sum_l w_l F_\beta(y^l, h)` over all label sets h, not only the given ones.
+
+    Parameters
+    ----------
+    labelsets : array-like, sparse matrix or data frame of shape (L, m)
+        The label sets that can occur, 0 or 1, the empty set among them if it can.
+    proba : array-like or data frame of shape (n, L)
+        Their probabilities. Each row must sum to 1.
+    beta : float, default=1.0
+        How many times as important recall is as precision.
+    zero_division : float, default=1.0
+        What an empty decision is worth where the true set is empty, from 0 to 1.
+    nonempty : bool, default=False
+        Decide, and state the expectation, under the condition that the true set is not empty. A
+        row that is certainly empty contradicts it: it gets the empty set, an expectation of NaN,
+        and a warning.
+    n_jobs : int, default=None
+        How many threads share the rows, in joblib's meaning. It does not change the result.
+
+    Returns
+    -------
+    Decision
+        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,).
+
+    Examples
+    --------
+    >>> import fgfm
+    >>> labelsets = [[1, 0, 0], [0, 1, 0], [1, 1, 1]]
+    >>> labels, expected_f = fgfm.decision.from_joint(labelsets, [[0.5, 0.3, 0.2]])
+    >>> labels
+    array([[1, 1, 0]], dtype=int8)
+    >>> expected_f.round(4)
+    array([0.6933])
+    """
+    objective = _objective(beta, zero_division, nonempty, n_jobs)
+    sets = sparse.csr_array(label_sets(labelsets, "labelsets", ("label set", "label")))  # (L, m)
+    weights = real_array(proba, "proba", ("row", "label set"))  # (n, L)
+    if weights.shape[1] != sets.shape[0]:
+        raise ValueError(
+            f"proba has {weights.shape[1]} columns and labelsets has {sets.shape[0]} rows: "
+            "there must be one probability for each label set"
+        )
+    decision = decide_label_sets(sets, weights, objective)
+    _warn_of_contradictions(decision.expected_f)
+    return _like(decision, proba, getattr(labelsets, "columns", None))
+
+
+def _warn_of_contradictions(expected_f: npt.NDArray[np.float64]) -> None:
+    contradicted = np.isnan(expected_f)
+    if contradicted.any():
+        warnings.warn(
+            f"{np.count_nonzero(contradicted)} rows (the first is row {np.argmax(contradicted)}) "
+            "leave no probability for a non-empty label set, which nonempty=True supposes: "
+            "they get the empty set and expected_f NaN",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _like(decision: Decision, proba: Any, columns: Any = None) -> Decision:
+    """Give the decision as a data frame and a series if `proba` is a pandas data frame."""
+    if type(proba).__module__.partition(".")[0] != "pandas":
+        return decision
+    import pandas as pd
+
+    columns = proba.columns if columns is None else columns
+    if len(columns) != decision.labels.shape[1]:
+        columns = None
+    return Decision(
+        pd.DataFrame(decision.labels, index=proba.index, columns=columns),
+        pd.Series(decision.expected_f, index=proba.index, name="expected_f"),
+    )

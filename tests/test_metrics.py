@@ -1,0 +1,294 @@
+"""The F-measure: its definition, scikit-learn's numbers, every kind of input, every refusal."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import sparse
+from sklearn.dummy import DummyClassifier
+from sklearn.metrics import fbeta_score, make_scorer
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+
+import fgfm.metrics
+from fgfm.metrics import f_measure
+
+HAS_FLAT_SPARSE = sparse.coo_array(np.zeros(2)).ndim == 1  # SciPy >= 1.13
+SPARSE_FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"]
+
+
+def plain_f(y, h, beta, zero_division):
+    """Give F_beta of one row by its definition."""
+    both = sum(int(a) * int(b) for a, b in zip(y, h, strict=True))
+    size = beta**2 * sum(int(a) for a in y) + sum(int(b) for b in h)
+    return (1 + beta**2) * both / size if size else zero_division
+
+
+@st.composite
+def label_pairs(draw, smallest_m=1):
+    shape = (draw(st.integers(1, 6)), draw(st.integers(smallest_m, 6)))
+    labels = arrays(np.int64, shape, elements=st.integers(0, 1))
+    return draw(labels), draw(labels)
+
+
+@pytest.fixture
+def pair():
+    rng = np.random.default_rng(5)
+    Y, H = (rng.random((2, 40, 7)) < 0.25).astype(np.int64)
+    assert ((Y.sum(1) == 0) & (H.sum(1) == 0)).any()  # 0/0 occurs
+    return Y, H
+
+
+@settings(deadline=None)
+@given(label_pairs(), st.floats(0.1, 10.0), st.floats(0.0, 1.0))
+def test_definition(pair, beta, zero_division):
+    Y, H = pair
+    expected = [plain_f(y, h, beta, zero_division) for y, h in zip(Y, H, strict=True)]
+    f = f_measure(Y, H, beta, zero_division=zero_division, per_row=True)
+    assert f.dtype == np.float64
+    np.testing.assert_allclose(f, expected, rtol=1e-14)
+    mean = f_measure(Y, H, beta, zero_division=zero_division)
+    assert type(mean) is float
+    assert mean == pytest.approx(np.mean(expected), rel=1e-14)
+
+
+@settings(deadline=None)
+@given(label_pairs(smallest_m=2), st.sampled_from([0.5, 1.0, 2.0]), st.sampled_from([0.0, 1.0]))
+def test_agrees_with_scikit_learn(pair, beta, zero_division):
+    Y, H = pair
+    expected = fbeta_score(Y, H, beta=beta, average="samples", zero_division=zero_division)
+    assert f_measure(Y, H, beta, zero_division=zero_division) == pytest.approx(expected, rel=1e-13)
+
+
+def test_weights_agree_with_scikit_learn(pair):
+    Y, H = pair
+    weight = np.random.default_rng(0).random(len(Y))
+    weight[:3] = 0.0
+    expected = fbeta_score(
+        Y, H, beta=2.0, average="samples", zero_division=1.0, sample_weight=weight
+    )
+    assert f_measure(Y, H, 2.0, sample_weight=weight) == pytest.approx(expected, rel=1e-13)
+    assert f_measure(Y, H, 2.0, sample_weight=weight) != pytest.approx(f_measure(Y, H, 2.0))
+
+
+@pytest.mark.parametrize("matrix", [sparse.csr_array, sparse.csr_matrix])
+@pytest.mark.parametrize("form", SPARSE_FORMATS)
+def test_sparse_equals_dense(pair, form, matrix):
+    Y, H = pair
+    expected = f_measure(Y, H, 0.5, per_row=True)
+    Y_sparse, H_sparse = matrix(Y).asformat(form), matrix(H).asformat(form)
+    for a, b in [(Y_sparse, H_sparse), (Y_sparse, H), (Y, H_sparse)]:
+        np.testing.assert_array_equal(f_measure(a, b, 0.5, per_row=True), expected)
+    np.testing.assert_array_equal(Y_sparse.toarray(), Y)  # the input is left alone
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint8, np.float32, np.float64])
+def test_dtypes(pair, dtype):
+    Y, H = pair
+    expected = f_measure(Y, H, per_row=True)
+    np.testing.assert_array_equal(f_measure(Y.astype(dtype), H, per_row=True), expected)
+    a, b = sparse.csr_array(Y.astype(dtype)), sparse.csr_array(H.astype(dtype))
+    np.testing.assert_array_equal(f_measure(a, b, per_row=True), expected)
+
+
+def test_sparse_is_never_densified():
+    shape = (10, 10**9)
+    Y = sparse.coo_array((np.ones(3), ([0, 0, 4], [5, 10**8, 7])), shape=shape)
+    H = sparse.coo_array((np.ones(2), ([0, 9], [5, 1])), shape=shape)
+    f = f_measure(Y, H, per_row=True)
+    np.testing.assert_allclose(f, [2 / 3, 1, 1, 1, 0, 1, 1, 1, 1, 0])
+
+
+def test_sparse_with_explicit_zeros_and_repeated_entries():
+    Y = sparse.csr_array((np.array([0, 1, 1]), np.array([0, 1, 2]), np.array([0, 2, 3])))
+    assert Y.nnz == 3  # one of them is a zero
+    assert f_measure(Y, [[0, 1, 0], [0, 0, 1]]) == 1.0
+    assert Y.nnz == 3  # the input is left alone
+    twice = sparse.csr_array((np.array([1, 1]), np.array([1, 1]), np.array([0, 2])), shape=(1, 2))
+    with pytest.raises(ValueError, match=r"Y_true\[0, 1\] is 2: labels must be 0 or 1"):
+        f_measure(twice, [[0, 1]])
+
+
+def test_frames(pair):
+    pd = pytest.importorskip("pandas")
+    Y, H = pair
+    expected = f_measure(Y, H, per_row=True)
+    names = list("abcdefg")
+    Y_frame, H_frame = pd.DataFrame(Y, columns=names), pd.DataFrame(H, columns=names)
+    mixed = H_frame.astype({"a": bool, "b": float, "c": "Int64", "d": "boolean"})
+    for a, b in [(Y_frame, H_frame), (Y_frame, mixed), (Y_frame, H), (sparse.csr_array(Y), mixed)]:
+        np.testing.assert_array_equal(f_measure(a, b, per_row=True), expected)
+    mixed.loc[3, "c"] = pd.NA
+    with pytest.raises(ValueError, match=r"Y_pred\[3, 2\] is nan: labels must be 0 or 1"):
+        f_measure(Y_frame, mixed)
+    with pytest.raises(TypeError, match="Y_pred has dtype object: it must hold real numbers"):
+        f_measure(Y_frame, H_frame.astype(object).replace({0: "no"}))
+    swapped = H_frame[list("abdcefg")]
+    with pytest.raises(
+        ValueError, match="Y_pred has column 2 'd' and Y_true has 'c': the columns must be in the"
+    ):
+        f_measure(Y_frame, swapped)
+    # other names altogether say nothing about the order
+    np.testing.assert_array_equal(f_measure(Y_frame, pd.DataFrame(H), per_row=True), expected)
+
+
+def test_flat_input_is_one_label_per_row():
+    y, h = np.array([1, 1, 0, 0]), np.array([1, 0, 1, 0])
+    expected = [1.0, 0.0, 0.0, 0.25]
+    inputs = [h, h[:, None], list(h), sparse.csr_array(h[:, None])]
+    if HAS_FLAT_SPARSE:
+        inputs.append(sparse.coo_array(h))
+    for b in inputs:
+        np.testing.assert_array_equal(f_measure(y, b, zero_division=0.25, per_row=True), expected)
+
+
+@pytest.mark.parametrize("beta", [1e-140, 1e140])
+def test_extreme_beta(beta):
+    # precision alone, and recall alone
+    f = f_measure(
+        [[1, 1, 0], [1, 0, 0], [1, 0, 0]], [[1, 0, 0], [1, 1, 0], [0, 0, 0]], beta, per_row=True
+    )
+    np.testing.assert_allclose(f, [1, 0.5, 0] if beta < 1 else [0.5, 1, 0], rtol=1e-15)
+
+
+def test_no_rows():
+    empty = np.zeros((0, 3), dtype=int)
+    for a in [empty, sparse.csr_array(empty), []]:
+        f = f_measure(a, a, per_row=True)
+        assert f.shape == (0,)
+        assert f.dtype == np.float64
+        with pytest.raises(ValueError, match="Y_true has no rows: the mean needs at least one"):
+            f_measure(a, a)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, sparse.csc_array])
+@pytest.mark.parametrize(
+    ("value", "shown"), [(-1, "-1"), (2, "2"), (0.5, "0.5"), (np.nan, "nan"), (np.inf, "inf")]
+)
+def test_refuses_what_is_no_label(make, value, shown):
+    good = np.eye(4, 3)
+    bad = good.copy()
+    bad[3, 0] = bad[2, 1] = value  # the first in row order is named
+    with pytest.raises(ValueError, match=rf"Y_true\[2, 1\] is {shown}: labels must be 0 or 1"):
+        f_measure(make(bad), good)
+    with pytest.raises(ValueError, match=rf"Y_pred\[2, 1\] is {shown}: labels must be 0 or 1"):
+        f_measure(good, make(bad))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.coo_array])
+def test_refuses_what_is_no_label_in_flat_input(make):
+    if make is sparse.coo_array and not HAS_FLAT_SPARSE:
+        pytest.skip("this SciPy has no flat sparse arrays")
+    with pytest.raises(ValueError, match=r"Y_pred\[2\] is -1: labels must be 0 or 1"):
+        f_measure([1, 0, 1], make(np.array([1, 0, -1])))
+
+
+def test_refuses_one_and_two():
+    with pytest.raises(ValueError, match=r"Y_true\[0, 1\] is 2: labels must be 0 or 1"):
+        f_measure([[1, 2], [2, 1]], [[1, 2], [2, 1]])
+
+
+def test_refuses_shapes():
+    Y = np.zeros((4, 3), dtype=int)
+    with pytest.raises(
+        ValueError, match=r"Y_pred has shape \(4, 2\) and Y_true has \(4, 3\): they"
+    ):
+        f_measure(Y, Y[:, :2])
+    with pytest.raises(
+        ValueError, match=r"Y_pred has shape \(3, 3\) and Y_true has \(4, 3\): they"
+    ):
+        f_measure(Y, sparse.csr_array(Y[:3]))
+    with pytest.raises(ValueError, match=r"Y_pred has shape \(4,\) and Y_true has \(4, 3\): they"):
+        f_measure(Y, Y[:, 0])
+    with pytest.raises(ValueError, match=r"Y_true has shape \(4, 0\): it must have at least one"):
+        f_measure(Y[:, :0], Y[:, :0])
+    with pytest.raises(ValueError, match=r"Y_pred has shape \(4, 0\): it must have 2 dimensions"):
+        f_measure(Y, sparse.csr_array(Y[:, :0]))
+    with pytest.raises(
+        ValueError, match=r"Y_true has shape \(1, 4, 3\): it must have 2 dimension"
+    ):
+        f_measure(Y[None], Y[None])
+    with pytest.raises(TypeError, match="Y_true has dtype <U1: it must hold real numbers"):
+        f_measure([["a", "b"]], [[0, 1]])
+    with pytest.raises(TypeError, match="Y_true has dtype complex128: it must hold real numbers"):
+        f_measure(sparse.csr_array(Y.astype(complex)), Y)
+
+
+def test_refuses_arguments():
+    Y = np.eye(3, dtype=int)
+    with pytest.raises(
+        ValueError, match=r"beta is 0.0: it must be a finite number greater than 0"
+    ):
+        f_measure(Y, Y, beta=0)
+    with pytest.raises(TypeError, match="beta is '1': it must be a finite number"):
+        f_measure(Y, Y, beta="1")
+    with pytest.raises(ValueError, match=r"zero_division is 1.5: it must be a number in \[0, 1\]"):
+        f_measure(Y, Y, zero_division=1.5)
+    with pytest.raises(TypeError, match="zero_division is 'warn': it must be a number"):
+        f_measure(Y, Y, zero_division="warn")
+    with pytest.raises(TypeError, match="per_row is 1: it must be True or False"):
+        f_measure(Y, Y, per_row=1)
+
+
+def test_refuses_weights():
+    Y = np.eye(3, dtype=int)
+    with pytest.raises(ValueError, match="sample_weight has 2 rows and Y_true has 3"):
+        f_measure(Y, Y, sample_weight=[1, 1])
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(3, 1\): it must have 1 dim"):
+        f_measure(Y, Y, sample_weight=[[1], [1], [1]])
+    with pytest.raises(ValueError, match=r"sample_weight\[1\] is -2: weights must be finite and"):
+        f_measure(Y, Y, sample_weight=[1, -2, 3])
+    with pytest.raises(ValueError, match=r"sample_weight\[2\] is nan: weights must be finite and"):
+        f_measure(Y, Y, sample_weight=[1, 2, np.nan])
+    with pytest.raises(ValueError, match="sample_weight sums to 0: at least one weight must be"):
+        f_measure(Y, Y, sample_weight=[0, 0, 0])
+    with pytest.raises(ValueError, match="sample_weight is given and per_row is True"):
+        f_measure(Y, Y, sample_weight=[1, 1, 1], per_row=True)
+
+
+def test_import_is_light():
+    code = (
+        "import sys, fgfm.metrics; "
+        "print([name for name in ('sklearn', 'numba', 'pandas', 'joblib') if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_scorer_is_made_once_and_pickles(pair):
+    Y, H = pair
+    scorer = fgfm.metrics.f_scorer
+    assert fgfm.metrics.f_scorer is scorer
+    copy = pickle.loads(pickle.dumps(scorer))
+    model = DummyClassifier(strategy="constant", constant=H[0]).fit(Y, Y)
+    expected = f_measure(Y, np.tile(H[0], (len(Y), 1)))
+    assert scorer(model, Y, Y) == copy(model, Y, Y) == expected
+    with pytest.raises(AttributeError, match=r"module 'fgfm\.metrics' has no attribute 'f_score'"):
+        fgfm.metrics.f_score  # noqa: B018
+
+
+def test_scorer_in_model_selection(pair):
+    Y, _ = pair
+    X = Y + np.random.default_rng(0).normal(scale=0.5, size=Y.shape)
+    model = KNeighborsClassifier()
+    scores = cross_val_score(model, X, Y, cv=4, scoring=fgfm.metrics.f_scorer)
+    predicted = model.fit(X[10:], Y[10:]).predict(X[:10])
+    assert scores[0] == f_measure(Y[:10], predicted)
+    f2_scorer = make_scorer(f_measure, beta=2.0)
+    search = GridSearchCV(
+        model,
+        {"n_neighbors": [1, 5]},
+        cv=4,
+        refit="f1",
+        n_jobs=1,
+        scoring={"f1": fgfm.metrics.f_scorer, "f2": f2_scorer},
+    ).fit(X, Y)
+    assert search.cv_results_["split0_test_f1"][1] == scores[0]
+    assert search.cv_results_["split0_test_f2"][1] == f_measure(Y[:10], predicted, 2.0)
