@@ -64,3 +64,98 @@ def product_joint(joints: Sequence[Joint], factors: Sequence[Sequence[int]]) -> 
         labelsets.append(labelset)
         proba.append(weight)
     return np.array(labelsets), np.stack(proba, axis=1)
+
+
+def f_table(labelsets: Integers, beta: float, zero_division: float) -> Floats:
+    """Give F_beta(y, h) for every pair of label sets, (true, decided), by its definition."""
+    size = labelsets.sum(axis=1)
+    both = labelsets @ labelsets.T
+    denominator = beta**2 * size[:, None] + size[None, :]
+    F = np.full(both.shape, zero_division)
+    np.divide((1.0 + beta**2) * both, denominator, out=F, where=denominator > 0.0)
+    return F
+
+
+def expected_f(joint: Joint, beta: float, zero_division: float, nonempty: bool) -> Floats:
+    """Give the expected F of each of the 2^m label sets, in the order of `all_labelsets`.
+
+    The empty set comes first; it is no choice, and gets -1, under the condition y != 0.
+    """
+    labelsets, proba = joint
+    m = labelsets.shape[1]
+    full = np.zeros(
+        (len(proba), 2**m)
+    )  # probabilities of all sets, given ones with equal ones added
+    code = labelsets @ (1 << np.arange(m)[::-1])
+    np.add.at(full.T, code, proba.T)
+    F = f_table(all_labelsets(m), beta, zero_division)
+    if not nonempty:
+        return full @ F
+    value = full[:, 1:] @ F[1:] / full[:, 1:].sum(axis=1, keepdims=True)
+    value[:, 0] = -1.0
+    return value
+
+
+def check_decision(
+    decision: tuple[npt.NDArray[np.int8], Floats],
+    joint: Joint,
+    *,
+    beta: float = 1.0,
+    zero_division: float = 1.0,
+    nonempty: bool = False,
+    tolerance: float = 1e-11,
+) -> None:
+    """Assert that a decision is optimal and knows its worth, and that ties fall as promised."""
+    labels, claimed = decision
+    value = expected_f(joint, beta, zero_division, nonempty)  # (n, 2^m)
+    m = labels.shape[1]
+    sets = all_labelsets(m)
+    assert labels.dtype == np.int8
+    assert set(np.unique(labels)) <= {0, 1}
+    best = value.max(axis=1)
+    np.testing.assert_allclose(claimed, best, rtol=tolerance, atol=0.0)
+    obtained = value[np.arange(len(labels)), labels @ (1 << np.arange(m)[::-1])]
+    np.testing.assert_allclose(obtained, best, rtol=tolerance, atol=0.0)
+    for row, chosen in enumerate(labels):
+        tied = sets[value[row] >= best[row] * (1.0 - 1e-13)]
+        smallest = tied[tied.sum(axis=1) == tied.sum(axis=1).min()]
+        first = max(map(tuple, smallest))  # the one whose labels have the lowest indices
+        assert tuple(chosen) == first, (row, chosen, smallest)
+
+
+def gfm(
+    P: Floats, d_0: float, beta: float = 1.0, zero_division: float = 1.0
+) -> tuple[Integers, float]:
+    """Decide one row from P (m, S): every column of Delta, every size, no shortcut."""
+    m, S = P.shape
+    s, k = np.arange(1, S + 1), np.arange(1, m + 1)
+    delta = (1.0 + beta**2) * P @ (1.0 / (beta**2 * s[:, None] + k[None, :]))  # (m, k)
+    order = np.argsort(-delta, axis=0, kind="stable")
+    value = [delta[order[:size, size - 1], size - 1].sum() for size in k]
+    labels = np.zeros(m, dtype=np.int64)
+    best = int(np.argmax(value))
+    if value[best] <= zero_division * d_0:
+        return labels, zero_division * d_0
+    labels[order[: best + 1, best]] = 1
+    return labels, float(value[best])
+
+
+def independent_values(p: Floats) -> Floats:
+    """Give the expected F_1 of the k most probable labels, k = 1 .. m, by numerical integration.
+
+    1 / a = int_0^inf exp(-a t) dt over panels of doubling width, 20 Gauss-Legendre nodes in each.
+    """
+    p = np.sort(p)[::-1]
+    x, w = np.polynomial.legendre.leggauss(20)
+    edges = np.concatenate([[0.0], 2.0 ** np.arange(-40, 6)])
+    half = np.diff(edges)[:, None] / 2.0
+    t = (edges[:-1, None] + half * (x + 1.0)).ravel()  # (nodes,)
+    weight = (half * w).ravel()
+    u = -np.expm1(-t)
+    product = np.exp(np.log1p(-p[:, None] * u).sum(axis=0))  # E[exp(-t s)]
+    values = np.empty(len(p))
+    total = np.zeros(len(t))
+    for k, p_k in enumerate(p, start=1):
+        total += p_k / (1.0 - p_k * u)
+        values[k - 1] = 2.0 * (weight * np.exp(-(k + 1) * t) * product * total).sum()
+    return values

@@ -512,7 +512,9 @@ def test_merge_refuses():
         ValueError, match=r"distributions\[1\] has shape \(1, 2\): with a P of 2 rows and 1 card"
     ):
         cardinality.merge_factors([half, half], [[0], [1]], [coin, coin[:1]])
-    with pytest.raises(ValueError, match=r"distributions\[1\]\[0, 1\] is -1: probabilities must"):
+    with pytest.raises(
+        ValueError, match=r"distributions\[1\]\[0, 1\] is -1.0: probabilities must"
+    ):
         cardinality.merge_factors([half, half], [[0], [1]], [coin, [[2e-10 + 1, -1], [0, 1]]])
 
 

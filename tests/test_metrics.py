@@ -170,7 +170,7 @@ def test_no_rows():
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, sparse.csc_array])
 @pytest.mark.parametrize(
-    ("value", "shown"), [(-1, "-1"), (2, "2"), (0.5, "0.5"), (np.nan, "nan"), (np.inf, "inf")]
+    ("value", "shown"), [(-1, "-1.0"), (2, "2.0"), (0.5, "0.5"), (np.nan, "nan"), (np.inf, "inf")]
 )
 def test_refuses_what_is_no_label(make, value, shown):
     good = np.eye(4, 3)

@@ -33,8 +33,9 @@ _FINGERPRINT = _fingerprint(Path(__file__).parent / "_kernels")
 
 def _compile(function: Function, **options: Any) -> Function:
     function.__qualname__ += f"-{_FINGERPRINT}"
-    jit = numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)
-    return cast(Function, jit(function))
+    njit: Any = numba.njit  # its annotations leave out the options about wrappers
+    decorate = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)
+    return cast(Function, decorate(function))
 
 
 def entry_point(function: Function) -> Function:

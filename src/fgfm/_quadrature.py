@@ -39,6 +39,7 @@ Integers = npt.NDArray[np.int64]
 
 ERROR = 1e-13  # the relative error that every rule keeps
 _LONGEST_POLYNOMIAL_RULE = 24  # beyond this an exponential sum is shorter for every beta
+_LARGEST_POLYNOMIAL_BETA2 = 25  # and beyond this for every range
 _LONGEST_RATIO = 1e12  # what the trapezoidal rule behind the stored table serves
 
 
@@ -103,7 +104,7 @@ def _candidates(beta2: float) -> list[tuple[float, Nodes]]:
     """Give rules for the smallest possible ``a``, each the shortest for all ``a <= reach``."""
     a_min = beta2 + 1.0
     found = [(ratio * a_min, Nodes(-t / a_min, w / a_min)) for ratio, t, w in _exponential_sums()]
-    if beta2 == round(beta2):
+    if beta2 <= _LARGEST_POLYNOMIAL_BETA2 and beta2 == round(beta2):
         found += [
             (beta2 + 2.0 * count, _polynomial_rule(count, round(beta2)))
             for count in range(1, _LONGEST_POLYNOMIAL_RULE + 1)

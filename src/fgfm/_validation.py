@@ -98,7 +98,7 @@ def check_probabilities(array: Real, name: str, first_row: int = 0) -> None:
     if wrong.any():
         index = first_index(wrong)
         where = place(name, (first_row + index[0], *index[1:]))
-        raise ValueError(f"{where} is {array[index]:g}: probabilities must lie in [0, 1]")
+        raise ValueError(f"{where} is {array[index]!s}: probabilities must lie in [0, 1]")
 
 
 def check_stored_probabilities(csr: Any, name: str) -> None:
@@ -107,7 +107,7 @@ def check_stored_probabilities(csr: Any, name: str) -> None:
     if wrong.any():
         at = first_index(wrong)[0]
         where = place(name, (stored_row(csr, at), csr.indices[at]))
-        raise ValueError(f"{where} is {csr.data[at]:g}: probabilities must lie in [0, 1]")
+        raise ValueError(f"{where} is {csr.data[at]!s}: probabilities must lie in [0, 1]")
 
 
 def _no_probability(array: Real) -> npt.NDArray[np.bool_]:
@@ -143,7 +143,7 @@ def check_labels(block: Real, name: str, first_row: int = 0) -> None:
     if wrong.any():
         index = first_index(wrong)
         where = place(name, (first_row + index[0], *index[1:]))
-        raise ValueError(f"{where} is {block[index]:g}: labels must be 0 or 1")
+        raise ValueError(f"{where} is {block[index]!s}: labels must be 0 or 1")
 
 
 def label_sets(
@@ -184,7 +184,7 @@ def _sparse_label_sets(value: Any, name: str, axes: Sequence[str], allow_flat: b
         at = first_index(wrong)[0]
         index = (stored_row(labels, at), labels.indices[at])
         where = place(name, index[:1] if flat else index)
-        raise ValueError(f"{where} is {labels.data[at]:g}: labels must be 0 or 1")
+        raise ValueError(f"{where} is {labels.data[at]!s}: labels must be 0 or 1")
     return labels
 
 

@@ -563,4 +563,4 @@ def _check_weights(block: Real, name: str, first_row: int) -> None:
     if wrong.any():
         index = first_index(wrong)
         where = place(name, (first_row + index[0], *index[1:]))
-        raise ValueError(f"{where} is {block[index]:g}: it must be finite and not negative")
+        raise ValueError(f"{where} is {block[index]!s}: it must be finite and not negative")

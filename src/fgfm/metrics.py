@@ -204,7 +204,7 @@ def _row_weights(sample_weight: Any, n: int) -> Floats:
     if wrong.any():
         index = first_index(wrong)
         raise ValueError(
-            f"{place('sample_weight', index)} is {weight[index]:g}: "
+            f"{place('sample_weight', index)} is {weight[index]!s}: "
             "weights must be finite and not negative"
         )
     if not weight.any():

@@ -79,15 +79,16 @@ def _next_value(total, factor, z, u, count, x):
 
 
 @compiled
-def _evaluate(large, sums, rank, low, high, moments, rules, work):
+def _evaluate(large, m, sums, rank, low, high, moments, rules, work):
     """Fill in the values of the sets that end in [low, high) of the window; give the peak.
 
-    `large` holds every label above ``SMALL`` and every label above the window.
+    `large` holds every label above ``SMALL`` and every label above the window; `m` is the number
+    of all labels.
     """
     beta2, mean, _ = moments
     window, set_value = work[2], work[9]
     log_z, z, zeta, u, weight, product, total, factor = work[10:]
-    s_max = min(float(len(window)), 1.0 + largest_cardinality(mean))
+    s_max = min(float(m), 1.0 + largest_cardinality(mean))
     s_min = max(1.0, mean - math.sqrt(2.0 * TAIL * mean))
     a_min = beta2 * s_min + rank + low + 1
     a_max = beta2 * s_max + rank + high
@@ -192,9 +193,9 @@ def _decide_row(p, chosen, beta2, zero_division, nonempty, rules, work):
         return empty
 
     if listed:
-        peak = _evaluate(value[:count], sums, rank, low, high, moments, rules, work)
+        peak = _evaluate(value[:count], m, sums, rank, low, high, moments, rules, work)
     else:
-        peak = _evaluate(p, sums, rank, low, high, moments, rules, work)
+        peak = _evaluate(p, m, sums, rank, low, high, moments, rules, work)
     if not nonempty and peak <= empty * (1.0 + TIE):
         return empty
     end = low

@@ -1,0 +1,1 @@
+"""How fast fgfm is, and against what: ``python -m benchmarks``, or ``make bench``."""

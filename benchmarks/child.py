@@ -1,0 +1,118 @@
+"""Jobs that need a process of their own: cold starts and peak memory.
+
+``python -m benchmarks.child JOB [ARGUMENT ...]`` prints one line of JSON. Nothing is imported
+before it is timed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from importlib import import_module
+from typing import Any
+
+
+def imports(*names: str) -> float:
+    """Give the seconds that importing modules takes."""
+    start = time.perf_counter()
+    for name in names:
+        import_module(name)
+    return time.perf_counter() - start
+
+
+def first_call(name: str) -> float:
+    """Give the seconds from before the import of fgfm to the end of its first decision.
+
+    NumPy and SciPy are loaded before that: whoever has probabilities has them.
+    """
+    import numpy as np
+    import scipy.sparse  # noqa: F401
+
+    p = np.linspace(0.01, 0.9, 8).reshape(1, 8)
+    start = time.perf_counter()
+    from fgfm import decision
+
+    if name == "from_marginals":
+        decision.from_marginals(p)
+    else:
+        pair = np.array([[[0.3, 0.2], [0.1, 0.2]]])
+        single = np.array([[[0.4]]])
+        decision.from_factors([pair, single], [[0, 1], [2]])
+    return time.perf_counter() - start
+
+
+def sparse_memory(folder: str) -> dict[str, float]:
+    """Decide from the CSR matrix in a folder: bytes beyond the input, and seconds."""
+    from pathlib import Path
+
+    import numpy as np
+    from scipy import sparse
+
+    from fgfm import decision
+
+    parts = (np.load(Path(folder) / f"{name}.npy") for name in ("data", "indices", "indptr"))
+    data, indices, indptr = parts
+    n = len(indptr) - 1
+    m = int(np.load(Path(folder) / "m.npy"))
+    proba = sparse.csr_array((data, indices, indptr), shape=(n, m))
+    decision.from_marginals(proba[:10])  # loads the kernels
+    before = _start_of_peak()
+    start = time.perf_counter()
+    labels, _ = decision.from_marginals(proba)
+    seconds = time.perf_counter() - start
+    extra = _peak() - before
+    decided = labels.data.nbytes + labels.indices.nbytes + labels.indptr.nbytes + 8 * n
+    return {
+        "rows": n,
+        "seconds": seconds,
+        "input": data.nbytes + indices.nbytes + indptr.nbytes,
+        "extra": extra,
+        "decided": decided,
+    }
+
+
+def _start_of_peak() -> float:
+    """Forget the peak so far, where the system can, and give the memory in use, in bytes."""
+    try:
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+        return _status("VmRSS")
+    except OSError:
+        return _peak()
+
+
+def _peak() -> float:
+    """Give the peak of the memory in use, in bytes.
+
+    On Linux getrusage would report the peak of the parent, if that is higher.
+    """
+    try:
+        return _status("VmHWM")
+    except OSError:
+        import resource
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _status(field: str) -> float:
+    with open("/proc/self/status") as file:
+        for line in file:
+            if line.startswith(field + ":"):
+                return 1024.0 * int(line.split()[1])
+    raise OSError(f"/proc/self/status has no {field}")
+
+
+def main(arguments: list[str]) -> None:
+    """Run the job that the arguments name."""
+    jobs: dict[str, Any] = {
+        "imports": imports,
+        "first_call": first_call,
+        "sparse_memory": sparse_memory,
+    }
+    print(json.dumps(jobs[arguments[0]](*arguments[1:])))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,76 @@
+"""Time and memory, measured so that a noisy machine spoils neither.
+
+Times of things to be compared are taken in turns within one run, and the least of each counts:
+what else the machine does can only add to a time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["growth_exponent", "in_child", "least_times"]
+
+Task = Callable[[], object]
+
+_ROOT = Path(__file__).resolve().parent.parent
+_BATCH = 0.01  # seconds that one timed batch of calls should take at least
+
+
+def least_times(tasks: Mapping[str, Task], *, seconds: float, rounds: int = 3) -> dict[str, float]:
+    """Give the least seconds per call of each task.
+
+    Every round times each task once, in turn: a batch of as many calls as fill 10 ms. Rounds go
+    on for so many seconds, and there are at least so many.
+    """
+    calls = {name: _batch_size(task) for name, task in tasks.items()}
+    least = dict.fromkeys(tasks, float("inf"))
+    end = time.perf_counter() + seconds
+    done = 0
+    while done < rounds or time.perf_counter() < end:
+        for name, task in tasks.items():
+            least[name] = min(least[name], _time_calls(task, calls[name]))
+        done += 1
+    return least
+
+
+def _time_calls(task: Task, calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        task()
+    return (time.perf_counter() - start) / calls
+
+
+def _batch_size(task: Task) -> int:
+    """Give the number of calls that fill a batch; the first call, not counted, warms up."""
+    task()
+    calls = 1
+    while (took := _time_calls(task, calls) * calls) < _BATCH:
+        calls = max(2 * calls, int(1.2 * calls * _BATCH / max(took, 1e-9)) if took > 1e-4 else 0)
+    return calls
+
+
+def growth_exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
+    """Give the least-squares slope of log time over log size: 1 is linear growth."""
+    return float(np.polyfit(np.log(sizes), np.log(times), deg=1)[0])
+
+
+def in_child(job: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Any:
+    """Run a function of `benchmarks.child` in a fresh process, and give what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.child", job, *arguments],
+        cwd=_ROOT,
+        env={**os.environ, **(environment or {})},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)

@@ -1,0 +1,371 @@
+"""What is measured. Each part gives tables and, where the design sets them, targets.
+
+Values are compared with the rival's before a ratio is formed: a fast wrong answer raises.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks import inputs, rivals
+from benchmarks.measure import growth_exponent, in_child, least_times
+from benchmarks.report import (
+    Column,
+    Results,
+    Table,
+    Target,
+    count,
+    duration,
+    mebibytes,
+    number,
+    ratio,
+)
+from fgfm import decision
+
+__all__ = ["PARTS", "Settings"]
+
+KINDS = ("sparse", "dense", "flat")
+_NUMBERS = 2_000_000  # numbers in a batch of rows: 16 MB
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How large and how long."""
+
+    quick: bool
+    progress: Callable[[str], None]
+
+    @property
+    def seconds(self) -> float:
+        """How long one comparison goes on."""
+        return 0.02 if self.quick else 0.6
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds it has at least."""
+        return 1 if self.quick else 3
+
+    def time(self, **tasks: Callable[[], object]) -> dict[str, float]:
+        """Time tasks against each other."""
+        return least_times(tasks, seconds=self.seconds, rounds=self.rounds)
+
+
+def _rows(numbers_per_row: int, most: int = 5000) -> int:
+    return min(most, max(2, _NUMBERS // numbers_per_row))
+
+
+def _require_agreement(what: str, ours: float, rival: float) -> None:
+    if not abs(ours - rival) <= 1e-10:
+        raise RuntimeError(f"{what}: fgfm expects F = {ours!r}, and the rival {rival!r}")
+
+
+def marginals(settings: Settings) -> Results:
+    """Time from_marginals against the O(m^2) recursion and a pass of np.sum."""
+    judged = not settings.quick
+    sizes = (10, 100, 1000) if settings.quick else (10, 100, 10**3, 10**4, 10**5, 10**6)
+    large = 1000 if settings.quick else 10**5  # where passes are counted
+    table = Table(
+        "from_marginals: time per row, one core",
+        [
+            Column("rows", left=True),
+            Column("m", count),
+            Column("labels", number),
+            Column("ours", duration),
+            Column("recursion", duration),
+            Column("ratio", ratio),
+            Column("np.sum", duration),
+            Column("passes", number),
+        ],
+        notes=[
+            "labels: chosen per row. recursion: O(m^2), Ye et al. 2012, in NumPy. "
+            "passes: ours in units of one np.sum over the same rows."
+        ],
+    )
+    results = Results([table])
+    speed: list[Target] = []
+    growth: list[Target] = []
+    passes: list[Target] = []
+    for kind in KINDS:
+        per_row = {}
+        for m in sizes:
+            settings.progress(f"from_marginals, {kind}, m = {m}")
+            p = inputs.marginal_rows(kind, _rows(m), m)
+            n = len(p)
+            tasks: dict[str, Callable[[], object]] = {
+                "ours": partial(decision.from_marginals, p),
+                "sum": partial(np.sum, p, axis=1),
+            }
+            labels, expected_f = decision.from_marginals(p)
+            if m <= 10**4:
+                for row in range(2):
+                    choice = rivals.ye_recursion(p[row])
+                    _require_agreement(f"m = {m}, {kind}", expected_f[row], choice.expected_f)
+                tasks["rival"] = partial(rivals.ye_recursion, p[0])
+            least = settings.time(**tasks)
+            ours, one_pass = least["ours"] / n, least["sum"] / n
+            rival = least.get("rival")
+            faster = rival / ours if rival else None
+            table.rows.append(
+                (kind, m, labels.sum() / n, ours, rival, faster, one_pass, ours / one_pass)
+            )
+            per_row[m] = ours
+            if m == 1000:
+                speed.append(
+                    Target(
+                        f"from_marginals, 1000 {kind}",
+                        ours,
+                        rival,
+                        faster,
+                        500,
+                        True,
+                        judged=judged,
+                    )
+                )
+            if m == large:
+                what = f"  passes of np.sum, {m:.0e} {kind}".replace("e+0", "e")
+                passes.append(
+                    Target(
+                        what,
+                        ours,
+                        one_pass,
+                        ours / one_pass,
+                        15,
+                        False,
+                        number,
+                        not settings.quick,
+                    )
+                )
+        fitted = [m for m in sizes if m >= 1000] if not settings.quick else [100, 1000]
+        slope = growth_exponent(fitted, [per_row[m] for m in fitted])
+        what = f"  growth, 1e3 to 1e6 {kind}" if not settings.quick else f"  growth, {kind}"
+        growth.append(Target(what, None, None, slope, 1.1, False, number, judged))
+    results.targets += speed + growth + passes
+    return results
+
+
+def factors(settings: Settings) -> Results:
+    """Time from_factors against Algorithm 1 and GFM."""
+    judged = not settings.quick
+    sizes = (100, 400) if settings.quick else (100, 400, 1000, 10_000)
+    table = Table(
+        "from_factors: time per row, one core",
+        [
+            Column("rows", left=True),
+            Column("factors", left=True),
+            Column("m", count),
+            Column("labels", number),
+            Column("ours", duration),
+            Column("Algorithm 1 + GFM", duration),
+            Column("ratio", ratio),
+        ],
+    )
+    results = Results([table])
+    if not settings.quick:
+        table.notes.append("mixed: 900 factors of one label and 25 of four.")
+    for kind in ("sparse", "dense"):
+        per_row = []
+        shapes = [("in fours", 0, m // 4) for m in sizes]
+        if not settings.quick:
+            shapes.append(("mixed", 900, 25))
+        for name, singletons, fours in shapes:
+            m = singletons + 4 * fours
+            settings.progress(f"from_factors, {kind}, {name}, m = {m}")
+            n = _rows(singletons + 16 * fours, 50 if settings.quick else 1000)
+            Ps, members = inputs.factor_rows(kind, n, singletons, fours)
+            labels, expected_f = decision.from_factors(Ps, members)
+            tasks: dict[str, Callable[[], object]] = {
+                "ours": partial(decision.from_factors, Ps, members)
+            }
+            if m <= 1000:
+                first = [P[0] for P in Ps]
+                choice = rivals.algorithm_1_and_gfm(first, members)
+                _require_agreement(f"{kind}, {name}, m = {m}", expected_f[0], choice.expected_f)
+                tasks["rival"] = partial(rivals.algorithm_1_and_gfm, first, members)
+            least = settings.time(**tasks)
+            ours, rival = least["ours"] / n, least.get("rival")
+            faster = rival / ours if rival else None
+            table.rows.append((kind, name, m, labels.sum() / n, ours, rival, faster))
+            if name == "in fours":
+                per_row.append(ours)
+                if m == 400:
+                    what = f"from_factors, 400 in fours, {kind}"
+                    results.targets.append(
+                        Target(what, ours, rival, faster, 500, True, judged=judged)
+                    )
+        slope = growth_exponent(sizes, per_row)
+        table.notes.append(f"Growth exponent in fours, {kind}: {slope:.2f}.")
+    return results
+
+
+def cardinalities(settings: Settings) -> Results:
+    """Time from_cardinalities against gfm() of the package example-wise-f1-maximizer."""
+    judged = not settings.quick
+    table = Table(
+        "from_cardinalities: time per row, one core",
+        [
+            Column("rows", left=True),
+            Column("m = S", count),
+            Column("labels", number),
+            Column("ours", duration),
+            Column("PyPI gfm()", duration),
+            Column("ratio", ratio),
+        ],
+        notes=["PyPI gfm(): example-wise-f1-maximizer, its weights made beforehand."],
+    )
+    results = Results([table])
+    for kind in ("sparse", "dense"):
+        for m in (100,) if settings.quick else (100, 1000):
+            settings.progress(f"from_cardinalities, {kind}, m = {m}")
+            P = inputs.cardinality_rows(kind, _rows(m * m, 20 if settings.quick else 200), m)
+            n = len(P)
+            labels, expected_f = decision.from_cardinalities(P)
+            tasks: dict[str, Callable[[], object]] = {
+                "ours": partial(decision.from_cardinalities, P)
+            }
+            gfm = rivals.pypi_gfm(m)
+            if gfm is None:
+                table.notes = ["PyPI gfm(): example-wise-f1-maximizer is not installed."]
+            else:
+                s = np.arange(1, m + 1)
+                d_0 = 1.0 - (P[0].sum(axis=0) / s).sum()
+                chosen = gfm(P[0], d_0).astype(np.int64)
+                value = d_0
+                if len(chosen):
+                    value = 2.0 * (P[0, chosen] / (s + len(chosen))).sum()
+                _require_agreement(f"from_cardinalities, {kind}", expected_f[0], value)
+                tasks["rival"] = partial(gfm, P[0], d_0)
+            least = settings.time(**tasks)
+            ours, rival = least["ours"] / n, least.get("rival")
+            faster = rival / ours if rival else None
+            table.rows.append((kind, m, labels.sum() / n, ours, rival, faster))
+            if m == 100:
+                what = f"from_cardinalities, 100 {kind}"
+                results.targets.append(Target(what, ours, rival, faster, 50, True, judged=judged))
+    return results
+
+
+def threads(settings: Settings) -> Results:
+    """Time two threads against one."""
+    table = Table(
+        "Threads: time per row",
+        [
+            Column("what", left=True),
+            Column("n_jobs=1", duration),
+            Column("n_jobs=2", duration),
+            Column("ratio", ratio),
+        ],
+    )
+    if (os.cpu_count() or 1) < 2:
+        table.notes = ["This machine has one core: not measured."]
+        return Results([table])
+    settings.progress("threads")
+    n = 200 if settings.quick else 2000
+    p = inputs.marginal_rows("sparse", 5 * n, 1000)
+    stored = inputs.sparse_rows(20 * n, 100_000, 50)
+    Ps, members = inputs.factor_rows("sparse", n, 0, 100)
+    cases: dict[str, tuple[int, Callable[[int], object]]] = {
+        "from_marginals, m = 1000, sparse": (
+            5 * n,
+            lambda n_jobs: decision.from_marginals(p, n_jobs=n_jobs),
+        ),
+        "from_marginals, CSR, 50 of 100 000 stored": (
+            20 * n,
+            lambda n_jobs: decision.from_marginals(stored, n_jobs=n_jobs),
+        ),
+        "from_factors, m = 400 in fours, sparse": (
+            n,
+            lambda n_jobs: decision.from_factors(Ps, members, n_jobs=n_jobs),
+        ),
+    }
+    for what, (rows, decide) in cases.items():
+        least = settings.time(one=partial(decide, 1), two=partial(decide, 2))
+        one, two = least["one"] / rows, least["two"] / rows
+        table.rows.append((what, one, two, one / two))
+    return Results([table])
+
+
+def memory(settings: Settings) -> Results:
+    """Measure the peak memory of from_marginals on a large CSR matrix, in a fresh process."""
+    n = 2000 if settings.quick else 100_000
+    settings.progress("memory")
+    proba = inputs.sparse_rows(n, 100_000, 50)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("data", "indices", "indptr"):
+            np.save(Path(folder) / f"{name}.npy", getattr(proba, name))
+        np.save(Path(folder) / "m.npy", proba.shape[1])
+        found = in_child("sparse_memory", folder)
+    table = Table(
+        "from_marginals on CSR: 100 000 labels, 50 stored per row, a fresh process",
+        [
+            Column("n", count),
+            Column("time per row", duration),
+            Column("input", mebibytes),
+            Column("the decisions", mebibytes),
+            Column("peak beyond the input", mebibytes),
+        ],
+        [
+            (
+                found["rows"],
+                found["seconds"] / found["rows"],
+                found["input"],
+                found["decided"],
+                found["extra"],
+            )
+        ],
+    )
+    return Results([table])
+
+
+def cold_start(settings: Settings) -> Results:
+    """Time imports and first calls in fresh processes."""
+    repeats = 1 if settings.quick else 7
+    table = Table(
+        "Cold start: seconds in a fresh process",
+        [Column("what", left=True), Column("time", duration)],
+        notes=["A first call includes the imports of fgfm and numba; NumPy and SciPy are loaded."],
+    )
+    modules = {
+        "import numpy, scipy.sparse": ("numpy", "scipy.sparse"),
+        "import fgfm": ("fgfm",),
+        "import fgfm.decision": ("fgfm.decision",),
+    }
+    least = dict.fromkeys(modules, float("inf"))
+    settings.progress("imports")
+    for _ in range(repeats):
+        for what, names in modules.items():
+            least[what] = min(least[what], in_child("imports", *names))
+    table.rows += least.items()
+    if not settings.quick:
+        for name in ("from_marginals", "from_factors"):
+            table.rows += _first_calls(settings, name)
+    return Results([table])
+
+
+def _first_calls(settings: Settings, name: str) -> Iterator[tuple[str, float]]:
+    with tempfile.TemporaryDirectory() as folder:
+        cache = {"NUMBA_CACHE_DIR": folder}
+        settings.progress(f"first {name}, nothing cached")
+        yield f"first {name}, kernels compiled", in_child("first_call", name, environment=cache)
+        settings.progress(f"first {name}, cached")
+        times = [in_child("first_call", name, environment=cache) for _ in range(5)]
+        yield f"first {name}, kernels from the cache", min(times)
+
+
+PARTS: Sequence[Callable[[Settings], Results]] = (
+    marginals,
+    factors,
+    cardinalities,
+    threads,
+    memory,
+    cold_start,
+)
