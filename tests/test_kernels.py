@@ -51,9 +51,14 @@ def columns_computed(P, beta2=1.0):
     s = np.arange(1.0, S + 1.0)
     order = np.empty(m, dtype=np.int64)
     p, weighted = P.sum(axis=1), P @ s
-    size, guess = rank_candidates(p, weighted, float(S), beta2, 0.0, order)
+    size, guess, floor = rank_candidates(p, weighted, float(S), beta2, 0.0, order)
     scale = np.full(S, 1.0 + beta2)
-    k, value, count = search(P, order[:size], P.sum(axis=0), beta2 * s, scale, False, guess, 0.0)
+    kept = np.empty(size, dtype=np.int64), np.empty(size)
+    k, value, count = search(
+        P, order[:size], P.sum(axis=0), beta2 * s, scale, False, size, guess, floor, 0.0, *kept
+    )
+    assert (np.diff(kept[1]) <= 0.0).all()
+    assert kept[1][:k].sum() == pytest.approx(value, rel=1e-12)
     sizes = np.arange(1, m + 1)
     delta = (1.0 + beta2) * P @ (1.0 / (beta2 * s[:, None] + sizes))
     every = np.cumsum(-np.sort(-delta, axis=0), axis=0).diagonal()

@@ -243,7 +243,9 @@ def test_refuses_weights():
         f_measure(Y, Y, sample_weight=[1, 1])
     with pytest.raises(ValueError, match=r"sample_weight has shape \(3, 1\): it must have 1 dim"):
         f_measure(Y, Y, sample_weight=[[1], [1], [1]])
-    with pytest.raises(ValueError, match=r"sample_weight\[1\] is -2.0: weights must be finite and"):
+    with pytest.raises(
+        ValueError, match=r"sample_weight\[1\] is -2.0: weights must be finite and"
+    ):
         f_measure(Y, Y, sample_weight=[1, -2, 3])
     with pytest.raises(ValueError, match=r"sample_weight\[2\] is nan: weights must be finite and"):
         f_measure(Y, Y, sample_weight=[1, 2, np.nan])

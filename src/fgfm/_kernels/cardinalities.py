@@ -28,33 +28,39 @@ TOO_MUCH_MASS = -2.0  # instead of an expected F: the probabilities sum to more 
 
 
 @compiled_sums
-def _row_sums(row, s):
-    """Give sum, sum weighted by s, and the number of values that are no probabilities."""
-    total = weighted = 0.0
+def _scan(C, s, p, weighted, totals):
+    """Fill in the sums of the rows, the same weighted by s, and the sums of the columns.
+
+    Gives the number of values that are no probabilities.
+    """
     bad = 0
     for q in range(len(s)):
-        x = float(row[q])
-        bad += 1 - ((x >= 0.0) & (x <= 1.0))
-        total += x
-        weighted += x * s[q]
-    return total, weighted, bad
-
-
-@compiled
-def _add_row(totals, row):
-    for q in range(len(totals)):
-        totals[q] += row[q]
+        totals[q] = 0.0
+    for i in range(len(C)):
+        total = 0.0
+        load = 0.0
+        for q in range(len(s)):
+            x = float(C[i, q])
+            bad += 1 - ((x >= 0.0) & (x <= 1.0))
+            total += x
+            load += x * s[q]
+        p[i] = total
+        weighted[i] = load
+        for q in range(len(s)):
+            totals[q] += C[i, q]
+    return bad
 
 
 @entry_point
 def rank_candidates(p, weighted, s_max, beta2, floor, order):
-    """Order the labels that can be in an optimal set by marginal; give their number and a guess.
+    """Order the labels that can be in an optimal set by marginal, and guess its size.
 
     A set h of size k is worth at least (1 + beta^2) M / (beta^2 W / M + k), with M and W the sums
     of p_i and of E[y_i s] over it (Jensen). The guess is the size where this is highest for the
     labels in order. Conversely, leaving label i out of an optimal set gains
     Delta_jk / (beta^2 s_max + k - 1) or more for each other label j, so that no label with
-    p_i (beta^2 s_max + 1) < V is in it.
+    p_i (beta^2 s_max + 1) < V is in it. Gives the number of labels, the guess, and the best lower
+    bound met.
     """
     m = len(p)
     top = 0
@@ -62,7 +68,7 @@ def rank_candidates(p, weighted, s_max, beta2, floor, order):
         if p[i] > p[top]:
             top = i
     if p[top] == 0.0:
-        return 0, 0
+        return 0, 0, floor
     bound = (1.0 + beta2) * p[top] / (beta2 * weighted[top] / p[top] + 1.0)
     floor = max(floor, bound)
     least = floor / (beta2 * s_max + 1.0) * (1.0 - 1e-9)
@@ -86,10 +92,11 @@ def rank_candidates(p, weighted, s_max, beta2, floor, order):
         if bound > highest:
             highest = bound
             guess = j + 1
-    least = max(floor, highest) / (beta2 * s_max + 1.0) * (1.0 - 1e-9)
+    floor = max(floor, highest)
+    least = floor / (beta2 * s_max + 1.0) * (1.0 - 1e-9)
     while size > guess and value[size - 1] < least:
         size -= 1
-    return size, guess
+    return size, guess, floor
 
 
 @compiled
@@ -103,12 +110,9 @@ def _decide(C, s, d_0, present, slack, beta2, zero_division, nonempty, labels, c
     m = len(C)
     p = np.empty(m)
     weighted = np.empty(m)
-    totals = np.zeros(len(s))
-    for i in range(m):
-        p[i], weighted[i], bad = _row_sums(C[i], s)
-        if bad:
-            return NOT_PROBABILITY
-        _add_row(totals, C[i])
+    totals = np.empty(len(s))
+    if _scan(C, s, p, weighted, totals):
+        return NOT_PROBABILITY
     if math.isnan(d_0):
         present = 0.0
         for q in range(len(s)):
@@ -121,7 +125,7 @@ def _decide(C, s, d_0, present, slack, beta2, zero_division, nonempty, labels, c
     if nonempty and present == 0.0:
         return math.nan
     order = np.empty(m, dtype=np.int64)
-    size, guess = rank_candidates(p, weighted, s[-1], beta2, empty, order)
+    size, guess, floor = rank_candidates(p, weighted, s[-1], beta2, empty, order)
     if size == 0:
         return max(empty, 0.0)
     base = np.empty(len(s))
@@ -129,9 +133,24 @@ def _decide(C, s, d_0, present, slack, beta2, zero_division, nonempty, labels, c
     for q in range(len(s)):
         base[q] = beta2 * s[q]
         scale[q] = 1.0 + beta2
-    k, value, _ = search(C, order[:size], totals, base, scale, False, guess, empty)
+    best_order = np.empty(size, dtype=np.int64)
+    best_delta = np.empty(size)
+    k, value, _ = search(
+        C,
+        order[:size],
+        totals,
+        base,
+        scale,
+        False,
+        size,
+        guess,
+        floor,
+        empty,
+        best_order,
+        best_delta,
+    )
     if k:
-        choose(C, order[:size], k, base, scale, False, labels, chosen)
+        choose(best_order, best_delta, k, labels, chosen)
     return value / present if nonempty else value
 
 

@@ -21,7 +21,7 @@ from fgfm._kernels.power_sums import (
     fill_products,
     log_probability_of_empty,
 )
-from fgfm._kernels.rule import TAIL, load_rule
+from fgfm._kernels.rule import TAIL, TIE, load_rule
 from fgfm._kernels.search import choose, search
 
 __all__ = ["GROWTH", "decide_factor_rows"]
@@ -31,30 +31,56 @@ GROWTH = np.array([2.0, 1.0, 0.5, 0.25, 0.125, 0.0625])
 
 
 @compiled
-def _read_factor(P, m, S, d, given, p, weighted, slack):
-    """Fill in d (unless given), the marginals p_i and E[y_i s_f] of one factor; give a status."""
-    for i in range(m):
-        p[i] = 0.0
-        weighted[i] = 0.0
-        for s in range(S):
-            x = P[i * S + s]
-            if not 0.0 <= x <= 1.0:
-                return NOT_PROBABILITY
-            p[i] += x
-            weighted[i] += x * (s + 1)
-    if given:
-        return 0.0
-    present = 0.0
-    for s in range(S):
-        d[s + 1] = 0.0
+def _read_factors(values, d, given, shape, slack, p, weighted, histogram):
+    """Read the factors of more than one label.
+
+    Fills in the distributions d (unless given), the marginals p_i, E[y_i (s_f - E s_f)], and the
+    sum of the distributions. Gives a status, the factor it belongs to, the mean of |y| and
+    log p(no label) of these factors.
+    """
+    sizes, depths, _, multiple = shape
+    mean = 0.0
+    log_empty = 0.0
+    at = label = at_d = 0
+    for f in range(multiple):
+        m = sizes[f]
+        S = depths[f]
+        if not given:
+            for s in range(1, S + 1):
+                d[at_d + s] = 0.0
         for i in range(m):
-            d[s + 1] += P[i * S + s]
-        d[s + 1] /= s + 1
-        present += d[s + 1]
-    if present > 1.0 + slack:
-        return TOO_MUCH_MASS
-    d[0] = max(0.0, 1.0 - present)
-    return 0.0
+            total = 0.0
+            load = 0.0
+            for s in range(1, S + 1):
+                x = values[at]
+                if not 0.0 <= x <= 1.0:
+                    return NOT_PROBABILITY, f, 0.0, 0.0
+                total += x
+                load += x * s
+                if not given:
+                    d[at_d + s] += x
+                at += 1
+            p[label + i] = total
+            weighted[label + i] = load
+        present = 0.0
+        own_mean = 0.0
+        for s in range(1, S + 1):
+            if not given:
+                d[at_d + s] /= s
+            present += d[at_d + s]
+            own_mean += s * d[at_d + s]
+            histogram[s] += d[at_d + s]
+        if not given:
+            if present > 1.0 + slack:
+                return TOO_MUCH_MASS, f, 0.0, 0.0
+            d[at_d] = max(0.0, 1.0 - present)
+        for i in range(m):
+            weighted[label + i] -= own_mean * p[label + i]
+        mean += own_mean
+        log_empty += math.log1p(-present) if present < 1.0 else -math.inf
+        label += m
+        at_d += S + 1
+    return 0.0, 0, mean, log_empty
 
 
 @compiled
@@ -96,39 +122,46 @@ def _fill_generating_functions(d, depths, multiple, powers, D, product):
 
 
 @compiled
-def _fill_labels(values, at, m, S, label, row_of, powers, own, product, others, C):
-    """Fill in C_ir = G_i(zeta_r) * (the product over the other factors) for a factor's labels.
+def _fill_labels(values, shape, row_of, powers, D, product, C, totals):
+    """Fill in C_ir = G_i(zeta_r) * (the product over the other factors), and add to column sums.
 
-    Row ``row_of[label + i]`` of C takes label i; labels with row -1 are left out. Where the
-    factor's own value is 0, so is every G_i of it, and the quotient is not needed.
+    Row ``row_of[i]`` of C takes label i; labels with row -1 are left out. Where the value of a
+    factor is 0, so is every G_i of it, and the quotient is not needed.
     """
+    sizes, depths, _, multiple = shape
     count = len(product)
-    for r in range(count):
-        others[r] = product[r] / own[r] if own[r] > 0.0 else 0.0
-    for i in range(m):
-        row = row_of[label + i]
-        if row >= 0:
-            for r in range(count):
-                C[row, r] = 0.0
-            first = at + i * S
-            for s in range(0, S - 3, 4):
-                p1 = values[first + s]
-                p2 = values[first + s + 1]
-                p3 = values[first + s + 2]
-                p4 = values[first + s + 3]
+    others = np.empty(count)
+    at = label = 0
+    for f in range(multiple):
+        S = depths[f]
+        for r in range(count):
+            others[r] = product[r] / D[f, r] if D[f, r] > 0.0 else 0.0
+        for _ in range(sizes[f]):
+            row = row_of[label]
+            if row >= 0:
                 for r in range(count):
-                    C[row, r] += (
-                        p1 * powers[s + 1, r]
-                        + p2 * powers[s + 2, r]
-                        + p3 * powers[s + 3, r]
-                        + p4 * powers[s + 4, r]
-                    )
-            for s in range(S - S % 4, S):
-                p1 = values[first + s]
+                    C[row, r] = 0.0
+                for s in range(0, S - 3, 4):
+                    p1 = values[at + s]
+                    p2 = values[at + s + 1]
+                    p3 = values[at + s + 2]
+                    p4 = values[at + s + 3]
+                    for r in range(count):
+                        C[row, r] += (
+                            p1 * powers[s + 1, r]
+                            + p2 * powers[s + 2, r]
+                            + p3 * powers[s + 3, r]
+                            + p4 * powers[s + 4, r]
+                        )
+                for s in range(S - S % 4, S):
+                    p1 = values[at + s]
+                    for r in range(count):
+                        C[row, r] += p1 * powers[s + 1, r]
                 for r in range(count):
-                    C[row, r] += p1 * powers[s + 1, r]
-            for r in range(count):
-                C[row, r] *= others[r]
+                    C[row, r] *= others[r]
+                    totals[r] += C[row, r]
+            at += S
+            label += 1
 
 
 @compiled
@@ -147,6 +180,7 @@ def _fill_matrix(values, d, shape, row_of, sums, powers, nodes, C):
     fill_products(product, u, count, sums, singles)
     D = np.empty((multiple, count))
     _fill_generating_functions(d, depths, multiple, powers, D, product)
+    totals = np.zeros(count)
     for j in range(len(singles)):
         row = row_of[label + j]
         if row >= 0:
@@ -154,19 +188,8 @@ def _fill_matrix(values, d, shape, row_of, sums, powers, nodes, C):
             for r in range(count):
                 own = 1.0 - x * u[r]
                 C[row, r] = x * zeta[r] * product[r] / own if own > 0.0 else 0.0
-    others = np.empty(count)
-    at = np.int64(0)
-    label = np.int64(0)
-    for f in range(multiple):
-        _fill_labels(
-            values, at, sizes[f], depths[f], label, row_of, powers, D[f], product, others, C
-        )
-        at += sizes[f] * depths[f]
-        label += sizes[f]
-    totals = np.zeros(count)
-    for i in range(len(C)):
-        for r in range(count):
-            totals[r] += C[i, r]
+                totals[r] += C[row, r]
+    _fill_labels(values, shape, row_of, powers, D, product, C, totals)
     return totals
 
 
@@ -185,31 +208,15 @@ def _decide(values, d, given, shape, slack, beta2, zero_division, nonempty, rule
     for f in range(multiple):
         longest = max(longest, depths[f])
     histogram = np.zeros(longest + 1)
-    log_empty = 0.0
-    mean = 0.0
-    at = label = at_d = 0
+    status, f, mean, log_empty = _read_factors(
+        values, d, given, shape, slack, p, weighted, histogram
+    )
+    if status < 0.0:
+        return status, f
+    at = label = 0
     for f in range(multiple):
-        k, S = sizes[f], depths[f]
-        P_f = values[at : at + k * S]
-        d_f = d[at_d : at_d + S + 1]
-        status = _read_factor(
-            P_f, k, S, d_f, given, p[label : label + k], weighted[label : label + k], slack
-        )
-        if status < 0.0:
-            return status, f
-        own_mean = 0.0
-        present = 0.0
-        for s in range(1, S + 1):
-            histogram[s] += d_f[s]
-            own_mean += s * d_f[s]
-            present += d_f[s]
-        for i in range(label, label + k):
-            weighted[i] -= own_mean * p[i]  # the mean of the other factors is added below
-        mean += own_mean
-        log_empty += math.log1p(-present) if present < 1.0 else -math.inf
-        at += k * S
-        label += k
-        at_d += S + 1
+        at += sizes[f] * depths[f]
+        label += sizes[f]
     singles = values[at:]
     for j in range(len(singles)):
         x = singles[j]
@@ -234,10 +241,14 @@ def _decide(values, d, given, shape, slack, beta2, zero_division, nonempty, rule
         total_depth += depths[f]
     s_min, s_max = _cardinality_range(histogram, longest, total_depth, mean)
     order = np.empty(m, dtype=np.int64)
-    size, guess = rank_candidates(p, weighted, s_max, beta2, empty, order)
+    size, guess, floor = rank_candidates(p, weighted, s_max, beta2, empty, order)
     if size == 0:
         return max(empty, 0.0), 0
     order = order[:size]
+    limit = size
+    if not given:  # T(k) <= (1 + beta^2) E / (beta^2 E + k), by Jensen
+        most = mean * ((1.0 + beta2) / floor * (1.0 + TIE) - beta2) + 1.0
+        limit = size if most >= size else max(np.int64(1), int(most))
 
     log_z = np.empty(rules.longest)
     z = np.empty(rules.longest)
@@ -245,7 +256,7 @@ def _decide(values, d, given, shape, slack, beta2, zero_division, nonempty, rule
     u = np.empty(rules.longest)
     weight = np.empty(rules.longest)
     count = load_rule(
-        rules, beta2, beta2 * s_min + 1.0, beta2 * s_max + size, log_z, z, zeta, u, weight
+        rules, beta2, beta2 * s_min + 1.0, beta2 * s_max + limit, log_z, z, zeta, u, weight
     )
     powers = np.empty((longest + 1, count))
     scale = np.empty(count)
@@ -264,9 +275,24 @@ def _decide(values, d, given, shape, slack, beta2, zero_division, nonempty, rule
         order[j] = j
     C = np.empty((size, count))
     totals = _fill_matrix(values, d, shape, row_of, sums, powers, (zeta[:count], u[:count]), C)
-    k, value, _ = search(C, order, totals, log_z[:count], scale, True, guess, empty)
+    best_order = np.empty(size, dtype=np.int64)
+    best_delta = np.empty(size)
+    k, value, _ = search(
+        C,
+        order,
+        totals,
+        log_z[:count],
+        scale,
+        True,
+        limit,
+        guess,
+        floor,
+        empty,
+        best_order,
+        best_delta,
+    )
     if k:
-        choose(C, order, k, log_z[:count], scale, True, names, chosen)
+        choose(best_order, best_delta, k, names, chosen)
     return value / present if nonempty else value, 0
 
 

@@ -51,15 +51,30 @@ def _dot(row, weights):
 
 
 @compiled_sums
-def _column(C, order, k, base, scale, quadrature, weights, delta):
+def _column(C, order, weights, delta):
     """Fill in Delta_ik for the labels (rows of C) in `order`."""
-    _fill_weights(k, base, scale, quadrature, weights)
     for j in range(len(order)):
         i = order[j]
         total = 0.0
         for r in range(len(weights)):
             total += C[i, r] * weights[r]
         delta[j] = total
+
+
+@compiled_sums
+def _three_columns(C, order, weights, delta):
+    """Fill in Delta_ik for three sizes in one pass over C."""
+    for j in range(len(order)):
+        i = order[j]
+        first = second = third = 0.0
+        for r in range(weights.shape[1]):
+            x = C[i, r]
+            first += x * weights[0, r]
+            second += x * weights[1, r]
+            third += x * weights[2, r]
+        delta[0, j] = first
+        delta[1, j] = second
+        delta[2, j] = third
 
 
 @compiled
@@ -77,24 +92,40 @@ def _bound(left, right, k1, k2):
 
 
 @compiled
-def _last_size(totals, base, scale, quadrature, weights, floor, low, high):
-    """Give the largest k in [low, high] with T(k) >= floor, or low."""
-    while low < high:
-        k = (low + high + 1) // 2
-        _fill_weights(k, base, scale, quadrature, weights)
-        if _dot(totals, weights) >= floor:
-            low = k
-        else:
-            high = k - 1
-    return low
+def _bound_all(totals, k, base, scale, quadrature, weights):
+    """Give T(k) = sum_i Delta_ik, which no set of size k exceeds."""
+    _fill_weights(k, base, scale, quadrature, weights)
+    return _dot(totals, weights)
 
 
 @compiled
-def _rank(C, order, k, base, scale, quadrature, work):
-    """Compute Delta_ik for the candidates and sort them by it."""
-    weights, delta, spare, place = work
-    _column(C, order, k, base, scale, quadrature, weights, delta)
-    repair_order(delta, order, spare, place)
+def _last_size(totals, base, scale, quadrature, weights, floor, limit):
+    """Give a size up to `limit` beyond which T(k) < floor; 0 if that is so from the start.
+
+    1 / T is concave as well, so that its chord crosses 1 / floor beyond the point where T does:
+    two steps come near enough from above.
+    """
+    low = np.int64(1)
+    high = limit
+    at_low = _bound_all(totals, low, base, scale, quadrature, weights)
+    if at_low < floor:
+        return low - 1
+    at_high = _bound_all(totals, high, base, scale, quadrature, weights)
+    if at_high >= floor:
+        return high
+    for _ in range(2):
+        share = (1.0 / floor - 1.0 / at_low) / (1.0 / at_high - 1.0 / at_low)
+        k = min(low + int(share * (high - low)) + 1, high - 1)
+        if k <= low:
+            break
+        value = _bound_all(totals, k, base, scale, quadrature, weights)
+        if value < floor:
+            high = k
+            at_high = value
+        else:
+            low = k
+            at_low = value
+    return high - 1
 
 
 @compiled
@@ -123,51 +154,67 @@ def _better(value, k, peak, best):
     return max(value, peak), best
 
 
-@entry_point
-def search(C, order, totals, base, scale, quadrature, guess, empty):
-    """Find the best set size.
+@compiled
+def _keep(order, delta, best_order, best_delta):
+    for j in range(len(order)):
+        best_order[j] = order[j]
+        best_delta[j] = delta[j]
 
-    `order` lists the rows of C that are candidates, best first as far as known, and is reordered.
-    `totals` bounds the column sums of C over them, `guess` is a likely size, `empty` the worth of
-    the empty set (less than 0 if it is no choice). Gives size, value, and the number of columns
-    that were computed.
+
+@entry_point
+def search(
+    C, order, totals, base, scale, quadrature, limit, guess, floor, empty, best_order, best_delta
+):
+    """Find the best set size, and the candidates ordered by their worth in sets of that size.
+
+    `order` lists the rows of C that are candidates, best first as far as known. `totals` bounds
+    the column sums of C over them, `limit` the size, `guess` is a likely size, `floor` a lower
+    bound on the optimum, and `empty` the worth of the empty set (less than 0 if it is no choice).
+    Fills in `best_order` and `best_delta`, and gives size, value, and the number of columns that
+    were computed.
     """
     size = len(order)
-    delta = np.empty(size)
-    work = (np.empty(len(base)), delta, np.empty(size), np.empty(size, dtype=np.int64))
-    peak = max(empty, 0.0)
-    best = np.int64(0 if empty >= 0.0 else -1)
-
     # numba would compile what it calls anew for every literal among the arguments.
     zero, one, two = np.int64(0), np.int64(1), np.int64(2)
+    weights = np.empty((3, len(base)))
+    peak = max(empty, 0.0)
+    best = np.int64(0 if empty >= 0.0 else -1)
+    floor *= 1.0 - TIE
+    most = _last_size(totals, base, scale, quadrature, weights[0], floor, limit)
+    if most == 0:
+        if best == 0:
+            return best, peak, zero
+        most = one
+    guess = min(guess, most)
+
     # Three columns to begin with: the guess, 1, and the last size that T(k) admits.
-    _rank(C, order, guess, base, scale, quadrature, work)
-    value = 0.0
-    for i in range(guess):
-        value += delta[i]
-    peak, best = _better(value, guess, peak, best)
-    floor = peak * (1.0 - TIE)
-    most = _last_size(totals, base, scale, quadrature, work[0], floor, 0, size)
-    prefix = np.empty((_DEPTH + 3, max(most, guess) + 1))
-    _accumulate(delta, prefix[0])
-    evaluations = 1
+    _fill_weights(guess, base, scale, quadrature, weights[0])
+    _fill_weights(one, base, scale, quadrature, weights[1])
+    _fill_weights(most, base, scale, quadrature, weights[2])
+    delta = np.empty((3, size))
+    _three_columns(C, order, weights, delta)
+    evaluations = np.int64(3)
+    place = np.empty((3, size), dtype=np.int64)
+    spare = np.empty(size)
+    spare_place = np.empty(size, dtype=np.int64)
+    prefix = np.empty((_DEPTH + 3, most + 1))
+    for row in range(3):
+        k = guess if row == 0 else (one if row == 1 else most)
+        if row and k == guess:
+            continue
+        for j in range(size):
+            place[row, j] = order[j]
+        repair_order(delta[row], place[row], spare, spare_place)
+        _accumulate(delta[row], prefix[row])
+        before = best
+        peak, best = _better(prefix[row, k], k, peak, best)
+        if best != before:
+            _keep(place[row], delta[row], best_order, best_delta)
     # A stack of intervals of set sizes: both ends, the rows of their prefix sums, and the depth.
     # An interval at depth d is split at a size whose prefix sums go into row d + 3.
     stack = np.empty((2 * _DEPTH, 5), dtype=np.int64)
-    waiting = zero
-    if most > guess:
-        _rank(C, order, most, base, scale, quadrature, work)
-        _accumulate(delta, prefix[2])
-        peak, best = _better(prefix[2, most], most, peak, best)
-        waiting = _push(stack, waiting, guess, zero, most, two, zero)
-        evaluations += 1
-    if most and guess > 1:
-        _rank(C, order, one, base, scale, quadrature, work)
-        _accumulate(delta, prefix[1])
-        peak, best = _better(prefix[1, 1], one, peak, best)
-        waiting = _push(stack, waiting, one, one, guess, zero, zero)
-        evaluations += 1
-
+    waiting = _push(stack, zero, guess, zero, most, two, zero)
+    waiting = _push(stack, waiting, one, one, guess, zero, zero)
     while waiting:
         waiting -= 1
         k1 = stack[waiting, 0]
@@ -181,10 +228,15 @@ def search(C, order, totals, base, scale, quadrature, guess, empty):
         # At the highest bound, but not so near an end that the depth could grow.
         k = min(max(k, k1 + (k2 - k1 + 2) // 3), k2 - (k2 - k1 + 2) // 3)
         row = depth + 3
-        _rank(C, order, k, base, scale, quadrature, work)
-        _accumulate(delta, prefix[row, : k2 + 1])
-        peak, best = _better(prefix[row, k], k, peak, best)
+        _fill_weights(k, base, scale, quadrature, weights[0])
+        _column(C, place[0], weights[0], delta[0])
+        repair_order(delta[0], place[0], spare, spare_place)
+        _accumulate(delta[0], prefix[row, : k2 + 1])
         evaluations += 1
+        before = best
+        peak, best = _better(prefix[row, k], k, peak, best)
+        if best != before:
+            _keep(place[0], delta[0], best_order, best_delta)
         left_first = prefix[row1, k1] > prefix[row2, k2]  # the better side goes on top
         if left_first:
             waiting = _push(stack, waiting, k, row, k2, row2, depth + 1)
@@ -195,21 +247,17 @@ def search(C, order, totals, base, scale, quadrature, guess, empty):
 
 
 @compiled
-def choose(C, order, k, base, scale, quadrature, labels, chosen):
+def choose(order, delta, k, labels, chosen):
     """Mark the k labels with the largest Delta_ik; among equal ones those of lowest index.
 
-    Row i of C belongs to label ``labels[i]``; `order` lists the candidates, and is sorted.
+    `order` and `delta` are sorted; row i of C belongs to label ``labels[i]``.
     """
-    size = len(order)
-    delta = np.empty(size)
-    work = (np.empty(len(base)), delta, np.empty(size), np.empty(size, dtype=np.int64))
-    _rank(C, order, k, base, scale, quadrature, work)
     least = delta[k - 1]
     first = k - 1
     while first > 0 and delta[first - 1] <= least * (1.0 + TIE):
         first -= 1
     last = k
-    while last < size and delta[last] >= least * (1.0 - TIE):
+    while last < len(order) and delta[last] >= least * (1.0 - TIE):
         last += 1
     for j in range(k):
         chosen[labels[order[j]]] = 1
