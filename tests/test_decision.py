@@ -426,3 +426,119 @@ def test_distribution_decides_about_the_empty_set():
     P = np.array([[[0.3], [0.2]]])
     assert decision.from_cardinalities(P, distribution=[[0.2, 0.8]]).labels.any()
     assert not decision.from_cardinalities(P, distribution=[[0.9, 0.1]]).labels.any()
+
+
+# Where floating point gives out ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("T", [3, 7, 10, 49, 50, 100, 1000])
+def test_equal_draws(T):
+    """T times 1 / T is not always 1."""
+    labels, expected_f = decision.from_samples(np.tile([1, 0, 1], (2, T, 1)))
+    np.testing.assert_array_equal(labels, [[1, 0, 1]] * 2)
+    np.testing.assert_allclose(expected_f, 1.0, rtol=1e-13)
+
+
+def test_label_in_every_set():
+    rng = np.random.default_rng(21)
+    labelsets = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1]])
+    proba = rng.dirichlet(np.ones(3), size=300)
+    decided = decision.from_joint(labelsets, proba)
+    oracle.check_decision(decided, (labelsets, proba))
+
+
+@pytest.mark.parametrize("m", [40, 100, 300, 1000])
+@pytest.mark.parametrize("scale", [1e-10, 1e-17, 1e-100, 1e-280, 1e-300])
+@pytest.mark.parametrize("equal", [False, True])
+def test_scale_does_not_matter(m, scale, equal):
+    """Given that one label is present, its odds alone count, however small all p are."""
+    rng = np.random.default_rng(m)
+    shares = np.ones((2, m)) if equal else rng.random((2, m)) ** 4
+    expected = decision.from_joint(
+        np.eye(m, dtype=int), shares / shares.sum(axis=1, keepdims=True)
+    )
+    rtol = max(1e-11, 10 * scale * m)
+    labels, expected_f = decision.from_marginals(shares * scale, nonempty=True)
+    np.testing.assert_allclose(expected_f, expected.expected_f, rtol=rtol)
+    np.testing.assert_array_equal(labels, expected.labels)
+    sparse_labels, _ = decision.from_marginals(sparse.csr_array(shares * scale), nonempty=True)
+    np.testing.assert_array_equal(sparse_labels.toarray(), labels)
+    P = (shares * scale)[:, :, None]
+    decided = decision.from_cardinalities(P / 2, nonempty=True)
+    np.testing.assert_array_equal(decided.labels, expected.labels)
+    np.testing.assert_allclose(decided.expected_f, expected.expected_f, rtol=rtol)
+    halves = [np.arange(m // 2), np.arange(m // 2, m)]
+    decided = decision.from_factors([P[:, half] for half in halves], halves, nonempty=True)
+    np.testing.assert_array_equal(decided.labels, expected.labels)
+
+
+def test_values_that_hardly_differ():
+    """Differences of a few last places, near the smallest float: no index may run away."""
+    rng = np.random.default_rng(22)
+    for size in (20, 40, 200):
+        p = 1e-300 * (1.0 + 2.2e-16 * rng.integers(0, 4, (3, size)))
+        labels, expected_f = decision.from_marginals(p, nonempty=True)
+        np.testing.assert_allclose(expected_f, 2.0 / (1.0 + size), rtol=1e-11)
+        assert labels.all()
+        decided = decision.from_cardinalities(p[:, :, None], nonempty=True)
+        np.testing.assert_allclose(decided.expected_f, 2.0 / (1.0 + size), rtol=1e-11)
+
+
+def test_large_cardinality_matrix_of_tiny_values():
+    rng = np.random.default_rng(23)
+    P = rng.random((5, 40, 5))
+    P /= (P.sum(axis=1, keepdims=True) / np.arange(1, 6)).sum(axis=2, keepdims=True)
+    reference = decision.from_cardinalities(P, nonempty=True)
+    for scale in (1e-20, 1e-150, 1e-170, 1e-290):
+        scaled = decision.from_cardinalities(P * scale, nonempty=True)
+        np.testing.assert_array_equal(scaled.labels, reference.labels)
+        np.testing.assert_allclose(scaled.expected_f, reference.expected_f, rtol=1e-10)
+
+
+@pytest.mark.parametrize("beta", [1e-50, 1e-20, 1e-5, 1e5, 1e20, 1e50])
+def test_extreme_betas(beta):
+    """Precision or recall alone: the surest label, or all that are possible."""
+    p = np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.0]])
+    labels, expected_f = decision.from_marginals(p, beta=beta)
+    factored = decision.from_factors(
+        [p[:, [0], None], p[:, 1:, None] / 2], [[0], [1, 2]], beta=beta
+    )
+    assert np.isfinite(factored.expected_f).all()
+    if beta > 1.0:
+        np.testing.assert_array_equal(labels, [[1, 1, 1], [1, 1, 0]])
+        expected = 1.0 - (1.0 - p).prod(axis=1)
+    else:
+        np.testing.assert_array_equal(labels, [[0, 1, 0], [1, 0, 0]])
+        expected = p.max(axis=1)
+    np.testing.assert_allclose(expected_f, expected, rtol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.compiled
+@pytest.mark.parametrize("m", [10**5, 10**6])
+def test_a_million_equal_labels(m):
+    """All labels are taken, and F is 2 m p / (s + m) on average, with s binomial."""
+    from scipy.stats import binom
+
+    p = 0.3
+    s = np.arange(m + 1)
+    expected = float((binom.pmf(s, m, p) * 2.0 * s / (s + m)).sum())
+    labels, expected_f = decision.from_marginals(np.full((1, m), p))
+    assert labels.all()
+    assert expected_f[0] == pytest.approx(expected, rel=2e-12)
+
+
+def test_no_label_is_worth_more_than_certainty():
+    """Whatever is passed, an expected F lies in [0, 1]."""
+    rng = np.random.default_rng(24)
+    for route in range(200):
+        p = rng.random((3, 6)) ** rng.integers(1, 9)
+        p[rng.random((3, 6)) < 0.3] = rng.integers(0, 2)
+        draws = (rng.random((3, 30, 6)) < p[:, None]).astype(int)
+        for _, expected_f in (
+            decision.from_marginals(p, beta=1 + route % 3),
+            decision.from_samples(draws),
+            decision.from_cardinalities(cardinality.from_samples(draws)),
+        ):
+            assert (expected_f >= 0.0).all()
+            assert (expected_f <= 1.0 + 1e-12).all()

@@ -261,6 +261,20 @@ def test_pandas():
     np.testing.assert_array_equal(labels.to_numpy(), ROUTES["joint"]().labels)
     labels, _ = decision.from_joint(SETS, weights)
     assert list(labels.columns) == list(range(12))
+    square = decision.from_joint(
+        np.eye(2, dtype=int), pd.DataFrame([[0.5, 0.5]], columns=["set A", "set B"])
+    )
+    assert list(square.labels.columns) == [0, 1]  # columns are labels, not label sets
+
+
+def test_pandas_with_nullable_columns():
+    frame = pd.DataFrame(PROBA).astype("Float64")
+    np.testing.assert_array_equal(
+        decision.from_marginals(frame).labels.to_numpy(), decision.from_marginals(PROBA).labels
+    )
+    frame.iloc[3, 4] = pd.NA
+    with pytest.raises(ValueError, match=r"proba\[3, 4\] is nan: probabilities must lie in"):
+        decision.from_marginals(frame)
 
 
 def test_polars():
@@ -290,7 +304,7 @@ def test_no_rows():
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_rows_that_contradict_nonempty(n_jobs):
     p = np.array([[0.5, 0.2], [0.0, 0.0], [0.1, 0.0], [0.0, 0.0]])
-    message = r"2 rows \(the first is row 1\) leave no probability for a non-empty label set"
+    message = "which nonempty=True supposes: 2, the first is row 1; they get the empty set"
     calls = [
         lambda: decision.from_marginals(p, nonempty=True, n_jobs=n_jobs),
         lambda: decision.from_marginals(sparse.csr_array(p), nonempty=True, n_jobs=n_jobs),

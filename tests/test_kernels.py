@@ -99,11 +99,15 @@ def test_equal_values_end():
 
 
 def test_fingerprint_follows_the_sources(tmp_path):
-    (tmp_path / "a.py").write_text("x = 1\n")
-    before = _compile._fingerprint(tmp_path)
-    assert before == _compile._fingerprint(tmp_path)
-    (tmp_path / "a.py").write_text("x = 2\n")
-    assert before != _compile._fingerprint(tmp_path)
+    (tmp_path / "_kernels").mkdir()
+    sources = [tmp_path / name for name in ("_compile.py", "_quadrature.py", "_kernels/a.py")]
+    for source in sources:
+        source.write_text("x = 1\n")
+    for source in sources:
+        before = _compile._fingerprint(tmp_path)
+        assert before == _compile._fingerprint(tmp_path)
+        source.write_text("x = 2\n")
+        assert before != _compile._fingerprint(tmp_path)
 
 
 @pytest.mark.compiled

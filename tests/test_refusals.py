@@ -192,7 +192,7 @@ def test_mass():
         (
             lambda: decision.from_factors([ONE, P], [[0], [1, 1]]),
             ValueError,
-            "factors[1] and factors[1] both hold label 1 and no factor holds label 2",
+            "factors[1] holds twice label 1 and no factor holds label 2: every label must be in",
         ),
         (
             lambda: decision.from_factors([ONE, P], [[0], [1, 3]]),
@@ -254,13 +254,33 @@ def test_forms(call, error, message):
 @pytest.mark.parametrize(
     ("argument", "error", "message"),
     [
-        ({"beta": 0.0}, ValueError, "beta is 0.0: it must be a finite number greater than 0"),
-        ({"beta": -1}, ValueError, "beta is -1.0: it must be a finite number greater than 0"),
-        ({"beta": np.nan}, ValueError, "beta is nan: it must be a finite number greater than 0"),
-        ({"beta": np.inf}, ValueError, "beta is inf: it must be a finite number greater than 0"),
-        ({"beta": "1"}, TypeError, "beta is '1': it must be a finite number greater than 0"),
-        ({"beta": True}, TypeError, "beta is True: it must be a finite number"),
-        ({"beta": [1.0]}, TypeError, "beta is [1.0]: it must be a finite number"),
+        (
+            {"beta": 0.0},
+            ValueError,
+            "beta is 0.0: it must be a number greater than 0 (from 1e-50 to 1e50)",
+        ),
+        (
+            {"beta": -1},
+            ValueError,
+            "beta is -1.0: it must be a number greater than 0 (from 1e-50 to 1e50)",
+        ),
+        (
+            {"beta": np.nan},
+            ValueError,
+            "beta is nan: it must be a number greater than 0 (from 1e-50 to 1e50)",
+        ),
+        (
+            {"beta": np.inf},
+            ValueError,
+            "beta is inf: it must be a number greater than 0 (from 1e-50 to 1e50)",
+        ),
+        (
+            {"beta": "1"},
+            TypeError,
+            "beta is '1': it must be a number greater than 0 (from 1e-50 to 1e50)",
+        ),
+        ({"beta": True}, TypeError, "beta is True: it must be a number greater than 0"),
+        ({"beta": [1.0]}, TypeError, "beta is [1.0]: it must be a number greater than 0"),
         (
             {"zero_division": 1.5},
             ValueError,
@@ -299,3 +319,45 @@ def test_unusual_betas(beta):
         assert labels.sum() == 4  # recall alone: take everything
     if beta <= 1e-3:
         np.testing.assert_array_equal(labels, [[1, 0, 0, 0]])  # precision alone: the surest
+
+
+def test_label_over_certainty():
+    P_over = np.zeros((2, 10, 10))
+    P_over[1, 3, 4:] = 0.3
+    rule = "sums to 1.8 over cardinalities: the probability of a label must not exceed 1"
+    with pytest.raises(ValueError, match=re.escape("P[1, 3] " + rule)):
+        decision.from_cardinalities(P_over)
+    with pytest.raises(ValueError, match=re.escape("P[1, 3] " + rule)):
+        decision.from_cardinalities(P_over, distribution=np.full((2, 11), 1 / 11))
+    with pytest.raises(ValueError, match=re.escape("Ps[1][1, 3] " + rule)):
+        decision.from_factors([ONE[:2], P_over], [[10], list(range(10))])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: decision.from_cardinalities(sparse.csr_array(HALF)),
+            TypeError,
+            "P is a sparse matrix: it must be a dense array",
+        ),
+        (
+            lambda: decision.from_joint([[0, 1]], sparse.csr_array([[1.0]])),
+            TypeError,
+            "proba is a sparse matrix: it must be a dense array",
+        ),
+        (
+            lambda: decision.from_marginals(np.ma.masked_array(HALF, mask=HALF > 0)),
+            TypeError,
+            "proba is a masked array: fill in what is masked first",
+        ),
+        (
+            lambda: decision.from_marginals([[0.5, 0.2], [0.1]]),
+            ValueError,
+            "proba is ragged: its rows must have the same length",
+        ),
+    ],
+)
+def test_containers(call, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        call()

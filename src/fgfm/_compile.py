@@ -20,15 +20,16 @@ __all__ = ["compiled", "compiled_extremes", "compiled_sums", "entry_point"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def _fingerprint(folder: Path) -> str:
-    """Digest of every kernel source, in the order of their names."""
+def _fingerprint(package: Path) -> str:
+    """Digest of every kernel source, and of what decides on options and on argument types."""
     digest = hashlib.sha256()
-    for source in sorted(folder.glob("*.py")):
+    sources = [package / "_compile.py", package / "_quadrature.py"]
+    for source in sources + sorted((package / "_kernels").glob("*.py")):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:12]
 
 
-_FINGERPRINT = _fingerprint(Path(__file__).parent / "_kernels")
+_FINGERPRINT = _fingerprint(Path(__file__).parent)
 
 
 def _compile(function: Function, **options: Any) -> Function:

@@ -18,7 +18,7 @@ from fgfm._validation import (
     check_labels,
     check_probabilities,
     check_stored_probabilities,
-    clip_probabilities,
+    place,
     tolerance,
     unit_rows,
 )
@@ -100,19 +100,41 @@ def decide_singletons(
 ) -> Decision:
     """Decide where every factor has one label: the labels are independent."""
     factor_of = np.argsort(np.concatenate(members))
-
-    def check(rows: slice) -> None:
-        for f, P in enumerate(parts):
-            check_probabilities(P[rows], f"Ps[{f}]", rows.start)
-
     return _decide_marginals(
         len(parts[0]),
         len(parts),
         8,
         objective,
         lambda rows: np.concatenate([parts[f][rows, :, 0] for f in factor_of], axis=1),
-        check,
+        lambda rows: _check_parts(parts, rows),
     )
+
+
+def _check_parts(parts: list[Real], rows: slice) -> None:
+    for f, P in enumerate(parts):
+        check_probabilities(P[rows], f"Ps[{f}]", rows.start)
+
+
+def _run_kernel(
+    kernel: Callable[..., tuple[int, float, int]],
+    values: Real,
+    known: tuple[Any, ...],
+    chosen: Real,
+    check: Callable[[], None],
+) -> tuple[int, int]:
+    """Run a kernel, which takes values in [0, 1] and no others.
+
+    If it refuses one, `check` raises unless rounding is to blame, which is then removed. Gives the
+    first row that is refused for another reason, or -1, and its factor.
+    """
+    from fgfm._kernels.rule import NOT_PROBABILITY
+
+    row, status, factor = kernel(values, *known)
+    if status == NOT_PROBABILITY:
+        check()
+        chosen[...] = 0
+        row, status, factor = kernel(np.clip(values, 0.0, 1.0), *known)
+    return row, factor
 
 
 def _decide_marginals(
@@ -129,20 +151,16 @@ def _decide_marginals(
     decision = _empty_decision(n, m)
 
     def decide(rows: slice) -> None:
-        block = float_block(read(rows))
         known = (*objective.arguments, objective.rules, *decision.at(rows))
-        if decide_dense_rows(block, *known) >= 0:
-            # The kernel knows [0, 1] only: what rounding left outside is removed here.
-            check(rows)
-            decision.labels[rows] = 0
-            decide_dense_rows(np.clip(block, 0.0, 1.0), *known)
+        labels = decision.labels[rows]
+        _run_kernel(decide_dense_rows, float_block(read(rows)), known, labels, lambda: check(rows))
 
     run_blocks(n, m * itemsize, objective.threads, decide)
     return decision
 
 
 def decide_sparse_marginals(proba: Any, objective: Objective) -> Decision:
-    """Decide from marginals in a sparse matrix; the labels come in one of the same type."""
+    """Decide from marginals in a sparse matrix; the labels come in CSR."""
     from fgfm._kernels.marginals import decide_csr_rows
 
     if proba.dtype.kind not in "fiub":
@@ -167,12 +185,16 @@ def decide_sparse_marginals(proba: Any, objective: Objective) -> Decision:
         first, last = int(indptr[0]), int(indptr[-1])
         data = float_block(csr.data[first:last])
         chosen = np.zeros(last - first, dtype=np.int8)
-        known = (*objective.arguments, objective.rules, chosen, expected_f[rows])
-        if decide_csr_rows(indptr - first, data, *known) >= 0:
-            # The kernel knows [0, 1] only: what rounding left outside is removed here.
-            check_stored_probabilities(csr, "proba")
-            chosen[:] = 0
-            decide_csr_rows(indptr - first, np.clip(data, 0.0, 1.0), *known)
+        known = (
+            indptr - first,
+            *objective.arguments,
+            objective.rules,
+            chosen,
+            expected_f[rows],
+        )
+        _run_kernel(
+            decide_csr_rows, data, known, chosen, lambda: check_stored_probabilities(csr, "proba")
+        )
         at = np.flatnonzero(chosen)
         return csr.indices[first + at], np.searchsorted(at, indptr[1:] - first)
 
@@ -189,13 +211,20 @@ def decide_sparse_marginals(proba: Any, objective: Objective) -> Decision:
     return Decision(type(csr)((ones, indices, indptr), shape=csr.shape), expected_f)
 
 
-def _check_mass(P: Real, row: int, name: str, first_row: int) -> None:
-    """Raise for a row of P that implies d_0 < 0."""
-    s = np.arange(1, P.shape[2] + 1)
-    d_0 = 1.0 - (P[row].sum(axis=0, dtype=np.float64) / s).sum()
+def _refuse_mass(P: Real, row: int, name: str, first_row: int) -> None:
+    """Raise for a row of P with a label, or with sets, of a probability over 1."""
+    where = place(name, (first_row + row,))
+    p = P[row].sum(axis=1, dtype=np.float64)  # (m,)
+    i = int(np.argmax(p))
+    if p[i] > 1.0 + tolerance(P):
+        raise ValueError(
+            f"{where[:-1]}, {i}] sums to {p[i]:.6g} over cardinalities: "
+            "the probability of a label must not exceed 1"
+        )
+    d_0 = 1.0 - (P[row].sum(axis=0, dtype=np.float64) / np.arange(1, P.shape[2] + 1)).sum()
     raise ValueError(
-        f"{name}[{first_row + row}] implies d_0 = {d_0:.3g}: the probabilities of 1 to "
-        f"{P.shape[2]} labels, d_s = sum_i p_is / s, must not sum to more than 1"
+        f"{where} implies d_0 = {d_0:.3g}: the probabilities of 1 to {P.shape[2]} labels, "
+        "d_s = sum_i p_is / s, must not sum to more than 1"
     )
 
 
@@ -208,7 +237,7 @@ def decide_one_factor(
     distribution_name: str,
 ) -> Decision:
     """Decide from one P; its i-th label is label ``members[i]``."""
-    from fgfm._kernels.cardinalities import NOT_PROBABILITY, decide_cardinality_rows
+    from fgfm._kernels.cardinalities import decide_cardinality_rows
 
     n, m, S = P.shape
     decision = _empty_decision(n, m)
@@ -222,14 +251,15 @@ def decide_one_factor(
         labels, expected_f = decision.at(rows)
         mass = np.stack([d[:, 0], d[:, 1:].sum(axis=1)])  # of the empty set, and of the others
         known = (mass, members, tolerance(block), *objective.arguments, labels, expected_f)
-        row = decide_cardinality_rows(block, *known)
-        if row >= 0 and expected_f[row] == NOT_PROBABILITY:
-            # The kernel knows [0, 1] only: what rounding left outside is removed here.
-            labels[:] = 0
-            block = clip_probabilities(block, name, rows.start)
-            row = decide_cardinality_rows(block, *known)
+        row, _ = _run_kernel(
+            decide_cardinality_rows,
+            block,
+            known,
+            labels,
+            lambda: check_probabilities(block, name, rows.start),
+        )
         if row >= 0:
-            _check_mass(block, row, name, rows.start)
+            _refuse_mass(block, row, name, rows.start)
 
     run_blocks(n, m * S * P.itemsize, objective.threads, decide)
     return decision
@@ -242,7 +272,6 @@ def decide_factors(
     objective: Objective,
 ) -> Decision:
     """Decide from the P of several factors."""
-    from fgfm._kernels.cardinalities import NOT_PROBABILITY
     from fgfm._kernels.factors import decide_factor_rows
 
     # Factors of one label come last; with a distribution of its own a factor is never single.
@@ -275,18 +304,22 @@ def decide_factors(
                 ],
                 axis=1,
             )
-        known = (d, distributions is not None, shape, slack, *objective.arguments, objective.rules)
-        row, factor = decide_factor_rows(values, *known, labels, expected_f)
-        if row >= 0 and expected_f[row] == NOT_PROBABILITY:
-            # The kernel knows [0, 1] only: what rounding left outside is removed here.
-            for f, P in enumerate(parts):
-                check_probabilities(P[rows], f"Ps[{f}]", rows.start)
-            labels[:] = 0
-            np.clip(values, 0.0, 1.0, out=values)
-            row, factor = decide_factor_rows(values, *known, labels, expected_f)
+        known = (
+            d,
+            distributions is not None,
+            shape,
+            slack,
+            *objective.arguments,
+            objective.rules,
+            labels,
+            expected_f,
+        )
+        row, factor = _run_kernel(
+            decide_factor_rows, values, known, labels, lambda: _check_parts(parts, rows)
+        )
         if row >= 0:
             f = order[factor]
-            _check_mass(parts[f][rows], row, f"Ps[{f}]", rows.start)
+            _refuse_mass(parts[f][rows], row, f"Ps[{f}]", rows.start)
 
     run_blocks(n, 8 * sum(P.shape[1] * P.shape[2] for P in parts), objective.threads, decide)
     return decision

@@ -76,7 +76,16 @@ def real_array(value: Any, name: str, axes: Sequence[str]) -> Real:
     float32 and float64 are kept; booleans, integers and other floats are kept too, and become
     float64 where they are computed with, block by block.
     """
-    array = np.asarray(value)
+    if sparse.issparse(value):
+        raise TypeError(f"{name} is a sparse matrix: it must be a dense array")
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array: fill in what is masked first")
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} is ragged: its rows must have the same length") from None
+    if array.dtype.kind == "O" and hasattr(value, "to_numpy"):
+        array = _frame_values(value, array)
     if array.dtype.kind not in "fiub":
         raise TypeError(
             f"{name} has dtype {array.dtype}: it must hold real numbers (float32 or float64)"
@@ -155,11 +164,8 @@ def label_sets(
     """
     if sparse.issparse(value):
         return _sparse_label_sets(value, name, axes, allow_flat)
-    array = np.asarray(value)
-    if array.dtype.kind == "O" and hasattr(value, "to_numpy"):
-        array = _frame_values(value, array)
-    flat = allow_flat and array.ndim == 1
-    array = real_array(array, name, axes[:1] if flat else axes)
+    flat = allow_flat and np.ndim(value) == 1
+    array = real_array(value, name, axes[:1] if flat else axes)
     check_labels(array, name)
     labels = array == 1
     return labels[:, None] if flat else labels
@@ -270,10 +276,12 @@ def check_factors(factors: Any, sizes: Sequence[int]) -> list[npt.NDArray[np.int
     np.add.at(seen, flat, 1)
     if (seen > 1).any():
         label = first_index(seen > 1)[0]
-        holders = owner[flat == label]
+        first, second = owner[flat == label][:2]
+        held = f"factors[{first}] and factors[{second}] both hold"
+        if first == second:
+            held = f"factors[{first}] holds twice"
         raise ValueError(
-            f"factors[{holders[0]}] and factors[{holders[1]}] both hold label {label} "
-            f"and no factor holds label {first_index(seen == 0)[0]}: "
+            f"{held} label {label} and no factor holds label {first_index(seen == 0)[0]}: "
             "every label must be in exactly one factor"
         )
     return checked
@@ -332,10 +340,10 @@ def _number(value: Any, name: str, rule: str) -> float:
 
 
 def check_beta(beta: Any) -> float:
-    """Give beta as a float; it must be positive and finite, and so must its square."""
-    rule = "a finite number greater than 0"
+    """Give beta as a float; powers of it must not overflow."""
+    rule = "a number greater than 0 (from 1e-50 to 1e50)"
     number = _number(beta, "beta", rule)
-    if not (number > 0.0 and 1e-150 < number < 1e150):
+    if not 1e-50 <= number <= 1e50:
         raise ValueError(f"beta is {number!r}: it must be {rule}")
     return number
 

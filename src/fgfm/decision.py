@@ -22,7 +22,8 @@ probabilities of label sets  `from_joint`
 ============================ =======================================================
 
 Ties: the smaller set wins, then the lower label index; the empty set wins its ties. Values that
-differ by less than 1e-12, relatively, count as equal.
+differ by less than 1e-12, relatively, count as equal. (`from_marginals` compares labels by their
+probabilities, exactly.)
 
 References
 ----------
@@ -122,7 +123,8 @@ def from_marginals(
     Returns
     -------
     Decision
-        ``labels``, of the kind of `proba`, and ``expected_f``.
+        ``labels`` and ``expected_f``: arrays; CSR labels if `proba` is sparse; a data frame and a
+        series if it is a pandas data frame.
 
     See Also
     --------
@@ -149,7 +151,7 @@ def from_marginals(
     else:
         decision = decide_marginals(real_array(proba, "proba", ("row", "label")), objective)
     _warn_of_contradictions(decision.expected_f)
-    return _like(decision, proba)
+    return _like(decision, proba, getattr(proba, "columns", None))
 
 
 def from_cardinalities(
@@ -407,26 +409,23 @@ def from_joint(
 
 
 def _warn_of_contradictions(expected_f: npt.NDArray[np.float64]) -> None:
-    contradicted = np.isnan(expected_f)
-    if contradicted.any():
+    contradicted = np.flatnonzero(np.isnan(expected_f))
+    if len(contradicted):
         warnings.warn(
-            f"{np.count_nonzero(contradicted)} rows (the first is row {np.argmax(contradicted)}) "
-            "leave no probability for a non-empty label set, which nonempty=True supposes: "
+            "rows without probability for a non-empty label set, which nonempty=True supposes: "
+            f"{len(contradicted)}, the first is row {contradicted[0]}; "
             "they get the empty set and expected_f NaN",
             UserWarning,
             stacklevel=3,
         )
 
 
-def _like(decision: Decision, proba: Any, columns: Any = None) -> Decision:
+def _like(decision: Decision, proba: Any, columns: Any) -> Decision:
     """Give the decision as a data frame and a series if `proba` is a pandas data frame."""
     if type(proba).__module__.partition(".")[0] != "pandas":
         return decision
     import pandas as pd
 
-    columns = proba.columns if columns is None else columns
-    if len(columns) != decision.labels.shape[1]:
-        columns = None
     return Decision(
         pd.DataFrame(decision.labels, index=proba.index, columns=columns),
         pd.Series(decision.expected_f, index=proba.index, name="expected_f"),

@@ -12,19 +12,15 @@ import numpy as np
 
 from fgfm._compile import compiled, compiled_sums, entry_point
 from fgfm._kernels.ordering import sort_descending
+from fgfm._kernels.rule import NOT_PROBABILITY, TOO_MUCH_MASS
 from fgfm._kernels.search import choose, search
 
 __all__ = [
-    "NOT_PROBABILITY",
-    "TOO_MUCH_MASS",
     "decide_cardinality_rows",
     "decide_joint_rows",
     "decide_sample_rows",
     "rank_candidates",
 ]
-
-NOT_PROBABILITY = -1.0  # instead of an expected F: a value is not in [0, 1]
-TOO_MUCH_MASS = -2.0  # instead of an expected F: the probabilities sum to more than 1
 
 
 @compiled_sums
@@ -100,19 +96,22 @@ def rank_candidates(p, weighted, s_max, beta2, floor, order):
 
 
 @compiled
-def _decide(C, s, d_0, present, slack, beta2, zero_division, nonempty, labels, chosen):
+def _decide(C, s, d_0, present, trusted, slack, beta2, zero_division, nonempty, labels, chosen):
     """Mark the F-optimal set of a row; give its expected F, or a negative number as above.
 
     `d_0` is the probability of the empty set and `present` that of all others; both are NaN where
-    C itself tells them, up to `slack`. The answer is NaN where the row leaves no mass for the
-    non-empty sets that `nonempty` asks for.
+    C itself tells them, up to `slack`. A `trusted` C was computed here, and is not refused. The
+    answer is NaN where the row leaves no mass for the non-empty sets that `nonempty` asks for.
     """
     m = len(C)
     p = np.empty(m)
     weighted = np.empty(m)
     totals = np.empty(len(s))
-    if _scan(C, s, p, weighted, totals):
+    if _scan(C, s, p, weighted, totals) and not trusted:
         return NOT_PROBABILITY
+    for i in range(m):
+        if p[i] > 1.0 + slack and not trusted:
+            return TOO_MUCH_MASS
     if math.isnan(d_0):
         present = 0.0
         for q in range(len(s)):
@@ -127,7 +126,7 @@ def _decide(C, s, d_0, present, slack, beta2, zero_division, nonempty, labels, c
     order = np.empty(m, dtype=np.int64)
     size, guess, floor = rank_candidates(p, weighted, s[-1], beta2, empty, order)
     if size == 0:
-        return max(empty, 0.0)
+        return math.nan if nonempty else empty
     base = np.empty(len(s))
     scale = np.empty(len(s))
     for q in range(len(s)):
@@ -158,7 +157,7 @@ def _decide(C, s, d_0, present, slack, beta2, zero_division, nonempty, labels, c
 def decide_cardinality_rows(
     P, mass, names, slack, beta2, zero_division, nonempty, labels, expected
 ):
-    """Decide every row of a block of P; give the first row that is none, or -1.
+    """Decide every row of a block of P; give the first that is wrong, or -1, a status, 0.
 
     ``mass[0]`` and ``mass[1]`` are the probabilities of the empty set and of the others, or NaN.
     The i-th label of P is label ``names[i]``.
@@ -173,6 +172,7 @@ def decide_cardinality_rows(
             s,
             mass[0, row],
             mass[1, row],
+            False,
             slack,
             beta2,
             zero_division,
@@ -181,8 +181,8 @@ def decide_cardinality_rows(
             labels[row],
         )
         if expected[row] < 0.0:
-            return row
-    return -1
+            return row, expected[row], 0
+    return -1, 0.0, 0
 
 
 @entry_point
@@ -216,9 +216,12 @@ def decide_sample_rows(samples, names, beta2, zero_division, nonempty, labels, e
         for t in range(T):
             if cardinality[t]:
                 for i in range(m):
-                    C[i, column[cardinality[t]]] += samples[row, t, i] / T
+                    C[i, column[cardinality[t]]] += samples[row, t, i]
+        for i in range(m):
+            for j in range(q):
+                C[i, j] /= T
         expected[row] = _decide(
-            C, s[:q], d_0, present, 0.0, beta2, zero_division, nonempty, names, labels[row]
+            C, s[:q], d_0, present, True, 0.0, beta2, zero_division, nonempty, names, labels[row]
         )
 
 
@@ -245,5 +248,5 @@ def decide_joint_rows(
                 for j in range(indptr[at], indptr[at + 1]):
                     C[indices[j], column[at]] += mass
         expected[row] = _decide(
-            C, s, d_0, present, 0.0, beta2, zero_division, nonempty, names, labels[row]
+            C, s, d_0, present, True, 0.0, beta2, zero_division, nonempty, names, labels[row]
         )

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from fgfm._compile import compiled, entry_point
-from fgfm._kernels.cardinalities import NOT_PROBABILITY, TOO_MUCH_MASS, rank_candidates
+from fgfm._kernels.cardinalities import rank_candidates
 from fgfm._kernels.power_sums import (
     POWERS,
     SMALL,
@@ -21,7 +21,7 @@ from fgfm._kernels.power_sums import (
     fill_products,
     log_probability_of_empty,
 )
-from fgfm._kernels.rule import TAIL, TIE, load_rule
+from fgfm._kernels.rule import NOT_PROBABILITY, TAIL, TIE, TOO_MUCH_MASS, load_rule
 from fgfm._kernels.search import choose, search
 
 __all__ = ["GROWTH", "decide_factor_rows"]
@@ -60,6 +60,8 @@ def _read_factors(values, d, given, shape, slack, p, weighted, histogram):
                 if not given:
                     d[at_d + s] += x
                 at += 1
+            if total > 1.0 + slack:
+                return TOO_MUCH_MASS, f, 0.0, 0.0
             p[label + i] = total
             weighted[label + i] = load
         present = 0.0
@@ -243,7 +245,7 @@ def _decide(values, d, given, shape, slack, beta2, zero_division, nonempty, rule
     order = np.empty(m, dtype=np.int64)
     size, guess, floor = rank_candidates(p, weighted, s_max, beta2, empty, order)
     if size == 0:
-        return max(empty, 0.0), 0
+        return math.nan if nonempty else empty, 0
     order = order[:size]
     limit = size
     if not given:  # T(k) <= (1 + beta^2) E / (beta^2 E + k), by Jensen
@@ -300,7 +302,7 @@ def _decide(values, d, given, shape, slack, beta2, zero_division, nonempty, rule
 def decide_factor_rows(
     values, d, given, shape, slack, beta2, zero_division, nonempty, rules, labels, expected
 ):
-    """Decide every row of a block; give the first row that is wrong and its factor, or -1."""
+    """Decide every row of a block; give the first that is wrong, or -1, a status, a factor."""
     for row in range(len(values)):
         expected[row], factor = _decide(
             values[row],
@@ -315,5 +317,5 @@ def decide_factor_rows(
             labels[row],
         )
         if expected[row] < 0.0:
-            return row, factor
-    return -1, 0
+            return row, expected[row], factor
+    return -1, 0.0, 0

@@ -31,12 +31,12 @@ from fgfm._kernels.power_sums import (
     largest,
     log_probability_of_empty,
 )
-from fgfm._kernels.rule import TAIL, TIE, largest_cardinality, load_rule
-from fgfm._kernels.window import BUCKETS, FEW, add_moments, find_window, lower_bound
+from fgfm._kernels.rule import NOT_PROBABILITY, TAIL, TIE, largest_cardinality, load_rule
+from fgfm._kernels.window import FEW, add_moments, find_window, lower_bound
+from fgfm._kernels.workspace import CHUNK, workspace
 
 __all__ = ["decide_csr_rows", "decide_dense_rows"]
 
-_CHUNK = 128  # labels that are scanned together; chunks without large labels are not revisited
 _RESTART = 64  # powers of z are advanced by multiplication for so many steps
 
 
@@ -49,16 +49,16 @@ def _count_below(p, start, stop, threshold):
 
 
 @compiled
-def _gather(p, smaller, threshold, value, place):
+def _gather(p, below, threshold, value, place):
     """Collect what is not below `threshold` in the order of its places; give the number.
 
-    `smaller` tells for each chunk how many labels are below.
+    `below` tells for each chunk how many labels are.
     """
     count = 0
     m = len(p)
-    for start in range(0, m, _CHUNK):
-        stop = min(m, start + _CHUNK)
-        if smaller[start // _CHUNK] < stop - start:
+    for start in range(0, m, CHUNK):
+        stop = min(m, start + CHUNK)
+        if below[start // CHUNK] < stop - start:
             for i in range(start, stop):
                 x = float(p[i])
                 value[count] = x
@@ -68,14 +68,27 @@ def _gather(p, smaller, threshold, value, place):
 
 
 @compiled_sums
-def _next_value(total, factor, z, u, count, x):
+def _next_value(work, count, x):
     """Add a label to A_k, give V_k and advance the powers of z."""
+    total, part, factor, z, u = work.total, work.part, work.factor, work.z, work.u
     result = 0.0
     for r in range(count):
-        total[r] += x / (1.0 - x * u[r])
-        result += factor[r] * total[r]
+        part[r] += x / (1.0 - x * u[r])
+        result += factor[r] * (total[r] + part[r])
         factor[r] *= z[r]
     return result
+
+
+@compiled
+def _restart(work, count):
+    """Add to A_k what has come since the last time, with what rounding then kept out (Kahan)."""
+    total, part, carry = work.total, work.part, work.carry
+    for r in range(count):
+        y = part[r] - carry[r]
+        t = total[r] + y
+        carry[r] = (t - total[r]) - y
+        total[r] = t
+        part[r] = 0.0
 
 
 @compiled
@@ -86,28 +99,38 @@ def _evaluate(large, m, sums, rank, low, high, moments, rules, work):
     of all labels.
     """
     beta2, mean, _ = moments
-    window, set_value = work[2], work[9]
-    log_z, z, zeta, u, weight, product, total, factor = work[10:]
+    window, set_value, log_z, u, factor = (
+        work.window,
+        work.set_value,
+        work.log_z,
+        work.u,
+        work.factor,
+    )
     s_max = min(float(m), 1.0 + largest_cardinality(mean))
     s_min = max(1.0, mean - math.sqrt(2.0 * TAIL * mean))
     a_min = beta2 * s_min + rank + low + 1
     a_max = beta2 * s_max + rank + high
-    count = load_rule(rules, beta2, a_min, a_max, log_z, z, zeta, u, weight)
-    fill_products(product, u, count, sums, large)
+    count = load_rule(rules, beta2, a_min, a_max, log_z, work.z, work.zeta, u, work.weight)
+    fill_products(work.product, u, count, sums, large)
     for r in range(count):
-        total[r] = 0.0
+        work.total[r] = 0.0
+        work.carry[r] = 0.0
+        work.part[r] = 0.0
         factor[r] = 0.0
     if rank:
-        fill_fractions(total, u, count, large, window[0])
+        fill_fractions(work.total, u, count, large, window[0])
     for i in range(low):
-        _next_value(total, factor, z, u, count, window[i])
+        _next_value(work, count, window[i])
+        if i % _RESTART == 0:
+            _restart(work, count)
     peak = 0.0
     for i in range(low, high):
         if (i - low) % _RESTART == 0:
+            _restart(work, count)
             for r in range(count):
-                factor[r] = (1.0 + beta2) * weight[r] * zeta[r] * product[r]
+                factor[r] = (1.0 + beta2) * work.weight[r] * work.zeta[r] * work.product[r]
                 factor[r] *= math.exp((rank + i + 1) * log_z[r])
-        set_value[i] = _next_value(total, factor, z, u, count, window[i])
+        set_value[i] = _next_value(work, count, window[i])
         peak = max(peak, set_value[i])
     return peak
 
@@ -122,29 +145,29 @@ def _choose_above(large, above, chosen):
 def _decide_row(p, chosen, beta2, zero_division, nonempty, rules, work):
     """Mark the F-optimal set of one row in `chosen`; give its expected F.
 
-    -1 says that a value of p is not in [0, 1]; NaN that the row leaves no mass for the non-empty
-    sets that `nonempty` asks for.
+    ``NOT_PROBABILITY`` says that a value of p is not in [0, 1], and NaN that the row leaves no
+    mass for the non-empty sets that `nonempty` asks for.
     """
     m = len(p)
-    value, place, window, window_place = work[:4]
-    smaller, set_value = work[6], work[9]
+    value, place, window, window_place = work.value, work.place, work.window, work.window_place
+    below, set_value = work.below, work.set_value
     nowhere = place[:0]
     sums = np.zeros(POWERS)
     count = m
-    for start in range(0, m, _CHUNK):
-        inside = add_power_sums(p, start, min(m, start + _CHUNK), 0.0, SMALL, sums)
-        smaller[start // _CHUNK] = inside
+    for start in range(0, m, CHUNK):
+        inside = add_power_sums(p, start, min(m, start + CHUNK), 0.0, SMALL, sums)
+        below[start // CHUNK] = inside
         count -= inside
     # The large labels are listed, unless they are so many that p itself is as good.
     listed = 4 * count < m or m <= 4 * FEW
     if listed:
-        if _gather(p, smaller, ABOVE_SMALL, value, place) < count:
-            return -1.0
+        if _gather(p, below, ABOVE_SMALL, value, place) < count:
+            return NOT_PROBABILITY
         found, mean, squares, bad = add_moments(value[:count], SMALL)
     else:
         found, mean, squares, bad = add_moments(p, SMALL)
     if found < count or bad:
-        return -1.0
+        return NOT_PROBABILITY
     mean += sums[0]
     moments = (beta2, mean, mean - squares)
 
@@ -176,13 +199,12 @@ def _decide_row(p, chosen, beta2, zero_division, nonempty, rules, work):
     least = floor / ((1.0 + beta2) * (1.0 + 1.0 / (beta2 + 2.0))) * (1.0 - 1e-9)
     if least < SMALL:
         count = m
-        for start in range(0, m, _CHUNK):
-            below = _count_below(p, start, min(m, start + _CHUNK), least)
-            smaller[start // _CHUNK] = below
-            count -= below
+        for start in range(0, m, CHUNK):
+            below[start // CHUNK] = _count_below(p, start, min(m, start + CHUNK), least)
+            count -= below[start // CHUNK]
         listed = 4 * count < m or m <= 4 * FEW
         if listed:
-            _gather(p, smaller, least, value, place)
+            _gather(p, below, least, value, place)
             rank, low, high, floor = find_window(value[:count], place, least, floor, moments, work)
         else:
             rank, low, high, floor = find_window(p, nowhere, least, floor, moments, work)
@@ -213,50 +235,26 @@ def _decide_row(p, chosen, beta2, zero_division, nonempty, rules, work):
     return set_value[end] / present if nonempty else set_value[end]
 
 
-@compiled
-def _workspace(m, longest):
-    return (
-        np.empty(m + 1),  # the large labels
-        np.empty(m + 1, dtype=np.int64),  # their places
-        np.empty(m + 1),  # the window
-        np.empty(m + 1, dtype=np.int64),  # its places
-        np.empty(m + 1),  # room to sort
-        np.empty(m + 1, dtype=np.int64),
-        np.empty(m // _CHUNK + 1, dtype=np.int64),  # large labels in a chunk
-        np.empty(max(m, BUCKETS) + 2, dtype=np.int64),  # labels in a bucket
-        np.empty(0),
-        np.empty(m + 1),  # the values of the sets that end in the window
-        np.empty(longest),  # log_z
-        np.empty(longest),  # z
-        np.empty(longest),  # zeta
-        np.empty(longest),  # u
-        np.empty(longest),  # weight
-        np.empty(longest),  # D(zeta)
-        np.empty(longest),  # A_k(u)
-        np.empty(longest),  # what multiplies A_k in V_k
-    )
-
-
 @entry_point
 def decide_dense_rows(proba, beta2, zero_division, nonempty, rules, labels, expected):
-    """Decide every row of a dense block; give the first row with a value outside [0, 1], or -1."""
-    work = _workspace(proba.shape[1], rules.longest)
+    """Decide every row of a dense block; give the first that is wrong, or -1, a status, 0."""
+    work = workspace(proba.shape[1], rules.longest)
     for row in range(proba.shape[0]):
         expected[row] = _decide_row(
             proba[row], labels[row], beta2, zero_division, nonempty, rules, work
         )
         if expected[row] < 0.0:
-            return row
-    return -1
+            return row, expected[row], 0
+    return -1, 0.0, 0
 
 
 @entry_point
-def decide_csr_rows(indptr, data, beta2, zero_division, nonempty, rules, chosen, expected):
+def decide_csr_rows(data, indptr, beta2, zero_division, nonempty, rules, chosen, expected):
     """Decide rows stored as in CSR: `chosen` marks stored elements; else as for dense rows."""
     most = 0
     for row in range(len(indptr) - 1):
         most = max(most, indptr[row + 1] - indptr[row])
-    work = _workspace(most, rules.longest)
+    work = workspace(most, rules.longest)
     for row in range(len(indptr) - 1):
         start = indptr[row]
         stop = indptr[row + 1]
@@ -264,5 +262,5 @@ def decide_csr_rows(indptr, data, beta2, zero_division, nonempty, rules, chosen,
             data[start:stop], chosen[start:stop], beta2, zero_division, nonempty, rules, work
         )
         if expected[row] < 0.0:
-            return row
-    return -1
+            return row, expected[row], 0
+    return -1, 0.0, 0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fgfm._compile import compiled
 
-__all__ = ["repair_order", "sort_descending"]
+__all__ = ["TINY", "repair_order", "sort_descending"]
 
+TINY = 1e-280  # differences below this have no reciprocal to scale by
 _RUN = 16  # so few values are sorted by insertion
 
 
@@ -79,18 +80,17 @@ def sort_descending(value, place, spare_value, spare_place, count):
             bottom = min(bottom, value[i])
             spare_value[i] = value[i]
             spare_place[i] = place[i]
-        if top == bottom:
-            return
-        scale = (size - 1) / (top - bottom)
-        for b in range(size + 1):
-            count[b] = 0
-        for i in range(size):
-            count[int((top - value[i]) * scale) + 1] += 1
-        for b in range(size):
-            count[b + 1] += count[b]
-        for i in range(size):
-            b = int((top - spare_value[i]) * scale)
-            value[count[b]] = spare_value[i]
-            place[count[b]] = spare_place[i]
-            count[b] += 1
+        if top - bottom > size * TINY:
+            scale = (size - 1) / (top - bottom)
+            for b in range(size + 1):
+                count[b] = 0
+            for i in range(size):
+                count[int((top - value[i]) * scale) + 1] += 1
+            for b in range(size):
+                count[b + 1] += count[b]
+            for i in range(size):
+                b = int((top - spare_value[i]) * scale)
+                value[count[b]] = spare_value[i]
+                place[count[b]] = spare_place[i]
+                count[b] += 1
     repair_order(value, place, spare_value, spare_place)

@@ -30,6 +30,7 @@ __all__ = [
 SMALL = 1.0 / 64.0  # (1/64)^8 = 4e-15: eight power sums serve labels up to here
 ABOVE_SMALL = np.nextafter(SMALL, 1.0)
 POWERS = 8
+_PART = 4096
 
 
 @compiled_extremes
@@ -74,6 +75,13 @@ def add_power_sums(p, start, stop, above, upto, sums):
 
 
 @compiled
+def _add_all_power_sums(p, above, upto, sums):
+    """Add the power sums part by part: rounding errors grow with the length of a part."""
+    for start in range(0, len(p), _PART):
+        add_power_sums(p, start, min(len(p), start + _PART), above, upto, sums)
+
+
+@compiled
 def log_probability_of_empty(sums, large):
     """Give log prod_i (1 - p_i)."""
     result = 0.0
@@ -96,7 +104,7 @@ def fill_products(product, u, count, sums, large):
     """
     limit = SMALL / largest(u[:count])
     if limit > SMALL:
-        add_power_sums(large, np.int64(0), len(large), ABOVE_SMALL, limit, sums)
+        _add_all_power_sums(large, ABOVE_SMALL, limit, sums)
     limit = max(limit, SMALL)
     for r in range(count):
         exponent = 0.0
@@ -116,7 +124,7 @@ def fill_fractions(total, u, count, large, above):
     """Fill in A(u_r) for the labels with p > above."""
     limit = max(above, SMALL / largest(u[:count]))
     sums = np.zeros(POWERS)
-    add_power_sums(large, np.int64(0), len(large), np.nextafter(above, 2.0), limit, sums)
+    _add_all_power_sums(large, np.nextafter(above, 2.0), limit, sums)
     for r in range(count):
         total[r] = 0.0
         for j in range(POWERS - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""Which quadrature rule a row needs."""
+"""What all kernels share: which quadrature rule a row needs, what ties, what is refused."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import math
 
 from fgfm._compile import compiled
 
-__all__ = ["TAIL", "TIE", "largest_cardinality", "load_rule"]
+__all__ = ["NOT_PROBABILITY", "TAIL", "TIE", "TOO_MUCH_MASS", "largest_cardinality", "load_rule"]
 
+NOT_PROBABILITY = -1.0  # instead of an expected F: a value is not in [0, 1]
+TOO_MUCH_MASS = -2.0  # instead of an expected F: probabilities sum to more than 1
 TAIL = 34.0  # what happens with probability exp(-TAIL) = 2e-15 needs no accurate rule
 TIE = 1e-12  # values closer than this, relatively, count as equal
 
@@ -19,6 +21,8 @@ def largest_cardinality(mean):
     Chernoff: x log(x / mean) - x + mean = TAIL, by Newton from Bernstein's bound. The left side is
     convex, so every iterate is still a bound.
     """
+    if mean < 1e-15:
+        return 1.0  # P(s >= 1) <= mean
     x = mean + TAIL / 3.0 + math.sqrt(TAIL * TAIL / 9.0 + 2.0 * TAIL * mean)
     for _ in range(3):
         slope = math.log(x / mean)

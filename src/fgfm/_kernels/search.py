@@ -84,7 +84,10 @@ def _bound(left, right, k1, k2):
     at = k1 + 1
     for k in range(k1 + 1, k2):
         share = (k2 - k) / (k2 - k1)
-        bound = left[k] * right[k] / (share * right[k] + (1.0 - share) * left[k])
+        # Written so that nothing underflows; right[k] is 0 only where it is below any use.
+        bound = left[k]
+        if right[k] > 0.0:
+            bound /= share + (1.0 - share) * (left[k] / right[k])
         if bound > best:
             best = bound
             at = k

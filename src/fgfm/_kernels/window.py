@@ -15,13 +15,15 @@ from __future__ import annotations
 import numpy as np
 
 from fgfm._compile import compiled, compiled_sums
-from fgfm._kernels.ordering import sort_descending
+from fgfm._kernels.ordering import TINY, sort_descending
+from fgfm._kernels.power_sums import largest
 from fgfm._kernels.rule import TIE
+from fgfm._kernels.workspace import BUCKETS
 
-__all__ = ["BUCKETS", "FEW", "add_moments", "find_window", "lower_bound"]
+__all__ = ["FEW", "add_moments", "find_window", "lower_bound"]
 
 FEW = 64  # so few candidates are sorted at once
-BUCKETS = 1024
+_ROUNDING = 1e-15  # relative: how far the edge of a bucket may be off
 
 
 @compiled_sums
@@ -53,7 +55,8 @@ def _upper(mass, k, moments):
     """Bound the value of the best set of size k from above."""
     beta2, mean, variance = moments
     size = beta2 * mean + k
-    return (1.0 + beta2) * mass * (1.0 + beta2 * beta2 * variance / (size * (beta2 + k))) / size
+    spread = variance * (beta2 / size) * (beta2 / (beta2 + k))
+    return (1.0 + beta2) * mass * (1.0 + spread) / size
 
 
 @compiled
@@ -66,12 +69,16 @@ def _narrow(source, source_place, bottom, top, rank, before, floor, moments, wor
     order kept, into the window arrays of `work` (which may be the source itself). Gives its size,
     rank and mass of the labels above it, and the best lower bound met.
     """
-    window, window_place, count = work[2], work[3], work[7]
+    window, window_place, count = work.window, work.window_place, work.bucket
     n = len(source)
     identity = len(source_place) == 0
     buckets = max(2, min(BUCKETS, n // 4))
     width = (top - bottom) / (buckets - 1)
-    scale = 1.0 / width
+    if not width > TINY:  # one bucket: what does not differ cannot be told apart
+        buckets = 1
+        width = top - bottom
+    scale = 1.0 / width if buckets > 1 else 0.0
+    slack = _ROUNDING * top
     for b in range(buckets + 1):
         count[b] = 0
     for i in range(n):
@@ -82,7 +89,7 @@ def _narrow(source, source_place, bottom, top, rank, before, floor, moments, wor
     mass = before
     for b in range(buckets):
         k += count[b]
-        mass += count[b] * max(bottom, top - (b + 1) * width)
+        mass += count[b] * max(bottom, top - (b + 1) * width - slack)
         floor = max(floor, lower_bound(mass, k, moments))
     first = buckets
     last = -1
@@ -90,7 +97,7 @@ def _narrow(source, source_place, bottom, top, rank, before, floor, moments, wor
     mass = before
     for b in range(buckets):
         if count[b]:
-            mass += count[b] * (top - b * width)
+            mass += count[b] * (top - b * width + slack)
             if _upper(mass, k + 1, moments) >= floor * (1.0 - TIE):
                 first = min(first, b)
                 last = b
@@ -98,8 +105,8 @@ def _narrow(source, source_place, bottom, top, rank, before, floor, moments, wor
     if last < 0:
         return 0, rank, before, floor
     # Widened against rounding: what is cut off for good must lie outside the found buckets.
-    high = top - (first - 1e-6) * width
-    low = top - (last + 1 + 1e-6) * width
+    high = top - first * width + slack
+    low = top - (last + 1) * width - slack
     above, mass, _, _ = add_moments(source, high)
     size = 0
     for i in range(n):
@@ -119,7 +126,7 @@ def find_window(source, source_place, threshold, floor, moments, work):
     the window); `low` and `high`, the part of the window where optimal sets can end; and the best
     lower bound met.
     """
-    window, window_place, spare, spare_place, _, count = work[2:8]
+    window, window_place = work.window, work.window_place
     rank = np.int64(0)
     if len(source) <= FEW:
         size = 0
@@ -130,7 +137,7 @@ def find_window(source, source_place, threshold, floor, moments, work):
             size += source[i] >= threshold
     else:
         size, rank, before, floor = _narrow(
-            source, source_place, threshold, 1.0, rank, 0.0, floor, moments, work
+            source, source_place, threshold, largest(source), rank, 0.0, floor, moments, work
         )
     width = 2 * size
     while size > FEW and 4 * size <= 3 * width:
@@ -144,7 +151,7 @@ def find_window(source, source_place, threshold, floor, moments, work):
         size, rank, before, floor = _narrow(
             window[:size], window_place, bottom, top, rank, before, floor, moments, work
         )
-    sort_descending(window[:size], window_place[:size], spare, spare_place, count)
+    sort_descending(window[:size], window_place[:size], work.spare, work.spare_place, work.bucket)
     total = before
     for i in range(size):
         total += window[i]
