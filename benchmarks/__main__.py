@@ -85,6 +85,9 @@ def main(arguments: list[str] | None = None) -> None:
     finally:
         _progress("")
     seconds = time.perf_counter() - start
+    if options.quick:
+        for target in results.targets:
+            target.judged = False
 
     packages = {name: version(name) for name in ("fgfm", "numpy", "scipy", "numba")}
     environment = {

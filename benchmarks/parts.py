@@ -5,12 +5,14 @@ Values are compared with the rival's before a ratio is formed: a fast wrong answ
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +66,15 @@ def _rows(numbers_per_row: int, most: int = 5000) -> int:
     return min(most, max(2, _NUMBERS // numbers_per_row))
 
 
+def _in_turn(rival: Callable[..., object], rows: Sequence[Sequence[Any]]) -> Callable[[], object]:
+    """Give a task that calls the rival for one row after the other.
+
+    It reads the rows from where we read them: one row again and again would stay in the cache.
+    """
+    arguments = itertools.cycle(rows)
+    return lambda: rival(*next(arguments))
+
+
 def _require_agreement(what: str, ours: float, rival: float) -> None:
     if not abs(ours - rival) <= 1e-10:
         raise RuntimeError(f"{what}: fgfm expects F = {ours!r}, and the rival {rival!r}")
@@ -71,7 +82,6 @@ def _require_agreement(what: str, ours: float, rival: float) -> None:
 
 def marginals(settings: Settings) -> Results:
     """Time from_marginals against the O(m^2) recursion and a pass of np.sum."""
-    judged = not settings.quick
     sizes = (10, 100, 1000) if settings.quick else (10, 100, 10**3, 10**4, 10**5, 10**6)
     large = 1000 if settings.quick else 10**5  # where passes are counted
     table = Table(
@@ -110,7 +120,7 @@ def marginals(settings: Settings) -> Results:
                 for row in range(2):
                     choice = rivals.ye_recursion(p[row])
                     _require_agreement(f"m = {m}, {kind}", expected_f[row], choice.expected_f)
-                tasks["rival"] = partial(rivals.ye_recursion, p[0])
+                tasks["rival"] = _in_turn(rivals.ye_recursion, [(row,) for row in p])
             least = settings.time(**tasks)
             ours, one_pass = least["ours"] / n, least["sum"] / n
             rival = least.get("rival")
@@ -121,41 +131,21 @@ def marginals(settings: Settings) -> Results:
             per_row[m] = ours
             if m == 1000:
                 speed.append(
-                    Target(
-                        f"from_marginals, 1000 {kind}",
-                        ours,
-                        rival,
-                        faster,
-                        500,
-                        True,
-                        judged=judged,
-                    )
+                    Target(f"from_marginals, 1000 {kind}", ours, rival, faster, 500, True)
                 )
             if m == large:
                 what = f"  passes of np.sum, {m:.0e} {kind}".replace("e+0", "e")
-                passes.append(
-                    Target(
-                        what,
-                        ours,
-                        one_pass,
-                        ours / one_pass,
-                        15,
-                        False,
-                        number,
-                        not settings.quick,
-                    )
-                )
+                passes.append(Target(what, ours, one_pass, ours / one_pass, 15, False, number))
         fitted = [m for m in sizes if m >= 1000] if not settings.quick else [100, 1000]
         slope = growth_exponent(fitted, [per_row[m] for m in fitted])
         what = f"  growth, 1e3 to 1e6 {kind}" if not settings.quick else f"  growth, {kind}"
-        growth.append(Target(what, None, None, slope, 1.1, False, number, judged))
+        growth.append(Target(what, None, None, slope, 1.1, False, number))
     results.targets += speed + growth + passes
     return results
 
 
 def factors(settings: Settings) -> Results:
     """Time from_factors against Algorithm 1 and GFM."""
-    judged = not settings.quick
     sizes = (100, 400) if settings.quick else (100, 400, 1000, 10_000)
     table = Table(
         "from_factors: time per row, one core",
@@ -187,10 +177,10 @@ def factors(settings: Settings) -> Results:
                 "ours": partial(decision.from_factors, Ps, members)
             }
             if m <= 1000:
-                first = [P[0] for P in Ps]
-                choice = rivals.algorithm_1_and_gfm(first, members)
+                rows = [([P[r] for P in Ps], members) for r in range(min(n, 50))]
+                choice = rivals.algorithm_1_and_gfm(*rows[0])
                 _require_agreement(f"{kind}, {name}, m = {m}", expected_f[0], choice.expected_f)
-                tasks["rival"] = partial(rivals.algorithm_1_and_gfm, first, members)
+                tasks["rival"] = _in_turn(rivals.algorithm_1_and_gfm, rows)
             least = settings.time(**tasks)
             ours, rival = least["ours"] / n, least.get("rival")
             faster = rival / ours if rival else None
@@ -199,9 +189,7 @@ def factors(settings: Settings) -> Results:
                 per_row.append(ours)
                 if m == 400:
                     what = f"from_factors, 400 in fours, {kind}"
-                    results.targets.append(
-                        Target(what, ours, rival, faster, 500, True, judged=judged)
-                    )
+                    results.targets.append(Target(what, ours, rival, faster, 500, True))
         slope = growth_exponent(sizes, per_row)
         table.notes.append(f"Growth exponent in fours, {kind}: {slope:.2f}.")
     return results
@@ -209,7 +197,6 @@ def factors(settings: Settings) -> Results:
 
 def cardinalities(settings: Settings) -> Results:
     """Time from_cardinalities against gfm() of the package example-wise-f1-maximizer."""
-    judged = not settings.quick
     table = Table(
         "from_cardinalities: time per row, one core",
         [
@@ -237,20 +224,20 @@ def cardinalities(settings: Settings) -> Results:
                 table.notes = ["PyPI gfm(): example-wise-f1-maximizer is not installed."]
             else:
                 s = np.arange(1, m + 1)
-                d_0 = 1.0 - (P[0].sum(axis=0) / s).sum()
-                chosen = gfm(P[0], d_0).astype(np.int64)
-                value = d_0
+                d_0 = 1.0 - (P.sum(axis=1) / s).sum(axis=1)  # (n,)
+                chosen = gfm(P[0], d_0[0]).astype(np.int64)
+                value = d_0[0]
                 if len(chosen):
                     value = 2.0 * (P[0, chosen] / (s + len(chosen))).sum()
                 _require_agreement(f"from_cardinalities, {kind}", expected_f[0], value)
-                tasks["rival"] = partial(gfm, P[0], d_0)
+                tasks["rival"] = _in_turn(gfm, list(zip(P, d_0, strict=True)))
             least = settings.time(**tasks)
             ours, rival = least["ours"] / n, least.get("rival")
             faster = rival / ours if rival else None
             table.rows.append((kind, m, labels.sum() / n, ours, rival, faster))
             if m == 100:
                 what = f"from_cardinalities, 100 {kind}"
-                results.targets.append(Target(what, ours, rival, faster, 50, True, judged=judged))
+                results.targets.append(Target(what, ours, rival, faster, 50, True))
     return results
 
 

@@ -128,7 +128,7 @@ class Target:
     goal: float
     at_least: bool
     show: Callable[[Any], str] = ratio
-    judged: bool = True  # not in a quick run
+    judged: bool = True  # false in a quick run
 
     @property
     def met(self) -> bool | None:
