@@ -1,0 +1,53 @@
+"""The gain on real data: the same probabilities, only the decision differs.
+
+The data sets are not part of the project: ``FGFM_DATA`` names the folder with their .npz files
+(by default ../shared/data, seen from the repository), and the tests are skipped without it.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fgfm import decision, f_measure
+
+DATA = Path(os.environ.get("FGFM_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def load(name):
+    path = DATA / f"{name}.npz"
+    if not path.exists():
+        pytest.skip(f"{name}.npz is not there: FGFM_DATA must name the folder of the data sets")
+    with np.load(path, allow_pickle=False) as stored:
+        X, Y = stored["X"].astype(np.float64), stored["Y"].astype(np.int64)
+        train, test = stored["train_idx"], stored["test_idx"]
+    return X[train], Y[train], X[test], Y[test]
+
+
+@pytest.mark.slow
+@pytest.mark.compiled
+@pytest.mark.parametrize(("name", "gain"), [("emotions", 0.10), ("scene", 0.05), ("yeast", 0.03)])
+def test_better_than_one_half(name, gain):
+    """No row of these sets is without a label, hence nonempty."""
+    X_train, Y_train, X_test, Y_test = load(name)
+    assert Y_train.any(axis=1).all()
+    model = make_pipeline(
+        StandardScaler(), OneVsRestClassifier(LogisticRegression(C=0.1, max_iter=300))
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        proba = model.fit(X_train, Y_train).predict_proba(X_test)
+    labels, expected_f = decision.from_marginals(proba, nonempty=True)
+    assert labels.any(axis=1).all()
+    obtained = f_measure(Y_test, labels)
+    assert obtained > f_measure(Y_test, (proba > 0.5).astype(int)) + gain
+    assert expected_f.mean() == pytest.approx(obtained, abs=0.08)
