@@ -46,8 +46,7 @@ def test_better_than_one_half(name, gain):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         proba = model.fit(X_train, Y_train).predict_proba(X_test)
-    labels, expected_f = decision.from_marginals(proba, nonempty=True)
+    labels, _ = decision.from_marginals(proba, nonempty=True)
     assert labels.any(axis=1).all()
-    obtained = f_measure(Y_test, labels)
-    assert obtained > f_measure(Y_test, (proba > 0.5).astype(int)) + gain
-    assert expected_f.mean() == pytest.approx(obtained, abs=0.08)
+    one_half = f_measure(Y_test, (proba > 0.5).astype(int))
+    assert f_measure(Y_test, labels) > one_half + gain
