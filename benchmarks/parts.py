@@ -181,6 +181,11 @@ def factors(settings: Settings) -> Results:
                 choice = rivals.algorithm_1_and_gfm(*rows[0])
                 _require_agreement(f"{kind}, {name}, m = {m}", expected_f[0], choice.expected_f)
                 tasks["rival"] = _in_turn(rivals.algorithm_1_and_gfm, rows)
+                plain = rivals.algorithm_1_and_gfm(*rows[0], tuned=False)
+                _require_agreement(f"{kind}, {name}, m = {m}", expected_f[0], plain.expected_f)
+                if m == 400:
+                    decide_plainly = partial(rivals.algorithm_1_and_gfm, tuned=False)
+                    tasks["plain"] = _in_turn(decide_plainly, rows)
             least = settings.time(**tasks)
             ours, rival = least["ours"] / n, least.get("rival")
             faster = rival / ours if rival else None
@@ -189,6 +194,9 @@ def factors(settings: Settings) -> Results:
                 per_row.append(ours)
                 if m == 400:
                     what = f"from_factors, 400 in fours, {kind}"
+                    plain = least["plain"]
+                    results.targets.append(Target(what, ours, plain, plain / ours, 500, True))
+                    what = "  the rival tuned"
                     results.targets.append(Target(what, ours, rival, faster, 500, True))
         slope = growth_exponent(sizes, per_row)
         table.notes.append(f"Growth exponent in fours, {kind}: {slope:.2f}.")

@@ -7,7 +7,8 @@ set of labels ``h`` with the largest expectation of
 
 - `fgfm.decision`: from probabilities to label sets;
 - `fgfm.cardinality`: the matrices ``p(y_i = 1, |y| = s)`` that such decisions rest on;
-- `fgfm.metrics`: the F-measure itself, and a scorer.
+- `fgfm.metrics`: the F-measure itself, and a scorer;
+- `fgfm.estimation`: models for such matrices; so far their base learner.
 
 Everything is imported on first use: ``import fgfm`` alone loads no other library.
 """
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import fgfm.cardinality as cardinality
     import fgfm.decision as decision
+    import fgfm.estimation as estimation
     import fgfm.metrics as metrics
     from fgfm.decision import Decision
     from fgfm.metrics import f_measure, f_scorer
@@ -31,12 +33,13 @@ __all__ = [
     "__version__",
     "cardinality",
     "decision",
+    "estimation",
     "f_measure",
     "f_scorer",
     "metrics",
 ]
 
-_SUBMODULES = frozenset({"cardinality", "decision", "metrics"})
+_SUBMODULES = frozenset({"cardinality", "decision", "estimation", "metrics"})
 _HOME = {  # the module that defines each name
     "Decision": "fgfm.decision",
     "f_measure": "fgfm.metrics",

@@ -37,7 +37,7 @@ def _scan(C, s, p, weighted, totals):
         load = 0.0
         for q in range(len(s)):
             x = float(C[i, q])
-            bad += 1 - ((x >= 0.0) & (x <= 1.0))
+            bad += not x - x * x >= 0.0  # in one comparison: outside [0, 1], or NaN
             total += x
             load += x * s[q]
         p[i] = total
@@ -84,7 +84,7 @@ def rank_candidates(p, weighted, s_max, beta2, floor, order):
     for j in range(size):
         mass += value[j]
         load += weighted[order[j]]
-        bound = (1.0 + beta2) * mass / (beta2 * load / mass + j + 1)
+        bound = (1.0 + beta2) * mass * (mass / (beta2 * load + (j + 1) * mass))
         if bound > highest:
             highest = bound
             guess = j + 1

@@ -68,9 +68,8 @@ def _gather(p, below, threshold, value, place):
 
 
 @compiled_sums
-def _next_value(work, count, x):
+def _next_value(total, part, factor, z, u, count, x):
     """Add a label to A_k, give V_k and advance the powers of z."""
-    total, part, factor, z, u = work.total, work.part, work.factor, work.z, work.u
     result = 0.0
     for r in range(count):
         part[r] += x / (1.0 - x * u[r])
@@ -80,9 +79,8 @@ def _next_value(work, count, x):
 
 
 @compiled
-def _restart(work, count):
+def _restart(total, carry, part, count):
     """Add to A_k what has come since the last time, with what rounding then kept out (Kahan)."""
-    total, part, carry = work.total, work.part, work.carry
     for r in range(count):
         y = part[r] - carry[r]
         t = total[r] + y
@@ -99,38 +97,33 @@ def _evaluate(large, m, sums, rank, low, high, moments, rules, work):
     of all labels.
     """
     beta2, mean, _ = moments
-    window, set_value, log_z, u, factor = (
-        work.window,
-        work.set_value,
-        work.log_z,
-        work.u,
-        work.factor,
-    )
+    window, set_value, log_z, z, u = work.window, work.set_value, work.log_z, work.z, work.u
+    total, carry, part, factor = work.total, work.carry, work.part, work.factor
     s_max = min(float(m), 1.0 + largest_cardinality(mean))
     s_min = max(1.0, mean - math.sqrt(2.0 * TAIL * mean))
     a_min = beta2 * s_min + rank + low + 1
     a_max = beta2 * s_max + rank + high
-    count = load_rule(rules, beta2, a_min, a_max, log_z, work.z, work.zeta, u, work.weight)
+    count = load_rule(rules, beta2, a_min, a_max, log_z, z, work.zeta, u, work.weight)
     fill_products(work.product, u, count, sums, large)
     for r in range(count):
-        work.total[r] = 0.0
-        work.carry[r] = 0.0
-        work.part[r] = 0.0
+        total[r] = 0.0
+        carry[r] = 0.0
+        part[r] = 0.0
         factor[r] = 0.0
     if rank:
-        fill_fractions(work.total, u, count, large, window[0])
+        fill_fractions(total, u, count, large, window[0])
     for i in range(low):
-        _next_value(work, count, window[i])
+        _next_value(total, part, factor, z, u, count, window[i])
         if i % _RESTART == 0:
-            _restart(work, count)
+            _restart(total, carry, part, count)
     peak = 0.0
     for i in range(low, high):
         if (i - low) % _RESTART == 0:
-            _restart(work, count)
+            _restart(total, carry, part, count)
             for r in range(count):
                 factor[r] = (1.0 + beta2) * work.weight[r] * work.zeta[r] * work.product[r]
                 factor[r] *= math.exp((rank + i + 1) * log_z[r])
-        set_value[i] = _next_value(work, count, window[i])
+        set_value[i] = _next_value(total, part, factor, z, u, count, window[i])
         peak = max(peak, set_value[i])
     return peak
 
@@ -189,13 +182,17 @@ def _decide_row(p, chosen, beta2, zero_division, nonempty, rules, work):
 
     # A first bound from the large labels tells how small a label can still matter.
     floor = empty
+    top = 1.0
     if count == 0:
-        floor = max(floor, lower_bound(largest(p), np.int64(1), moments))
+        top = largest(p)
+        floor = max(floor, lower_bound(top, np.int64(1), moments))
         rank = low = high = 0
     elif listed:
-        rank, low, high, floor = find_window(value[:count], place, SMALL, floor, moments, work)
+        rank, low, high, floor = find_window(
+            value[:count], place, SMALL, top, floor, moments, work
+        )
     else:
-        rank, low, high, floor = find_window(p, nowhere, SMALL, floor, moments, work)
+        rank, low, high, floor = find_window(p, nowhere, SMALL, top, floor, moments, work)
     least = floor / ((1.0 + beta2) * (1.0 + 1.0 / (beta2 + 2.0))) * (1.0 - 1e-9)
     if least < SMALL:
         count = m
@@ -205,9 +202,11 @@ def _decide_row(p, chosen, beta2, zero_division, nonempty, rules, work):
         listed = 4 * count < m or m <= 4 * FEW
         if listed:
             _gather(p, below, least, value, place)
-            rank, low, high, floor = find_window(value[:count], place, least, floor, moments, work)
+            rank, low, high, floor = find_window(
+                value[:count], place, least, top, floor, moments, work
+            )
         else:
-            rank, low, high, floor = find_window(p, nowhere, least, floor, moments, work)
+            rank, low, high, floor = find_window(p, nowhere, least, top, floor, moments, work)
     most = mean * ((1.0 + beta2) / floor * (1.0 + TIE) - beta2) + 1.0  # T(k) < floor beyond
     if most < rank + high:
         high = int(most) - rank

@@ -16,7 +16,6 @@ import numpy as np
 
 from fgfm._compile import compiled, compiled_sums
 from fgfm._kernels.ordering import TINY, sort_descending
-from fgfm._kernels.power_sums import largest
 from fgfm._kernels.rule import TIE
 from fgfm._kernels.workspace import BUCKETS
 
@@ -118,13 +117,13 @@ def _narrow(source, source_place, bottom, top, rank, before, floor, moments, wor
 
 
 @compiled
-def find_window(source, source_place, threshold, floor, moments, work):
+def find_window(source, source_place, threshold, top, floor, moments, work):
     """Find and sort the labels that can be the last one of an optimal set.
 
-    Candidates are the labels of `source` not below `threshold`. What is found is sorted into the
-    window arrays of `work`. Gives `rank`, the number of larger labels (none of them equals one in
-    the window); `low` and `high`, the part of the window where optimal sets can end; and the best
-    lower bound met.
+    Candidates are the labels of `source` from `threshold` to `top`; none is larger. What is found
+    is sorted into the window arrays of `work`. Gives `rank`, the number of larger labels (none of
+    them equals one in the window); `low` and `high`, the part of the window where optimal sets can
+    end; and the best lower bound met.
     """
     window, window_place = work.window, work.window_place
     rank = np.int64(0)
@@ -137,7 +136,7 @@ def find_window(source, source_place, threshold, floor, moments, work):
             size += source[i] >= threshold
     else:
         size, rank, before, floor = _narrow(
-            source, source_place, threshold, largest(source), rank, 0.0, floor, moments, work
+            source, source_place, threshold, top, rank, 0.0, floor, moments, work
         )
     width = 2 * size
     while size > FEW and 4 * size <= 3 * width:
