@@ -21,6 +21,7 @@ PUBLIC = {
     "decision",
     "f_measure",
     "f_scorer",
+    "estimation",
     "metrics",
 }
 HEAVY = {"matplotlib", "numba", "pandas", "polars", "scipy", "sklearn"}
