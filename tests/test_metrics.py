@@ -247,7 +247,7 @@ def test_refuses_weights():
         f_measure(Y, Y, sample_weight=[1, -2, 3])
     with pytest.raises(ValueError, match=r"sample_weight\[2\] is nan: weights must be finite and"):
         f_measure(Y, Y, sample_weight=[1, 2, np.nan])
-    with pytest.raises(ValueError, match="sample_weight sums to 0: at least one weight must be"):
+    with pytest.raises(ValueError, match="sample_weight is zero in every row: one weight must be"):
         f_measure(Y, Y, sample_weight=[0, 0, 0])
     with pytest.raises(ValueError, match="sample_weight is given and per_row is True"):
         f_measure(Y, Y, sample_weight=[1, 1, 1], per_row=True)

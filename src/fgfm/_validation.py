@@ -32,6 +32,7 @@ __all__ = [
     "label_sets",
     "place",
     "real_array",
+    "row_weights",
     "stored_row",
     "tolerance",
     "unit_rows",
@@ -222,6 +223,24 @@ def check_same_rows(counts: Sequence[int], names: Sequence[str]) -> int:
                 "they must have the same number of rows"
             )
     return counts[0]
+
+
+def row_weights(sample_weight: Any, n: int, beside: str) -> npt.NDArray[np.float64]:
+    """Give one weight per row, checked: as many as `beside` has rows; 1 where none are given."""
+    if sample_weight is None:
+        return np.ones(n)
+    weight = real_array(sample_weight, "sample_weight", ("row",)).astype(np.float64)
+    check_same_rows([n, len(weight)], [beside, "sample_weight"])
+    wrong = ~((weight >= 0.0) & np.isfinite(weight))
+    if wrong.any():
+        index = first_index(wrong)
+        raise ValueError(
+            f"{place('sample_weight', index)} is {weight[index]!s}: "
+            "weights must be finite and not negative"
+        )
+    if not weight.any():
+        raise ValueError("sample_weight is zero in every row: one weight must be positive")
+    return weight
 
 
 def check_factors(factors: Any, sizes: Sequence[int]) -> list[npt.NDArray[np.int64]]:

@@ -11,12 +11,9 @@ from scipy import sparse
 from fgfm._validation import (
     check_beta,
     check_flag,
-    check_same_rows,
     check_zero_division,
-    first_index,
     label_sets,
-    place,
-    real_array,
+    row_weights,
 )
 
 __all__ = ["f_measure", "f_scorer"]
@@ -158,7 +155,7 @@ def f_measure(
         raise ValueError("Y_true has no rows: the mean needs at least one")
     if sample_weight is None:
         return float(f.mean())
-    return float(np.average(f, weights=_row_weights(sample_weight, len(f))))
+    return float(np.average(f, weights=row_weights(sample_weight, len(f), "Y_true")))
 
 
 def _is_sparse(Y: Any) -> bool:
@@ -195,21 +192,6 @@ def _count_common(first: Any, second: Any) -> Integers:
         return _count(sparse.csr_array(first.multiply(second)))
     row = np.repeat(np.arange(first.shape[0]), np.diff(first.indptr))  # (entries,)
     return np.bincount(row[second[row, first.indices]], minlength=first.shape[0])
-
-
-def _row_weights(sample_weight: Any, n: int) -> Floats:
-    weight = real_array(sample_weight, "sample_weight", ("row",)).astype(np.float64)
-    check_same_rows([n, len(weight)], ["Y_true", "sample_weight"])
-    wrong = ~((weight >= 0.0) & np.isfinite(weight))
-    if wrong.any():
-        index = first_index(wrong)
-        raise ValueError(
-            f"{place('sample_weight', index)} is {weight[index]!s}: "
-            "weights must be finite and not negative"
-        )
-    if not weight.any():
-        raise ValueError("sample_weight sums to 0: at least one weight must be positive")
-    return weight
 
 
 def __getattr__(name: str) -> Any:

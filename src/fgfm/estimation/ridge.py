@@ -30,7 +30,14 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from fgfm._validation import check_flag, check_same_rows, first_index, place, real_array
+from fgfm._validation import (
+    check_flag,
+    check_same_rows,
+    first_index,
+    place,
+    real_array,
+    row_weights,
+)
 from fgfm.estimation._design import Design, make_folds
 from fgfm.estimation._path import Settings, fit_target
 
@@ -238,7 +245,7 @@ def fit_ridge_logistic(
         X,
         columns,
         _extra_list(extra, len(columns), n),
-        _row_weights(sample_weight, n),
+        row_weights(sample_weight, n, "X"),
         cv,
         random_state,
         _settings(penalties, penalize_intercept, reference_class, max_iter, tol),
@@ -333,23 +340,6 @@ def _settings(
         int(max_iter),
         float(tol),
     )
-
-
-def _row_weights(sample_weight: Any, n: int) -> Floats:
-    if sample_weight is None:
-        return np.ones(n)
-    weight = real_array(sample_weight, "sample_weight", ("row",)).astype(np.float64)
-    check_same_rows([n, len(weight)], ["X", "sample_weight"])
-    wrong = ~((weight >= 0.0) & np.isfinite(weight))
-    if wrong.any():
-        index = first_index(wrong)
-        raise ValueError(
-            f"{place('sample_weight', index)} is {weight[index]!s}: "
-            "weights must be finite and not negative"
-        )
-    if not weight.any():
-        raise ValueError("sample_weight is zero in every row: one weight must be positive")
-    return weight
 
 
 def _target_list(targets: Any, n: int) -> list[npt.NDArray[Any]]:
@@ -530,7 +520,7 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         settings = _settings(
             self.penalties, self.penalize_intercept, self.reference_class, self.max_iter, self.tol
         )
-        weight = _row_weights(sample_weight, X.shape[0])
+        weight = row_weights(sample_weight, X.shape[0], "X")
         (model,) = _fit_targets(X, [y], [None], weight, self.cv, self.random_state, settings)
         self.classes_ = model.classes
         self.coef_ = model.coef
