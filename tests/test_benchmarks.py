@@ -1,4 +1,4 @@
-"""The rivals of the benchmarks: a ratio is worth something only if both sides solve the problem."""
+"""The rivals of the benchmarks: a ratio means something only if both sides solve the problem."""
 
 from __future__ import annotations
 
