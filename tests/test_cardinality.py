@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
-from fgfm import cardinality
+from fgfm import _blocks, cardinality
 from oracle import (
     all_labelsets,
     cardinality_distribution,
@@ -94,7 +94,7 @@ def test_from_joint_removes_the_rounding_of_single_precision():
 def test_from_joint_blocks(monkeypatch):
     labelsets, proba = random_joint(np.random.default_rng(1), 11, 4)
     whole = cardinality.from_joint(labelsets, proba)
-    monkeypatch.setattr(cardinality, "_BLOCK", 70)  # three rows at a time
+    monkeypatch.setattr(_blocks, "BLOCK_BYTES", 560)  # three rows at a time
     close(cardinality.from_joint(labelsets, proba), whole, rtol=1e-15)
     proba[7] *= 1.5
     with pytest.raises(ValueError, match=r"proba\[7\] sums to 1.5: the probabilities of a row"):
@@ -155,7 +155,7 @@ def test_from_samples(seed, n, draws, m):
 def test_from_samples_blocks(monkeypatch):
     samples = np.random.default_rng(2).integers(0, 2, size=(11, 5, 4))
     whole = cardinality.from_samples(samples)
-    monkeypatch.setattr(cardinality, "_BLOCK", 70)
+    monkeypatch.setattr(_blocks, "BLOCK_BYTES", 560)
     np.testing.assert_array_equal(cardinality.from_samples(samples), whole)
     samples[8, 2, 1] = 3
     with pytest.raises(ValueError, match=r"samples\[8, 2, 1\] is 3: labels must be 0 or 1"):
@@ -208,7 +208,7 @@ def test_independent_marginals_of_many_labels():
 def test_independent_marginals_blocks(monkeypatch):
     p = np.random.default_rng(3).random((11, 5)).astype(np.float32)
     whole = cardinality.from_marginals(p)
-    monkeypatch.setattr(cardinality, "_BLOCK", 120)  # three rows at a time
+    monkeypatch.setattr(_blocks, "BLOCK_BYTES", 960)  # three rows at a time
     np.testing.assert_array_equal(cardinality.from_marginals(p), whole)
     p[9, 2] = 1.2
     with pytest.raises(
@@ -326,7 +326,7 @@ def test_tilt_permutes_with_the_labels_and_ignores_blocks(monkeypatch):
     P = cardinality.from_marginals(p, d)
     order = rng.permutation(5)
     close(cardinality.from_marginals(p[:, order], d), P[:, order], rtol=1e-13)
-    monkeypatch.setattr(cardinality, "_BLOCK", 10)
+    monkeypatch.setattr(_blocks, "BLOCK_BYTES", 80)
     np.testing.assert_array_equal(cardinality.from_marginals(p, d), P)
     d[7] *= 0.5
     with pytest.raises(ValueError, match=r"distribution\[7\] sums to 0.5: the probabilities of a"):
@@ -394,7 +394,7 @@ def test_distribution_refuses(monkeypatch):
     P[3, :, 0] = 0.56
     with pytest.raises(ValueError, match=r"P\[3\] implies d_0 = -0.12: the distribution of the n"):
         cardinality.distribution(P)
-    monkeypatch.setattr(cardinality, "_BLOCK", 4)  # row by row: the row is named all the same
+    monkeypatch.setattr(_blocks, "BLOCK_BYTES", 32)  # row by row: the row is named all the same
     with pytest.raises(ValueError, match=r"P\[3\] implies d_0 = -0.12"):
         cardinality.distribution(P)
     P[2, 1, 0] = -0.1
@@ -470,7 +470,7 @@ def test_merge_blocks(monkeypatch):
     Ps = [cardinality.from_joint(*random_joint(rng, 7, 2)) for _ in factors]
     ds = [cardinality.distribution(P) for P in Ps]
     whole = cardinality.merge_factors(Ps, factors)
-    monkeypatch.setattr(cardinality, "_BLOCK", 32)  # two rows at a time
+    monkeypatch.setattr(_blocks, "BLOCK_BYTES", 256)  # two rows at a time
     np.testing.assert_array_equal(cardinality.merge_factors(Ps, factors).P, whole.P)
     Ps[1][5] = [[0.9, 0.9], [0.9, 0.9]]
     with pytest.raises(ValueError, match=r"Ps\[1\]\[5\] implies d_0 = -1.7: the distribution of"):
@@ -638,7 +638,7 @@ def test_make_coherent_blocks(monkeypatch):
     whole = cardinality.make_coherent(P, d), cardinality.make_coherent(P)
     coherent = cardinality.is_coherent(P)
     assert 0 < coherent.sum() < 7
-    monkeypatch.setattr(cardinality, "_BLOCK", 12)
+    monkeypatch.setattr(_blocks, "BLOCK_BYTES", 96)
     np.testing.assert_array_equal(cardinality.make_coherent(P, d), whole[0])
     np.testing.assert_array_equal(cardinality.make_coherent(P), whole[1])
     np.testing.assert_array_equal(cardinality.is_coherent(P), coherent)

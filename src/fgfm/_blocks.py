@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BLOCK_BYTES", "float_block", "n_threads", "run_blocks"]
+__all__ = ["BLOCK_BYTES", "float_block", "n_threads", "row_blocks", "run_blocks"]
 
-BLOCK_BYTES = 1 << 22  # of input that a block may have
+BLOCK_BYTES = 1 << 22  # of input, or of work space, that a block may have
 
 
 def n_threads(n_jobs: Any) -> int:
@@ -36,15 +36,20 @@ def n_threads(n_jobs: Any) -> int:
     return int(effective_n_jobs(n_jobs))
 
 
+def row_blocks(n: int, row_bytes: int, threads: int = 1) -> list[slice]:
+    """Cut n rows into blocks of bounded size, and enough of them for all threads."""
+    rows = max(1, BLOCK_BYTES // max(1, row_bytes))
+    if threads > 1:
+        rows = max(1, min(rows, -(-n // (4 * threads))))
+    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
+
+
 def run_blocks(n: int, row_bytes: int, threads: int, work: Callable[[slice], Any]) -> list[Any]:
     """Call ``work(rows)`` for blocks of rows that cover all n; give the answers in order.
 
     An error of the first block that has one is raised; blocks that have not begun are dropped.
     """
-    rows = max(1, BLOCK_BYTES // max(1, row_bytes))
-    if threads > 1:
-        rows = max(1, min(rows, -(-n // (4 * threads))))
-    blocks = [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
+    blocks = row_blocks(n, row_bytes, threads)
     if threads == 1 or len(blocks) < 2:
         return [work(block) for block in blocks]
     with ThreadPoolExecutor(min(threads, len(blocks))) as pool:

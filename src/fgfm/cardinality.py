@@ -22,12 +22,13 @@ Conditionally Independent Label Subsets. ECML PKDD 2016. doi:10.1007/978-3-319-4
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from fgfm._blocks import row_blocks
 from fgfm._validation import (
     check_cardinality_matrix,
     check_distributions,
@@ -59,7 +60,6 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Real = npt.NDArray[Any]
 
-_BLOCK = 1 << 20  # numbers in the work space of one block of rows
 _ROUNDING = 1e-13  # inclusion probabilities that sum to s this well are left alone
 
 
@@ -112,7 +112,7 @@ def from_joint(labelsets: Any, proba: Any) -> Floats:
     P = np.zeros((n, m, max(1, int(size.max()))))  # (n, m, S)
     of_size = [(s, np.flatnonzero(size == s)) for s in np.unique(size[size > 0])]
     members = [(s, at, sets[at].T) for s, at in of_size]  # (m, number of sets of that size)
-    for rows in _blocks(n, len(size) + m):
+    for rows in row_blocks(n, 8 * (len(size) + m)):
         w = unit_rows(proba[rows], "proba", rows.start)  # (rows, L)
         for s, at, member in members:
             P[rows, :, s - 1] = (member @ w[:, at].T).T
@@ -146,7 +146,7 @@ def from_samples(samples: Any) -> Floats:
     samples = real_array(samples, "samples", ("row", "draw", "label"))  # (n, T, m)
     n, draws, m = samples.shape
     size = np.zeros((n, draws), dtype=np.int64)  # (n, T)
-    blocks = list(_blocks(n, draws * m))
+    blocks = row_blocks(n, 8 * draws * m)
     for rows in blocks:
         check_labels(samples[rows], "samples", rows.start)
         size[rows] = np.count_nonzero(samples[rows], axis=2)
@@ -214,7 +214,7 @@ def from_marginals(proba: Any, distribution: Any = None) -> Floats:
     n, m = proba.shape
     if distribution is None:
         P = np.empty((n, m, m))
-        for rows in _blocks(n, 8 * m):
+        for rows in row_blocks(n, 64 * m):
             p = clip_probabilities(proba[rows], "proba", rows.start).astype(np.float64)
             _fill_independent(np.ascontiguousarray(p.T), P[rows])
         return P
@@ -228,7 +228,7 @@ def from_marginals(proba: Any, distribution: Any = None) -> Floats:
         )
     check_same_rows([n, len(d)], ["proba", "distribution"])
     P = np.empty((n, m, d.shape[1] - 1))
-    for rows in _blocks(n, m):
+    for rows in row_blocks(n, 8 * m):
         p = clip_probabilities(proba[rows], "proba", rows.start).astype(np.float64)
         tilt(_logit(p)[:, :, None], unit_rows(d[rows], "distribution", rows.start), P[rows])
     return P
@@ -261,7 +261,7 @@ def distribution(P: Any) -> Floats:
     P = check_cardinality_matrix(P)  # (n, m, S)
     n, m, S = P.shape
     d = np.empty((n, S + 1))  # (n, S + 1)
-    for rows in _blocks(n, m * S):
+    for rows in row_blocks(n, 8 * m * S):
         p = clip_probabilities(P[rows], "P", rows.start).astype(np.float64)
         d[rows] = _recover(p, "P", tolerance(P), rows.start)
     return d
@@ -326,7 +326,7 @@ def merge_factors(
 
     m, S = len(labels), sum(P.shape[2] for P in parts)
     merged = MergedFactors(np.empty((n, m, S)), np.empty((n, S + 1)))
-    for rows in _blocks(n, m * S):
+    for rows in row_blocks(n, 8 * m * S):
         P, d = np.empty((rows.stop - rows.start, 0, 0)), np.ones((rows.stop - rows.start, 1))
         for f, part in enumerate(parts):
             P_f = clip_probabilities(part[rows], names[f], rows.start).astype(np.float64)
@@ -376,7 +376,7 @@ def is_coherent(P: Any, distribution: Any = None, *, tol: float = 1e-9) -> npt.N
     if distribution is not None:
         distribution = distribution_array(distribution, "distribution", n, S)  # (n, S + 1)
     coherent = np.empty(n, dtype=np.bool_)  # (n,)
-    for rows in _blocks(n, m * S):
+    for rows in row_blocks(n, 8 * m * S):
         p = P[rows].astype(np.float64)  # (rows, m, S)
         with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinities: not coherent
             d = _cardinalities(p)  # (rows, S + 1)
@@ -433,7 +433,7 @@ def make_coherent(P: Any, distribution: Any = None) -> Floats:
     if distribution is not None:
         given = distribution_array(distribution, "distribution", n, S)  # (n, S + 1)
     coherent = np.empty((n, m, S))  # (n, m, S)
-    for rows in _blocks(n, m * S):
+    for rows in row_blocks(n, 8 * m * S):
         if given is None:
             _check_weights(P[rows], "P", rows.start)
             p = np.maximum(P[rows], 0.0).astype(np.float64)  # (rows, m, S)
@@ -548,13 +548,6 @@ def _logit(p: Floats) -> Floats:
     """Give log(p / (1 - p)); infinite at 0 and 1, which the tilt knows how to read."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(p) - np.log1p(-p))
-
-
-def _blocks(n: int, numbers: int) -> Iterator[slice]:
-    """Cut n rows into blocks whose work space, so many numbers per row, is bounded."""
-    step = max(1, _BLOCK // max(1, numbers))
-    for start in range(0, n, step):
-        yield slice(start, min(start + step, n))
 
 
 def _check_weights(block: Real, name: str, first_row: int) -> None:

@@ -20,7 +20,6 @@ __all__ = ["f_measure", "f_scorer"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 f_scorer: Any  # made by __getattr__ below: importing this module must not import scikit-learn
 
