@@ -8,7 +8,8 @@ set of labels ``h`` with the largest expectation of
 - `fgfm.decision`: from probabilities to label sets;
 - `fgfm.cardinality`: the matrices ``p(y_i = 1, |y| = s)`` that such decisions rest on;
 - `fgfm.metrics`: the F-measure itself, and a scorer;
-- `fgfm.estimation`: models for such matrices; so far their base learner.
+- `fgfm.estimation`: models of such matrices, with any scikit-learn classifier as base learner;
+- `fgfm.FGFMClassifier`: all of it, from features and labels to label sets.
 
 Everything is imported on first use: ``import fgfm`` alone loads no other library.
 """
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import fgfm.decision as decision
     import fgfm.estimation as estimation
     import fgfm.metrics as metrics
+    from fgfm.classifier import FGFMClassifier
     from fgfm.decision import Decision
     from fgfm.metrics import f_measure, f_scorer
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Decision",
+    "FGFMClassifier",
     "__version__",
     "cardinality",
     "decision",
@@ -42,6 +45,7 @@ __all__ = [
 _SUBMODULES = frozenset({"cardinality", "decision", "estimation", "metrics"})
 _HOME = {  # the module that defines each name
     "Decision": "fgfm.decision",
+    "FGFMClassifier": "fgfm.classifier",
     "f_measure": "fgfm.metrics",
     "f_scorer": "fgfm.metrics",
 }

@@ -49,11 +49,13 @@ from fgfm._validation import (
 __all__ = [
     "MergedFactors",
     "distribution",
+    "from_conditionals",
     "from_joint",
     "from_marginals",
     "from_samples",
     "is_coherent",
     "make_coherent",
+    "merge_distributions",
     "merge_factors",
 ]
 
@@ -218,8 +220,6 @@ def from_marginals(proba: Any, distribution: Any = None) -> Floats:
             p = clip_probabilities(proba[rows], "proba", rows.start).astype(np.float64)
             _fill_independent(np.ascontiguousarray(p.T), P[rows])
         return P
-    from fgfm._kernels.tilt import tilt
-
     d = real_array(distribution, "distribution", ("row", "cardinality"))  # (n, S + 1)
     if not 2 <= d.shape[1] <= m + 1:
         raise ValueError(
@@ -227,10 +227,58 @@ def from_marginals(proba: Any, distribution: Any = None) -> Floats:
             "columns, for 0, 1, .. labels"
         )
     check_same_rows([n, len(d)], ["proba", "distribution"])
-    P = np.empty((n, m, d.shape[1] - 1))
-    for rows in row_blocks(n, 8 * m):
+    return _tilted(proba, d)
+
+
+def from_conditionals(proba: Any, distribution: Any) -> Floats:
+    r"""Compute P from the probability of each label given the number of labels.
+
+    For :math:`q_i(s) = p(y_i = 1 \mid |y| = s)` and :math:`d_s = p(|y| = s)`,
+
+    .. math:: p_{is} = d_s \, q'_i(s), \qquad
+              q'_i(s) = \operatorname{sigmoid}(\operatorname{logit} q_i(s) + c_s), \qquad
+              \sum_i q'_i(s) = s:
+
+    where the q(s) of separate models do not sum to s, they are tilted to do so, the smallest
+    change in relative entropy.
+
+    Parameters
+    ----------
+    proba : array-like of shape (n, m, S)
+        ``proba[r, i, s - 1]`` is :math:`q_i(s)`. It does not matter where :math:`d_s = 0`.
+    distribution : array-like of shape (n, S + 1)
+        The probabilities of 0, 1, .. S labels. Each row must sum to 1, and is divided by its sum.
+
+    Returns
+    -------
+    ndarray of shape (n, m, S)
+        P, coherent, with this distribution of the number of labels.
+
+    See Also
+    --------
+    make_coherent : The same from P, the product of both, instead of the conditionals.
+
+    Examples
+    --------
+    >>> q = [[[0.6, 0.9], [0.3, 0.9], [0.3, 0.4]]]  # its columns sum to 1.2 and 2.2
+    >>> from_conditionals(q, [[0.2, 0.5, 0.3]])[0].round(3)
+    array([[0.261, 0.255],
+           [0.119, 0.255],
+           [0.119, 0.089]])
+    """
+    proba = check_cardinality_matrix(proba, "proba")  # (n, m, S)
+    return _tilted(proba, distribution_array(distribution, "distribution", *proba.shape[::2]))
+
+
+def _tilted(proba: Real, d: Real) -> Floats:
+    """Give P of probabilities (n, m, S), or (n, m) for every s, and d (n, S + 1)."""
+    from fgfm._kernels.tilt import tilt
+
+    n, m, S = len(proba), proba.shape[1], d.shape[1] - 1
+    P = np.empty((n, m, S))
+    for rows in row_blocks(n, 8 * m * S):
         p = clip_probabilities(proba[rows], "proba", rows.start).astype(np.float64)
-        tilt(_logit(p)[:, :, None], unit_rows(d[rows], "distribution", rows.start), P[rows])
+        tilt(_logit(p).reshape(*p.shape[:2], -1), unit_rows(d[rows], "distribution", rows.start), P[rows])
     return P
 
 
@@ -337,6 +385,56 @@ def merge_factors(
             P, d = _fold(P, d, P_f, d_f)
         merged.P[rows, labels] = P
         merged.d[rows] = d
+    return merged
+
+
+def merge_distributions(distributions: Sequence[Any]) -> Floats:
+    r"""Compute the distribution of the number of labels from those of independent factors.
+
+    .. math:: d_s = \sum_{s_1 + .. + s_n = s} \; \prod_f d^f_{s_f}.
+
+    Parameters
+    ----------
+    distributions : sequence of array-likes of shape (n, S_f + 1)
+        The probabilities of 0, 1, .. S_f labels in each factor. Each row must sum to 1, and is
+        divided by its sum.
+
+    Returns
+    -------
+    ndarray of shape (n, S + 1)
+        The probabilities of 0, 1, .. S labels in all, with S the sum of all S_f.
+
+    Examples
+    --------
+    >>> merge_distributions([[[0.5, 0.5]], [[0.0, 1.0]]])
+    array([[0. , 0.5, 0.5]])
+    """
+    if isinstance(distributions, np.ndarray) or not hasattr(distributions, "__len__"):
+        raise TypeError(
+            f"distributions is {type(distributions).__name__}: "
+            "it must be a list with the distribution of each factor"
+        )
+    if len(distributions) == 0:
+        raise ValueError("distributions is empty: there must be at least one factor")
+    names = [f"distributions[{f}]" for f in range(len(distributions))]
+    parts = [
+        real_array(d, name, ("row", "cardinality"))
+        for d, name in zip(distributions, names, strict=True)
+    ]
+    n = check_same_rows([len(d) for d in parts], names)
+    merged = np.empty((n, 1 + sum(d.shape[1] - 1 for d in parts)))
+    for rows in row_blocks(n, 8 * merged.shape[1]):
+        # two by two, so that long distributions meet long ones: rows come last, as _convolve wants
+        level = [
+            np.ascontiguousarray(unit_rows(d[rows], name, rows.start).T)
+            for d, name in zip(parts, names, strict=True)
+        ]
+        while len(level) > 1:
+            level = [
+                _convolve(*level[at : at + 2]) if at + 1 < len(level) else level[at]
+                for at in range(0, len(level), 2)
+            ]
+        merged[rows] = level[0].T
     return merged
 
 

@@ -1,7 +1,37 @@
-"""From features and labels to probabilities: the models that the decisions rest on."""
+"""From features and labels to P: the models that the decisions rest on.
+
+Four estimates of P for one label factor, with one protocol (`FactorModel`): ``fit(X, Y)`` on the
+labels of the factor, then ``estimate(X)``.
+
+- `TwoStep`: a model of the number of labels, and one per label given that number (the paper);
+- `Tilted`: a model of the number of labels, and one per label, joined by a tilt;
+- `Direct`: one multinomial model per label;
+- `Powerset`: one multinomial model of the label set.
+
+Their base learner is any scikit-learn classifier, by default `RidgeLogistic`.
+"""
 
 from __future__ import annotations
 
+from fgfm.estimation.base import FactorEstimate, FactorEstimator, FactorModel
+from fgfm.estimation.calibration import needs_calibration
+from fgfm.estimation.direct import Direct, Repair
+from fgfm.estimation.powerset import Powerset
 from fgfm.estimation.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
+from fgfm.estimation.tilted import Tilted
+from fgfm.estimation.two_step import TwoStep
 
-__all__ = ["RidgeFit", "RidgeLogistic", "fit_ridge_logistic"]
+__all__ = [
+    "Direct",
+    "FactorEstimate",
+    "FactorEstimator",
+    "FactorModel",
+    "Powerset",
+    "Repair",
+    "RidgeFit",
+    "RidgeLogistic",
+    "Tilted",
+    "TwoStep",
+    "fit_ridge_logistic",
+    "needs_calibration",
+]

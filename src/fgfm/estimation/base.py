@@ -1,0 +1,234 @@
+"""What the estimates of P have in common: one protocol, one way to fit their models."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fgfm._validation import check_same_rows, label_sets, row_weights
+from fgfm.estimation._rows import n_rows
+from fgfm.estimation.models import Answers, Models, Settings, Target, fit_models
+from fgfm.estimation.ridge import RidgeLogistic
+
+__all__ = [
+    "FactorEstimate",
+    "FactorEstimator",
+    "FactorModel",
+    "singleton_estimate",
+    "validate_features",
+]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Labels = npt.NDArray[np.bool_]
+
+
+class FactorEstimate(NamedTuple):
+    """P and d of one label factor, for some rows."""
+
+    P: Floats  # (n, m, S)
+    d: Floats  # (n, S + 1)
+
+
+@runtime_checkable
+class FactorModel(Protocol):
+    """What estimates P for one label factor: the protocol of ``FGFMClassifier(parameters=...)``.
+
+    It is also a scikit-learn estimator, so that ``sklearn.base.clone`` gives one per factor.
+    """
+
+    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> Any:
+        """Fit to features (n, p) and the labels (n, m) of the factor, 0 or 1."""
+
+    def estimate(self, X: Any) -> Any:
+        """Give P (n, m, S) for rows of X, or the pair of P and d (n, S + 1)."""
+
+
+def validate_features(owner: Any, X: Any, learner: Any, *, reset: bool) -> Any:
+    """Check features as far as the base learner does not do so itself.
+
+    Parameters
+    ----------
+    owner : scikit-learn estimator
+        Whose ``n_features_in_`` and ``feature_names_in_`` are set, or compared with.
+    X : array-like, sparse matrix or data frame of shape (n, p)
+        Features.
+    learner : scikit-learn classifier or None
+        The base learner. The default one takes numbers; any other gets X as it is, and reads
+        names, categories and missing values in its own way.
+    reset : bool
+        True in ``fit``.
+
+    Returns
+    -------
+    array, sparse matrix or data frame
+        Features for the base learner.
+    """
+    if learner is None or type(learner) is RidgeLogistic:
+        return validate_data(
+            owner, X, accept_sparse="csr", dtype=np.float64, reset=reset, ensure_min_samples=1
+        )
+    if isinstance(X, (list, tuple)):
+        X = np.asarray(X)
+    validate_data(owner, X, reset=reset, skip_check_array=True)
+    return X
+
+
+class FactorEstimator(BaseEstimator):  # type: ignore[misc]
+    """Base class of the estimates of P for one label factor.
+
+    A subclass says which targets are to be modelled (`targets`), and makes P of the answers of the
+    models (`combine`).
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier, optional
+        The base learner; `RidgeLogistic` by default.
+    calibration : {"auto", "sigmoid", "isotonic"}, splitter or None, default="auto"
+        See `fgfm.FGFMClassifier`.
+    cv : int, splitter or iterable, optional
+        Folds for the penalty of the default learner (3) and for calibration (5).
+    n_jobs : int, optional
+        How many processes fit models.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the folds, and base learners that have no seed of their own.
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        calibration: Any = "auto",
+        cv: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.calibration = calibration
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def targets(self, Y: Labels, seen: Labels) -> list[Target]:
+        """Say what is to be modelled, and remember what `combine` needs.
+
+        Parameters
+        ----------
+        Y : ndarray of shape (n, m)
+            Labels of the factor.
+        seen : ndarray of shape (n,)
+            Rows of positive weight.
+
+        Returns
+        -------
+        list of Target
+            The targets.
+        """
+        raise NotImplementedError
+
+    def combine(self, answers: Answers, first: int) -> FactorEstimate:
+        """Make P and d of the answers of the models.
+
+        Parameters
+        ----------
+        answers : Answers
+            Probabilities for a block of rows.
+        first : int
+            Number of this factor's first target.
+
+        Returns
+        -------
+        FactorEstimate
+            P and d.
+        """
+        raise NotImplementedError
+
+    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> FactorEstimator:
+        """Fit all models of the factor.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, p)
+            Features.
+        Y : array-like, sparse matrix or data frame of shape (n, m)
+            Labels of the factor, 0 or 1.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows. Weight 0 removes a row.
+
+        Returns
+        -------
+        FactorEstimator
+            The estimator itself.
+        """
+        X = validate_features(self, X, self.estimator, reset=True)
+        labels = label_sets(Y, "Y", allow_flat=True)
+        labels = labels.toarray() if hasattr(labels, "toarray") else labels  # (n, m)
+        labels = labels.astype(np.bool_)
+        n = check_same_rows([n_rows(X), len(labels)], ["X", "Y"])
+        weight = None if sample_weight is None else row_weights(sample_weight, n, "X")
+        seen = np.ones(n, dtype=np.bool_) if weight is None else weight > 0.0
+        targets = self.targets(labels, seen)
+        settings = Settings(
+            self.estimator, self.calibration, self.cv, self.n_jobs, self.random_state
+        )
+        self.models_: Models = fit_models(X, targets, weight, settings)
+        return self
+
+    def estimate(self, X: Any) -> FactorEstimate:
+        """Give P and d for rows of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, p)
+            Features.
+
+        Returns
+        -------
+        FactorEstimate
+            P (n, m, S) and d (n, S + 1).
+        """
+        check_is_fitted(self, "models_")
+        X = validate_features(self, X, self.estimator, reset=False)
+        return self.combine(self.models_.answers(X), 0)
+
+    @property
+    def row_size(self) -> int:
+        """Numbers of work space that a row takes in `combine`, about."""
+        return 4 * self.n_labels_ * self.largest_
+
+    def _remember(self, Y: Labels, seen: Labels) -> Integers:
+        """Keep the sizes of the factor; give the number of labels of each row."""
+        s = Y.sum(axis=1, dtype=np.int64)  # (n,)
+        self.n_labels_ = Y.shape[1]
+        self.cardinalities_ = np.unique(s[seen])  # those that occur
+        self.largest_ = max(1, int(self.cardinalities_[-1]))  # S
+        return s
+
+    def _spread(self, proba: Floats, classes: Integers) -> Floats:
+        """Give d (rows, S + 1) from the probabilities of the cardinalities that occur."""
+        d = np.zeros((len(proba), self.largest_ + 1))
+        d[:, classes] = proba
+        return d
+
+
+def singleton_estimate(answers: Answers, first: int) -> FactorEstimate:
+    """Give P and d of a factor with one label, whose target is the label itself.
+
+    Parameters
+    ----------
+    answers : Answers
+        Probabilities for a block of rows.
+    first : int
+        Number of the target.
+
+    Returns
+    -------
+    FactorEstimate
+        P (n, 1, 1) and d (n, 2).
+    """
+    p = answers.positives(slice(first, first + 1))  # (n, 1)
+    return FactorEstimate(p[:, :, None], np.column_stack([1.0 - p, p]))

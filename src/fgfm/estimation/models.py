@@ -1,0 +1,643 @@
+"""The models of many targets on the same features: fitted together, asked together.
+
+An estimate of P takes one model per label and one of the number of labels, for each label factor. A
+`Target` says what is modelled; `fit_models` fits all targets of all factors with one base learner;
+`Models.answers` gives the probabilities for a block of rows.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
+
+from fgfm.estimation._design import Fold, make_folds
+from fgfm.estimation._rows import append_column, n_rows, take_rows
+from fgfm.estimation.calibration import (
+    IsotonicCalibrator,
+    Scores,
+    SigmoidCalibrator,
+    needs_calibration,
+)
+from fgfm.estimation.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
+
+__all__ = [
+    "Answers",
+    "EstimatorModels",
+    "FittedModel",
+    "Models",
+    "RidgeModels",
+    "Settings",
+    "Target",
+    "fit_models",
+]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_CALIBRATORS = {"sigmoid": SigmoidCalibrator, "isotonic": IsotonicCalibrator}
+_FOLDS = 5  # in which a calibrator is fitted
+_CV = 3  # in which the default learner chooses its penalty, as in the paper
+
+
+class Target(NamedTuple):
+    """What one model is fitted to."""
+
+    values: Integers  # (n,) the class of each row
+    extra: Floats | None = None  # (n,) a column beside the features; targets may share it
+
+
+class Settings(NamedTuple):
+    """How models are fitted.
+
+    Attributes
+    ----------
+    estimator : scikit-learn classifier or None
+        The base learner; None is `RidgeLogistic`.
+    calibration : str, splitter or None
+        See `fgfm.FGFMClassifier`.
+    cv : int, splitter, iterable or None
+        The folds of the default learner's penalty and of calibration.
+    n_jobs : int or None
+        How many processes fit models.
+    random_state : int, RandomState instance or None
+        Seeds folds, and base learners that have no seed of their own.
+    fit_params : dict or None
+        What the base learner's ``fit`` gets beside the data; None is the weights of the rows, where
+        there are any.
+    """
+
+    estimator: Any = None
+    calibration: Any = "auto"
+    cv: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    fit_params: dict[str, Any] | None = None
+
+
+class Answers(Protocol):
+    """Probabilities for one block of rows."""
+
+    def proba(self, target: int, extra: float | None = None) -> Floats:
+        """Give (rows, K) probabilities of the classes of a target."""
+
+    def positives(self, targets: slice, extra: float | None = None) -> Floats:
+        """Give (rows, targets) probabilities of class 1, for targets with classes in {0, 1}."""
+
+
+class Models(Protocol):
+    """Fitted models of many targets."""
+
+    classes: list[Integers]
+
+    def answers(self, X: Any) -> Answers:
+        """Answer for rows of X."""
+
+
+class RidgeModels:
+    """Ridge logistic regressions, their weights in one matrix: one product answers for all.
+
+    Parameters
+    ----------
+    fits : list of RidgeFit
+        The models.
+    extra : list of bool
+        Which of them have an extra column.
+    """
+
+    def __init__(self, fits: Sequence[RidgeFit], extra: Sequence[bool]) -> None:
+        self.classes = [fit.classes for fit in fits]
+        self.penalties = np.array([fit.penalty for fit in fits])
+        self.starts = np.cumsum([0] + [len(fit.coef) for fit in fits])
+        weights = [fit.coef[:, :-1] if e else fit.coef for fit, e in zip(fits, extra, strict=True)]
+        of_extra = [
+            fit.coef[:, -1] if e else np.zeros(len(fit.coef))
+            for fit, e in zip(fits, extra, strict=True)
+        ]
+        self.coef = np.concatenate(weights)  # (logits, p)
+        self.coef_extra = np.concatenate(of_extra)  # (logits,)
+        self.intercept = np.concatenate([fit.intercept for fit in fits])  # (logits,)
+
+    def answers(self, X: Any) -> RidgeAnswers:
+        """Answer for rows of X.
+
+        Parameters
+        ----------
+        X : ndarray or CSR of shape (rows, p)
+            Features.
+
+        Returns
+        -------
+        RidgeAnswers
+            Probabilities on request.
+        """
+        return RidgeAnswers(self, np.asarray(X @ self.coef.T + self.intercept))
+
+
+class RidgeAnswers:
+    """Probabilities of `RidgeModels` for one block of rows.
+
+    Parameters
+    ----------
+    models : RidgeModels
+        The models.
+    logits : ndarray of shape (rows, logits)
+        The logits where the extra column is 0.
+    """
+
+    def __init__(self, models: RidgeModels, logits: Floats) -> None:
+        self.models = models
+        self.logits = logits
+
+    def _columns(self, at: slice, extra: float | None) -> Floats:
+        logits = self.logits[:, at]
+        return logits if extra is None else logits + extra * self.models.coef_extra[at]
+
+    def proba(self, target: int, extra: float | None = None) -> Floats:
+        """Give the probabilities of the classes of one target.
+
+        Parameters
+        ----------
+        target : int
+            Number of the target.
+        extra : float, optional
+            Value of the extra column, where the target has one.
+
+        Returns
+        -------
+        ndarray of shape (rows, K)
+            Probabilities.
+        """
+        at = slice(*self.models.starts[target : target + 2])
+        K = len(self.models.classes[target])
+        if K == 1:
+            return np.ones((len(self.logits), 1))
+        logits = self._columns(at, extra)
+        if K == 2:
+            return np.column_stack([expit(-logits[:, 0]), expit(logits[:, 0])])
+        return np.asarray(softmax(logits, axis=1))
+
+    def positives(self, targets: slice, extra: float | None = None) -> Floats:
+        """Give the probabilities of class 1 of several targets.
+
+        Parameters
+        ----------
+        targets : slice
+            Numbers of the targets; their classes are 0 and 1, or one of them.
+        extra : float, optional
+            Value of the extra column, where the targets have one.
+
+        Returns
+        -------
+        ndarray of shape (rows, targets)
+            Probabilities.
+        """
+        starts = self.models.starts
+        # a model of up to two classes has one logit
+        p = expit(self._columns(slice(starts[targets.start], starts[targets.stop]), extra))
+        for j, classes in enumerate(self.models.classes[targets]):
+            if len(classes) == 1:
+                p[:, j] = classes[0]
+        return np.asarray(p)
+
+
+class FittedModel:
+    """One base learner, fitted to one target, with its calibrator.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier or None
+        The base learner, fitted; None where the target has one class, or where there are too few
+        rows to tell probabilities: the frequencies are the answer.
+    classes : ndarray of shape (K,)
+        The classes of the target.
+    frequencies : ndarray of shape (K,)
+        How often they occur: the answer for a row to which the learner gives no class.
+    calibrator : SigmoidCalibrator, IsotonicCalibrator or None
+        What makes probabilities of its scores.
+    """
+
+    def __init__(
+        self, estimator: Any, classes: Integers, frequencies: Floats, calibrator: Any
+    ) -> None:
+        self.estimator = estimator
+        self.classes = classes
+        self.frequencies = frequencies
+        self.calibrator = calibrator
+
+    def proba(self, X: Any) -> Floats:
+        """Give the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (rows, p)
+            Features, with the extra column where the target has one.
+
+        Returns
+        -------
+        ndarray of shape (rows, K)
+            Probabilities; rows sum to 1.
+        """
+        if self.estimator is None:
+            return np.tile(self.frequencies, (n_rows(X), 1))
+        scores = class_scores(self.estimator, X, self.classes, self.calibrator is not None)
+        if self.calibrator is not None:
+            return np.asarray(self.calibrator.proba(scores))
+        p = scores.values
+        total = p.sum(axis=1, keepdims=True)
+        p = np.where(total > 0.0, p, self.frequencies)
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
+class EstimatorModels:
+    """Base learners of any kind, one per target.
+
+    Parameters
+    ----------
+    models : list of FittedModel
+        The models.
+    """
+
+    def __init__(self, models: list[FittedModel]) -> None:
+        self.models = models
+        self.classes = [model.classes for model in models]
+
+    def answers(self, X: Any) -> EstimatorAnswers:
+        """Answer for rows of X.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (rows, p)
+            Features.
+
+        Returns
+        -------
+        EstimatorAnswers
+            Probabilities on request.
+        """
+        return EstimatorAnswers(self, X)
+
+
+class EstimatorAnswers:
+    """Probabilities of `EstimatorModels` for one block of rows.
+
+    Parameters
+    ----------
+    models : EstimatorModels
+        The models.
+    X : array, sparse matrix or data frame of shape (rows, p)
+        Features.
+    """
+
+    def __init__(self, models: EstimatorModels, X: Any) -> None:
+        self.models = models
+        self.X = X
+        self.appended: tuple[float, Any] | None = None  # the last value, and X with it
+
+    def _features(self, extra: float | None) -> Any:
+        if extra is None:
+            return self.X
+        if self.appended is None or self.appended[0] != extra:
+            self.appended = extra, append_column(self.X, extra)
+        return self.appended[1]
+
+    def proba(self, target: int, extra: float | None = None) -> Floats:
+        """Give the probabilities of the classes of one target.
+
+        Parameters
+        ----------
+        target : int
+            Number of the target.
+        extra : float, optional
+            Value of the extra column, where the target has one.
+
+        Returns
+        -------
+        ndarray of shape (rows, K)
+            Probabilities.
+        """
+        return self.models.models[target].proba(self._features(extra))
+
+    def positives(self, targets: slice, extra: float | None = None) -> Floats:
+        """Give the probabilities of class 1 of several targets.
+
+        Parameters
+        ----------
+        targets : slice
+            Numbers of the targets; their classes are 0 and 1, or one of them.
+        extra : float, optional
+            Value of the extra column, where the targets have one.
+
+        Returns
+        -------
+        ndarray of shape (rows, targets)
+            Probabilities.
+        """
+        X = self._features(extra)
+        columns = []
+        for model in self.models.models[targets]:
+            at_one = np.flatnonzero(model.classes == 1)
+            p = model.proba(X)
+            columns.append(p[:, at_one[0]] if len(at_one) else np.zeros(len(p)))
+        return np.stack(columns, axis=1)
+
+
+def class_scores(estimator: Any, X: Any, classes: Integers, by_decision: bool) -> Scores:
+    """Give what a fitted learner says of each class, whatever shape it says it in.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+        Fitted; it may have seen fewer classes.
+    X : array, sparse matrix or data frame of shape (n, p)
+        Features.
+    classes : ndarray of shape (K,)
+        All classes.
+    by_decision : bool
+        Take decision values where the learner has them.
+
+    Returns
+    -------
+    Scores
+        Probabilities (n, K), 0 for a class that it did not see; or decision values, the least of
+        all for such a class.
+    """
+    known = np.searchsorted(classes, np.asarray(estimator.classes_))
+    if by_decision and hasattr(estimator, "decision_function"):
+        values = np.asarray(estimator.decision_function(X), dtype=np.float64)
+        if values.ndim == 1:  # of the second class
+            values = np.column_stack([-0.5 * values, 0.5 * values])
+        probabilities, missing = False, values.min(initial=0.0)
+    else:
+        values = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+        if values.ndim == 1 or values.shape[1] == 1 < len(known):
+            values = np.column_stack([1.0 - values.ravel(), values.ravel()])
+        probabilities, missing = True, 0.0
+    if values.shape != (n_rows(X), len(known)) or not np.isfinite(values).all():
+        raise ValueError(
+            f"estimator {type(estimator).__name__} gave scores of shape {values.shape}"
+            f"{'' if np.isfinite(values).all() else ' that are not all finite'}: there must be a "
+            f"finite number for each of {n_rows(X)} rows and {len(known)} classes"
+        )
+    scores = np.full((len(values), len(classes)), missing)  # (n, K)
+    scores[:, known] = values
+    return Scores(scores, probabilities)
+
+
+def fit_models(
+    X: Any,
+    targets: Sequence[Target],
+    weight: Floats | None,
+    settings: Settings,
+    progress: Callable[[int], None] | None = None,
+) -> Models:
+    """Fit one model for each target.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame of shape (n, p)
+        Features; numbers, where the base learner is the default one.
+    targets : sequence of Target
+        What to fit.
+    weight : ndarray of shape (n,) or None
+        Weights of the rows. Weight 0 removes a row.
+    settings : Settings
+        How to fit.
+    progress : callable, optional
+        Called with the number of models that are done, now and then.
+
+    Returns
+    -------
+    Models
+        The models, in the order of the targets.
+    """
+    estimator = settings.estimator
+    if estimator is None or (type(estimator) is RidgeLogistic and _method(settings) is None):
+        return _fit_ridge(X, targets, weight, settings, progress)
+    if not hasattr(estimator, "fit") or isinstance(estimator, type):
+        raise TypeError(
+            f"estimator is {estimator!r}: it must be a scikit-learn classifier (an instance), "
+            "or None"
+        )
+    method = _method(settings)
+    if not hasattr(estimator, "predict_proba"):
+        if not hasattr(estimator, "decision_function"):
+            raise TypeError(
+                f"estimator is {estimator!r}: it must have predict_proba or decision_function"
+            )
+        if method is None:
+            raise TypeError(
+                f"estimator is {estimator!r}, which has no predict_proba, and calibration is "
+                "None: its scores need a calibration to become probabilities"
+            )
+    fit_params = settings.fit_params
+    if fit_params is None:
+        fit_params = {}
+        if weight is not None:
+            if not has_fit_parameter(estimator, "sample_weight"):
+                raise ValueError(
+                    f"sample_weight is given, and estimator {type(estimator).__name__} takes none "
+                    "in fit: leave it out, or choose a learner that takes it (in a pipeline: by "
+                    "scikit-learn's metadata routing)"
+                )
+            fit_params = {"sample_weight": weight}
+    n = n_rows(X)
+    rows = np.arange(n) if weight is None else np.flatnonzero(weight > 0.0)
+    if len(rows) < n:
+        X = take_rows(X, rows)
+        targets = _on_rows(targets, rows)
+        fit_params = {
+            name: take_rows(value, rows) if _per_row(value, n) else value
+            for name, value in fit_params.items()
+        }
+    kept_weight = np.ones(len(rows)) if weight is None else weight[rows]
+    random = check_random_state(settings.random_state)
+    fold_seed = int(random.randint(np.iinfo(np.int32).max))
+    seeds = [None] * len(targets)
+    if settings.random_state is not None:
+        seeds = [int(seed) for seed in random.randint(np.iinfo(np.int32).max, size=len(targets))]
+    folds_of = _folds_for_calibration(settings, X, rows, n, fold_seed) if method else None
+    jobs = (
+        delayed(_fit_one)(estimator, X, target, kept_weight, fit_params, method, folds_of, seed)
+        for target, seed in zip(targets, seeds, strict=True)
+    )
+    models = []
+    for model in Parallel(n_jobs=settings.n_jobs, return_as="generator")(jobs):
+        models.append(model)
+        if progress is not None:
+            progress(len(models))
+    return EstimatorModels(models)
+
+
+def _on_rows(targets: Sequence[Target], rows: Integers) -> list[Target]:
+    """Give targets on some rows; columns that were one object stay one."""
+    shorter = {id(t.extra): t.extra[rows] for t in targets if t.extra is not None}
+    return [Target(t.values[rows], shorter.get(id(t.extra))) for t in targets]
+
+
+def _per_row(value: Any, n: int) -> bool:
+    return hasattr(value, "__len__") and not isinstance(value, (str, dict)) and n_rows(value) == n
+
+
+def _fit_ridge(
+    X: Any,
+    targets: Sequence[Target],
+    weight: Floats | None,
+    settings: Settings,
+    progress: Callable[[int], None] | None,
+) -> RidgeModels:
+    estimator = settings.estimator
+    if estimator is None:
+        estimator = RidgeLogistic(cv=_CV if settings.cv is None else settings.cv)
+    params = estimator.get_params(deep=False)
+    if params["random_state"] is None:
+        params["random_state"] = settings.random_state
+    if settings.fit_params is not None:  # the routing says whether it gets the weights
+        weight = settings.fit_params.get("sample_weight")
+    fits = fit_ridge_logistic(
+        X,
+        [target.values for target in targets],
+        extra=[target.extra for target in targets],
+        sample_weight=weight,
+        **params,
+    )
+    if progress is not None:
+        progress(len(fits))
+    return RidgeModels(fits, [target.extra is not None for target in targets])
+
+
+def _method(settings: Settings) -> str | None:
+    """Give the kind of calibration that the settings ask for, or None."""
+    calibration = settings.calibration
+    if calibration is None:
+        return None
+    if isinstance(calibration, str):
+        if calibration == "auto":
+            estimator = settings.estimator
+            off = estimator is not None and needs_calibration(estimator)
+            return "sigmoid" if off else None
+        if calibration in _CALIBRATORS:
+            return calibration
+    elif hasattr(calibration, "split"):
+        return "sigmoid"
+    raise ValueError(
+        f"calibration is {calibration!r}: it must be 'auto', 'sigmoid', 'isotonic', None, or a "
+        "scikit-learn splitter for the folds"
+    )
+
+
+class _StratifiedFolds:
+    """Folds in which each class is spread as evenly as it can be, however rare it is."""
+
+    def __init__(self, n_splits: int, seed: int) -> None:
+        self.n_splits = n_splits
+        self.seed = seed
+
+    def __call__(self, y: Integers) -> list[Fold]:
+        n = len(y)
+        shuffled = np.random.RandomState(self.seed).permutation(n)
+        of_row = np.empty(n, dtype=np.int64)
+        # rows of a class stand together, and neighbours go to different folds
+        of_row[shuffled[np.argsort(y[shuffled], kind="stable")]] = np.arange(n) % self.n_splits
+        return [
+            Fold(np.flatnonzero(of_row != f), np.flatnonzero(of_row == f))
+            for f in range(min(self.n_splits, n))
+        ]
+
+
+def _folds_for_calibration(settings: Settings, X: Any, rows: Integers, n: int, seed: int) -> Any:
+    """Give the function from a target to the folds in which it is calibrated."""
+    cv = settings.calibration if hasattr(settings.calibration, "split") else settings.cv
+    if cv is None or (isinstance(cv, numbers.Integral) and not isinstance(cv, bool) and cv > 1):
+        return _StratifiedFolds(_FOLDS if cv is None else int(cv), seed)
+    if hasattr(cv, "split"):
+        return _SplitterFolds(cv, X)
+    return _GivenFolds(make_folds(cv, seed, X, rows, n)(rows))
+
+
+class _SplitterFolds:
+    """The folds of a scikit-learn splitter."""
+
+    def __init__(self, splitter: Any, X: Any) -> None:
+        self.splitter = splitter
+        self.X = X
+
+    def __call__(self, y: Integers) -> list[Fold]:
+        return [Fold(train, test) for train, test in self.splitter.split(self.X, y)]
+
+
+class _GivenFolds:
+    """The same folds for every target."""
+
+    def __init__(self, folds: list[Fold]) -> None:
+        self.folds = folds
+
+    def __call__(self, y: Integers) -> list[Fold]:
+        return self.folds
+
+
+def _fit_one(
+    estimator: Any,
+    X: Any,
+    target: Target,
+    weight: Floats,
+    fit_params: dict[str, Any],
+    method: str | None,
+    folds_of: Any,
+    seed: int | None,
+) -> FittedModel:
+    """Fit one target: the model on all rows, and its calibrator on those held out."""
+    classes, code = np.unique(target.values, return_inverse=True)
+    frequencies = np.bincount(code, weights=weight) / weight.sum()
+    if len(classes) == 1:
+        return FittedModel(None, classes, frequencies, None)
+    if target.extra is not None:
+        X = append_column(X, target.extra)
+    n = len(code)
+
+    def fitted(rows: Integers | None) -> Any:
+        model = _seeded(clone(estimator), seed)
+        if rows is None:
+            return model.fit(X, target.values, **fit_params)
+        params = {k: take_rows(v, rows) if _per_row(v, n) else v for k, v in fit_params.items()}
+        return model.fit(take_rows(X, rows), target.values[rows], **params)
+
+    if method is None:
+        return FittedModel(fitted(None), classes, frequencies, None)
+    held_out: list[Scores] = []
+    tested: list[Integers] = []
+    for train, test in folds_of(target.values):
+        if len(np.unique(code[train])) < 2:
+            continue  # nothing to learn from, and nothing to say of the model of all rows
+        held_out.append(class_scores(fitted(train), take_rows(X, test), classes, True))
+        tested.append(test)
+    calibrator = None
+    if held_out:
+        rows = np.concatenate(tested)
+        scores = Scores(
+            np.concatenate([s.values for s in held_out]), held_out[0].are_probabilities
+        )
+        calibrator = _CALIBRATORS[method]().fit(scores, code[rows], weight[rows])
+    elif not hasattr(estimator, "predict_proba"):
+        return FittedModel(None, classes, frequencies, None)
+    return FittedModel(fitted(None), classes, frequencies, calibrator)
+
+
+def _seeded(estimator: Any, seed: int | None) -> Any:
+    """Give a learner a seed wherever it has none."""
+    if seed is None:
+        return estimator
+    unset = [
+        name
+        for name, value in sorted(estimator.get_params(deep=True).items())
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    ]
+    return estimator.set_params(**dict.fromkeys(unset, seed)) if unset else estimator
