@@ -17,12 +17,15 @@ ROOT = Path(__file__).resolve().parent.parent
 PUBLIC = {
     "__version__",
     "Decision",
+    "FGFMClassifier",
     "cardinality",
     "decision",
     "f_measure",
     "f_scorer",
     "estimation",
+    "load",
     "metrics",
+    "save",
 }
 HEAVY = {"matplotlib", "numba", "pandas", "polars", "scipy", "sklearn"}
 TARGETS = {"bench", "clean", "demo", "format", "help", "lint", "quadrature", "test"}

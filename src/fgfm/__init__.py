@@ -9,7 +9,8 @@ set of labels ``h`` with the largest expectation of
 - `fgfm.cardinality`: the matrices ``p(y_i = 1, |y| = s)`` that such decisions rest on;
 - `fgfm.metrics`: the F-measure itself, and a scorer;
 - `fgfm.estimation`: models of such matrices, with any scikit-learn classifier as base learner;
-- `fgfm.FGFMClassifier`: all of it, from features and labels to label sets.
+- `fgfm.FGFMClassifier`: all of it, from features and labels to label sets;
+- `fgfm.save` and `fgfm.load`: models in files that run no code when loaded.
 
 Everything is imported on first use: ``import fgfm`` alone loads no other library.
 """
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from fgfm.classifier import FGFMClassifier
     from fgfm.decision import Decision
     from fgfm.metrics import f_measure, f_scorer
+    from fgfm.store import load, save
 
     __version__: str
 
@@ -39,7 +41,9 @@ __all__ = [
     "estimation",
     "f_measure",
     "f_scorer",
+    "load",
     "metrics",
+    "save",
 ]
 
 _SUBMODULES = frozenset({"cardinality", "decision", "estimation", "metrics"})
@@ -48,6 +52,8 @@ _HOME = {  # the module that defines each name
     "FGFMClassifier": "fgfm.classifier",
     "f_measure": "fgfm.metrics",
     "f_scorer": "fgfm.metrics",
+    "load": "fgfm.store",
+    "save": "fgfm.store",
 }
 
 

@@ -278,7 +278,11 @@ def _tilted(proba: Real, d: Real) -> Floats:
     P = np.empty((n, m, S))
     for rows in row_blocks(n, 8 * m * S):
         p = clip_probabilities(proba[rows], "proba", rows.start).astype(np.float64)
-        tilt(_logit(p).reshape(*p.shape[:2], -1), unit_rows(d[rows], "distribution", rows.start), P[rows])
+        tilt(
+            _logit(p).reshape(*p.shape[:2], -1),
+            unit_rows(d[rows], "distribution", rows.start),
+            P[rows],
+        )
     return P
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -108,7 +108,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
 
         - "single": all of them (GFM);
         - "independent": none;
-        - a partition, a list of lists of label numbers, or of label names where Y has columns;
+        - a partition, a list of lists of label numbers, or of label names where y has columns;
         - an object with ``fit(X, Y)`` that finds ``factors_``.
     parameters : {"two-step", "tilted", "direct", "powerset"} or object, default="two-step"
         How the probabilities of a factor are estimated: `fgfm.estimation.TwoStep` (the paper),
@@ -147,7 +147,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     classes_ : ndarray
         The labels: their names, or 0 to m - 1. With a flat y its two classes.
     label_names_in_ : ndarray of shape (m,)
-        The columns of Y, where it has any.
+        The columns of y, where it has any.
     nonempty_ : bool
         Whether no training row is empty.
     n_parameters_ : int
@@ -164,7 +164,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     Notes
     -----
     A flat binary y is one label; with ``zero_division=1`` the decision is then the class of
-    probability above 0.5.
+    probability above 0.5. An array of one column is taken as flat, with a warning, as elsewhere in
+    scikit-learn; a data frame or a sparse matrix of one column is not.
 
     `score` is the mean :math:`F_\beta` for the classifier's own beta. To search over beta, choose
     the measure yourself, e.g. ``GridSearchCV(..., scoring=fgfm.f_scorer)``.
@@ -184,13 +185,13 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     >>> X, Y = make_multilabel_classification(300, n_classes=4, random_state=0)
     >>> model = FGFMClassifier(random_state=0).fit(X[:200], Y[:200])
     >>> model.predict(X[200:203])
-    array([[1, 0, 1, 0],
-           [1, 1, 1, 0],
-           [0, 0, 0, 0]])
+    array([[1, 0, 1, 1],
+           [1, 0, 1, 0],
+           [0, 1, 0, 1]])
     >>> model.expected_f(X[200:203]).round(2)
-    array([0.86, 0.85, 0.51])
+    array([0.68, 0.7 , 0.69])
     >>> round(model.score(X[200:], Y[200:]), 2)
-    0.81
+    0.69
     """
 
     def __init__(
@@ -226,7 +227,6 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
-        tags.target_tags.multi_output = True
         learner = get_tags(self._learner())
         tags.input_tags.sparse = learner.input_tags.sparse
         tags.input_tags.allow_nan = learner.input_tags.allow_nan
@@ -258,17 +258,15 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         return learner
 
     @with_callbacks
-    def fit(
-        self, X: Any, Y: Any, sample_weight: Any = None, **fit_params: Any
-    ) -> FGFMClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> FGFMClassifier:
         """Find the label factors and fit the models of each.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, p)
             Features.
-        Y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
-            Labels, 0 or 1. A flat y may have any two classes.
+        y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
+            Labels, 0 or 1, one column each. A flat y is one label, and may have any two classes.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows. Weight 0 removes a row.
         **fit_params : dict
@@ -281,7 +279,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         """
         self._check_parameters()
         X = validate_features(self, X, self.estimator, reset=True)
-        labels = self._read_labels(Y, n_rows(X))  # (n, m)
+        labels = self._read_labels(y, n_rows(X))  # (n, m)
         weight = None if sample_weight is None else row_weights(sample_weight, len(labels), "X")
         seen = np.ones(len(labels), dtype=np.bool_) if weight is None else weight > 0.0
         routed = self._routed(sample_weight, fit_params)
@@ -335,35 +333,36 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             )
         return fit_params | ({} if sample_weight is None else {"sample_weight": sample_weight})
 
-    def _read_labels(self, Y: Any, n: int) -> Labels:
+    def _read_labels(self, y: Any, n: int) -> Labels:
         """Check the labels; keep their names, and what `predict` needs to answer in kind."""
-        if Y is None:
+        if y is None:
             raise ValueError(
                 "FGFMClassifier requires y to be passed, but the target y is None: "
                 "give the labels as a 0/1 matrix"
             )
-        for attribute in ("label_names_in_",):
-            self.__dict__.pop(attribute, None)
+        _refuse_tag_lists(y)
+        self.__dict__.pop("label_names_in_", None)
         self._sparse_type = None
-        self._flat = not sparse.issparse(Y) and np.ndim(Y) == 1 and not _is_tag_list(Y)
+        if not sparse.issparse(y) and not hasattr(y, "columns"):
+            y = np.asarray(y)
+        self._flat = y.ndim == 1 or (isinstance(y, np.ndarray) and y.shape[1:] == (1,))
         if self._flat:
-            labels = self._read_flat(Y)
+            labels = self._read_flat(y)
         else:
-            _refuse_tag_lists(Y)
-            labels = label_sets(Y, "Y")
-            self._dtype = _dtype_of(Y)
+            labels = label_sets(y, "y")
+            self._dtype = _dtype_of(y)
             if sparse.issparse(labels):
-                self._sparse_type = "array" if isinstance(Y, sparse.sparray) else "matrix"
+                self._sparse_type = "array" if isinstance(y, sparse.sparray) else "matrix"
                 labels = labels.toarray()
-            labels = labels.astype(np.bool_)
+            labels = np.asarray(labels, dtype=np.bool_)
             self.classes_ = np.arange(labels.shape[1])
-            if hasattr(Y, "columns"):
-                self.label_names_in_ = self.classes_ = _names(Y.columns)
-        check_same_rows([n, len(labels)], ["X", "Y"])
+            if hasattr(y, "columns"):
+                self.label_names_in_ = self.classes_ = _names(y.columns)
+        check_same_rows([n, len(labels)], ["X", "y"])
         return labels
 
     def _read_flat(self, y: Any) -> Labels:
-        y = column_or_1d(y)
+        y = column_or_1d(y, warn=True)
         if y.dtype.kind == "f":
             assert_all_finite(y, input_name="y")
         check_classification_targets(y)
@@ -374,7 +373,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
                 "flat y must have two classes; give several labels as a 0/1 matrix (n, m)"
             )
         self.classes_ = np.unique(y)
-        self._dtype = self.classes_.dtype
+        self._dtype = ""
         return np.asarray(y == self.classes_[-1])[:, None] & (len(self.classes_) == 2)
 
     def _find_factors(self, X: Any, labels: Labels, sample_weight: Any) -> list[Integers]:
@@ -553,7 +552,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         Returns
         -------
         ndarray or sparse matrix of shape (n, m), or ndarray of shape (n,)
-            Labels, of the dtype of Y in `fit`; sparse if that was; classes if that was flat.
+            Labels, of the dtype of y in `fit`; sparse if that was; classes if that was flat.
         """
         labels = self.decide(X).labels
         if self._flat:
@@ -704,14 +703,14 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             ) from error
         return pd.DataFrame(labels, index=getattr(X, "index", None), columns=columns)
 
-    def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Give the mean F-measure of the predictions, for the beta of this estimator.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, p)
             Features.
-        Y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
+        y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
             True labels.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows.
@@ -721,35 +720,35 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         float
             The mean over rows.
         """
-        predicted: Any = self.decide(X).labels
+        predicted = self.decide(X).labels
         if self._flat:
-            y = column_or_1d(Y)
+            y = column_or_1d(y)
             unknown = ~np.isin(y, self.classes_)
             if unknown.any():
                 raise ValueError(
                     f"y[{int(np.argmax(unknown))}] is {y[unknown][0]!r}: the classes in fit were "
                     f"{', '.join(map(repr, self.classes_.tolist()))}"
                 )
-            Y = ((y == self.classes_[-1]) & (len(self.classes_) == 2))[:, None]
-        elif hasattr(Y, "columns"):
-            self._check_columns(Y)
+            y = ((y == self.classes_[-1]) & (len(self.classes_) == 2))[:, None]
+        elif hasattr(y, "columns"):
+            self._check_columns(y)
         return f_measure(
-            Y,
+            y,
             predicted,
             self.beta,
             zero_division=self.zero_division,
             sample_weight=sample_weight,
         )
 
-    def _check_columns(self, Y: Any) -> None:
+    def _check_columns(self, y: Any) -> None:
         """Refuse columns that are not those of fit."""
         names = getattr(self, "label_names_in_", None)
         if names is None:
             return
-        for at, (expected, found) in enumerate(zip(names, Y.columns, strict=False)):
+        for at, (expected, found) in enumerate(zip(names, y.columns, strict=False)):
             if expected != found:
                 raise ValueError(
-                    f"Y has column {at} {found!r} where fit had {expected!r}: the columns must be "
+                    f"y has column {at} {found!r} where fit had {expected!r}: the columns must be "
                     "the same, in the same order"
                 )
 
@@ -773,7 +772,9 @@ class _Progress:
     def say(self, text: str) -> None:
         """Print a line with the time since the start."""
         if self.verbose:
-            print(f"[FGFMClassifier] {text} ({time.perf_counter() - self.start:.1f} s)", flush=True)
+            print(
+                f"[FGFMClassifier] {text} ({time.perf_counter() - self.start:.1f} s)", flush=True
+            )
 
     def factors(self, n_factors: int, n_labels: int) -> None:
         """Note that the factors are known."""
@@ -844,33 +845,28 @@ def _names(columns: Any) -> npt.NDArray[Any]:
     return names if names.ndim == 1 else np.array([str(c) for c in columns], dtype=object)
 
 
-def _dtype_of(Y: Any) -> np.dtype[Any]:
-    """Give the dtype of the answers to labels of this kind."""
-    found = Y.dtype if hasattr(Y, "dtype") else np.asarray(Y).dtype
+def _dtype_of(y: Any) -> str:
+    """Give the name of the dtype of the answers to labels of this kind."""
+    found = y.dtype if hasattr(y, "dtype") else np.asarray(y).dtype
     numeric = isinstance(found, np.dtype) and found.kind in "biuf"
-    return found if numeric else np.dtype(np.int64)
+    return str(found) if numeric else "int64"
 
 
-def _entries(value: Any) -> Iterator[Any]:
-    yield from (value if isinstance(value, (list, tuple, np.ndarray)) else getattr(value, "array", ()))
-
-
-def _is_tag_list(Y: Any) -> bool:
-    """Tell whether Y lists the labels of each row instead of being a 0/1 matrix."""
-    if getattr(Y, "dtype", object) != object or hasattr(Y, "columns") or sparse.issparse(Y):
-        return False
-    return any(
-        isinstance(row, (set, frozenset))
-        or (isinstance(row, (list, tuple)) and any(isinstance(label, str) for label in row))
-        for row in _entries(Y)
-    )
-
-
-def _refuse_tag_lists(Y: Any) -> None:
-    ragged = isinstance(Y, (list, tuple)) and len({np.size(row) for row in Y}) > 1
-    if _is_tag_list(Y) or ragged:
+def _refuse_tag_lists(y: Any) -> None:
+    """Refuse lists of the labels of each row, where a 0/1 matrix is meant."""
+    rows: Any = None
+    if isinstance(y, (list, tuple)):
+        rows = y
+    elif getattr(y, "dtype", None) == object and getattr(y, "ndim", 0) == 1:
+        rows = list(y)
+    if not rows:
+        return
+    sequences = [row for row in rows if isinstance(row, (list, tuple, set, frozenset, np.ndarray))]
+    lengths = {len(row) for row in sequences}
+    by_name = any(isinstance(label, str) for row in sequences for label in row)
+    if sequences and (by_name or len(lengths) > 1 or isinstance(sequences[0], (set, frozenset))):
         raise ValueError(
-            f"Y[0] is {next(_entries(Y))!r}: labels must be a matrix (n, m) of 0 and 1; "
+            f"y[0] is {rows[0]!r}: labels must be a matrix (n, m) of 0 and 1; "
             "sklearn.preprocessing.MultiLabelBinarizer makes one of lists of labels"
         )
 
@@ -893,7 +889,7 @@ def _partition(factors: Any, m: int, names: npt.NDArray[Any] | None) -> list[Int
         for label in factor:
             if isinstance(label, str):
                 if label not in number:
-                    known = "Y has no label names" if names is None else "Y has no such column"
+                    known = "y has no label names" if names is None else "y has no such column"
                     raise ValueError(f"factors[{f}] holds label {label!r}: {known}")
                 label = number[label]  # noqa: PLW2901
             labels.append(label)
@@ -911,6 +907,6 @@ def _partition(factors: Any, m: int, names: npt.NDArray[Any] | None) -> list[Int
         raise ValueError(f"factors[{empty[0]}] is empty: a factor must have one label at least")
     if total > m:
         raise ValueError(
-            f"factors holds {total} labels and Y has {m}: every label must be in exactly one factor"
+            f"factors holds {total} labels and y has {m}: every label must be in exactly one factor"
         )
     return check_factors(found, [len(labels) for labels in found])

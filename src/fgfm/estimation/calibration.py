@@ -246,7 +246,9 @@ class IsotonicCalibrator:
         if K == 2:
             p = self.steps_[0].predict(scores.values[:, 1])
             return np.column_stack([1.0 - p, p])
-        p = np.column_stack([step.predict(scores.values[:, k]) for k, step in enumerate(self.steps_)])
+        p = np.column_stack(
+            [step.predict(scores.values[:, k]) for k, step in enumerate(self.steps_)]
+        )
         total = p.sum(axis=1, keepdims=True)
         p = np.where(total > 0.0, p, self.frequencies_)
         return np.asarray(p / p.sum(axis=1, keepdims=True))

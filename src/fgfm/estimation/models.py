@@ -526,12 +526,16 @@ def _method(settings: Settings) -> str | None:
             return "sigmoid" if off else None
         if calibration in _CALIBRATORS:
             return calibration
-    elif hasattr(calibration, "split"):
+    elif _is_splitter(calibration):
         return "sigmoid"
     raise ValueError(
         f"calibration is {calibration!r}: it must be 'auto', 'sigmoid', 'isotonic', None, or a "
         "scikit-learn splitter for the folds"
     )
+
+
+def _is_splitter(value: Any) -> bool:
+    return hasattr(value, "split") and not isinstance(value, str)
 
 
 class _StratifiedFolds:
@@ -555,10 +559,10 @@ class _StratifiedFolds:
 
 def _folds_for_calibration(settings: Settings, X: Any, rows: Integers, n: int, seed: int) -> Any:
     """Give the function from a target to the folds in which it is calibrated."""
-    cv = settings.calibration if hasattr(settings.calibration, "split") else settings.cv
+    cv = settings.calibration if _is_splitter(settings.calibration) else settings.cv
     if cv is None or (isinstance(cv, numbers.Integral) and not isinstance(cv, bool) and cv > 1):
         return _StratifiedFolds(_FOLDS if cv is None else int(cv), seed)
-    if hasattr(cv, "split"):
+    if _is_splitter(cv):
         return _SplitterFolds(cv, X)
     return _GivenFolds(make_folds(cv, seed, X, rows, n)(rows))
 

@@ -1,0 +1,180 @@
+"""Models in files that run no code when they are loaded.
+
+A file is a skops archive (a zip with a description of the model and its arrays) with one member
+more, which says which format it is. It appears under its name when it is complete, not before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+__all__ = ["load", "save"]
+
+_FORMAT = 1
+_HEADER = "fgfm.json"
+# The classes of ours that a file may name. skops knows those of scikit-learn, NumPy and SciPy.
+_OURS = frozenset(
+    {
+        "fgfm.classifier.FGFMClassifier",
+        "fgfm.estimation.calibration.IsotonicCalibrator",
+        "fgfm.estimation.calibration.SigmoidCalibrator",
+        "fgfm.estimation.direct.Direct",
+        "fgfm.estimation.models.EstimatorModels",
+        "fgfm.estimation.models.FittedModel",
+        "fgfm.estimation.models.RidgeModels",
+        "fgfm.estimation.powerset.Powerset",
+        "fgfm.estimation.ridge.RidgeLogistic",
+        "fgfm.estimation.tilted.Tilted",
+        "fgfm.estimation.two_step.TwoStep",
+    }
+)
+
+
+def _skops() -> Any:
+    try:
+        import skops.io
+    except ImportError as error:
+        raise ImportError(
+            "saving and loading models needs skops: pip install 'fgfm[store]'"
+        ) from error
+    return skops.io
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Save a fitted model to a file that runs no code when it is loaded.
+
+    Parameters
+    ----------
+    model : scikit-learn estimator
+        An `FGFMClassifier`, a pipeline that holds one, or any other estimator.
+    path : str or path-like
+        The file. It appears when it is complete; one that was there is replaced then.
+
+    See Also
+    --------
+    load : The way back.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import fgfm
+    >>> model = fgfm.FGFMClassifier(random_state=0).fit([[0], [0], [1]], [[1, 0], [1, 0], [0, 1]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fgfm.save(model, Path(folder) / "model.fgfm")
+    ...     again = fgfm.load(Path(folder) / "model.fgfm")
+    >>> again.predict([[0], [1]])
+    array([[1, 0],
+           [0, 1]])
+    """
+    if not isinstance(model, BaseEstimator):
+        raise TypeError(
+            f"model is {type(model).__name__}: it must be a scikit-learn estimator (an instance)"
+        )
+    skops_io = _skops()
+    from fgfm import __version__
+
+    target = Path(path)
+    # skops cannot write on: the archive is made in a file, and the header is added to it
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "w+b") as file:
+            skops_io.dump(model, file, compression=zipfile.ZIP_DEFLATED)
+            with zipfile.ZipFile(file, "a") as archive:
+                header = {"format": _FORMAT, "fgfm": __version__}
+                archive.writestr(_HEADER, json.dumps(header))
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _umask() -> int:
+    """Give the mask of new files; there is no way to read it but to set it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
+    """Load a model that `save` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    trusted : sequence of str, optional
+        Full names of further classes that the file may hold, such as those of a base learner from
+        another library. Name only what you trust: loading may run their code.
+
+    Returns
+    -------
+    scikit-learn estimator
+        The model.
+
+    See Also
+    --------
+    save : Writes the file.
+    """
+    if isinstance(trusted, str):
+        raise TypeError(f"trusted is {trusted!r}: it must be a list of names of classes")
+    skops_io = _skops()
+    source = Path(path)
+    _check_header(source)
+    try:
+        unknown = set(skops_io.get_untrusted_types(file=source))
+        refused = sorted(unknown - _OURS - set(trusted))
+        model = None
+        if not refused:
+            model = skops_io.load(source, trusted=sorted(unknown))
+    except Exception as error:
+        raise ValueError(
+            f"{source} is damaged, or was written by other versions: {error}"
+        ) from error
+    if refused:
+        raise ValueError(
+            f"{source} holds {', '.join(refused)}: such classes are loaded only if you trust them "
+            "and name them in trusted=[...]"
+        )
+    if not isinstance(model, BaseEstimator):
+        raise ValueError(f"{source} holds {type(model).__name__}: it must hold an estimator")
+    return model
+
+
+def _check_header(source: Path) -> None:
+    """Raise unless the file is a whole one, of a format that is known."""
+    from fgfm import __version__
+
+    try:
+        with zipfile.ZipFile(source) as archive:
+            if _HEADER not in archive.namelist():
+                raise ValueError(f"{source} is no model saved by fgfm: it has no {_HEADER}")
+            broken = archive.testzip()
+            if broken is not None:
+                raise ValueError(f"{source} is damaged: the checksum of {broken} is wrong")
+            header = json.loads(archive.read(_HEADER))
+    except OSError:
+        raise  # no such file, no permission: it says so itself
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{source} is no model saved by fgfm, or is damaged: {error}") from error
+    except (json.JSONDecodeError, UnicodeDecodeError, NotImplementedError, EOFError) as error:
+        raise ValueError(f"{source} is damaged: {error}") from error
+    found = header.get("format") if isinstance(header, dict) else None
+    if not isinstance(found, int) or found < 1:
+        raise ValueError(f"{source} is damaged: its format is {found!r}")
+    if found > _FORMAT:
+        raise ValueError(
+            f"{source} was written by fgfm {header.get('fgfm')} in format {found}, and this is "
+            f"fgfm {__version__}, which reads formats up to {_FORMAT}: update fgfm"
+        )
