@@ -1,8 +1,7 @@
-"""FGFMClassifier: from features and labels to F-optimal label sets, as a scikit-learn estimator."""
+"""FGFMClassifier: features and labels in, F-optimal label sets out, by scikit-learn's rules."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,45 +10,32 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import assert_all_finite, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from fgfm._blocks import n_threads, row_blocks
+from fgfm._label_table import partition, read_labels
+from fgfm._progress import CallbackSupportMixin, Progress, with_callbacks
 from fgfm._validation import (
     check_beta,
-    check_factors,
     check_flag,
-    check_same_rows,
     check_zero_division,
-    label_sets,
     row_weights,
 )
 from fgfm.cardinality import distribution, merge_distributions
 from fgfm.decision import Decision, from_factors, from_marginals
+from fgfm.estimation._models import RidgeModels, Settings, Target, fit_models
 from fgfm.estimation._rows import frame_library, n_rows, take_rows
 from fgfm.estimation.base import FactorEstimate, FactorEstimator, validate_features
 from fgfm.estimation.direct import Direct, Repair
-from fgfm.estimation.models import RidgeModels, Settings, Target, fit_models
 from fgfm.estimation.powerset import Powerset
 from fgfm.estimation.ridge import RidgeLogistic
 from fgfm.estimation.tilted import Tilted
 from fgfm.estimation.two_step import TwoStep
 from fgfm.metrics import f_measure
-
-try:  # scikit-learn 1.9
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # before it there are no callbacks to support
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands for the mixin of scikit-learn 1.9."""
-
-    def with_callbacks(method: Any) -> Any:  # numpydoc ignore=GL08
-        return method
-
 
 __all__ = ["FGFMClassifier"]
 
@@ -100,9 +86,9 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     Parameters
     ----------
     estimator : scikit-learn classifier, optional
-        The base learner, of which one is fitted per label and per factor. By default `RidgeLogistic`,
-        logistic regression with a ridge penalty chosen by cross-validation (scale your features).
-        Any other gets X as you pass it.
+        The base learner, of which one is fitted per label and per factor. By default
+        `RidgeLogistic`, logistic regression with a ridge penalty chosen by cross-validation (scale
+        your features). Any other gets X as you pass it.
     factors : {"single", "independent"}, partition or estimator, default="single"
         Which labels are modelled together:
 
@@ -257,7 +243,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             learner.set_fit_request(sample_weight=True)
         return learner
 
-    @with_callbacks
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> FGFMClassifier:
         """Find the label factors and fit the models of each.
 
@@ -279,15 +265,20 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         """
         self._check_parameters()
         X = validate_features(self, X, self.estimator, reset=True)
-        labels = self._read_labels(y, n_rows(X))  # (n, m)
+        table = read_labels(y, n_rows(X), type(self).__name__)
+        labels = table.labels  # (n, m)
+        self.classes_, self._kind, self._dtype = table.classes, table.kind, table.dtype
+        self.__dict__.pop("label_names_in_", None)
+        if table.names is not None:
+            self.label_names_in_ = table.names
         weight = None if sample_weight is None else row_weights(sample_weight, len(labels), "X")
         seen = np.ones(len(labels), dtype=np.bool_) if weight is None else weight > 0.0
         routed = self._routed(sample_weight, fit_params)
-        progress = _Progress(self, self.verbose)
+        progress = Progress(self, self.verbose)
 
         self.factors_ = self._find_factors(X, labels, sample_weight)
         progress.factors(len(self.factors_), labels.shape[1])
-        self.nonempty_ = bool(labels[seen].any(axis=1).all()) and not self._flat
+        self.nonempty_ = bool(labels[seen].any(axis=1).all()) and self._kind != "flat"
         # in float64 whatever the weights: this decides rows that no model says anything of
         self._frequencies = np.average(labels, axis=0, weights=weight)  # (m,)
         if isinstance(self.parameters, str):
@@ -333,49 +324,6 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             )
         return fit_params | ({} if sample_weight is None else {"sample_weight": sample_weight})
 
-    def _read_labels(self, y: Any, n: int) -> Labels:
-        """Check the labels; keep their names, and what `predict` needs to answer in kind."""
-        if y is None:
-            raise ValueError(
-                "FGFMClassifier requires y to be passed, but the target y is None: "
-                "give the labels as a 0/1 matrix"
-            )
-        _refuse_tag_lists(y)
-        self.__dict__.pop("label_names_in_", None)
-        self._sparse_type = None
-        if not sparse.issparse(y) and not hasattr(y, "columns"):
-            y = np.asarray(y)
-        self._flat = y.ndim == 1 or (isinstance(y, np.ndarray) and y.shape[1:] == (1,))
-        if self._flat:
-            labels = self._read_flat(y)
-        else:
-            labels = label_sets(y, "y")
-            self._dtype = _dtype_of(y)
-            if sparse.issparse(labels):
-                self._sparse_type = "array" if isinstance(y, sparse.sparray) else "matrix"
-                labels = labels.toarray()
-            labels = np.asarray(labels, dtype=np.bool_)
-            self.classes_ = np.arange(labels.shape[1])
-            if hasattr(y, "columns"):
-                self.label_names_in_ = self.classes_ = _names(y.columns)
-        check_same_rows([n, len(labels)], ["X", "y"])
-        return labels
-
-    def _read_flat(self, y: Any) -> Labels:
-        y = column_or_1d(y, warn=True)
-        if y.dtype.kind == "f":
-            assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        kind = type_of_target(y, input_name="y", raise_unknown=True)
-        if kind != "binary":
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is {kind}: a "
-                "flat y must have two classes; give several labels as a 0/1 matrix (n, m)"
-            )
-        self.classes_ = np.unique(y)
-        self._dtype = ""
-        return np.asarray(y == self.classes_[-1])[:, None] & (len(self.classes_) == 2)
-
     def _find_factors(self, X: Any, labels: Labels, sample_weight: Any) -> list[Integers]:
         """Give the labels of each factor."""
         m = labels.shape[1]
@@ -397,7 +345,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             factors = finder.fit(X, labels.astype(np.int8), **weights).factors_
         elif hasattr(factors, "factors_"):
             factors = factors.factors_
-        return _partition(factors, m, getattr(self, "label_names_in_", None))
+        return partition(factors, m, getattr(self, "label_names_in_", None))
 
     def _settings(self, routed: dict[str, Any] | None) -> Settings:
         return Settings(
@@ -411,7 +359,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         weight: Floats | None,
         seen: Labels,
         routed: dict[str, Any] | None,
-        progress: _Progress,
+        progress: Progress,
     ) -> None:
         """Fit the models of all factors together."""
         kind = _PARAMETERS[self.parameters]
@@ -425,11 +373,9 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             targets += part.targets(labels[:, factor], seen)
             self._parts.append(part)
         progress.models(len(targets))
-        self._models = fit_models(X, targets, weight, self._settings(routed), progress.done)
+        self._models: Any = fit_models(X, targets, weight, self._settings(routed), progress.done)
 
-    def _fit_objects(
-        self, X: Any, labels: Labels, sample_weight: Any, progress: _Progress
-    ) -> None:
+    def _fit_objects(self, X: Any, labels: Labels, sample_weight: Any, progress: Progress) -> None:
         """Fit a clone of the user's object to each factor."""
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         jobs = (
@@ -458,7 +404,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     def _marginals(self, X: Any) -> Floats:
         """Give the probability of each label for a block of rows."""
         if self._all_single():
-            p = self._models.answers(X).positives(slice(0, len(self.factors_)))
+            p: Floats = self._models.answers(X).positives(slice(0, len(self.factors_)))
             return p[:, np.argsort(np.concatenate(self.factors_))]
         p = np.empty((n_rows(X), len(self._frequencies)))
         for factor, (P, _) in zip(self.factors_, self._estimates(X), strict=True):
@@ -477,7 +423,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         if self._models is None:
             numbers = 4 * len(self._frequencies) ** 2
         else:
-            numbers = sum(part.row_size for part in self._parts) + 2 * len(self._frequencies)
+            numbers = sum(part.row_size() for part in self._parts) + 2 * len(self._frequencies)
         blocks = row_blocks(n_rows(X), max(1, 8 * numbers * (1 << 22) // _BLOCK_BYTES))
         threads = n_threads(self.n_jobs)
         if threads == 1 or len(blocks) < 2 or not isinstance(self._models, RidgeModels):
@@ -490,7 +436,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         """Decide for a block of rows."""
         auto = isinstance(self.nonempty, str)
         nonempty = self.nonempty_ if auto else _check_nonempty(self.nonempty)
-        how = {
+        how: dict[str, Any] = {
             "beta": self.beta,
             "zero_division": self.zero_division,
             "nonempty": nonempty,
@@ -505,7 +451,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             silent = _silent_rows(nonempty, [e.P for e in estimates])
             decision = from_factors(
                 [e.P[~silent] for e in estimates],
-                self.factors_,
+                [factor.tolist() for factor in self.factors_],
                 distributions=[e.d[~silent] for e in estimates],
                 **how,
             )
@@ -555,11 +501,11 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             Labels, of the dtype of y in `fit`; sparse if that was; classes if that was flat.
         """
         labels = self.decide(X).labels
-        if self._flat:
+        if self._kind == "flat":
             return self.classes_[labels[:, 0]]
-        if self._sparse_type is None:
+        if self._kind == "dense":
             return labels.astype(self._dtype)
-        answer = sparse.csr_array if self._sparse_type == "array" else sparse.csr_matrix
+        answer = sparse.csr_array if self._kind == "sparse array" else sparse.csr_matrix
         return answer(labels.astype(self._dtype))
 
     def expected_f(self, X: Any) -> Floats:
@@ -575,7 +521,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         ndarray of shape (n,)
             Expectations; their mean is the model's guess of its `score`.
         """
-        return self.decide(X).expected_f
+        expected_f: Floats = self.decide(X).expected_f
+        return expected_f
 
     def predict_proba(self, X: Any) -> Floats:
         """Give the probability of each label.
@@ -593,7 +540,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         """
         blocks = self._over_blocks(X, self._marginals)
         p = np.concatenate(blocks) if blocks else np.empty((0, len(self._frequencies)))
-        if not self._flat:
+        if self._kind != "flat":
             return p
         return np.column_stack([1.0 - p, p])[:, : len(self.classes_)]
 
@@ -615,7 +562,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         )
         return np.concatenate(blocks) if blocks else np.empty((0, len(self._frequencies) + 1))
 
-    @available_if(_knows_the_joint)
+    @available_if(_knows_the_joint)  # type: ignore[untyped-decorator]
     def predict_mode(self, X: Any) -> npt.NDArray[np.int8]:
         """Give the most probable label sets: the best for exact matches, not for the F-measure.
 
@@ -630,7 +577,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             Label sets, with ``parameters="powerset"`` only.
         """
 
-        def mode(block: Any) -> npt.NDArray[np.int8]:
+        def mode(block: Any) -> npt.NDArray[np.int8]:  # numpydoc ignore=GL08
             answers = self._models.answers(block)
             labels = np.empty((n_rows(block), len(self._frequencies)), dtype=np.int8)
             for factor, part, first in zip(self.factors_, self._parts, self._firsts, strict=True):
@@ -639,7 +586,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
 
         return np.concatenate(self._over_blocks(X, mode))
 
-    @available_if(_is_direct)
+    @available_if(_is_direct)  # type: ignore[untyped-decorator]
     def repair(self, X: Any) -> list[Repair]:
         """Tell how incoherent the models' own probabilities are, row by row.
 
@@ -655,7 +602,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             much probability the repair moves; with ``parameters="direct"`` only.
         """
 
-        def measure(block: Any) -> list[Repair]:
+        def measure(block: Any) -> list[Repair]:  # numpydoc ignore=GL08
             answers = self._models.answers(block)
             return [
                 part.measure_repair(answers, first)
@@ -684,9 +631,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         data frame of shape (n, m)
             One column per label, with the index of X; of polars if X is, else of pandas.
         """
-        columns = [str(name) for name in self.classes_] if self._flat else list(self.classes_)
-        decided = self.decide(X).labels
-        if self._flat:
+        columns, decided = list(self.classes_), self.decide(X).labels
+        if self._kind == "flat":
             columns, labels = ["y"], self.classes_[decided[:, :1]]
         else:
             labels = decided.astype(self._dtype)
@@ -721,7 +667,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             The mean over rows.
         """
         predicted = self.decide(X).labels
-        if self._flat:
+        if self._kind == "flat":
             y = column_or_1d(y)
             unknown = ~np.isin(y, self.classes_)
             if unknown.any():
@@ -751,61 +697,6 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
                     f"y has column {at} {found!r} where fit had {expected!r}: the columns must be "
                     "the same, in the same order"
                 )
-
-
-class _Progress:
-    """Tells the user, and the callbacks of scikit-learn 1.9, how far the fit is."""
-
-    def __init__(self, owner: FGFMClassifier, verbose: int) -> None:
-        self.owner = owner
-        self.verbose = verbose
-        self.start = self.last = time.perf_counter()
-        self.total = self.ended = 0
-        self.root: Any = None
-        self.stage: Any = None
-        if hasattr(owner, "_init_callback_context"):
-            self.root = owner._init_callback_context(max_subtasks=2)
-            self.root.call_on_fit_task_begin(estimator=owner)
-            self.stage = self.root.subcontext(task_name="label factors")
-            self.stage.call_on_fit_task_begin(estimator=owner)
-
-    def say(self, text: str) -> None:
-        """Print a line with the time since the start."""
-        if self.verbose:
-            print(
-                f"[FGFMClassifier] {text} ({time.perf_counter() - self.start:.1f} s)", flush=True
-            )
-
-    def factors(self, n_factors: int, n_labels: int) -> None:
-        """Note that the factors are known."""
-        self.say(f"{n_labels} label(s) in {n_factors} factor(s)")
-        if self.stage is not None:
-            self.stage.call_on_fit_task_end(estimator=self.owner)
-
-    def models(self, total: int) -> None:
-        """Note how many models are to be fitted."""
-        self.total = total
-        if self.root is not None:
-            self.stage = self.root.subcontext(task_name="models", max_subtasks=total)
-            self.stage.call_on_fit_task_begin(estimator=self.owner)
-
-    def done(self, count: int) -> None:
-        """Note how many models are fitted."""
-        now = time.perf_counter()
-        if count == self.total or self.verbose > 1 or now - self.last > 5.0:
-            self.say(f"{count} of {self.total} models")
-            self.last = now
-        while self.stage is not None and self.ended < count:
-            task = self.stage.subcontext(task_name="model")
-            task.call_on_fit_task_begin(estimator=self.owner)
-            task.call_on_fit_task_end(estimator=self.owner)
-            self.ended += 1
-
-    def end(self) -> None:
-        """Note that all is done."""
-        if self.root is not None:
-            self.stage.call_on_fit_task_end(estimator=self.owner)
-            self.root.call_on_fit_task_end(estimator=self.owner)
 
 
 def _check_nonempty(nonempty: Any) -> bool:
@@ -838,75 +729,3 @@ def _object_estimate(part: Any, X: Any, name: str, m: int) -> FactorEstimate:
             f"{name} gave P of shape {P.shape}: it must have shape ({n_rows(X)}, {m}, S)"
         )
     return FactorEstimate(P, distribution(P) if d is None else np.asarray(d, dtype=np.float64))
-
-
-def _names(columns: Any) -> npt.NDArray[Any]:
-    names = np.asarray(columns)
-    return names if names.ndim == 1 else np.array([str(c) for c in columns], dtype=object)
-
-
-def _dtype_of(y: Any) -> str:
-    """Give the name of the dtype of the answers to labels of this kind."""
-    found = y.dtype if hasattr(y, "dtype") else np.asarray(y).dtype
-    numeric = isinstance(found, np.dtype) and found.kind in "biuf"
-    return str(found) if numeric else "int64"
-
-
-def _refuse_tag_lists(y: Any) -> None:
-    """Refuse lists of the labels of each row, where a 0/1 matrix is meant."""
-    rows: Any = None
-    if isinstance(y, (list, tuple)):
-        rows = y
-    elif getattr(y, "dtype", None) == object and getattr(y, "ndim", 0) == 1:
-        rows = list(y)
-    if not rows:
-        return
-    sequences = [row for row in rows if isinstance(row, (list, tuple, set, frozenset, np.ndarray))]
-    lengths = {len(row) for row in sequences}
-    by_name = any(isinstance(label, str) for row in sequences for label in row)
-    if sequences and (by_name or len(lengths) > 1 or isinstance(sequences[0], (set, frozenset))):
-        raise ValueError(
-            f"y[0] is {rows[0]!r}: labels must be a matrix (n, m) of 0 and 1; "
-            "sklearn.preprocessing.MultiLabelBinarizer makes one of lists of labels"
-        )
-
-
-def _partition(factors: Any, m: int, names: npt.NDArray[Any] | None) -> list[Integers]:
-    """Give a partition of the labels, by number or by name, as arrays of numbers."""
-    if isinstance(factors, (str, bytes)) or not hasattr(factors, "__iter__"):
-        raise TypeError(
-            f"factors is {factors!r}: it must be 'single', 'independent', a partition of the "
-            "labels (a list of lists), or an object with fit(X, Y) and factors_"
-        )
-    number = {} if names is None else {str(name): i for i, name in enumerate(names)}
-    found: list[list[Any]] = []
-    for f, factor in enumerate(factors):
-        if isinstance(factor, (str, bytes)) or not hasattr(factor, "__iter__"):
-            raise TypeError(
-                f"factors[{f}] is {factor!r}: a factor must be a list of label numbers or names"
-            )
-        labels = []
-        for label in factor:
-            if isinstance(label, str):
-                if label not in number:
-                    known = "y has no label names" if names is None else "y has no such column"
-                    raise ValueError(f"factors[{f}] holds label {label!r}: {known}")
-                label = number[label]  # noqa: PLW2901
-            labels.append(label)
-        found.append(labels)
-    held = {int(i) for labels in found for i in labels if isinstance(i, (int, np.integer))}
-    missing = sorted(set(range(m)) - held)
-    total = sum(len(labels) for labels in found)
-    if missing and total < m:
-        label = missing[0] if names is None else f"{missing[0]} ({names[missing[0]]!r})"
-        raise ValueError(
-            f"factors leaves out label {label}: every label must be in exactly one factor"
-        )
-    empty = [f for f, labels in enumerate(found) if not labels]
-    if empty:
-        raise ValueError(f"factors[{empty[0]}] is empty: a factor must have one label at least")
-    if total > m:
-        raise ValueError(
-            f"factors holds {total} labels and y has {m}: every label must be in exactly one factor"
-        )
-    return check_factors(found, [len(labels) for labels in found])

@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fgfm._validation import check_same_rows, label_sets, row_weights
+from fgfm.estimation._models import Answers, Models, Settings, Target, fit_models
 from fgfm.estimation._rows import n_rows
-from fgfm.estimation.models import Answers, Models, Settings, Target, fit_models
 from fgfm.estimation.ridge import RidgeLogistic
 
 __all__ = [
@@ -42,10 +42,31 @@ class FactorModel(Protocol):
     """
 
     def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> Any:
-        """Fit to features (n, p) and the labels (n, m) of the factor, 0 or 1."""
+        """Fit to the rows of one factor.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, p)
+            Features.
+        Y : ndarray of shape (n, m)
+            Labels of the factor, 0 or 1.
+        sample_weight : ndarray of shape (n,), optional
+            Weights of the rows; it is passed only if the user gave it.
+        """
 
     def estimate(self, X: Any) -> Any:
-        """Give P (n, m, S) for rows of X, or the pair of P and d (n, S + 1)."""
+        """Give P for rows of X.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, p)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n, m, S), or tuple
+            P; or the pair of P and d, of shape (n, S + 1).
+        """
 
 
 def validate_features(owner: Any, X: Any, learner: Any, *, reset: bool) -> Any:
@@ -195,17 +216,22 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
         X = validate_features(self, X, self.estimator, reset=False)
         return self.combine(self.models_.answers(X), 0)
 
-    @property
     def row_size(self) -> int:
-        """Numbers of work space that a row takes in `combine`, about."""
+        """Tell how much work space a row takes in `combine`.
+
+        Returns
+        -------
+        int
+            How many numbers, about.
+        """
         return 4 * self.n_labels_ * self.largest_
 
     def _remember(self, Y: Labels, seen: Labels) -> Integers:
         """Keep the sizes of the factor; give the number of labels of each row."""
-        s = Y.sum(axis=1, dtype=np.int64)  # (n,)
-        self.n_labels_ = Y.shape[1]
+        s: Integers = Y.sum(axis=1, dtype=np.int64)  # (n,)
+        self.n_labels_: int = Y.shape[1]
         self.cardinalities_ = np.unique(s[seen])  # those that occur
-        self.largest_ = max(1, int(self.cardinalities_[-1]))  # S
+        self.largest_: int = max(1, int(self.cardinalities_[-1]))  # S
         return s
 
     def _spread(self, proba: Floats, classes: Integers) -> Floats:

@@ -1,9 +1,10 @@
 r"""Probabilities that mean what they say: calibration of base learners, out of fold.
 
-The expected F-measure is a function of probabilities, and F-optimal decisions from badly calibrated
-ones can be worse than a threshold. Boosting, forests, support vector machines and naive Bayes are
-known to be off; logistic regression is not. A calibrator is fitted to the scores of rows that the
-model did not see, for two classes or for many: the model of the number of labels needs it as well.
+The expected F-measure is a function of probabilities, and F-optimal decisions from badly
+calibrated ones can be worse than a threshold. Boosting, forests, support vector machines and naive
+Bayes are known to be off; logistic regression is not. A calibrator is fitted to the scores of rows
+that the model did not see, for two classes or for many: the model of the number of labels needs it
+as well.
 """
 
 from __future__ import annotations
@@ -106,9 +107,9 @@ class SigmoidCalibrator:
 
     .. math:: p_k \propto \exp(a f_k + b_k), \qquad a \ge 0,
 
-    fitted by maximum likelihood to rows that the model did not see. For two classes this is Platt's
-    sigmoid; his smoothed targets are used for any number of classes, so that a perfect ranking of
-    few rows does not give certainties.
+    fitted by maximum likelihood to rows that the model did not see. For two classes this is
+    Platt's sigmoid; his smoothed targets are used for any number of classes, so that a perfect
+    ranking of few rows does not give certainties.
 
     Attributes
     ----------
@@ -157,7 +158,7 @@ class SigmoidCalibrator:
         linear = float(weight @ (T * f).sum(axis=1))
         mass = float(weight.sum())
 
-        def loss(theta: Floats) -> tuple[float, Floats]:
+        def loss(theta: Floats) -> tuple[float, Floats]:  # numpydoc ignore=GL08
             eta = theta[0] * f + np.append(0.0, theta[1:])
             log_p = log_softmax(eta, axis=1)
             p = weight[:, None] * np.exp(log_p)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from fgfm.cardinality import make_coherent
+from fgfm.estimation._models import Answers, Target
 from fgfm.estimation.base import (
     FactorEstimate,
     FactorEstimator,
@@ -16,7 +17,6 @@ from fgfm.estimation.base import (
     singleton_estimate,
     validate_features,
 )
-from fgfm.estimation.models import Answers, Target
 
 __all__ = ["Direct", "Repair"]
 

@@ -9,13 +9,13 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from fgfm.cardinality import from_joint
+from fgfm.estimation._models import Answers, Target
 from fgfm.estimation.base import FactorEstimate, FactorEstimator, Labels, validate_features
-from fgfm.estimation.models import Answers, Target
 
 __all__ = ["Powerset"]
 
 
-class Powerset(FactorEstimator):
+class Powerset(FactorEstimator):  # numpydoc ignore=PR02
     r"""Estimate P by one multinomial model over the label sets that occur in training.
 
     .. math:: p_{is} = \sum_{l : |y^l| = s} p(y = y^l \mid x) \, y^l_i,
@@ -78,9 +78,14 @@ class Powerset(FactorEstimator):
         code[seen] = of_row.ravel()
         return [Target(code)]
 
-    @property
     def row_size(self) -> int:
-        """Numbers of work space that a row takes in `combine`, about."""
+        """Tell how much work space a row takes in `combine`.
+
+        Returns
+        -------
+        int
+            How many numbers, about.
+        """
         return 4 * (self.n_labels_ * self.largest_ + len(self.labelsets_))
 
     def combine(self, answers: Answers, first: int) -> FactorEstimate:
@@ -119,7 +124,8 @@ class Powerset(FactorEstimator):
         ndarray of shape (n, m)
             Label sets; of equally probable ones the first in `labelsets_`.
         """
-        return self.labelsets_[answers.proba(first).argmax(axis=1)].astype(np.int8)
+        best = answers.proba(first).argmax(axis=1)
+        return np.asarray(self.labelsets_[best], dtype=np.int8)
 
     def mode(self, X: Any) -> npt.NDArray[np.int8]:
         """Give the most probable label set.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from fgfm.cardinality import from_marginals
+from fgfm.estimation._models import Answers, Target
 from fgfm.estimation.base import FactorEstimate, FactorEstimator, Labels, singleton_estimate
-from fgfm.estimation.models import Answers, Target
 
 __all__ = ["Tilted"]
 
 
-class Tilted(FactorEstimator):
+class Tilted(FactorEstimator):  # numpydoc ignore=PR02
     r"""Estimate P by marginals that are tilted to each number of labels.
 
     .. math:: p_{is} = d_s \, \operatorname{sigmoid}(\operatorname{logit} p_i + c_s), \qquad

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from fgfm.cardinality import from_conditionals
+from fgfm.estimation._models import Answers, Target
 from fgfm.estimation.base import FactorEstimate, FactorEstimator, Labels, singleton_estimate
-from fgfm.estimation.models import Answers, Target
 
 __all__ = ["TwoStep"]
 
@@ -19,8 +19,9 @@ class TwoStep(FactorEstimator):
     .. math:: p_{is} = d_s \, q_i(s), \qquad d_s = p(|y| = s \mid x), \qquad
               q_i(s) = p(y_i = 1 \mid |y| = s, x),
 
-    with d from one multinomial model of the number of labels, and :math:`q_i` from one binary model
-    per label that has s as one more numeric feature. A factor of one label takes one binary model.
+    with d from one multinomial model of the number of labels, and :math:`q_i` from one binary
+    model per label that has s as one more numeric feature. A factor of one label takes one binary
+    model.
 
     Parameters
     ----------

@@ -1,13 +1,12 @@
 """The models of many targets on the same features: fitted together, asked together.
 
-An estimate of P takes one model per label and one of the number of labels, for each label factor. A
-`Target` says what is modelled; `fit_models` fits all targets of all factors with one base learner;
-`Models.answers` gives the probabilities for a block of rows.
+An estimate of P takes one model per label and one of the number of labels, for each label factor.
+A `Target` says what is modelled; `fit_models` fits all targets of all factors with one base
+learner; `Models.answers` gives the probabilities for a block of rows.
 """
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -43,7 +42,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-_CALIBRATORS = {"sigmoid": SigmoidCalibrator, "isotonic": IsotonicCalibrator}
+_CALIBRATORS: dict[str, Any] = {"sigmoid": SigmoidCalibrator, "isotonic": IsotonicCalibrator}
 _FOLDS = 5  # in which a calibrator is fitted
 _CV = 3  # in which the default learner chooses its penalty, as in the paper
 
@@ -71,8 +70,8 @@ class Settings(NamedTuple):
     random_state : int, RandomState instance or None
         Seeds folds, and base learners that have no seed of their own.
     fit_params : dict or None
-        What the base learner's ``fit`` gets beside the data; None is the weights of the rows, where
-        there are any.
+        What the base learner's ``fit`` gets beside the data; None is the weights of the rows,
+        where there are any.
     """
 
     estimator: Any = None
@@ -461,7 +460,7 @@ def fit_models(
     kept_weight = np.ones(len(rows)) if weight is None else weight[rows]
     random = check_random_state(settings.random_state)
     fold_seed = int(random.randint(np.iinfo(np.int32).max))
-    seeds = [None] * len(targets)
+    seeds: list[int | None] = [None] * len(targets)
     if settings.random_state is not None:
         seeds = [int(seed) for seed in random.randint(np.iinfo(np.int32).max, size=len(targets))]
     folds_of = _folds_for_calibration(settings, X, rows, n, fold_seed) if method else None
@@ -560,7 +559,7 @@ class _StratifiedFolds:
 def _folds_for_calibration(settings: Settings, X: Any, rows: Integers, n: int, seed: int) -> Any:
     """Give the function from a target to the folds in which it is calibrated."""
     cv = settings.calibration if _is_splitter(settings.calibration) else settings.cv
-    if cv is None or (isinstance(cv, numbers.Integral) and not isinstance(cv, bool) and cv > 1):
+    if cv is None or (isinstance(cv, (int, np.integer)) and not isinstance(cv, bool) and cv > 1):
         return _StratifiedFolds(_FOLDS if cv is None else int(cv), seed)
     if _is_splitter(cv):
         return _SplitterFolds(cv, X)
@@ -608,7 +607,7 @@ def _fit_one(
     n = len(code)
 
     def fitted(rows: Integers | None) -> Any:
-        model = _seeded(clone(estimator), seed)
+        model: Any = _seeded(clone(estimator), seed)
         if rows is None:
             return model.fit(X, target.values, **fit_params)
         params = {k: take_rows(v, rows) if _per_row(v, n) else v for k, v in fit_params.items()}
