@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench quadrature clean
+.PHONY: help demo test lint format bench bench-fit bench-real quadrature clean
 
 help: ## list the targets
 	@echo "make <target>, where <target> is one of"
@@ -37,11 +37,18 @@ format: .venv/.stamp-dev ## rewrite the sources in the common style
 bench: .venv/.stamp-bench ## measure speed against the alternatives
 	@$(BIN)/python -m benchmarks
 
+bench-fit: .venv/.stamp-dev .venv-rival/.stamp ## measure fit and predict on real data (needs FGFM_DATA)
+	@$(BIN)/python -m benchmarks.ridge
+	@$(BIN)/python -m benchmarks.fit
+
+bench-real: .venv/.stamp-dev ## measure instance F1 on real data (needs FGFM_DATA)
+	@$(BIN)/python -m benchmarks.real
+
 quadrature: .venv/.stamp-quadrature ## compute the quadrature table again (minutes)
 	@$(BIN)/python scripts/make_quadrature_table.py
 
 clean: ## remove .venv, caches and built packages
-	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-rival build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Without its stamp a .venv is half-built: it is made anew. With an old one it is updated.
@@ -68,6 +75,12 @@ clean: ## remove .venv, caches and built packages
 # A rival to measure against. Its pins exclude our NumPy, so it comes without its dependencies.
 .venv/.stamp-bench: .venv/.stamp-dev
 	@$(BIN)/python -m pip install -qq --no-deps example-wise-f1-maximizer
+	@touch $@
+
+# A rival whose pins exclude our NumPy and scikit-learn, in an environment of its own.
+.venv-rival/.stamp: .venv/.stamp-dev
+	@$(BIN)/python -m venv --clear .venv-rival
+	@.venv-rival/bin/python -m pip install -qq example-wise-f1-maximizer
 	@touch $@
 
 .venv/.stamp-quadrature: .venv/.stamp-dev

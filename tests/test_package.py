@@ -28,7 +28,8 @@ PUBLIC = {
     "save",
 }
 HEAVY = {"matplotlib", "numba", "pandas", "polars", "scipy", "sklearn"}
-TARGETS = {"bench", "clean", "demo", "format", "help", "lint", "quadrature", "test"}
+TARGETS = {"bench", "bench-fit", "bench-real", "clean", "demo", "format", "help", "lint"}
+TARGETS |= {"quadrature", "test"}
 
 
 def run_python(code: str) -> str:
