@@ -383,7 +383,6 @@ def test_wide_and_sparse_agree_with_newton(monkeypatch, n_classes, penalize_inte
     small = fit_ridge_logistic(sparse.csr_matrix(X), [y, y], **options)
     monkeypatch.setattr("fgfm.estimation._design.NEWTON_LIMIT", 0)
     conjugate = fit_ridge_logistic(X, [y, y], **options)
-    monkeypatch.setattr("fgfm.estimation._design._BLOCK_COLUMNS", 0)
     wide = fit_ridge_logistic(X, [y, y], **options)
     wide_sparse = fit_ridge_logistic(sparse.csr_array(X), [y, y], **options)
     for others in (small, conjugate, wide, wide_sparse):

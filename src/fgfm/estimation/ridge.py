@@ -14,10 +14,11 @@ thousands of small fits on the same rows. `fit_ridge_logistic` makes them togeth
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from threadpoolctl import ThreadpoolController
 
 from fgfm._validation import (
     check_flag,
@@ -39,7 +42,8 @@ from fgfm._validation import (
     row_weights,
 )
 from fgfm.estimation._design import Design, make_folds
-from fgfm.estimation._path import Settings, fit_target
+from fgfm.estimation._path import cut, fit_chunk
+from fgfm.estimation._targets import Fitted, Settings, Target
 
 __all__ = ["RidgeFit", "RidgeLogistic", "fit_ridge_logistic"]
 
@@ -144,6 +148,8 @@ def fit_ridge_logistic(
     max_iter: int = 100,
     tol: float = 1e-5,
     random_state: Any = None,
+    n_jobs: int | None = None,
+    _progress: Callable[[int], object] | None = None,
 ) -> list[RidgeFit]:
     r"""Fit ridge-penalised logistic regressions of many targets on the same features.
 
@@ -249,6 +255,8 @@ def fit_ridge_logistic(
         cv,
         random_state,
         _settings(penalties, penalize_intercept, reference_class, max_iter, tol),
+        n_jobs,
+        _progress,
     )
 
 
@@ -260,6 +268,8 @@ def _fit_targets(
     cv: Any,
     random_state: Any,
     settings: Settings,
+    n_jobs: Any = None,
+    progress: Callable[[int], object] | None = None,
 ) -> list[RidgeFit]:
     """Fit checked targets to checked features."""
     n = X.shape[0]
@@ -273,22 +283,25 @@ def _fit_targets(
         targets = [y[rows] for y in targets]
     folds_of = make_folds(cv, random_state, X, rows, n)
     design = Design(X, weight, centred=not settings.penalize_intercept)
-    models = []
-    stuck = 0
+    known: list[npt.NDArray[Any]] = []
+    asked = []
     for y, extra in zip(targets, extras, strict=True):
         classes, code = np.unique(y, return_inverse=True)
-        fitted = fit_target(design, code, len(classes), extra, folds_of(y), settings)
-        stuck += fitted.stuck
-        models.append(
-            RidgeFit(
-                classes,
-                fitted.coef,
-                fitted.intercept,
-                float(settings.penalties[fitted.best]),
-                fitted.losses,
-                fitted.n_iter,
-            )
+        known.append(classes)
+        asked.append(Target(code, len(classes), extra, folds_of(y)))
+    fitted = _fit_chunks(design, asked, settings, n_jobs, progress)
+    models = [
+        RidgeFit(
+            classes,
+            one.coef,
+            one.intercept,
+            float(settings.penalties[one.best]),
+            one.losses,
+            one.n_iter,
         )
+        for classes, one in zip(known, fitted, strict=True)
+    ]
+    stuck = sum(one.stuck for one in fitted)
     if stuck:
         warnings.warn(
             f"{stuck} ridge fits did not converge within max_iter={settings.max_iter}: "
@@ -297,6 +310,35 @@ def _fit_targets(
             stacklevel=3,
         )
     return models
+
+
+def _fit_chunks(
+    design: Design,
+    targets: list[Target],
+    settings: Settings,
+    n_jobs: Any,
+    progress: Callable[[int], object] | None,
+) -> list[Fitted]:
+    """Fit the chunks of targets in threads: the libraries leave the interpreter's lock alone."""
+    chunks = cut(design, targets)
+    # The number of threads of BLAS may change the last bits: one, however many jobs there are.
+    with _thread_pools().limit(limits=1, user_api="blas"):
+        works = (
+            delayed(fit_chunk)(design, [targets[t] for t in chunk], settings) for chunk in chunks
+        )
+        parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+        found: dict[int, Fitted] = {}
+        for chunk, fitted in zip(chunks, parallel(works), strict=True):
+            found.update(zip(chunk, fitted, strict=True))
+            if progress is not None:
+                progress(len(found))
+    return [found[t] for t in range(len(targets))]
+
+
+@functools.cache
+def _thread_pools() -> ThreadpoolController:
+    """Find the libraries once: that takes longer than a small fit."""
+    return ThreadpoolController()
 
 
 def _check_size(values: Floats | None) -> None:
