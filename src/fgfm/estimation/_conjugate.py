@@ -9,6 +9,7 @@ so that no problem feels what it is solved with.
 Where few rows have weight (rare classes, small penalties) most of the curvature is the penalty's,
 the same in all directions, and plain conjugate gradients need few products. Scaling every column
 by its own curvature would spread these directions: it is kept for columns of very different size.
+Where many products are needed all the same, factors of the Hessian's blocks are made (`_factors`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+
+from fgfm.estimation._factors import Common, Factor
 
 __all__ = ["Rows", "column_sums", "fit_paths", "logits", "probabilities"]
 
@@ -30,7 +33,8 @@ _SHORT = 0.1  # of a full step: one that must be cut to less is damped the next 
 _SHORTEST = 1e-6  # of the steps tried: then the direction is given up
 _DAMPING = 1e-6  # the first that is tried; a hundred times more each time
 # What the conjugate gradients may leave of a step, at most and at least.
-_RESIDUALS = (1e-4, 0.3)
+_RESIDUALS = (1e-4, 0.1)
+_JITTER = 1e-13  # a preconditioner may be off: this keeps rounding from making it indefinite
 _PRODUCTS = 500  # at most in a step: then it is taken as it is, and columns are scaled
 
 
@@ -82,7 +86,8 @@ class _Problems:
     def __init__(self, rows: Rows, counts: Floats, first: int, reference: bool) -> None:
         self.rows = rows
         self.Z, self.weight, self.extra = rows
-        self.transposed = self.Z.T.tocsr() if sparse.issparse(self.Z) else self.Z.T
+        self.common = Common(self.Z)
+        self.transposed = self.common.transposed
         self.counts = counts  # (G, B, C)
         self.first = first
         self.reference = reference
@@ -128,31 +133,48 @@ class _Problems:
         return result
 
 
-class _Hessians(NamedTuple):
+class _Hessians:
     """The second derivatives of B problems, and what they are preconditioned by."""
 
-    problems: _Problems
-    prob: Floats  # (G, B, C); where C = 1 the curvature in its place
-    ridge: Floats  # (B, 1): twice the penalty
-    damping: Floats  # (B, 1)
-    scale: Floats  # (q, B, 1)
+    def __init__(
+        self,
+        problems: _Problems,
+        prob: Floats,  # (G, B, C)
+        penalty: Floats,
+        damping: Floats,
+        scaled: Flags,
+        factors: list[Factor | None],
+    ) -> None:
+        self.problems = problems
+        self.prob = prob
+        # of each logit by itself; where there is one logit, that is all
+        self.curvature = problems.weight[:, None, None] * prob * (1.0 - prob)
+        self.single = problems.reference and prob.shape[2] == 1
+        self.ridge = 2.0 * penalty[:, None]  # (B, 1)
+        self.damping = damping[:, None]  # (B, 1)
+        self.scale = np.where(scaled[:, None], problems.bound + self.ridge, problems.flat)
+        self.factors = factors
 
     def take(self, some: Integers) -> _Hessians:
         """Give some of them."""
-        return _Hessians(
-            self.problems.take(some),
-            self.prob[:, some],
-            self.ridge[some],
-            self.damping[some],
-            self.scale[:, some],
-        )
+        part = object.__new__(_Hessians)
+        part.problems = self.problems.take(some)
+        part.prob = self.prob[:, some]
+        part.curvature = self.curvature[:, some]
+        part.single = self.single
+        part.ridge, part.damping = self.ridge[some], self.damping[some]
+        part.scale = self.scale[:, some]
+        part.factors = [self.factors[b] for b in some]
+        return part
 
     def product(self, V: Floats) -> Floats:
         """Multiply by the Hessians."""
         problems = self.problems
         U = logits(problems.Z, problems.extra, V)
-        U *= self.prob
-        if U.shape[2] > 1 or not problems.reference:
+        if self.single:
+            U *= self.curvature
+        else:
+            U *= self.prob
             U -= self.prob * U.sum(axis=2, keepdims=True)
             U *= problems.weight[:, None, None]
         result = problems.back(U)
@@ -161,33 +183,66 @@ class _Hessians(NamedTuple):
             result += self.damping * problems.bound * V
         return result
 
+    def precondition(self, R: Floats) -> Floats:
+        """Multiply by what is close to the inverses."""
+        S = R / self.scale
+        for b, factor in enumerate(self.factors):
+            if factor is not None:
+                S[:, b] = factor.solve(R[:, b])
+        if not self.problems.reference:
+            # Along weights that are the same for all classes the Hessian is the penalty's alone,
+            # unlike its blocks: but no step goes there.
+            S -= S.mean(axis=2, keepdims=True)
+        return S
 
-def _hessians(
-    problems: _Problems, prob: Floats, penalty: Floats, damping: Floats, scaled: Flags
-) -> _Hessians:
-    if problems.reference and prob.shape[2] == 1:
-        prob = problems.weight[:, None, None] * prob * (1.0 - prob)
-    ridge = 2.0 * penalty[:, None]
-    scale = np.where(scaled[:, None], problems.bound + ridge, problems.flat)
-    return _Hessians(problems, prob, ridge, damping[:, None], scale)
+    def factorise(self, b: int) -> None:
+        """Form the blocks of a Hessian that belong to one logit, and factorise them."""
+        problems = self.problems
+        extra = None if problems.extra is None else problems.extra[:, b]
+        self.factors[b] = Factor(
+            problems.common,
+            extra,
+            self.curvature[:, b],
+            float(self.ridge[b, 0]),
+            problems.bound[:, b, 0] * max(float(self.damping[b, 0]), _JITTER),
+            problems.first,
+        )
 
 
 def _newton_steps(
     hessians: _Hessians, gradient: Floats, residual: Floats
-) -> tuple[Floats, Integers]:
-    """Solve ``Hessian @ step = gradient`` by conjugate gradients; count the products.
+) -> tuple[Floats, Integers, list[Factor | None]]:
+    """Solve ``Hessian @ step = gradient`` by conjugate gradients.
 
-    A problem ends when so many steps as were made, each like the last, would change its square
-    length (in the norm of its Hessian) by no more than the square of `residual`.
+    A problem ends when ten steps like the last would change its square length (in the norm of its
+    Hessian) by no more than the square of `residual`. Where it takes as long as new factors would,
+    it gets them, and begins again from where it is.
+
+    Parameters
+    ----------
+    hessians : _Hessians
+        Of B problems.
+    gradient : ndarray of shape (q, B, C)
+        Their gradients.
+    residual : ndarray of shape (B,)
+        How closely to solve.
+
+    Returns
+    -------
+    tuple
+        Steps (q, B, C), numbers of products (B,), and the factors in use.
     """
+    B = gradient.shape[1]
     found = np.zeros_like(gradient)
-    products = np.zeros(gradient.shape[1], dtype=np.int64)
-    at = np.arange(gradient.shape[1])  # the problems that go on
+    products = np.full(B, _PRODUCTS)
+    factors = list(hessians.factors)
+    at = np.arange(B)  # the problems that go on
     step, left = found.copy(), gradient.copy()
-    S = left / hessians.scale
+    S = hessians.precondition(left)
     direction = S
     size = _dots(left, S)
-    gain = np.zeros(len(at))
+    gain = np.zeros(B)
+    patience = np.array([hessians.problems.common.patience(f is not None) for f in factors])
     for made in range(1, _PRODUCTS + 1):
         product = hessians.product(direction)
         curvature = _dots(direction, product)
@@ -196,23 +251,28 @@ def _newton_steps(
         step += length[:, None] * direction
         left -= length[:, None] * product
         gain += length * size
-        on = made * length * size > residual[at] ** 2 * gain
-        S = left / hessians.scale
+        on = 10.0 * length * size > residual[at] ** 2 * gain
+        tired = np.flatnonzero(on & (patience[at] <= made))
+        for b in tired:
+            hessians.factorise(b)
+            factors[at[b]] = hessians.factors[b]
+            patience[at[b]] = np.inf  # others would be the same
+        S = hessians.precondition(left)
         before, size = size, _dots(left, S)
+        before[tired] = np.inf  # the old direction is forgotten
         on &= size > 0.0
         if not on.all():
             found[:, at[~on]] = step[:, ~on]
             products[at[~on]] = made
             if not on.any():
-                return found, products
+                return found, products, factors
             kept = np.flatnonzero(on)
             at, hessians = at[kept], hessians.take(kept)
             step, left, S, direction = (a[:, kept] for a in (step, left, S, direction))
             size, before, gain = size[kept], before[kept], gain[kept]
         direction = S + (size / before)[:, None] * direction
     found[:, at] = step
-    products[at] = _PRODUCTS
-    return found, products
+    return found, products, factors
 
 
 class _State:
@@ -222,6 +282,7 @@ class _State:
         self.problems = problems
         self.penalty = penalty
         self.scaled = np.zeros(len(penalty), dtype=bool)
+        self.factors: list[Factor | None] = [None] * len(penalty)
         self.theta = theta
         self.eta = logits(problems.Z, problems.extra, theta)
         self.value, self.prob = problems.evaluate(self.eta, theta, penalty)
@@ -284,10 +345,17 @@ class _State:
             problems = self.problems.take(at)
             gradient = problems.gradient(self.prob[:, at], self.theta[:, at], self.penalty[at])
             residual = np.clip(np.maximum(0.3 * goal / expected[at], expected[at]), *_RESIDUALS)
-            hessians = _hessians(
-                problems, self.prob[:, at], self.penalty[at], damping[at], self.scaled[at]
+            hessians = _Hessians(
+                problems,
+                self.prob[:, at],
+                self.penalty[at],
+                damping[at],
+                self.scaled[at],
+                [self.factors[b] for b in at],
             )
-            step, products = _newton_steps(hessians, gradient, residual)
+            step, products, factors = _newton_steps(hessians, gradient, residual)
+            for b, factor in zip(at, factors, strict=True):
+                self.factors[b] = factor
             self.scaled[at] |= products == _PRODUCTS
             eta_step = logits(problems.Z, problems.extra, step)
             longest = np.abs(eta_step).max(axis=(0, 2))

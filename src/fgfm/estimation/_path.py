@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fgfm.estimation._batch import fit_batch
 from fgfm.estimation._design import Design, Fold, Grouped
+from fgfm.estimation._factors import FACTORED
 from fgfm.estimation._targets import Fitted, Settings, Target, class_counts, constant_losses
 
 __all__ = ["cut", "fit_chunk"]
@@ -24,10 +25,11 @@ Integers = npt.NDArray[np.int64]
 # steps still shrink to less than a fifth, about.
 _SMALL = 20
 _REUSE = 0.2
-# Columns of weights in a chunk of large models, and numbers in one of its arrays (32 MB). More
-# columns make a product with the rows no faster, but let more of them wait for the slowest.
+# Columns of weights in a chunk of large models, numbers in one of its arrays (32 MB), and in all
+# factors (128 MB). More columns would hardly make products with the rows faster.
 _COLUMNS = 64
 _NUMBERS = 1 << 22
+_FACTORS = 1 << 24
 
 
 def cut(design: Design, targets: list[Target]) -> list[list[int]]:
@@ -44,9 +46,12 @@ def cut(design: Design, targets: list[Target]) -> list[list[int]]:
         else:
             rows = None if design.is_sparse or target.extra is None else id(target.extra)
             alike.setdefault((rows, id(target.folds), target.n_classes), []).append(t)
+    columns = min(_COLUMNS, _NUMBERS // max(design.n, design.p))
+    smaller = min(design.n, design.p) + 1
+    if smaller <= FACTORED:
+        columns = min(columns, _FACTORS // smaller**2)
     chunks = []
     for (_, _, n_classes), members in alike.items():
-        columns = min(_COLUMNS, _NUMBERS // max(design.n, design.p))
         size = max(1, columns // (1 if n_classes == 2 else n_classes or 1))
         chunks += [members[at : at + size] for at in range(0, len(members), size)]
     return alone + chunks
