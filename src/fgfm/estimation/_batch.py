@@ -87,7 +87,8 @@ class _Batch:
     def counts(self, some: _Some, rows: Any) -> tuple[Rows, Floats]:
         """Give the groups that some rows belong to, and the weight of each class there."""
         G = self.groups.Z.shape[0]
-        total = np.bincount(self.groups.of_row[rows], weights=self.weight[rows], minlength=G)
+        group = self.groups.of_row[rows]
+        total = np.bincount(group, self.weight[rows], minlength=G).astype(np.float64)
         kept = np.flatnonzero(total)
         counts = [
             class_counts(self.groups, self.weight, self.targets[b], rows)[np.ix_(kept, classes)]
@@ -142,7 +143,7 @@ class _Batch:
             penalties = np.repeat(self.settings.penalties[self.order, None], len(pairs), axis=1)
             start = self.start(rows, counts, K > 2 and self.symmetric)
             theta = self.paths(some, rows, counts, penalties, start)
-            if K == self.n_classes:
+            if self.n_classes == K:
                 if len(pairs) < len(self.targets):
                     every = np.zeros((*theta.shape[:2], len(self.targets), theta.shape[3]))
                     every[:, :, some.members] = theta
@@ -153,7 +154,7 @@ class _Batch:
             rows, counts = self.counts(some, fold.test)
             for at, weights in zip(self.order, theta, strict=True):
                 sums[some.members, at] += _clipped_losses(rows, counts, weights)
-        return sums / self.weight[fold.test].sum()
+        return np.asarray(sums / self.weight[fold.test].sum())
 
     def last(self, best: Integers) -> list[tuple[Floats, Floats]]:
         """Fit all rows with the chosen penalties; give weights and intercepts."""
@@ -165,7 +166,7 @@ class _Batch:
         for b in np.flatnonzero(self.times):
             start[:, b] = self.found[place[b], :, b] / self.times[b]
         theta = self.paths(some, rows, counts, self.settings.penalties[None, best], start)[0]
-        return [self.coefficients(theta[:, b], b) for b in everyone]
+        return [self.coefficients(theta[:, b], b) for b in range(len(self.targets))]
 
     def coefficients(self, theta: Floats, b: int) -> tuple[Floats, Floats]:
         """Give weights and intercepts of a target for the columns as they came."""

@@ -254,7 +254,7 @@ def _newton_steps(
         on = 10.0 * length * size > residual[at] ** 2 * gain
         tired = np.flatnonzero(on & (patience[at] <= made))
         for b in tired:
-            hessians.factorise(b)
+            hessians.factorise(int(b))
             factors[at[b]] = hessians.factors[b]
             patience[at[b]] = np.inf  # others would be the same
         S = hessians.precondition(left)
@@ -333,7 +333,7 @@ class _State:
         return length, accepted
 
     def minimise(self, tol: float, max_iter: int) -> Integers:
-        """Take Newton steps to the minima; give their numbers, negative if they did not suffice."""
+        """Take Newton steps to the minima; give their numbers, negative if too few."""
         B = len(self.penalty)
         steps = np.full(B, -max_iter, dtype=np.int64)
         expected = np.full(B, np.inf)  # what the next step will change the logits by

@@ -22,7 +22,9 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 NEWTON_LIMIT = 300  # up to here (columns * (classes - 1)) a Hessian is formed and factorised
-_TURNED_ROWS = 1024  # up to here weights are turned into the span of dense rows, if that is smaller
+_TURNED_ROWS = (
+    1024  # up to here weights are turned into the span of dense rows, if that is smaller
+)
 # Numbers in a sparse X that is made dense (128 MB), and in the products of columns two by two.
 _DENSE_LIMIT = 1 << 24
 _PAIRS_LIMIT = 1 << 20
@@ -39,7 +41,7 @@ class Fold(NamedTuple):
 class Grouped(NamedTuple):
     """Distinct rows, and what leads back from them to the columns of X."""
 
-    Z: Any  # (G, q): the constant, then the columns, centred, perhaps rotated; or CSR, as they came
+    Z: Any  # (G, q): the constant, then the columns, centred, perhaps rotated; or CSR
     pairs: Floats  # (G, q (q + 1) / 2): its columns two by two; empty where that is too much
     of_row: Integers  # (n,): the group of each row
     mean: Floats  # (p,): what was subtracted

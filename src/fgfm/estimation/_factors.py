@@ -24,9 +24,10 @@ __all__ = ["FACTORED", "Common", "Factor"]
 Floats = npt.NDArray[np.float64]
 
 FACTORED = 1024  # up to here, rows or columns, factors are made
-# How many dense operations take as long as one with a sparse array, or with a matrix and one vector.
+# So many dense operations take as long as one with a sparse array, or on one vector.
 _SPARSE = 8
 _VECTOR = 4
+_STEPS = 6  # that factors serve, at least: so many are left, and then come smaller penalties
 
 
 class Common:
@@ -37,7 +38,7 @@ class Common:
         self.is_sparse = sparse.issparse(Z)
         self.transposed = Z.T.tocsr() if self.is_sparse else Z.T
         G, q = Z.shape
-        self.by_rows = G < q
+        self.by_rows = q > G
         self._gram: Floats | None = None
 
     @property
@@ -49,7 +50,7 @@ class Common:
         return self._gram
 
     def patience(self, factored: bool) -> float:
-        """Give the number of products that take as long as new factors."""
+        """Give the number of products in a step after which new factors pay."""
         G, q = self.Z.shape
         m = min(G, q)
         if m > FACTORED:
@@ -59,7 +60,7 @@ class Common:
         forming = m * m * _VECTOR if self.by_rows else self._forming()
         if factored:
             product += 2.0 * m * m * _VECTOR
-        return max(3.0, (m**3 + forming) / product)
+        return float(max(3.0, (m**3 + forming) / (product * _STEPS)))
 
     def _forming(self) -> float:
         """Give the operations that a product of the columns with themselves takes."""

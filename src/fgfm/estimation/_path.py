@@ -6,7 +6,7 @@ Hessian (`fgfm._kernels.ridge`). Larger ones are fitted many at a time (`_batch`
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt

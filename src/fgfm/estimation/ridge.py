@@ -31,7 +31,7 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from fgfm._validation import (
     check_flag,
@@ -185,13 +185,17 @@ def fit_ridge_logistic(
     reference_class : bool, default=False
         Give the first class the weights 0, instead of weights to all K > 2 classes.
     max_iter : int, default=100
-        Most Newton steps of a fit; scikit-learn's solver may take ten times as many.
+        Most Newton steps of a fit.
     tol : float, default=1e-5
         A fit ends with a Newton step after which the logits are expected to be off by no more
-        than its square. scikit-learn's solver ends where no derivative of the mean loss exceeds a
-        thousandth of it.
+        than its square.
     random_state : int, RandomState instance or None, default=None
         Shuffles the folds, where `cv` is an int.
+    n_jobs : int or None, default=None
+        Number of threads; -1 uses all cores. It changes no result: the targets are cut into the
+        same chunks, and BLAS has one thread.
+    _progress : callable, optional
+        Called with the number of targets that are done, after every chunk of them.
 
     Returns
     -------
@@ -205,13 +209,19 @@ def fit_ridge_logistic(
     Notes
     -----
     Equal rows are grouped, and the folds are weights on the groups. Penalties are fitted from the
-    largest to the smallest, each from the solution of the one before. A model with no more than
-    300 unknowns, (columns + 1) (K - 1), is fitted by Newton steps with a Cholesky factor and a
-    line search; a larger one on no more than 1023 dense columns by Newton steps that conjugate
-    gradients solve for, with factors of the blocks that belong to one class. Columns beyond the
-    number of rows do not count, for the weights are turned into the span of the rows. Others, and
-    larger ones on sparse features, are fitted by scikit-learn's ``solver="newton-cg"`` (except
-    with a reference class and K > 2, which it does not know).
+    largest to the smallest, each from where the ones before lead. A model with no more than 300
+    unknowns, (columns + 1) (K - 1), is fitted by Newton steps with a Cholesky factor and a line
+    search. Columns beyond the number of rows do not count, for the weights are turned into the
+    span of the rows.
+
+    Larger models, on dense or sparse features, are fitted up to 64 columns of weights at a time
+    by Newton steps that conjugate gradients solve for: one product of the features then serves
+    many targets. An extra column is no copy of X there, if X is sparse. Where many products are
+    needed, and there are no more than 1023 rows or columns, inverses of the blocks of the Hessian
+    that belong to one class make them few. With sparse features a model has the same bits
+    whatever other targets it is fitted with. Beside copies of the rows of a fold, a chunk takes
+    about 20 + L arrays of 32 MB at most, and 128 MB for the inverses; a single target may exceed
+    that if it has more classes than would fit.
 
     A class that no training row of a fold has gets the probability 0 there, and a fold of one
     class gives it the probability 1; probabilities are clipped to [1e-15, 1 - 1e-15]. A target
@@ -466,11 +476,10 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     reference_class : bool, default=False
         Give the first class the weights 0, instead of weights to all K > 2 classes.
     max_iter : int, default=100
-        Most Newton steps of a fit; scikit-learn's solver may take ten times as many.
+        Most Newton steps of a fit.
     tol : float, default=1e-5
         A fit ends with a Newton step after which the logits are expected to be off by no more
-        than its square. scikit-learn's solver ends where no derivative of the mean loss exceeds a
-        thousandth of it.
+        than its square.
     random_state : int, RandomState instance or None, default=None
         Shuffles the folds, where `cv` is an int.
 
