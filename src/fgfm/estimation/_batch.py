@@ -36,8 +36,8 @@ def fit_batch(design: Design, targets: list[Target], settings: Settings) -> list
     design : Design
         The features and the weights of the rows.
     targets : list of Target
-        With the same number of classes and the same folds; unless X is sparse, with the same
-        extra column.
+        With the same number of classes and the same folds; with the same extra column or, if X is
+        sparse, each with one or none with one.
     settings : Settings
         What is minimised.
 
@@ -68,11 +68,12 @@ class _Batch:
         self.extra_mean = np.zeros(len(targets))
         if design.is_sparse:
             self.groups: Grouped = design.sparse_rows()
-            if any(target.extra is not None for target in targets):
-                zero = np.zeros(design.n)
-                columns = [zero if target.extra is None else target.extra for target in targets]
+            columns = [target.extra for target in targets if target.extra is not None]
+            if columns:
                 self.extra = np.stack(columns, axis=1)
-                self.extra_mean = design.mean(self.extra)
+                # one by one: NumPy sums one column in another order than several
+                means = [design.mean(column[:, None])[0] for column in columns]
+                self.extra_mean = np.array(means)
                 self.extra -= self.extra_mean
         else:
             self.groups = design.grouped(targets[0].extra)
@@ -174,8 +175,6 @@ class _Batch:
             coef, intercept = self.groups.coefficients(theta)
         else:
             coef, intercept = theta[1:].T.copy(), theta[0] - theta[-1] * self.extra_mean[b]
-            if self.targets[b].extra is None:
-                coef = coef[:, :-1]
         if self.symmetric:
             # rounding has kept them from adding up to 0
             return coef - coef.mean(axis=0), intercept - intercept.mean()

@@ -112,6 +112,14 @@ class _Problems:
         part.flat = self.flat[:, some]
         return part
 
+    def narrow(self, some: Integers) -> _Problems:
+        """Give some of the problems, fit for products only: it is done often."""
+        part = object.__new__(_Problems)
+        part.__dict__.update(self.__dict__)
+        part.extra = None if self.extra is None else self.extra[:, some]
+        part.bound = self.bound[:, some]
+        return part
+
     def evaluate(self, eta: Floats, theta: Floats, penalty: Floats) -> tuple[Floats, Floats]:
         """Give the objectives (B,), and the probabilities."""
         prob, log_mass = probabilities(eta, self.reference)
@@ -158,8 +166,8 @@ class _Hessians:
     def take(self, some: Integers) -> _Hessians:
         """Give some of them."""
         part = object.__new__(_Hessians)
-        part.problems = self.problems.take(some)
-        part.prob = self.prob[:, some]
+        part.problems = self.problems.narrow(some)
+        part.prob = self.prob if self.single else self.prob[:, some]
         part.curvature = self.curvature[:, some]
         part.single = self.single
         part.ridge, part.damping = self.ridge[some], self.damping[some]

@@ -27,7 +27,9 @@ FACTORED = 1024  # up to here, rows or columns, factors are made
 # So many dense operations take as long as one with a sparse array, or on one vector.
 _SPARSE = 8
 _VECTOR = 4
-_STEPS = 6  # that factors serve, at least: so many are left, and then come smaller penalties
+# So many more steps factors serve, about: the first through all smaller penalties, fresh ones in
+# place of older ones less.
+_STEPS = (6, 2)
 
 
 class Common:
@@ -60,7 +62,7 @@ class Common:
         forming = m * m * _VECTOR if self.by_rows else self._forming()
         if factored:
             product += 2.0 * m * m * _VECTOR
-        return float(max(3.0, (m**3 + forming) / (product * _STEPS)))
+        return float(max(3.0, (m**3 + forming) / (product * _STEPS[factored])))
 
     def _forming(self) -> float:
         """Give the operations that a product of the columns with themselves takes."""

@@ -44,7 +44,8 @@ def cut(design: Design, targets: list[Target]) -> list[list[int]]:
         if is_small(design, target):
             alone.append([t])
         else:
-            rows = None if design.is_sparse or target.extra is None else id(target.extra)
+            # beside sparse rows every target may have its own column, or none of them
+            rows = None if target.extra is None else 0 if design.is_sparse else id(target.extra)
             alike.setdefault((rows, id(target.folds), target.n_classes), []).append(t)
     columns = min(_COLUMNS, _NUMBERS // max(design.n, design.p))
     smaller = min(design.n, design.p) + 1
