@@ -18,11 +18,12 @@ import functools
 import math
 import numbers
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from joblib import effective_n_jobs
 from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -333,12 +334,15 @@ def _fit_chunks(
     chunks = cut(design, targets)
     # The number of threads of BLAS may change the last bits: one, however many jobs there are.
     with _thread_pools().limit(limits=1, user_api="blas"):
-        works = (
-            delayed(fit_chunk)(design, [targets[t] for t in chunk], settings) for chunk in chunks
-        )
-        parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+        works = [(design, [targets[t] for t in chunk], settings) for chunk in chunks]
+        answers: Iterable[list[Fitted]]
+        if effective_n_jobs(n_jobs) == 1:  # the pool costs as much as a few small fits
+            answers = (fit_chunk(*work) for work in works)
+        else:
+            parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+            answers = parallel(delayed(fit_chunk)(*work) for work in works)
         found: dict[int, Fitted] = {}
-        for chunk, fitted in zip(chunks, parallel(works), strict=True):
+        for chunk, fitted in zip(chunks, answers, strict=True):
             found.update(zip(chunk, fitted, strict=True))
             if progress is not None:
                 progress(len(found))
