@@ -383,10 +383,8 @@ def test_wide_and_sparse_agree_with_newton(monkeypatch, n_classes, penalize_inte
     small = fit_ridge_logistic(sparse.csr_matrix(X), [y, y], **options)
     monkeypatch.setattr("fgfm.estimation._design.NEWTON_LIMIT", 0)
     conjugate = fit_ridge_logistic(X, [y, y], **options)
-    monkeypatch.setattr("fgfm.estimation._design._BLOCK_COLUMNS", 0)
-    wide = fit_ridge_logistic(X, [y, y], **options)
     wide_sparse = fit_ridge_logistic(sparse.csr_array(X), [y, y], **options)
-    for others in (small, conjugate, wide, wide_sparse):
+    for others in (small, conjugate, wide_sparse):
         for one, two, column in zip(newton, others, options["extra"], strict=True):
             assert one.penalty == two.penalty
             np.testing.assert_allclose(one.cv_losses, two.cv_losses, atol=1e-6)
@@ -422,16 +420,119 @@ def test_tolerance_below_rounding_ends_without_a_warning(monkeypatch, limit, row
         assert model.n_iter_ < 60
 
 
-@pytest.mark.slow
-def test_wide_columns_take_the_other_solver():
-    rng = np.random.default_rng(0)
-    X = sparse.random_array((400, NEWTON_LIMIT + 20), density=0.05, rng=rng, format="csr")
-    y = np.asarray((X.sum(axis=1) + rng.normal(size=400) > 8.0).astype(int))
-    model = RidgeLogistic([0.1, 10.0], random_state=0).fit(X, y)
-    expected = reference(X, y, model.penalty_).predict_proba(X)
-    np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-6)
-    again = RidgeLogistic([0.1, 10.0], random_state=0).fit(X.toarray(), y)
-    np.testing.assert_allclose(again.predict_proba(X.toarray()), expected, atol=1e-6)
+def sparse_rows(n=90, p=60, seed=0):
+    """Sparse counts, labels that depend on them, and the number of labels."""
+    rng = np.random.default_rng(seed)
+    X = sparse.csr_matrix(rng.poisson(0.1, (n, p)).astype(float))
+    Y = (X @ rng.normal(size=(p, 6)) + rng.normal(size=(n, 6)) > [0, 0, 1, 2, 3, 5]).astype(int)
+    Y[:, 5] = np.arange(n) == 7  # some fold lacks it
+    return X, Y, Y.sum(axis=1)
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Make every model a large one, so that n < p as well takes the batches."""
+    monkeypatch.setattr("fgfm.estimation._design.NEWTON_LIMIT", 0)
+
+
+@pytest.mark.parametrize("form", [sparse.csr_matrix, np.asarray])
+@pytest.mark.parametrize("shape", [(90, 60), (40, 60)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_batches_find_the_minima_of_scikit_learn(large, form, shape, weighted):
+    X, Y, s = sparse_rows(*shape)
+    n = len(s)
+    weight = np.random.default_rng(3).exponential(size=n) if weighted else np.ones(n)
+    penalties = np.array([1e-2, 1.0, 30.0])
+    targets = [*Y.T, np.minimum(s, 2)]
+    extra = [s, None, s, np.arange(n) % 7, s, None, None]
+    models = fit_ridge_logistic(
+        form(X.toarray()),
+        targets,
+        extra=extra,
+        penalties=penalties,
+        sample_weight=weight,
+        random_state=7,
+    )
+    for t, (y, column, model) in enumerate(zip(targets, extra, models, strict=True)):
+        wide = X.toarray() if column is None else np.column_stack([X.toarray(), column])
+        final = reference(wide, y, model.penalty, weight)
+        np.testing.assert_allclose(
+            model.predict_proba(X, column), final.predict_proba(wide), atol=1e-6
+        )
+        if t in (1, 3, 6) and not weighted:
+            losses = []
+            for train, test in KFold(3, shuffle=True, random_state=7).split(wide):
+                fits = [reference(wide[train], y[train], c) for c in penalties]
+                losses.append([clipped_loss(m, wide[test], y[test], None) for m in fits])
+            np.testing.assert_allclose(model.cv_losses, losses, atol=1e-6)
+            assert model.penalty == penalties[np.argmin(np.mean(losses, axis=0))]
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_batches_do_not_feel_each_other(large, monkeypatch, n_jobs):
+    X, Y, s = sparse_rows()
+    targets = [*Y.T, s, np.minimum(s, 2)]
+    extra = [s, None, s, None, s, None, None, s]
+    options = {"penalties": [10.0, 0.1, 1e-3], "random_state": 0}
+    done = []
+    together = fit_ridge_logistic(
+        X, targets, extra=extra, **options, n_jobs=n_jobs, _progress=done.append
+    )
+    assert done == sorted(done)
+    assert done[-1] == len(targets)
+    monkeypatch.setattr("fgfm.estimation._path._COLUMNS", 2)
+    few = fit_ridge_logistic(X, targets[::-1], extra=extra[::-1], **options)[::-1]
+    alone = [
+        fit_ridge_logistic(X, [y], extra=[e], **options)[0]
+        for y, e in zip(targets, extra, strict=True)
+    ]
+    for one, two, three in zip(together, few, alone, strict=True):
+        for other in (two, three):
+            assert (one.coef == other.coef).all()
+            assert (one.intercept == other.intercept).all()
+            assert (one.cv_losses == other.cv_losses).all()
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_number_of_threads_changes_nothing(dense):
+    X, Y, s = sparse_rows()
+    X = X.toarray() if dense else X
+    targets = [*Y.T, s]
+    one, two = (fit_ridge_logistic(X, targets, random_state=0, n_jobs=j) for j in (1, 2))
+    for first, second in zip(one, two, strict=True):
+        assert (first.coef == second.coef).all()
+        assert (first.cv_losses == second.cv_losses).all()
+
+
+@pytest.mark.parametrize("factored", [0, 1024])
+@pytest.mark.parametrize("shape", [(90, 20), (40, 60)])
+def test_factors_change_the_way_alone(large, monkeypatch, factored, shape):
+    X, Y, s = sparse_rows(*shape)
+    targets = [Y[:, 0], np.minimum(s, 3)]
+    options = {"extra": s, "penalties": [1e-3, 0.1, 10.0], "random_state": 0}
+    plain = fit_ridge_logistic(X, targets, **options)
+    monkeypatch.setattr("fgfm.estimation._factors.FACTORED", factored)
+    monkeypatch.setattr("fgfm.estimation._factors._STEPS", (1e9, 1e9))  # made at once
+    for one, two in zip(plain, fit_ridge_logistic(X, targets, **options), strict=True):
+        np.testing.assert_allclose(one.cv_losses, two.cv_losses, atol=1e-8)
+        np.testing.assert_allclose(one.predict_proba(X, s), two.predict_proba(X, s), atol=1e-8)
+
+
+def test_batch_that_does_not_converge_is_told(large):
+    X, Y, s = sparse_rows()
+    with pytest.warns(ConvergenceWarning, match=r"^50 ridge fits did not converge within max_"):
+        fit_ridge_logistic(X, Y[:, :2], extra=s, max_iter=1, random_state=0)
+
+
+def test_batches_with_folds_of_their_own(large):
+    X, Y, _ = sparse_rows()
+    cv = StratifiedKFold(3)
+    for model, y in zip(fit_ridge_logistic(X, Y[:, :3], cv=cv), Y.T[:3], strict=True):
+        single = RidgeLogistic(cv=cv).fit(X, y)
+        assert (model.coef == single.coef_).all()
+        np.testing.assert_allclose(
+            single.predict_proba(X), reference(X, y, model.penalty).predict_proba(X), atol=1e-6
+        )
 
 
 def test_same_state_same_bits():

@@ -1,128 +1,393 @@
-"""The ridge path where the Hessian is too large to form: Newton steps by conjugate gradients.
+"""Ridge paths where Hessians are too large to form: Newton steps by conjugate gradients.
 
 The problem is that of `fgfm._kernels.ridge`, with one column of weights per class that has its
-own: one for two classes, K - 1 beside a reference class, or all K. In the last form the blocks of
-the Hessian on its diagonal, one per class, are nearly all of it: they make the preconditioner,
-formed once or twice per penalty, and a few products with X then give a Newton step.
+own: one for two classes, K - 1 beside a reference class, or all K. Many problems on the same rows
+are solved side by side. A product with the rows, sparse or dense, then serves all their columns at
+once; everything else is done problem by problem, each with its own step lengths and its own end,
+so that no problem feels what it is solved with.
+
+Where few rows have weight (rare classes, small penalties) most of the curvature is the penalty's,
+the same in all directions, and plain conjugate gradients need few products. Scaling every column
+by its own curvature would spread these directions: it is kept for columns of very different size.
+Where many products are needed all the same, factors of the Hessian's blocks are made (`_factors`).
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_factor, cho_solve
-from scipy.special import logsumexp
+from scipy import sparse
 
-__all__ = ["fit_path_iteratively"]
+from fgfm.estimation._factors import Common, Factor
+
+__all__ = ["Rows", "column_sums", "fit_paths", "logits", "probabilities"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 _DESCENT = 1e-4  # part of the promised descent that a step must keep
 _SHORT = 0.1  # of a full step: one that must be cut to less is damped the next time
 _SHORTEST = 1e-6  # of the steps tried: then the direction is given up
 _DAMPING = 1e-6  # the first that is tried; a hundred times more each time
-_RESIDUAL = 1e-2  # what the conjugate gradients may leave of the gradient
-_PRODUCTS = 200  # at most in a step: then it is taken as it is
+# What the conjugate gradients may leave of a step, at most and at least.
+_RESIDUALS = (1e-4, 0.1)
+_JITTER = 1e-13  # a preconditioner may be off: this keeps rounding from making it indefinite
+_PRODUCTS = 500  # at most in a step: then it is taken as it is, and columns are scaled
 
 
-class _Objective:
-    """The penalised likelihood of one set of rows, in theta (q, C)."""
+class Rows(NamedTuple):
+    """What the problems have in common."""
 
-    def __init__(self, Z: Floats, counts: Floats, first: int, symmetric: bool) -> None:
-        self.Z = Z
-        self.counts = counts if symmetric else counts[:, 1:]  # (G, C)
-        self.reference = not symmetric
-        self.total = counts.sum(axis=1)  # (G,)
+    Z: Any  # (G, r), dense or CSR: the constant, then the columns
+    weight: Floats  # (G,)
+    extra: Floats | None  # (G, B): one more column for each problem
+
+
+def column_sums(values: Floats) -> Floats:
+    """Sum over the first axis, every column by itself and always in the same order."""
+    ones = sparse.csr_array(np.ones((1, len(values))))
+    return np.asarray(ones @ values.reshape(len(values), -1)).reshape(values.shape[1:])
+
+
+def _dots(A: Floats, B: Floats) -> Floats:
+    """Give one scalar product for each problem, of two arrays (q, B, C)."""
+    return np.asarray(column_sums(A * B).sum(axis=1))
+
+
+def logits(Z: Any, extra: Floats | None, V: Floats) -> Floats:
+    """Multiply weights (q, B, C) by the rows, the extra column last; (G, B, C)."""
+    r = Z.shape[1]
+    flat = np.ascontiguousarray(V[:r]).reshape(r, -1)
+    eta = np.asarray(Z @ flat).reshape(-1, *V.shape[1:])
+    if extra is not None:
+        eta += extra[:, :, None] * V[r]
+    return eta
+
+
+def probabilities(eta: Floats, reference: bool) -> tuple[Floats, Floats]:
+    """Give the probabilities (G, B, C), and the logarithms of the normalisers (G, B)."""
+    top = eta.max(axis=2, keepdims=True)  # (G, B, 1)
+    if reference:
+        top = np.maximum(top, 0.0)
+    prob = np.exp(eta - top)
+    mass = prob.sum(axis=2, keepdims=True)
+    if reference:
+        mass += np.exp(-top)
+    prob /= mass
+    return prob, (top + np.log(mass))[:, :, 0]
+
+
+class _Problems:
+    """The penalised likelihoods of B problems, in theta (q, B, C)."""
+
+    def __init__(self, rows: Rows, counts: Floats, first: int, reference: bool) -> None:
+        self.rows = rows
+        self.Z, self.weight, self.extra = rows
+        self.common = Common(self.Z)
+        self.transposed = self.common.transposed
+        self.counts = counts  # (G, B, C)
         self.first = first
-        self.penalty = 0.0
-        self.damping = 0.0
-        # the largest curvature that any probabilities could give, (q, 1)
-        self.bound = 0.25 * (self.total @ Z**2)[:, None] + 1e-300
-        self.prob = np.empty_like(self.counts)
+        self.reference = reference
+        squares = self.Z.multiply(self.Z) if sparse.issparse(self.Z) else self.Z**2
+        # the largest curvature that any probabilities could give, (q, B, 1)
+        bound = 0.25 * np.asarray(squares.T @ self.weight) + 1e-300
+        self.bound = np.repeat(bound[:, None, None], counts.shape[1], axis=1)
+        if self.extra is not None:
+            last = 0.25 * column_sums(self.weight[:, None] * self.extra**2) + 1e-300
+            self.bound = np.concatenate([self.bound, last[None, :, None]])
+        largest = bound[1:].max(initial=1e-300)
+        self.flat = np.maximum(self.bound, largest)
+        self.flat[1 : len(bound)] = largest
 
-    def log_proba(self, eta: Floats) -> tuple[Floats, Floats]:
-        """Give the logarithms of the normaliser (G, 1) and of the probabilities (G, C)."""
-        log_mass = np.asarray(logsumexp(eta, axis=1, keepdims=True))
-        if self.reference:
-            log_mass = np.logaddexp(0.0, log_mass)
-        return log_mass, eta - log_mass
+    def take(self, some: Integers) -> _Problems:
+        """Give some of the problems."""
+        part = object.__new__(_Problems)
+        part.__dict__.update(self.__dict__)
+        part.extra = None if self.extra is None else self.extra[:, some]
+        part.counts = self.counts[:, some]
+        part.bound = self.bound[:, some]
+        part.flat = self.flat[:, some]
+        return part
 
-    def value(self, eta: Floats, theta: Floats) -> float:
-        """Give the objective."""
-        log_mass, log_p = self.log_proba(eta)
-        value = -float(np.vdot(self.counts, log_p))
-        if self.reference:
-            value += float((self.total - self.counts.sum(axis=1)) @ log_mass[:, 0])
-        return value + self.penalty * float((theta[self.first :] ** 2).sum())
+    def narrow(self, some: Integers) -> _Problems:
+        """Give some of the problems, fit for products only: it is done often."""
+        part = object.__new__(_Problems)
+        part.__dict__.update(self.__dict__)
+        part.extra = None if self.extra is None else self.extra[:, some]
+        part.bound = self.bound[:, some]
+        return part
 
-    def gradient(self, eta: Floats, theta: Floats) -> Floats:
-        """Give the gradient, and keep the probabilities for `product`."""
-        self.prob = np.exp(self.log_proba(eta)[1])
-        return self.penalize(self.Z.T @ (self.total[:, None] * self.prob - self.counts), theta)
+    def evaluate(self, eta: Floats, theta: Floats, penalty: Floats) -> tuple[Floats, Floats]:
+        """Give the objectives (B,), and the probabilities."""
+        prob, log_mass = probabilities(eta, self.reference)
+        linear = np.multiply(self.counts, eta).sum(axis=2)
+        value = column_sums(self.weight[:, None] * log_mass - linear)
+        return value + penalty * _dots(theta[self.first :], theta[self.first :]), prob
 
-    def product(self, V: Floats) -> Floats:
-        """Multiply by the Hessian."""
-        U = self.prob * (self.Z @ V)  # (G, C)
-        U -= self.prob * U.sum(axis=1, keepdims=True)
-        result = self.penalize(self.Z.T @ (self.total[:, None] * U), V)
-        return result + self.damping * self.bound * V if self.damping else result
+    def back(self, U: Floats) -> Floats:
+        """Multiply (G, B, C) by the transposed rows."""
+        result = np.asarray(self.transposed @ U.reshape(len(U), -1)).reshape(-1, *U.shape[1:])
+        if self.extra is None:
+            return result
+        return np.concatenate([result, column_sums(self.extra[:, :, None] * U)[None]])
 
-    def penalize(self, result: Floats, V: Floats) -> Floats:
-        """Add the part of the penalty to a gradient, or to a product with the Hessian."""
-        result[self.first :] += 2.0 * self.penalty * V[self.first :]
+    def gradient(self, prob: Floats, theta: Floats, penalty: Floats) -> Floats:
+        """Give the gradients."""
+        result = self.back(self.weight[:, None, None] * prob - self.counts)
+        result[self.first :] += 2.0 * penalty[:, None] * theta[self.first :]
         return result
 
-    def factors(self) -> list[tuple[Floats, bool]]:
-        """Give the Cholesky factors of the blocks of the Hessian, class by class."""
-        found = []
-        for p in self.prob.T:
-            root = np.sqrt(self.total * p * (1.0 - p))
-            weighted = self.Z * root[:, None]
-            block = weighted.T @ weighted  # (q, q)
-            diagonal = np.einsum("jj->j", block)
-            diagonal[self.first :] += 2.0 * self.penalty
-            # a preconditioner may be off: this keeps rounding from making it indefinite
-            diagonal += max(self.damping, 1e-13) * self.bound[:, 0]
-            found.append(cho_factor(block, lower=True, overwrite_a=True, check_finite=False))
-        return found
+
+class _Hessians:
+    """The second derivatives of B problems, and what they are preconditioned by."""
+
+    def __init__(
+        self,
+        problems: _Problems,
+        prob: Floats,  # (G, B, C)
+        penalty: Floats,
+        damping: Floats,
+        scaled: Flags,
+        factors: list[Factor | None],
+    ) -> None:
+        self.problems = problems
+        self.prob = prob
+        # of each logit by itself; where there is one logit, that is all
+        self.curvature = problems.weight[:, None, None] * prob * (1.0 - prob)
+        self.single = problems.reference and prob.shape[2] == 1
+        self.ridge = 2.0 * penalty[:, None]  # (B, 1)
+        self.damping = damping[:, None]  # (B, 1)
+        self.scale = np.where(scaled[:, None], problems.bound + self.ridge, problems.flat)
+        self.factors = factors
+
+    def take(self, some: Integers) -> _Hessians:
+        """Give some of them."""
+        part = object.__new__(_Hessians)
+        part.problems = self.problems.narrow(some)
+        part.prob = self.prob if self.single else self.prob[:, some]
+        part.curvature = self.curvature[:, some]
+        part.single = self.single
+        part.ridge, part.damping = self.ridge[some], self.damping[some]
+        part.scale = self.scale[:, some]
+        part.factors = [self.factors[b] for b in some]
+        return part
+
+    def product(self, V: Floats) -> Floats:
+        """Multiply by the Hessians."""
+        problems = self.problems
+        U = logits(problems.Z, problems.extra, V)
+        if self.single:
+            U *= self.curvature
+        else:
+            U *= self.prob
+            U -= self.prob * U.sum(axis=2, keepdims=True)
+            U *= problems.weight[:, None, None]
+        result = problems.back(U)
+        result[problems.first :] += self.ridge * V[problems.first :]
+        if self.damping.any():
+            result += self.damping * problems.bound * V
+        return result
+
+    def precondition(self, R: Floats) -> Floats:
+        """Multiply by what is close to the inverses."""
+        S = R / self.scale
+        for b, factor in enumerate(self.factors):
+            if factor is not None:
+                S[:, b] = factor.solve(R[:, b])
+        if not self.problems.reference:
+            # Along weights that are the same for all classes the Hessian is the penalty's alone,
+            # unlike its blocks: but no step goes there.
+            S -= S.mean(axis=2, keepdims=True)
+        return S
+
+    def factorise(self, b: int) -> None:
+        """Form the blocks of a Hessian that belong to one logit, and factorise them."""
+        problems = self.problems
+        extra = None if problems.extra is None else problems.extra[:, b]
+        self.factors[b] = Factor(
+            problems.common,
+            extra,
+            self.curvature[:, b],
+            float(self.ridge[b, 0]),
+            problems.bound[:, b, 0] * max(float(self.damping[b, 0]), _JITTER),
+            problems.first,
+        )
 
 
-def _newton_step(
-    objective: _Objective, gradient: Floats, factors: list[tuple[Floats, bool]]
-) -> Floats:
-    """Solve ``Hessian @ step = gradient`` by preconditioned conjugate gradients."""
+def _newton_steps(
+    hessians: _Hessians, gradient: Floats, residual: Floats
+) -> tuple[Floats, Integers, list[Factor | None]]:
+    """Solve ``Hessian @ step = gradient`` by conjugate gradients.
 
-    def precondition(R: Floats) -> Floats:
-        columns = [
-            cho_solve(factor, column, check_finite=False)
-            for factor, column in zip(factors, R.T, strict=True)
-        ]
-        return np.stack(columns, axis=1)
+    A problem ends when ten steps like the last would change its square length (in the norm of its
+    Hessian) by no more than the square of `residual`. Where it takes as long as new factors would,
+    it gets them, and begins again from where it is.
 
-    step = np.zeros_like(gradient)
-    residual = gradient.copy()
-    S = precondition(residual)
+    Parameters
+    ----------
+    hessians : _Hessians
+        Of B problems.
+    gradient : ndarray of shape (q, B, C)
+        Their gradients.
+    residual : ndarray of shape (B,)
+        How closely to solve.
+
+    Returns
+    -------
+    tuple
+        Steps (q, B, C), numbers of products (B,), and the factors in use.
+    """
+    B = gradient.shape[1]
+    found = np.zeros_like(gradient)
+    products = np.full(B, _PRODUCTS)
+    factors = list(hessians.factors)
+    at = np.arange(B)  # the problems that go on
+    step, left = found.copy(), gradient.copy()
+    S = hessians.precondition(left)
     direction = S
-    size = first = float(np.vdot(residual, S))
-    for _ in range(_PRODUCTS):
-        product = objective.product(direction)
-        curvature = float(np.vdot(direction, product))
-        if not curvature > 0.0:
-            break
-        length = size / curvature
-        step += length * direction
-        residual -= length * product
-        S = precondition(residual)
-        size, before = float(np.vdot(residual, S)), size
-        if not size > _RESIDUAL**2 * first:
-            break
-        direction = S + size / before * direction
-    return step
+    size = _dots(left, S)
+    gain = np.zeros(B)
+    patience = np.array([hessians.problems.common.patience(f is not None) for f in factors])
+    for made in range(1, _PRODUCTS + 1):
+        product = hessians.product(direction)
+        curvature = _dots(direction, product)
+        possible = curvature > 0.0
+        length = np.where(possible, size / np.where(possible, curvature, 1.0), 0.0)
+        step += length[:, None] * direction
+        left -= length[:, None] * product
+        gain += length * size
+        on = 10.0 * length * size > residual[at] ** 2 * gain
+        tired = np.flatnonzero(on & (patience[at] <= made))
+        for b in tired:
+            hessians.factorise(int(b))
+            factors[at[b]] = hessians.factors[b]
+            patience[at[b]] = np.inf  # others would be the same
+        S = hessians.precondition(left)
+        before, size = size, _dots(left, S)
+        before[tired] = np.inf  # the old direction is forgotten
+        on &= size > 0.0
+        if not on.all():
+            found[:, at[~on]] = step[:, ~on]
+            products[at[~on]] = made
+            if not on.any():
+                return found, products, factors
+            kept = np.flatnonzero(on)
+            at, hessians = at[kept], hessians.take(kept)
+            step, left, S, direction = (a[:, kept] for a in (step, left, S, direction))
+            size, before, gain = size[kept], before[kept], gain[kept]
+        direction = S + (size / before)[:, None] * direction
+    found[:, at] = step
+    return found, products, factors
 
 
-def fit_path_iteratively(
-    Z: Floats,
+class _State:
+    """Where the problems stand."""
+
+    def __init__(self, problems: _Problems, theta: Floats, penalty: Floats) -> None:
+        self.problems = problems
+        self.penalty = penalty
+        self.scaled = np.zeros(len(penalty), dtype=bool)
+        self.factors: list[Factor | None] = [None] * len(penalty)
+        self.theta = theta
+        self.eta = logits(problems.Z, problems.extra, theta)
+        self.value, self.prob = problems.evaluate(self.eta, theta, penalty)
+
+    def put(
+        self, at: Integers, theta: Floats, eta: Floats, value: Floats, prob: Floats, taken: Flags
+    ) -> None:
+        """Move problems `at` where `taken`."""
+        there = at[taken]
+        self.theta[:, there] = theta[:, taken]
+        self.eta[:, there] = eta[:, taken]
+        self.value[there] = value[taken]
+        self.prob[:, there] = prob[:, taken]
+
+    def stiffen(self, penalty: Floats) -> None:
+        """Go on to another penalty."""
+        rest = self.theta[self.problems.first :]
+        self.value += (penalty - self.penalty) * _dots(rest, rest)
+        self.penalty = penalty
+
+    def leap(self, theta: Floats) -> None:
+        """Start elsewhere, where that is better."""
+        eta = logits(self.problems.Z, self.problems.extra, theta)
+        value, prob = self.problems.evaluate(eta, theta, self.penalty)
+        everyone = np.arange(len(value))
+        self.put(everyone, theta, eta, value, prob, value < self.value)
+
+    def descend(
+        self, at: Integers, step: Floats, eta_step: Floats, descent: Floats, slack: Floats
+    ) -> tuple[Floats, Flags]:
+        """Halve the steps of problems `at` until they descend; give lengths, and which did."""
+        length = np.ones(len(at))
+        accepted = np.zeros(len(at), dtype=bool)
+        trying = np.arange(len(at))
+        while len(trying):
+            there = at[trying]
+            part = length[trying]
+            theta = self.theta[:, there] - part[:, None] * step[:, trying]
+            eta = self.eta[:, there] - part[:, None] * eta_step[:, trying]
+            problems = self.problems.take(there)
+            value, prob = problems.evaluate(eta, theta, self.penalty[there])
+            promised = self.value[there] - _DESCENT * part * descent[trying] + slack[trying]
+            good = value <= promised
+            self.put(there, theta, eta, value, prob, good)
+            accepted[trying[good]] = True
+            trying = trying[~good & (part >= _SHORTEST)]
+            length[trying] *= 0.5
+        return length, accepted
+
+    def minimise(self, tol: float, max_iter: int) -> Integers:
+        """Take Newton steps to the minima; give their numbers, negative if too few."""
+        B = len(self.penalty)
+        steps = np.full(B, -max_iter, dtype=np.int64)
+        expected = np.full(B, np.inf)  # what the next step will change the logits by
+        before = np.full(B, np.inf)  # what the last one did
+        damping = np.zeros(B)
+        goal = tol * tol
+        at = np.arange(B)
+        for iteration in range(max_iter):
+            problems = self.problems.take(at)
+            gradient = problems.gradient(self.prob[:, at], self.theta[:, at], self.penalty[at])
+            residual = np.clip(np.maximum(0.3 * goal / expected[at], expected[at]), *_RESIDUALS)
+            hessians = _Hessians(
+                problems,
+                self.prob[:, at],
+                self.penalty[at],
+                damping[at],
+                self.scaled[at],
+                [self.factors[b] for b in at],
+            )
+            step, products, factors = _newton_steps(hessians, gradient, residual)
+            for b, factor in zip(at, factors, strict=True):
+                self.factors[b] = factor
+            self.scaled[at] |= products == _PRODUCTS
+            eta_step = logits(problems.Z, problems.extra, step)
+            longest = np.abs(eta_step).max(axis=(0, 2))
+            descent = _dots(gradient, step)
+            slack = 1e-13 * (np.abs(self.value[at]) + 1.0)  # what rounding does to the values
+            length, accepted = self.descend(at, step, eta_step, descent, slack)
+            exact = accepted & (length == 1.0) & (damping[at] == 0.0) & (products < _PRODUCTS)
+            remains = longest * (longest + residual)
+            expected[at] = np.where(exact, remains, np.inf)
+            smaller = np.where(damping[at] > _DAMPING, 0.01 * damping[at], 0.0)
+            larger = np.maximum(_DAMPING, 100.0 * damping[at])
+            damping[at] = np.where(length < _SHORT, larger, smaller)
+            stalled = (descent <= 10.0 * slack) & (longest > 0.5 * before[at])
+            before[at] = longest
+            done = (exact & (remains <= goal)) | stalled
+            steps[at[done]] = iteration + 1
+            at = at[~done]
+            if not len(at):
+                break
+        return steps
+
+
+def fit_paths(
+    rows: Rows,
     counts: Floats,
     penalties: Floats,
     first: int,
@@ -131,23 +396,23 @@ def fit_path_iteratively(
     max_iter: int,
     start: Floats,
 ) -> tuple[Floats, Integers]:
-    """Give weights (L, q, K - 1) over those of the first class, and the numbers of steps (L,).
+    """Give the weights (L, q, B, C) and the numbers of steps (L, B).
 
     Parameters
     ----------
-    Z : ndarray of shape (G, q)
-        Rows, the constant first.
-    counts : ndarray of shape (G, K)
+    rows : Rows
+        Features, the constant first, and weights of the rows.
+    counts : ndarray of shape (G, B, K)
         Weight of each class in each row.
-    penalties : ndarray of shape (L,)
-        Each starts where the one before ended.
+    penalties : ndarray of shape (L, B)
+        Each starts from where the ones before lead.
     first : int
         First penalised row of the weights.
     symmetric : bool
-        Whether all K classes have penalised weights.
+        Whether all K classes have weights (C = K), or all but the first.
     tol, max_iter : float, int
-        A path ends where the logits are known to its square, after so many steps at most.
-    start : ndarray of shape (q, K - 1)
+        A fit ends where the logits are known to its square, after so many steps at most.
+    start : ndarray of shape (q, B, C)
         Weights to start from.
 
     Returns
@@ -155,52 +420,18 @@ def fit_path_iteratively(
     tuple of ndarrays
         Weights, and steps: negative where they did not suffice.
     """
-    objective = _Objective(Z, counts, first, symmetric)
-    theta = start.copy()
-    if symmetric:
-        theta = np.column_stack([np.zeros(len(start)), start])
-        theta -= theta.mean(axis=1, keepdims=True)
-    eta = Z @ theta
+    own = counts if symmetric else np.ascontiguousarray(counts[:, :, 1:])
+    problems = _Problems(rows, own, first, not symmetric)
+    state = _State(problems, start.copy(), penalties[0])
     found = np.empty((len(penalties), *start.shape))
-    steps = np.full(len(penalties), -max_iter, dtype=np.int64)
+    steps = np.empty(penalties.shape, dtype=np.int64)
     for at, penalty in enumerate(penalties):
-        objective.penalty = float(penalty)
-        objective.damping = 0.0
-        value = objective.value(eta, theta)
-        factors: list[tuple[Floats, bool]] = []
-        drift = before = np.inf
-        for iteration in range(max_iter):
-            gradient = objective.gradient(eta, theta)
-            if drift > 1.0 or objective.damping:  # far from where the factors were formed
-                factors, drift = objective.factors(), 0.0
-            step = _newton_step(objective, gradient, factors)
-            eta_step = Z @ step
-            longest = float(np.abs(eta_step).max())
-            descent = float(np.vdot(gradient, step))
-            slack = 1e-13 * (abs(value) + 1.0)
-            length = 1.0
-            while True:
-                trial_eta, trial = eta - length * eta_step, theta - length * step
-                trial_value = objective.value(trial_eta, trial)
-                accepted = trial_value <= value - _DESCENT * length * descent + slack
-                if accepted or length < _SHORTEST:
-                    break
-                length *= 0.5
-            if accepted:
-                theta, eta, value = trial, trial_eta, trial_value
-                drift += length * longest
-            exact = accepted and length == 1.0 and not objective.damping
-            if length < _SHORT:
-                objective.damping = max(_DAMPING, 100.0 * objective.damping)
-            elif objective.damping > _DAMPING:
-                objective.damping *= 0.01
-            else:
-                objective.damping = 0.0
-            done = exact and longest * (longest + _RESIDUAL) <= tol * tol
-            stalled = descent <= 10.0 * slack and longest > 0.5 * before
-            if done or stalled:
-                steps[at] = iteration + 1
-                break
-            before = longest
-        found[at] = theta[:, 1:] - theta[:, :1] if symmetric else theta
+        state.stiffen(penalty)
+        if at > 1:
+            # with the logarithm of the penalty the weights change evenly
+            last, next_ = np.log(penalties[at - 1 : at + 1] / penalties[at - 2 : at])  # (B,)
+            ratio = np.where(last == 0.0, 0.0, next_ / np.where(last == 0.0, 1.0, last))
+            state.leap(found[at - 1] + ratio[:, None] * (found[at - 1] - found[at - 2]))
+        steps[at] = state.minimise(tol, max_iter)
+        found[at] = state.theta
     return found, steps

@@ -7,6 +7,7 @@ made once and serves all targets.
 from __future__ import annotations
 
 import numbers
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -20,11 +21,10 @@ __all__ = ["Design", "Fold", "Grouped", "group_rows", "make_folds"]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-# Up to here (columns * (classes - 1)) a Hessian is formed and factorised,
-NEWTON_LIMIT = 300
-# and up to here its blocks on the diagonal are: columns, and numbers in all blocks (128 MB).
-_BLOCK_COLUMNS = 1024
-_BLOCKS_LIMIT = 1 << 24
+NEWTON_LIMIT = 300  # up to here (columns * (classes - 1)) a Hessian is formed and factorised
+_TURNED_ROWS = (
+    1024  # up to here weights are turned into the span of dense rows, if that is smaller
+)
 # Numbers in a sparse X that is made dense (128 MB), and in the products of columns two by two.
 _DENSE_LIMIT = 1 << 24
 _PAIRS_LIMIT = 1 << 20
@@ -41,7 +41,7 @@ class Fold(NamedTuple):
 class Grouped(NamedTuple):
     """Distinct rows, and what leads back from them to the columns of X."""
 
-    Z: Floats  # (G, q): the constant, then the columns, centred, perhaps rotated
+    Z: Any  # (G, q): the constant, then the columns, centred, perhaps rotated; or CSR
     pairs: Floats  # (G, q (q + 1) / 2): its columns two by two; empty where that is too much
     of_row: Integers  # (n,): the group of each row
     mean: Floats  # (p,): what was subtracted
@@ -82,7 +82,7 @@ def _pairs(Z: Floats) -> Floats:
 
 
 class Design:
-    """The features, seen as the two solvers need them.
+    """The features, seen as the two solvers need them; threads may share it.
 
     Parameters
     ----------
@@ -100,52 +100,43 @@ class Design:
         self.weight = weight
         self.centred = centred
         self.n, self.p = X.shape
+        self.is_sparse = sparse.issparse(X)
         self._base: tuple[Floats, Integers | None] | None = None
         self._grouped: dict[int | None, tuple[Any, Grouped]] = {}
-        self._rows: dict[int | None, tuple[Any, tuple[Any, Floats]]] = {}
+        self._sparse: Grouped | None = None
+        self._lock = threading.Lock()
 
     def suits_newton(self, n_logits: int, extra: Floats | None) -> bool:
-        """Tell whether a model of so many logits is small enough for second derivatives.
-
-        All of them, or for a dense X those within each class.
-        """
+        """Tell whether a model of so many logits is small enough for second derivatives."""
         p = self.p + (extra is not None)
-        columns = min(p, self.n) + 1
-        if columns * n_logits <= NEWTON_LIMIT:
-            return not sparse.issparse(self.X) or self.n * p <= _DENSE_LIMIT
-        blocks = columns <= _BLOCK_COLUMNS and columns**2 * (n_logits + 1) <= _BLOCKS_LIMIT
-        return blocks and not sparse.issparse(self.X)
+        small = (min(p, self.n) + 1) * n_logits <= NEWTON_LIMIT
+        return small and (not sparse.issparse(self.X) or self.n * p <= _DENSE_LIMIT)
 
     def grouped(self, extra: Floats | None) -> Grouped:
-        """Give the distinct rows of X with `extra` as its last column."""
+        """Give the distinct rows of X, made dense, with `extra` as its last column."""
         key = None if extra is None else id(extra)
-        if key not in self._grouped:
-            self._grouped[key] = extra, self._group(extra)  # extra is kept: its id stays taken
-        return self._grouped[key][1]
+        with self._lock:
+            if key not in self._grouped:
+                # extra is kept: its id stays taken
+                self._grouped[key] = extra, self._group(extra)
+            return self._grouped[key][1]
 
-    def rows(self, extra: Floats | None) -> tuple[Any, Floats]:
-        """Give X with `extra` as its last column, and what was subtracted from each column."""
-        key = None if extra is None else id(extra)
-        if key not in self._rows:
-            X = self._append(extra)
-            mean = np.zeros(X.shape[1])
-            if not sparse.issparse(X):
-                mean = self._mean(X)
-                X = X - mean
-            self._rows[key] = extra, (X, mean)
-        return self._rows[key][1]
+    def sparse_rows(self) -> Grouped:
+        """Give the rows of a sparse X, as they came but for the constant."""
+        with self._lock:
+            if self._sparse is None:
+                one = sparse.csr_array(np.ones((self.n, 1)))
+                Z = sparse.hstack([one, sparse.csr_array(self.X)], format="csr")
+                self._sparse = Grouped(
+                    Z, np.empty((0, 0)), np.arange(self.n), np.zeros(self.p), None
+                )
+            return self._sparse
 
-    def _mean(self, X: Floats) -> Floats:
+    def mean(self, X: Floats) -> Floats:
+        """Give what is subtracted from each column."""
         if not self.centred:
             return np.zeros(X.shape[1])
         return np.asarray(np.average(X, axis=0, weights=self.weight))
-
-    def _append(self, extra: Floats | None) -> Any:
-        if extra is None:
-            return self.X
-        if sparse.issparse(self.X):
-            return sparse.hstack([self.X, sparse.csr_array(extra[:, None])], format="csr")
-        return np.column_stack([self.X, extra])
 
     def _group(self, extra: Floats | None) -> Grouped:
         if self._base is None:
@@ -155,7 +146,7 @@ class Design:
         if of_row is not None and extra is not None:
             of_row = group_rows((of_row, extra), self.n)
         X = dense if extra is None else np.column_stack([dense, extra])
-        mean = self._mean(X)
+        mean = self.mean(X)
         if of_row is None:
             of_row = np.arange(self.n)
         else:
@@ -164,7 +155,7 @@ class Design:
             X = X[first]
         columns = X - mean if len(X) > 1 else np.zeros_like(X)  # (G, p)
         basis = None
-        if columns.shape[1] > len(columns):
+        if _TURNED_ROWS >= len(columns) < columns.shape[1]:
             # Turning the weights changes neither their length nor the logits: G columns suffice.
             left, size, basis = np.linalg.svd(columns, full_matrices=False)
             columns = left * size

@@ -14,21 +14,25 @@ thousands of small fits on the same rows. `fit_ridge_logistic` makes them togeth
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from joblib import effective_n_jobs
 from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from fgfm._validation import (
     check_flag,
@@ -39,7 +43,8 @@ from fgfm._validation import (
     row_weights,
 )
 from fgfm.estimation._design import Design, make_folds
-from fgfm.estimation._path import Settings, fit_target
+from fgfm.estimation._path import cut, fit_chunk
+from fgfm.estimation._targets import Fitted, Settings, Target
 
 __all__ = ["RidgeFit", "RidgeLogistic", "fit_ridge_logistic"]
 
@@ -144,6 +149,8 @@ def fit_ridge_logistic(
     max_iter: int = 100,
     tol: float = 1e-5,
     random_state: Any = None,
+    n_jobs: int | None = None,
+    _progress: Callable[[int], object] | None = None,
 ) -> list[RidgeFit]:
     r"""Fit ridge-penalised logistic regressions of many targets on the same features.
 
@@ -179,13 +186,17 @@ def fit_ridge_logistic(
     reference_class : bool, default=False
         Give the first class the weights 0, instead of weights to all K > 2 classes.
     max_iter : int, default=100
-        Most Newton steps of a fit; scikit-learn's solver may take ten times as many.
+        Most Newton steps of a fit.
     tol : float, default=1e-5
         A fit ends with a Newton step after which the logits are expected to be off by no more
-        than its square. scikit-learn's solver ends where no derivative of the mean loss exceeds a
-        thousandth of it.
+        than its square.
     random_state : int, RandomState instance or None, default=None
         Shuffles the folds, where `cv` is an int.
+    n_jobs : int or None, default=None
+        Number of threads; -1 uses all cores. It changes no result: the targets are cut into the
+        same chunks, and BLAS has one thread.
+    _progress : callable, optional
+        Called with the number of targets that are done, after every chunk of them.
 
     Returns
     -------
@@ -199,13 +210,19 @@ def fit_ridge_logistic(
     Notes
     -----
     Equal rows are grouped, and the folds are weights on the groups. Penalties are fitted from the
-    largest to the smallest, each from the solution of the one before. A model with no more than
-    300 unknowns, (columns + 1) (K - 1), is fitted by Newton steps with a Cholesky factor and a
-    line search; a larger one on no more than 1023 dense columns by Newton steps that conjugate
-    gradients solve for, with factors of the blocks that belong to one class. Columns beyond the
-    number of rows do not count, for the weights are turned into the span of the rows. Others, and
-    larger ones on sparse features, are fitted by scikit-learn's ``solver="newton-cg"`` (except
-    with a reference class and K > 2, which it does not know).
+    largest to the smallest, each from where the ones before lead. A model with no more than 300
+    unknowns, (columns + 1) (K - 1), is fitted by Newton steps with a Cholesky factor and a line
+    search. Columns beyond the number of rows do not count, for the weights are turned into the
+    span of the rows.
+
+    Larger models, on dense or sparse features, are fitted up to 64 columns of weights at a time
+    by Newton steps that conjugate gradients solve for: one product of the features then serves
+    many targets. An extra column is no copy of X there, if X is sparse. Where many products are
+    needed, and there are no more than 1023 rows or columns, inverses of the blocks of the Hessian
+    that belong to one class make them few. With sparse features a model has the same bits
+    whatever other targets it is fitted with. Beside copies of the rows of a fold, a chunk takes
+    about 20 + L arrays of 32 MB at most, and 128 MB for the inverses; a single target may exceed
+    that if it has more classes than would fit.
 
     A class that no training row of a fold has gets the probability 0 there, and a fold of one
     class gives it the probability 1; probabilities are clipped to [1e-15, 1 - 1e-15]. A target
@@ -249,6 +266,8 @@ def fit_ridge_logistic(
         cv,
         random_state,
         _settings(penalties, penalize_intercept, reference_class, max_iter, tol),
+        n_jobs,
+        _progress,
     )
 
 
@@ -260,6 +279,8 @@ def _fit_targets(
     cv: Any,
     random_state: Any,
     settings: Settings,
+    n_jobs: Any = None,
+    progress: Callable[[int], object] | None = None,
 ) -> list[RidgeFit]:
     """Fit checked targets to checked features."""
     n = X.shape[0]
@@ -273,22 +294,25 @@ def _fit_targets(
         targets = [y[rows] for y in targets]
     folds_of = make_folds(cv, random_state, X, rows, n)
     design = Design(X, weight, centred=not settings.penalize_intercept)
-    models = []
-    stuck = 0
+    known: list[npt.NDArray[Any]] = []
+    asked = []
     for y, extra in zip(targets, extras, strict=True):
         classes, code = np.unique(y, return_inverse=True)
-        fitted = fit_target(design, code, len(classes), extra, folds_of(y), settings)
-        stuck += fitted.stuck
-        models.append(
-            RidgeFit(
-                classes,
-                fitted.coef,
-                fitted.intercept,
-                float(settings.penalties[fitted.best]),
-                fitted.losses,
-                fitted.n_iter,
-            )
+        known.append(classes)
+        asked.append(Target(code, len(classes), extra, folds_of(y)))
+    fitted = _fit_chunks(design, asked, settings, n_jobs, progress)
+    models = [
+        RidgeFit(
+            classes,
+            one.coef,
+            one.intercept,
+            float(settings.penalties[one.best]),
+            one.losses,
+            one.n_iter,
         )
+        for classes, one in zip(known, fitted, strict=True)
+    ]
+    stuck = sum(one.stuck for one in fitted)
     if stuck:
         warnings.warn(
             f"{stuck} ridge fits did not converge within max_iter={settings.max_iter}: "
@@ -297,6 +321,38 @@ def _fit_targets(
             stacklevel=3,
         )
     return models
+
+
+def _fit_chunks(
+    design: Design,
+    targets: list[Target],
+    settings: Settings,
+    n_jobs: Any,
+    progress: Callable[[int], object] | None,
+) -> list[Fitted]:
+    """Fit the chunks of targets in threads: the libraries leave the interpreter's lock alone."""
+    chunks = cut(design, targets)
+    # The number of threads of BLAS may change the last bits: one, however many jobs there are.
+    with _thread_pools().limit(limits=1, user_api="blas"):
+        works = [(design, [targets[t] for t in chunk], settings) for chunk in chunks]
+        answers: Iterable[list[Fitted]]
+        if effective_n_jobs(n_jobs) == 1:  # the pool costs as much as a few small fits
+            answers = (fit_chunk(*work) for work in works)
+        else:
+            parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+            answers = parallel(delayed(fit_chunk)(*work) for work in works)
+        found: dict[int, Fitted] = {}
+        for chunk, fitted in zip(chunks, answers, strict=True):
+            found.update(zip(chunk, fitted, strict=True))
+            if progress is not None:
+                progress(len(found))
+    return [found[t] for t in range(len(targets))]
+
+
+@functools.cache
+def _thread_pools() -> ThreadpoolController:
+    """Find the libraries once: that takes longer than a small fit."""
+    return ThreadpoolController()
 
 
 def _check_size(values: Floats | None) -> None:
@@ -424,11 +480,10 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     reference_class : bool, default=False
         Give the first class the weights 0, instead of weights to all K > 2 classes.
     max_iter : int, default=100
-        Most Newton steps of a fit; scikit-learn's solver may take ten times as many.
+        Most Newton steps of a fit.
     tol : float, default=1e-5
         A fit ends with a Newton step after which the logits are expected to be off by no more
-        than its square. scikit-learn's solver ends where no derivative of the mean loss exceeds a
-        thousandth of it.
+        than its square.
     random_state : int, RandomState instance or None, default=None
         Shuffles the folds, where `cv` is an int.
 
