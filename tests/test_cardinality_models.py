@@ -102,7 +102,7 @@ def test_conditionals_do_not_matter_where_the_number_is_impossible():
     other[:, :, 0] = [0.0, 1.0] * (q.shape[1] // 2) + [0.5] * (q.shape[1] % 2)
     P = cardinality.from_conditionals(other, d)
     assert not P[:, :, 0].any()
-    assert (P == cardinality.from_conditionals(q, d)).all()
+    assert (cardinality.from_conditionals(q, d) == P).all()
 
 
 def test_conditionals_at_the_ends():

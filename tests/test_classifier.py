@@ -1,4 +1,4 @@
-"""FGFMClassifier: scikit-learn's checks, exhaustive decisions, every kind of data, and refusals."""
+"""FGFMClassifier: scikit-learn's checks, exhaustive decisions, data of every kind, refusals."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ import pytest
 import sklearn
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.compose import make_column_transformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -22,12 +27,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
 
 import fgfm
 from fgfm import FGFMClassifier, classifier
 from fgfm.cardinality import is_coherent, merge_factors
-from fgfm.estimation import Powerset, RidgeLogistic, Tilted, TwoStep
+from fgfm.estimation import Direct, Powerset, RidgeLogistic, Tilted, TwoStep
 from oracle import all_labelsets, f_table, gfm
+
+pytestmark = pytest.mark.compiled  # hundreds of small fits: minutes without the compiler
 
 NAMES = ["two-step", "tilted", "direct", "powerset"]
 FACTORS = ["single", "independent", [[0, 2], [3, 1]], [[3], [0, 1, 2]]]
@@ -69,13 +77,22 @@ def close(one, other, rows=X, atol=1e-9):
         FGFMClassifier(parameters="tilted"),
         FGFMClassifier(parameters="powerset"),
         FGFMClassifier(parameters="direct"),
-        FGFMClassifier(coherent=False, nonempty=False, beta=2.0),
-        FGFMClassifier(parameters=TwoStep(random_state=0)),
-        FGFMClassifier(LogisticRegression(max_iter=300)),
-        FGFMClassifier(GaussianNB(), random_state=0),
     ]
 )
 def test_common_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some checks pass what is to be warned of
+        check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        FGFMClassifier(LogisticRegression(max_iter=300)),
+        FGFMClassifier(GaussianNB(), cv=2, random_state=0),
+    ]
+)
+def test_common_checks_with_other_learners(estimator, check):
     # their data make some base learners warn, e.g. of features that are no numbers
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -132,7 +149,7 @@ def test_decisions_are_the_exhaustive_optimum(factors, parameters, coherent):
     for beta in (0.5, 1.0, 2.0):
         for zero_division, nonempty in [(1.0, False), (0.3, False), (0.0, False), (1.0, True)]:
             model.set_params(beta=beta, zero_division=zero_division, nonempty=nonempty)
-            sets, values = values_of_all_sets(P, d[:, 0], beta, zero_division, nonempty)
+            _, values = values_of_all_sets(P, d[:, 0], beta, zero_division, nonempty)
             labels, expected_f = model.decide(X)
             np.testing.assert_allclose(expected_f, values.max(axis=1), rtol=1e-9)
             chosen = values[np.arange(len(X)), labels @ (1 << np.arange(4)[::-1])]
@@ -154,25 +171,24 @@ def test_values_of_all_sets_are_expectations():
 
 
 def test_single_factor_is_gfm():
-    model = FGFMClassifier(random_state=0).fit(X, Y)
+    decided, expected_f = FGFMClassifier(nonempty=False, random_state=0).fit(X, Y).decide(X)
     P, d = TwoStep(random_state=0).fit(X, Y).estimate(X)
-    for row in range(20):
+    for row in range(60):
         labels, value = gfm(P[row], d[row, 0])
-        if not model.nonempty_:
-            assert (model.predict(X[row : row + 1])[0] == labels).all()
-            assert model.expected_f(X[row : row + 1])[0] == pytest.approx(value)
+        assert (decided[row] == labels).all()
+        assert expected_f[row] == pytest.approx(value)
 
 
-@pytest.mark.parametrize("parameters", NAMES)
-def test_factors_are_fitted_as_if_alone(parameters):
-    kind = {"two-step": TwoStep, "tilted": Tilted, "powerset": Powerset}
-    if parameters not in kind:
-        parameters = "tilted"
+@pytest.mark.parametrize(
+    ("parameters", "kind"),
+    [("two-step", TwoStep), ("tilted", Tilted), ("powerset", Powerset), ("direct", Direct)],
+)
+def test_factors_are_fitted_as_if_alone(parameters, kind):
     model = FGFMClassifier(factors=[[2, 0], [1, 3]], parameters=parameters, random_state=0)
     model.fit(X, Y)
     p = model.predict_proba(X)
     for factor in ([2, 0], [1, 3]):
-        alone = kind[parameters](random_state=0).fit(X, Y[:, factor]).estimate(X)
+        alone = kind(random_state=0).fit(X, Y[:, factor]).estimate(X)
         np.testing.assert_allclose(p[:, factor], alone.P.sum(axis=2), atol=1e-12)
 
 
@@ -200,7 +216,10 @@ def test_expected_f_is_about_the_score():
 
 
 def test_score_is_better_than_the_threshold():
-    rows, labels = some_data(2000, seed=4)
+    rows, _ = some_data(2000)
+    rng = np.random.default_rng(4)
+    labels = (0.5 * rows[:, :1] + rng.normal(size=(2000, 5)) > 1.0).astype(int)
+    labels[~labels.any(axis=1), 0] = 1
     model = FGFMClassifier(random_state=0).fit(rows[:1000], labels[:1000])
     plain = (model.predict_proba(rows[1000:]) > 0.5).astype(int)
     assert model.score(rows[1000:], labels[1000:]) > fgfm.f_measure(labels[1000:], plain) + 0.01
@@ -209,18 +228,30 @@ def test_score_is_better_than_the_threshold():
 @pytest.mark.parametrize("learner", [None, GaussianNB()])
 @pytest.mark.parametrize("factors", ["single", "independent"])
 def test_settings_of_the_decision_need_no_refit(learner, factors):
-    model = FGFMClassifier(learner, factors=factors, random_state=0).fit(X, Y)
+    model = FGFMClassifier(learner, factors=factors, cv=2, random_state=0).fit(X, Y)
     first = model.predict(X)
     for setting in ({"beta": 2.0}, {"beta": 0.25}, {"nonempty": True}, {"zero_division": 0.0}):
         changed = clone(model).set_params(**setting).fit(X, Y)
         same(pickle.loads(pickle.dumps(model)).set_params(**setting), changed)
     assert (model.set_params(beta=4.0).predict(X) != first).any()
-    with pytest.raises(ValueError, match="beta is 0.0: it must be a number greater than 0"):
-        model.set_params(beta=0.0).predict(X)
-    with pytest.raises(TypeError, match="nonempty is 'no': it must be 'auto', True or False"):
-        model.set_params(beta=1.0, nonempty="no").predict(X)
-    with pytest.raises(ValueError, match="zero_division is 1.5: it must be a number in"):
-        model.set_params(nonempty=True, zero_division=1.5).predict(X)
+
+
+@pytest.mark.parametrize(
+    ("setting", "error", "sentence"),
+    [
+        ({"beta": 0.0}, ValueError, r"beta is 0\.0: it must be a number greater than 0"),
+        ({"zero_division": 1.5}, ValueError, r"zero_division is 1\.5: it must be a number in"),
+        ({"nonempty": 1}, TypeError, "nonempty is 1: it must be 'auto', True or False"),
+        ({"nonempty": "no"}, TypeError, "nonempty is 'no': it must be 'auto', True or False"),
+    ],
+    ids=str,
+)
+def test_settings_of_the_decision_are_checked_when_they_take_effect(setting, error, sentence):
+    model = FGFMClassifier(random_state=0).fit(X, Y).set_params(**setting)
+    with pytest.raises(error, match=sentence):
+        model.predict(X)
+    with pytest.raises(error, match=sentence):
+        model.expected_f(X)
 
 
 @pytest.mark.parametrize("fitted", ["powerset", "two-step", "direct"])
@@ -356,11 +387,11 @@ def test_lists():
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
 @pytest.mark.parametrize("learner", [None, LogisticRegression()])
 def test_sparse_features(form, kind, learner):
-    rows = kind(X).asformat(form)
-    model = FGFMClassifier(learner, random_state=0).fit(rows, Y)
-    plain = FGFMClassifier(learner, random_state=0).fit(X, Y)
-    np.testing.assert_allclose(model.predict_proba(rows), plain.predict_proba(X), atol=2e-3)
-    assert model.score(rows, Y) == pytest.approx(plain.score(X, Y), abs=0.02)
+    rows, labels = kind(X[:40]).asformat(form), Y[:40, :2]
+    model = FGFMClassifier(learner, random_state=0).fit(rows, labels)
+    plain = FGFMClassifier(learner, random_state=0).fit(X[:40], labels)
+    np.testing.assert_allclose(model.predict_proba(rows), plain.predict_proba(X[:40]), atol=2e-3)
+    assert model.score(rows, labels) == pytest.approx(plain.score(X[:40], labels), abs=0.03)
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
@@ -465,36 +496,32 @@ def test_factors_of_an_object():
         FGFMClassifier(factors=Finder([[0, 1], [2]])).fit(X, Y)
 
 
+class Constant(BaseEstimator):
+    """An estimate of P that looks at no feature, and gives d or leaves it out."""
+
+    def __init__(self, with_d=True):
+        self.with_d = with_d
+
+    def fit(self, X, Y, sample_weight=None):
+        self.part_ = Powerset(DummyClassifier()).fit(X, Y, sample_weight)
+        return self
+
+    def estimate(self, X):
+        P, d = self.part_.estimate(X)
+        return (P, d) if self.with_d else P
+
+
 def test_parameters_of_an_object():
-    class Constant(BaseEstimator):
-        def __init__(self, with_d=True):
-            self.with_d = with_d
-
-        def fit(self, X, Y, sample_weight=None):
-            self.part_ = Powerset(DummyClassifier()).fit(X, Y, sample_weight)
-            return self
-
-        def estimate(self, X):
-            P, d = self.part_.estimate(X)
-            return (P, d) if self.with_d else P
-
     expected = FGFMClassifier(
         DummyClassifier(), factors=[[0, 1], [2, 3]], parameters="powerset"
     ).fit(X, Y)
     for with_d in (True, False):
-        for n_jobs in (None, 2):
-            model = FGFMClassifier(
-                factors=[[0, 1], [2, 3]],
-                parameters=Constant(with_d),
-                n_jobs=n_jobs if with_d else None,
-            ).fit(X, Y)
-            close(model, expected)
-            assert (model.predict(X) == expected.predict(X)).all()
-            np.testing.assert_allclose(
-                model.predict_cardinality_proba(X),
-                expected.predict_cardinality_proba(X),
-                atol=1e-12,
-            )
+        model = FGFMClassifier(factors=[[0, 1], [2, 3]], parameters=Constant(with_d)).fit(X, Y)
+        close(model, expected)
+        assert (model.predict(X) == expected.predict(X)).all()
+        np.testing.assert_allclose(
+            model.predict_cardinality_proba(X), expected.predict_cardinality_proba(X), atol=1e-12
+        )
     assert not hasattr(model.parameters, "part_")
     weight = np.linspace(0.5, 2.0, 60)
     close(model.fit(X, Y, sample_weight=weight), expected.fit(X, Y, sample_weight=weight))
@@ -578,7 +605,7 @@ def test_parameters_of_an_object_with_the_wrong_shape():
         (
             {"estimator": LinearSVC(), "calibration": None},
             TypeError,
-            r"estimator is LinearSVC\(\), which has no predict_proba, and calibration is None: its",
+            r"estimator is LinearSVC\(\), which has no predict_proba, and calibration is None: ",
         ),
         ({"cv": 1}, ValueError, "cv is 1: it must be 2 folds or more"),
         ({"cv": "three"}, TypeError, "cv is 'three': it must be a number of folds"),
@@ -649,10 +676,8 @@ def test_frames_of_labels_that_are_refused(library):
         FGFMClassifier().fit(X, missing)
     with pytest.raises(ValueError, match=r"y\[1, 1\] is 2: labels must be 0 or 1"):
         FGFMClassifier().fit(X, frames.DataFrame({"a": [0, 1] * 30, "b": [0, 2] * 30}))
-    with pytest.raises(TypeError, match="y has dtype .*: it must hold real numbers"):
+    with pytest.raises(TypeError, match=r"y has dtype .*: it must hold real numbers"):
         FGFMClassifier().fit(X, frames.DataFrame({"a": ["x", "y"] * 30, "b": ["z", "z"] * 30}))
-    with pytest.raises(TypeError, match="y has dtype .*: it must hold real numbers"):
-        FGFMClassifier().fit(X, frames.DataFrame({"a": ["0", "1"] * 30, "b": ["1", "1"] * 30}))
     with pytest.raises(ValueError, match=r"factors\[1\] holds label 'c': y has no such column"):
         FGFMClassifier(factors=[["a"], ["c"]]).fit(
             X, frames.DataFrame({"a": [0, 1] * 30, "b": [0, 1] * 30})
@@ -666,6 +691,13 @@ def test_frames_of_labels_that_are_refused(library):
         FGFMClassifier().fit(X, series)
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_text_is_no_number_in_a_frame_either(library):
+    frames = pytest.importorskip(library)
+    with pytest.raises(TypeError, match=r"y has dtype .*: it must hold real numbers"):
+        FGFMClassifier().fit(X, frames.DataFrame({"a": ["0", "1"] * 30, "b": ["1", "1"] * 30}))
+
+
 @pytest.mark.parametrize("learner", [None, GaussianNB(), LogisticRegression()])
 def test_features_that_are_refused(learner):
     model = FGFMClassifier(learner)
@@ -674,7 +706,7 @@ def test_features_that_are_refused(learner):
     with pytest.raises(ValueError, match="y has 60 rows and X has 59: they must have the same"):
         model.fit(X[:-1], Y)
     with pytest.raises(ValueError, match="NaN"):
-        model.fit(np.where(X == X[3, 1], np.nan, X), Y)
+        model.fit(np.where(X[3, 1] == X, np.nan, X), Y)
     model.fit(X, Y)
     for ask in (model.predict, model.predict_proba, model.expected_f, model.predict_frame):
         with pytest.raises(
@@ -753,7 +785,7 @@ def test_mode_and_repair():
     assert len(repairs) == 2
     for factor, repair in zip(factors, repairs, strict=True):
         assert repair.d_0.shape == repair.moved.shape == (60,)
-        alone = fgfm.estimation.Direct(random_state=0).fit(X, Y[:, factor]).repair(X)
+        alone = Direct(random_state=0).fit(X, Y[:, factor]).repair(X)
         np.testing.assert_allclose(repair.d_0, alone.d_0, atol=1e-12)
         np.testing.assert_allclose(repair.moved, alone.moved, atol=1e-12)
 
@@ -776,21 +808,20 @@ class NoWeights(ClassifierMixin, BaseEstimator):
 
 LEARNERS = {
     "forest": RandomForestClassifier(5),
-    "boosting": HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=5),
+    "boosting": GradientBoostingClassifier(n_estimators=5),
     "neighbours": KNeighborsClassifier(),
     "pipeline": make_pipeline(StandardScaler(), LogisticRegression()),
     "bayes": GaussianNB(),
     "scores only": LinearSVC(),
     "no weights": NoWeights(),
-    "search": GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9, 1e-2]}, cv=2),
+    "search": GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9, 1e-2]}, cv=KFold(2)),
     "ridge": RidgeLogistic([1.0]),
 }
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-@pytest.mark.parametrize("factors", ["single", "independent"])
-def test_base_learners(name, factors):
-    model = FGFMClassifier(LEARNERS[name], factors=factors, cv=3, random_state=0).fit(X, Y)
+def test_base_learners(name):
+    model = FGFMClassifier(LEARNERS[name], cv=2, random_state=0).fit(X, Y)
     P, d = estimates_by_hand(model, X)
     assert is_coherent(P, d, tol=1e-8).all()
     predicted = model.predict(X)
@@ -824,9 +855,12 @@ def test_pipelines_that_choose_columns_by_name(library):
 def test_missing_values_are_the_learners_affair():
     rows = X.copy()
     rows[::7, 1] = np.nan
-    model = FGFMClassifier(HistGradientBoostingClassifier(max_iter=2), random_state=0)
+    model = FGFMClassifier(
+        HistGradientBoostingClassifier(max_iter=2), factors="independent", cv=2, random_state=0
+    )
     assert sklearn.utils.get_tags(model).input_tags.allow_nan
-    assert model.fit(rows, Y).predict(rows).shape == (60, 4)
+    with threadpool_limits(1):  # its threads wait for each other on busy machines
+        assert model.fit(rows, Y[:, :2]).predict(rows).shape == (60, 2)
 
 
 # Weights and routing
@@ -936,7 +970,8 @@ def test_a_learner_that_declines_weights(kind):
 def test_routing_through_a_search():
     weight = np.linspace(0.1, 2.0, 60)
     model = FGFMClassifier(random_state=0).set_fit_request(sample_weight=True)
-    search = GridSearchCV(model, {"beta": [1.0]}, cv=3, scoring=fgfm.f_scorer)
+    scorer = make_scorer(fgfm.f_measure).set_score_request(sample_weight=True)
+    search = GridSearchCV(model, {"beta": [1.0]}, cv=3, scoring=scorer)
     search.fit(X, Y, sample_weight=weight)
     close(search.best_estimator_, clone(model).fit(X, Y, sample_weight=weight), atol=1e-12)
 
@@ -946,12 +981,13 @@ def test_routing_through_a_search():
 
 @pytest.mark.parametrize("learner", [None, RandomForestClassifier(3), GaussianNB(), LinearSVC()])
 def test_random_state(learner):
-    model = FGFMClassifier(learner, random_state=0, cv=3).fit(X, Y)
-    same(model, FGFMClassifier(learner, random_state=0, cv=3).fit(X, Y))
-    same(model, clone(model).fit(X, Y))
-    same(pickle.loads(pickle.dumps(model)), model)
-    one = FGFMClassifier(learner, random_state=np.random.RandomState(3), cv=3).fit(X, Y)
-    same(one, FGFMClassifier(learner, random_state=np.random.RandomState(3), cv=3).fit(X, Y))
+    labels = Y[:, :2]
+    model = FGFMClassifier(learner, random_state=0, cv=2).fit(X, labels)
+    same(model, FGFMClassifier(learner, random_state=0, cv=2).fit(X, labels))
+    one = FGFMClassifier(learner, random_state=np.random.RandomState(3), cv=2)
+    two = FGFMClassifier(learner, random_state=np.random.RandomState(3), cv=2)
+    same(one.fit(X, labels), two.fit(X, labels))
+    same(clone(model).fit(X, labels), model)
 
 
 @pytest.mark.parametrize("parameters", [TwoStep(), TwoStep(RandomForestClassifier(2), cv=2)])
@@ -961,9 +997,8 @@ def test_random_state_reaches_an_object_of_parameters(parameters):
 
 
 @pytest.mark.parametrize("learner", [None, LogisticRegression(), RandomForestClassifier(2)])
-@pytest.mark.parametrize("factors", ["single", [[0, 1], [2, 3]]])
-def test_n_jobs_gives_the_same_bits(learner, factors, monkeypatch):
-    settings = {"factors": factors, "random_state": 0, "cv": 2}
+def test_n_jobs_gives_the_same_bits(learner, monkeypatch):
+    settings = {"factors": [[0, 1], [2, 3]], "random_state": 0, "cv": 2}
     one = FGFMClassifier(learner, **settings).fit(X, Y)
     two = FGFMClassifier(learner, n_jobs=2, **settings).fit(X, Y)
     same(one, two)
@@ -981,13 +1016,14 @@ def test_n_jobs_of_nothing():
 @pytest.mark.parametrize("kind", ["array", "sparse", "frame"])
 def test_blocks_of_rows(parameters, factors, kind, monkeypatch):
     model = FGFMClassifier(parameters=parameters, factors=factors, random_state=0)
-    rows = X
+    rows = X[:24]
     if kind == "sparse":
-        rows = sparse.csr_array(X)
+        rows = sparse.csr_array(rows)
     if kind == "frame":
-        rows = pytest.importorskip("pandas").DataFrame(X, columns=list("abc"))
-        model.set_params(estimator=None if not isinstance(parameters, str) else GaussianNB())
-    model.fit(rows, Y)
+        rows = pytest.importorskip("pandas").DataFrame(rows, columns=list("abc"))
+        if isinstance(parameters, str):
+            model.set_params(estimator=GaussianNB(), calibration=None)
+    model.fit(rows, Y[:24])
 
     def answers():
         found = [
@@ -1011,7 +1047,7 @@ def test_blocks_of_rows(parameters, factors, kind, monkeypatch):
     monkeypatch.setattr(classifier, "_BLOCK_BYTES", 1)
     for one, other in zip(whole, answers(), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-12)
-    assert len(blocks) == 2 * 60  # predict and expected_f, row by row
+    assert len(blocks) == 2 * 24  # predict and expected_f, row by row
 
 
 # Searches
@@ -1042,7 +1078,7 @@ def test_search_over_the_learner_and_the_factors():
 
 @pytest.mark.parametrize("learner", [None, GaussianNB()])
 def test_cross_val_predict(learner):
-    model = FGFMClassifier(learner, random_state=0)
+    model = FGFMClassifier(learner, calibration=None, random_state=0)
     proba = cross_val_predict(model, X, Y, cv=KFold(3), method="predict_proba")
     assert proba.shape == (60, 4)
     for train, test in KFold(3).split(X):
@@ -1057,7 +1093,7 @@ def test_cross_val_predict(learner):
 
 
 def labels_of_real_life():
-    n = 24
+    n = 18
     rng = np.random.default_rng(1)
     few = (rng.random((n, 3)) < 0.4).astype(int)
     ordinary = few.copy()
@@ -1068,7 +1104,7 @@ def labels_of_real_life():
 
     once = np.zeros(n, dtype=int)
     once[5] = 1
-    many = (rng.random((n, 30)) < 0.1).astype(int)
+    many = (rng.random((n, 20)) < 0.1).astype(int)
     all_once = np.where(few.sum(axis=1, keepdims=True) == 3, [1, 0, 1], few)
     all_once[11] = 1
     return {
@@ -1102,17 +1138,16 @@ REAL_LIFE = labels_of_real_life()
         {"parameters": "direct"},
         {"parameters": "powerset"},
         {"coherent": False},
-        {"estimator": GaussianNB()},
-        {"estimator": GaussianNB(), "calibration": "isotonic"},
+        {"estimator": GaussianNB(), "cv": 3},
+        {"estimator": GaussianNB(), "calibration": "isotonic", "cv": 2},
         {"estimator": KNeighborsClassifier(2), "factors": "independent"},
-        {"estimator": LinearSVC(), "cv": 3},
-        {"estimator": RidgeLogistic(), "calibration": "sigmoid", "cv": 2},
+        {"estimator": LinearSVC(), "cv": 2},
     ],
     ids=str,
 )
 def test_real_life(case, settings):
     labels = REAL_LIFE[case]
-    rows = np.random.default_rng(0).normal(size=(24, 2))
+    rows = np.random.default_rng(0).normal(size=(18, 2))
     model = FGFMClassifier(random_state=0, **settings).fit(rows, labels)
     assert model.nonempty_ == labels.any(axis=1).all()
     assert model.factors_ is not None
@@ -1124,11 +1159,13 @@ def test_real_life(case, settings):
     assert ((p >= 0.0) & (p <= 1.0)).all()
     np.testing.assert_allclose(d.sum(axis=1), 1.0, atol=1e-9)
     assert ((model.expected_f(rows) >= 0.0) & (model.expected_f(rows) <= 1.0 + 1e-12)).all()
-    if model.coherent or settings.get("factors") == "independent":
-        constant = labels.min(axis=0) == labels.max(axis=0)
-        np.testing.assert_allclose(
-            p[:, constant & (labels[0] == 0)], 0.0, atol=1e-9 if case != "sorted" else 1.0
-        )
+    assert (p[:, ~labels.any(axis=0)] < 1e-9).all()
+
+
+def test_many_label_sets_do_not_look_like_a_regression():
+    labels = (np.random.default_rng(0).random((24, 30)) < 0.1).astype(int)  # hardly two are equal
+    model = FGFMClassifier(parameters="powerset", random_state=0).fit(X[:24], labels)
+    assert model.predict(X).shape == (60, 30)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -1164,7 +1201,9 @@ def test_a_fold_without_a_class():
     for learner in (None, GaussianNB(), LinearSVC(), KNeighborsClassifier(2)):
         for calibration in ("auto", "sigmoid", KFold(3)):
             model = FGFMClassifier(learner, calibration=calibration, cv=KFold(3)).fit(rows, labels)
-            assert model.score(rows, labels) > 0.5
+            assert np.isfinite(model.expected_f(rows)).all()
+            if learner is None and calibration == "auto":
+                assert model.score(rows, labels) > 0.6
 
 
 @pytest.mark.parametrize("factors", ["single", "independent"])
@@ -1345,3 +1384,26 @@ def test_fitting_returns_itself_and_sets_what_is_promised():
     found = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
     assert found == promised
     assert model.n_features_in_ == 3
+
+
+def test_a_column_transformer_that_drops_the_number_of_labels():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=list("xyz"))
+
+    def learner(remainder):
+        kept = ColumnTransformer([("kept", StandardScaler(), ["x", "y"])], remainder=remainder)
+        return make_pipeline(kept, LogisticRegression())
+
+    with pytest.warns(UserWarning, match="drops other columns, .* set remainder='passthrough'"):
+        FGFMClassifier(learner("drop")).fit(frame, Y)
+    FGFMClassifier(learner("passthrough")).fit(frame, Y)
+    FGFMClassifier(learner("drop"), parameters="tilted").fit(frame, Y)
+
+
+def test_an_object_of_parameters_reads_the_features_itself():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"word": np.where(X[:, 0] > 0.0, "left", "right"), "x": X[:, 1]})
+    words = ColumnTransformer([("w", OneHotEncoder(), ["word"])], remainder="passthrough")
+    learner = make_pipeline(words, LogisticRegression())
+    own = FGFMClassifier(parameters=TwoStep(learner, random_state=0)).fit(frame, Y)
+    same(own, FGFMClassifier(learner, random_state=0).fit(frame, Y), frame)

@@ -24,6 +24,8 @@ import fgfm
 from fgfm import FGFMClassifier
 from fgfm.estimation import Direct, Powerset, RidgeLogistic, Tilted, TwoStep
 
+pytestmark = pytest.mark.compiled  # hundreds of small fits: minutes without the compiler
+
 skops_io = pytest.importorskip("skops.io")
 
 

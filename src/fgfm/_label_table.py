@@ -51,6 +51,8 @@ def read_labels(y: Any, n: int, owner: str) -> LabelTable:
             f"{owner} requires y to be passed, but the target y is None: "
             "give the labels as a 0/1 matrix"
         )
+    if isinstance(y, np.ma.MaskedArray):
+        raise TypeError("y is a masked array: fill in what is masked first")
     _refuse_tag_lists(y)
     if not sparse.issparse(y) and not hasattr(y, "columns"):
         y = np.asarray(y)
@@ -86,8 +88,9 @@ def _flat_table(y: Any) -> LabelTable:
 
 
 def _names(columns: Any) -> npt.NDArray[Any]:
-    names = np.asarray(columns)
-    return names if names.ndim == 1 else np.array([str(c) for c in columns], dtype=object)
+    names = np.empty(len(columns), dtype=object)
+    names[:] = list(columns)
+    return names
 
 
 def _dtype_of(y: Any) -> str:
@@ -126,7 +129,7 @@ def partition(factors: Any, m: int, names: npt.NDArray[Any] | None) -> list[Inte
             "labels (a list of lists), or an object with fit(X, Y) and factors_"
         )
     number = {} if names is None else {str(name): i for i, name in enumerate(names)}
-    found: list[list[Any]] = []
+    found: list[list[int]] = []
     for f, factor in enumerate(factors):
         if isinstance(factor, (str, bytes)) or not hasattr(factor, "__iter__"):
             raise TypeError(
@@ -139,22 +142,26 @@ def partition(factors: Any, m: int, names: npt.NDArray[Any] | None) -> list[Inte
                     known = "y has no label names" if names is None else "y has no such column"
                     raise ValueError(f"factors[{f}] holds label {label!r}: {known}")
                 label = number[label]
-            labels.append(label)
+            if isinstance(label, (bool, np.bool_)) or not isinstance(label, (int, np.integer)):
+                raise TypeError(
+                    f"factors[{f}] is {factor!r}: "
+                    "a factor must be a list of label numbers or names"
+                )
+            labels.append(int(label))
         found.append(labels)
-    held = {int(i) for labels in found for i in labels if isinstance(i, (int, np.integer))}
-    missing = sorted(set(range(m)) - held)
-    total = sum(len(labels) for labels in found)
-    if missing and total < m:
+    empty = [f for f, labels in enumerate(found) if not labels]
+    if empty:
+        raise ValueError(f"factors[{empty[0]}] is empty: a factor must have one label at least")
+    numbers = [i for labels in found for i in labels]
+    missing = sorted(set(range(m)) - set(numbers))
+    if missing and len(numbers) < m:
         label = missing[0] if names is None else f"{missing[0]} ({names[missing[0]]!r})"
         raise ValueError(
             f"factors leaves out label {label}: every label must be in exactly one factor"
         )
-    empty = [f for f, labels in enumerate(found) if not labels]
-    if empty:
-        raise ValueError(f"factors[{empty[0]}] is empty: a factor must have one label at least")
-    if total > m:
+    twice = sorted(i for i in set(numbers) if numbers.count(i) > 1)
+    if twice and len(numbers) > m:
         raise ValueError(
-            f"factors holds {total} labels and y has {m}: "
-            "every label must be in exactly one factor"
+            f"factors holds label {twice[0]} twice: every label must be in exactly one factor"
         )
     return check_factors(found, [len(labels) for labels in found])

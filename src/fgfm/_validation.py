@@ -197,8 +197,12 @@ def _sparse_label_sets(value: Any, name: str, axes: Sequence[str], allow_flat: b
 
 def _frame_values(frame: Any, values: Real) -> Real:
     """Give a data frame of mixed or nullable columns as floats; a missing value becomes NaN."""
+    if any(isinstance(value, (str, bytes)) for value in values.ravel()):
+        return values  # pandas would read numbers out of texts
     try:
-        return np.asarray(frame.to_numpy(dtype=np.float64, na_value=np.nan))
+        if hasattr(frame, "iloc"):
+            return np.asarray(frame.to_numpy(dtype=np.float64, na_value=np.nan))
+        return np.where(values == None, np.nan, values).astype(np.float64)  # noqa: E711
     except (TypeError, ValueError):
         return values  # refused by its dtype, with the sentence that arrays get
 

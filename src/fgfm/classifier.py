@@ -10,7 +10,6 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
@@ -27,9 +26,15 @@ from fgfm._validation import (
 )
 from fgfm.cardinality import distribution, merge_distributions
 from fgfm.decision import Decision, from_factors, from_marginals
-from fgfm.estimation._models import RidgeModels, Settings, Target, fit_models
+from fgfm.estimation._models import RidgeModels, Settings, Target, fit_models, is_ridge
 from fgfm.estimation._rows import frame_library, n_rows, take_rows
-from fgfm.estimation.base import FactorEstimate, FactorEstimator, validate_features
+from fgfm.estimation.base import (
+    FactorEstimate,
+    FactorEstimator,
+    check_learner,
+    learner_tags,
+    validate_features,
+)
 from fgfm.estimation.direct import Direct, Repair
 from fgfm.estimation.powerset import Powerset
 from fgfm.estimation.ridge import RidgeLogistic
@@ -54,7 +59,7 @@ _BLOCK_BYTES = 1 << 26  # of P that exist at one time, while predicting
 
 
 def _knows_the_joint(classifier: Any) -> bool:
-    if classifier.parameters != "powerset":
+    if not classifier._has("powerset", Powerset):
         raise AttributeError(
             f"predict_mode needs parameters='powerset', the estimate that knows the joint "
             f"distribution; parameters is {classifier.parameters!r}"
@@ -63,7 +68,7 @@ def _knows_the_joint(classifier: Any) -> bool:
 
 
 def _is_direct(classifier: Any) -> bool:
-    if classifier.parameters != "direct":
+    if not classifier._has("direct", Direct):
         raise AttributeError(
             "repair needs parameters='direct', the estimate that is to be repaired; parameters is "
             f"{classifier.parameters!r}"
@@ -88,7 +93,9 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     estimator : scikit-learn classifier, optional
         The base learner, of which one is fitted per label and per factor. By default
         `RidgeLogistic`, logistic regression with a ridge penalty chosen by cross-validation (scale
-        your features). Any other gets X as you pass it.
+        your features). Any other gets X as you pass it; with "two-step" it gets one column more,
+        the number of labels, last, which a `ColumnTransformer` keeps only if its `remainder` says
+        so.
     factors : {"single", "independent"}, partition or estimator, default="single"
         Which labels are modelled together:
 
@@ -99,7 +106,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     parameters : {"two-step", "tilted", "direct", "powerset"} or object, default="two-step"
         How the probabilities of a factor are estimated: `fgfm.estimation.TwoStep` (the paper),
         `Tilted`, `Direct` or `Powerset`; or an object with their protocol, ``fit(X, Y_factor)``
-        and ``estimate(X)``, of which each factor gets a clone.
+        and ``estimate(X)``, of which each factor gets a clone: base learner, calibration, folds
+        and coherence are then its own affair.
     coherent : bool, default=True
         Repair probabilities that do not sum up ("two-step" and "direct"); False gives the paper's
         own numbers.
@@ -213,9 +221,9 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
-        learner = get_tags(self._learner())
-        tags.input_tags.sparse = learner.input_tags.sparse
-        tags.input_tags.allow_nan = learner.input_tags.allow_nan
+        taken = learner_tags(self.estimator)
+        tags.input_tags.sparse = taken.sparse
+        tags.input_tags.allow_nan = taken.allow_nan
         return tags
 
     def get_metadata_routing(self) -> Any:
@@ -234,6 +242,10 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
                 method_mapping=MethodMapping().add(caller="fit", callee="fit"),
             )
         )
+
+    def _reader(self) -> Any:
+        """Give the learner that reads X; of an object that the user passed nothing is known."""
+        return self.estimator if isinstance(self.parameters, str) else self.parameters.estimate
 
     def _learner(self) -> Any:
         if self.estimator is not None:
@@ -264,7 +276,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             The estimator itself.
         """
         self._check_parameters()
-        X = validate_features(self, X, self.estimator, reset=True)
+        X = validate_features(self, X, self._reader(), reset=True)
         table = read_labels(y, n_rows(X), type(self).__name__)
         labels = table.labels  # (n, m)
         self.classes_, self._kind, self._dtype = table.classes, table.kind, table.dtype
@@ -296,18 +308,22 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         check_beta(self.beta)
         check_zero_division(self.zero_division)
         check_flag(self.coherent, "coherent")
-        if not (isinstance(self.nonempty, str) and self.nonempty == "auto"):
-            _check_nonempty(self.nonempty)
+        check_learner(self.estimator)
+        n_threads(self.n_jobs)
+        _check_nonempty(self.nonempty, False)
         if isinstance(self.parameters, str):
             if self.parameters not in _PARAMETERS:
                 raise ValueError(
                     f"parameters is {self.parameters!r}: it must be one of "
                     f"{', '.join(map(repr, _PARAMETERS))}, or an object with fit and estimate"
                 )
-        elif not (hasattr(self.parameters, "fit") and hasattr(self.parameters, "estimate")):
+        elif isinstance(self.parameters, type) or not (
+            hasattr(self.parameters, "fit") and hasattr(self.parameters, "estimate")
+        ):
             raise TypeError(
                 f"parameters is {self.parameters!r}: it must be one of "
-                f"{', '.join(map(repr, _PARAMETERS))}, or an object with fit and estimate"
+                f"{', '.join(map(repr, _PARAMETERS))}, or an object (an instance) with fit and "
+                "estimate"
             )
 
     def _routed(self, sample_weight: Any, fit_params: dict[str, Any]) -> dict[str, Any] | None:
@@ -317,7 +333,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             return dict(routed.estimator.fit)
         if not fit_params:
             return None
-        if self.estimator is None:
+        if is_ridge(self.estimator):
             raise TypeError(
                 f"fit got {', '.join(fit_params)}: the default base learner takes nothing but "
                 "sample_weight"
@@ -338,9 +354,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
                 "labels, or an object with fit(X, Y) and factors_"
             )
         if hasattr(factors, "fit"):
-            finder = clone(factors)
-            if hasattr(finder, "random_state") and finder.random_state is None:
-                finder.random_state = self.random_state
+            finder = _with_seed(clone(factors), self.random_state)
             weights = {} if sample_weight is None else {"sample_weight": sample_weight}
             factors = finder.fit(X, labels.astype(np.int8), **weights).factors_
         elif hasattr(factors, "factors_"):
@@ -378,9 +392,10 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     def _fit_objects(self, X: Any, labels: Labels, sample_weight: Any, progress: Progress) -> None:
         """Fit a clone of the user's object to each factor."""
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        objects = [_with_seed(clone(self.parameters), self.random_state) for _ in self.factors_]
         jobs = (
-            delayed(_fit_object)(clone(self.parameters), X, labels[:, f].astype(np.int8), weights)
-            for f in self.factors_
+            delayed(_fit_object)(part, X, labels[:, factor].astype(np.int8), weights)
+            for part, factor in zip(objects, self.factors_, strict=True)
         )
         progress.models(len(self.factors_))
         self._models, self._firsts, self._parts = None, [], []
@@ -413,13 +428,18 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
 
     def _all_single(self) -> bool:
         """Tell whether every factor is one label with one binary model."""
-        named = self._models is not None and self.parameters != "powerset"
-        return named and all(len(factor) == 1 for factor in self.factors_)
+        by_label = self._models is not None and not isinstance(self._parts[0], Powerset)
+        return by_label and all(len(factor) == 1 for factor in self.factors_)
+
+    def _has(self, name: str, kind: type[FactorEstimator]) -> bool:
+        """Tell whether an estimate is the one that is fitted, or will be."""
+        parts = getattr(self, "_parts", None)
+        return self.parameters == name if parts is None else isinstance(parts[0], kind)
 
     def _over_blocks(self, X: Any, work: Callable[[Any], Any]) -> list[Any]:
         """Do the work for blocks of rows that bound the memory; the blocks depend on X alone."""
         check_is_fitted(self)
-        X = validate_features(self, X, self.estimator, reset=False)
+        X = validate_features(self, X, self._reader(), reset=False)
         if self._models is None:
             numbers = 4 * len(self._frequencies) ** 2
         else:
@@ -434,21 +454,21 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
 
     def _decide(self, X: Any) -> Decision:
         """Decide for a block of rows."""
-        auto = isinstance(self.nonempty, str)
-        nonempty = self.nonempty_ if auto else _check_nonempty(self.nonempty)
+        nonempty = _check_nonempty(self.nonempty, self.nonempty_)
         how: dict[str, Any] = {
             "beta": self.beta,
             "zero_division": self.zero_division,
             "nonempty": nonempty,
             "n_jobs": None if isinstance(self._models, RidgeModels) else self.n_jobs,
         }
+        answerable = nonempty and bool(self._frequencies.any())
         if self._all_single():
             p = self._marginals(X)
-            silent = _silent_rows(nonempty, [p])
+            silent = _silent_rows(answerable, [p])
             decision = from_marginals(p[~silent], **how)
         else:
             estimates = self._estimates(X)
-            silent = _silent_rows(nonempty, [e.P for e in estimates])
+            silent = _silent_rows(answerable, [e.P for e in estimates])
             decision = from_factors(
                 [e.P[~silent] for e in estimates],
                 [factor.tolist() for factor in self.factors_],
@@ -647,7 +667,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
                 "predict_frame makes a pandas data frame, and pandas is not installed: "
                 "pip install pandas, or call predict"
             ) from error
-        return pd.DataFrame(labels, index=getattr(X, "index", None), columns=columns)
+        index = X.index if frame_library(X) == "pandas" else None
+        return pd.DataFrame(labels, index=index, columns=columns)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Give the mean F-measure of the predictions, for the beta of this estimator.
@@ -699,15 +720,25 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
                 )
 
 
-def _check_nonempty(nonempty: Any) -> bool:
+def _check_nonempty(nonempty: Any, auto: bool) -> bool:
+    """Give the flag, or what "auto" stands for."""
+    if isinstance(nonempty, str) and nonempty == "auto":
+        return auto
     if not isinstance(nonempty, (bool, np.bool_)):
         raise TypeError(f"nonempty is {nonempty!r}: it must be 'auto', True or False")
     return bool(nonempty)
 
 
-def _silent_rows(nonempty: bool, parts: Sequence[Floats]) -> Labels:
-    """Tell which rows have no probability for any label, where the set cannot be empty."""
-    silent = np.full(len(parts[0]), nonempty)
+def _with_seed(estimator: Any, seed: Any) -> Any:
+    """Give an object our seed where it has none of its own."""
+    if getattr(estimator, "random_state", seed) is None:
+        estimator.random_state = seed
+    return estimator
+
+
+def _silent_rows(answerable: bool, parts: Sequence[Floats]) -> Labels:
+    """Tell which rows have no probability for any label, where training knows better."""
+    silent = np.full(len(parts[0]), answerable)
     for part in parts:
         if silent.any():
             silent &= ~part.reshape(len(part), -1).any(axis=1)

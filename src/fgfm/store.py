@@ -12,7 +12,7 @@ import tempfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from sklearn.base import BaseEstimator
 
@@ -20,9 +20,23 @@ __all__ = ["load", "save"]
 
 _FORMAT = 1
 _HEADER = "fgfm.json"
-# The classes of ours that a file may name. skops knows those of scikit-learn, NumPy and SciPy.
-_OURS = frozenset(
+# The classes that a file may name, beyond those of scikit-learn, NumPy and SciPy that skops knows.
+_TRUSTED = frozenset(
     {
+        # folds: numbers and a seed
+        *(
+            f"sklearn.model_selection._split.{name}"
+            for name in (
+                "GroupKFold",
+                "KFold",
+                "LeaveOneOut",
+                "RepeatedKFold",
+                "RepeatedStratifiedKFold",
+                "ShuffleSplit",
+                "StratifiedKFold",
+                "StratifiedShuffleSplit",
+            )
+        ),
         "fgfm.classifier.FGFMClassifier",
         "fgfm.estimation.calibration.IsotonicCalibrator",
         "fgfm.estimation.calibration.SigmoidCalibrator",
@@ -116,7 +130,8 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
         The file.
     trusted : sequence of str, optional
         Full names of further classes that the file may hold, such as those of a base learner from
-        another library. Name only what you trust: loading may run their code.
+        another library. Name only what you trust: loading may run their code. Trees and forests of
+        scikit-learn need ``["sklearn.tree._tree.Tree"]``: nothing checks where their nodes point.
 
     Returns
     -------
@@ -131,10 +146,11 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
         raise TypeError(f"trusted is {trusted!r}: it must be a list of names of classes")
     skops_io = _skops()
     source = Path(path)
-    _check_header(source)
+    with source.open("rb") as file:  # no such file, no permission: it says so itself
+        _check_header(source, file)
     try:
         unknown = set(skops_io.get_untrusted_types(file=source))
-        refused = sorted(unknown - _OURS - set(trusted))
+        refused = sorted(unknown - _TRUSTED - set(trusted))
         model = None
         if not refused:
             model = skops_io.load(source, trusted=sorted(unknown))
@@ -152,26 +168,25 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     return model
 
 
-def _check_header(source: Path) -> None:
+def _check_header(source: Path, file: BinaryIO) -> None:
     """Raise unless the file is a whole one, of a format that is known."""
     from fgfm import __version__
 
     try:
-        with zipfile.ZipFile(source) as archive:
-            if _HEADER not in archive.namelist():
-                raise ValueError(f"{source} is no model saved by fgfm: it has no {_HEADER}")
+        with zipfile.ZipFile(file) as archive:
+            known = _HEADER in archive.namelist()
             broken = archive.testzip()
-            if broken is not None:
-                raise ValueError(f"{source} is damaged: the checksum of {broken} is wrong")
-            header = json.loads(archive.read(_HEADER))
-    except OSError:
-        raise  # no such file, no permission: it says so itself
+            header: Any = json.loads(archive.read(_HEADER)) if known else None
     except zipfile.BadZipFile as error:
         raise ValueError(f"{source} is no model saved by fgfm, or is damaged: {error}") from error
-    except (json.JSONDecodeError, UnicodeDecodeError, NotImplementedError, EOFError) as error:
+    except Exception as error:  # the decompressors and the parser have errors of their own
         raise ValueError(f"{source} is damaged: {error}") from error
+    if not known:
+        raise ValueError(f"{source} is no model saved by fgfm: it has no {_HEADER}")
+    if broken is not None:
+        raise ValueError(f"{source} is damaged: the checksum of {broken} is wrong")
     found = header.get("format") if isinstance(header, dict) else None
-    if not isinstance(found, int) or found < 1:
+    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
         raise ValueError(f"{source} is damaged: its format is {found!r}")
     if found > _FORMAT:
         raise ValueError(

@@ -7,6 +7,7 @@ learner; `Models.answers` gives the probabilities for a block of rows.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, softmax
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
@@ -371,6 +373,7 @@ def class_scores(estimator: Any, X: Any, classes: Integers, by_decision: bool) -
     """
     known = np.searchsorted(classes, np.asarray(estimator.classes_))
     if by_decision and hasattr(estimator, "decision_function"):
+        _refuse_pairwise(estimator, len(known))
         values = np.asarray(estimator.decision_function(X), dtype=np.float64)
         if values.ndim == 1:  # of the second class
             values = np.column_stack([-0.5 * values, 0.5 * values])
@@ -389,6 +392,22 @@ def class_scores(estimator: Any, X: Any, classes: Integers, by_decision: bool) -
     scores = np.full((len(values), len(classes)), missing)  # (n, K)
     scores[:, known] = values
     return Scores(scores, probabilities)
+
+
+def _refuse_pairwise(estimator: Any, n_classes: int) -> None:
+    """Refuse decision values of pairs of classes, which may be as many as there are classes."""
+    while hasattr(estimator, "steps"):
+        estimator = estimator.steps[-1][1]
+    if n_classes > 2 and getattr(estimator, "decision_function_shape", None) == "ovo":
+        raise ValueError(
+            f"estimator {type(estimator).__name__} has decision_function_shape 'ovo', a score for "
+            "each pair of classes: it must be 'ovr', a score for each class"
+        )
+
+
+def is_ridge(estimator: Any) -> bool:
+    """Tell whether a base learner is the default one."""
+    return estimator is None or type(estimator) is RidgeLogistic
 
 
 def fit_models(
@@ -418,25 +437,19 @@ def fit_models(
     Models
         The models, in the order of the targets.
     """
-    estimator = settings.estimator
-    if estimator is None or (type(estimator) is RidgeLogistic and _method(settings) is None):
-        return _fit_ridge(X, targets, weight, settings, progress)
-    if not hasattr(estimator, "fit") or isinstance(estimator, type):
-        raise TypeError(
-            f"estimator is {estimator!r}: it must be a scikit-learn classifier (an instance), "
-            "or None"
-        )
     method = _method(settings)
-    if not hasattr(estimator, "predict_proba"):
-        if not hasattr(estimator, "decision_function"):
-            raise TypeError(
-                f"estimator is {estimator!r}: it must have predict_proba or decision_function"
-            )
-        if method is None:
-            raise TypeError(
-                f"estimator is {estimator!r}, which has no predict_proba, and calibration is "
-                "None: its scores need a calibration to become probabilities"
-            )
+    estimator = settings.estimator
+    if is_ridge(estimator) and method is None:
+        return _fit_ridge(X, targets, weight, settings, progress)
+    if estimator is None:
+        estimator = RidgeLogistic()
+    if not hasattr(estimator, "predict_proba") and method is None:
+        raise TypeError(
+            f"estimator is {estimator!r}, which has no predict_proba, and calibration is "
+            "None: its scores need a calibration to become probabilities"
+        )
+    if any(target.extra is not None for target in targets):
+        _warn_of_dropped_column(estimator)
     fit_params = settings.fit_params
     if fit_params is None:
         fit_params = {}
@@ -476,6 +489,19 @@ def fit_models(
     return EstimatorModels(models)
 
 
+def _warn_of_dropped_column(estimator: Any) -> None:
+    """Warn where a column that is appended to X would not reach the learner."""
+    first = estimator.steps[0][1] if hasattr(estimator, "steps") else None
+    if isinstance(first, ColumnTransformer) and first.remainder == "drop":
+        warnings.warn(
+            "estimator begins with a ColumnTransformer that drops other columns, and with them "
+            "the number of labels, which 'two-step' appends to X: set remainder='passthrough' "
+            "there, or parameters='tilted'",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
 def _on_rows(targets: Sequence[Target], rows: Integers) -> list[Target]:
     """Give targets on some rows; columns that were one object stay one."""
     shorter = {id(t.extra): t.extra[rows] for t in targets if t.extra is not None}
@@ -499,17 +525,19 @@ def _fit_ridge(
     params = estimator.get_params(deep=False)
     if params["random_state"] is None:
         params["random_state"] = settings.random_state
-    if settings.fit_params is not None:  # the routing says whether it gets the weights
-        weight = settings.fit_params.get("sample_weight")
+    if settings.fit_params is not None and weight is not None:
+        # the routing says whether it gets the weights; rows of weight 0 are left out anyway
+        given = settings.fit_params.get("sample_weight")
+        weight = np.where(weight > 0.0, 1.0 if given is None else given, 0.0)
     fits = fit_ridge_logistic(
         X,
         [target.values for target in targets],
         extra=[target.extra for target in targets],
         sample_weight=weight,
+        n_jobs=settings.n_jobs,
+        _progress=progress,
         **params,
     )
-    if progress is not None:
-        progress(len(fits))
     return RidgeModels(fits, [target.extra is not None for target in targets])
 
 

@@ -7,17 +7,20 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
+from sklearn.utils import InputTags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fgfm._validation import check_same_rows, label_sets, row_weights
-from fgfm.estimation._models import Answers, Models, Settings, Target, fit_models
-from fgfm.estimation._rows import n_rows
+from fgfm.estimation._models import Answers, Models, Settings, Target, fit_models, is_ridge
+from fgfm.estimation._rows import frame_library, n_rows
 from fgfm.estimation.ridge import RidgeLogistic
 
 __all__ = [
     "FactorEstimate",
     "FactorEstimator",
     "FactorModel",
+    "check_learner",
+    "learner_tags",
     "singleton_estimate",
     "validate_features",
 ]
@@ -89,14 +92,61 @@ def validate_features(owner: Any, X: Any, learner: Any, *, reset: bool) -> Any:
     array, sparse matrix or data frame
         Features for the base learner.
     """
-    if learner is None or type(learner) is RidgeLogistic:
-        return validate_data(
-            owner, X, accept_sparse="csr", dtype=np.float64, reset=reset, ensure_min_samples=1
+    if is_ridge(learner):
+        return validate_data(owner, X, accept_sparse="csr", dtype=np.float64, reset=reset)
+    if frame_library(X) is not None:
+        validate_data(owner, X, reset=reset, skip_check_array=True)
+        return X
+    takes_sparse = learner_tags(learner).sparse
+    return validate_data(
+        owner,
+        X,
+        accept_sparse="csr" if takes_sparse else False,
+        dtype=None,
+        ensure_all_finite=False,  # missing values are the learner's affair
+        reset=reset,
+    )
+
+
+def learner_tags(learner: Any) -> InputTags:
+    """Say what features a base learner takes.
+
+    Parameters
+    ----------
+    learner : scikit-learn classifier or None
+        The base learner.
+
+    Returns
+    -------
+    InputTags
+        Its tags; those of a learner that has none say that it takes anything.
+    """
+    try:
+        tags: InputTags = get_tags(RidgeLogistic() if learner is None else learner).input_tags
+    except AttributeError:  # not of scikit-learn's making
+        return InputTags(sparse=True, allow_nan=True)
+    return tags
+
+
+def check_learner(learner: Any) -> None:
+    """Raise unless a base learner can be fitted.
+
+    Parameters
+    ----------
+    learner : scikit-learn classifier or None
+        The base learner.
+    """
+    if learner is None:
+        return
+    if isinstance(learner, type) or not hasattr(learner, "fit"):
+        raise TypeError(
+            f"estimator is {learner!r}: it must be a scikit-learn classifier (an instance), "
+            "or None"
         )
-    if isinstance(X, (list, tuple)):
-        X = np.asarray(X)
-    validate_data(owner, X, reset=reset, skip_check_array=True)
-    return X
+    if not (hasattr(learner, "predict_proba") or hasattr(learner, "decision_function")):
+        raise TypeError(
+            f"estimator is {learner!r}: it must have predict_proba or decision_function"
+        )
 
 
 class FactorEstimator(BaseEstimator):  # type: ignore[misc]
@@ -185,6 +235,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
         FactorEstimator
             The estimator itself.
         """
+        check_learner(self.estimator)
         X = validate_features(self, X, self.estimator, reset=True)
         labels = label_sets(Y, "Y", allow_flat=True)
         labels = labels.toarray() if hasattr(labels, "toarray") else labels  # (n, m)

@@ -420,7 +420,8 @@ def _target_list(targets: Any, n: int) -> list[npt.NDArray[Any]]:
         if y.ndim != 1:
             raise ValueError(f"targets[{t}] has shape {y.shape}: it must have 1 dimension (row)")
         check_same_rows([n, len(y)], ["X", f"targets[{t}]"])
-        check_classification_targets(y)
+        if y.dtype.kind not in "biu":  # whole numbers are classes, however many there are
+            check_classification_targets(y)
         columns.append(y)
     return columns
 
