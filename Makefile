@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench bench-fit bench-real quadrature clean
+.PHONY: help demo test test-old lint format bench bench-fit bench-real quadrature clean
 
 help: ## list the targets
 	@echo "make <target>, where <target> is one of"
@@ -22,6 +22,15 @@ test: lint ## lint, then all tests, then the quick ones without the compiler
 	@MPLBACKEND=Agg $(BIN)/python -m pytest -q
 	@MPLBACKEND=Agg NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q \
 	    -m "not slow and not compiled" tests
+
+test-old: .venv-sklearn-1.7/.stamp .venv-sklearn-1.8/.stamp ## the estimators' tests on scikit-learn 1.7 and 1.8
+	@for version in 1.7 1.8; do \
+	    .venv-sklearn-$$version/bin/python -c \
+	        'import sklearn; print("scikit-learn", sklearn.__version__)'; \
+	    .venv-sklearn-$$version/bin/python -m pytest -q tests/test_calibration.py \
+	        tests/test_classifier.py tests/test_estimation.py tests/test_ridge.py \
+	        tests/test_store.py || exit 1; \
+	done
 
 lint: .venv/.stamp-dev ## check style, types, layers and docstrings
 	@$(BIN)/ruff check
@@ -48,7 +57,7 @@ quadrature: .venv/.stamp-quadrature ## compute the quadrature table again (minut
 	@$(BIN)/python scripts/make_quadrature_table.py
 
 clean: ## remove .venv, caches and built packages
-	rm -rf .venv .venv-rival build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-rival .venv-sklearn-* build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Without its stamp a .venv is half-built: it is made anew. With an old one it is updated.
@@ -81,6 +90,11 @@ clean: ## remove .venv, caches and built packages
 .venv-rival/.stamp: .venv/.stamp-dev
 	@$(BIN)/python -m venv --clear .venv-rival
 	@.venv-rival/bin/python -m pip install -qq example-wise-f1-maximizer
+	@touch $@
+
+.venv-sklearn-%/.stamp: .venv/.stamp-dev
+	@$(BIN)/python -m venv --clear .venv-sklearn-$*
+	@.venv-sklearn-$*/bin/python -m pip install -qq -e '.[test]' 'scikit-learn==$*.*'
 	@touch $@
 
 .venv/.stamp-quadrature: .venv/.stamp-dev

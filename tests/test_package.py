@@ -29,7 +29,7 @@ PUBLIC = {
 }
 HEAVY = {"matplotlib", "numba", "pandas", "polars", "scipy", "sklearn"}
 TARGETS = {"bench", "bench-fit", "bench-real", "clean", "demo", "format", "help", "lint"}
-TARGETS |= {"quadrature", "test"}
+TARGETS |= {"quadrature", "test", "test-old"}
 
 
 def run_python(code: str) -> str:
