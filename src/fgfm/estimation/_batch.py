@@ -27,8 +27,8 @@ __all__ = ["fit_batch"]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-# Of the fits in folds only the losses are wanted, to choose a penalty by. Its square, 1e-5, is what
-# the logits may be off; losses on held-out rows then were off by 1e-7 (enron, yeast).
+# Of the fits in folds only the losses are wanted, to choose a penalty by. Its square, 1e-5, is
+# what the logits may be off; losses on held-out rows then were off by 1e-7 (enron, yeast).
 _FOLD_TOLERANCE = 3e-3
 
 
