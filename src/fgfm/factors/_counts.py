@@ -14,11 +14,20 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-__all__ = ["Columns", "Strata", "encode", "encode_labels", "level_counts", "make_strata"]
+__all__ = [
+    "MAX_CELLS",
+    "Columns",
+    "Strata",
+    "combine",
+    "encode",
+    "encode_labels",
+    "make_strata",
+    "refine",
+]
 
 Integers = npt.NDArray[np.int64]
 
-_CELLS = 1 << 22  # of contingency tables that are held in memory at a time
+MAX_CELLS = 1 << 20  # of contingency tables that are held in memory at a time
 _SPARSE = 0.1  # share of ones below which indicators are kept sparse
 _ONE_HOT = 1 << 20  # elements of a dense one-hot matrix
 
@@ -48,46 +57,48 @@ class Columns(NamedTuple):
             for level, q in enumerate(range(start, stop), start=1):
                 codes[indices[indptr[q] : indptr[q + 1]]] = level
             return codes
+        if stop == start + 1:
+            return np.asarray(self.indicators[:, start], dtype=np.int64)
         weights = np.arange(1, stop - start + 1, dtype=np.float64)
         return np.asarray(self.indicators[:, start:stop] @ weights, dtype=np.int64)
 
-    def tables(self, strata: Strata, target_levels: int) -> Iterator[tuple[slice, Integers]]:
-        """Count the indicators by stratum and level of the target.
+    def blocks(self, cells: int) -> Iterator[tuple[slice, slice]]:
+        """Cut the columns into blocks of bounded size, for tables with so many cells each.
 
-        Blocks of columns come in turn, each with its counts, (K, L, indicators of the block).
+        A block is given as a slice of columns and the slice of their indicators.
         """
-        size = strata.counts.size
         d, Q = len(self.levels), int(self.starts[-1])
-        width = max(1, _CELLS // max(1, size))  # indicators in a block
+        width = max(1, MAX_CELLS // max(1, cells))  # indicators in a block
         step = d if width >= Q else max(1, d * width // Q)
         for first in range(0, d, step):
-            block = slice(first, min(first + step, d))
-            part = slice(int(self.starts[first]), int(self.starts[block.stop]))
-            counts = self._count(strata, part)  # (K L, indicators of the block)
-            yield block, counts.reshape(len(strata.counts), target_levels, -1)
+            last = min(first + step, d)
+            yield slice(first, last), slice(int(self.starts[first]), int(self.starts[last]))
 
-    def _count(self, strata: Strata, part: slice) -> Integers:
-        size, rows = strata.counts.size, strata.rows
+    def count(self, strata: Strata, part: slice) -> Integers:
+        """Count some indicators by stratum and level of the target: (K, L, indicators)."""
+        K, L = strata.counts.shape
         if sparse.issparse(self.indicators):
             n = self.indicators.shape[1]
-            indptr = np.zeros(n + 1, dtype=np.int32)
-            indptr[1:][rows] = 1
+            filled = np.zeros(n + 1, dtype=np.int32)
+            filled[1:][strata.rows] = 1
             ones = np.ones(len(strata.joint), dtype=np.int32)
-            S = sparse.csr_array((ones, strata.joint, np.cumsum(indptr)), shape=(n, size))
-            part_of = self.indicators if part == slice(0, int(self.starts[-1])) else None
-            B = self.indicators[part] if part_of is None else part_of  # (Q, n)
-            return np.asarray((B @ S).toarray().T, dtype=np.int64)
-        B = self.indicators[:, part]  # (n, Q)
-        if not strata.whole:
-            B = B[rows]
-        n = len(strata.joint)
-        if n * size <= _ONE_HOT:
-            S = np.zeros((n, size), dtype=B.dtype)
-            S[np.arange(n), strata.joint] = 1
+            S = sparse.csr_array((ones, strata.joint, np.cumsum(filled)), shape=(n, K * L))
+            whole = part == slice(0, int(self.starts[-1]))
+            B = self.indicators if whole else self.indicators[part]  # (Q, n)
+            counts = (B @ S).toarray().T  # (K L, Q)
         else:
-            ones = np.ones(n, dtype=B.dtype)
-            S = sparse.csr_array((ones, strata.joint, np.arange(n + 1)), shape=(n, size))
-        return np.asarray(S.T @ B).astype(np.int64)
+            B = self.indicators[:, part]  # (n, Q)
+            if not strata.whole:
+                B = B[strata.rows]
+            n = len(strata.joint)
+            if n * K * L <= _ONE_HOT:
+                S = np.zeros((n, K * L), dtype=B.dtype)
+                S[np.arange(n), strata.joint] = 1
+            else:
+                ones = np.ones(n, dtype=B.dtype)
+                S = sparse.csr_array((ones, strata.joint, np.arange(n + 1)), shape=(n, K * L))
+            counts = S.T @ B  # (K L, Q)
+        return np.asarray(counts).astype(np.int64).reshape(K, L, -1)
 
 
 class Strata(NamedTuple):
@@ -105,9 +116,12 @@ class Strata(NamedTuple):
 def refine(codes: Integers, n_codes: int, values: Integers, levels: int) -> tuple[Integers, int]:
     """Split strata by one more column; strata without rows are left out."""
     joint = codes * levels + values
+    if n_codes * levels > 8 * len(codes) + 64:
+        kept, renumbered = np.unique(joint, return_inverse=True)
+        return renumbered.reshape(-1), len(kept)
     present = np.bincount(joint, minlength=n_codes * levels) > 0
-    renumbered = np.cumsum(present) - 1
-    return renumbered[joint], int(renumbered[-1]) + 1 if len(present) else 0
+    order = np.cumsum(present)
+    return (order - 1)[joint], int(order[-1])
 
 
 def combine(columns: Sequence[tuple[Integers, int]], n: int) -> tuple[Integers, int]:
@@ -136,11 +150,6 @@ def encode_labels(Y: npt.NDArray[np.bool_]) -> Columns:
     m = Y.shape[1]
     levels = np.where(Y.any(axis=0), 2, 1) if len(Y) else np.ones(m, dtype=np.int64)
     return Columns(_pack(Y), np.arange(m + 1), levels.astype(np.int64))
-
-
-def level_counts(X: Any) -> Integers:
-    """Give the number of levels of each column of a dense array or a CSR or CSC matrix."""
-    return encode(X).levels
 
 
 def encode(X: Any) -> Columns:
@@ -203,7 +212,6 @@ def _starts(levels: Integers) -> Integers:
 def _pack(ones: npt.NDArray[np.bool_]) -> Any:
     """Keep indicators, (n, Q), in the form in which they are counted fastest."""
     if ones.size > _ONE_HOT // 16 and np.count_nonzero(ones) < _SPARSE * ones.size:
-        packed = sparse.csr_array(np.ascontiguousarray(ones.T).astype(np.int32))
-        return packed
+        return sparse.csr_array(np.ascontiguousarray(ones.T).astype(np.int32))
     # Sums of ones are exact in float32 up to 2^24.
     return ones.astype(np.float32 if len(ones) < 1 << 24 else np.float64)

@@ -24,7 +24,6 @@ Comparison. Journal of Machine Learning Research 11, 2837-2854.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -37,20 +36,20 @@ __all__ = ["expected_cell", "expected_g_2x2", "x_log_x"]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-_TERMS = 1 << 18  # that are held in memory at a time
+_TERMS = 1 << 16  # that are held in memory at a time
 
 
 @lru_cache(maxsize=4)
-def _tables(size: int) -> tuple[Floats, Floats]:
-    """Give x log x and log x! for x = 0 .. size - 1."""
+def _tables(size: int) -> tuple[Floats, npt.NDArray[np.complex128]]:
+    """Give x log x, and log x! + i x log x, for x = 0 .. size - 1."""
     x = np.arange(size, dtype=np.float64)
     products = x * np.log(np.maximum(x, 1.0))
-    factorials = gammaln(x + 1.0)
-    products.flags.writeable = factorials.flags.writeable = False
-    return products, factorials
+    both = gammaln(x + 1.0) + 1j * products
+    products.flags.writeable = both.flags.writeable = False
+    return products, both
 
 
-def _upto(largest: int) -> tuple[Floats, Floats]:
+def _upto(largest: int) -> tuple[Floats, npt.NDArray[np.complex128]]:
     """Give the tables for 0 .. largest at least; their sizes are powers of two, so few occur."""
     return _tables(1 << max(10, int(largest).bit_length()))
 
@@ -75,16 +74,8 @@ def expected_g_2x2(n: Any, r: Any, c: Any) -> Floats:
     True
     """
     n, r, c = (np.asarray(v, dtype=np.int64) for v in (n, r, c))
-    # Exchanging rows or columns, or transposing, changes no G: the first cell is the smallest.
-    r, c = np.minimum(r, n - r), np.minimum(c, n - c)
-    products, _ = _upto(int(n.max(initial=0)))
-    base = products[r] + products[n - r] + products[c] + products[n - c] - products[n]
-
-    def half_g(a: Integers, n: Integers, r: Integers, c: Integers, base: Floats) -> Floats:
-        cells = products[a] + products[r - a] + products[c - a] + products[n - r - c + a]
-        return np.asarray(cells - base)
-
-    return 2.0 * _hypergeometric_mean(half_g, n, r, c, base)
+    # Exchanging rows or columns changes no G: the first cell is the smallest, its range short.
+    return _mean(n, np.minimum(r, n - r), np.minimum(c, n - c), whole=True)
 
 
 def expected_cell(n: Any, r: Any, c: Any) -> Floats:
@@ -99,55 +90,47 @@ def expected_cell(n: Any, r: Any, c: Any) -> Floats:
     True
     """
     n, r, c = (np.asarray(v, dtype=np.int64) for v in (n, r, c))
-    products, _ = _upto(int(n.max(initial=0)))
-    mean = r * (c / np.maximum(n, 1))
-    log_mean = np.log(np.where(mean > 0.0, mean, 1.0))
-
-    def divergence(
-        a: Integers, n: Integers, r: Integers, c: Integers, mean: Floats, log_mean: Floats
-    ) -> Floats:
-        return np.asarray(products[a] - a * log_mean - (a - mean))
-
-    return 2.0 * _hypergeometric_mean(divergence, n, r, c, mean, log_mean)
+    return _mean(n, r, c, whole=False)
 
 
-def _hypergeometric_mean(
-    value: Callable[..., Floats], n: Integers, r: Integers, c: Integers, *more: Floats
-) -> Floats:
-    """Give E[value(a)] for a = the number of marked rows among c of n, where r are marked."""
-    _, factorials = _upto(int(n.max(initial=0)))
-    size = np.maximum(n, 1)
-    mean = r * (c / size)
-    deviation = np.sqrt(mean * ((n - r) / size) * ((n - c) / np.maximum(n - 1, 1)))
-    # By Bernstein's inequality less than 1e-18 of the mass lies outside this window.
-    reach = np.ceil(9.0 * deviation + 30.0)
-    low = np.maximum(np.maximum(0, r + c - n), (mean - reach).astype(np.int64))
-    high = np.minimum(np.minimum(r, c), (mean + reach).astype(np.int64))
-    length = high - low + 1
+def _mean(n: Integers, r: Integers, c: Integers, *, whole: bool) -> Floats:
+    """Give the mean of G, or of one cell's share, over a = the count of a hypergeometric cell."""
     result = np.zeros(len(n))
-    # A table with an empty row or column is certain: E[G] is its G, which is 0.
+    # A table with an empty row or column is certain: its G is 0.
     todo = np.flatnonzero((r > 0) & (r < n) & (c > 0) & (c < n))
-    ends = np.cumsum(length[todo])
+    if len(todo) == 0:
+        return result
+    n, r, c = n[todo], r[todo], c[todo]
+    products, both = _upto(int(n.max()))
+    mean = r * (c / n)
+    deviation = np.sqrt(mean * ((n - r) / n) * ((n - c) / np.maximum(n - 1, 1)))
+    # By Bernstein's inequality the mass outside this window is lost in rounding.
+    reach = 8.0 * deviation + 20.0
+    low = np.maximum(np.maximum(0, r + c - n), (mean - reach).astype(np.int64))
+    high = np.minimum(np.minimum(r, c), (mean + reach).astype(np.int64) + 1)
+    fixed = both[r] + both[n - r] + both[c] + both[n - c] - both[n]
+    length = high - low + 1
+    ends = np.cumsum(length)
+    log_mean = np.log(mean)
     start = 0
-    while start < len(todo):
+    while start < len(n):
         done = ends[start - 1] if start else 0
         stop = max(start + 1, int(np.searchsorted(ends, done + _TERMS, side="right")))
-        part = todo[start:stop]
+        part = slice(start, stop)
         lengths = length[part]
-        first = ends[start:stop] - lengths - done  # of each table's terms
-        owner = np.repeat(part, lengths)
-        a = np.arange(len(owner)) + np.repeat(low[part] - first, lengths)
-        at_n, at_r, at_c = n[owner], r[owner], c[owner]
-        # Proportional to the probability: what does not depend on a is left to the division.
-        logs = -(
-            factorials[a]
-            + factorials[at_r - a]
-            + factorials[at_c - a]
-            + factorials[at_n - at_r - at_c + a]
-        )
-        logs -= np.repeat(np.maximum.reduceat(logs, first), lengths)
-        mass = np.exp(logs)
-        values = value(a, at_n, at_r, at_c, *(extra[owner] for extra in more))
-        result[part] = np.add.reduceat(mass * values, first) / np.add.reduceat(mass, first)
+        first = ends[part] - lengths - done  # of each table's terms
+        a = np.arange(ends[stop - 1] - done) + np.repeat(low[part] - first, lengths)
+        beside, below = np.repeat(r[part], lengths) - a, np.repeat(c[part], lengths) - a
+        rest = np.repeat((n - r - c)[part], lengths) + a
+        # Real part: minus the log-probability of a. Imaginary part: half of the table's G.
+        terms = both[a] + both[beside] + both[below] + both[rest]
+        terms -= np.repeat(fixed[part], lengths)
+        mass = np.exp(-terms.real)
+        value = terms.imag
+        if not whole:
+            value = products[a] - a * np.repeat(log_mean[part], lengths)
+            value -= a - np.repeat(mean[part], lengths)
+        total = np.add.reduceat(mass * value, first) / np.add.reduceat(mass, first)
+        result[todo[part]] = 2.0 * total
         start = stop
     return result

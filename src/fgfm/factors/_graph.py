@@ -91,9 +91,7 @@ def group_labels(
         weakest_first = np.lexsort((j, i, weight, -p))
         owner = _fit(i, j, weakest_first[::-1], m, max_factor_size)
         apart = owner[i] != owner[j]
-        cuts = [
-            Cut(int(i[e]), int(j[e]), float(p[e])) for e in weakest_first if apart[e]
-        ]
+        cuts = [Cut(int(i[e]), int(j[e]), float(p[e])) for e in weakest_first if apart[e]]
         i, j = i[~apart], j[~apart]
     ends = np.concatenate([i, j]), np.concatenate([j, i])
     graph = sparse.csr_array((np.ones(len(ends[0]), dtype=bool), ends), shape=(m, m))

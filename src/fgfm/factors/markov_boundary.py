@@ -5,8 +5,8 @@ given M. IAMB (Tsamardinos, Aliferis and Statnikov, 2003) looks for it greedily:
 
 - grow: test y against every feature outside M given M, take in the one with the smallest p-value,
   and go on while that p-value is at most alpha;
-- shrink: test y against each member given the other members, put out those whose p-value exceeds
-  alpha, and go on until none is put out.
+- shrink: test y against each member given the other members, put out the one with the largest
+  p-value, and go on while that p-value exceeds alpha.
 
 References
 ----------
@@ -17,42 +17,23 @@ Discovery. FLAIRS 2003.
 from __future__ import annotations
 
 import numbers
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_array
 
 from fgfm._validation import check_same_rows, label_sets
-from fgfm.factors._counts import Columns, combine, encode, make_strata, refine
-from fgfm.factors.independence import GTest, check_degrees, g_test_columns
+from fgfm.factors._counts import Columns, encode, make_strata, refine
+from fgfm.factors.independence import Degrees, g_test_columns, g_test_each
 
-__all__ = ["Search", "check_alpha", "iamb", "markov_boundary"]
+__all__ = ["check_alpha", "iamb", "markov_boundary"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 _TIE = 1e-9  # relative difference that may be rounding
-
-
-class Search(NamedTuple):
-    """How boundaries are searched for: the level, and the degrees of freedom of the tests."""
-
-    alpha: float = 0.01
-    df: str = "mi"
-    n_tables: int = 100
-
-    def test(
-        self,
-        target: Integers,
-        strata: tuple[Integers, int],
-        columns: Columns,
-        rng: np.random.Generator | None = None,
-    ) -> GTest:
-        """Test a 0/1 target against each column within strata."""
-        return g_test_columns(
-            make_strata(target, 2, *strata), columns, self.df, self.n_tables, rng
-        )
 
 
 def markov_boundary(
@@ -106,8 +87,8 @@ def markov_boundary(
     >>> markov_boundary(X, y)
     array([1, 3])
     """
-    check_degrees(df, n_tables)
-    search = Search(check_alpha(alpha), df, n_tables)
+    degrees = Degrees.checked(df, n_tables)
+    alpha = check_alpha(alpha)
     X = check_array(X, accept_sparse="csc", dtype=None)
     target = label_sets(y, "y", allow_flat=True)  # (n, 1)
     if target.shape[1] != 1:
@@ -116,7 +97,7 @@ def markov_boundary(
     if not isinstance(target, np.ndarray):
         target = target.toarray()
     rng = np.random.default_rng(random_state)
-    return iamb(encode(X), target[:, 0].astype(np.int64), search, rng)
+    return iamb(encode(X), [target[:, 0].astype(np.int64)], alpha, degrees, [rng])[0]
 
 
 def check_alpha(alpha: Any) -> float:
@@ -129,36 +110,55 @@ def check_alpha(alpha: Any) -> float:
 
 
 def iamb(
-    columns: Columns, target: Integers, search: Search, rng: np.random.Generator | None = None
-) -> Integers:
-    """Find the Markov boundary of a 0/1 target, by growing and shrinking."""
-    grown = grow(columns, target, search, rng)
-    return np.sort(shrink(columns, target, grown, search, rng))
+    columns: Columns,
+    targets: Sequence[Integers],
+    alpha: float,
+    degrees: Degrees,
+    rngs: Sequence[Any],
+) -> list[Integers]:
+    """Find the Markov boundaries of 0/1 targets, all in step, ascending.
+
+    Targets do not influence each other; in step, their tables are computed with together.
+    """
+    grown = grow(columns, targets, alpha, degrees, rngs)
+    return [
+        np.sort(shrink(columns, target, members, alpha, degrees, rng))
+        for target, members, rng in zip(targets, grown, rngs, strict=True)
+    ]
 
 
 def grow(
-    columns: Columns, target: Integers, search: Search, rng: np.random.Generator | None = None
-) -> Integers:
+    columns: Columns,
+    targets: Sequence[Integers],
+    alpha: float,
+    degrees: Degrees,
+    rngs: Sequence[Any],
+) -> list[list[int]]:
     """Take in the most strongly associated column, again and again; in order of inclusion."""
-    members: list[int] = []
-    strata = (np.zeros(len(target), dtype=np.int64), 1)
-    while len(members) < len(columns.levels):
-        result = search.test(target, strata, columns, rng)
-        result.p_value[members] = np.inf
-        best = strongest(result)
-        if not result.p_value[best] <= search.alpha:
-            break
-        members.append(best)
-        strata = refine(*strata, columns.codes(best), int(columns.levels[best]))
-    return np.array(members, dtype=np.int64)
+    members: list[list[int]] = [[] for _ in targets]
+    strata = [(np.zeros(len(target), dtype=np.int64), 1) for target in targets]
+    active = list(range(len(targets)))
+    while active:
+        problems = [make_strata(targets[t], 2, *strata[t]) for t in active]
+        result = g_test_columns(problems, columns, degrees, [rngs[t] for t in active])
+        growing = []
+        for row, t in enumerate(active):
+            G, p = result.statistic[row], result.p_value[row]
+            p[members[t]] = np.inf
+            best = strongest(G, p)
+            if p[best] <= alpha:
+                members[t].append(best)
+                strata[t] = refine(*strata[t], columns.codes(best), int(columns.levels[best]))
+                growing.append(t)
+        active = growing
+    return members
 
 
-def strongest(result: GTest) -> int:
+def strongest(G: Floats, p: Floats) -> int:
     """Give the column with the smallest p-value, then the largest G, then the lowest index.
 
     What differs by rounding only is equal: else the order of the strata would decide.
     """
-    p, G = result.p_value, result.statistic
     tied = np.flatnonzero(p <= p.min() * (1.0 + _TIE))
     return int(tied[np.argmax(G[tied] >= G[tied].max() * (1.0 - _TIE))])
 
@@ -166,32 +166,35 @@ def strongest(result: GTest) -> int:
 def shrink(
     columns: Columns,
     target: Integers,
-    members: Integers,
-    search: Search,
-    rng: np.random.Generator | None = None,
+    members: Sequence[int],
+    alpha: float,
+    degrees: Degrees,
+    rng: Any,
 ) -> Integers:
-    """Put out members that the others make irrelevant, in order of inclusion, until none is."""
-    kept = [int(j) for j in members]
+    """Put out the member with the largest p-value given the others, while it exceeds alpha.
+
+    Of those with the same p-value, the one that came in last goes.
+    """
+    kept = list(members)
     codes = {j: (columns.codes(j), int(columns.levels[j])) for j in kept}
-    changed = len(kept) > 1  # a lone member was tested given none when it came in
-    while changed:
-        changed = False
-        for j in list(kept):
-            others = [codes[k] for k in kept if k != j]
-            strata = combine(others, len(target))
-            p = search.test(target, strata, take(columns, j), rng).p_value[0]
-            if p > search.alpha:
-                kept.remove(j)
-                changed = True
+    while len(kept) > 1:  # a lone member was tested given none when it came in
+        strata = _leave_one_out([codes[j] for j in kept], len(target))
+        problems = [make_strata(target, 2, *others) for others in strata]
+        result = g_test_each(problems, [codes[j] for j in kept], degrees, [rng] * len(kept))
+        p = result.p_value
+        worst = len(kept) - 1 - int(np.argmax(p[::-1] >= p.max() * (1.0 - _TIE)))
+        if p[worst] <= alpha:
+            break
+        del kept[worst]
     return np.array(kept, dtype=np.int64)
 
 
-def take(columns: Columns, j: int) -> Columns:
-    """Give one column by itself."""
-    codes, levels = columns.codes(j), int(columns.levels[j])
-    ones = codes[:, None] == np.arange(1, max(2, levels))
-    return Columns(
-        ones.astype(np.float32 if len(ones) < 1 << 24 else np.float64),
-        np.array([0, ones.shape[1]]),
-        columns.levels[j : j + 1],
-    )
+def _leave_one_out(columns: Sequence[tuple[Integers, int]], n: int) -> list[tuple[Integers, int]]:
+    """Give the strata of all columns but one, for each one."""
+    nothing = (np.zeros(n, dtype=np.int64), 1)
+    before, after = [nothing], [nothing]
+    for column in columns[:-1]:
+        before.append(refine(*before[-1], *column))
+    for column in columns[:0:-1]:
+        after.append(refine(*after[-1], *column))
+    return [refine(*b, *a) for b, a in zip(before, after[::-1], strict=True)]

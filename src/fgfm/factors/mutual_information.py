@@ -11,7 +11,7 @@ and the G test of the right-hand side has far fewer strata.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,10 +21,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
+from fgfm._blocks import n_threads
 from fgfm._validation import check_same_rows, label_sets
-from fgfm.factors._counts import Columns, combine, encode, encode_labels, refine
-from fgfm.factors.independence import PairwiseResult, check_degrees
-from fgfm.factors.markov_boundary import Search, check_alpha, iamb, take
+from fgfm.factors._counts import Columns, combine, encode, encode_labels, make_strata, refine
+from fgfm.factors.independence import Degrees, PairwiseResult, g_test_columns, g_test_each
+from fgfm.factors.markov_boundary import check_alpha, iamb
 
 __all__ = ["MutualInformation", "is_discrete", "rows_in_populated_strata"]
 
@@ -32,6 +33,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
 
+_IN_STEP = 16  # labels whose tables are computed together, at most
 _POPULATED = 5  # rows that make a stratum populated
 
 
@@ -113,10 +115,9 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
             The p-values; the effects are empirical conditional mutual informations, in nats.
         """
         data = self._data(X, Y)
-        m = data.Y.shape[1]
-        answers = _each(_row, data, m, n_jobs, progress)
+        answers = _each(_rows, data, n_jobs, progress)
         p_values, effects = (np.vstack([a[k] for a in answers]) for k in (1, 2))
-        return PairwiseResult(p_values, effects, [a[0] for a in answers])
+        return PairwiseResult(p_values, effects, [b for a in answers for b in a[0]])
 
     def ordered_pairs(
         self, X: Any, Y: Any, *, n_jobs: int | None = None, progress: Progress | None = None
@@ -147,9 +148,9 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
         data = self._data(X, Y)
         m = data.Y.shape[1]
         steps = None if progress is None else lambda done, _: progress(done, 2 * m)
-        boundaries = _each(_boundary, data, m, n_jobs, steps)
+        boundaries = [b for a in _each(_boundaries, data, n_jobs, steps) for b in a]
         steps = None if progress is None else lambda done, _: progress(m + done, 2 * m)
-        answers = _each(_ordered_row, data._replace(boundaries=boundaries), m, n_jobs, steps)
+        answers = _each(_ordered_rows, data._replace(boundaries=boundaries), n_jobs, steps)
         p_values, effects = (np.vstack([a[k] for a in answers]) for k in (0, 1))
         for matrix in (p_values, effects):
             below = np.tril_indices(m, -1)
@@ -157,8 +158,8 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
         return PairwiseResult(p_values, effects, boundaries)
 
     def _data(self, X: Any, Y: Any) -> _Data:
-        check_degrees(self.df, self.n_tables)
-        search = Search(check_alpha(self.alpha), self.df, self.n_tables)
+        degrees = Degrees.checked(self.df, self.n_tables)
+        alpha = check_alpha(self.alpha)
         X = check_array(X, accept_sparse="csc", dtype=None)
         labels = label_sets(Y, "Y", allow_flat=True)  # (n, m)
         check_same_rows([X.shape[0], labels.shape[0]], ["X", "Y"])
@@ -176,16 +177,16 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
         seed = 0
         if self.df == "permutation":
             seed = int(check_random_state(self.random_state).randint(2**31))
-        return _Data(columns, encode_labels(labels), labels.astype(bool), search, seed, [])
+        return _Data(columns, labels.astype(bool), alpha, degrees, seed, [])
 
 
 class _Data(NamedTuple):
     """What the tests of every label share."""
 
     columns: Columns
-    labels: Columns
     Y: npt.NDArray[np.bool_]
-    search: Search
+    alpha: float
+    degrees: Degrees
     seed: int
     boundaries: Sequence[Integers]
 
@@ -193,69 +194,92 @@ class _Data(NamedTuple):
         """Give label i as integers."""
         return self.Y[:, i].astype(np.int64)
 
-    def rng(self, i: int, step: int) -> np.random.Generator | None:
-        """Give the generator of label i in a step; nothing is drawn but by "permutation"."""
-        if self.search.df != "permutation":
-            return None
-        return np.random.default_rng([self.seed, i, step])
+    def rngs(self, labels: Iterable[int], step: int) -> list[Any]:
+        """Give the generators of labels in a step; nothing is drawn but by "permutation"."""
+        if self.degrees.kind != "permutation":
+            return [None for _ in labels]
+        return [np.random.default_rng([self.seed, i, step]) for i in labels]
 
-    def features(self, chosen: Any) -> list[tuple[Integers, int]]:
+    def features(self, chosen: Iterable[int]) -> list[tuple[Integers, int]]:
         """Give the codes and the number of levels of some features."""
         return [(self.columns.codes(int(j)), int(self.columns.levels[j])) for j in chosen]
 
 
 def _each(
-    work: Callable[[_Data, int], Any],
+    work: Callable[[_Data, range], Any],
     data: _Data,
-    m: int,
     n_jobs: int | None,
     progress: Progress | None,
 ) -> list[Any]:
-    """Call ``work(data, i)`` for each label, in parallel; answers come in order."""
+    """Call ``work(data, labels)`` for groups of labels, in parallel; answers come in order."""
+    m = data.Y.shape[1]
+    jobs = n_threads(n_jobs)
+    size = _IN_STEP if jobs == 1 else max(1, min(_IN_STEP, m // (4 * jobs)))
+    groups = [range(start, min(start + size, m)) for start in range(0, m, size)]
+    if jobs == 1:
+        running = (work(data, group) for group in groups)
+    else:
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+        running = parallel(delayed(work)(data, group) for group in groups)
     answers = []
-    calls = (delayed(work)(data, i) for i in range(m))
-    for answer in Parallel(n_jobs=n_jobs, return_as="generator")(calls):
+    for group, answer in zip(groups, running, strict=True):
         answers.append(answer)
         if progress is not None:
-            progress(len(answers), m)
+            progress(group.stop, m)
     return answers
 
 
-def _boundary(data: _Data, i: int) -> Integers:
-    return iamb(data.columns, data.target(i), data.search, data.rng(i, 0))
+def _boundaries(data: _Data, labels: range) -> list[Integers]:
+    targets = [data.target(i) for i in labels]
+    return iamb(data.columns, targets, data.alpha, data.degrees, data.rngs(labels, 0))
 
 
-def _row(data: _Data, i: int) -> tuple[Integers, Floats, Floats]:
-    """Give the boundary of label i, and its p-values and effects against all labels."""
+def _rows(data: _Data, labels: range) -> tuple[list[Integers], Floats, Floats]:
+    """Give the boundaries of labels, and their p-values and effects against all labels."""
     n = len(data.Y)
-    boundary = _boundary(data, i)
-    strata = combine(data.features(boundary), n)
-    result = data.search.test(data.target(i), strata, data.labels, data.rng(i, 1))
+    boundaries = _boundaries(data, labels)
+    problems = [
+        make_strata(data.target(i), 2, *combine(data.features(boundary), n))
+        for i, boundary in zip(labels, boundaries, strict=True)
+    ]
+    every = encode_labels(data.Y)
+    result = g_test_columns(problems, every, data.degrees, data.rngs(labels, 1))
     p_values, effects = result.p_value, result.statistic / (2.0 * max(1, n))
-    p_values[i] = effects[i] = np.nan
-    return boundary, p_values, effects
+    own = np.arange(len(labels)), np.array(labels)
+    p_values[own] = effects[own] = np.nan
+    return boundaries, p_values, effects
 
 
-def _ordered_row(data: _Data, i: int) -> tuple[Floats, Floats]:
-    """Give the p-values and effects of label i against the later ones."""
+def _ordered_rows(data: _Data, labels: range) -> tuple[Floats, Floats]:
+    """Give the p-values and effects of labels against the later ones."""
+    rows = [
+        _ordered_row(data, i, rng) for i, rng in zip(labels, data.rngs(labels, 1), strict=True)
+    ]
+    p_values, effects = (np.vstack([row[k] for row in rows]) for k in (0, 1))
+    return p_values, effects
+
+
+def _ordered_row(data: _Data, i: int, rng: Any) -> tuple[Floats, Floats]:
     n, m = data.Y.shape
-    rng = data.rng(i, 1)
     # The boundary of several labels together, up to what each of them does not show alone.
     features = sorted({int(k) for b in data.boundaries[: i + 1] for k in b})
     strata = combine(data.features(features), n)
     for k in range(i):
         strata = refine(*strata, data.target(k), 2)
+    target = data.target(i)
     p_values, effects = np.full(m, np.nan), np.full(m, np.nan)
     for j in range(i + 1, m):
-        result = data.search.test(data.target(i), strata, take(data.labels, j), rng)
+        other = data.target(j)
+        problem = make_strata(target, 2, *strata)
+        result = g_test_each([problem], [(other, 2)], data.degrees, [rng])
         p_values[j] = result.p_value[0]
         effects[j] = result.statistic[0] / (2.0 * max(1, n))
-        if p_values[j] > data.search.alpha:
+        if p_values[j] > data.alpha:
             new = [int(k) for k in data.boundaries[j] if int(k) not in features]
             features += new
             for codes, levels in data.features(new):
                 strata = refine(*strata, codes, levels)
-            strata = refine(*strata, data.target(j), 2)
+            strata = refine(*strata, other, 2)
     return p_values, effects
 
 
