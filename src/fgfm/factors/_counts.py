@@ -74,7 +74,7 @@ class Columns(NamedTuple):
             last = min(first + step, d)
             yield slice(first, last), slice(int(self.starts[first]), int(self.starts[last]))
 
-    def count(self, strata: Strata, part: slice) -> Integers:
+    def counts(self, strata: Strata, part: slice) -> Integers:
         """Count some indicators by stratum and level of the target: (K, L, indicators)."""
         K, L = strata.counts.shape
         if sparse.issparse(self.indicators):

@@ -7,8 +7,8 @@ and only if a path of pairwise dependent labels joins them (Gasse, Aussem and El
 
 References
 ----------
-Gasse, M., Aussem, A. and Elghazel, H. (2015). On the Optimality of Multi-Label Classification under
-Subset Zero-One Loss for Distributions Satisfying the Composition Property. ICML 2015.
+Gasse, M., Aussem, A. and Elghazel, H. (2015). On the Optimality of Multi-Label Classification
+under Subset Zero-One Loss for Distributions Satisfying the Composition Property. ICML 2015.
 
 Gasse, M. and Aussem, A. (2016). Identifying the Irreducible Disjoint Factors of a Multivariate
 Probability Distribution. PGM 2016.
@@ -28,13 +28,10 @@ from sklearn.utils.validation import validate_data
 
 from fgfm._validation import check_same_rows, label_sets
 from fgfm.factors._graph import CORRECTIONS, group_labels
+from fgfm.factors._iamb import check_alpha
+from fgfm.factors._suitability import is_discrete, rows_in_populated_strata
 from fgfm.factors.independence import PairwiseResult
-from fgfm.factors.markov_boundary import check_alpha
-from fgfm.factors.mutual_information import (
-    MutualInformation,
-    is_discrete,
-    rows_in_populated_strata,
-)
+from fgfm.factors.mutual_information import MutualInformation
 
 __all__ = ["ILFCompo"]
 
@@ -132,7 +129,7 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
     >>> rng = np.random.default_rng(0)
     >>> X = rng.integers(0, 2, (1000, 4))
     >>> Y = X[:, [0, 0, 1, 2]] ^ (rng.random((1000, 4)) < 0.2)  # 0 and 1: the same feature
-    >>> Y[:, 3] ^= Y[:, 1]
+    >>> Y[:, 3] |= Y[:, 1]
     >>> ilf = ILFCompo().fit(X, Y)
     >>> ilf.factors_
     [array([0]), array([1, 3]), array([2])]
@@ -205,8 +202,7 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         if sparse.issparse(labels):
             labels = labels.toarray()
         labels = labels.astype(bool)
-        if hasattr(self, "label_names_in_"):
-            del self.label_names_in_
+        self.__dict__.pop("label_names_in_", None)  # of an earlier fit
         if names is not None:
             self.label_names_in_ = np.asarray([str(name) for name in names], dtype=object)
         result = self._pairs(X, labels, alpha)

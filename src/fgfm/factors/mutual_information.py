@@ -24,17 +24,17 @@ from sklearn.utils.parallel import Parallel, delayed
 from fgfm._blocks import n_threads
 from fgfm._validation import check_same_rows, label_sets
 from fgfm.factors._counts import Columns, combine, encode, encode_labels, make_strata, refine
-from fgfm.factors.independence import Degrees, PairwiseResult, g_test_columns, g_test_each
-from fgfm.factors.markov_boundary import check_alpha, iamb
+from fgfm.factors._g import Degrees, g_test_columns, g_test_each
+from fgfm.factors._iamb import check_alpha, iamb
+from fgfm.factors.independence import PairwiseResult
 
-__all__ = ["MutualInformation", "is_discrete", "rows_in_populated_strata"]
+__all__ = ["MutualInformation"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
 
 _IN_STEP = 16  # labels whose tables are computed together, at most
-_POPULATED = 5  # rows that make a stratum populated
 
 
 class MutualInformation(BaseEstimator):  # type: ignore[misc]
@@ -68,7 +68,7 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
     >>> rng = np.random.default_rng(0)
     >>> X = rng.integers(0, 2, (500, 3))
     >>> Y = X[:, [0, 0, 1]] ^ (rng.random((500, 3)) < 0.2)
-    >>> Y[:, 2] ^= Y[:, 1]
+    >>> Y[:, 2] |= Y[:, 1]
     >>> result = MutualInformation().pairs(X, Y)
     >>> (result.p_values <= 0.01).astype(int)
     array([[0, 0, 0],
@@ -281,28 +281,3 @@ def _ordered_row(data: _Data, i: int, rng: Any) -> tuple[Floats, Floats]:
                 strata = refine(*strata, codes, levels)
             strata = refine(*strata, other, 2)
     return p_values, effects
-
-
-def is_discrete(X: Any, max_levels: int) -> bool:
-    """Tell whether each column holds whole numbers or names, and few different ones."""
-    values = X.data if sparse.issparse(X) else np.asarray(X)
-    if values.dtype.kind == "f" and not bool((values == np.floor(values)).all()):
-        return False
-    if values.dtype.kind == "O" and any(
-        isinstance(v, (float, np.floating)) and not float(v).is_integer() for v in values.flat
-    ):
-        return False
-    return bool((encode(X).levels <= max_levels).all())
-
-
-def rows_in_populated_strata(X: Any, boundaries: Sequence[Integers]) -> float:
-    """Give the share of rows whose stratum has five rows at least, averaged over boundaries."""
-    columns = encode(X)
-    n = columns.codes(0).shape[0]
-    shares = []
-    for boundary in boundaries:
-        chosen = [(columns.codes(int(j)), int(columns.levels[j])) for j in boundary]
-        codes, count = combine(chosen, n)
-        sizes = np.bincount(codes, minlength=count)
-        shares.append(float(sizes[sizes >= _POPULATED].sum()) / max(1, n))
-    return float(np.mean(shares)) if shares else 1.0
