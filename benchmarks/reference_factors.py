@@ -36,7 +36,7 @@ Integers = npt.NDArray[np.int64]
 FOLDER = Path(os.environ.get("FGFM_REFERENCE", Path(__file__).parents[2] / "shared" / "reference"))
 ALPHA = 0.01
 N_FEATURES = 6
-SEEDS = 10  # repetitions of their random test where a boundary differs
+SEEDS = 100  # repetitions of their random test where a boundary differs
 EXACT = Degrees()
 
 

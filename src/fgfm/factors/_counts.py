@@ -87,9 +87,7 @@ class Columns(NamedTuple):
             B = self.indicators if whole else self.indicators[part]  # (Q, n)
             counts = (B @ S).toarray().T  # (K L, Q)
         else:
-            B = self.indicators[:, part]  # (n, Q)
-            if not strata.whole:
-                B = B[strata.rows]
+            B = self.indicators[:, part][strata.rows]  # (rows, Q)
             n = len(strata.joint)
             if n * K * L <= _ONE_HOT:
                 S = np.zeros((n, K * L), dtype=B.dtype)
@@ -107,8 +105,7 @@ class Strata(NamedTuple):
     In the other strata nothing can be learnt: their tables have one row.
     """
 
-    rows: npt.NDArray[np.bool_]  # (n,)
-    whole: bool  # all rows
+    rows: npt.NDArray[np.bool_] | slice  # (n,), or all of them
     joint: Integers  # (rows,) stratum * L + level of the target
     counts: Integers  # (K, L)
 
@@ -120,7 +117,9 @@ def refine(codes: Integers, n_codes: int, values: Integers, levels: int) -> tupl
         kept, renumbered = np.unique(joint, return_inverse=True)
         return renumbered.reshape(-1), len(kept)
     present = np.bincount(joint, minlength=n_codes * levels) > 0
-    order = np.cumsum(present)
+    if present.all():
+        return joint, n_codes * levels
+    order = present.cumsum()
     return (order - 1)[joint], int(order[-1])
 
 
@@ -136,13 +135,13 @@ def make_strata(target: Integers, target_levels: int, codes: Integers, n_codes: 
     """Count a target within strata, and leave out the strata in which it does not vary."""
     joint = codes * target_levels + target
     counts = np.bincount(joint, minlength=n_codes * target_levels).reshape(-1, target_levels)
-    varies = np.count_nonzero(counts, axis=1) > 1  # (K,)
-    rows = varies[codes]  # (n,)
+    varies = (counts > 0).sum(axis=1) > 1  # (K,)
     if varies.all():
-        return Strata(rows, True, joint, counts)
-    renumbered = np.cumsum(varies) - 1
+        return Strata(slice(None), joint, counts)
+    rows = varies[codes]  # (n,)
+    renumbered = varies.cumsum() - 1
     joint = renumbered[codes[rows]] * target_levels + target[rows]
-    return Strata(rows, False, joint, counts[varies])
+    return Strata(rows, joint, counts[varies])
 
 
 def encode_labels(Y: npt.NDArray[np.bool_]) -> Columns:

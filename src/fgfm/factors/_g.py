@@ -99,7 +99,7 @@ def g_test_columns(
         for block, part in columns.blocks(rows.size):
             N = np.concatenate([columns.counts(problems[p], part) for p in batch])  # (K, L, Q)
             starts = columns.starts[block] - columns.starts[block.start]
-            first = np.cumsum([0] + [len(problems[p].counts) for p in batch[:-1]])
+            first = np.cumsum([0, *(len(problems[p].counts) for p in batch[:-1])])
             tables = _Tables(rows, N, starts, first)
             G[batch, block] = tables.g()
             df[batch, block] = tables.df(degrees, [rngs[p] for p in batch])
@@ -140,7 +140,7 @@ def g_test_each(
             counts = np.bincount(joint, minlength=strata.counts.size * width)
             parts.append(counts.reshape(*strata.counts.shape, width)[:, :, 1:])
         rows = np.concatenate([problems[p].counts for p in batch])  # (K, L)
-        first = np.cumsum([0] + [len(part) for part in parts[:-1]])
+        first = np.cumsum([0, *(len(part) for part in parts[:-1])])
         tables = _Tables(rows, np.concatenate(parts), np.zeros(1, dtype=np.int64), first)
         G[batch] = tables.g()
         df[batch] = tables.df(degrees, [rngs[p] for p in batch])
@@ -246,5 +246,6 @@ class _Tables:
             strata = slice(self.first[p], last[p])
             for j, (start, stop) in enumerate(zip(self.starts, ends, strict=True)):
                 c = np.column_stack([self.c0[strata, j], self.c[strata, start:stop]])
+                c = c[:, c.any(axis=0)]  # levels that only others have must not draw
                 degrees[p, j] = mean_random_g(self.rows[strata], c, n_tables, rng).sum()
         return degrees

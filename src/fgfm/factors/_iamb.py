@@ -41,10 +41,7 @@ def iamb(
     Targets do not influence each other; in step, their tables are computed with together.
     """
     grown = grow(columns, targets, alpha, degrees, rngs)
-    return [
-        np.sort(shrink(columns, target, members, alpha, degrees, rng))
-        for target, members, rng in zip(targets, grown, rngs, strict=True)
-    ]
+    return shrink(columns, targets, grown, alpha, degrees, rngs)
 
 
 def grow(
@@ -85,28 +82,39 @@ def strongest(G: Floats, p: Floats) -> int:
 
 def shrink(
     columns: Columns,
-    target: Integers,
-    members: Sequence[int],
+    targets: Sequence[Integers],
+    members: Sequence[Sequence[int]],
     alpha: float,
     degrees: Degrees,
-    rng: Any,
-) -> Integers:
+    rngs: Sequence[Any],
+) -> list[Integers]:
     """Put out the member with the largest p-value given the others, while it exceeds alpha.
 
-    Of those with the same p-value, the one that came in last goes.
+    Of those with the same p-value, the one that came in last goes. What is left is sorted.
     """
-    kept = list(members)
-    codes = {j: (columns.codes(j), int(columns.levels[j])) for j in kept}
-    while len(kept) > 1:  # a lone member was tested given none when it came in
-        strata = _leave_one_out([codes[j] for j in kept], len(target))
-        problems = [make_strata(target, 2, *others) for others in strata]
-        result = g_test_each(problems, [codes[j] for j in kept], degrees, [rng] * len(kept))
-        p = result.p_value
-        worst = len(kept) - 1 - int(np.argmax(p[::-1] >= p.max() * (1.0 - _TIE)))
-        if p[worst] <= alpha:
-            break
-        del kept[worst]
-    return np.array(kept, dtype=np.int64)
+    kept = [list(chosen) for chosen in members]
+    codes = {j: (columns.codes(j), int(columns.levels[j])) for j in {j for k in kept for j in k}}
+    # A lone member was tested given none when it came in.
+    active = [t for t, chosen in enumerate(kept) if len(chosen) > 1]
+    while active:
+        problems, others = [], []
+        for t in active:
+            mine = [codes[j] for j in kept[t]]
+            strata = _leave_one_out(mine, len(targets[t]))
+            problems += [make_strata(targets[t], 2, *rest) for rest in strata]
+            others += mine
+        owner = [t for t in active for _ in kept[t]]
+        p_values = g_test_each(problems, others, degrees, [rngs[t] for t in owner]).p_value
+        shrinking = []
+        for t in active:
+            p, p_values = p_values[: len(kept[t])], p_values[len(kept[t]) :]
+            worst = len(p) - 1 - int(np.argmax(p[::-1] >= p.max() * (1.0 - _TIE)))
+            if p[worst] > alpha:
+                del kept[t][worst]
+                if len(kept[t]) > 1:
+                    shrinking.append(t)
+        active = shrinking
+    return [np.array(sorted(chosen), dtype=np.int64) for chosen in kept]
 
 
 def _leave_one_out(columns: Sequence[tuple[Integers, int]], n: int) -> list[tuple[Integers, int]]:
