@@ -1,4 +1,4 @@
-r"""The expectation of G over random tables with given margins, exactly.
+r"""The mean and variance of G over random tables with given margins, exactly.
 
 For a table of n rows with margins :math:`r_i` and :math:`c_j`,
 
@@ -14,7 +14,8 @@ Bailey, 2010, who call E[G] / 2n the expected mutual information). The terms are
 
     a \log (a / \mu) - (a - \mu), \qquad \mu = r c / n,
 
-which changes no sum over a table, is never negative, and loses no digits.
+which changes no sum over a table, is never negative, and loses no digits. The first cell of a
+2 x 2 table determines the others, so that the variance of G comes from the same sum.
 
 References
 ----------
@@ -31,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-__all__ = ["expected_cell", "expected_g_2x2", "x_log_x"]
+__all__ = ["expected_cell", "moments_2x2", "x_log_x"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -59,8 +60,8 @@ def x_log_x(largest: int) -> Floats:
     return _upto(largest)[0]
 
 
-def expected_g_2x2(n: Any, r: Any, c: Any) -> Floats:
-    """Give E[G] of 2 x 2 tables of n rows, r of them in the first row and c in the first column.
+def moments_2x2(n: Any, r: Any, c: Any) -> tuple[Floats, Floats]:
+    """Give E[G] and var(G) of 2 x 2 tables of n rows, r in the first row, c in the first column.
 
     The arguments are integer arrays of one dimension and the same length.
 
@@ -69,13 +70,14 @@ def expected_g_2x2(n: Any, r: Any, c: Any) -> Floats:
     >>> import numpy as np
     >>> from sklearn.metrics.cluster import expected_mutual_information
     >>> table = np.array([[3, 1], [2, 4]])
-    >>> bool(np.isclose(expected_g_2x2([10], [4], [5])[0],
-    ...                 20 * expected_mutual_information(table, 10)))
+    >>> mean, variance = moments_2x2([10], [4], [5])
+    >>> bool(np.isclose(mean[0], 20 * expected_mutual_information(table, 10)))
     True
     """
     n, r, c = (np.asarray(v, dtype=np.int64) for v in (n, r, c))
     # Exchanging rows or columns changes no G: the first cell is the smallest, its range short.
-    return _mean(n, np.minimum(r, n - r), np.minimum(c, n - c), whole=True)
+    mean, square = _moments(n, np.minimum(r, n - r), np.minimum(c, n - c), whole=True)
+    return mean, np.maximum(square - mean**2, 0.0)
 
 
 def expected_cell(n: Any, r: Any, c: Any) -> Floats:
@@ -86,20 +88,20 @@ def expected_cell(n: Any, r: Any, c: Any) -> Floats:
     Examples
     --------
     >>> cells = expected_cell([10, 10, 10, 10], [4, 4, 6, 6], [5, 5, 5, 5])
-    >>> bool(abs(cells.sum() - expected_g_2x2([10], [4], [5])[0]) < 1e-12)
+    >>> bool(abs(cells.sum() - moments_2x2([10], [4], [5])[0][0]) < 1e-12)
     True
     """
     n, r, c = (np.asarray(v, dtype=np.int64) for v in (n, r, c))
-    return _mean(n, r, c, whole=False)
+    return _moments(n, r, c, whole=False)[0]
 
 
-def _mean(n: Integers, r: Integers, c: Integers, *, whole: bool) -> Floats:
-    """Give the mean of G, or of one cell's share, over a = the count of a hypergeometric cell."""
-    result = np.zeros(len(n))
+def _moments(n: Integers, r: Integers, c: Integers, *, whole: bool) -> tuple[Floats, Floats]:
+    """Give E[v] and E[v^2] for v = G of the table, or one cell's share in it."""
+    result = np.zeros((2, len(n)))
     # A table with an empty row or column is certain: its G is 0.
     todo = np.flatnonzero((r > 0) & (r < n) & (c > 0) & (c < n))
     if len(todo) == 0:
-        return result
+        return result[0], result[1]
     n, r, c = n[todo], r[todo], c[todo]
     products, both = _upto(int(n.max()))
     mean = r * (c / n)
@@ -130,7 +132,9 @@ def _mean(n: Integers, r: Integers, c: Integers, *, whole: bool) -> Floats:
         if not whole:
             value = products[a] - a * np.repeat(log_mean[part], lengths)
             value -= a - np.repeat(mean[part], lengths)
-        total = np.add.reduceat(mass * value, first) / np.add.reduceat(mass, first)
-        result[todo[part]] = 2.0 * total
+        total = np.add.reduceat(mass, first)
+        weighted = mass * value
+        result[0, todo[part]] = 2.0 * np.add.reduceat(weighted, first) / total
+        result[1, todo[part]] = 4.0 * np.add.reduceat(weighted * value, first) / total
         start = stop
-    return result
+    return result[0], result[1]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.special import gammaincc
 
 from fgfm.factors._counts import MAX_CELLS, Columns, Strata
-from fgfm.factors._expected import expected_cell, expected_g_2x2, x_log_x
+from fgfm.factors._expected import expected_cell, moments_2x2, x_log_x
 from fgfm.factors._random_tables import mean_random_g
 
 __all__ = ["Degrees", "GTest", "g_test_columns", "g_test_each"]
@@ -19,8 +19,9 @@ __all__ = ["Degrees", "GTest", "g_test_columns", "g_test_each"]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-_KINDS = ("mi", "g", "permutation")
-_DUST = 1e-9  # a G below this is rounding
+_KINDS = ("mi", "moments", "g", "permutation")
+_CERTAIN = 1e-9  # relative variance below which all tables have the same G
+_DUST = 1e-12  # a mean below this is rounding
 _NO_EVIDENCE = float(gammaincc(0.5, 0.5))  # P(chi-square_1 > 1)
 
 
@@ -37,7 +38,7 @@ class Degrees(NamedTuple):
         Parameters
         ----------
         df : object
-            Must be one of the three kinds.
+            Must be one of the four kinds.
         n_tables : object
             Must be a positive integer.
 
@@ -62,7 +63,8 @@ class GTest(NamedTuple):
     statistic : float or ndarray of shape (d,)
         G, which is 2 n times the empirical conditional mutual information in nats.
     df : float or ndarray of shape (d,)
-        Degrees of freedom; 0 where no stratum tells anything.
+        Degrees of freedom; 0 where no stratum tells anything. For "moments" those of a chi-square
+        variable that is also scaled.
     p_value : float or ndarray of shape (d,)
         The p-value; 1 where no stratum tells anything.
     """
@@ -93,7 +95,7 @@ def g_test_columns(
     GTest
         Three arrays, one row for each problem and one column for each column.
     """
-    G, df = (np.zeros((len(problems), len(columns.levels))) for _ in range(2))
+    G, mean, variance = (np.zeros((len(problems), len(columns.levels))) for _ in range(3))
     for batch in _batches(problems, int(columns.starts[-1])):
         rows = np.concatenate([problems[p].counts for p in batch])  # (K, L)
         for block, part in columns.blocks(rows.size):
@@ -102,8 +104,10 @@ def g_test_columns(
             first = np.cumsum([0, *(len(problems[p].counts) for p in batch[:-1])])
             tables = _Tables(rows, N, starts, first)
             G[batch, block] = tables.g()
-            df[batch, block] = tables.df(degrees, [rngs[p] for p in batch])
-    return _p_values(G, df)
+            mean[batch, block], variance[batch, block] = tables.null_moments(
+                degrees, [rngs[p] for p in batch]
+            )
+    return _judge(G, mean, variance)
 
 
 def g_test_each(
@@ -130,7 +134,7 @@ def g_test_each(
     GTest
         Three arrays with one element for each problem.
     """
-    G, df = (np.zeros((len(problems), 1)) for _ in range(2))
+    G, mean, variance = (np.zeros((len(problems), 1)) for _ in range(3))
     width = max([2, *(levels for _, levels in others)])
     for batch in _batches(problems, width):
         parts = []
@@ -143,8 +147,8 @@ def g_test_each(
         first = np.cumsum([0, *(len(part) for part in parts[:-1])])
         tables = _Tables(rows, np.concatenate(parts), np.zeros(1, dtype=np.int64), first)
         G[batch] = tables.g()
-        df[batch] = tables.df(degrees, [rngs[p] for p in batch])
-    return GTest(*(values[:, 0] for values in _p_values(G, df)))
+        mean[batch], variance[batch] = tables.null_moments(degrees, [rngs[p] for p in batch])
+    return GTest(*(values[:, 0] for values in _judge(G, mean, variance)))
 
 
 def _batches(problems: Sequence[Strata], width: int) -> Iterator[list[int]]:
@@ -163,13 +167,15 @@ def _batches(problems: Sequence[Strata], width: int) -> Iterator[list[int]]:
         yield batch
 
 
-def _p_values(G: Floats, df: Floats) -> GTest:
-    G[G < _DUST] = 0.0
-    p_value = np.ones(G.shape)
-    told = df > 0.0
-    p_value[told] = gammaincc(df[told] / 2.0, G[told] / 2.0)
-    none = df >= G
-    p_value[none] = np.maximum(p_value[none], _NO_EVIDENCE)
+def _judge(G: Floats, mean: Floats, variance: Floats) -> GTest:
+    """Compare G with a multiple of a chi-square variable that has this mean and variance."""
+    G[G < 1e3 * _DUST] = 0.0  # sums of larger numbers
+    df, p_value = np.zeros(G.shape), np.ones(G.shape)
+    told = (mean > _DUST) & (variance > _CERTAIN * mean**2)
+    mean, variance = mean[told], variance[told]
+    df[told] = 2.0 * mean**2 / variance
+    p = gammaincc(mean**2 / variance, G[told] * mean / variance)
+    p_value[told] = np.where(G[told] <= mean, np.maximum(p, _NO_EVIDENCE), p)
     return GTest(G, df, p_value)
 
 
@@ -203,16 +209,25 @@ class _Tables:
         fixed = products[self.n] - products[self.rows].sum(axis=1)
         return 2.0 * self._by_problem(cells - margins + fixed[:, None])
 
-    def df(self, degrees: Degrees, rngs: Sequence[Any]) -> Floats:
-        """Give the degrees of freedom, one row for each problem."""
-        if degrees.kind == "mi":
-            return self._by_problem(self._expected())
-        if degrees.kind == "g":
-            return self._by_problem(self._free_cells())
-        return self._drawn(degrees.n_tables, rngs)
+    def null_moments(self, degrees: Degrees, rngs: Sequence[Any]) -> tuple[Floats, Floats]:
+        """Give the mean and variance of G if there is no dependence, one row for each problem.
 
-    def _expected(self) -> Floats:
-        """Give E[G] by stratum; columns with the same count in a stratum share the work."""
+        But for "moments" the variance is that of a chi-square variable, twice the mean.
+        """
+        if degrees.kind in ("mi", "moments"):
+            mean, variance = (self._by_problem(part) for part in self._exact())
+            return mean, variance if degrees.kind == "moments" else 2.0 * mean
+        if degrees.kind == "g":
+            mean = self._by_problem(self._free_cells())
+        else:
+            mean = self._drawn(degrees.n_tables, rngs)
+        return mean, 2.0 * mean
+
+    def _exact(self) -> tuple[Floats, Floats]:
+        """Give E[G] and var(G) by stratum; columns with the same count there share the work.
+
+        The variance is exact in 2 x 2 tables; larger ones get that of a chi-square variable.
+        """
         offset = np.concatenate([[0], np.cumsum(self.n + 1)])
         at, at0 = offset[:-1, None] + self.c, offset[:-1, None] + self.c0
         present = np.zeros(offset[-1], dtype=bool)
@@ -223,13 +238,14 @@ class _Tables:
         where = np.flatnonzero(present)
         z = np.searchsorted(offset, where, side="right") - 1
         n, c = self.n[z], where - offset[z]
-        share = np.zeros(offset[-1])
+        share = np.zeros((2, offset[-1]))
         if whole:
-            share[where] = expected_g_2x2(n, self.rows[z, 1], c)
-            return np.asarray(share[at])
+            share[0, where], share[1, where] = moments_2x2(n, self.rows[z, 1], c)
+            return share[0][at], share[1][at]
         for level in range(self.rows.shape[1]):
-            share[where] += expected_cell(n, self.rows[z, level], c)
-        return np.asarray(self._by_column(share[at]) + share[at0])
+            share[0, where] += expected_cell(n, self.rows[z, level], c)
+        mean = np.asarray(self._by_column(share[0][at]) + share[0][at0])
+        return mean, 2.0 * mean
 
     def _free_cells(self) -> Integers:
         """Give the number of free cells by stratum, among levels that the stratum has."""

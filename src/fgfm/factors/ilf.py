@@ -35,7 +35,8 @@ from fgfm.factors.mutual_information import MutualInformation
 
 __all__ = ["ILFCompo"]
 
-_TESTS = ("auto", "mi", "g", "gcm")
+_TESTS = ("auto", "mi", "moments", "g", "gcm")
+_DISCRETE = "mi"  # what "auto" takes for discrete features
 _ROWS_PER_INDICATOR = 5  # "auto" calls features with fewer rows wide
 _POPULATED_SHARE = 0.5
 
@@ -52,11 +53,13 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    test : {"auto", "mi", "g", "gcm"} or object, default="auto"
+    test : {"auto", "mi", "moments", "g", "gcm"} or object, default="auto"
         How pairs are tested.
 
         - "mi": G tests given the Markov boundary of one of the two labels, for discrete features,
           with the exact mean of G as degrees of freedom (`MutualInformation`);
+        - "moments": the same with the exact mean and variance of G: it keeps its level where
+          strata are small or labels rare;
         - "g": the same with asymptotic degrees of freedom;
         - "gcm": the generalised covariance measure, for any features (`GCM`);
         - "auto": "mi" where the features hold whole numbers or names with at most `max_levels`
@@ -95,7 +98,7 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         ``p_values_[i, j]`` is the p-value of label i against label j, as tested for label i, not
         corrected; NaN on the diagonal.
     effects_ : ndarray of shape (m, m)
-        Strength of the dependence in the unit of the test: for "mi" and "g" the empirical
+        Strength of the dependence in the unit of the test: for G tests the empirical
         conditional mutual information in nats.
     graph_ : sparse array of shape (m, m)
         The edges, symmetric; its connected components are the factors.
@@ -228,15 +231,15 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         """Test all pairs, by the test that was asked for or that suits the features."""
         options = {"n_jobs": self.n_jobs, "progress": _progress(self.verbose)}
         if self.method == "general":
-            df = "g" if self.test == "g" else "mi"
+            df = _DISCRETE if self.test == "auto" else self.test
             pairs = Y.shape[1] * (Y.shape[1] - 1) // 2
             level = alpha / max(1, pairs) if self.correction == "bonferroni" else alpha
             self.test_ = MutualInformation(level, df, max_levels=self.max_levels)
             return self.test_.ordered_pairs(X, Y, **options)
-        if self.test in ("mi", "g"):
+        if self.test in ("mi", "moments", "g"):
             self.test_ = MutualInformation(alpha, self.test, max_levels=self.max_levels)
         elif self.test == "auto" and self._is_discrete(X):
-            self.test_ = MutualInformation(alpha)
+            self.test_ = MutualInformation(alpha, _DISCRETE)
             result = self.test_.pairs(X, Y, **options)
             boundaries = result.markov_boundaries or []
             if rows_in_populated_strata(X, boundaries) >= _POPULATED_SHARE:
@@ -281,9 +284,10 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
                 "or an object with a method pairs(X, Y, *, n_jobs, progress)"
             )
         if self.method == "general":
-            if self.test not in ("auto", "mi", "g"):
+            if self.test not in ("auto", "mi", "moments", "g"):
                 raise ValueError(
-                    f"test is {self.test!r}: with method='general' it must be 'auto', 'mi' or 'g'"
+                    f"test is {self.test!r}: with method='general' it must be 'auto', 'mi', "
+                    "'moments' or 'g'"
                 )
             if self.correction in ("bh", "by"):
                 raise ValueError(

@@ -52,7 +52,7 @@ def markov_boundary(
         The label, 0 or 1.
     alpha : float, default=0.01
         A feature is taken in if its p-value is at most alpha.
-    df : {"mi", "g", "permutation"}, default="mi"
+    df : {"mi", "moments", "g", "permutation"}, default="mi"
         Degrees of freedom of the tests.
     n_tables : int, default=100
         Number of tables that "permutation" draws.

@@ -48,7 +48,7 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
     ----------
     alpha : float, default=0.01
         Level of the tests that select the boundary.
-    df : {"mi", "g", "permutation"}, default="mi"
+    df : {"mi", "moments", "g", "permutation"}, default="mi"
         Degrees of freedom of all tests, as in `fgfm.factors.g_test`.
     max_levels : int or None, default=None
         Most levels that a feature may have; None is no limit.
