@@ -70,7 +70,7 @@ def test_as_one_test_at_a_time(seed, df, levels):
 @pytest.mark.parametrize("df", ["mi", "moments", "g", "permutation"])
 def test_recovers_a_known_boundary(n, df):
     X, y = network(n)
-    assert markov_boundary(X, y, df=df, random_state=0).tolist() == [0, 1, 3]
+    assert markov_boundary(X, y, 0.001, df=df, random_state=0).tolist() == [0, 1, 3]
 
 
 def test_a_member_that_became_irrelevant_is_put_out():
