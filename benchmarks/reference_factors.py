@@ -199,6 +199,10 @@ def _boundary_table(stored: list[Case]) -> Table:
         [Column("ours and theirs", left=True), Column("labels", count)],
     )
     table.rows += reasons.most_common()
+    table.notes.append(
+        f"Noise: their random test, repeated up to {SEEDS} times with other seeds, gives their "
+        "boundary at least once."
+    )
     return table
 
 

@@ -155,7 +155,7 @@ def test_refusals(X, y, options, kind, sentence):
 
 @pytest.mark.slow
 def test_wide_text_data():
-    """1836 words of bibtex; the boundary of a tag holds words that tell it."""
+    """1836 words of bibtex; the boundary of the tag "amperometry" holds words that tell it."""
     path = DATA / "bibtex.npz"
     if not path.exists():
         pytest.skip("bibtex.npz is not there: FGFM_DATA must name the folder of the data sets")
@@ -170,5 +170,4 @@ def test_wide_text_data():
     assert 1 <= len(found) <= 40
     dense = markov_boundary(X.toarray(), y)
     assert found.tolist() == dense.tolist()
-    strongest_word = max(found, key=lambda j: g_test(X[:, [j]].toarray()[:, 0], y).statistic)
-    assert str(names[strongest_word])
+    assert {"amperometric", "electrode"} <= set(names[found].tolist())
