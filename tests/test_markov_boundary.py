@@ -121,6 +121,7 @@ def test_invariances():
 def test_targets_in_step_do_not_influence_each_other():
     rng = np.random.default_rng(0)
     X, y = network(500)
+    X[:, 6] += y * rng.integers(0, 3, 500)  # more levels than the others
     targets = [y, X[:, 2] ^ y, rng.integers(0, 2, 500), np.ones(500, dtype=np.int64)]
     for degrees in (Degrees(), Degrees("permutation", 20)):
         seeds = [np.random.default_rng(k) for k in range(4)]

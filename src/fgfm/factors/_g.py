@@ -262,6 +262,5 @@ class _Tables:
             strata = slice(self.first[p], last[p])
             for j, (start, stop) in enumerate(zip(self.starts, ends, strict=True)):
                 c = np.column_stack([self.c0[strata, j], self.c[strata, start:stop]])
-                c = c[:, c.any(axis=0)]  # levels that only others have must not draw
                 degrees[p, j] = mean_random_g(self.rows[strata], c, n_tables, rng).sum()
         return degrees
