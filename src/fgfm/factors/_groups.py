@@ -54,8 +54,6 @@ def groups_by_products(X: Any, residuals: Residuals, rng: np.random.Generator) -
 def groups_by_features(X: Any, residuals: Residuals, rng: np.random.Generator) -> Integers:
     """Give up to 8 groups of rows that differ in the features, whatever the labels."""
     target = combine_columns(standardise(X), _N_TARGETS, rng)
-    if not isinstance(target, np.ndarray):
-        target = np.asarray(target.toarray())
     tree = _tree(X.shape[0], 8, 20, rng).fit(X, target)
     return _numbered(tree.apply(X))
 

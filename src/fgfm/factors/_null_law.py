@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammainc, gammaincc, ndtri
+from scipy.special import gammainc, gammaincc, ndtr, ndtri
 
 __all__ = ["equivalent_count", "signed_normal", "two_sided"]
 
 Floats = npt.NDArray[np.float64]
 
-_MAX_COUNT = 1e6  # beyond it the law is normal to all digits that matter
+_MAX_COUNT = 1e8  # beyond it the law is normal to all digits that matter
+_LARGE_COUNT = 1e4  # beyond it SciPy's incomplete gamma functions lose the far tails
 
 
 def equivalent_count(k2: Floats, k3: Floats) -> Floats:
@@ -40,9 +41,18 @@ def _tails(S: Floats, k2: Floats, k3: Floats) -> tuple[Floats, Floats]:
     count = rate + np.sqrt(rate) * towards / np.sqrt(k2)
     # The Poisson tails are incomplete gamma functions, which are defined between integers too.
     count = np.maximum(count, 0.0)  # nothing lies below N = 0
-    above = np.where(count > 0.0, gammainc(np.maximum(count, 1e-300), rate), 1.0)
-    below = gammaincc(count + 1.0, rate)
-    return above, below
+    large = rate > _LARGE_COUNT
+    some = np.maximum(count, 1e-300)
+    near, far = np.where(large, 1.0, rate), np.where(large, rate, 1.0)
+    above = np.where(large, ndtr(_temme(some, far)), gammainc(some, near))
+    below = np.where(large, ndtr(-_temme(count + 1.0, far)), gammaincc(count + 1.0, near))
+    return np.where(count > 0.0, above, 1.0), below
+
+
+def _temme(a: Floats, x: Floats) -> Floats:
+    """Give z with gammainc(a, x) = ndtr(z), the first term of Temme's uniform expansion."""
+    mu = (x - a) / a
+    return np.asarray(np.sign(mu) * np.sqrt(2.0 * a * np.maximum(mu - np.log1p(mu), 0.0)))
 
 
 def two_sided(S: Floats, k2: Floats, k3: Floats) -> Floats:

@@ -36,7 +36,7 @@ __all__ = ["Smooth", "combine_columns", "smooth", "standardise"]
 Floats = npt.NDArray[np.float64]
 
 N_TREES = 100
-_MIN_LEAF = 5  # small: bias costs more than variance
+_MIN_LEAF = 3  # small: bias costs more than variance
 _N_TARGETS = 32  # combinations of labels that trees are grown for
 _N_NOISE = 64  # 2016 pairs of noise columns: the inflation is known to 3 percent
 _MAX_LINEAR = 1000  # features that ridge regression takes as they are
@@ -90,7 +90,7 @@ def smooth(
 def combine_columns(Z: Any, limit: int, rng: np.random.Generator) -> Floats:
     """Give at most so many columns: random signed sums where there are more."""
     if Z.shape[1] <= limit:
-        return np.asarray(Z)
+        return np.asarray(Z.toarray() if sparse.issparse(Z) else Z)
     signs = rng.choice([-1.0, 1.0], (Z.shape[1], limit))
     return np.asarray(Z @ signs)
 

@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.special import gammaincc
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_array, check_random_state
 
 from fgfm._validation import check_same_rows, first_index, label_sets, place
@@ -200,20 +200,11 @@ class GCM(BaseEstimator):  # type: ignore[misc]
                 f"estimator is {estimator!r}: it must be None, a classifier with predict_proba, "
                 "or a regressor"
             )
-        if getattr(estimator, "_estimator_type", None) == "classifier" or _is_classifier(
-            estimator
-        ):
-            if not hasattr(estimator, "predict_proba"):
-                raise TypeError(
-                    f"estimator is {estimator!r}, a classifier without predict_proba: "
-                    "it must give probabilities"
-                )
-
-
-def _is_classifier(estimator: Any) -> bool:
-    from sklearn.base import is_classifier
-
-    return bool(is_classifier(estimator))
+        if is_classifier(estimator) and not hasattr(estimator, "predict_proba"):
+            raise TypeError(
+                f"estimator is {estimator!r}, a classifier without predict_proba: "
+                "it must give probabilities"
+            )
 
 
 class _Steps:
@@ -238,7 +229,8 @@ def _checked(X: Any, Y: Any, allow_missing: bool) -> tuple[Any, npt.NDArray[np.b
     X = check_array(
         X,
         accept_sparse="csr",
-        dtype=[np.float32, np.float64],
+        dtype=[np.float64, np.float32],
+        order="C",
         ensure_all_finite="allow-nan" if allow_missing else True,
         input_name="X",
     )
@@ -349,9 +341,9 @@ def _test_sum(residuals: Residuals, rows: Any, w: Floats | None = None) -> tuple
     R2 = residuals.values[rows] ** 2
     seen = R2.T @ (R2 if w is None else w[:, None] ** 2 * R2)
     seen = residuals.inflation * (seen + seen.T) / 2.0
+    z = S / np.sqrt(np.maximum(k2, np.finfo(float).tiny))
     k2 = np.where(equivalent_count(k2, k3) >= _ENOUGH, seen, k2)
-    p = two_sided(S, k2, k3)
-    return p, S / np.sqrt(np.maximum(k2, np.finfo(float).tiny))
+    return two_sided(S, k2, k3), z
 
 
 def _heterogeneity(residuals: Residuals, groups: Integers) -> tuple[Floats, int]:
