@@ -270,7 +270,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes: does it all run?")
     options = parser.parse_args(arguments)
     start = time.perf_counter()
-    sizes = {100: 2, 200: 2} if options.quick else {200: 40, 500: 24, 2000: 8, 5000: 4}
+    sizes = {100: 2, 200: 2} if options.quick else {200: 24, 500: 12, 1500: 6, 5000: 3}
     strengths = (0.0, 0.5) if options.quick else (0.0, 0.1, 0.2, 0.3, 0.4, 0.6)
     _print_calibration(sizes)
     rows = _print_power(200 if options.quick else 500, strengths, 2 if options.quick else 25)
