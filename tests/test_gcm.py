@@ -14,6 +14,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClas
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.neighbors import KNeighborsRegressor
 
+from benchmarks import independence, side_by_side
 from fgfm.factors import GCM, PairwiseResult
 from fgfm.factors._null_law import equivalent_count, signed_normal, two_sided
 from fgfm.factors._residuals import residual_moments
@@ -509,3 +510,28 @@ def test_parameters_are_those_of_an_estimator():
     test = GCM(weights=None, random_state=3)
     assert test.get_params()["weights"] is None
     assert "random_state=3" in repr(test)
+
+
+# The benchmarks --------------------------------------------------------------------------------
+
+
+def test_benchmark_of_calibration_and_power():
+    rows = independence.calibration("linear", 100, 1)
+    assert {row.test for row in rows} >= {"gcm", "gcm, plain"}
+    assert all(row.pairs == 66 and row.rates[0] <= row.rates[1] for row in rows)
+    (found,) = (
+        row for row in independence.power("constant_sign", 100, 1.0, 1) if row.test == "gcm"
+    )
+    assert found.rates == (1.0, 1.0)
+
+
+def test_halves_come_apart_if_no_path_joins_them():
+    edges = np.zeros((6, 6), dtype=bool)
+    edges[0, 1] = edges[3, 5] = True
+    assert side_by_side.comes_apart(edges, 3) == (True, 4)
+    edges[1, 5] = True
+    assert side_by_side.comes_apart(edges, 3) == (False, 3)
+    X, Y = side_by_side.side_by_side(np.arange(8.0).reshape(4, 2), np.eye(4), 0)
+    assert X.shape == (4, 4)
+    assert sorted(X[:, 2]) == [0.0, 2.0, 4.0, 6.0]
+    np.testing.assert_array_equal(Y[:, 4:], np.eye(4)[(X[:, 2] / 2).astype(int)])
