@@ -18,7 +18,7 @@ from sklearn.base import clone
 import fgfm.factors
 from benchmarks import reference_factors as reference
 from fgfm.factors import ILFCompo, MutualInformation, PairwiseResult, g_test
-from fgfm.factors._graph import adjust, group_labels, published_grouping
+from fgfm.factors._graph import edge_p_values, group_labels, published_grouping
 from fgfm.factors._suitability import is_discrete, rows_in_populated_strata
 
 
@@ -58,7 +58,9 @@ class Given:
 def fit_given(p_values, effects=None, **options):
     m = len(p_values)
     Y = np.random.default_rng(0).integers(0, 2, (20, m))
-    return ILFCompo(Given(p_values, effects), **options).fit(np.zeros((20, 1)), Y)
+    return ILFCompo(Given(p_values, effects), **{"correction": None, **options}).fit(
+        np.zeros((20, 1)), Y
+    )
 
 
 def symmetric(m, edges):
@@ -82,7 +84,7 @@ def test_recovers_the_factors(test, method):
 
 def test_fitted_attributes_fit_together():
     X, Y = toy(600)
-    ilf = ILFCompo().fit(X, Y)
+    ilf = ILFCompo(correction=None).fit(X, Y)
     assert ilf.p_values_.shape == ilf.effects_.shape == ilf.graph_.shape == (6, 6)
     assert np.isnan(np.diag(ilf.p_values_)).all()
     assert np.isnan(np.diag(ilf.effects_)).all()
@@ -137,10 +139,15 @@ def test_general_conditions_on_the_features_of_earlier_labels():
         assert sorted(sorted(order[k] for k in f) for f in found) == [[0, 1], [2]]
 
 
-def test_general_bonferroni_lowers_the_level():
+def test_general_bonferroni_lowers_the_level_of_labels_only():
     X, Y = toy(300)
-    ilf = ILFCompo(method="general", correction="bonferroni", alpha=0.01).fit(X, Y)
-    assert ilf.test_.alpha == pytest.approx(0.01 / 15)
+    plain = ILFCompo(method="general", correction=None).fit(X, Y)
+    ilf = ILFCompo(method="general", correction="bonferroni").fit(X, Y)
+    assert as_lists(ilf.markov_boundaries_) == as_lists(plain.markov_boundaries_)
+    expected = MutualInformation(df="moments").ordered_pairs(X, Y, level=0.01 / 15)
+    np.testing.assert_array_equal(ilf.p_values_, expected.p_values)
+    none = MutualInformation(df="moments").ordered_pairs(X, Y, level=1e-99)  # none depends
+    assert not np.array_equal(none.p_values, plain.p_values_, equal_nan=True)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -236,22 +243,32 @@ def test_corrections_are_those_of_scipy():
     rng = np.random.default_rng(0)
     p = rng.random((5, 5)) ** 3
     np.fill_diagonal(p, np.nan)
-    off = ~np.eye(5, dtype=bool)
-    for method in ("bh", "by"):
-        np.testing.assert_allclose(
-            adjust(p, method)[off], false_discovery_control(p[off], method=method)
-        )
-    np.testing.assert_allclose(adjust(p, "bonferroni")[off], np.minimum(1.0, 20 * p[off]))
-    assert adjust(p, None) is p
-    both = np.triu(p, 1) + np.triu(p, 1).T + np.diag([np.nan] * 5)
     upper = np.triu_indices(5, 1)
-    adjusted = adjust(both, "bonferroni")
-    np.testing.assert_allclose(adjusted[upper], np.minimum(1.0, 10 * both[upper]))
-    np.testing.assert_array_equal(adjusted, adjusted.T)
+    smaller, larger = np.fmin(p, p.T)[upper], np.fmax(p, p.T)[upper]
+    for method in ("bh", "by"):
+        for rule, family in (("or", np.minimum(1.0, 2 * smaller)), ("and", larger)):
+            np.testing.assert_allclose(
+                edge_p_values(p, rule, method)[upper],
+                false_discovery_control(family, method=method),
+            )
+    for rule, family in (("or", 20 * smaller), ("and", 10 * larger)):
+        corrected = edge_p_values(p, rule, "bonferroni")
+        np.testing.assert_allclose(corrected[upper], np.minimum(1.0, family))
+        np.testing.assert_array_equal(corrected, corrected.T)
+    np.testing.assert_array_equal(edge_p_values(p, "or")[upper], smaller)
+    np.testing.assert_array_equal(edge_p_values(p, "and")[upper], larger)
+
+
+def test_a_test_without_direction_counts_once():
+    p = symmetric(5, {(0, 1): 0.001, (2, 4): 0.02})
+    corrected = edge_p_values(p, "or", "bonferroni")
+    assert corrected[0, 1] == corrected[1, 0] == pytest.approx(0.01)
+    assert corrected[2, 4] == pytest.approx(0.2)
     tested = np.ones((5, 5), dtype=bool)
-    tested[0] = tested[:, 0] = False
-    assert adjust(p, "bonferroni", tested)[1, 2] == pytest.approx(min(1.0, 12 * p[1, 2]))
-    assert adjust(p, "bonferroni", tested)[0, 2] == p[0, 2]
+    tested[3] = tested[:, 3] = False
+    corrected = edge_p_values(p, "or", "bonferroni", tested)
+    assert corrected[0, 1] == pytest.approx(0.006)
+    assert corrected[2, 3] == p[2, 3]
 
 
 def test_corrections_remove_edges():
@@ -468,7 +485,7 @@ def test_p_values_are_the_authors_but_for_their_noise():
 def test_boundaries_and_factors_are_the_authors_but_for_their_noise():
     same, equal, total = 0, 0, 0
     for case in stored_cases():
-        ilf = ILFCompo("mi").fit(case.X, case.Y)
+        ilf = ILFCompo("mi", correction=None).fit(case.X, case.Y)
         pairs = zip(ilf.markov_boundaries_, case.boundaries, strict=True)
         same += sum(np.array_equal(a, b) for a, b in pairs)
         result = reference.given_boundaries(case, case.boundaries)

@@ -8,7 +8,9 @@ set of labels ``h`` with the largest expectation of
 - `fgfm.decision`: from probabilities to label sets;
 - `fgfm.cardinality`: the matrices ``p(y_i = 1, |y| = s)`` that such decisions rest on;
 - `fgfm.metrics`: the F-measure itself, and a scorer;
-- `fgfm.estimation`: models for such matrices; so far their base learner.
+- `fgfm.factors`: which labels belong together given the features, `ILFCompo` first;
+- `fgfm.estimation`: models for such matrices; so far their base learner;
+- `fgfm.plotting`: pictures of label factors.
 
 Everything is imported on first use: ``import fgfm`` alone loads no other library.
 """
@@ -22,26 +24,35 @@ if TYPE_CHECKING:
     import fgfm.cardinality as cardinality
     import fgfm.decision as decision
     import fgfm.estimation as estimation
+    import fgfm.factors as factors
     import fgfm.metrics as metrics
+    import fgfm.plotting as plotting
     from fgfm.decision import Decision
+    from fgfm.factors.ilf import ILFCompo
     from fgfm.metrics import f_measure, f_scorer
 
     __version__: str
 
 __all__ = [
     "Decision",
+    "ILFCompo",
     "__version__",
     "cardinality",
     "decision",
     "estimation",
     "f_measure",
     "f_scorer",
+    "factors",
     "metrics",
+    "plotting",
 ]
 
-_SUBMODULES = frozenset({"cardinality", "decision", "estimation", "metrics"})
+_SUBMODULES = frozenset(
+    {"cardinality", "decision", "estimation", "factors", "metrics", "plotting"}
+)
 _HOME = {  # the module that defines each name
     "Decision": "fgfm.decision",
+    "ILFCompo": "fgfm.factors.ilf",
     "f_measure": "fgfm.metrics",
     "f_scorer": "fgfm.metrics",
 }

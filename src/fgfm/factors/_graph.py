@@ -10,7 +10,14 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import false_discovery_control
 
-__all__ = ["CORRECTIONS", "Cut", "Grouping", "adjust", "group_labels", "published_grouping"]
+__all__ = [
+    "CORRECTIONS",
+    "Cut",
+    "Grouping",
+    "edge_p_values",
+    "group_labels",
+    "published_grouping",
+]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -34,33 +41,35 @@ class Grouping(NamedTuple):
     cuts: list[Cut]  # in the order in which they were cut
 
 
-def adjust(
-    p_values: Floats, correction: str | None, tested: npt.NDArray[np.bool_] | None = None
+def edge_p_values(
+    p_values: Floats,
+    rule: str,
+    correction: str | None = None,
+    tested: npt.NDArray[np.bool_] | None = None,
 ) -> Floats:
-    """Correct the p-values of all pairs, (m, m), for their number.
+    """Give the p-value of each possible edge, (m, m), symmetric, corrected for their number.
 
-    A symmetric matrix holds each test twice, and is counted once. Pairs that are not `tested`,
-    and the diagonal, are left as they are and not counted.
+    Each pair of labels is one hypothesis with two tests. By rule "and" its p-value is the larger
+    of the two, by rule "or" the smaller one, which counts twice where p-values are corrected at
+    all. A symmetric matrix holds one test for each pair, which counts once. Pairs that are not
+    `tested` are left as they are and not counted.
     """
+    p = np.fmin(p_values, p_values.T) if rule == "or" else np.fmax(p_values, p_values.T)
     if correction is None:
-        return p_values
-    m = len(p_values)
-    at = ~np.eye(m, dtype=bool) if tested is None else tested & ~np.eye(m, dtype=bool)
-    symmetric = np.array_equal(p_values, p_values.T, equal_nan=True)
-    if symmetric:
-        at = np.triu(at)
-    family = p_values[at]
+        return p
+    at = np.triu(np.ones(p.shape, dtype=bool) if tested is None else tested, 1)
+    family = p[at]
+    if rule == "or" and not np.array_equal(p_values, p_values.T, equal_nan=True):
+        family = np.minimum(1.0, 2.0 * family)
     if len(family) == 0:
-        return p_values
+        return p
     if correction == "bonferroni":
         corrected = np.minimum(1.0, family * len(family))
     else:
         corrected = false_discovery_control(family, method=correction)
-    adjusted = p_values.copy()
-    adjusted[at] = corrected
-    if symmetric:
-        adjusted.T[at] = corrected
-    return adjusted
+    p[at] = corrected
+    p.T[at] = corrected
+    return p
 
 
 def group_labels(
@@ -78,15 +87,14 @@ def group_labels(
     Rule "or" joins two labels if either of their tests rejects, rule "and" if both do.
     """
     m = len(p_values)
-    adjusted = adjust(p_values, correction, tested)
-    either, stronger = (np.fmin, np.fmax) if rule == "or" else (np.fmax, np.fmin)
-    joined = either(adjusted, adjusted.T) <= alpha
+    joined = edge_p_values(p_values, rule, correction, tested) <= alpha
     if tested is not None:
         joined &= tested
     i, j = np.nonzero(np.triu(joined, 1))
-    p = either(p_values, p_values.T)[i, j]
+    p = edge_p_values(p_values, rule)[i, j]
     cuts: list[Cut] = []
     if max_factor_size is not None:
+        stronger = np.fmax if rule == "or" else np.fmin
         weight = stronger(effects, effects.T)[i, j]
         weakest_first = np.lexsort((j, i, weight, -p))
         owner = _fit(i, j, weakest_first[::-1], m, max_factor_size)

@@ -36,7 +36,7 @@ from fgfm.factors.mutual_information import MutualInformation
 __all__ = ["ILFCompo"]
 
 _TESTS = ("auto", "mi", "moments", "g", "gcm")
-_DISCRETE = "mi"  # what "auto" takes for discrete features
+_DISCRETE = "moments"  # what "auto" takes for discrete features: calibrated where "mi" is not
 _ROWS_PER_INDICATOR = 5  # "auto" calls features with fewer rows wide
 _POPULATED_SHARE = 0.5
 
@@ -57,23 +57,29 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         How pairs are tested.
 
         - "mi": G tests given the Markov boundary of one of the two labels, for discrete features,
-          with the exact mean of G as degrees of freedom (`MutualInformation`);
-        - "moments": the same with the exact mean and variance of G: it keeps its level where
-          strata are small or labels rare;
+          with the exact mean of G as degrees of freedom (`MutualInformation`): the paper's test,
+          but for the noise of its random tables;
+        - "moments": the same with the exact mean and variance of G. Where strata are small, "mi"
+          rejects far more rarely than alpha says, and finds less; this test keeps its level;
         - "g": the same with asymptotic degrees of freedom;
         - "gcm": the generalised covariance measure, for any features (`GCM`);
-        - "auto": "mi" where the features hold whole numbers or names with at most `max_levels`
-          levels, there are five rows or more for each level to be told apart, and half of the
-          rows or more are in strata of five rows or more; else "gcm";
+        - "auto": "moments" where the features hold whole numbers or names with at most
+          `max_levels` levels, there are five rows or more for each level to be told apart, and
+          half of the rows or more are in strata of five rows or more; else "gcm";
         - an object with a method ``pairs``, as `PairwiseTest` says.
     alpha : float, default=0.01
-        Two labels are dependent if their p-value is at most alpha.
+        Two labels are dependent if their p-value, corrected, is at most alpha. It is also the
+        level of the tests that select features, which are not corrected.
     rule : {"or", "and"}, default="or"
         Each pair is tested twice, given what matters to the one label and to the other. Draw an
         edge if either test rejects, or only if both do.
-    correction : {None, "bonferroni", "bh", "by"}, default=None
-        Correct the p-values for their number: not at all, as the paper does; by Bonferroni; or by
-        Benjamini-Hochberg or Benjamini-Yekutieli.
+    correction : {None, "bonferroni", "bh", "by"}, default="bonferroni"
+        Correct the p-values for the number of pairs: by Bonferroni; by Benjamini-Hochberg or
+        Benjamini-Yekutieli; or not at all, as the paper does. One false edge merges two factors,
+        so that what counts is the chance of any false edge: with m unrelated labels it is alpha
+        at most by Bonferroni, and without a correction close to 1 - (1 - alpha)^(m (m - 1) / 2),
+        0.36 for 10 labels and 1.00 for 40. A pair that is tested twice counts as two by rule
+        "or", m (m - 1) tests in all, and as one by rule "and".
     max_factor_size : int, optional
         Most labels in a factor. The weakest edges of a larger factor are cut: those with the
         largest p-value first, then with the smallest effect, then by index.
@@ -85,8 +91,9 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         Most levels of a discrete feature.
     n_jobs : int, optional
         Number of jobs, in joblib's meaning. The result does not depend on it.
-    random_state : int, RandomState instance or None, default=None
-        For tests that draw random numbers ("gcm": its folds).
+    random_state : int, RandomState instance or None, default=0
+        For tests that draw random numbers ("gcm": its forest and its groups of rows). By default
+        the same data give the same factors each time; None draws anew.
     verbose : int, default=0
         Report progress on standard error.
 
@@ -96,7 +103,7 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         The labels of each factor, ordered by their first label.
     p_values_ : ndarray of shape (m, m)
         ``p_values_[i, j]`` is the p-value of label i against label j, as tested for label i, not
-        corrected; NaN on the diagonal.
+        corrected; NaN on the diagonal. A test that has no direction gives a symmetric matrix.
     effects_ : ndarray of shape (m, m)
         Strength of the dependence in the unit of the test: for G tests the empirical
         conditional mutual information in nats.
@@ -146,12 +153,12 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         alpha: float = 0.01,
         rule: str = "or",
         *,
-        correction: str | None = None,
+        correction: str | None = "bonferroni",
         max_factor_size: int | None = None,
         method: str = "composition",
         max_levels: int = 10,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
         verbose: int = 0,
     ) -> None:
         self.test = test
@@ -208,10 +215,10 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         self.__dict__.pop("label_names_in_", None)  # of an earlier fit
         if names is not None:
             self.label_names_in_ = np.asarray([str(name) for name in names], dtype=object)
-        result = self._pairs(X, labels, alpha)
         ones = labels.sum(axis=0)
         varies = (ones > 0) & (ones < n)
         tested = varies[:, None] & varies
+        result = self._pairs(X, labels, alpha, int(varies.sum()))
         grouping = group_labels(
             result.p_values,
             result.effects,
@@ -227,15 +234,17 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         self.factors_, self.graph_, self.cuts_ = grouping
         return self
 
-    def _pairs(self, X: Any, Y: npt.NDArray[np.bool_], alpha: float) -> PairwiseResult:
+    def _pairs(
+        self, X: Any, Y: npt.NDArray[np.bool_], alpha: float, n_varied: int
+    ) -> PairwiseResult:
         """Test all pairs, by the test that was asked for or that suits the features."""
         options = {"n_jobs": self.n_jobs, "progress": _progress(self.verbose)}
         if self.method == "general":
             df = _DISCRETE if self.test == "auto" else self.test
-            pairs = Y.shape[1] * (Y.shape[1] - 1) // 2
-            level = alpha / max(1, pairs) if self.correction == "bonferroni" else alpha
-            self.test_ = MutualInformation(level, df, max_levels=self.max_levels)
-            return self.test_.ordered_pairs(X, Y, **options)
+            pairs = max(1, n_varied * (n_varied - 1) // 2)
+            level = alpha / pairs if self.correction == "bonferroni" else alpha
+            self.test_ = MutualInformation(alpha, df, max_levels=self.max_levels)
+            return self.test_.ordered_pairs(X, Y, level=level, **options)
         if self.test in ("mi", "moments", "g"):
             self.test_ = MutualInformation(alpha, self.test, max_levels=self.max_levels)
         elif self.test == "auto" and self._is_discrete(X):

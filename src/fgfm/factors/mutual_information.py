@@ -120,7 +120,13 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
         return PairwiseResult(p_values, effects, [b for a in answers for b in a[0]])
 
     def ordered_pairs(
-        self, X: Any, Y: Any, *, n_jobs: int | None = None, progress: Progress | None = None
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        level: float | None = None,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
     ) -> PairwiseResult:
         """Test each label against the later ones, given the earlier ones and those not joined.
 
@@ -135,6 +141,8 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
             Discrete features. The Markov boundaries of all labels at hand stand for them.
         Y : array-like or sparse matrix of shape (n, m)
             Labels, 0 or 1.
+        level : float, optional
+            Labels with a larger p-value are independent; by default that of the boundaries.
         n_jobs : int, optional
             Number of jobs, over labels. The answer does not depend on it.
         progress : callable, optional
@@ -150,7 +158,10 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
         steps = None if progress is None else lambda done, _: progress(done, 2 * m)
         boundaries = [b for a in _each(_boundaries, data, n_jobs, steps) for b in a]
         steps = None if progress is None else lambda done, _: progress(m + done, 2 * m)
-        answers = _each(_ordered_rows, data._replace(boundaries=boundaries), n_jobs, steps)
+        data = data._replace(boundaries=boundaries)
+        if level is not None:
+            data = data._replace(alpha=level)
+        answers = _each(_ordered_rows, data, n_jobs, steps)
         p_values, effects = (np.vstack([a[k] for a in answers]) for k in (0, 1))
         for matrix in (p_values, effects):
             below = np.tril_indices(m, -1)
