@@ -8,6 +8,7 @@ uniformly from the simplex.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +27,9 @@ def factors_of(sizes: Sequence[int]) -> list[list[int]]:
     return [list(range(end - size, end)) for size, end in zip(sizes, ends, strict=True)]
 
 
-def draw_toy(sizes: Sequence[int], n: int, seed: object) -> tuple[Labels, Labels]:
+def draw_toy(sizes: Sequence[int], n: int, seed: Any) -> tuple[Labels, Labels]:
     """Draw a network and n rows of it: features, (n, 6), and labels, (n, m)."""
-    rng = np.random.default_rng(seed)  # type: ignore[arg-type]
+    rng = np.random.default_rng(seed)
     X = (rng.random((n, _PARENTS + _OTHERS)) < rng.random(_PARENTS + _OTHERS)).astype(np.int64)
     Y = np.empty((n, sum(sizes)), dtype=np.int64)
     for factor in factors_of(sizes):

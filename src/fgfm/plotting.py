@@ -30,7 +30,8 @@ class LabelGraphDisplay:
 
     Every factor has a disc of its own; the larger a factor, the nearer to the middle. The place
     of a label says how many edges are between it and others of its factor. An edge is the wider
-    and darker, the stronger the dependence. Labels that are a factor by themselves are grey.
+    and darker, the stronger the dependence. Labels that are a factor by themselves stand in grey
+    rows below.
 
     Parameters
     ----------
@@ -124,16 +125,19 @@ class LabelGraphDisplay:
         from matplotlib.patches import Circle
         from matplotlib.patheffects import withStroke
 
-        graph = sparse.csr_array(self.graph)
+        graph = sparse.csr_array(self.graph).astype(float)
         m = graph.shape[0]
         factors = _checked_factors(self.factors, m)
         shown = _checked_names(self.label_names, m)
         i, j, strength = _edges(graph, self.strengths)
-        places, centres, radii = factor_layout(graph, factors)
+        named = names is True or (names == "auto" and m <= 200)
+        letters = np.array([len(name) for name in shown]) if named else None
+        places, centres, radii = factor_layout(graph, factors, letters)
         low, high = (centres - radii[:, None]).min(axis=0), (centres + radii[:, None]).max(axis=0)
         if ax is None:
-            # 0.75 inches between labels as far as a page allows
-            size = np.clip(0.75 * (high - low), [4.8, 3.6], [16.0, 12.0])
+            # An inch between labels, as far as a page allows.
+            size = (high - low) * min(1.0, *(np.array([16.0, 12.0]) / (high - low)))
+            size = np.maximum(size + np.array([0.0, 0.4]), [4.0, 3.0])  # with a title
             _, ax = plt.subplots(figsize=tuple(size), layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         ax.set(xlim=(low[0] - 0.2, high[0] + 0.2), ylim=(low[1] - 0.2, high[1] + 0.2))
@@ -161,24 +165,25 @@ class LabelGraphDisplay:
             *places.T, s=area, c=colors, edgecolors="white", linewidths=0.8, zorder=2
         )
         self.text_ = []
-        if names is True or (names == "auto" and m <= 200):
-            font = float(np.clip(0.16 * unit, 4.0, 10.0))
-            for (x, y), name in zip(places, shown, strict=True):
+        if named:
+            font = float(np.clip(0.17 * unit, 4.0, 10.0))
+            # On the side of a label where fewer edges are.
+            side = np.where(graph @ places[:, 1] < graph.sum(axis=1) * places[:, 1], 1.0, -1.0)
+            for place, up, name in zip(places, side, shown, strict=True):
                 self.text_.append(
                     ax.annotate(
                         name,
-                        (x, y),
-                        xytext=(0.0, -0.55 * np.sqrt(area)),
+                        place,
+                        xytext=(0.0, 0.6 * up * np.sqrt(area)),
                         textcoords="offset points",
                         ha="center",
-                        va="top",
+                        va="bottom" if up > 0 else "top",
                         fontsize=font,
                         zorder=3,
                         path_effects=[withStroke(linewidth=0.25 * font, foreground="white")],
                     )
                 )
-        n, s = len(factors), "s" if len(factors) != 1 else ""
-        ax.set_title(f"{m} labels in {n} factor{s}" if title is None else title)
+        ax.set_title(_title(factors) if title is None else title)
         return self
 
     @classmethod
@@ -337,7 +342,7 @@ class PValueDisplay:
         *,
         smallest: float = 1e-10,
         names: bool | str = "auto",
-        cmap: Any = "YlGnBu_r",
+        cmap: Any = "GnBu_r",
         colorbar: bool = True,
         title: str | None = None,
     ) -> PValueDisplay:
@@ -352,7 +357,7 @@ class PValueDisplay:
             Darkest p-value; smaller ones look the same.
         names : bool or "auto", default="auto"
             Whether to write the names; "auto" does where they fit.
-        cmap : str or matplotlib Colormap, default="YlGnBu_r"
+        cmap : str or matplotlib Colormap, default="GnBu_r"
             Colours.
         colorbar : bool, default=True
             Whether to draw the scale.
@@ -402,7 +407,7 @@ class PValueDisplay:
                 self.outlines_.append(ax.add_patch(outline))
             start += size
         cell = abs(_points_per_unit(ax))
-        if names is True or (names == "auto" and cell >= 4.5):
+        if names is True or (names == "auto" and cell >= 5.0):
             font = float(np.clip(0.8 * cell, 3.5, 10.0))
             ordered = [shown[k] for k in self.order_]
             ax.set_xticks(range(m), ordered, rotation=90, fontsize=font)
@@ -419,8 +424,7 @@ class PValueDisplay:
             )
             if self.level is not None and self.level > smallest:
                 self.colorbar_.ax.axhline(self.level, color="#d62728", linewidth=1.6)
-        n, s = len(factors), "s" if len(factors) != 1 else ""
-        ax.set_title(f"{m} labels in {n} factor{s}" if title is None else title)
+        ax.set_title(_title(factors) if title is None else title)
         return self
 
     @classmethod
@@ -506,6 +510,11 @@ def _pyplot(name: str) -> Any:
     except ImportError as error:
         raise ImportError(f"{name} needs matplotlib: pip install 'fgfm[plot]'") from error
     return plt
+
+
+def _title(factors: Sequence[Any]) -> str:
+    m, n = sum(map(len, factors)), len(factors)
+    return f"{m} label{'' if m == 1 else 's'} in {n} factor{'' if n == 1 else 's'}"
 
 
 def _both_ways(effects: Any, rule: str) -> Floats:
