@@ -1,15 +1,15 @@
-"""Is the test of conditional independence calibrated, and what does it find?
+"""Are the tests of conditional independence calibrated, and what do they find?
 
 ``python -m benchmarks.independence [--quick]`` prints, for labels that are independent given the
-features, how often independence is rejected (it should be as often as alpha says), and for a pair
-that is not, how often it is found. A picture of the second table goes to ``outputs/``.
+features, how often independence is rejected (it should be as often as alpha says): by G tests
+given the strata, and by the tests of `fgfm.ILFCompo` given the features, which "mi" and "moments"
+must select. Then, for a pair of labels that is not independent, how often it is found; a picture
+of this table goes to ``outputs/``.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -19,7 +19,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["DEPENDENT", "INDEPENDENT", "METHODS", "calibration", "main", "power"]
+from fgfm.factors import MutualInformation, gcm
+from fgfm.factors._counts import encode_labels, make_strata
+from fgfm.factors._g import Degrees, g_test_columns
+
+__all__ = [
+    "DEPENDENT",
+    "INDEPENDENT",
+    "METHODS",
+    "calibration",
+    "calibration_in_strata",
+    "main",
+    "power",
+]
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -116,7 +128,14 @@ def strata_sign(rng: np.random.Generator, n: int, strength: float) -> Data:
     return X, Y
 
 
-DEPENDENT = {f.__name__: f for f in (constant_sign, changing_sign, strata_sign)}
+def strata_copy(rng: np.random.Generator, n: int, strength: float) -> Data:
+    """Give six labels in 64 strata, the second a copy of the first in a share of the rows."""
+    X, Y = strata(rng, n, 6)
+    Y[:, 1] = np.where(rng.random(n) < strength, Y[:, 0], Y[:, 1])
+    return X, Y
+
+
+DEPENDENT = {f.__name__: f for f in (constant_sign, changing_sign, strata_copy, strata_sign)}
 
 
 # The tests -------------------------------------------------------------------------------------
@@ -124,8 +143,6 @@ DEPENDENT = {f.__name__: f for f in (constant_sign, changing_sign, strata_sign)}
 
 def _gcm(X: Floats, Y: Labels, seed: int) -> dict[str, Floats]:
     """Give p-values of the plain and the weighted test, from the same residuals."""
-    from fgfm.factors import gcm
-
     rng = np.random.default_rng(seed)
     test = gcm.GCM()
     residuals = test._residuals(X, Y.astype(float), rng, None, gcm._Steps(None))
@@ -137,19 +154,17 @@ def _gcm(X: Floats, Y: Labels, seed: int) -> dict[str, Floats]:
     }
 
 
-def _mi(X: Floats, Y: Labels, seed: int) -> dict[str, Floats]:
-    """Give p-values of the test for discrete features, where these are discrete."""
+def _discrete(X: Floats, Y: Labels, seed: int) -> dict[str, Floats]:
+    """Give p-values of the tests for discrete features, where these are discrete."""
     if not set(np.unique(X)) <= {0.0, 1.0}:
         return {}
-    mutual_information = importlib.import_module("fgfm.factors.mutual_information")
-    p_values = mutual_information.MutualInformation().pairs(X.astype(int), Y).p_values
-    return {"mi": np.fmin(p_values, p_values.T)}  # an edge if either direction rejects
+    whole = X.astype(int)
+    return {df: MutualInformation(df=df).pairs(whole, Y).p_values for df in ("mi", "moments")}
 
 
 # Each gives p-values of all pairs, (m, m), under one or more names, for features, labels and seed.
-METHODS: list[Callable[[Floats, Labels, int], dict[str, Floats]]] = [_gcm]
-if importlib.util.find_spec("fgfm.factors.mutual_information") is not None:
-    METHODS.append(_mi)
+METHODS: list[Callable[[Floats, Labels, int], dict[str, Floats]]] = [_gcm, _discrete]
+KINDS = ("mi", "moments", "g")  # degrees of freedom of G tests
 
 
 class Row(NamedTuple):
@@ -189,6 +204,26 @@ def calibration(name: str, n: int, repeats: int) -> list[Row]:
     return [_row(name, n, 0.0, test, p) for test, p in found.items()]
 
 
+def calibration_in_strata(count: int, n: int, repeats: int, share: float = 1.0) -> list[Row]:
+    """Give how often G tests reject for independent labels in so many strata, given these.
+
+    The probability of a label in a stratum is uniform on [0, share].
+    """
+    found: dict[str, list[Floats]] = {}
+    for seed in range(repeats):
+        rng = np.random.default_rng([seed, n, count])
+        z = rng.integers(0, count, n)
+        Y = _draw(rng, share * rng.random((count, N_LABELS))[z])
+        Y = Y[:, Y.min(axis=0) < Y.max(axis=0)]
+        m = Y.shape[1]
+        problems = [make_strata(y, 2, z, count) for y in Y.T]
+        for kind in KINDS:
+            test = g_test_columns(problems, encode_labels(Y == 1), Degrees(kind), [None] * m)
+            found.setdefault(kind, []).append(test.p_value[np.triu_indices(m, 1)])
+    name = f"{count} {'stratum' if count == 1 else 'strata'}" if share == 1.0 else f"{count}, rare"
+    return [_row(name, n, 0.0, kind, p) for kind, p in found.items()]
+
+
 def power(name: str, n: int, strength: float, repeats: int) -> list[Row]:
     """Give how often the pair that depends is found, one row for each test."""
     found: dict[str, list[float]] = {}
@@ -203,30 +238,54 @@ def power(name: str, n: int, strength: float, repeats: int) -> list[Row]:
 
 
 def _beyond(rate: float, alpha: float, pairs: int) -> str:
-    """Mark a rate above alpha by more than three binomial standard errors."""
-    return "*" if rate - alpha > 3.0 * math.sqrt(alpha * (1.0 - alpha) / pairs) else " "
+    """Mark a rate above or below alpha by more than three binomial standard errors."""
+    error = math.sqrt(alpha * (1.0 - alpha) / pairs)
+    return "+" if rate - alpha > 3.0 * error else "-" if alpha - rate > 3.0 * error else " "
+
+
+def _print_head(title: str, sizes: dict[int, int]) -> None:
+    print(f"{title}\nat alpha = 0.01 and 0.05 (error: binomial; + or -: beyond three of them)\n")
+    print(f"{'data':<11}{'test':<11}" + "".join(f"{f'n = {n}':>14}" for n in sizes))
+    errors = [
+        " ".join(f"{math.sqrt(a * (1 - a) / (66 * repeats)):.3f} " for a in ALPHAS)
+        for repeats in sizes.values()
+    ]
+    print((f"{'':<11}{'(error)':<11}" + "".join(f"{text:>14}" for text in errors)).rstrip())
+
+
+def _print_rows(rows: Sequence[Row]) -> None:
+    """Print rows of one kind of data, a line for each test."""
+    by_test: dict[str, list[str]] = {}
+    for row in rows:
+        cells = [
+            f"{rate:.3f}{_beyond(rate, alpha, row.pairs)}"
+            for rate, alpha in zip(row.rates, ALPHAS, strict=True)
+        ]
+        by_test.setdefault(row.test, []).append(" ".join(cells))
+    for test, texts in by_test.items():
+        name = rows[0].data if test == rows[0].test else ""
+        line = f"{name:<11}{test:<11}" + "".join(f"{t:>14}" for t in texts)
+        print(line.rstrip(), flush=True)
+
+
+def _print_strata(sizes: dict[int, int]) -> None:
+    _print_head("Rejected by G tests where labels are independent given strata", sizes)
+    for share in (1.0, 0.1):  # labels of all kinds, and rare ones
+        for count in (1, 4, 16, 64):
+            _print_rows(
+                [
+                    row
+                    for n, repeats in sizes.items()
+                    for row in calibration_in_strata(count, n, repeats, share)
+                ]
+            )
 
 
 def _print_calibration(sizes: dict[int, int]) -> None:
-    print("Rejected where labels are independent given x, at alpha = 0.01 and 0.05")
-    print("(in brackets: one binomial standard error; * more than three above alpha)\n")
-    print(f"{'data':<9}{'test':<11}" + "".join(f"{f'n = {n}':>15}" for n in sizes))
-    errors = [
-        " ".join(f"({math.sqrt(a * (1 - a) / (66 * repeats)):.3f})" for a in ALPHAS)
-        for repeats in sizes.values()
-    ]
-    print(" " * 20 + "".join(f"{text:>15}" for text in errors))
+    print()
+    _print_head("Rejected where labels are independent given all features", sizes)
     for name in INDEPENDENT:
-        by_test: dict[str, list[str]] = {}
-        for n, repeats in sizes.items():
-            for row in calibration(name, n, repeats):
-                cells = [
-                    f"{rate:.3f}{_beyond(rate, alpha, row.pairs)}"
-                    for rate, alpha in zip(row.rates, ALPHAS, strict=True)
-                ]
-                by_test.setdefault(row.test, []).append(" ".join(cells))
-        for test, texts in by_test.items():
-            print(f"{name:<9}{test:<11}" + "".join(f"{t:>15}" for t in texts), flush=True)
+        _print_rows([row for n, repeats in sizes.items() for row in calibration(name, n, repeats)])
 
 
 def _print_power(n: int, strengths: Sequence[float], repeats: int) -> list[Row]:
@@ -248,7 +307,7 @@ def _draw_power(rows: Sequence[Row], path: Path) -> bool:
         from matplotlib.figure import Figure
     except ImportError:
         return False
-    figure = Figure(figsize=(3.2 * len(DEPENDENT), 3.0), layout="constrained")
+    figure = Figure(figsize=(2.8 * len(DEPENDENT), 3.0), layout="constrained")
     axes = figure.subplots(1, len(DEPENDENT), sharey=True, squeeze=False)[0]
     for ax, name in zip(axes, DEPENDENT, strict=True):
         for test in dict.fromkeys(row.test for row in rows):
@@ -258,7 +317,7 @@ def _draw_power(rows: Sequence[Row], path: Path) -> bool:
         ax.axhline(0.01, color="0.6", linewidth=0.8)
         ax.set(title=name.replace("_", " "), xlabel="strength", ylim=(-0.03, 1.03))
     axes[0].set_ylabel("found at alpha = 0.01")
-    axes[0].legend(frameon=False)
+    axes[-1].legend(frameon=False, fontsize="small")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
     return True
@@ -270,10 +329,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes: does it all run?")
     options = parser.parse_args(arguments)
     start = time.perf_counter()
-    sizes = {100: 2, 200: 2} if options.quick else {200: 24, 500: 12, 1500: 6, 5000: 3}
-    strengths = (0.0, 0.5) if options.quick else (0.0, 0.1, 0.2, 0.3, 0.4, 0.6)
-    _print_calibration(sizes)
-    rows = _print_power(200 if options.quick else 500, strengths, 2 if options.quick else 25)
+    repeats = 10 if options.quick else 100
+    _print_strata(dict.fromkeys((50, 200, 1000, 5000), repeats))
+    _print_calibration({200: 4, 500: 2} if options.quick else {200: 24, 500: 12, 1500: 6, 5000: 3})
+    strengths = (0.0, 0.2, 0.4) if options.quick else (0.0, 0.1, 0.2, 0.3, 0.4, 0.6)
+    rows = _print_power(500, strengths, 5 if options.quick else 25)
     path = Path("outputs") / "independence_power.png"
     if _draw_power(rows, path):
         print(f"\nwritten: {path}")
