@@ -371,6 +371,39 @@ def test_auto_chooses_by_the_features(monkeypatch):
     assert fgfm.factors.GCM is GCM
 
 
+def test_default_is_the_calibrated_test():
+    X, Y = toy(300)
+    default = ILFCompo().fit(X, Y)
+    assert default.test_.df == "moments"
+    np.testing.assert_array_equal(
+        default.p_values_, ILFCompo("moments", random_state=None).fit(X, Y).p_values_
+    )
+
+
+def test_default_is_deterministic():
+    X, Y = toy(200)
+    X = X + np.random.default_rng(0).random(X.shape)
+    p = ILFCompo().fit(X, Y).p_values_
+    np.testing.assert_array_equal(ILFCompo().fit(X, Y).p_values_, p)
+    np.testing.assert_array_equal(p, p.T)
+    other = ILFCompo(random_state=1).fit(X, Y).p_values_
+    assert not np.array_equal(other, p, equal_nan=True)
+
+
+def test_unrelated_labels_stay_apart_by_default():
+    """Without a correction one false edge or more is found in every second data set."""
+    rng = np.random.default_rng(0)
+    joined = {None: 0, "bonferroni": 0}
+    for _ in range(40):
+        X = rng.integers(0, 2, (200, 2))
+        Y = rng.random((200, 12)) < 0.2 + 0.5 * X[:, :1]
+        for correction in joined:
+            ilf = ILFCompo(correction=correction).fit(X, Y)
+            joined[correction] += len(ilf.factors_) < 12
+    assert joined[None] >= 12
+    assert joined["bonferroni"] <= 3
+
+
 def test_what_is_discrete():
     X, _ = toy(100)
     assert is_discrete(X, 2)
