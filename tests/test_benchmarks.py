@@ -1,13 +1,19 @@
-"""The rivals of the benchmarks: a ratio means something only if both sides solve the problem."""
+"""The benchmarks: a ratio means something only if both sides solve the problem.
+
+And data that are drawn for them must be what they are said to be.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from fgfm import cardinality, decision
+from fgfm import ILFCompo, cardinality, decision
 
 rivals = pytest.importorskip("benchmarks.rivals", reason="benchmarks/ is not beside the tests")
+independence = pytest.importorskip("benchmarks.independence")
+recovery = pytest.importorskip("benchmarks.recovery")
+toy = pytest.importorskip("benchmarks.toy")
 
 
 @pytest.mark.parametrize("power", [1, 3, 9])
@@ -31,3 +37,42 @@ def test_algorithm_1(tuned):
         choice = rivals.algorithm_1_and_gfm([P[row] for P in Ps], factors, tuned=tuned)
         assert choice.expected_f == pytest.approx(expected_f[row], rel=1e-11)
         np.testing.assert_array_equal(choice.labels, np.flatnonzero(labels[row]))
+
+
+def test_toy_networks():
+    X, Y = toy.draw_toy((3, 1), 4000, 0)
+    assert X.shape == (4000, 6)
+    assert Y.shape == (4000, 4)
+    assert set(np.unique(X)) == set(np.unique(Y)) == {0, 1}
+    np.testing.assert_array_equal(toy.draw_toy((3, 1), 4000, 0)[1], Y)
+    assert toy.factors_of((3, 1)) == [[0, 1, 2], [3]]
+    assert [factor.tolist() for factor in ILFCompo().fit(X, Y).factors_] == [[0, 1, 2], [3]]
+
+
+def test_pairs_of_factors():
+    true = toy.same_factor([[0, 1], [2, 3]], 4)
+    np.testing.assert_array_equal(true, [1, 0, 0, 0, 0, 1])
+    found = toy.same_factor([[0, 1, 2], [3]], 4)
+    assert toy.precision_and_recall(found, true) == (1 / 3, 1 / 2)
+    none = toy.same_factor([[0], [1], [2], [3]], 4)
+    assert toy.precision_and_recall(none, true) == (1.0, 0.0)
+    assert toy.precision_and_recall(none, none) == (1.0, 1.0)
+
+
+def test_recovery_improves_with_rows():
+    few, many = (recovery.recovery("4+4", "auto", n, 2)[1] for n in (50, 5000))
+    assert few.correction == many.correction == "bonferroni"
+    assert few.recall < many.recall == 1.0
+    assert 0.0 <= few.exact <= few.precision <= 1.0
+
+
+@pytest.mark.parametrize("count", [1, 4, 16, 64])
+@pytest.mark.parametrize("n", [200, 1000])
+def test_g_tests_in_strata_keep_their_level(count, n):
+    """By the exact variance; the mean alone is too careful, the textbook's rule too bold."""
+    rows = {row.test: row for row in independence.calibration_in_strata(count, n, 20)}
+    error = np.sqrt(np.array([0.01, 0.05]) * [0.99, 0.95] / rows["moments"].pairs)
+    assert np.all(np.abs(np.array(rows["moments"].rates) - [0.01, 0.05]) < 4.0 * error)
+    if (count, n) == (64, 200):
+        assert rows["mi"].rates[1] < 0.05 - 4.0 * error[1]
+        assert rows["g"].rates[1] > 0.05 + 4.0 * error[1]

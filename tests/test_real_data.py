@@ -1,4 +1,4 @@
-"""The gain on real data: the same probabilities, only the decision differs.
+"""Real data: the gain from the decision alone, and copies of a data set that come apart.
 
 The data sets are not part of the project: ``FGFM_DATA`` names the folder with their .npz files
 (by default ../shared/data, seen from the repository), and the tests are skipped without it.
@@ -19,7 +19,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fgfm import FGFMClassifier, decision, f_measure
+from fgfm import FGFMClassifier, ILFCompo, decision, f_measure
 
 DATA = Path(os.environ.get("FGFM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -85,3 +85,27 @@ def test_better_than_one_half(name, gain):
     assert labels.any(axis=1).all()
     one_half = f_measure(Y_test, (proba > 0.5).astype(int))
     assert f_measure(Y_test, labels) > one_half + gain
+
+
+def two_copies(X, Y, seed):
+    """Features and labels beside those of the same rows in another order."""
+    other = np.random.default_rng(seed).permutation(len(Y))
+    return np.hstack([X, X[other]]), np.hstack([Y, Y[other]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("discrete", [False, True])
+def test_two_copies_come_apart(discrete):
+    """At the defaults; within a copy labels do belong together. In thirds, "mi" can be used."""
+    X_train, Y_train, X_test, Y_test = load("emotions")
+    X, Y = np.vstack([X_train, X_test]), np.vstack([Y_train, Y_test])
+    if discrete:
+        low, high = np.quantile(X, [1 / 3, 2 / 3], axis=0)
+        X = (low < X).astype(int) + (high < X)
+    for seed in range(3):
+        X_both, Y_both = two_copies(X, Y, seed)
+        ilf = ILFCompo("mi" if discrete else "auto").fit(X_both, Y_both)
+        assert not any(factor[0] < 6 <= factor[-1] for factor in ilf.factors_)
+        assert max(len(factor) for factor in ilf.factors_) >= 3
+    again = ILFCompo("mi" if discrete else "auto").fit(X_both, Y_both)
+    np.testing.assert_array_equal(again.p_values_, ilf.p_values_)

@@ -8,8 +8,10 @@ set of labels ``h`` with the largest expectation of
 - `fgfm.decision`: from probabilities to label sets;
 - `fgfm.cardinality`: the matrices ``p(y_i = 1, |y| = s)`` that such decisions rest on;
 - `fgfm.metrics`: the F-measure itself, and a scorer;
+- `fgfm.factors`: which labels belong together given the features, `ILFCompo` first;
 - `fgfm.estimation`: models of such matrices, with any scikit-learn classifier as base learner;
 - `fgfm.FGFMClassifier`: all of it, from features and labels to label sets;
+- `fgfm.plotting`: pictures of label factors;
 - `fgfm.save` and `fgfm.load`: models in files that run no code when loaded.
 
 Everything is imported on first use: ``import fgfm`` alone loads no other library.
@@ -24,9 +26,12 @@ if TYPE_CHECKING:
     import fgfm.cardinality as cardinality
     import fgfm.decision as decision
     import fgfm.estimation as estimation
+    import fgfm.factors as factors
     import fgfm.metrics as metrics
+    import fgfm.plotting as plotting
     from fgfm.classifier import FGFMClassifier
     from fgfm.decision import Decision
+    from fgfm.factors.ilf import ILFCompo
     from fgfm.metrics import f_measure, f_scorer
     from fgfm.store import load, save
 
@@ -35,21 +40,27 @@ if TYPE_CHECKING:
 __all__ = [
     "Decision",
     "FGFMClassifier",
+    "ILFCompo",
     "__version__",
     "cardinality",
     "decision",
     "estimation",
     "f_measure",
     "f_scorer",
+    "factors",
     "load",
     "metrics",
+    "plotting",
     "save",
 ]
 
-_SUBMODULES = frozenset({"cardinality", "decision", "estimation", "metrics"})
+_SUBMODULES = frozenset(
+    {"cardinality", "decision", "estimation", "factors", "metrics", "plotting"}
+)
 _HOME = {  # the module that defines each name
     "Decision": "fgfm.decision",
     "FGFMClassifier": "fgfm.classifier",
+    "ILFCompo": "fgfm.factors.ilf",
     "f_measure": "fgfm.metrics",
     "f_scorer": "fgfm.metrics",
     "load": "fgfm.store",

@@ -1,0 +1,384 @@
+"""ILF-Compo against what the authors' R scripts found on the same rows.
+
+``python -m benchmarks.reference_factors``
+
+The folder with their results is named by the environment variable ``FGFM_REFERENCE``, by default
+../shared/reference beside the clone. Their test draws 100 random tables where ours takes the
+expectation, so their p-values are ours plus noise, whose size is known.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import chi2
+
+from benchmarks.measure import least_times
+from benchmarks.report import Column, Table, count, duration, ratio, text
+from fgfm.factors import ILFCompo
+from fgfm.factors._counts import Columns, combine, encode, encode_labels, make_strata
+from fgfm.factors._expected import moments_2x2
+from fgfm.factors._g import Degrees, GTest, g_test_columns, g_test_each
+from fgfm.factors._graph import published_grouping
+from fgfm.factors._iamb import grow, iamb
+
+__all__ = ["Case", "cases", "given_boundaries", "monte_carlo_range", "published_boundary", "run"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+FOLDER = Path(os.environ.get("FGFM_REFERENCE", Path(__file__).parents[2] / "shared" / "reference"))
+ALPHA = 0.01
+N_FEATURES = 6
+SEEDS = 100  # repetitions of their random test where a boundary differs
+EXACT = Degrees()
+
+
+class Case(NamedTuple):
+    """One data set, and what their scripts found on it."""
+
+    dag: str
+    n: int
+    rep: int
+    X: npt.NDArray[np.uint8]  # (n, 6)
+    Y: npt.NDArray[np.uint8]  # (n, 8)
+    p_values: Floats  # (8, 8)
+    boundaries: list[Integers]
+    factors: list[tuple[int, ...]]
+
+
+def _table(name: str) -> Iterator[dict[str, str]]:
+    with (FOLDER / name).open(newline="") as lines:
+        yield from csv.DictReader(lines)
+
+
+def _key(row: dict[str, str]) -> tuple[str, int, int]:
+    return row["dag"], int(row["n_train"]), int(row["rep"])
+
+
+def cases() -> list[Case]:
+    """Read all stored cases."""
+    p_values: dict[Any, Floats] = defaultdict(lambda: np.full((8, 8), np.nan))
+    for row in _table("ydeps.csv"):
+        p_values[_key(row)][int(row["y1"][1:]) - 1, int(row["y2"][1:]) - 1] = float(row["p"])
+    boundaries: dict[Any, dict[int, Integers]] = defaultdict(dict)
+    names = ("x1", "x2", "x3", "x4", "z1", "z2")
+    for row in _table("ymb.csv"):
+        chosen = np.flatnonzero([row[name] == "1" for name in names])
+        boundaries[_key(row)][int(row["y"][1:]) - 1] = chosen
+    factors = {
+        _key(row): sorted(tuple(map(int, part.split())) for part in row["factors"].split("|"))
+        for row in _table("factors.csv")
+        if row["method"] == "f-gfm"
+    }
+    found = []
+    for dag, n in sorted({key[:2] for key in factors}):
+        with np.load(FOLDER / "data" / f"{dag}_n{n:04d}.npz") as stored:
+            train, reps = stored["train"], stored["reps"]
+        for rows, rep in zip(train, reps, strict=True):
+            key = (dag, n, int(rep))
+            mine = [boundaries[key][i] for i in range(8)]
+            X, Y = rows[:, :N_FEATURES], rows[:, N_FEATURES:]
+            found.append(Case(*key, X, Y, p_values[key], mine, factors[key]))
+    return found
+
+
+def given_boundaries(case: Case, boundaries: list[Integers]) -> GTest:
+    """Test all ordered pairs of labels given boundaries; arrays of shape (8, 8)."""
+    columns = encode(case.X)
+    problems = []
+    for i, boundary in enumerate(boundaries):
+        strata = combine([(columns.codes(j), int(columns.levels[j])) for j in boundary], case.n)
+        problems.append(make_strata(case.Y[:, i].astype(np.int64), 2, *strata))
+    return g_test_columns(problems, encode_labels(case.Y == 1), EXACT, [None] * 8)
+
+
+def monte_carlo_range(result: GTest, deviations: float) -> tuple[Floats, Floats]:
+    """Give the p-values that a mean of 100 random tables can lead to, so many deviations off.
+
+    G of a random table has about the variance of a chi-square variable of the same mean.
+    """
+    noise = deviations * np.sqrt(2.0 * result.df / 100.0)
+    with np.errstate(invalid="ignore"):
+        low = chi2.sf(result.statistic, np.maximum(result.df - noise, 1e-12))
+        high = chi2.sf(result.statistic, result.df + noise)
+    told = result.df > 0.0
+    return np.where(told, low, 1.0), np.where(told, high, 1.0)
+
+
+def published_boundary(
+    columns: Columns, target: Integers, degrees: Degrees, rng: Any
+) -> tuple[int, ...]:
+    """Find a boundary by their rule: one pass of shrinking, the last member excepted."""
+    (members,) = grow(columns, [target], ALPHA, degrees, [rng])
+    kept = list(members)
+    for j in members[:-1]:
+        others = [(columns.codes(k), int(columns.levels[k])) for k in kept if k != j]
+        problem = make_strata(target, 2, *combine(others, len(target)))
+        other = columns.codes(j), int(columns.levels[j])
+        if g_test_each([problem], [other], degrees, [rng]).p_value[0] > ALPHA:
+            kept.remove(j)
+    return tuple(sorted(kept))
+
+
+def _reason(columns: Columns, target: Integers, theirs: tuple[int, ...]) -> str:
+    """Say why their boundary is not ours."""
+    if published_boundary(columns, target, EXACT, None) == theirs:
+        return "they shrink in one pass, we until stable"
+    drawn = Degrees("permutation", 100)
+    for seed in range(SEEDS):
+        rng = np.random.default_rng(seed)
+        if published_boundary(columns, target, drawn, rng) == theirs:
+            return "the noise of 100 random tables"
+    return f"not found in {SEEDS} repetitions of their random test"
+
+
+def _p_value_table(stored: list[Case]) -> Table:
+    table = Table(
+        "p-values of 56 ordered pairs given the same boundaries",
+        [
+            Column("n"),
+            Column("tests", count),
+            Column("max diff", lambda v: f"{v:.3f}"),
+            Column("mean diff", lambda v: f"{v:.4f}"),
+            Column("correlation", lambda v: f"{v:.4f}"),
+            Column("within noise", lambda v: f"{100.0 * v:.1f} %"),
+            Column("other decisions", count),
+        ],
+    )
+    off = ~np.eye(8, dtype=bool)
+    parts: dict[Any, list[tuple[Floats, ...]]] = defaultdict(list)
+    for case in stored:
+        result = given_boundaries(case, case.boundaries)
+        low, high = monte_carlo_range(result, 3.0)
+        row = tuple(a[off] for a in (result.p_value, case.p_values, low, high))
+        parts[case.n].append(row)
+        parts["all"].append(row)
+    for n, rows in parts.items():
+        ours, theirs, low, high = (np.concatenate(part) for part in zip(*rows, strict=True))
+        difference = np.abs(ours - theirs)
+        within = (theirs >= low - 1e-9) & (theirs <= high + 1e-9)
+        table.rows.append(
+            (
+                n,
+                len(ours),
+                difference.max(),
+                difference.mean(),
+                np.corrcoef(ours, theirs)[0, 1],
+                within.mean(),
+                int(((ours <= ALPHA) != (theirs <= ALPHA)).sum()),
+            )
+        )
+    last = table.rows.pop(list(parts).index("all"))
+    table.rows = [*sorted(table.rows, key=lambda row: row[0]), last]
+    table.notes.append(
+        "Within noise: three standard deviations of the mean G of 100 random tables. Other "
+        f"decisions: one p-value is at most {ALPHA} and the other is not."
+    )
+    return table
+
+
+def _boundary_table(stored: list[Case]) -> Table:
+    reasons: Counter[str] = Counter()
+    for case in stored:
+        columns = encode(case.X)
+        targets = [y.astype(np.int64) for y in case.Y.T]
+        ours = iamb(columns, targets, ALPHA, EXACT, [None] * 8)
+        for target, mine, theirs in zip(targets, ours, case.boundaries, strict=True):
+            same = np.array_equal(mine, theirs)
+            key = "the same" if same else _reason(columns, target, tuple(map(int, theirs)))
+            reasons[key] += 1
+    table = Table(
+        f"Markov boundaries of {sum(reasons.values())} labels",
+        [Column("ours and theirs", left=True), Column("labels", count)],
+    )
+    table.rows += reasons.most_common()
+    table.notes.append(
+        f"Noise: their random test, repeated up to {SEEDS} times with other seeds, gives their "
+        "boundary at least once."
+    )
+    return table
+
+
+def _factor_tables(stored: list[Case]) -> list[Table]:
+    counts = Counter(dict.fromkeys(("theirs", "ours", "closure"), 0))
+    different = Table(
+        "Factors that differ, by the published rule and their boundaries",
+        [
+            Column("data", left=True),
+            Column("pair"),
+            Column("our p"),
+            Column("their p"),
+            Column("reason", left=True),
+        ],
+    )
+    for case in stored:
+        result = given_boundaries(case, case.boundaries)
+        by_rule = _as_tuples(published_grouping(result.p_value, ALPHA))
+        counts["theirs"] += by_rule == case.factors
+        fitted = ILFCompo("mi", ALPHA, correction=None).fit(case.X, case.Y)
+        counts["ours"] += _as_tuples(published_grouping(fitted.p_values_, ALPHA)) == case.factors
+        counts["closure"] += _as_tuples(fitted.factors_) == case.factors
+        if by_rule != case.factors:
+            different.rows += _flips(case, result)
+    agreement = Table(
+        f"Factors of {len(stored)} data sets that are theirs",
+        [Column("our p-values", left=True), Column("grouping", left=True), Column("same", count)],
+        [
+            ("given their boundaries", "published rule", counts["theirs"]),
+            ("given our boundaries", "published rule", counts["ours"]),
+            ("given our boundaries", "connected components (ours)", counts["closure"]),
+        ],
+    )
+    return [agreement, different]
+
+
+def _flips(case: Case, result: GTest) -> Iterator[tuple[Any, ...]]:
+    """Give the pairs above the diagonal on which the two p-values decide differently."""
+    low, high = monte_carlo_range(result, 3.0)
+    for i, j in zip(*np.triu_indices(8, 1), strict=True):
+        ours, theirs = result.p_value[i, j], case.p_values[i, j]
+        if (ours < ALPHA) != (theirs < ALPHA):
+            noise = low[i, j] <= theirs <= high[i, j]
+            yield (
+                f"{case.dag} n={case.n} rep {case.rep}",
+                f"{i}, {j}",
+                f"{ours:.4f}",
+                f"{theirs:.4f}",
+                "their random tables" if noise else "beyond their noise",
+            )
+
+
+def _as_tuples(factors: list[Integers]) -> list[tuple[int, ...]]:
+    return sorted(tuple(int(k) for k in factor) for factor in factors)
+
+
+def _cpu_seconds(case: Case, seconds: float) -> float:
+    """Give the least processor time of a fit; theirs is the processor's as well."""
+    least = float("inf")
+    end = time.perf_counter() + seconds
+    runs = 0
+    while runs < 5 or time.perf_counter() < end:
+        start = time.process_time()
+        ILFCompo("mi", correction=None).fit(case.X, case.Y)
+        least = min(least, time.process_time() - start)
+        runs += 1
+    return least
+
+
+def _time_table(stored: list[Case], n: int, seconds: float) -> Table:
+    theirs: dict[str, list[float]] = defaultdict(list)
+    for row in _table("timings.csv"):
+        if int(row["n_train"]) == n:
+            theirs[row["dag"]].append(float(row["iamb_s"]) + float(row["citests_s"]))
+    table = Table(
+        f"Time of boundaries and tests, n = {n}",
+        [
+            Column("structure", text, left=True),
+            Column("ours", duration),
+            Column("theirs", duration),
+            Column("ratio", ratio),
+        ],
+    )
+    for dag, times in sorted(theirs.items()):
+        mine = [case for case in stored if (case.dag, case.n) == (dag, n)]
+        ours = float(np.mean([_cpu_seconds(case, seconds / len(mine)) for case in mine]))
+        their = float(np.mean(times))
+        table.rows.append((dag, ours, their, their / ours))
+    ours, their = (float(np.mean([row[k] for row in table.rows])) for k in (1, 2))
+    table.rows.append(("all", ours, their, their / ours))
+    table.notes.append(
+        "Processor time. Ours: the whole of ILFCompo.fit, least of several runs, mean over "
+        "repetitions. Theirs: IAMB and the 56 tests in R (compiled C inside), as stored, on a "
+        "quiet machine."
+    )
+    return table
+
+
+def _expectation_table() -> Table:
+    """Compare the two ways to E[G]: all tables at once, and scikit-learn's one by one."""
+    from sklearn.metrics.cluster import expected_mutual_information
+
+    table = Table(
+        "Exact degrees of freedom of 1000 tables, 2 x 2",
+        [
+            Column("rows of a table", left=True),
+            Column("ours", duration),
+            Column("scikit-learn", duration),
+            Column("ratio", ratio),
+            Column("difference", lambda v: f"{v:.0e}"),
+        ],
+    )
+    rng = np.random.default_rng(0)
+    for largest in (20, 200, 2000):
+        n = rng.integers(2, largest, 1000)
+        r, c = rng.integers(1, n), rng.integers(1, n)
+        first = np.maximum(0, r + c - n)
+        margins = np.stack([first, r - first, c - first, n - r - c + first], axis=1)
+        tables = margins.reshape(-1, 2, 2)  # any table with these margins
+
+        def one_by_one(n: Integers = n, tables: npt.NDArray[Any] = tables) -> list[float]:
+            return [
+                2.0 * k * expected_mutual_information(t, k)
+                for k, t in zip(n.tolist(), tables, strict=True)
+            ]
+
+        tasks = {
+            "ours": lambda n=n, r=r, c=c: moments_2x2(n, r, c),
+            "theirs": one_by_one,
+        }
+        least = least_times(tasks, seconds=0.5)
+        difference = np.abs(moments_2x2(n, r, c)[0] - one_by_one()).max()
+        table.rows.append(
+            (
+                f"up to {largest}",
+                least["ours"],
+                least["theirs"],
+                least["theirs"] / least["ours"],
+                difference,
+            )
+        )
+    return table
+
+
+def run(*, seconds: float = 2.0) -> list[Table]:
+    """Compare, print the tables, and give them.
+
+    Parameters
+    ----------
+    seconds : float, default=2.0
+        Time for timing each structure.
+
+    Returns
+    -------
+    list of Table
+        What was printed.
+    """
+    if not FOLDER.is_dir():
+        raise SystemExit(
+            f"{FOLDER} is not there: FGFM_REFERENCE must name the folder of the stored results"
+        )
+    stored = cases()
+    tables = [_time_table(stored, 1000, seconds), _expectation_table(), _p_value_table(stored)]
+    tables += [_boundary_table(stored), *_factor_tables(stored)]
+    for table in tables:
+        print("\n".join(table.lines()), end="\n\n")
+    return tables
+
+
+if __name__ == "__main__":
+    alone = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    if alone.items() <= os.environ.items():
+        run()
+    else:  # one core; the libraries read these when they are loaded
+        command = [sys.executable, "-m", "benchmarks.reference_factors"]
+        os.execve(sys.executable, command, {**os.environ, **alone})

@@ -1,0 +1,216 @@
+"""Discrete columns as indicators, strata, and contingency tables of all columns at once.
+
+A column with levels 0 .. L - 1 becomes the indicators of its levels 1 .. L - 1; what is left is
+level 0, which is the most frequent one in sparse data and costs nothing there. The tables of all
+columns against a target within strata are then one matrix product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+__all__ = [
+    "MAX_CELLS",
+    "Columns",
+    "Strata",
+    "combine",
+    "encode",
+    "encode_labels",
+    "make_strata",
+    "refine",
+]
+
+Integers = npt.NDArray[np.int64]
+
+MAX_CELLS = 1 << 20  # of contingency tables that are held in memory at a time
+_SPARSE = 0.1  # share of ones below which indicators are kept sparse
+_ONE_HOT = 1 << 20  # elements of a dense one-hot matrix
+
+
+class Columns(NamedTuple):
+    """Discrete columns of n rows.
+
+    `indicators` is dense, (n, Q), or CSR and transposed, (Q, n). The indicators of column j are
+    those from `starts[j]` to `starts[j + 1]`; a constant column has one, without a one.
+    """
+
+    indicators: Any
+    starts: Integers  # (d + 1,)
+    levels: Integers  # (d,)
+
+    @property
+    def binary(self) -> bool:
+        """Whether no column has more than two levels."""
+        return len(self.starts) - 1 == int(self.starts[-1])
+
+    def codes(self, j: int) -> Integers:
+        """Give the levels of column j, counted from 0."""
+        start, stop = int(self.starts[j]), int(self.starts[j + 1])
+        if sparse.issparse(self.indicators):
+            codes = np.zeros(self.indicators.shape[1], dtype=np.int64)
+            indptr, indices = self.indicators.indptr, self.indicators.indices
+            for level, q in enumerate(range(start, stop), start=1):
+                codes[indices[indptr[q] : indptr[q + 1]]] = level
+            return codes
+        if stop == start + 1:
+            return np.asarray(self.indicators[:, start], dtype=np.int64)
+        weights = np.arange(1, stop - start + 1, dtype=np.float64)
+        return np.asarray(self.indicators[:, start:stop] @ weights, dtype=np.int64)
+
+    def blocks(self, cells: int) -> Iterator[tuple[slice, slice]]:
+        """Cut the columns into blocks of bounded size, for tables with so many cells each.
+
+        A block is given as a slice of columns and the slice of their indicators.
+        """
+        d, Q = len(self.levels), int(self.starts[-1])
+        width = max(1, MAX_CELLS // max(1, cells))  # indicators in a block
+        step = d if width >= Q else max(1, d * width // Q)
+        for first in range(0, d, step):
+            last = min(first + step, d)
+            yield slice(first, last), slice(int(self.starts[first]), int(self.starts[last]))
+
+    def counts(self, strata: Strata, part: slice) -> Integers:
+        """Count some indicators by stratum and level of the target: (K, L, indicators)."""
+        K, L = strata.counts.shape
+        if sparse.issparse(self.indicators):
+            n = self.indicators.shape[1]
+            filled = np.zeros(n + 1, dtype=np.int32)
+            filled[1:][strata.rows] = 1
+            ones = np.ones(len(strata.joint), dtype=np.int32)
+            S = sparse.csr_array((ones, strata.joint, np.cumsum(filled)), shape=(n, K * L))
+            whole = part == slice(0, int(self.starts[-1]))
+            B = self.indicators if whole else self.indicators[part]  # (Q, n)
+            counts = (B @ S).toarray().T  # (K L, Q)
+        else:
+            B = self.indicators[:, part][strata.rows]  # (rows, Q)
+            n = len(strata.joint)
+            if n * K * L <= _ONE_HOT:
+                S = np.zeros((n, K * L), dtype=B.dtype)
+                S[np.arange(n), strata.joint] = 1
+            else:
+                ones = np.ones(n, dtype=B.dtype)
+                S = sparse.csr_array((ones, strata.joint, np.arange(n + 1)), shape=(n, K * L))
+            counts = S.T @ B  # (K L, Q)
+        return np.asarray(counts).astype(np.int64).reshape(K, L, -1)
+
+
+class Strata(NamedTuple):
+    """The rows of the strata in which the target varies, and the target's counts there.
+
+    In the other strata nothing can be learnt: their tables have one row.
+    """
+
+    rows: npt.NDArray[np.bool_] | slice  # (n,), or all of them
+    joint: Integers  # (rows,) stratum * L + level of the target
+    counts: Integers  # (K, L)
+
+
+def refine(codes: Integers, n_codes: int, values: Integers, levels: int) -> tuple[Integers, int]:
+    """Split strata by one more column; strata without rows are left out."""
+    joint = codes * levels + values
+    if n_codes * levels > 8 * len(codes) + 64:
+        kept, renumbered = np.unique(joint, return_inverse=True)
+        return renumbered.reshape(-1), len(kept)
+    present = np.bincount(joint, minlength=n_codes * levels) > 0
+    if present.all():
+        return joint, n_codes * levels
+    order = present.cumsum()
+    return (order - 1)[joint], int(order[-1])
+
+
+def combine(columns: Sequence[tuple[Integers, int]], n: int) -> tuple[Integers, int]:
+    """Give the strata of several columns, each with its number of levels, and their number."""
+    codes, count = np.zeros(n, dtype=np.int64), 1
+    for values, levels in columns:
+        codes, count = refine(codes, count, values, levels)
+    return codes, count
+
+
+def make_strata(target: Integers, target_levels: int, codes: Integers, n_codes: int) -> Strata:
+    """Count a target within strata, and leave out the strata in which it does not vary."""
+    joint = codes * target_levels + target
+    counts = np.bincount(joint, minlength=n_codes * target_levels).reshape(-1, target_levels)
+    varies = (counts > 0).sum(axis=1) > 1  # (K,)
+    if varies.all():
+        return Strata(slice(None), joint, counts)
+    rows = varies[codes]  # (n,)
+    renumbered = varies.cumsum() - 1
+    joint = renumbered[codes[rows]] * target_levels + target[rows]
+    return Strata(rows, joint, counts[varies])
+
+
+def encode_labels(Y: npt.NDArray[np.bool_]) -> Columns:
+    """Give 0/1 labels, (n, m), as columns."""
+    m = Y.shape[1]
+    levels = np.where(Y.any(axis=0), 2, 1) if len(Y) else np.ones(m, dtype=np.int64)
+    return Columns(_pack(Y), np.arange(m + 1), levels.astype(np.int64))
+
+
+def encode(X: Any) -> Columns:
+    """Give the columns of a dense array or of a sparse matrix as indicators of their levels."""
+    return _encode_sparse(X) if sparse.issparse(X) else _encode_dense(np.asarray(X))
+
+
+def _encode_dense(X: npt.NDArray[Any]) -> Columns:
+    n, d = X.shape
+    if X.dtype.kind in "biuf" and n and bool(((X == 0) | (X == 1)).all()):
+        ones = X == 1
+        varies = ones.any(axis=0) & ~ones.all(axis=0)
+        return Columns(_pack(ones), np.arange(d + 1), np.where(varies, 2, 1).astype(np.int64))
+    blocks, levels = [], np.ones(d, dtype=np.int64)
+    for j in range(d):
+        values, codes = np.unique(X[:, j], return_inverse=True)
+        levels[j] = max(1, len(values))
+        blocks.append(codes.reshape(-1, 1) == np.arange(1, max(2, len(values))))
+    return Columns(_pack(np.hstack(blocks)), _starts(levels), levels)
+
+
+def _encode_sparse(X: Any) -> Columns:
+    csc = sparse.csc_array(X, copy=True)
+    csc.sum_duplicates()
+    csc.eliminate_zeros()
+    n, d = csc.shape
+    if bool((csc.data == 1).all()):
+        ones = sparse.csr_array(
+            (np.ones(csc.nnz, dtype=np.int32), csc.indices, csc.indptr), shape=(d, n)
+        )
+        filled = np.diff(csc.indptr)
+        levels = np.where((filled > 0) & (filled < n), 2, 1).astype(np.int64)
+        return Columns(ones, np.arange(d + 1), levels)
+    levels = np.ones(d, dtype=np.int64)
+    indices, lengths = [], []
+    for j in range(d):
+        stored = slice(int(csc.indptr[j]), int(csc.indptr[j + 1]))
+        values, codes = np.unique(csc.data[stored], return_inverse=True)
+        filled = stored.stop - stored.start == n  # no zero: the first value is level 0
+        levels[j] = max(1, len(values) + (not filled))
+        for level in range(int(filled), len(values)):
+            at = csc.indices[stored][codes == level]
+            indices.append(at)
+            lengths.append(len(at))
+        if levels[j] == 1:
+            lengths.append(0)
+    flat = np.concatenate(indices) if indices else np.empty(0, dtype=np.int32)
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    ones = sparse.csr_array(
+        (np.ones(len(flat), dtype=np.int32), flat.astype(np.int32), indptr),
+        shape=(len(lengths), n),
+    )
+    return Columns(ones, _starts(levels), levels)
+
+
+def _starts(levels: Integers) -> Integers:
+    return np.concatenate([[0], np.cumsum(np.maximum(1, levels - 1))]).astype(np.int64)
+
+
+def _pack(ones: npt.NDArray[np.bool_]) -> Any:
+    """Keep indicators, (n, Q), in the form in which they are counted fastest."""
+    if ones.size > _ONE_HOT // 16 and np.count_nonzero(ones) < _SPARSE * ones.size:
+        return sparse.csr_array(np.ascontiguousarray(ones.T).astype(np.int32))
+    # Sums of ones are exact in float32 up to 2^24.
+    return ones.astype(np.float32 if len(ones) < 1 << 24 else np.float64)
