@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 import warnings
 
@@ -30,7 +31,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 import fgfm
-from fgfm import FGFMClassifier, classifier
+from fgfm import classifier
 from fgfm.cardinality import is_coherent, merge_factors
 from fgfm.estimation import Direct, Powerset, RidgeLogistic, Tilted, TwoStep
 from oracle import all_labelsets, f_table, gfm
@@ -52,6 +53,9 @@ def some_data(n=60, m=4, seed=0):
 
 X, Y = some_data()
 
+# The factors are not what these tests are about, and finding them takes time.
+FGFMClassifier = functools.partial(fgfm.FGFMClassifier, factors="single")
+
 
 def same(one, other, rows=X):
     """Assert that two models answer with the same bits."""
@@ -72,7 +76,7 @@ def close(one, other, rows=X, atol=1e-9):
 
 @parametrize_with_checks(
     [
-        FGFMClassifier(),
+        fgfm.FGFMClassifier(),
         FGFMClassifier(factors="independent"),
         FGFMClassifier(parameters="tilted"),
         FGFMClassifier(parameters="powerset"),
@@ -563,9 +567,17 @@ def test_parameters_of_an_object_with_the_wrong_shape():
         ),
         ({"parameters": None}, TypeError, "parameters is None: it must be one of 'two-step'"),
         ({"parameters": TwoStep}, TypeError, "parameters is .*TwoStep.*: it must be .*instance"),
-        ({"factors": "ilff"}, ValueError, "factors is 'ilff': it must be 'single', 'independent'"),
-        ({"factors": None}, TypeError, "factors is None: it must be 'single', 'independent'"),
-        ({"factors": 3}, TypeError, "factors is 3: it must be 'single', 'independent'"),
+        (
+            {"factors": "ilff"},
+            ValueError,
+            "factors is 'ilff': it must be 'ilf', 'single', 'independent'",
+        ),
+        (
+            {"factors": None},
+            TypeError,
+            "factors is None: it must be 'ilf', 'single', 'independent'",
+        ),
+        ({"factors": 3}, TypeError, "factors is 3: it must be 'ilf', 'single', 'independent'"),
         ({"factors": [0, 1, 2, 3]}, TypeError, r"factors\[0\] is 0: a factor must be a list"),
         ({"factors": ["ab", "cd"]}, TypeError, r"factors\[0\] is 'ab': a factor must be a list"),
         ({"factors": [[0, 1], [3]]}, ValueError, "factors leaves out label 2: every label must"),
@@ -1361,7 +1373,7 @@ def test_progress_bar(capsys):
 
 
 def test_html_and_text():
-    model = FGFMClassifier(GaussianNB(), beta=2.0, random_state=0)
+    model = fgfm.FGFMClassifier(GaussianNB(), beta=2.0, random_state=0)
     assert "FGFMClassifier" in model._repr_html_()
     model.fit(X, Y)
     html = model._repr_html_()
@@ -1407,3 +1419,47 @@ def test_an_object_of_parameters_reads_the_features_itself():
     learner = make_pipeline(words, LogisticRegression())
     own = FGFMClassifier(parameters=TwoStep(learner, random_state=0)).fit(frame, Y)
     same(own, FGFMClassifier(learner, random_state=0).fit(frame, Y), frame)
+
+
+# Learned factors
+
+
+def pairs_of_labels(n=400):
+    """Give labels that depend on each other two by two, given features of any kind."""
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(n, 2))
+    noise = rng.random((n, 4)) < 0.15
+    labels = (rows[:, [0, 0, 1, 1]] + rng.normal(size=(n, 2))[:, [0, 0, 1, 1]] > 0.0) ^ noise
+    return rows, labels.astype(int)
+
+
+def test_factors_are_learned_by_default():
+    rows, labels = pairs_of_labels()
+    model = fgfm.FGFMClassifier(random_state=0).fit(rows, labels)
+    assert [factor.tolist() for factor in model.factors_] == [[0, 1], [2, 3]]
+    assert type(model.factor_finder_) is fgfm.ILFCompo
+    same(model, FGFMClassifier(factors=[[0, 1], [2, 3]], random_state=0).fit(rows, labels), rows)
+    weight = np.ones(2 * len(rows))
+    weight[len(rows) :] = 0.0  # rows of weight 0 are not there, for the tests neither
+    twice = fgfm.FGFMClassifier(random_state=0)
+    twice.fit(np.vstack([rows, rows]), np.vstack([labels, labels[::-1]]), sample_weight=weight)
+    same(twice, model, rows)
+    stricter = fgfm.FGFMClassifier(factors=fgfm.ILFCompo(alpha=1e-300)).fit(rows, labels)
+    assert len(stricter.factors_) == 4
+    assert not hasattr(stricter.set_params(factors="single").fit(rows, labels), "factor_finder_")
+
+
+def test_factors_are_learned_from_frames_with_names_and_gaps():
+    pd = pytest.importorskip("pandas")
+    rows, labels = pairs_of_labels()
+    frame = pd.DataFrame({"x": rows[:, 0], "word": np.where(rows[:, 1] > 0.0, "left", "right")})
+    frame.loc[::7, "x"] = np.nan
+    learner = make_pipeline(
+        make_column_transformer(
+            (OneHotEncoder(sparse_output=False), ["word"]), remainder="passthrough"
+        ),
+        HistGradientBoostingClassifier(max_iter=5),
+    )
+    model = fgfm.FGFMClassifier(learner, calibration=None, random_state=0).fit(frame, labels)
+    assert [factor.tolist() for factor in model.factors_] == [[0, 1], [2, 3]]
+    assert model.predict(frame).shape == labels.shape

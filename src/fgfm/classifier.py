@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
 from fgfm._blocks import n_threads, row_blocks
 from fgfm._label_table import partition, read_labels
@@ -40,6 +40,7 @@ from fgfm.estimation.powerset import Powerset
 from fgfm.estimation.ridge import RidgeLogistic
 from fgfm.estimation.tilted import Tilted
 from fgfm.estimation.two_step import TwoStep
+from fgfm.factors.ilf import ILFCompo
 from fgfm.metrics import f_measure
 
 __all__ = ["FGFMClassifier"]
@@ -96,13 +97,16 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         your features). Any other gets X as you pass it; with "two-step" it gets one column more,
         the number of labels, last, which a `ColumnTransformer` keeps only if its `remainder` says
         so.
-    factors : {"single", "independent"}, partition or estimator, default="single"
+    factors : {"ilf", "single", "independent"}, partition or estimator, default="ilf"
         Which labels are modelled together:
 
+        - "ilf": those that tests find to depend on each other given the features
+          (`fgfm.ILFCompo`), as the paper does; where rows have weights, those of weight 0 are left
+          out, and the others count alike;
         - "single": all of them (GFM);
         - "independent": none;
         - a partition, a list of lists of label numbers, or of label names where y has columns;
-        - an object with ``fit(X, Y)`` that finds ``factors_``.
+        - an object with ``fit(X, Y)`` that finds ``factors_``, e.g. ``ILFCompo(alpha=0.05)``.
     parameters : {"two-step", "tilted", "direct", "powerset"} or object, default="two-step"
         How the probabilities of a factor are estimated: `fgfm.estimation.TwoStep` (the paper),
         `Tilted`, `Direct` or `Powerset`; or an object with their protocol, ``fit(X, Y_factor)``
@@ -138,6 +142,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     ----------
     factors_ : list of ndarray
         The labels of each factor.
+    factor_finder_ : estimator
+        What found them, fitted; with "ilf" and with an object that has ``fit``.
     classes_ : ndarray
         The labels: their names, or 0 to m - 1. With a flat y its two classes.
     label_names_in_ : ndarray of shape (m,)
@@ -192,7 +198,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         self,
         estimator: Any = None,
         *,
-        factors: Any = "single",
+        factors: Any = "ilf",
         parameters: Any = "two-step",
         coherent: bool = True,
         calibration: Any = "auto",
@@ -288,7 +294,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         routed = self._routed(sample_weight, fit_params)
         progress = Progress(self, self.verbose)
 
-        self.factors_ = self._find_factors(X, labels, sample_weight)
+        self.factors_ = self._find_factors(X, labels, weight)
         progress.factors(len(self.factors_), labels.shape[1])
         self.nonempty_ = bool(labels[seen].any(axis=1).all()) and self._kind != "flat"
         # in float64 whatever the weights: this decides rows that no model says anything of
@@ -340,23 +346,34 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             )
         return fit_params | ({} if sample_weight is None else {"sample_weight": sample_weight})
 
-    def _find_factors(self, X: Any, labels: Labels, sample_weight: Any) -> list[Integers]:
+    def _find_factors(self, X: Any, labels: Labels, weight: Floats | None) -> list[Integers]:
         """Give the labels of each factor."""
         m = labels.shape[1]
         factors = self.factors
+        self.__dict__.pop("factor_finder_", None)
         if isinstance(factors, str):
-            if factors == "single":
+            if factors == "single" or (factors == "ilf" and m == 1):
                 return [np.arange(m)]
             if factors == "independent":
                 return list(np.arange(m)[:, None])
-            raise ValueError(
-                f"factors is {factors!r}: it must be 'single', 'independent', a partition of the "
-                "labels, or an object with fit(X, Y) and factors_"
-            )
+            if factors != "ilf":
+                raise ValueError(
+                    f"factors is {factors!r}: it must be 'ilf', 'single', 'independent', a "
+                    "partition of the labels, or an object with fit(X, Y) and factors_"
+                )
+            factors = ILFCompo(n_jobs=self.n_jobs, verbose=max(0, self.verbose - 1))
+            if self.random_state is not None:
+                factors.random_state = self.random_state
         if hasattr(factors, "fit"):
             finder = _with_seed(clone(factors), self.random_state)
-            weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-            factors = finder.fit(X, labels.astype(np.int8), **weights).factors_
+            Y = labels.astype(np.int8)
+            if weight is not None and has_fit_parameter(finder, "sample_weight"):
+                finder.fit(X, Y, sample_weight=weight)
+            else:
+                rows = np.arange(len(Y)) if weight is None else np.flatnonzero(weight)
+                finder.fit(X if len(rows) == len(Y) else take_rows(X, rows), Y[rows])
+            self.factor_finder_ = finder
+            factors = finder.factors_
         elif hasattr(factors, "factors_"):
             factors = factors.factors_
         return partition(factors, m, getattr(self, "label_names_in_", None))

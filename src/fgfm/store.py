@@ -11,6 +11,7 @@ import os
 import tempfile
 import zipfile
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,6 +24,7 @@ _HEADER = "fgfm.json"
 # The classes that a file may name, beyond those of scikit-learn, NumPy and SciPy that skops knows.
 _TRUSTED = frozenset(
     {
+        "scipy.sparse._csr.csr_array",
         # folds: numbers and a seed
         *(
             f"sklearn.model_selection._split.{name}"
@@ -48,6 +50,9 @@ _TRUSTED = frozenset(
         "fgfm.estimation.ridge.RidgeLogistic",
         "fgfm.estimation.tilted.Tilted",
         "fgfm.estimation.two_step.TwoStep",
+        "fgfm.factors.gcm.GCM",
+        "fgfm.factors.ilf.ILFCompo",
+        "fgfm.factors.mutual_information.MutualInformation",
     }
 )
 
@@ -94,8 +99,6 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             f"model is {type(model).__name__}: it must be a scikit-learn estimator (an instance)"
         )
     skops_io = _skops()
-    from fgfm import __version__
-
     target = Path(path)
     # skops cannot write on: the archive is made in a file, and the header is added to it
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
@@ -103,7 +106,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         with os.fdopen(handle, "w+b") as file:
             skops_io.dump(model, file, compression=zipfile.ZIP_DEFLATED)
             with zipfile.ZipFile(file, "a") as archive:
-                header = {"format": _FORMAT, "fgfm": __version__}
+                header = {"format": _FORMAT, "fgfm": version("fgfm")}
                 archive.writestr(_HEADER, json.dumps(header))
             file.flush()
             os.fsync(file.fileno())
@@ -170,8 +173,6 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
 
 def _check_header(source: Path, file: BinaryIO) -> None:
     """Raise unless the file is a whole one, of a format that is known."""
-    from fgfm import __version__
-
     try:
         with zipfile.ZipFile(file) as archive:
             known = _HEADER in archive.namelist()
@@ -191,5 +192,5 @@ def _check_header(source: Path, file: BinaryIO) -> None:
     if found > _FORMAT:
         raise ValueError(
             f"{source} was written by fgfm {header.get('fgfm')} in format {found}, and this is "
-            f"fgfm {__version__}, which reads formats up to {_FORMAT}: update fgfm"
+            f"fgfm {version('fgfm')}, which reads formats up to {_FORMAT}: update fgfm"
         )

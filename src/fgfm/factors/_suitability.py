@@ -1,4 +1,4 @@
-"""Do G tests suit the features? Few levels, and strata with rows in them."""
+"""Which test suits the features? Few levels and strata with rows in them, or plain numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy import sparse
 
 from fgfm.factors._counts import combine, encode
 
-__all__ = ["is_discrete", "rows_in_populated_strata"]
+__all__ = ["as_numbers", "has_missing", "is_discrete", "rows_in_populated_strata"]
 
 _POPULATED = 5  # rows that make a stratum populated
 
@@ -39,3 +39,36 @@ def rows_in_populated_strata(X: Any, boundaries: Sequence[npt.NDArray[np.int64]]
         sizes = np.bincount(codes, minlength=count)
         shares.append(float(sizes[sizes >= _POPULATED].sum()) / max(1, n))
     return float(np.mean(shares)) if shares else 1.0
+
+
+def has_missing(X: Any) -> bool:
+    """Tell whether a value is missing: NaN or None."""
+    values = X.data if sparse.issparse(X) else np.asarray(X)
+    if values.dtype.kind == "f":
+        return bool(np.isnan(values).any())
+    return values.dtype.kind == "O" and any(_is_missing(v) for v in values.flat)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value  # NaN, and what stands for it elsewhere
+
+
+def as_numbers(X: Any) -> Any:
+    """Give features as numbers: names one-hot, missing numbers as the mean and an indicator."""
+    if sparse.issparse(X) or (X.dtype.kind in "biuf" and not has_missing(X)):
+        return X
+    columns: list[npt.NDArray[np.float64]] = []
+    for column in X.T:
+        missing = np.array([_is_missing(v) for v in column])
+        known = column[~missing]
+        if any(isinstance(v, str) for v in known):
+            codes = np.array([str(v) for v in column])
+            columns += [(codes == level).astype(np.float64) for level in np.unique(codes)]
+            continue
+        numbers = np.zeros(len(column))
+        numbers[~missing] = known.astype(np.float64)
+        if missing.any():
+            numbers[missing] = numbers[~missing].mean() if len(known) else 0.0
+            columns.append(missing.astype(np.float64))
+        columns.append(numbers)
+    return np.column_stack(columns)

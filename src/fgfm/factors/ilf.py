@@ -29,7 +29,12 @@ from sklearn.utils.validation import validate_data
 from fgfm._validation import check_same_rows, label_sets
 from fgfm.factors._graph import CORRECTIONS, group_labels
 from fgfm.factors._iamb import check_alpha
-from fgfm.factors._suitability import is_discrete, rows_in_populated_strata
+from fgfm.factors._suitability import (
+    as_numbers,
+    has_missing,
+    is_discrete,
+    rows_in_populated_strata,
+)
 from fgfm.factors.independence import PairwiseResult
 from fgfm.factors.mutual_information import MutualInformation
 
@@ -62,7 +67,8 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         - "moments": the same with the exact mean and variance of G. Where strata are small, "mi"
           rejects far more rarely than alpha says, and finds less; this test keeps its level;
         - "g": the same with asymptotic degrees of freedom;
-        - "gcm": the generalised covariance measure, for any features (`GCM`);
+        - "gcm": the generalised covariance measure, for any features (`GCM`); names are one-hot,
+          and missing numbers the mean beside an indicator;
         - "auto": "moments" where the features hold whole numbers or names with at most
           `max_levels` levels, there are five rows or more for each level to be told apart, and
           half of the rows or more are in strata of five rows or more; else "gcm";
@@ -177,11 +183,12 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
 
-    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> ILFCompo:
+    def fit(self, X: Any, Y: Any) -> ILFCompo:
         """Find the label factors.
 
         Parameters
@@ -190,8 +197,6 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
             Features.
         Y : array-like, sparse matrix or data frame of shape (n, m)
             Labels, 0 or 1. One label may be a flat array.
-        sample_weight : None
-            Not supported: weighted counts are not a sample, and have no p-value.
 
         Returns
         -------
@@ -199,15 +204,17 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
             The estimator itself.
         """
         alpha = self._check_parameters()
-        if sample_weight is not None:
-            raise ValueError(
-                "sample_weight is given: tests of independence need plain rows, it must be None"
-            )
         if Y is None:
             raise ValueError("Y is None: ILFCompo requires y to be passed, the labels, 0 or 1")
         names = getattr(Y, "columns", None)
         labels = label_sets(Y, "Y", allow_flat=True)  # (n, m)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=None)
+        X = validate_data(
+            self,
+            X,
+            accept_sparse=("csr", "csc"),
+            dtype=None,
+            ensure_all_finite="allow-nan",
+        )
         n = check_same_rows([X.shape[0], labels.shape[0]], ["X", "Y"])
         if sparse.issparse(labels):
             labels = labels.toarray()
@@ -239,6 +246,11 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
     ) -> PairwiseResult:
         """Test all pairs, by the test that was asked for or that suits the features."""
         options = {"n_jobs": self.n_jobs, "progress": _progress(self.verbose)}
+        if (self.test in ("mi", "moments", "g") or self.method == "general") and has_missing(X):
+            raise ValueError(
+                f"X has missing values: with test={self.test!r} and method={self.method!r} it "
+                "must have none; give them a level of their own"
+            )
         if self.method == "general":
             df = _DISCRETE if self.test == "auto" else self.test
             pairs = max(1, n_varied * (n_varied - 1) // 2)
@@ -247,7 +259,8 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
             return self.test_.ordered_pairs(X, Y, level=level, **options)
         if self.test in ("mi", "moments", "g"):
             self.test_ = MutualInformation(alpha, self.test, max_levels=self.max_levels)
-        elif self.test == "auto" and self._is_discrete(X):
+            return self.test_.pairs(X, Y, **options)
+        if self.test == "auto" and self._is_discrete(X):
             self.test_ = MutualInformation(alpha, _DISCRETE)
             result = self.test_.pairs(X, Y, **options)
             boundaries = result.markov_boundaries or []
@@ -258,11 +271,14 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
             self.test_ = self._gcm()
         else:
             self.test_ = self.test
-        return self._checked(self.test_.pairs(X, Y, **options), Y.shape[1])
+            return self._checked(self.test_.pairs(X, Y, **options), Y.shape[1])
+        return self._checked(self.test_.pairs(as_numbers(X), Y, **options), Y.shape[1])
 
     def _is_discrete(self, X: Any) -> bool:
         """Tell whether the G tests suit the features."""
-        return X.shape[0] >= _ROWS_PER_INDICATOR * X.shape[1] and is_discrete(X, self.max_levels)
+        if X.shape[0] < _ROWS_PER_INDICATOR * X.shape[1] or has_missing(X):
+            return False
+        return is_discrete(X, self.max_levels)
 
     def _gcm(self) -> Any:
         from fgfm.factors.gcm import GCM
