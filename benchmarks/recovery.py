@@ -74,7 +74,7 @@ def _draw(rows: Sequence[Row], path: Path) -> bool:
         from matplotlib.figure import Figure
     except ImportError:
         return False
-    figure = Figure(figsize=(3.0 * len(STRUCTURES), 3.2), layout="constrained")
+    figure = Figure(figsize=(3.0 * len(STRUCTURES), 3.5), layout="constrained")
     axes = figure.subplots(1, len(STRUCTURES), sharey=True)
     colors = {"precision": "#1f77b4", "recall": "#d62728"}
     for ax, structure in zip(axes, STRUCTURES, strict=True):
@@ -93,7 +93,8 @@ def _draw(rows: Sequence[Row], path: Path) -> bool:
         ax.set(title=f"factors of {structure}", xlabel="rows", xscale="log", ylim=(-0.03, 1.03))
         ax.grid(color="0.92")
     axes[0].set_ylabel("pairs of labels")
-    axes[-1].legend(frameon=False, fontsize="small")
+    lines, names = axes[0].get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside lower center", ncols=4, frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
     return True

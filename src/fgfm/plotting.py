@@ -67,7 +67,7 @@ class LabelGraphDisplay:
     >>> from fgfm.plotting import LabelGraphDisplay
     >>> graph = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]])
     >>> display = LabelGraphDisplay(graph, [[0, 1], [2]], label_names=["sad", "quiet", "loud"])
-    >>> display.plot().ax_.get_title()  # doctest: +SKIP
+    >>> display.plot().ax_.get_title()
     '3 labels in 2 factors'
     """
 
@@ -312,7 +312,7 @@ class PValueDisplay:
     >>> from fgfm.plotting import PValueDisplay
     >>> p = np.array([[np.nan, 0.4, 1e-9], [0.4, np.nan, 0.8], [1e-9, 0.8, np.nan]])
     >>> display = PValueDisplay(p, [[0, 2], [1]])
-    >>> display.plot().order_  # doctest: +SKIP
+    >>> display.plot().order_
     array([0, 2, 1])
     """
 
