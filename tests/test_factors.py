@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 import fgfm.factors
 from benchmarks import reference_factors as reference
-from fgfm.factors import ILFCompo, MutualInformation, PairwiseResult, g_test
+from fgfm.factors import ILFCompo, MutualInformation, PairwiseResult, _suitability, g_test
 from fgfm.factors._graph import edge_p_values, group_labels, published_grouping
 from fgfm.factors._suitability import is_discrete, rows_in_populated_strata
 
@@ -481,8 +481,7 @@ def test_refused_data():
         ((X, wrong), r"^Y\[7, 2\] is 2: labels must be 0 or 1"),
         ((X, Y[:50]), r"^Y has 50 rows and X has 60: they must have the same number of rows"),
         ((X, None), r"^Y is None: ILFCompo requires y to be passed"),
-        ((X, Y, np.ones(60)), r"^sample_weight is given: tests of independence need plain rows"),
-        ((X.astype(float) * np.nan, Y), r"Input X contains NaN"),
+        ((np.where(X == 0, np.inf, 0.0), Y), r"Input X contains infinity"),
     ]:
         with pytest.raises(ValueError, match=sentence):
             ILFCompo().fit(*arguments)
@@ -527,3 +526,25 @@ def test_boundaries_and_factors_are_the_authors_but_for_their_noise():
         total += 1
     assert same >= 0.95 * 8 * total
     assert equal >= 0.9 * total
+
+
+def test_names_and_gaps_are_read_as_numbers():
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(300, 2))
+    words = np.where(x[:, 1] > 0.0, "left", "right").astype(object)
+    mixed = np.column_stack([x[:, 0].astype(object), words])
+    mixed[::9, 0] = None
+    mixed[::11, 1] = np.nan
+    numbers = _suitability.as_numbers(mixed)
+    assert numbers.shape == (300, 5)  # a gap, its number; "left", "nan", "right"
+    assert numbers.dtype == np.float64
+    gap = numbers[:, 0] == 1.0
+    assert (np.flatnonzero(gap) == np.arange(0, 300, 9)).all()
+    assert np.allclose(numbers[gap, 1], numbers[~gap, 1].mean())
+    assert (numbers[:, 2:].sum(axis=1) == 1.0).all()
+    Y = (x[:, [0, 0, 1]] + rng.normal(size=(300, 1)) * [1.0, 1.0, 0.0] > 0.0).astype(int)
+    assert [f.tolist() for f in ILFCompo().fit(mixed, Y).factors_] == [[0, 1], [2]]
+    with pytest.raises(
+        ValueError, match=r"^X has missing values: with test='mi' .* it must have n"
+    ):
+        ILFCompo("mi").fit(np.where(x > 1.0, np.nan, 0.0), Y)

@@ -405,7 +405,7 @@ def test_conjugate_gradients_agree_with_cholesky(monkeypatch, n_classes, referen
     formed = clone(model).fit(X, y)
     monkeypatch.setattr("fgfm.estimation._design.NEWTON_LIMIT", 0)
     other = model.fit(X, y)
-    np.testing.assert_allclose(other.cv_losses_, formed.cv_losses_, atol=1e-8)
+    np.testing.assert_allclose(other.cv_losses_, formed.cv_losses_, atol=1e-5)
     assert other.penalty_ == formed.penalty_
     np.testing.assert_allclose(other.predict_proba(X), formed.predict_proba(X), atol=1e-8)
 
@@ -514,7 +514,7 @@ def test_factors_change_the_way_alone(large, monkeypatch, factored, shape):
     monkeypatch.setattr("fgfm.estimation._factors.FACTORED", factored)
     monkeypatch.setattr("fgfm.estimation._factors._STEPS", (1e9, 1e9))  # made at once
     for one, two in zip(plain, fit_ridge_logistic(X, targets, **options), strict=True):
-        np.testing.assert_allclose(one.cv_losses, two.cv_losses, atol=1e-8)
+        np.testing.assert_allclose(one.cv_losses, two.cv_losses, atol=1e-5)
         np.testing.assert_allclose(one.predict_proba(X, s), two.predict_proba(X, s), atol=1e-8)
 
 

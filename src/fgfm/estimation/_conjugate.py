@@ -340,7 +340,7 @@ class _State:
             length[trying] *= 0.5
         return length, accepted
 
-    def minimise(self, tol: float, max_iter: int) -> Integers:
+    def minimise(self, tol: float, gap: float, max_iter: int) -> Integers:
         """Take Newton steps to the minima; give their numbers, negative if too few."""
         B = len(self.penalty)
         steps = np.full(B, -max_iter, dtype=np.int64)
@@ -378,7 +378,8 @@ class _State:
             damping[at] = np.where(length < _SHORT, larger, smaller)
             stalled = (descent <= 10.0 * slack) & (longest > 0.5 * before[at])
             before[at] = longest
-            done = (exact & (remains <= goal)) | stalled
+            near = descent <= gap * self.problems.weight.sum()
+            done = (exact & (near | (remains <= goal))) | stalled
             steps[at[done]] = iteration + 1
             at = at[~done]
             if not len(at):
@@ -393,6 +394,7 @@ def fit_paths(
     first: int,
     symmetric: bool,
     tol: float,
+    gap: float,
     max_iter: int,
     start: Floats,
 ) -> tuple[Floats, Integers]:
@@ -410,8 +412,9 @@ def fit_paths(
         First penalised row of the weights.
     symmetric : bool
         Whether all K classes have weights (C = K), or all but the first.
-    tol, max_iter : float, int
-        A fit ends where the logits are known to its square, after so many steps at most.
+    tol, gap, max_iter : float, float, int
+        A fit ends where the logits are known to the square of `tol`, or after a step that was
+        expected to lower the mean loss by no more than `gap`; after so many steps at most.
     start : ndarray of shape (q, B, C)
         Weights to start from.
 
@@ -432,6 +435,6 @@ def fit_paths(
             last, next_ = np.log(penalties[at - 1 : at + 1] / penalties[at - 2 : at])  # (B,)
             ratio = np.where(last == 0.0, 0.0, next_ / np.where(last == 0.0, 1.0, last))
             state.leap(found[at - 1] + ratio[:, None] * (found[at - 1] - found[at - 2]))
-        steps[at] = state.minimise(tol, max_iter)
+        steps[at] = state.minimise(tol, gap, max_iter)
         found[at] = state.theta
     return found, steps
