@@ -3,6 +3,9 @@
 
 BIN := .venv/bin
 SOURCES = $$(find src -name '*.py')
+# What calls the kernels: run a second time, without the compiler.
+KERNEL_TESTS = $(addprefix tests/test_, cardinality.py cardinality_models.py decision.py \
+    estimation.py forms.py kernels.py quadrature.py refusals.py ridge.py)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -20,8 +23,7 @@ demo: .venv/.stamp-dev ## run examples/decision_rules.py
 
 test: lint ## lint, then all tests, then the quick ones without the compiler
 	@MPLBACKEND=Agg $(BIN)/python -m pytest -q
-	@MPLBACKEND=Agg NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q \
-	    -m "not slow and not compiled" tests
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -m "not slow and not compiled" $(KERNEL_TESTS)
 
 test-old: .venv-sklearn-1.7/.stamp .venv-sklearn-1.8/.stamp ## the estimators' tests on scikit-learn 1.7 and 1.8
 	@for version in 1.7 1.8; do \

@@ -57,9 +57,11 @@ def test_all_and_dir_are_the_public_names():
     assert set(dir(fgfm)) == PUBLIC
 
 
-@pytest.mark.parametrize("name", sorted(PUBLIC))
-def test_public_name_resolves_in_a_fresh_interpreter(name):
-    assert run_python(f"import fgfm; print(fgfm.{name} is not None)") == "True\n"
+@pytest.mark.parametrize("backwards", [False, True])
+def test_public_names_resolve_in_a_fresh_interpreter(backwards):
+    names = sorted(PUBLIC, reverse=backwards)
+    asked = " and ".join(f"fgfm.{name} is not None" for name in names)
+    assert run_python(f"import fgfm; print({asked})") == "True\n"
 
 
 def test_public_names_are_those_of_their_modules():
