@@ -85,7 +85,7 @@ def main(arguments: list[str] | None = None) -> None:
             Column("data", left=True),
             *(Column(rule, _f1) for rule in RULES),
             Column("published", _f1),
-            Column("met", left=True),
+            Column("met"),
         ],
     )
     more = Table(
@@ -116,7 +116,7 @@ def main(arguments: list[str] | None = None) -> None:
                 name,
                 *(found[rule] for rule in RULES),
                 PUBLISHED.get(name),
-                "yes" if best >= goal else f"MISSED by {goal - best:.4f}",
+                "yes" if best >= goal else f"-{goal - best:.4f}",
             )
         )
         more.rows += [(name, factors, *found[f"{factors}, more"]) for factors in FACTORS]

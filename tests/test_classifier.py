@@ -1463,3 +1463,26 @@ def test_factors_are_learned_from_frames_with_names_and_gaps():
     model = fgfm.FGFMClassifier(learner, calibration=None, random_state=0).fit(frame, labels)
     assert [factor.tolist() for factor in model.factors_] == [[0, 1], [2, 3]]
     assert model.predict(frame).shape == labels.shape
+
+
+def test_the_finder_keeps_the_names_and_must_be_an_instance():
+    pd = pytest.importorskip("pandas")
+    rows, labels = pairs_of_labels()
+    model = fgfm.FGFMClassifier().fit(rows, pd.DataFrame(labels, columns=list("abcd")))
+    assert model.factor_finder_.label_names_in_.tolist() == list("abcd")
+    with pytest.raises(TypeError, match=r"factors is .*ILFCompo.*, a class: it must be an object"):
+        fgfm.FGFMClassifier(factors=fgfm.ILFCompo).fit(rows, labels)
+
+
+def test_a_generator_is_not_shared_between_processes():
+    learner = TwoStep(RandomForestClassifier(3), calibration=None)
+    models = [
+        FGFMClassifier(
+            factors=[[0, 1], [2, 3]],
+            parameters=learner,
+            random_state=np.random.RandomState(3),
+            n_jobs=n_jobs,
+        ).fit(X, Y)
+        for n_jobs in (None, 2)
+    ]
+    same(*models)

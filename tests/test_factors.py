@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 import fgfm.factors
 from benchmarks import reference_factors as reference
-from fgfm.factors import ILFCompo, MutualInformation, PairwiseResult, _suitability, g_test
+from fgfm.factors import GCM, ILFCompo, MutualInformation, PairwiseResult, _suitability, g_test
 from fgfm.factors._graph import edge_p_values, group_labels, published_grouping
 from fgfm.factors._suitability import is_discrete, rows_in_populated_strata
 
@@ -449,7 +449,7 @@ def test_scikit_learn_manners():
 
 REFUSALS = [
     ({"test": "nonsense"}, ValueError, r"^test is 'nonsense': it must be one of 'auto', 'mi'"),
-    ({"test": 3}, TypeError, r"^test is 3: .* or an object with a method pairs\(X, Y"),
+    ({"test": 3}, TypeError, r"^test is 3: .* or an object .* with a method pairs\(X, Y"),
     ({"alpha": 1.0}, ValueError, r"^alpha is 1.0: it must be a number in \(0, 1\)"),
     ({"alpha": None}, TypeError, r"^alpha is None: it must be a number in \(0, 1\)"),
     ({"rule": "xor"}, ValueError, r"^rule is 'xor': it must be one of 'or', 'and'"),
@@ -548,3 +548,55 @@ def test_names_and_gaps_are_read_as_numbers():
         ValueError, match=r"^X has missing values: with test='mi' .* it must have n"
     ):
         ILFCompo("mi").fit(np.where(x > 1.0, np.nan, 0.0), Y)
+
+
+def test_columns_with_many_values_are_counted_before_they_are_encoded(monkeypatch):
+    def never(X):
+        raise AssertionError("a table of n x levels was made")
+
+    monkeypatch.setattr(_suitability, "encode", never)
+    many = np.column_stack([np.arange(200), np.arange(200) % 2])
+    assert not is_discrete(many, 10)
+    assert not is_discrete(sparse.csr_array(many), 10)
+    assert is_discrete(many[:, 1:], 2)
+    assert is_discrete(sparse.csr_array(many[:, 1:]), 2)
+    assert not is_discrete(sparse.csr_array(many[:, 1:] * [1]) + sparse.csr_array(many[:, 1:]), 1)
+
+
+def test_frames_of_every_dtype():
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=(200, 2))
+    shared = rng.normal(size=200)
+    Y = np.column_stack([x[:, 0] + shared > 0, x[:, 0] + shared > 0.3, x[:, 1] > 0]).astype(int)
+    frame = pd.DataFrame(
+        {
+            "number": pd.array(np.round(9 * x[:, 0]).astype(int), dtype="Int64"),
+            "flag": pd.array(x[:, 1] > 0, dtype="boolean"),
+            "kind": pd.Categorical(np.where(x[:, 1] > 0, "a", "b")),
+            "text": pd.array([f"row {i}" for i in range(200)], dtype="string"),
+            "moment": pd.Timestamp("2026-01-01") + pd.to_timedelta(x[:, 0], unit="D"),
+        }
+    )
+    for name in frame.columns:
+        frame.loc[3, name] = None
+    ilf = ILFCompo().fit(frame, Y)
+    assert [f.tolist() for f in ilf.factors_] == [[0, 1], [2]]
+    assert ilf.feature_names_in_.tolist() == list(frame.columns)
+    numbers = _suitability.as_numbers(ilf._read_features(frame))
+    assert numbers.shape == (200, 2 + 2 + 2 + 0 + 2)  # texts that occur once tell nothing
+    assert np.isfinite(numbers).all()
+    mixed = np.array([["a", 1.5], [2, 2.5], [None, 3.5]] * 4, dtype=object)
+    assert np.isfinite(_suitability.as_numbers(mixed)).all()
+
+
+def test_a_test_without_a_seed_gets_one():
+    rng = np.random.default_rng(7)
+    X, Y = rng.normal(size=(80, 3)), rng.integers(0, 2, (80, 3))
+    test = GCM()
+    first, second = (ILFCompo(test, random_state=0).fit(X, Y).p_values_ for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert test.random_state is None
+    with pytest.raises(TypeError, match=r"test is .*GCM.*: it must be .* \(an instance\)"):
+        ILFCompo(GCM).fit(X, Y)
+    with pytest.raises(ValueError, match="n_jobs is 0: it must be None or an integer other than"):
+        ILFCompo(n_jobs=0).fit(X, Y)

@@ -506,3 +506,16 @@ def test_without_skops_a_sentence_says_what_to_install(tmp_path, model, monkeypa
 
 def test_pickle_works_as_usual(model):
     same_answers(pickle.loads(pickle.dumps(model)), model)
+
+
+def test_cut_factors_come_back(tmp_path):
+    labels = np.repeat(Y[:, :1], 3, axis=1)
+    labels[::9, 1] ^= 1
+    labels[::7, 2] ^= 1
+    finder = fgfm.ILFCompo(max_factor_size=1, correction=None, alpha=0.5)
+    model = fgfm.FGFMClassifier(factors=finder, random_state=0).fit(X, labels)
+    assert model.factor_finder_.cuts_
+    fgfm.save(model, tmp_path / "model")
+    again = fgfm.load(tmp_path / "model")
+    assert again.factor_finder_.cuts_ == model.factor_finder_.cuts_
+    same_answers(again, model)

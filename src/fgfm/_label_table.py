@@ -159,9 +159,10 @@ def partition(factors: Any, m: int, names: npt.NDArray[Any] | None) -> list[Inte
         raise ValueError(
             f"factors leaves out label {label}: every label must be in exactly one factor"
         )
-    twice = sorted(i for i in set(numbers) if numbers.count(i) > 1)
-    if twice and len(numbers) > m:
+    if len(numbers) > m:
+        twice = next(i for at, i in enumerate(numbers) if i in set(numbers[:at]) or i >= m)
         raise ValueError(
-            f"factors holds label {twice[0]} twice: every label must be in exactly one factor"
+            f"factors holds label {twice} twice, or one too many: "
+            "every label must be in exactly one factor"
         )
     return check_factors(found, [len(labels) for labels in found])

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
@@ -105,7 +106,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
           out, and the others count alike;
         - "single": all of them (GFM);
         - "independent": none;
-        - a partition, a list of lists of label numbers, or of label names where y has columns;
+        - a partition, a list of lists of label numbers (positions, whatever the columns are
+          called), or of label names where y has columns;
         - an object with ``fit(X, Y)`` that finds ``factors_``, e.g. ``ILFCompo(alpha=0.05)``.
     parameters : {"two-step", "tilted", "direct", "powerset"} or object, default="two-step"
         How the probabilities of a factor are estimated: `fgfm.estimation.TwoStep` (the paper),
@@ -272,7 +274,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
             Labels, 0 or 1, one column each. A flat y is one label, and may have any two classes.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows. Weight 0 removes a row.
+            Weights of the rows: weight 2 is a row twice, weight 0 none. So their unit matters:
+            weights that sum to 1 are one row's worth of data.
         **fit_params : dict
             Further arguments for the ``fit`` of the base learner.
 
@@ -364,6 +367,11 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             factors = ILFCompo(n_jobs=self.n_jobs, verbose=max(0, self.verbose - 1))
             if self.random_state is not None:
                 factors.random_state = self.random_state
+        if isinstance(factors, type):
+            raise TypeError(
+                f"factors is {factors!r}, a class: it must be an object (an instance) with "
+                "fit(X, Y) and factors_"
+            )
         if hasattr(factors, "fit"):
             finder = _with_seed(clone(factors), self.random_state)
             Y = labels.astype(np.int8)
@@ -373,6 +381,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
                 rows = np.arange(len(Y)) if weight is None else np.flatnonzero(weight)
                 finder.fit(X if len(rows) == len(Y) else take_rows(X, rows), Y[rows])
             self.factor_finder_ = finder
+            if isinstance(finder, ILFCompo) and hasattr(self, "label_names_in_"):
+                finder.label_names_in_ = self.label_names_in_  # for the displays
             factors = finder.factors_
         elif hasattr(factors, "factors_"):
             factors = factors.factors_
@@ -409,7 +419,12 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     def _fit_objects(self, X: Any, labels: Labels, sample_weight: Any, progress: Progress) -> None:
         """Fit a clone of the user's object to each factor."""
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        objects = [_with_seed(clone(self.parameters), self.random_state) for _ in self.factors_]
+        random = check_random_state(self.random_state)
+        seeded = self.random_state is not None  # one seed each: a generator cannot be shared
+        seeds = random.randint(np.iinfo(np.int32).max, size=len(self.factors_))
+        objects = [
+            _with_seed(clone(self.parameters), int(seed) if seeded else None) for seed in seeds
+        ]
         jobs = (
             delayed(_fit_object)(part, X, labels[:, factor].astype(np.int8), weights)
             for part, factor in zip(objects, self.factors_, strict=True)

@@ -50,6 +50,7 @@ _TRUSTED = frozenset(
         "fgfm.estimation.ridge.RidgeLogistic",
         "fgfm.estimation.tilted.Tilted",
         "fgfm.estimation.two_step.TwoStep",
+        "fgfm.factors._graph.Cut",
         "fgfm.factors.gcm.GCM",
         "fgfm.factors.ilf.ILFCompo",
         "fgfm.factors.mutual_information.MutualInformation",

@@ -14,6 +14,7 @@ from fgfm.factors._counts import combine, encode
 __all__ = ["as_numbers", "has_missing", "is_discrete", "rows_in_populated_strata"]
 
 _POPULATED = 5  # rows that make a stratum populated
+_MOST_NAMES = 50  # of a column, that are told apart
 
 
 def is_discrete(X: Any, max_levels: int) -> bool:
@@ -25,7 +26,16 @@ def is_discrete(X: Any, max_levels: int) -> bool:
         isinstance(v, (float, np.floating)) and not float(v).is_integer() for v in values.flat
     ):
         return False
-    return bool((encode(X).levels <= max_levels).all())
+    return all(_n_levels(X, j) <= max_levels for j in range(X.shape[1]))
+
+
+def _n_levels(X: Any, j: int) -> int:
+    """Give the number of different values in a column."""
+    if not sparse.issparse(X):
+        return len(set(X[:, j].tolist()))
+    column = X[:, [j]]
+    stored = set(column.data.tolist())
+    return len(stored | {0}) if column.nnz < X.shape[0] else len(stored)
 
 
 def rows_in_populated_strata(X: Any, boundaries: Sequence[npt.NDArray[np.int64]]) -> float:
@@ -50,25 +60,51 @@ def has_missing(X: Any) -> bool:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or value != value  # NaN, and what stands for it elsewhere
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # of pandas
+        return True
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
 
 
 def as_numbers(X: Any) -> Any:
-    """Give features as numbers: names one-hot, missing numbers as the mean and an indicator."""
+    """Give features as numbers: names one-hot, missing numbers as the mean and an indicator.
+
+    A name that fewer than five rows have, or that is not among the fifty most frequent ones of its
+    column, is told apart from others of its kind by nothing.
+    """
     if sparse.issparse(X) or (X.dtype.kind in "biuf" and not has_missing(X)):
         return X
     columns: list[npt.NDArray[np.float64]] = []
     for column in X.T:
-        missing = np.array([_is_missing(v) for v in column])
-        known = column[~missing]
-        if any(isinstance(v, str) for v in known):
-            codes = np.array([str(v) for v in column])
-            columns += [(codes == level).astype(np.float64) for level in np.unique(codes)]
+        missing = np.array([_is_missing(v) for v in column], dtype=np.bool_)
+        known = [_number(v) for v in column[~missing]]
+        if any(number is None for number in known):
+            names = np.array([str(v) for v in column])
+            levels, count = np.unique(names, return_counts=True)
+            frequent = levels[np.argsort(-count, kind="stable")][:_MOST_NAMES]
+            columns += [
+                (names == level).astype(np.float64)
+                for level in np.sort(frequent)
+                if np.count_nonzero(names == level) >= min(_POPULATED, len(names))
+            ]
             continue
         numbers = np.zeros(len(column))
-        numbers[~missing] = known.astype(np.float64)
+        numbers[~missing] = known
         if missing.any():
-            numbers[missing] = numbers[~missing].mean() if len(known) else 0.0
+            numbers[missing] = numbers[~missing].mean() if known else 0.0
             columns.append(missing.astype(np.float64))
         columns.append(numbers)
-    return np.column_stack(columns)
+    return np.column_stack(columns) if columns else np.zeros((X.shape[0], 1))
+
+
+def _number(value: Any) -> float | None:
+    """Give a value as a number, a moment in seconds; None for a name."""
+    if hasattr(value, "timestamp"):
+        return float(value.timestamp())
+    if isinstance(value, np.datetime64):
+        return float(value.astype("datetime64[us]").astype(np.int64)) * 1e-6
+    if isinstance(value, (str, bytes)):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None

@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
+from fgfm._blocks import n_threads
 from fgfm._validation import check_same_rows, label_sets
 from fgfm.factors._graph import CORRECTIONS, group_labels
 from fgfm.factors._iamb import check_alpha
@@ -70,8 +71,8 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         - "gcm": the generalised covariance measure, for any features (`GCM`); names are one-hot,
           and missing numbers the mean beside an indicator;
         - "auto": "moments" where the features hold whole numbers or names with at most
-          `max_levels` levels, there are five rows or more for each level to be told apart, and
-          half of the rows or more are in strata of five rows or more; else "gcm";
+          `max_levels` levels, there are five rows or more for each feature, and half of the rows
+          or more are in strata of five rows or more; else "gcm";
         - an object with a method ``pairs``, as `PairwiseTest` says.
     alpha : float, default=0.01
         Two labels are dependent if their p-value, corrected, is at most alpha. It is also the
@@ -208,13 +209,7 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
             raise ValueError("Y is None: ILFCompo requires y to be passed, the labels, 0 or 1")
         names = getattr(Y, "columns", None)
         labels = label_sets(Y, "Y", allow_flat=True)  # (n, m)
-        X = validate_data(
-            self,
-            X,
-            accept_sparse=("csr", "csc"),
-            dtype=None,
-            ensure_all_finite="allow-nan",
-        )
+        X = self._read_features(X)
         n = check_same_rows([X.shape[0], labels.shape[0]], ["X", "Y"])
         if sparse.issparse(labels):
             labels = labels.toarray()
@@ -240,6 +235,28 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         self.markov_boundaries_ = result.markov_boundaries
         self.factors_, self.graph_, self.cuts_ = grouping
         return self
+
+    def _read_features(self, X: Any) -> Any:
+        """Give features as an array of numbers, or of any values, or as a sparse matrix."""
+        if hasattr(X, "columns"):  # a frame: nullable numbers, names and moments side by side
+            validate_data(self, X, skip_check_array=True)
+            plain = all(
+                getattr(t, "kind", "O") in "biuf" and isinstance(t, np.dtype)
+                for t in getattr(X, "dtypes", [None])
+            )
+            if not plain:
+                values = [list(X[name]) for name in X.columns]
+                X = np.empty((len(values[0]), len(values)), dtype=object)
+                for j, column in enumerate(values):
+                    X[:, j] = column
+                return X
+        return validate_data(
+            self,
+            X,
+            accept_sparse=("csr", "csc"),
+            dtype=None,
+            ensure_all_finite="allow-nan",
+        )
 
     def _pairs(
         self, X: Any, Y: npt.NDArray[np.bool_], alpha: float, n_varied: int
@@ -270,7 +287,7 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         elif isinstance(self.test, str):
             self.test_ = self._gcm()
         else:
-            self.test_ = self.test
+            self.test_ = _seeded(self.test, self.random_state)
             return self._checked(self.test_.pairs(X, Y, **options), Y.shape[1])
         return self._checked(self.test_.pairs(as_numbers(X), Y, **options), Y.shape[1])
 
@@ -303,10 +320,10 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         _check_choice(self.method, "method", ("composition", "general"))
         if isinstance(self.test, str):
             _check_choice(self.test, "test", _TESTS)
-        elif not callable(getattr(self.test, "pairs", None)):
+        elif isinstance(self.test, type) or not callable(getattr(self.test, "pairs", None)):
             raise TypeError(
                 f"test is {self.test!r}: it must be one of {', '.join(map(repr, _TESTS))}, "
-                "or an object with a method pairs(X, Y, *, n_jobs, progress)"
+                "or an object (an instance) with a method pairs(X, Y, *, n_jobs, progress)"
             )
         if self.method == "general":
             if self.test not in ("auto", "mi", "moments", "g"):
@@ -322,7 +339,15 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         if self.max_factor_size is not None:
             _check_count(self.max_factor_size, "max_factor_size", "None or ")
         _check_count(self.max_levels, "max_levels")
+        n_threads(self.n_jobs)
         return check_alpha(self.alpha)
+
+
+def _seeded(test: Any, seed: Any) -> Any:
+    """Give the user's test our seed where it has none; the user's own object stays as it is."""
+    if getattr(test, "random_state", seed) is not None:
+        return test
+    return clone(test).set_params(random_state=seed) if hasattr(test, "get_params") else test
 
 
 def _check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
