@@ -55,6 +55,7 @@ def test_values(value, shown, n_jobs):
             call()
 
 
+@pytest.mark.compiled
 def test_the_first_of_many_is_named():
     """For any number of threads and size of blocks."""
     proba = np.full((2000, 40), 0.2)

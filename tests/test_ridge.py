@@ -468,6 +468,7 @@ def test_batches_find_the_minima_of_scikit_learn(large, form, shape, weighted):
             assert model.penalty == penalties[np.argmin(np.mean(losses, axis=0))]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_batches_do_not_feel_each_other(large, monkeypatch, n_jobs):
     X, Y, s = sparse_rows()
@@ -493,6 +494,7 @@ def test_batches_do_not_feel_each_other(large, monkeypatch, n_jobs):
             assert (one.cv_losses == other.cv_losses).all()
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("dense", [False, True])
 def test_number_of_threads_changes_nothing(dense):
     X, Y, s = sparse_rows()
