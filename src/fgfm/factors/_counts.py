@@ -43,11 +43,6 @@ class Columns(NamedTuple):
     starts: Integers  # (d + 1,)
     levels: Integers  # (d,)
 
-    @property
-    def binary(self) -> bool:
-        """Whether no column has more than two levels."""
-        return len(self.starts) - 1 == int(self.starts[-1])
-
     def codes(self, j: int) -> Integers:
         """Give the levels of column j, counted from 0."""
         start, stop = int(self.starts[j]), int(self.starts[j + 1])
