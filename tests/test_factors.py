@@ -500,6 +500,20 @@ def test_refused_parameters(options, kind, sentence):
         ILFCompo(**options).fit(X, Y)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_levels_are_counted_before_there_are_indicators(form, monkeypatch):
+    """The indicators of a column with thousands of levels would take gigabytes."""
+
+    def refused(X):
+        raise AssertionError("encoded")
+
+    monkeypatch.setattr("fgfm.factors.mutual_information.encode", refused)
+    X = np.column_stack([np.zeros(30, dtype=int), np.arange(30) // 2])
+    for test in (ILFCompo("moments", max_levels=14), MutualInformation(max_levels=14)):
+        with pytest.raises(ValueError, match=r"^X\[:, 1\] has 15 levels: .*max_levels=14; "):
+            getattr(test, "fit", getattr(test, "pairs", None))(form(X), X[:, :1])
+
+
 def test_refused_data():
     X, Y = toy(60)
     wrong = Y.copy()

@@ -15,7 +15,7 @@ from sklearn.metrics.cluster import expected_mutual_information
 
 from fgfm.factors import GTest, g_test
 from fgfm.factors import _counts as counts_module
-from fgfm.factors._counts import encode, encode_labels, make_strata
+from fgfm.factors._counts import count_levels, encode, encode_labels, make_strata
 from fgfm.factors._expected import expected_cell, moments_2x2
 from fgfm.factors._g import Degrees, g_test_columns, g_test_each
 from fgfm.factors._random_tables import mean_random_g
@@ -332,6 +332,7 @@ def test_company_does_not_matter(df):
 def test_codes_keep_the_levels_apart(form):
     X = columns_of("levels")
     columns = encode(form(X))
+    np.testing.assert_array_equal(count_levels(form(X)), columns.levels)
     for j, levels in enumerate(columns.levels):
         pairs = set(zip(X[:, j].tolist(), columns.codes(j).tolist(), strict=True))
         assert len(pairs) == levels == len(set(X[:, j].tolist()))
