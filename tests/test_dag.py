@@ -33,8 +33,9 @@ def _networkx():
     ],
 )
 def test_known_answers(edges, factors):
-    assert factors_from_dag(edges, LABELS, ["x"]) == factors
-    assert factors_from_dag(edges[::-1], LABELS, {"x"}) == factors
+    given = {"x"} & {node for edge in edges for node in edge}
+    assert factors_from_dag(edges, LABELS, list(given)) == factors
+    assert factors_from_dag(edges[::-1], LABELS, given) == factors
 
 
 @pytest.mark.usefixtures("_networkx")
@@ -89,7 +90,7 @@ def test_random_graphs_by_moralisation(seed):
     rng = np.random.default_rng(seed)
     order = rng.permutation(8)
     edges = [(int(a), int(b)) for a, b in itertools.combinations(order, 2) if rng.random() < 0.25]
-    labels, given = [0, 1, 2, 3, 4], [5, 6]
+    labels, given = [0, 1, 2, 3, 4], sorted({5, 6} & {node for edge in edges for node in edge})
     found = factors_from_dag(edges, labels, given)
     assert {frozenset(factor) for factor in found} == moral_components(edges, labels, given)
 
@@ -108,10 +109,29 @@ def test_random_graphs_by_moralisation(seed):
         (["ab"], ["a"], [], r"^edges\[0\] is 'ab': an edge must be a pair"),
         ([("a", "b")], ["a", "b"], ["b"], r"^labels\[1\] is 'b', which is in given: it cannot be"),
         ([("a", "b")], ["a", "a"], [], r"^labels\[1\] is 'a': each label must be listed once"),
+        ([5], ["a"], [], r"^edges\[0\] is 5: an edge must be a pair \(parent, child\)$"),
+        ([("a", "b"), {"a", "c"}], ["a"], [], r"^edges\[1\] is \{.*\}: an edge must be a pair"),
+        ([("a", ["b"])], ["a"], [], r"^edges\[0\] has the node \['b'\]: a node must be hashable"),
+        ([("a", "b")], ["a"], ["b", "x"], r"^given\[1\] is 'x': what is given must be in one of"),
     ],
 )
 def test_refusals(edges, labels, given, sentence):
     with pytest.raises(ValueError, match=sentence):
+        factors_from_dag(edges, labels, given)
+
+
+@pytest.mark.usefixtures("_networkx")
+@pytest.mark.parametrize(
+    ("edges", "labels", "given", "sentence"),
+    [
+        ([("x1", "y")], ["y"], "x1", r"^given is 'x1': it must be an iterable of nodes, not a"),
+        ([("x1", "y")], "y", ["x1"], r"^labels is 'y': it must be an iterable of nodes, not a"),
+        ([("x1", "y")], ["y"], 5, r"^given is 5: it must be an iterable of nodes, not a single"),
+        (5, ["y"], [], r"^edges is 5: it must be an iterable of pairs \(parent, child\), not a"),
+    ],
+)
+def test_a_single_node_is_no_iterable(edges, labels, given, sentence):
+    with pytest.raises(TypeError, match=sentence):
         factors_from_dag(edges, labels, given)
 
 

@@ -17,7 +17,15 @@ from sklearn.base import clone
 
 import fgfm.factors
 from benchmarks import reference_factors as reference
-from fgfm.factors import GCM, ILFCompo, MutualInformation, PairwiseResult, _suitability, g_test
+from fgfm.factors import (
+    GCM,
+    ILFCompo,
+    MutualInformation,
+    PairwiseResult,
+    _suitability,
+    g_test,
+    markov_boundary,
+)
 from fgfm.factors._graph import edge_p_values, group_labels, published_grouping
 from fgfm.factors._suitability import is_discrete, rows_in_populated_strata
 
@@ -160,6 +168,26 @@ def test_any_number_of_jobs(n_jobs, df):
     assert as_lists(found.markov_boundaries) == as_lists(expected.markov_boundaries)
     wider = MutualInformation(df=df, n_tables=10, random_state=1).pairs(X, Y)
     assert np.array_equal(wider.p_values, expected.p_values, equal_nan=True) == (df == "mi")
+
+
+def test_jobs_and_features_with_different_numbers_of_levels():
+    """A feature with three levels in one label's boundary must not change another label's."""
+    rng = np.random.default_rng(50)
+    n = 150
+    X = np.column_stack([rng.integers(0, 2, (n, 4)), rng.integers(0, 3, (n, 1))])
+    Y = np.empty((n, 6), dtype=int)
+    for i in range(6):
+        logit = (X[:, i % 4] - 0.5) * 1.2 + (X[:, (i + 1) % 4] - 0.5)
+        logit = logit + ((X[:, 4] - 1) * 1.2 if i % 2 else 0.0)
+        Y[:, i] = rng.random(n) < 1.0 / (1.0 + np.exp(-1.3 * logit))
+    Y[:, 1] |= Y[:, 0] & (rng.random(n) < 0.5)
+    test = MutualInformation(df="moments")
+    one, two = test.pairs(X, Y), test.pairs(X, Y, n_jobs=2)
+    np.testing.assert_array_equal(one.p_values, two.p_values)
+    np.testing.assert_array_equal(one.effects, two.effects)
+    assert as_lists(one.markov_boundaries) == as_lists(two.markov_boundaries)
+    for i, boundary in enumerate(one.markov_boundaries):
+        np.testing.assert_array_equal(markov_boundary(X, Y[:, i], df="moments"), boundary)
 
 
 def test_groups_of_labels_do_not_matter(monkeypatch):
@@ -471,6 +499,20 @@ def test_refused_parameters(options, kind, sentence):
     X, Y = toy(60)
     with pytest.raises(kind, match=sentence):
         ILFCompo(**options).fit(X, Y)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_levels_are_counted_before_there_are_indicators(form, monkeypatch):
+    """The indicators of a column with thousands of levels would take gigabytes."""
+
+    def refused(X):
+        raise AssertionError("encoded")
+
+    monkeypatch.setattr("fgfm.factors.mutual_information.encode", refused)
+    X = np.column_stack([np.zeros(30, dtype=int), np.arange(30) // 2])
+    for test in (ILFCompo("moments", max_levels=14), MutualInformation(max_levels=14)):
+        with pytest.raises(ValueError, match=r"^X\[:, 1\] has 15 levels: .*max_levels=14; "):
+            getattr(test, "fit", getattr(test, "pairs", None))(form(X), X[:, :1])
 
 
 def test_refused_data():

@@ -15,7 +15,7 @@ from sklearn.metrics.cluster import expected_mutual_information
 
 from fgfm.factors import GTest, g_test
 from fgfm.factors import _counts as counts_module
-from fgfm.factors._counts import encode, encode_labels, make_strata
+from fgfm.factors._counts import count_levels, encode, encode_labels, make_strata
 from fgfm.factors._expected import expected_cell, moments_2x2
 from fgfm.factors._g import Degrees, g_test_columns, g_test_each
 from fgfm.factors._random_tables import mean_random_g
@@ -308,10 +308,31 @@ def test_all_columns_at_once_as_one_by_one(monkeypatch, kind, form, df, cells):
         np.testing.assert_allclose([part[i] for part in own], [part[i, j] for part in result])
 
 
+@pytest.mark.parametrize("df", ["mi", "moments", "g"])
+def test_company_does_not_matter(df):
+    """Columns with more levels, and other problems, change not one bit of a column's answer."""
+    rng = np.random.default_rng(0)
+    n = 200
+    y, z = rng.integers(0, 2, n), rng.integers(0, 12, n)
+    X = np.column_stack([rng.integers(0, levels, n) for levels in (2, 3, 2, 12, 1, 5)])
+    X[:, 2] |= (y == 1) & (rng.random(n) < 0.3)
+    degrees = Degrees(df)
+    problem, plain = make_strata(y, 2, z, 12), make_strata(1 - y, 2, 0 * z, 1)
+    wide = g_test_columns([plain, problem], encode(X), degrees, [None, None])
+    others = [(X[:, j], int(X[:, j].max()) + 1) for j in range(X.shape[1])]
+    each = g_test_each([problem] * len(others), others, degrees, [None] * len(others))
+    for j in range(X.shape[1]):
+        alone = g_test_columns([problem], encode(X[:, [j]]), degrees, [None])
+        single = g_test(X[:, j], y, z, df=df)
+        for field in range(3):
+            assert wide[field][1, j] == alone[field][0, 0] == each[field][j] == single[field]
+
+
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_codes_keep_the_levels_apart(form):
     X = columns_of("levels")
     columns = encode(form(X))
+    np.testing.assert_array_equal(count_levels(form(X)), columns.levels)
     for j, levels in enumerate(columns.levels):
         pairs = set(zip(X[:, j].tolist(), columns.codes(j).tolist(), strict=True))
         assert len(pairs) == levels == len(set(X[:, j].tolist()))

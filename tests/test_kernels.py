@@ -123,4 +123,5 @@ def test_one_machine_code_for_each_kernel():
     decision.from_marginals(locked[:, ::2])
     assert len(marginals.decide_dense_rows.signatures) <= 2  # float64, and float32 elsewhere
     assert len(window.find_window.signatures) <= 2
-    assert len(ordering.sort_descending.signatures) == 1
+    # None where the callers were read from the cache, with this kernel inside.
+    assert len(ordering.sort_descending.signatures) <= 1

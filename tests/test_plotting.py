@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 mpl.use("Agg")
@@ -17,7 +18,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 import fgfm.plotting
-from fgfm import ILFCompo
+from fgfm import FGFMClassifier, ILFCompo
 from fgfm._layout import factor_layout
 from fgfm.plotting import LabelGraphDisplay, PValueDisplay
 
@@ -45,12 +46,17 @@ def some_p_values(sizes, seed=0):
 
 
 @pytest.fixture(scope="module")
-def fitted():
+def some_data():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (800, 3))
     Y = X[:, [0, 0, 1, 2]] ^ (rng.random((800, 4)) < 0.2)
     Y[:, 3] |= Y[:, 1]
-    return ILFCompo().fit(X, pd.DataFrame(Y.astype(int), columns=["a", "b", "c", "d"]))
+    return X, pd.DataFrame(Y.astype(int), columns=["a", "b", "c", "d"])
+
+
+@pytest.fixture(scope="module")
+def fitted(some_data):
+    return ILFCompo().fit(*some_data)
 
 
 def test_graph_from_estimator(fitted):
@@ -200,6 +206,14 @@ def test_refusals(fitted):
             r"^strengths has shape \(1, 1\): it must be \(4, 4\)",
         ),
         (lambda: PValueDisplay.from_p_values([0.1]), r"^p_values has shape \(1,\): it must be \("),
+        (
+            lambda: PValueDisplay(np.empty((0, 0)), []).plot(),
+            r"^p_values has shape \(0, 0\): a picture must have at least one label$",
+        ),
+        (
+            lambda: LabelGraphDisplay(np.empty((0, 0)), []).plot(),
+            r"^graph has shape \(0, 0\): a picture must have at least one label$",
+        ),
     ]:
         with pytest.raises(ValueError, match=sentence):
             make()
@@ -207,6 +221,63 @@ def test_refusals(fitted):
         LabelGraphDisplay.from_estimator(ILFCompo())
     with pytest.raises(NotFittedError):
         PValueDisplay.from_estimator(ILFCompo())
+
+
+@pytest.mark.parametrize("display", [LabelGraphDisplay, PValueDisplay])
+@pytest.mark.parametrize(
+    ("options", "kind", "sentence"),
+    [
+        ({"rule": "xor"}, ValueError, r"^rule is 'xor': it must be one of 'or', 'and'$"),
+        ({"rule": None}, ValueError, r"^rule is None: it must be one of 'or', 'and'$"),
+        ({"alpha": 5}, ValueError, r"^alpha is 5: it must be a number in \(0, 1\)$"),
+        ({"alpha": "5"}, TypeError, r"^alpha is '5': it must be a number in \(0, 1\)$"),
+        (
+            {"correction": "holm"},
+            ValueError,
+            r"^correction is 'holm': it must be one of None, 'bonferroni', 'bh', 'by'$",
+        ),
+    ],
+)
+def test_refused_options(display, options, kind, sentence):
+    with pytest.raises(kind, match=sentence):
+        display.from_p_values(np.ones((3, 3)), **options)
+
+
+def test_from_classifier(some_data):
+    model = FGFMClassifier(factors="ilf").fit(*some_data)
+    graph = LabelGraphDisplay.from_estimator(model)
+    assert [text.get_text() for text in graph.text_] == ["a", "b", "c", "d"]
+    assert graph.ax_.get_title() == "4 labels in 3 factors"
+    matrix = PValueDisplay.from_estimator(model)
+    assert [text.get_text() for text in matrix.ax_.get_xticklabels()] == ["b", "d", "a", "c"]
+    np.testing.assert_array_equal(matrix.p_values, model.factor_finder_.p_values_)
+
+
+class Pairs(BaseEstimator):
+    """Finds factors without any p-value."""
+
+    def fit(self, X, Y):
+        self.factors_ = [[0, 1], [2, 3]]
+        return self
+
+
+@pytest.mark.parametrize("display", [LabelGraphDisplay, PValueDisplay])
+@pytest.mark.parametrize(
+    ("factors", "sentence"),
+    [
+        (
+            "independent",
+            r"^estimator is a FGFMClassifier, which has no p_values_: it must be an I",
+        ),
+        (Pairs(), r"^estimator is a FGFMClassifier with a Pairs as factor_finder_, which has no "),
+    ],
+)
+def test_classifier_without_p_values(display, factors, sentence, some_data):
+    model = FGFMClassifier(factors=factors).fit(*some_data)
+    with pytest.raises(ValueError, match=sentence):
+        display.from_estimator(model)
+    with pytest.raises(NotFittedError):
+        display.from_estimator(FGFMClassifier())
 
 
 @pytest.mark.parametrize("display", ["LabelGraphDisplay", "PValueDisplay"])

@@ -1,8 +1,8 @@
 """Pictures of label factors: the graph of the labels, and the p-values behind it.
 
 Each display keeps its data, and draws them by ``plot``; ``from_estimator`` does both at once for a
-fitted `fgfm.ILFCompo`, ``from_p_values`` for the p-values of any test. Matplotlib is imported by
-the first picture.
+fitted `fgfm.ILFCompo` or a `fgfm.FGFMClassifier` that has one, ``from_p_values`` for the p-values
+of any test. Matplotlib is imported by the first picture.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from fgfm._layout import factor_layout
-from fgfm.factors._graph import edge_p_values, group_labels
+from fgfm.factors._graph import CORRECTIONS, edge_p_values, group_labels
+from fgfm.factors._iamb import check_alpha
 
 __all__ = ["LabelGraphDisplay", "PValueDisplay"]
 
@@ -126,6 +127,7 @@ class LabelGraphDisplay:
         from matplotlib.patheffects import withStroke
 
         graph = sparse.csr_array(self.graph).astype(float)
+        _check_square(graph.shape, "graph")
         m = graph.shape[0]
         factors = _checked_factors(self.factors, m)
         shown = _checked_names(self.label_names, m)
@@ -195,12 +197,12 @@ class LabelGraphDisplay:
         ax: Any = None,
         **options: Any,
     ) -> LabelGraphDisplay:
-        """Draw the labels of a fitted `fgfm.ILFCompo`.
+        """Draw the labels of a fitted `fgfm.ILFCompo`, or of a classifier that has one.
 
         Parameters
         ----------
-        estimator : ILFCompo
-            Fitted.
+        estimator : ILFCompo or FGFMClassifier
+            Fitted; of a classifier its ``factor_finder_`` is drawn.
         label_names : sequence of str, optional
             Names of the labels; by default those that the estimator has seen.
         ax : matplotlib Axes, optional
@@ -213,10 +215,10 @@ class LabelGraphDisplay:
         LabelGraphDisplay
             The display.
         """
-        check_is_fitted(estimator, "factors_")
-        shown = getattr(estimator, "label_names_in_", None) if label_names is None else label_names
-        strengths = _both_ways(estimator.effects_, estimator.rule)
-        display = cls(estimator.graph_, estimator.factors_, strengths=strengths, label_names=shown)
+        found, seen = _finder(estimator)
+        shown = seen if label_names is None else label_names
+        strengths = _both_ways(found.effects_, found.rule)
+        display = cls(found.graph_, found.factors_, strengths=strengths, label_names=shown)
         return display.plot(ax, **options)
 
     @classmethod
@@ -259,6 +261,9 @@ class LabelGraphDisplay:
             The display.
         """
         p = _checked_square(p_values, "p_values")
+        alpha = check_alpha(alpha)
+        _check_choice(rule, "rule", ("or", "and"))
+        _check_choice(correction, "correction", CORRECTIONS)
         factors, graph, _ = group_labels(p, -p, alpha, rule, correction=correction)
         if strengths is None:
             strengths = -np.log(np.maximum(edge_p_values(p, rule), np.exp(-30.0)))
@@ -436,12 +441,12 @@ class PValueDisplay:
         ax: Any = None,
         **options: Any,
     ) -> PValueDisplay:
-        """Draw the p-values of a fitted `fgfm.ILFCompo`.
+        """Draw the p-values of a fitted `fgfm.ILFCompo`, or of a classifier that has one.
 
         Parameters
         ----------
-        estimator : ILFCompo
-            Fitted.
+        estimator : ILFCompo or FGFMClassifier
+            Fitted; of a classifier its ``factor_finder_`` is drawn.
         label_names : sequence of str, optional
             Names of the labels; by default those that the estimator has seen.
         ax : matplotlib Axes, optional
@@ -454,12 +459,12 @@ class PValueDisplay:
         PValueDisplay
             The display.
         """
-        check_is_fitted(estimator, "factors_")
-        shown = getattr(estimator, "label_names_in_", None) if label_names is None else label_names
-        cuts = [(cut[0], cut[1]) for cut in estimator.cuts_]
-        p = estimator.p_values_
-        level = _level(p, estimator.graph_, estimator.rule, cuts)
-        display = cls(p, estimator.factors_, level=level, label_names=shown)
+        found, seen = _finder(estimator)
+        shown = seen if label_names is None else label_names
+        cuts = [(cut[0], cut[1]) for cut in found.cuts_]
+        p = found.p_values_
+        level = _level(p, found.graph_, found.rule, cuts)
+        display = cls(p, found.factors_, level=level, label_names=shown)
         return display.plot(ax, **options)
 
     @classmethod
@@ -499,6 +504,9 @@ class PValueDisplay:
             The display.
         """
         p = _checked_square(p_values, "p_values")
+        alpha = check_alpha(alpha)
+        _check_choice(rule, "rule", ("or", "and"))
+        _check_choice(correction, "correction", CORRECTIONS)
         factors, graph, _ = group_labels(p, -p, alpha, rule, correction=correction)
         level = _level(p, graph, rule, [])
         return cls(p, factors, level=level, label_names=label_names).plot(ax, **options)
@@ -563,11 +571,39 @@ def _points_per_unit(ax: Any) -> float:
     return float(min(box.width / across[0], box.height / across[1])) * scale
 
 
+def _finder(estimator: Any) -> tuple[Any, Any]:
+    """Give what found the factors, with its p-values, and the names of the labels if any."""
+    check_is_fitted(estimator, "factors_")
+    found = getattr(estimator, "factor_finder_", estimator)
+    needed = ("p_values_", "effects_", "graph_", "cuts_", "rule")
+    missing = [name for name in needed if not hasattr(found, name)]
+    if missing:
+        kind = type(estimator).__name__
+        inside = "" if found is estimator else f" with a {type(found).__name__} as factor_finder_"
+        raise ValueError(
+            f"estimator is a {kind}{inside}, which has no {missing[0]}: it must be an ILFCompo, "
+            "or a classifier whose factors an ILFCompo found (factors='ilf', two labels or more)"
+        )
+    names = getattr(estimator, "label_names_in_", None)
+    return found, getattr(found, "label_names_in_", None) if names is None else names
+
+
+def _check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
+    if not (value is None or isinstance(value, str)) or value not in choices:
+        raise ValueError(f"{name} is {value!r}: it must be one of {', '.join(map(repr, choices))}")
+
+
+def _check_square(shape: tuple[int, ...], name: str, m: int | None = None) -> None:
+    if len(shape) != 2 or shape[0] != shape[1] or m not in (None, shape[0]):
+        wanted = "(m, m)" if m is None else str((m, m))
+        raise ValueError(f"{name} has shape {shape}: it must be {wanted}")
+    if shape[0] == 0:
+        raise ValueError(f"{name} has shape {shape}: a picture must have at least one label")
+
+
 def _checked_square(values: Any, name: str, m: int | None = None) -> Floats:
     array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 2 or array.shape[0] != array.shape[1] or m not in (None, len(array)):
-        wanted = "(m, m)" if m is None else str((m, m))
-        raise ValueError(f"{name} has shape {array.shape}: it must be {wanted}")
+    _check_square(array.shape, name, m)
     return array
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "Columns",
     "Strata",
     "combine",
+    "count_levels",
     "encode",
     "encode_labels",
     "make_strata",
@@ -42,11 +43,6 @@ class Columns(NamedTuple):
     indicators: Any
     starts: Integers  # (d + 1,)
     levels: Integers  # (d,)
-
-    @property
-    def binary(self) -> bool:
-        """Whether no column has more than two levels."""
-        return len(self.starts) - 1 == int(self.starts[-1])
 
     def codes(self, j: int) -> Integers:
         """Give the levels of column j, counted from 0."""
@@ -149,6 +145,23 @@ def encode_labels(Y: npt.NDArray[np.bool_]) -> Columns:
     m = Y.shape[1]
     levels = np.where(Y.any(axis=0), 2, 1) if len(Y) else np.ones(m, dtype=np.int64)
     return Columns(_pack(Y), np.arange(m + 1), levels.astype(np.int64))
+
+
+def count_levels(X: Any) -> Integers:
+    """Count the levels of each column, (d,), in little memory whatever their number."""
+    if not sparse.issparse(X):
+        # values that cannot be ordered, such as names among numbers, can be told apart
+        columns = np.asarray(X).T
+        return np.array([max(1, len(set(column.tolist()))) for column in columns], dtype=np.int64)
+    csc = sparse.csc_array(X, copy=True)
+    csc.sum_duplicates()
+    csc.eliminate_zeros()
+    n, d = csc.shape
+    levels = np.ones(d, dtype=np.int64)
+    for j in range(d):
+        stored = csc.data[csc.indptr[j] : csc.indptr[j + 1]]
+        levels[j] = max(1, len(np.unique(stored)) + (len(stored) < n))
+    return levels
 
 
 def encode(X: Any) -> Columns:

@@ -135,19 +135,25 @@ def g_test_each(
         Three arrays with one element for each problem.
     """
     G, mean, variance = (np.zeros((len(problems), 1)) for _ in range(3))
-    width = max([2, *(levels for _, levels in others)])
-    for batch in _batches(problems, width):
-        parts = []
-        for p in batch:
-            strata = problems[p]
-            joint = strata.joint * width + others[p][0][strata.rows]
-            counts = np.bincount(joint, minlength=strata.counts.size * width)
-            parts.append(counts.reshape(*strata.counts.shape, width)[:, :, 1:])
-        rows = np.concatenate([problems[p].counts for p in batch])  # (K, L)
-        first = np.cumsum([0, *(len(part) for part in parts[:-1])])
-        tables = _Tables(rows, np.concatenate(parts), np.zeros(1, dtype=np.int64), first)
-        G[batch] = tables.g()
-        mean[batch], variance[batch] = tables.null_moments(degrees, [rngs[p] for p in batch])
+    start = np.zeros(1, dtype=np.int64)
+    by_levels: dict[int, list[int]] = {}
+    for p, (_, levels) in enumerate(others):
+        by_levels.setdefault(max(2, levels), []).append(p)
+    # Levels that a variable does not have would change its sums: none is filled up with them.
+    for width, alike in sorted(by_levels.items()):
+        for part in _batches([problems[p] for p in alike], width):
+            batch = [alike[k] for k in part]
+            N = []
+            for p in batch:
+                strata = problems[p]
+                joint = strata.joint * width + others[p][0][strata.rows]
+                counts = np.bincount(joint, minlength=strata.counts.size * width)
+                N.append(counts.reshape(*strata.counts.shape, width)[:, :, 1:])
+            rows = np.concatenate([problems[p].counts for p in batch])  # (K, L)
+            first = np.cumsum([0, *(len(counts) for counts in N[:-1])])
+            tables = _Tables(rows, np.concatenate(N), start, first)
+            G[batch] = tables.g()
+            mean[batch], variance[batch] = tables.null_moments(degrees, [rngs[p] for p in batch])
     return GTest(*(values[:, 0] for values in _judge(G, mean, variance)))
 
 
@@ -187,7 +193,7 @@ class _Tables:
         self.n = rows.sum(axis=1)  # (K,)
         self.first = first  # stratum of each problem
         self.starts = starts  # (d,) first indicator of each column
-        self.binary = N.shape[2] == len(starts)
+        self.width = np.diff(np.append(starts, N.shape[2]))  # (d,) indicators of each column
         self.N = N  # (K, L, Q) levels 1, 2, ... of the columns
         self.N0 = rows[:, :, None] - self._by_column(N)  # (K, L, d) level 0
         self.c = N.sum(axis=1)  # (K, Q)
@@ -195,7 +201,7 @@ class _Tables:
 
     def _by_column(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Sum over the levels of each column, which are on the last axis."""
-        return values if self.binary else np.add.reduceat(values, self.starts, axis=-1)
+        return _sum_from(values, self.starts)
 
     def _by_problem(self, values: npt.NDArray[Any]) -> Floats:
         """Sum over the strata of each problem, which are on the first axis."""
@@ -226,26 +232,52 @@ class _Tables:
     def _exact(self) -> tuple[Floats, Floats]:
         """Give E[G] and var(G) by stratum; columns with the same count there share the work.
 
-        The variance is exact in 2 x 2 tables; larger ones get that of a chi-square variable.
+        The variance is exact in 2 x 2 tables; larger ones get that of a chi-square variable. Each
+        column is taken by itself: what it gets does not depend on the others.
+        """
+        small = self.width == (1 if self.rows.shape[1] == 2 else 0)  # (d,) 2 x 2 tables
+        if small.all():
+            return self._exact_small(self.c)
+        mean = np.empty(self.c0.shape)
+        variance = np.empty(self.c0.shape)
+        if small.any():
+            mean[:, small], variance[:, small] = self._exact_small(self.c[:, self.starts[small]])
+        mean[:, ~small] = self._mean_large(~small)
+        variance[:, ~small] = 2.0 * mean[:, ~small]
+        return mean, variance
+
+    def _exact_small(self, counts: Integers) -> tuple[Floats, Floats]:
+        """Give E[G] and var(G) of 2 x 2 tables from the counts of level 1, (K, columns)."""
+        at, where, z, c = self._distinct(counts)
+        share = np.zeros((2, int(where[-1]) + 1))
+        share[0, where], share[1, where] = moments_2x2(self.n[z], self.rows[z, 1], c)
+        return share[0][at], share[1][at]
+
+    def _mean_large(self, chosen: npt.NDArray[np.bool_]) -> Floats:
+        """Give E[G] of the tables of some columns."""
+        width = self.width[chosen]
+        counts = np.hstack([self.c[:, np.repeat(chosen, self.width)], self.c0[:, chosen]])
+        at, where, z, c = self._distinct(counts)
+        share = np.zeros(int(where[-1]) + 1)
+        for level in range(self.rows.shape[1]):
+            share[where] += expected_cell(self.n[z], self.rows[z, level], c)
+        shares, last = share[at], int(width.sum())
+        starts = np.cumsum(width) - width
+        return np.asarray(_sum_from(shares[:, :last], starts) + shares[:, last:])
+
+    def _distinct(self, counts: Integers) -> tuple[Integers, Integers, Integers, Integers]:
+        """Number the pairs of a stratum and a count.
+
+        Given are the number of each element of `counts`, (K, columns); and ascending, without
+        repetition, the numbers that occur, with their strata and counts.
         """
         offset = np.concatenate([[0], np.cumsum(self.n + 1)])
-        at, at0 = offset[:-1, None] + self.c, offset[:-1, None] + self.c0
+        at = offset[:-1, None] + counts
         present = np.zeros(offset[-1], dtype=bool)
         present[at] = True
-        whole = self.binary and self.rows.shape[1] == 2
-        if not whole:
-            present[at0] = True
         where = np.flatnonzero(present)
         z = np.searchsorted(offset, where, side="right") - 1
-        n, c = self.n[z], where - offset[z]
-        share = np.zeros((2, offset[-1]))
-        if whole:
-            share[0, where], share[1, where] = moments_2x2(n, self.rows[z, 1], c)
-            return share[0][at], share[1][at]
-        for level in range(self.rows.shape[1]):
-            share[0, where] += expected_cell(n, self.rows[z, level], c)
-        mean = np.asarray(self._by_column(share[0][at]) + share[0][at0])
-        return mean, 2.0 * mean
+        return at, where, z, where - offset[z]
 
     def _free_cells(self) -> Integers:
         """Give the number of free cells by stratum, among levels that the stratum has."""
@@ -264,3 +296,10 @@ class _Tables:
                 c = np.column_stack([self.c0[strata, j], self.c[strata, start:stop]])
                 degrees[p, j] = mean_random_g(self.rows[strata], c, n_tables, rng).sum()
         return degrees
+
+
+def _sum_from(values: npt.NDArray[Any], starts: Integers) -> npt.NDArray[Any]:
+    """Sum over parts of the last axis, given where each one starts."""
+    if values.shape[-1] == len(starts):
+        return values
+    return np.asarray(np.add.reduceat(values, starts, axis=-1))

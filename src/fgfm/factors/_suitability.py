@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm.factors._counts import combine, encode
+from fgfm.factors._counts import combine, count_levels, encode
 
 __all__ = ["as_numbers", "has_missing", "is_discrete", "rows_in_populated_strata"]
 
@@ -26,16 +26,7 @@ def is_discrete(X: Any, max_levels: int) -> bool:
         isinstance(v, (float, np.floating)) and not float(v).is_integer() for v in values.flat
     ):
         return False
-    return all(_n_levels(X, j) <= max_levels for j in range(X.shape[1]))
-
-
-def _n_levels(X: Any, j: int) -> int:
-    """Give the number of different values in a column."""
-    if not sparse.issparse(X):
-        return len(set(X[:, j].tolist()))
-    column = X[:, [j]]
-    stored = set(column.data.tolist())
-    return len(stored | {0}) if column.nnz < X.shape[0] else len(stored)
+    return bool((count_levels(X) <= max_levels).all())
 
 
 def rows_in_populated_strata(X: Any, boundaries: Sequence[npt.NDArray[np.int64]]) -> float:

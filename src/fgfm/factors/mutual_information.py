@@ -23,7 +23,15 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from fgfm._blocks import n_threads
 from fgfm._validation import check_same_rows, label_sets
-from fgfm.factors._counts import Columns, combine, encode, encode_labels, make_strata, refine
+from fgfm.factors._counts import (
+    Columns,
+    combine,
+    count_levels,
+    encode,
+    encode_labels,
+    make_strata,
+    refine,
+)
 from fgfm.factors._g import Degrees, g_test_columns, g_test_each
 from fgfm.factors._iamb import check_alpha, iamb
 from fgfm.factors.independence import PairwiseResult
@@ -176,19 +184,19 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
         check_same_rows([X.shape[0], labels.shape[0]], ["X", "Y"])
         if sparse.issparse(labels):
             labels = labels.toarray()
-        columns = encode(X)
         if self.max_levels is not None:
-            wide = np.flatnonzero(columns.levels > self.max_levels)
+            levels = count_levels(X)  # before there is an indicator for each of them
+            wide = np.flatnonzero(levels > self.max_levels)
             if len(wide):
                 raise ValueError(
-                    f"X[:, {wide[0]}] has {columns.levels[wide[0]]} levels: discrete features "
+                    f"X[:, {wide[0]}] has {levels[wide[0]]} levels: discrete features "
                     f"must not have more than max_levels={self.max_levels}; discretise it, or "
                     "use a test for continuous features (test='gcm')"
                 )
         seed = 0
         if self.df == "permutation":
             seed = int(check_random_state(self.random_state).randint(2**31))
-        return _Data(columns, labels.astype(bool), alpha, degrees, seed, [])
+        return _Data(encode(X), labels.astype(bool), alpha, degrees, seed, [])
 
 
 class _Data(NamedTuple):
