@@ -232,6 +232,23 @@ def test_a_misspecified_estimator_makes_edges_and_the_default_does_not():
     assert (upper(GCM(random_state=0).pairs(X, Y).p_values) > 0.01).all()
 
 
+@pytest.mark.parametrize("case", ["shared", "steps"])
+def test_one_steep_direction_for_all_labels(case):
+    """Ridge and forest alone reject 0.5 of the pairs of the one case and all of the other."""
+    p = []
+    for seed in range(3):
+        X, Y = independence.INDEPENDENT[case](np.random.default_rng([seed, 28]), 600, 12)
+        p.append(upper(GCM(random_state=seed).pairs(X, Y).p_values))
+    assert np.mean(np.concatenate(p) <= 0.01) <= 0.08
+
+
+def test_a_logistic_curve_through_linear_predictions(monkeypatch):
+    """Where features or labels are too many for logistic regressions on all of them."""
+    X, Y = independence.INDEPENDENT["shared"](np.random.default_rng(29), 600, 12)
+    monkeypatch.setattr("fgfm.factors._smoother._MAX_LOGISTIC", 0)
+    assert np.mean(upper(GCM(random_state=0).pairs(X, Y).p_values) <= 0.01) <= 0.08
+
+
 # What it finds ---------------------------------------------------------------------------------
 
 

@@ -72,8 +72,9 @@ class GCM(BaseEstimator):  # type: ignore[misc]
     estimator : classifier or regressor, optional
         What predicts labels from features: a classifier with ``predict_proba``, or a regressor.
         One that takes several outputs is fitted once for all labels, another one label by label.
-        It must be flexible: what it cannot express makes false edges. The default is ridge
-        regression followed by a random forest on its residuals, for all labels at once.
+        It must be flexible: what it cannot express makes false edges. The default is linear or
+        logistic ridge regression, whichever predicts the label better, followed by a random
+        forest on the residuals, for all labels at once.
     weights : {"auto", "fixed"}, callable, array-like or None, default="auto"
         How dependence that changes with x is looked for, beside its mean. "auto": both kinds of
         groups above. "fixed": groups of rows that differ in the features, whatever the labels.
@@ -101,7 +102,10 @@ class GCM(BaseEstimator):  # type: ignore[misc]
 
     The default regression finds linear effects at any size of the data, curves and steps from
     about 200 rows, but pure interactions of continuous features (no feature tells anything by
-    itself) only from some thousand rows; below, such confounding makes false edges.
+    itself) only from some thousand rows; below, such confounding makes false edges. Where all
+    labels share one steep direction the level is not quite kept: at alpha = 0.01 it rejected
+    0.01 to 0.03 of independent pairs for a logistic curve of slope 3 or 4 along the sum of 5 or
+    10 features (n = 200 to 3000), and 0.07 for a jump from 0.1 to 0.9 (n = 1000).
 
     Examples
     --------
