@@ -341,6 +341,32 @@ def test_constant_features():
     assert (p_values[2, :2] > 0.001).all()
 
 
+def test_units_and_offsets_of_features_do_not_matter():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    p = np.where(np.abs(X[:, :1]) < 0.67, 0.9, 0.1)
+    Y = (rng.random((400, 2)) < p).astype(int)
+    expected = GCM(random_state=0).pairs(X, Y).p_values[0, 1]
+    assert expected > 0.01
+    for scaled in (X * 2.0**-40, X * 2.0**1000):
+        assert GCM(random_state=0).pairs(scaled, Y).p_values[0, 1] == expected
+    for moved in (X * 1e-9, X * 1e-300, X + 1.7e9, np.column_stack([X, np.full(400, 0.1)])):
+        assert GCM(random_state=0).pairs(moved, Y).p_values[0, 1] > 0.01
+
+
+def test_units_of_sparse_features_do_not_matter(monkeypatch):
+    rng = np.random.default_rng(30)
+    X = np.where(rng.random((400, 3)) < 0.5, 0.0, rng.normal(size=(400, 3)))
+    p = np.where(np.abs(X[:, :1]) < 0.2, 0.9, 0.1)
+    Y = (rng.random((400, 2)) < p).astype(int)
+    monkeypatch.setattr("fgfm.factors.gcm._DENSE_CELLS", 0)
+    one, two = (
+        GCM(random_state=0).pairs(sparse.csr_array(features), Y).p_values[0, 1]
+        for features in (X, X * 2.0**-60)
+    )
+    assert one == two > 0.01
+
+
 @pytest.mark.parametrize("as_sparse", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
 def test_sparse_equals_dense(as_sparse):
     rng = np.random.default_rng(15)

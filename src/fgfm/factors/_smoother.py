@@ -38,7 +38,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.utils.parallel import Parallel, delayed
 
-__all__ = ["Smooth", "combine_columns", "smooth", "standardise"]
+__all__ = ["Smooth", "combine_columns", "scale", "smooth", "standardise"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -71,7 +71,7 @@ def smooth(
     Parameters
     ----------
     X : ndarray or sparse matrix of shape (n, d)
-        Features, finite.
+        Features, finite, standardised or scaled: trees read them in single precision.
     Y : ndarray of shape (n, m)
         Labels.
     rng : numpy.random.Generator
@@ -111,19 +111,36 @@ def combine_columns(Z: Any, limit: int, rng: np.random.Generator) -> Floats:
 
 
 def standardise(X: Any) -> Any:
-    """Give columns of variance 1, centred where they are dense; constant ones become 0."""
+    """Give columns of variance 1, centred where they are dense; constant ones become 0.
+
+    What varies by no more than rounding is constant. Gaps (NaN) remain.
+    """
+    X = scale(X)
     if sparse.issparse(X):
-        X = sparse.csc_array(X, dtype=np.float64)
         mean = X.mean(axis=0)
         spread = np.sqrt(np.maximum(X.multiply(X).mean(axis=0) - mean**2, 0.0))
-        return X @ sparse.diags_array(_inverse(spread))
+        return X @ sparse.diags_array(_inverse(spread, 1e-7))
+    known = ~np.isnan(X)
+    count = np.maximum(known.sum(axis=0), 1)
+    X = X - np.where(known, X, 0.0).sum(axis=0) / count
+    spread = np.sqrt((np.where(known, X, 0.0) ** 2).sum(axis=0) / count)
+    return X * _inverse(spread, 1e-15)
+
+
+def scale(X: Any) -> Any:
+    """Divide each column by its largest absolute value, which no number overflows."""
+    if sparse.issparse(X):
+        X = sparse.csc_array(X, dtype=np.float64, copy=True)
+        top = np.asarray(abs(X).max(axis=0).toarray()).reshape(-1)
+        X.data /= np.repeat(top, np.diff(X.indptr)) + (X.data == 0.0)
+        return sparse.csr_array(X)
     X = np.asarray(X, dtype=np.float64)
-    X = X - X.mean(axis=0)
-    return X * _inverse(X.std(axis=0))
+    top = np.fmax.reduce(np.abs(X), axis=0, initial=0.0)
+    return X / np.where(top > 0.0, top, 1.0)
 
 
-def _inverse(spread: Floats) -> Floats:
-    known = spread > 1e-12
+def _inverse(spread: Floats, least: float) -> Floats:
+    known = spread > least
     return np.where(known, 1.0 / np.where(known, spread, 1.0), 0.0)
 
 

@@ -40,7 +40,7 @@ from fgfm.factors._groups import groups_by_features, groups_by_fit, groups_by_pr
 from fgfm.factors._null_law import equivalent_count, signed_normal, two_sided
 from fgfm.factors._pairwise import PairwiseResult
 from fgfm.factors._residuals import Residuals, fitted_values, residual_moments
-from fgfm.factors._smoother import smooth
+from fgfm.factors._smoother import scale, smooth, standardise
 
 __all__ = ["GCM"]
 
@@ -171,8 +171,11 @@ class GCM(BaseEstimator):  # type: ignore[misc]
         weights = _Weights.given(self.weights, X)
         p_values, effects = np.ones((m, m)), np.zeros((m, m))
         if len(varied) > 1:
-            residuals = self._residuals(X, labels[:, varied].astype(float), rng, n_jobs, tick)
-            weights = weights.found(self.weights, X, residuals, rng)
+            # Trees read single precision, which loses what varies little about a large mean.
+            Z = scale(X) if sparse.issparse(X) else standardise(X)
+            seen = Z if self.estimator is None else X
+            residuals = self._residuals(seen, labels[:, varied].astype(float), rng, n_jobs, tick)
+            weights = weights.found(self.weights, Z, residuals, rng)
             tick()
             test = _test_pairs(residuals, weights)
             p_values[np.ix_(varied, varied)] = test.p_values
