@@ -302,19 +302,23 @@ class _Moments(NamedTuple):
     S: Floats  # (m, m)
     k2: Floats  # (m, m)
     k3: Floats  # (m, m)
+    k4: Floats  # (m, m)
 
 
 def _moments(residuals: Residuals, rows: Any, w: Floats | None = None) -> _Moments:
-    """Sum R_i R_j over some rows, weighted or not: three matrix products for all pairs."""
-    R, V, K = residuals.values[rows], residuals.variance[rows], residuals.third[rows]
+    """Sum R_i R_j over some rows, weighted or not: matrix products for all pairs."""
+    R, V = residuals.values[rows], residuals.variance[rows]
+    K, M = residuals.third[rows], residuals.fourth[rows]
     a = residuals.inflation
-    if w is None:
-        return _Moments(R.T @ R, a * (V.T @ V), a**1.5 * (K.T @ K))
-    w = w[:, None]
-    S = R.T @ (w * R)
-    k2 = a * (V.T @ (w**2 * V))
-    k3 = a**1.5 * (K.T @ (w**3 * K))
-    return _Moments((S + S.T) / 2.0, (k2 + k2.T) / 2.0, (k3 + k3.T) / 2.0)
+
+    def sums(Z: Floats, power: int) -> Floats:
+        if w is None:
+            return np.asarray(Z.T @ Z)
+        product = Z.T @ (w[:, None] ** power * Z)
+        return np.asarray((product + product.T) / 2.0)
+
+    k4 = sums(M, 4) - 3.0 * sums(V * V, 4)
+    return _Moments(sums(R, 1), a * sums(V, 2), a**1.5 * sums(K, 3), a**2 * k4)
 
 
 def _test_pairs(residuals: Residuals, weights: _Weights) -> PairwiseResult:
@@ -348,13 +352,13 @@ def _test_sum(residuals: Residuals, rows: Any, w: Floats | None = None) -> tuple
     The variance of the sum is that of the products that were seen, as in Shah and Peters, where
     enough rows have both labels; else that of the products that could have been seen.
     """
-    S, k2, k3 = _moments(residuals, rows, w)
+    S, k2, k3, k4 = _moments(residuals, rows, w)
     R2 = residuals.values[rows] ** 2
     seen = R2.T @ (R2 if w is None else w[:, None] ** 2 * R2)
     seen = residuals.inflation * (seen + seen.T) / 2.0
     z = S / np.sqrt(np.maximum(k2, np.finfo(float).tiny))
-    k2 = np.where(equivalent_count(k2, k3) >= _ENOUGH, seen, k2)
-    return two_sided(S, k2, k3), z
+    k2 = np.where(equivalent_count(k2, k3, k4) >= _ENOUGH, seen, k2)
+    return two_sided(S, k2, k3, k4), z
 
 
 def _heterogeneity(residuals: Residuals, groups: Integers) -> tuple[Floats, int]:
@@ -368,8 +372,8 @@ def _heterogeneity(residuals: Residuals, groups: Integers) -> tuple[Floats, int]
     squares, total, weight = np.zeros((m, m)), np.zeros((m, m)), np.zeros((m, m))
     n_groups = int(groups.max(initial=0)) + 1
     for g in range(n_groups):
-        S, k2, k3 = _moments(residuals, groups == g)
-        z = signed_normal(S, k2, k3)
+        S, k2, k3, k4 = _moments(residuals, groups == g)
+        z = signed_normal(S, k2, k3, k4)
         squares += z**2
         total += np.sqrt(k2) * z
         weight += k2
