@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from benchmarks import independence, side_by_side
 from fgfm.factors import GCM, PairwiseResult
 from fgfm.factors._null_law import equivalent_count, signed_normal, two_sided
 from fgfm.factors._residuals import residual_moments
+from fgfm.factors._smoother import _basis
 from fgfm.factors.gcm import _test_pairs, _Weights
 
 
@@ -381,6 +383,7 @@ def test_units_of_sparse_features_do_not_matter(monkeypatch):
     p = np.where(np.abs(X[:, :1]) < 0.2, 0.9, 0.1)
     Y = (rng.random((400, 2)) < p).astype(int)
     monkeypatch.setattr("fgfm.factors.gcm._DENSE_CELLS", 0)
+    monkeypatch.setattr("fgfm.factors.gcm._MOST_DENSE_CELLS", 0)
     one, two = (
         GCM(random_state=0).pairs(sparse.csr_array(features), Y).p_values[0, 1]
         for features in (X, X * 2.0**-60)
@@ -405,12 +408,37 @@ def test_features_that_stay_sparse(monkeypatch):
     X[np.abs(X) < 0.5] = 0.0
     Y[:, 1] = Y[:, 0] ^ (rng.random(300) < 0.1)
     monkeypatch.setattr("fgfm.factors.gcm._DENSE_CELLS", 0)
+    monkeypatch.setattr("fgfm.factors.gcm._MOST_DENSE_CELLS", 0)
     monkeypatch.setattr("fgfm.factors._smoother._MAX_LINEAR", 3)
     monkeypatch.setattr("fgfm.factors._smoother._N_COMPONENTS", 3)
     for weights in ("auto", "fixed"):
         p_values = GCM(weights=weights, random_state=0).pairs(sparse.csr_array(X), Y).p_values
         assert p_values[0, 1] < 1e-6
         assert (p_values[2:, :2] > 1e-3).all()
+
+
+def test_wide_sparse_features_never_become_dense(monkeypatch):
+    n, d = 200, 60_000
+    rng = np.random.default_rng(31)
+    X = sparse.random_array((n, d), density=2e-4, format="csr", rng=rng)
+    Y = rng.integers(0, 2, (n, 3))
+    monkeypatch.setattr("fgfm.factors._smoother.N_TREES", 5)
+    tracemalloc.start()
+    try:
+        p_values = GCM(random_state=0).pairs(X, Y).p_values
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (upper(p_values) > 1e-3).all()
+    assert peak < n * d * 4 / 2  # half of a dense copy in single precision
+
+
+def test_wide_sparse_features_have_the_same_components():
+    X = sparse.random_array((30, 80), density=0.2, format="csr", rng=np.random.default_rng(32))
+    U, s = _basis(X, np.random.default_rng(0))
+    V, t = _basis(X.toarray(), np.random.default_rng(0))
+    np.testing.assert_allclose(s, t, rtol=1e-9)
+    np.testing.assert_allclose(np.abs(np.sum(U * V, axis=0)), 1.0, rtol=1e-9)
 
 
 @pytest.mark.parametrize(

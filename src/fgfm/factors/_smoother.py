@@ -89,7 +89,7 @@ def smooth(
     n, m = Y.shape
     noise = rng.choice([-1.0, 1.0], (n, _N_NOISE))
     R = np.hstack([Y, noise])  # (n, m + noise)
-    U, s = _basis(_linear_features(X, rng))
+    U, s = _basis(X, rng)
     R, penalties = _ridge_residuals(U, s, R, m)
     R, index = _logistic_residuals(U, s, Y, noise, R, penalties, n_jobs)
     tick()
@@ -144,17 +144,26 @@ def _inverse(spread: Floats, least: float) -> Floats:
     return np.where(known, 1.0 / np.where(known, spread, 1.0), 0.0)
 
 
-def _linear_features(X: Any, rng: np.random.Generator) -> Floats:
-    """Give standardised features, dense; leading components where there are too many."""
+def _basis(X: Any, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Give the left singular vectors of standardised features, and the singular values.
+
+    Where rows and features are many, of leading components. Wide sparse features never become
+    dense: the inner products of their rows tell the same.
+    """
     F = standardise(X)
-    if min(F.shape) > _MAX_LINEAR:
+    n, d = F.shape
+    if min(n, d) > _MAX_LINEAR:
         reduce = TruncatedSVD(_N_COMPONENTS, random_state=int(rng.integers(2**31)))
-        return np.asarray(reduce.fit_transform(F))
-    return np.asarray(F.toarray() if sparse.issparse(F) else F)
-
-
-def _basis(F: Floats) -> tuple[Floats, Floats]:
-    """Give the left singular vectors of centred features, and the singular values."""
+        F = np.asarray(reduce.fit_transform(F))
+    elif sparse.issparse(F) and d > n:
+        G = (F @ F.T).toarray()  # (n, n)
+        G -= G.mean(axis=0)
+        G -= G.mean(axis=1, keepdims=True)
+        s2, U = linalg.eigh(G)
+        s2, U = s2[::-1], U[:, ::-1]
+        rank = int(np.sum(s2 > 1e-12 * max(1.0, s2.max(initial=0.0))))
+        return np.ascontiguousarray(U[:, :rank]), np.sqrt(s2[:rank])
+    F = np.asarray(F.toarray() if sparse.issparse(F) else F)
     U, s, _ = linalg.svd(F - F.mean(axis=0), full_matrices=False)  # (n, r), (r,)
     rank = int(np.sum(s > 1e-10 * max(1.0, s.max(initial=0.0))))
     return U[:, :rank], s[:rank]

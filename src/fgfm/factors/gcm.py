@@ -50,7 +50,10 @@ Progress = Callable[[int, int], None]
 
 _STEPS = 4  # that progress is counted in
 _ENOUGH = 30.0  # equivalent number of joint rows from which the seen products tell their variance
-_DENSE_CELLS = 50_000_000  # sparse features up to this size are made dense (trees are faster)
+# Sparse features are made dense (trees are faster) up to a size, and up to a larger one if less
+# than nine cells in ten are empty.
+_DENSE_CELLS = 5_000_000
+_MOST_DENSE_CELLS = 50_000_000
 
 
 class GCM(BaseEstimator):  # type: ignore[misc]
@@ -249,8 +252,10 @@ def _checked(X: Any, Y: Any, allow_missing: bool) -> tuple[Any, npt.NDArray[np.b
     check_same_rows([X.shape[0], labels.shape[0]], ["X", "Y"])
     if sparse.issparse(labels):
         labels = labels.toarray()
-    if sparse.issparse(X) and X.shape[0] * X.shape[1] <= _DENSE_CELLS:
-        X = X.toarray()
+    if sparse.issparse(X):
+        cells = X.shape[0] * X.shape[1]
+        if cells <= max(_DENSE_CELLS, min(_MOST_DENSE_CELLS, 10 * X.nnz)):
+            X = X.toarray()
     return X, labels.astype(bool)
 
 
