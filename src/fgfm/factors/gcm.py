@@ -106,9 +106,9 @@ class GCM(BaseEstimator):  # type: ignore[misc]
     The default regression finds linear effects at any size of the data, curves and steps from
     about 200 rows, but pure interactions of continuous features (no feature tells anything by
     itself) only from some thousand rows; below, such confounding makes false edges. Where all
-    labels share one steep direction the level is not quite kept: at alpha = 0.01 it rejected
-    0.01 to 0.03 of independent pairs for a logistic curve of slope 3 or 4 along the sum of 5 or
-    10 features (n = 200 to 3000), and 0.07 for a jump from 0.1 to 0.9 (n = 1000).
+    labels share one steep direction the level is nearly kept: at alpha = 0.01 it rejected 0.005
+    to 0.02 of independent pairs for a logistic curve of slope 3 or 4 along the sum of 5 or 10
+    features (n = 200 to 3000), but 0.06 for a jump from 0.1 to 0.9 along it (n = 1000).
 
     Examples
     --------
