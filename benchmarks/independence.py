@@ -78,6 +78,19 @@ def strong(rng: np.random.Generator, n: int, m: int) -> Data:
     return X, _draw(rng, _expit(logits))
 
 
+def shared(rng: np.random.Generator, n: int, m: int) -> Data:
+    """Give labels by the same steep logistic regression on 10 features, all of them."""
+    X = rng.normal(size=(n, 10))
+    return X, _draw(rng, _expit(np.repeat(3.0 * X.sum(axis=1, keepdims=True) / 10**0.5, m, 1)))
+
+
+def steps(rng: np.random.Generator, n: int, m: int) -> Data:
+    """Give labels by the same step along the sum of 5 features, all of them, with some noise."""
+    X = rng.normal(size=(n, 5))
+    P = np.where(X.sum(axis=1, keepdims=True) > 0.0, 0.9, 0.1)
+    return X, _draw(rng, np.repeat(P, m, 1))
+
+
 def strata(rng: np.random.Generator, n: int, m: int) -> Data:
     """Give labels with a random probability in each of 64 strata of 6 binary features."""
     X = rng.integers(0, 2, (n, 6))
@@ -98,7 +111,9 @@ def rare(rng: np.random.Generator, n: int, m: int) -> Data:
     return X, _draw(rng, _expit(0.6 * X @ rng.normal(size=(6, m)) - rng.uniform(3.0, 5.0, m)))
 
 
-INDEPENDENT = {f.__name__: f for f in (linear, wide, smooth, strong, strata, rare, xor)}
+INDEPENDENT = {
+    f.__name__: f for f in (linear, wide, smooth, strong, shared, steps, strata, rare, xor)
+}
 
 
 # Data with one pair of labels that are not, the first two --------------------------------------

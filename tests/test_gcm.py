@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from benchmarks import independence, side_by_side
 from fgfm.factors import GCM, PairwiseResult
 from fgfm.factors._null_law import equivalent_count, signed_normal, two_sided
 from fgfm.factors._residuals import residual_moments
+from fgfm.factors._smoother import _basis
 from fgfm.factors.gcm import _test_pairs, _Weights
 
 
@@ -126,6 +128,7 @@ def test_order_of_labels_and_rows_does_not_matter():
         values=permuted(residuals.values),
         variance=permuted(residuals.variance),
         third=permuted(residuals.third),
+        fourth=permuted(residuals.fourth),
         fitted=permuted(residuals.fitted),
     )
     again = _test_pairs(moved, _Weights([weights.groups[0][rows]], weights.functions[rows]))
@@ -197,6 +200,26 @@ def test_labels_with_three_rows(together, dependent):
     assert p < 1e-4 if dependent else p > 0.01
 
 
+def test_one_row_does_not_join_labels():
+    """A label with one positive, in the row where a well predicted label is not as predicted."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(500, 2))
+    y = ((X[:, 0] > 0) ^ (rng.random(500) < 0.02)).astype(int)
+    B = np.zeros((500, 40), dtype=int)
+    B[rng.integers(0, 500, 40), np.arange(40)] = 1
+    p_values = GCM(random_state=0).pairs(X, np.column_stack([y, B])).p_values
+    assert p_values[0, 1:].min() > 1e-3  # the normal law gives 3e-34
+    assert np.mean(p_values[0, 1:] <= 0.01) <= 0.05
+
+
+def test_null_law_where_skewness_cancels_is_that_of_one_row():
+    """A product that is 1 or -1 with probability 0.01 each, else 0."""
+    k2, k3, k4 = np.array(0.02), np.array(0.0), np.array(0.02 - 3 * 0.02**2)
+    for S in (1.0, -1.0):
+        assert 0.02 <= two_sided(np.array(S), k2, k3, k4) <= 0.05
+        assert np.sign(signed_normal(np.array(S), k2, k3, k4)) == S
+
+
 def test_calibrated_under_nonlinear_confounding():
     p = []
     for seed in range(8):
@@ -230,6 +253,23 @@ def test_a_misspecified_estimator_makes_edges_and_the_default_does_not():
     Y = (rng.random((1000, 4)) < p).astype(int)
     assert (upper(GCM(LogisticRegression(), random_state=0).pairs(X, Y).p_values) < 1e-6).all()
     assert (upper(GCM(random_state=0).pairs(X, Y).p_values) > 0.01).all()
+
+
+@pytest.mark.parametrize("case", ["shared", "steps"])
+def test_one_steep_direction_for_all_labels(case):
+    """Ridge and forest alone reject 0.5 of the pairs of the one case and all of the other."""
+    p = []
+    for seed in range(3):
+        X, Y = independence.INDEPENDENT[case](np.random.default_rng([seed, 28]), 600, 12)
+        p.append(upper(GCM(random_state=seed).pairs(X, Y).p_values))
+    assert np.mean(np.concatenate(p) <= 0.01) <= 0.08
+
+
+def test_a_logistic_curve_through_linear_predictions(monkeypatch):
+    """Where features or labels are too many for logistic regressions on all of them."""
+    X, Y = independence.INDEPENDENT["shared"](np.random.default_rng(29), 600, 12)
+    monkeypatch.setattr("fgfm.factors._smoother._MAX_LOGISTIC", 0)
+    assert np.mean(upper(GCM(random_state=0).pairs(X, Y).p_values) <= 0.01) <= 0.08
 
 
 # What it finds ---------------------------------------------------------------------------------
@@ -268,7 +308,7 @@ def test_copies_of_a_label():
     X, Y = confounded(np.random.default_rng(10), 300, m=2)
     Y = np.column_stack([Y, Y[:, 0], 1 - Y[:, 0]])
     result = GCM(random_state=0).pairs(X, Y)
-    assert (result.p_values[[0, 0, 2], [2, 3, 3]] < 1e-20).all()
+    assert (result.p_values[[0, 0, 2], [2, 3, 3]] < 1e-15).all()
     assert (result.effects[[0, 0, 2], [2, 3, 3]] > 0.7).all()
 
 
@@ -324,6 +364,33 @@ def test_constant_features():
     assert (p_values[2, :2] > 0.001).all()
 
 
+def test_units_and_offsets_of_features_do_not_matter():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    p = np.where(np.abs(X[:, :1]) < 0.67, 0.9, 0.1)
+    Y = (rng.random((400, 2)) < p).astype(int)
+    expected = GCM(random_state=0).pairs(X, Y).p_values[0, 1]
+    assert expected > 0.01
+    for scaled in (X * 2.0**-40, X * 2.0**1000):
+        assert GCM(random_state=0).pairs(scaled, Y).p_values[0, 1] == expected
+    for moved in (X * 1e-9, X * 1e-300, X + 1.7e9, np.column_stack([X, np.full(400, 0.1)])):
+        assert GCM(random_state=0).pairs(moved, Y).p_values[0, 1] > 0.01
+
+
+def test_units_of_sparse_features_do_not_matter(monkeypatch):
+    rng = np.random.default_rng(30)
+    X = np.where(rng.random((400, 3)) < 0.5, 0.0, rng.normal(size=(400, 3)))
+    p = np.where(np.abs(X[:, :1]) < 0.2, 0.9, 0.1)
+    Y = (rng.random((400, 2)) < p).astype(int)
+    monkeypatch.setattr("fgfm.factors.gcm._DENSE_CELLS", 0)
+    monkeypatch.setattr("fgfm.factors.gcm._MOST_DENSE_CELLS", 0)
+    one, two = (
+        GCM(random_state=0).pairs(sparse.csr_array(features), Y).p_values[0, 1]
+        for features in (X, X * 2.0**-60)
+    )
+    assert one == two > 0.01
+
+
 @pytest.mark.parametrize("as_sparse", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
 def test_sparse_equals_dense(as_sparse):
     rng = np.random.default_rng(15)
@@ -341,12 +408,37 @@ def test_features_that_stay_sparse(monkeypatch):
     X[np.abs(X) < 0.5] = 0.0
     Y[:, 1] = Y[:, 0] ^ (rng.random(300) < 0.1)
     monkeypatch.setattr("fgfm.factors.gcm._DENSE_CELLS", 0)
+    monkeypatch.setattr("fgfm.factors.gcm._MOST_DENSE_CELLS", 0)
     monkeypatch.setattr("fgfm.factors._smoother._MAX_LINEAR", 3)
     monkeypatch.setattr("fgfm.factors._smoother._N_COMPONENTS", 3)
     for weights in ("auto", "fixed"):
         p_values = GCM(weights=weights, random_state=0).pairs(sparse.csr_array(X), Y).p_values
         assert p_values[0, 1] < 1e-6
         assert (p_values[2:, :2] > 1e-3).all()
+
+
+def test_wide_sparse_features_never_become_dense(monkeypatch):
+    n, d = 200, 60_000
+    rng = np.random.default_rng(31)
+    X = sparse.random_array((n, d), density=2e-4, format="csr", rng=rng)
+    Y = rng.integers(0, 2, (n, 3))
+    monkeypatch.setattr("fgfm.factors._smoother.N_TREES", 5)
+    tracemalloc.start()
+    try:
+        p_values = GCM(random_state=0).pairs(X, Y).p_values
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (upper(p_values) > 1e-3).all()
+    assert peak < n * d * 4 / 2  # half of a dense copy in single precision
+
+
+def test_wide_sparse_features_have_the_same_components():
+    X = sparse.random_array((30, 80), density=0.2, format="csr", rng=np.random.default_rng(32))
+    U, s = _basis(X, np.random.default_rng(0))
+    V, t = _basis(X.toarray(), np.random.default_rng(0))
+    np.testing.assert_allclose(s, t, rtol=1e-9)
+    np.testing.assert_allclose(np.abs(np.sum(U * V, axis=0)), 1.0, rtol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -26,11 +26,12 @@ _MAX_BINS = 10
 
 
 class Residuals(NamedTuple):
-    """Residuals of m labels, with their second and third moments given x."""
+    """Residuals of m labels, with their second to fourth moments given x."""
 
     values: Floats  # (n, m)
     variance: Floats  # (n, m)
     third: Floats  # (n, m)
+    fourth: Floats  # (n, m)
     fitted: Floats  # (n, m)
     inflation: float  # variance of a sum of products, over the sum of their variances
 
@@ -39,7 +40,7 @@ def residual_moments(Y: Floats, R: Floats, inflation: float = 1.0) -> Residuals:
     """Estimate the conditional moments of residuals, that of a coin as far as it fits.
 
     The fitted values are shrunk towards the label's frequency until they are calibrated, and give
-    the variance p (1 - p) and the third moment; both are then scaled to the squared residuals,
+    the variance p (1 - p), the third moment and the fourth; they are then scaled to the residuals
     within bins of rows with similar fitted values.
 
     Parameters
@@ -64,16 +65,23 @@ def residual_moments(Y: Floats, R: Floats, inflation: float = 1.0) -> Residuals:
     slope = np.clip(np.sum(centred * (Y - frequency), axis=0) / spread, 0.0, 1.0)
     p = np.clip(frequency + slope * centred, _LEAST * frequency, 1.0 - _LEAST * (1.0 - frequency))
     coin = p * (1.0 - p)  # (n, m)
-    scale = np.empty_like(coin)
+    coin4 = coin * (1.0 - 3.0 * coin)
+    scale, fourth = np.empty_like(coin), np.empty_like(coin)
     rarer = np.minimum(Y.sum(axis=0), n - Y.sum(axis=0))
     n_bins = np.clip(rarer // _ROWS_PER_BIN, 1, _MAX_BINS).astype(int)
     for i in range(m):
         bins = _bins(fitted[:, i], n_bins[i])
-        ratio = np.bincount(bins, R[:, i] ** 2) / np.maximum(np.bincount(bins, coin[:, i]), 1e-300)
-        scale[:, i] = ratio[bins]
+        scale[:, i] = _ratio(bins, R[:, i] ** 2, coin[:, i])
+        fourth[:, i] = coin4[:, i] * _ratio(bins, R[:, i] ** 4, coin4[:, i])
     variance = scale * coin
     third = variance * np.sqrt(scale) * (1.0 - 2.0 * p)
-    return Residuals(R, variance, third, fitted, inflation)
+    return Residuals(R, variance, third, fourth, fitted, inflation)
+
+
+def _ratio(bins: npt.NDArray[np.int64], seen: Floats, expected: Floats) -> Floats:
+    """Give the ratio of two sums over the bin of each row."""
+    ratio = np.bincount(bins, seen) / np.maximum(np.bincount(bins, expected), 1e-300)
+    return np.asarray(ratio[bins])
 
 
 def _bins(values: Floats, n_bins: int) -> npt.NDArray[np.int64]:

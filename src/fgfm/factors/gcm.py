@@ -40,7 +40,7 @@ from fgfm.factors._groups import groups_by_features, groups_by_fit, groups_by_pr
 from fgfm.factors._null_law import equivalent_count, signed_normal, two_sided
 from fgfm.factors._pairwise import PairwiseResult
 from fgfm.factors._residuals import Residuals, fitted_values, residual_moments
-from fgfm.factors._smoother import smooth
+from fgfm.factors._smoother import scale, smooth, standardise
 
 __all__ = ["GCM"]
 
@@ -50,7 +50,10 @@ Progress = Callable[[int, int], None]
 
 _STEPS = 4  # that progress is counted in
 _ENOUGH = 30.0  # equivalent number of joint rows from which the seen products tell their variance
-_DENSE_CELLS = 50_000_000  # sparse features up to this size are made dense (trees are faster)
+# Sparse features are made dense (trees are faster) up to a size, and up to a larger one if less
+# than nine cells in ten are empty.
+_DENSE_CELLS = 5_000_000
+_MOST_DENSE_CELLS = 50_000_000
 
 
 class GCM(BaseEstimator):  # type: ignore[misc]
@@ -72,8 +75,9 @@ class GCM(BaseEstimator):  # type: ignore[misc]
     estimator : classifier or regressor, optional
         What predicts labels from features: a classifier with ``predict_proba``, or a regressor.
         One that takes several outputs is fitted once for all labels, another one label by label.
-        It must be flexible: what it cannot express makes false edges. The default is ridge
-        regression followed by a random forest on its residuals, for all labels at once.
+        It must be flexible: what it cannot express makes false edges. The default is linear or
+        logistic ridge regression, whichever predicts the label better, followed by a random
+        forest on the residuals, for all labels at once.
     weights : {"auto", "fixed"}, callable, array-like or None, default="auto"
         How dependence that changes with x is looked for, beside its mean. "auto": both kinds of
         groups above. "fixed": groups of rows that differ in the features, whatever the labels.
@@ -101,7 +105,10 @@ class GCM(BaseEstimator):  # type: ignore[misc]
 
     The default regression finds linear effects at any size of the data, curves and steps from
     about 200 rows, but pure interactions of continuous features (no feature tells anything by
-    itself) only from some thousand rows; below, such confounding makes false edges.
+    itself) only from some thousand rows; below, such confounding makes false edges. Where all
+    labels share one steep direction the level is nearly kept: at alpha = 0.01 it rejected 0.005
+    to 0.02 of independent pairs for a logistic curve of slope 3 or 4 along the sum of 5 or 10
+    features (n = 200 to 3000), but 0.06 for a jump from 0.1 to 0.9 along it (n = 1000).
 
     Examples
     --------
@@ -167,8 +174,11 @@ class GCM(BaseEstimator):  # type: ignore[misc]
         weights = _Weights.given(self.weights, X)
         p_values, effects = np.ones((m, m)), np.zeros((m, m))
         if len(varied) > 1:
-            residuals = self._residuals(X, labels[:, varied].astype(float), rng, n_jobs, tick)
-            weights = weights.found(self.weights, X, residuals, rng)
+            # Trees read single precision, which loses what varies little about a large mean.
+            Z = scale(X) if sparse.issparse(X) else standardise(X)
+            seen = Z if self.estimator is None else X
+            residuals = self._residuals(seen, labels[:, varied].astype(float), rng, n_jobs, tick)
+            weights = weights.found(self.weights, Z, residuals, rng)
             tick()
             test = _test_pairs(residuals, weights)
             p_values[np.ix_(varied, varied)] = test.p_values
@@ -242,8 +252,10 @@ def _checked(X: Any, Y: Any, allow_missing: bool) -> tuple[Any, npt.NDArray[np.b
     check_same_rows([X.shape[0], labels.shape[0]], ["X", "Y"])
     if sparse.issparse(labels):
         labels = labels.toarray()
-    if sparse.issparse(X) and X.shape[0] * X.shape[1] <= _DENSE_CELLS:
-        X = X.toarray()
+    if sparse.issparse(X):
+        cells = X.shape[0] * X.shape[1]
+        if cells <= max(_DENSE_CELLS, min(_MOST_DENSE_CELLS, 10 * X.nnz)):
+            X = X.toarray()
     return X, labels.astype(bool)
 
 
@@ -295,19 +307,23 @@ class _Moments(NamedTuple):
     S: Floats  # (m, m)
     k2: Floats  # (m, m)
     k3: Floats  # (m, m)
+    k4: Floats  # (m, m)
 
 
 def _moments(residuals: Residuals, rows: Any, w: Floats | None = None) -> _Moments:
-    """Sum R_i R_j over some rows, weighted or not: three matrix products for all pairs."""
-    R, V, K = residuals.values[rows], residuals.variance[rows], residuals.third[rows]
+    """Sum R_i R_j over some rows, weighted or not: matrix products for all pairs."""
+    R, V = residuals.values[rows], residuals.variance[rows]
+    K, M = residuals.third[rows], residuals.fourth[rows]
     a = residuals.inflation
-    if w is None:
-        return _Moments(R.T @ R, a * (V.T @ V), a**1.5 * (K.T @ K))
-    w = w[:, None]
-    S = R.T @ (w * R)
-    k2 = a * (V.T @ (w**2 * V))
-    k3 = a**1.5 * (K.T @ (w**3 * K))
-    return _Moments((S + S.T) / 2.0, (k2 + k2.T) / 2.0, (k3 + k3.T) / 2.0)
+
+    def sums(Z: Floats, power: int) -> Floats:
+        if w is None:
+            return np.asarray(Z.T @ Z)
+        product = Z.T @ (w[:, None] ** power * Z)
+        return np.asarray((product + product.T) / 2.0)
+
+    k4 = sums(M, 4) - 3.0 * sums(V * V, 4)
+    return _Moments(sums(R, 1), a * sums(V, 2), a**1.5 * sums(K, 3), a**2 * k4)
 
 
 def _test_pairs(residuals: Residuals, weights: _Weights) -> PairwiseResult:
@@ -341,13 +357,13 @@ def _test_sum(residuals: Residuals, rows: Any, w: Floats | None = None) -> tuple
     The variance of the sum is that of the products that were seen, as in Shah and Peters, where
     enough rows have both labels; else that of the products that could have been seen.
     """
-    S, k2, k3 = _moments(residuals, rows, w)
+    S, k2, k3, k4 = _moments(residuals, rows, w)
     R2 = residuals.values[rows] ** 2
     seen = R2.T @ (R2 if w is None else w[:, None] ** 2 * R2)
     seen = residuals.inflation * (seen + seen.T) / 2.0
     z = S / np.sqrt(np.maximum(k2, np.finfo(float).tiny))
-    k2 = np.where(equivalent_count(k2, k3) >= _ENOUGH, seen, k2)
-    return two_sided(S, k2, k3), z
+    k2 = np.where(equivalent_count(k2, k3, k4) >= _ENOUGH, seen, k2)
+    return two_sided(S, k2, k3, k4), z
 
 
 def _heterogeneity(residuals: Residuals, groups: Integers) -> tuple[Floats, int]:
@@ -361,8 +377,8 @@ def _heterogeneity(residuals: Residuals, groups: Integers) -> tuple[Floats, int]
     squares, total, weight = np.zeros((m, m)), np.zeros((m, m)), np.zeros((m, m))
     n_groups = int(groups.max(initial=0)) + 1
     for g in range(n_groups):
-        S, k2, k3 = _moments(residuals, groups == g)
-        z = signed_normal(S, k2, k3)
+        S, k2, k3, k4 = _moments(residuals, groups == g)
+        z = signed_normal(S, k2, k3, k4)
         squares += z**2
         total += np.sqrt(k2) * z
         weight += k2
