@@ -3,6 +3,7 @@
 
 BIN := .venv/bin
 SOURCES = $$(find src -name '*.py')
+PARALLEL = -n auto --maxprocesses 8 --dist worksteal
 # What calls the kernels: run a second time, without the compiler.
 KERNEL_TESTS = $(addprefix tests/test_, cardinality.py cardinality_models.py decision.py \
     estimation.py forms.py kernels.py quadrature.py refusals.py ridge.py)
@@ -22,8 +23,9 @@ demo: .venv/.stamp-dev ## run examples/decision_rules.py
 	@MPLBACKEND=Agg $(BIN)/python examples/decision_rules.py
 
 test: lint ## lint, then all tests, then the quick ones without the compiler
-	@MPLBACKEND=Agg $(BIN)/python -m pytest -q
-	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -m "not slow and not compiled" $(KERNEL_TESTS)
+	@MPLBACKEND=Agg $(BIN)/python -m pytest -q $(PARALLEL)
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q $(PARALLEL) -m "not slow and not compiled" \
+	    $(KERNEL_TESTS)
 
 test-old: .venv-sklearn-1.7/.stamp .venv-sklearn-1.8/.stamp ## the estimators' tests on scikit-learn 1.7 and 1.8
 	@for version in 1.7 1.8; do \
