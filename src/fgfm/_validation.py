@@ -17,6 +17,7 @@ from scipy import sparse
 __all__ = [
     "check_beta",
     "check_cardinality_matrix",
+    "check_choice",
     "check_distributions",
     "check_factors",
     "check_flag",
@@ -202,7 +203,7 @@ def _frame_values(frame: Any, values: Real) -> Real:
     try:
         if hasattr(frame, "iloc"):
             return np.asarray(frame.to_numpy(dtype=np.float64, na_value=np.nan))
-        return np.where(values == None, np.nan, values).astype(np.float64)  # noqa: E711
+        return np.where(np.equal(values, None), np.nan, values).astype(np.float64)
     except (TypeError, ValueError):
         return values  # refused by its dtype, with the sentence that arrays get
 
@@ -385,3 +386,9 @@ def check_flag(value: Any, name: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} is {value!r}: it must be True or False")
     return bool(value)
+
+
+def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
+    """Raise unless a setting is one of some names, or None where that is among them."""
+    if not (value is None or isinstance(value, str)) or value not in choices:
+        raise ValueError(f"{name} is {value!r}: it must be one of {', '.join(map(repr, choices))}")

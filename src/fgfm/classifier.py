@@ -301,7 +301,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
 
         self.factors_ = self._find_factors(X, labels, weight)
         progress.factors(len(self.factors_), labels.shape[1])
-        self.nonempty_ = bool(labels[seen].any(axis=1).all()) and self._kind != "flat"
+        kept = labels[seen]
+        self.nonempty_ = bool(kept.any(axis=1).all()) and self._kind != "flat"
         # in float64 whatever the weights: this decides rows that no model says anything of
         self._frequencies = np.average(labels, axis=0, weights=weight)  # (m,)
         if isinstance(self.parameters, str):
@@ -309,7 +310,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         else:
             self._fit_objects(X, labels, sample_weight, progress)
         self.n_parameters_ = sum(
-            len(factor) * np.count_nonzero(np.unique(labels[seen][:, factor].sum(axis=1)))
+            len(factor) * int(np.count_nonzero(np.unique(kept[:, factor].sum(axis=1))))
             for factor in self.factors_
         )
         progress.end()

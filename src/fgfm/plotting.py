@@ -16,6 +16,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from fgfm._layout import factor_layout
+from fgfm._validation import check_choice
 from fgfm.factors._graph import CORRECTIONS, edge_p_values, group_labels
 from fgfm.factors._iamb import check_alpha
 
@@ -262,8 +263,8 @@ class LabelGraphDisplay:
         """
         p = _checked_square(p_values, "p_values")
         alpha = check_alpha(alpha)
-        _check_choice(rule, "rule", ("or", "and"))
-        _check_choice(correction, "correction", CORRECTIONS)
+        check_choice(rule, "rule", ("or", "and"))
+        check_choice(correction, "correction", CORRECTIONS)
         factors, graph, _ = group_labels(p, -p, alpha, rule, correction=correction)
         if strengths is None:
             strengths = -np.log(np.maximum(edge_p_values(p, rule), np.exp(-30.0)))
@@ -505,8 +506,8 @@ class PValueDisplay:
         """
         p = _checked_square(p_values, "p_values")
         alpha = check_alpha(alpha)
-        _check_choice(rule, "rule", ("or", "and"))
-        _check_choice(correction, "correction", CORRECTIONS)
+        check_choice(rule, "rule", ("or", "and"))
+        check_choice(correction, "correction", CORRECTIONS)
         factors, graph, _ = group_labels(p, -p, alpha, rule, correction=correction)
         level = _level(p, graph, rule, [])
         return cls(p, factors, level=level, label_names=label_names).plot(ax, **options)
@@ -586,11 +587,6 @@ def _finder(estimator: Any) -> tuple[Any, Any]:
         )
     names = getattr(estimator, "label_names_in_", None)
     return found, getattr(found, "label_names_in_", None) if names is None else names
-
-
-def _check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
-    if not (value is None or isinstance(value, str)) or value not in choices:
-        raise ValueError(f"{name} is {value!r}: it must be one of {', '.join(map(repr, choices))}")
 
 
 def _check_square(shape: tuple[int, ...], name: str, m: int | None = None) -> None:

@@ -79,9 +79,8 @@ def needs_calibration(estimator: Any) -> bool:
             return True
     if hasattr(estimator, "steps"):
         return needs_calibration(estimator.steps[-1][1])
-    if hasattr(estimator, "best_estimator_") or hasattr(estimator, "param_grid"):
-        return needs_calibration(estimator.estimator)
-    if hasattr(estimator, "param_distributions"):
+    searches = ("best_estimator_", "param_distributions", "param_grid")
+    if any(hasattr(estimator, attribute) for attribute in searches):
         return needs_calibration(estimator.estimator)
     return False
 

@@ -27,7 +27,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
 from fgfm._blocks import n_threads
-from fgfm._validation import check_same_rows, label_sets
+from fgfm._validation import check_choice, check_same_rows, label_sets
 from fgfm.factors._graph import CORRECTIONS, group_labels
 from fgfm.factors._iamb import check_alpha
 from fgfm.factors._suitability import (
@@ -315,11 +315,11 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         return PairwiseResult(np.asarray(p_values), np.asarray(effects), boundaries)
 
     def _check_parameters(self) -> float:
-        _check_choice(self.rule, "rule", ("or", "and"))
-        _check_choice(self.correction, "correction", CORRECTIONS)
-        _check_choice(self.method, "method", ("composition", "general"))
+        check_choice(self.rule, "rule", ("or", "and"))
+        check_choice(self.correction, "correction", CORRECTIONS)
+        check_choice(self.method, "method", ("composition", "general"))
         if isinstance(self.test, str):
-            _check_choice(self.test, "test", _TESTS)
+            check_choice(self.test, "test", _TESTS)
         elif isinstance(self.test, type) or not callable(getattr(self.test, "pairs", None)):
             raise TypeError(
                 f"test is {self.test!r}: it must be one of {', '.join(map(repr, _TESTS))}, "
@@ -348,11 +348,6 @@ def _seeded(test: Any, seed: Any) -> Any:
     if getattr(test, "random_state", seed) is not None:
         return test
     return clone(test).set_params(random_state=seed) if hasattr(test, "get_params") else test
-
-
-def _check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
-    if not (value is None or isinstance(value, str)) or value not in choices:
-        raise ValueError(f"{name} is {value!r}: it must be one of {', '.join(map(repr, choices))}")
 
 
 def _check_count(value: Any, name: str, beside: str = "") -> None:
