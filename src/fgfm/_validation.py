@@ -203,7 +203,7 @@ def _frame_values(frame: Any, values: Real) -> Real:
     try:
         if hasattr(frame, "iloc"):
             return np.asarray(frame.to_numpy(dtype=np.float64, na_value=np.nan))
-        return np.where(np.equal(values, None), np.nan, values).astype(np.float64)
+        return values.astype(np.float64)  # None becomes NaN
     except (TypeError, ValueError):
         return values  # refused by its dtype, with the sentence that arrays get
 
