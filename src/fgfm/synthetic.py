@@ -1,0 +1,587 @@
+"""The random Bayesian networks of the paper: data, and all that is true of them.
+
+The features are binary and independent of each other. The first few are parents of every label,
+the others of none. The labels of a factor are fully connected, each with all earlier ones as
+parents; labels of different factors are independent given the features. Every conditional
+distribution is drawn uniformly from the simplex.
+
+Whatever a model estimates, the network knows: the distribution of the label set given x, the
+matrices P, the decision that is optimal for the F-measure, and what any other decision is worth.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fgfm._validation import (
+    check_beta,
+    check_same_rows,
+    check_zero_division,
+    first_index,
+    label_sets,
+    place,
+    real_array,
+)
+from fgfm.cardinality import from_joint, merge_factors
+from fgfm.decision import Decision, from_factors
+
+__all__ = [
+    "STRUCTURES",
+    "Joint",
+    "LabelNetwork",
+    "PaperData",
+    "Sample",
+    "paper_data",
+    "random_network",
+]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Bits = npt.NDArray[np.int8]
+
+STRUCTURES: dict[int, tuple[int, ...]] = {1: (2, 2, 2, 2), 2: (4, 4), 3: (6, 2), 4: (8,)}
+"""The sizes of the label factors in the four structures of the paper."""
+
+_PARENTS, _OTHERS = 4, 2  # features of the paper
+_MOST_BITS = 22  # of a table: parents and labels of a factor
+_MOST_INPUTS = 16  # features whose combinations are listed
+_MOST_LABELS = 16  # labels whose sets are listed
+_TEST_ROWS = 5000
+
+
+class Sample(NamedTuple):
+    """Rows drawn from a network.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, p)
+        Features, 0 or 1.
+    Y : ndarray of shape (n, m)
+        Labels, 0 or 1.
+    """
+
+    X: Bits
+    Y: Bits
+
+
+class Joint(NamedTuple):
+    """The distribution of label sets given the features.
+
+    Attributes
+    ----------
+    labelsets : ndarray of shape (L, m)
+        All label sets.
+    proba : ndarray of shape (n, L)
+        Their probabilities, for each row.
+    """
+
+    labelsets: Bits
+    proba: Floats
+
+
+class PaperData(NamedTuple):
+    """One data set of the paper's experiment, as `paper_data` gives it.
+
+    Attributes
+    ----------
+    network : LabelNetwork
+        The distribution that the rows are drawn from.
+    train : Sample
+        Training rows.
+    test : Sample
+        Test rows.
+    """
+
+    network: LabelNetwork
+    train: Sample
+    test: Sample
+
+
+class LabelNetwork:
+    r"""A Bayesian network of binary features and of labels in independent factors.
+
+    Parameters
+    ----------
+    factor_sizes : sequence of int
+        Number of labels of each factor. Factors hold consecutive labels.
+    feature_probability : array-like of shape (p,)
+        Probability that each feature is 1.
+    tables : sequence of m array-likes
+        For each label, its probability in each state of its parents: the `n_parents` first
+        features and the k labels before it in its factor, :math:`2^{n\_parents + k}` numbers. The
+        first feature is the lowest bit of a state, the last earlier label the highest.
+    n_parents : int
+        How many features, the first ones, are parents of the labels.
+
+    Attributes
+    ----------
+    factors : list of ndarray
+        The labels of each factor.
+    n_features : int
+        Number of features, p.
+    n_labels : int
+        Number of labels, m.
+
+    See Also
+    --------
+    random_network : Draws one at random.
+
+    Examples
+    --------
+    One feature, and two labels of which the second is the first with probability 0.9:
+
+    >>> network = LabelNetwork([2], [0.5], [[0.2, 0.6], [0.1, 0.1, 0.9, 0.9]], 1)
+    >>> network.marginals([[0], [1]])
+    array([[0.2 , 0.26],
+           [0.6 , 0.58]])
+    >>> network.decide([[0], [1]])
+    Decision(labels=array([[0, 0],
+           [1, 1]], dtype=int8), expected_f=array([0.72      , 0.60666667]))
+    """
+
+    def __init__(
+        self,
+        factor_sizes: Sequence[int],
+        feature_probability: Any,
+        tables: Sequence[Any],
+        n_parents: int,
+    ) -> None:
+        sizes = _check_sizes(factor_sizes)
+        p = real_array(feature_probability, "feature_probability", ("feature",))
+        _check_unit(p, "feature_probability")
+        self.n_parents = _count(n_parents, "n_parents")
+        if self.n_parents > len(p):
+            raise ValueError(
+                f"n_parents is {n_parents}: feature_probability has {len(p)} features, of which "
+                "the parents are the first"
+            )
+        _check_bits(self.n_parents, sizes)
+        self.factor_sizes = sizes
+        self.factors = _consecutive(sizes)
+        self.feature_probability = p.astype(np.float64)
+        self.n_features, self.n_labels = len(p), sum(sizes)
+        if len(tables) != self.n_labels:
+            raise ValueError(
+                f"tables has {len(tables)} elements: there must be one for each of the "
+                f"{self.n_labels} labels"
+            )
+        self.tables: list[Floats] = []
+        for factor in self.factors:
+            for k, label in enumerate(factor):
+                table = real_array(tables[label], f"tables[{label}]", ("state",))
+                if len(table) != 1 << (self.n_parents + k):
+                    raise ValueError(
+                        f"tables[{label}] has {len(table)} probabilities: with {self.n_parents} "
+                        f"features and {k} labels as parents it must have "
+                        f"{1 << (self.n_parents + k)}"
+                    )
+                _check_unit(table, f"tables[{label}]")
+                self.tables.append(table.astype(np.float64))
+
+    def __repr__(self) -> str:
+        return (
+            f"LabelNetwork(factor_sizes={self.factor_sizes}, n_features={self.n_features}, "
+            f"n_parents={self.n_parents})"
+        )
+
+    def sample(self, n: int, random_state: Any = None) -> Sample:
+        """Draw rows.
+
+        Parameters
+        ----------
+        n : int
+            How many. The first rows of a larger sample from the same seed are the same.
+        random_state : int, Generator, SeedSequence or None, default=None
+            What `numpy.random.default_rng` takes.
+
+        Returns
+        -------
+        Sample
+            Features (n, p) and labels (n, m).
+        """
+        n = _count(n, "n")
+        p = self.n_features
+        # one row of random numbers for each row of data: a longer sample begins like a shorter
+        u = np.random.default_rng(random_state).random((n, p + self.n_labels))
+        X = (u[:, :p] < self.feature_probability).astype(np.int8)
+        Y = np.empty((n, self.n_labels), dtype=np.int8)
+        start = self._states(X)
+        for factor in self.factors:
+            state = start.copy()
+            for k, label in enumerate(factor):
+                Y[:, label] = u[:, p + label] < self.tables[label][state]
+                state += Y[:, label].astype(np.int64) << (self.n_parents + k)
+        return Sample(X, Y)
+
+    def inputs(self) -> tuple[Bits, Floats]:
+        """Give all feature vectors and their probabilities.
+
+        Returns
+        -------
+        X : ndarray of shape (2^p, p)
+            The vectors.
+        proba : ndarray of shape (2^p,)
+            Their probabilities.
+        """
+        if self.n_features > _MOST_INPUTS:
+            raise ValueError(
+                f"the network has {self.n_features} features: inputs lists all their "
+                f"combinations for {_MOST_INPUTS} at most; sample draws rows"
+            )
+        X = _all_bits(self.n_features)
+        p = self.feature_probability
+        return X, np.where(X == 1, p, 1.0 - p).prod(axis=1)
+
+    def joint(self, X: Any) -> Joint:
+        """Give the probability of every label set.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Features.
+
+        Returns
+        -------
+        Joint
+            All label sets (2^m, m) and their probabilities (n, 2^m).
+        """
+        if self.n_labels > _MOST_LABELS:
+            raise ValueError(
+                f"the network has {self.n_labels} labels: joint lists all label sets for "
+                f"{_MOST_LABELS} at most; factor_joints does so for each factor"
+            )
+        proba = np.ones((len(self._features(X)), 1))
+        for part in self.factor_joints(X):  # a later label is a higher bit
+            proba = (part.proba[:, :, None] * proba[:, None, :]).reshape(len(proba), -1)
+        return Joint(_all_bits(self.n_labels), proba)
+
+    def factor_joints(self, X: Any) -> list[Joint]:
+        """Give the probability of every label set of each factor.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Features.
+
+        Returns
+        -------
+        list of Joint
+            For each factor its label sets (2^m_f, m_f) and their probabilities (n, 2^m_f).
+        """
+        state, at = self._distinct_states(X)
+        return [Joint(j.labelsets, j.proba[at]) for j in self._joints(state)]
+
+    def marginals(self, X: Any) -> Floats:
+        """Give the probability of each label.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            Probabilities.
+        """
+        state, at = self._distinct_states(X)
+        return np.hstack([j.proba @ j.labelsets for j in self._joints(state)])[at]
+
+    def cardinalities(self, X: Any) -> list[Floats]:
+        """Give the exact P of each factor.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Features.
+
+        Returns
+        -------
+        list of ndarray of shape (n, m_f, m_f)
+            p(y_i = 1, number of labels of the factor = s), for `fgfm.decision.from_factors`.
+        """
+        state, at = self._distinct_states(X)
+        return [P[at] for P in self._parts(state)]
+
+    def decide(
+        self, X: Any, *, beta: float = 1.0, zero_division: float = 1.0, nonempty: bool = False
+    ) -> Decision:
+        """Make the decision that is optimal for the F-measure under this distribution.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Features.
+        beta : float, default=1.0
+            How many times as important recall is as precision.
+        zero_division : float, default=1.0
+            What an empty decision is worth where the true set is empty.
+        nonempty : bool, default=False
+            Decide under the condition that the true set is not empty.
+
+        Returns
+        -------
+        Decision
+            ``labels`` (n, m) and ``expected_f`` (n,).
+        """
+        state, at = self._distinct_states(X)
+        decision = from_factors(
+            self._parts(state),
+            [factor.tolist() for factor in self.factors],
+            beta=beta,
+            zero_division=zero_division,
+            nonempty=nonempty,
+        )
+        return Decision(decision.labels[at], decision.expected_f[at])
+
+    def expected_f(
+        self, X: Any, labels: Any, *, beta: float = 1.0, zero_division: float = 1.0
+    ) -> Floats:
+        r"""Give what decisions are worth: :math:`E[F_\beta(y, h) \mid x]`, row by row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Features.
+        labels : array-like of shape (n, m)
+            The decisions h, 0 or 1.
+        beta : float, default=1.0
+            How many times as important recall is as precision.
+        zero_division : float, default=1.0
+            What an empty decision is worth where the true set is empty.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Expectations, exact.
+        """
+        squared = check_beta(beta) ** 2
+        worth = check_zero_division(zero_division)
+        h = label_sets(labels, "labels")
+        h = (h.toarray() if hasattr(h, "toarray") else h).astype(np.float64)  # (n, m)
+        state, at = self._distinct_states(X)
+        check_same_rows([len(at), len(h)], ["X", "labels"])
+        if h.shape[1] != self.n_labels:
+            raise ValueError(
+                f"labels has {h.shape[1]} columns: the network has {self.n_labels} labels"
+            )
+        merged = merge_factors(self._parts(state), self.factors)
+        s = np.arange(1, merged.P.shape[2] + 1)
+        k = h.sum(axis=1).astype(np.int64)  # (n,)
+        value = worth * merged.d[at, 0]
+        for size in np.unique(k[k > 0]):
+            delta = merged.P @ ((1.0 + squared) / (squared * s + size))  # (states, m)
+            rows = k == size
+            value[rows] = (delta[at[rows]] * h[rows]).sum(axis=1)
+        return value
+
+    def bayes_f(self, *, beta: float = 1.0, zero_division: float = 1.0) -> float:
+        """Give the largest F-measure that any decision can be expected to have.
+
+        Parameters
+        ----------
+        beta : float, default=1.0
+            How many times as important recall is as precision.
+        zero_division : float, default=1.0
+            What an empty decision is worth where the true set is empty.
+
+        Returns
+        -------
+        float
+            The expectation over features and labels, exact.
+        """
+        X = np.zeros((1 << self.n_parents, self.n_features), dtype=np.int8)
+        X[:, : self.n_parents] = _all_bits(self.n_parents)
+        p = self.feature_probability[: self.n_parents]
+        proba = np.where(X[:, : self.n_parents] == 1, p, 1.0 - p).prod(axis=1)
+        return float(proba @ self.decide(X, beta=beta, zero_division=zero_division).expected_f)
+
+    def _features(self, X: Any) -> Bits:
+        X = label_sets(X, "X", ("row", "feature"))
+        X = X.toarray() if hasattr(X, "toarray") else X
+        if X.shape[1] != self.n_features:
+            raise ValueError(
+                f"X has {X.shape[1]} columns: the network has {self.n_features} features"
+            )
+        bits: Bits = X.astype(np.int8)
+        return bits
+
+    def _states(self, X: Bits) -> Integers:
+        """Give the state of the features that labels depend on."""
+        bits = X[:, : self.n_parents].astype(np.int64)
+        state: Integers = bits @ (1 << np.arange(self.n_parents, dtype=np.int64))
+        return state
+
+    def _distinct_states(self, X: Any) -> tuple[Integers, Integers]:
+        """Give the distinct states among rows, and which of them each row has."""
+        state, at = np.unique(self._states(self._features(X)), return_inverse=True)
+        return state, at
+
+    def _joints(self, state: Integers) -> list[Joint]:
+        """Give the distribution of each factor's label sets in some states."""
+        joints = []
+        for factor in self.factors:
+            proba = np.ones((len(state), 1))
+            for k, label in enumerate(factor):
+                p = self.tables[label].reshape(1 << k, -1).T[state]  # (states, 2^k)
+                proba = np.hstack([proba * (1.0 - p), proba * p])
+            joints.append(Joint(_all_bits(len(factor)), proba))
+        return joints
+
+    def _parts(self, state: Integers) -> list[Floats]:
+        return [from_joint(j.labelsets, j.proba) for j in self._joints(state)]
+
+
+def random_network(
+    factor_sizes: Sequence[int] = STRUCTURES[1],
+    *,
+    n_parents: int = _PARENTS,
+    n_irrelevant: int = _OTHERS,
+    random_state: Any = None,
+) -> LabelNetwork:
+    """Draw a network, every conditional distribution uniformly from the simplex.
+
+    Parameters
+    ----------
+    factor_sizes : sequence of int, default=(2, 2, 2, 2)
+        Number of labels of each factor.
+    n_parents : int, default=4
+        Number of features that are parents of every label.
+    n_irrelevant : int, default=2
+        Number of features that no label depends on.
+    random_state : int, Generator, SeedSequence or None, default=None
+        What `numpy.random.default_rng` takes.
+
+    Returns
+    -------
+    LabelNetwork
+        The network.
+
+    Examples
+    --------
+    >>> network = random_network((3, 2), random_state=0)
+    >>> X, Y = network.sample(1000, random_state=1)
+    >>> X.shape, Y.shape
+    ((1000, 6), (1000, 5))
+    >>> network.factors
+    [array([0, 1, 2]), array([3, 4])]
+    >>> round(network.bayes_f(), 3)
+    0.747
+    """
+    sizes = _check_sizes(factor_sizes)
+    n_parents = _count(n_parents, "n_parents")
+    p = n_parents + _count(n_irrelevant, "n_irrelevant")
+    _check_bits(n_parents, sizes)
+    if p == 0:
+        raise ValueError("n_parents and n_irrelevant are 0: there must be at least one feature")
+    rng = np.random.default_rng(random_state)
+    feature_probability = rng.random(p)
+    tables = [rng.random(1 << (n_parents + k)) for size in sizes for k in range(size)]
+    return LabelNetwork(sizes, feature_probability, tables, n_parents)
+
+
+def paper_data(
+    structure: int | Sequence[int],
+    repetition: int,
+    n_train: int,
+    *,
+    n_test: int = _TEST_ROWS,
+    seed: int = 0,
+) -> PaperData:
+    """Make one data set of the paper's experiment.
+
+    The network depends on structure, repetition and seed alone. So do the test rows, and the
+    training rows are the first of one sequence: data sets of different sizes share all they can.
+
+    Parameters
+    ----------
+    structure : {1, 2, 3, 4} or sequence of int
+        A structure of the paper, or the sizes of other factors.
+    repetition : int
+        Which distribution; the paper has 100 of each structure.
+    n_train : int
+        Number of training rows; in the paper 50, 100, 200, 500, 1000, 2000 and 5000.
+    n_test : int, default=5000
+        Number of test rows.
+    seed : int, default=0
+        The seed of the whole experiment.
+
+    Returns
+    -------
+    PaperData
+        Network, training rows and test rows.
+
+    Examples
+    --------
+    >>> network, train, test = paper_data(3, repetition=1, n_train=50)
+    >>> network
+    LabelNetwork(factor_sizes=(6, 2), n_features=6, n_parents=4)
+    >>> train.X.shape, test.Y.shape
+    ((50, 6), (5000, 8))
+    """
+    if isinstance(structure, numbers.Integral):
+        if int(structure) not in STRUCTURES:
+            raise ValueError(
+                f"structure is {structure}: it must be one of {', '.join(map(str, STRUCTURES))}, "
+                "or the sizes of the label factors"
+            )
+        sizes = STRUCTURES[int(structure)]
+    else:
+        sizes = _check_sizes(structure, "structure")
+    repetition = _count(repetition, "repetition")
+    key = (len(sizes), *sizes, repetition)
+    streams = np.random.SeedSequence(_count(seed, "seed"), spawn_key=key).spawn(3)
+    network = random_network(sizes, random_state=streams[0])
+    return PaperData(
+        network, network.sample(n_train, streams[1]), network.sample(n_test, streams[2])
+    )
+
+
+def _count(value: Any, name: str) -> int:
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{name} is {value!r}: it must be an integer, 0 or more")
+    return int(value)
+
+
+def _check_sizes(sizes: Any, name: str = "factor_sizes") -> tuple[int, ...]:
+    try:
+        found = tuple(sizes)
+    except TypeError:
+        raise TypeError(f"{name} is {sizes!r}: it must be a sequence of integers") from None
+    if not found:
+        raise ValueError(f"{name} is empty: there must be at least one factor")
+    for f, size in enumerate(found):
+        if not isinstance(size, numbers.Integral) or isinstance(size, bool) or size < 1:
+            raise ValueError(f"{name}[{f}] is {size!r}: it must be an integer, 1 or more")
+    return tuple(int(size) for size in found)
+
+
+def _check_bits(n_parents: int, sizes: tuple[int, ...]) -> None:
+    if n_parents + max(sizes) > _MOST_BITS:
+        raise ValueError(
+            f"{n_parents} parents and a factor of {max(sizes)} labels make tables of "
+            f"2^{n_parents + max(sizes)} probabilities: the two must not exceed {_MOST_BITS} "
+            "together"
+        )
+
+
+def _check_unit(values: npt.NDArray[Any], name: str) -> None:
+    wrong = ~((values >= 0.0) & (values <= 1.0))
+    if wrong.any():
+        at = first_index(wrong)
+        raise ValueError(f"{place(name, at)} is {values[at]!s}: probabilities must lie in [0, 1]")
+
+
+def _consecutive(sizes: Sequence[int]) -> list[Integers]:
+    ends = np.cumsum(sizes)
+    return [np.arange(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+
+
+def _all_bits(n: int) -> Bits:
+    """Give all vectors of n bits, (2^n, n), the first the lowest."""
+    return ((np.arange(1 << n)[:, None] >> np.arange(n)) & 1).astype(np.int8)
