@@ -373,7 +373,7 @@ class LabelNetwork:
         merged = merge_factors(self._parts(state), self.factors)
         s = np.arange(1, merged.P.shape[2] + 1)
         k = h.sum(axis=1).astype(np.int64)  # (n,)
-        value = worth * merged.d[at, 0]
+        value: Floats = worth * merged.d[at, 0]
         for size in np.unique(k[k > 0]):
             delta = merged.P @ ((1.0 + squared) / (squared * s + size))  # (states, m)
             rows = k == size

@@ -1,0 +1,7 @@
+"""Experiments that anyone can run again: the paper's synthetic one."""
+
+from __future__ import annotations
+
+from fgfm.experiments.paper import PaperResults, reproduce
+
+__all__ = ["PaperResults", "reproduce"]

@@ -1,0 +1,474 @@
+"""From the records of the paper's experiment to means, paired tests and findings."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+__all__ = [
+    "NAMES",
+    "PUBLISHED",
+    "Difference",
+    "FactorScore",
+    "Finding",
+    "Mean",
+    "Record",
+    "Summary",
+    "holm",
+    "paired",
+    "summarise",
+]
+
+Floats = npt.NDArray[np.float64]
+
+NAMES = {
+    "gfm": "GFM",
+    "true": "F-GFM (true)",
+    "ilf": "F-GFM (ILF)",
+    "independent": "F-GFM (ind.)",
+    "threshold": "p > 0.5",
+    "bayes": "Bayes",
+}
+PUBLISHED = ("gfm", "true", "ilf")  # the methods of the paper's figure
+_PAIRS = (("ilf", "gfm"), ("ilf", "true"), ("ilf", "independent"), ("gfm", "threshold"))
+_LEVEL = 0.05
+_SMALL = 200  # training rows, at most
+
+
+class Record(NamedTuple):
+    """What one method reached on one data set.
+
+    Attributes
+    ----------
+    structure : str
+        Sizes of the label factors, as "4+4".
+    n : int
+        Number of training rows.
+    repetition : int
+        Which random distribution.
+    learner : str
+        The base learner.
+    method : str
+        The method.
+    f : float
+        Mean F-measure on the test rows.
+    f_exact : float
+        Expectation of the F-measure under the distribution itself.
+    factors : str
+        The label factors that the method used.
+    """
+
+    structure: str
+    n: int
+    repetition: int
+    learner: str
+    method: str
+    f: float
+    f_exact: float
+    factors: str
+
+
+class Mean(NamedTuple):
+    """A mean over repetitions, and its standard error."""
+
+    structure: str
+    n: int
+    learner: str
+    method: str
+    mean: float
+    standard_error: float
+    mean_exact: float
+    limit_gap: float  # Bayes less this, exact; NaN where the limit was not computed
+    limit_gap_error: float
+    best: bool  # of the published methods
+
+
+class Difference(NamedTuple):
+    """A paired difference of two methods, or of two sizes, over repetitions."""
+
+    structure: str
+    n: int
+    learner: str
+    first: str
+    second: str
+    mean: float
+    standard_error: float
+    low: float  # of the confidence interval, 95 %
+    high: float
+    p_value: float  # paired t-test, two-sided
+    p_holm: float  # corrected for all structures and sizes of the comparison
+    wins: int
+    losses: int
+
+
+class FactorScore(NamedTuple):
+    """How the pairs of labels in one factor that were found compare with the true ones."""
+
+    structure: str
+    n: int
+    precision: float
+    recall: float
+    exact: float  # share of the data sets in which the factors are the true ones
+
+
+class Finding(NamedTuple):
+    """A statement of the paper, and what became of it."""
+
+    claim: str
+    verdict: str
+    detail: str
+
+
+class Summary(NamedTuple):
+    """All that is said of a run."""
+
+    settings: dict[str, Any]
+    means: list[Mean]
+    differences: list[Difference]
+    rises: list[Difference]
+    factors: list[FactorScore]
+    findings: list[Finding]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give plain dictionaries and lists, for JSON; numbers that are not there become None.
+
+        Returns
+        -------
+        dict
+            One entry for each part.
+        """
+        parts: dict[str, Any] = {"settings": self.settings}
+        for name in self._fields[1:]:
+            parts[name] = [
+                {k: _plain(v) for k, v in part._asdict().items()} for part in getattr(self, name)
+            ]
+        return parts
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+class _Test(NamedTuple):
+    mean: float
+    standard_error: float
+    low: float
+    high: float
+    p_value: float
+
+
+def _standard_error(values: Floats) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+
+
+def paired(difference: Floats) -> _Test:
+    """Test whether differences have mean 0, by the paired t-test.
+
+    Parameters
+    ----------
+    difference : ndarray of shape (n,)
+        The differences.
+
+    Returns
+    -------
+    tuple
+        Mean, standard error, ends of the 95 % interval, and p-value. Differences that are all 0
+        have the p-value 1; a single one has none.
+    """
+    mean, error = float(difference.mean()), _standard_error(difference)
+    if not error > 0.0:  # one difference, or all equal
+        p = float("nan") if len(difference) < 2 else float(mean == 0.0)
+        return _Test(mean, error, mean - error, mean + error, p)
+    law = stats.t(len(difference) - 1)
+    width = float(law.ppf(0.975)) * error
+    return _Test(mean, error, mean - width, mean + width, float(2.0 * law.sf(abs(mean / error))))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Correct p-values for their number by Holm's method; NaN counts as none.
+
+    Parameters
+    ----------
+    p_values : sequence of float
+        The p-values.
+
+    Returns
+    -------
+    list of float
+        Corrected ones, in the same order.
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    known = np.flatnonzero(~np.isnan(p))
+    order = known[np.argsort(p[known], kind="stable")]
+    corrected = p.copy()
+    scaled = p[order] * np.arange(len(order), 0, -1)
+    corrected[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
+    return [float(v) for v in corrected]
+
+
+class _Table:
+    """Values by structure, size, learner and method, each an array over repetitions."""
+
+    def __init__(self, records: Iterable[Record], value: Callable[[Record], float]) -> None:
+        cells: dict[Any, dict[int, float]] = defaultdict(dict)
+        for r in records:
+            cells[r.structure, r.n, r.learner, r.method][r.repetition] = value(r)
+        self.cells = {key: np.array([of[rep] for rep in sorted(of)]) for key, of in cells.items()}
+        self.structures = list(dict.fromkeys(key[0] for key in cells))
+        self.sizes = sorted({key[1] for key in cells})
+        self.learners = list(dict.fromkeys(key[2] for key in cells))
+        self.methods = list(dict.fromkeys(key[3] for key in cells))
+
+    def get(self, *key: Any) -> Floats | None:
+        return self.cells.get(key)
+
+
+def summarise(records: Sequence[Record], settings: dict[str, Any]) -> Summary:
+    """Summarise the records of a run.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        The records: for each cell of one structure the same repetitions.
+    settings : dict
+        What the run was asked for.
+
+    Returns
+    -------
+    Summary
+        Means, paired differences, factors and findings.
+    """
+    f = _Table(records, lambda r: r.f)
+    exact = _Table(records, lambda r: r.f_exact)
+    differences = [d for pair in _PAIRS for d in _pair_differences(f, *pair)]
+    rises = _rises(f)
+    about = settings | {
+        "structures": f.structures,
+        "sizes": f.sizes,
+        "learners": f.learners,
+        "methods": f.methods,
+    }
+    factors = _factor_scores(records)
+    findings = _findings(f, differences, rises)
+    return Summary(about, _means(f, exact), differences, rises, factors, findings)
+
+
+def _means(f: _Table, exact: _Table) -> list[Mean]:
+    means: list[Mean] = []
+    for (structure, n, learner, method), values in sorted(
+        f.cells.items(),
+        key=lambda item: (
+            f.learners.index(item[0][2]),
+            f.structures.index(item[0][0]),
+            item[0][1],
+            f.methods.index(item[0][3]),
+        ),
+    ):
+        limit = exact.get(structure, n, learner, "bayes")
+        mine = exact.cells[structure, n, learner, method]
+        gap = np.array([np.nan]) if limit is None else limit - mine
+        means.append(
+            Mean(
+                structure,
+                n,
+                learner,
+                method,
+                float(values.mean()),
+                _standard_error(values),
+                float(mine.mean()),
+                float(gap.mean()),
+                _standard_error(gap),
+                False,
+            )
+        )
+    best: dict[Any, float] = defaultdict(float)
+    for m in means:
+        if m.method in PUBLISHED:
+            best[m[:3]] = max(best[m[:3]], m.mean)
+    return [m._replace(best=m.method in PUBLISHED and m.mean == best[m[:3]]) for m in means]
+
+
+def _pair_differences(f: _Table, first: str, second: str) -> list[Difference]:
+    """Compare two methods in every cell; Holm's correction is over all cells of a learner."""
+    found: list[Difference] = []
+    for learner in f.learners:
+        rows = [
+            (structure, n, a - b)
+            for structure in f.structures
+            for n in f.sizes
+            if (a := f.get(structure, n, learner, first)) is not None
+            and (b := f.get(structure, n, learner, second)) is not None
+        ]
+        tests = [paired(d) for _, _, d in rows]
+        corrected = holm([t.p_value for t in tests])
+        found += [
+            Difference(
+                structure,
+                n,
+                learner,
+                first,
+                second,
+                *test,
+                p_holm,
+                int((d > 0.0).sum()),
+                int((d < 0.0).sum()),
+            )
+            for (structure, n, d), test, p_holm in zip(rows, tests, corrected, strict=True)
+        ]
+    return found
+
+
+def _rises(f: _Table) -> list[Difference]:
+    """Compare each size with the next smaller one, for the published methods."""
+    found: list[Difference] = []
+    for learner in f.learners:
+        rows = [
+            (structure, n, method, b - a)
+            for structure in f.structures
+            for method in f.methods
+            if method in PUBLISHED
+            for last, n in zip(f.sizes, f.sizes[1:], strict=False)
+            if (a := f.get(structure, last, learner, method)) is not None
+            and (b := f.get(structure, n, learner, method)) is not None
+        ]
+        tests = [paired(d) for *_, d in rows]
+        corrected = holm([t.p_value for t in tests])
+        found += [
+            Difference(
+                structure,
+                n,
+                learner,
+                method,
+                method,
+                *test,
+                p_holm,
+                int((d > 0.0).sum()),
+                int((d < 0.0).sum()),
+            )
+            for (structure, n, method, d), test, p_holm in zip(rows, tests, corrected, strict=True)
+        ]
+    return found
+
+
+def _pairs(factors: str) -> frozenset[tuple[int, int]]:
+    """Give the pairs of labels that share a factor."""
+    parts = [sorted(map(int, part.split())) for part in factors.split("|")]
+    return frozenset((i, j) for part in parts for i in part for j in part if i < j)
+
+
+def _factor_scores(records: Sequence[Record]) -> list[FactorScore]:
+    """Score the learned factors against the true ones, pair by pair; 0/0 = 1."""
+    cells: dict[Any, list[tuple[float, float, bool]]] = defaultdict(list)
+    for r in records:
+        if r.method != "ilf" or r.learner != "linear":  # the learner has no part in it
+            continue
+        sizes = [int(size) for size in r.structure.split("+")]
+        ends = np.cumsum(sizes)
+        true = frozenset(
+            (i, j)
+            for size, end in zip(sizes, ends, strict=True)
+            for i in range(end - size, end)
+            for j in range(i + 1, end)
+        )
+        found = _pairs(r.factors)
+        both = len(found & true)
+        cells[r.structure, r.n].append(
+            (
+                both / len(found) if found else 1.0,
+                both / len(true) if true else 1.0,
+                found == true,
+            )
+        )
+    return [
+        FactorScore(*key, *(float(v) for v in np.mean(scores, axis=0)))
+        for key, scores in cells.items()
+    ]
+
+
+def _findings(
+    f: _Table, differences: Sequence[Difference], rises: Sequence[Difference]
+) -> list[Finding]:
+    """Hold the paper's statements against the linear learner, which is the paper's."""
+    found: list[Finding] = []
+    steps = [r for r in rises if r.learner == "linear"]
+    if steps:
+        up, down, open_ = _counts(steps)
+        verdict = "does not hold everywhere" if down else "holds" if up else "not decided"
+        found.append(
+            Finding(
+                "F rises with the number of training rows",
+                verdict,
+                f"of {len(steps)} steps from one size to the next (all structures, published "
+                f"methods) F rises significantly in {up} and falls significantly in {down}; "
+                f"{open_} are not decided",
+            )
+        )
+    claims = {
+        "gfm": "F-GFM (ILF) is at least as good as GFM",
+        "true": "F-GFM (ILF) is as good as or better than F-GFM with the true factors",
+    }
+    for second, claim in claims.items():
+        cells = [d for d in differences if d[2:5] == ("linear", "ilf", second)]
+        if not cells:
+            continue
+        up, down, open_ = _counts(cells)
+        mean = float(np.mean([d.mean for d in cells]))
+        extreme = max(cells, key=lambda d: abs(d.mean))
+        verdict = "does not hold everywhere" if down else "holds" if up else "no difference seen"
+        found.append(
+            Finding(
+                claim,
+                verdict,
+                f"of {len(cells)} cells it is significantly better in {up}, worse in {down}, and "
+                f"not told apart in {open_}; mean difference {mean:+.4f}, the largest "
+                f"{extreme.mean:+.4f} ({extreme.structure}, n = {extreme.n})",
+            )
+        )
+    found += _where_it_is_clearest(f)
+    return found
+
+
+def _counts(tests: Sequence[Difference]) -> tuple[int, int, int]:
+    """Count tests that are significantly above 0, below 0, and neither."""
+    up = sum(t.p_holm < _LEVEL and t.mean > 0.0 for t in tests)
+    down = sum(t.p_holm < _LEVEL and t.mean < 0.0 for t in tests)
+    return up, down, len(tests) - up - down
+
+
+def _where_it_is_clearest(f: _Table) -> list[Finding]:
+    """Compare the gain of F-GFM (ILF) over GFM in two groups of structures, at small sizes."""
+    gains: dict[str, Floats] = {}
+    for structure in f.structures:
+        parts = [
+            a - b
+            for n in f.sizes
+            if n <= _SMALL
+            and (a := f.get(structure, n, "linear", "ilf")) is not None
+            and (b := f.get(structure, n, "linear", "gfm")) is not None
+        ]
+        if parts:
+            gains[structure] = np.mean(parts, axis=0)  # over sizes, for each repetition
+    late = [gains[s] for s in ("6+2", "8") if s in gains]
+    early = [gains[s] for s in ("2+2+2+2", "4+4") if s in gains]
+    if len(late) < 2 or len(early) < 2 or len(late[0]) < 2:
+        return []
+    a, b = np.concatenate(late), np.concatenate(early)
+    test = stats.ttest_ind(a, b, equal_var=False)
+    if test.pvalue < _LEVEL:
+        verdict = "holds" if a.mean() > b.mean() and a.mean() > 0.0 else "does not hold"
+    else:
+        verdict = "no difference seen"
+    return [
+        Finding(
+            f"the gain over GFM is clearest for structures 3 and 4 at small n (n <= {_SMALL})",
+            verdict,
+            f"mean gain {a.mean():+.4f} (s.e. {_standard_error(a):.4f}) there, {b.mean():+.4f} "
+            f"(s.e. {_standard_error(b):.4f}) in structures 1 and 2; Welch's test p = "
+            f"{test.pvalue:.2g}",
+        )
+    ]
