@@ -1,0 +1,42 @@
+"""All commands under one name."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from fgfm.cli import _reproduce
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+    help="Label sets that maximise the expected F-measure, from any multi-label model.",
+    epilog="Exit codes: 0 done, 2 wrong input, 130 stopped by Ctrl-C.",
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"fgfm {version('fgfm')}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    show: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version, and end."
+        ),
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
+app.command(epilog=_reproduce.EPILOG)(_reproduce.reproduce)
