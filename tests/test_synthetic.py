@@ -1,0 +1,168 @@
+"""The paper's networks: samples, exact distributions, and the best that can be decided."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import fgfm
+import oracle
+from fgfm.synthetic import STRUCTURES, LabelNetwork, paper_data, random_network
+
+SHAPES = [((2, 1), 2, 1), ((3,), 1, 0), ((1, 1, 1), 3, 2), ((2, 2), 0, 2), ((4, 1), 4, 2)]
+
+
+def by_the_chain_rule(network, x, y):
+    """Multiply the conditional probabilities of one label set, label by label."""
+    p = 1.0
+    for factor in network.factors:
+        for k, label in enumerate(factor):
+            state = sum(int(x[j]) << j for j in range(network.n_parents))
+            before = factor[:k]
+            state += sum(int(y[i]) << (network.n_parents + at) for at, i in enumerate(before))
+            q = network.tables[label][state]
+            p *= q if y[label] else 1.0 - q
+    return p
+
+
+@pytest.mark.parametrize(("sizes", "parents", "others"), SHAPES)
+def test_exact_distribution_is_the_product_of_the_tables(sizes, parents, others):
+    network = random_network(sizes, n_parents=parents, n_irrelevant=others, random_state=1)
+    X, proba = network.inputs()
+    assert_allclose(proba.sum(), 1.0)
+    labelsets, joint = network.joint(X)
+    expected = [[by_the_chain_rule(network, x, y) for y in labelsets] for x in X]
+    assert_allclose(joint, expected, rtol=1e-12)
+    assert_allclose(network.marginals(X), joint @ labelsets, rtol=1e-12)
+    P, _ = fgfm.cardinality.merge_factors(network.cardinalities(X), network.factors)
+    assert_allclose(P, oracle.cardinality_matrix(labelsets.astype(int), joint), atol=1e-14)
+
+
+@pytest.mark.parametrize(("sizes", "parents", "others"), SHAPES)
+@pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("zero_division", [0.0, 1.0])
+def test_decisions_and_their_worth_agree_with_enumeration(
+    sizes, parents, others, beta, zero_division
+):
+    network = random_network(sizes, n_parents=parents, n_irrelevant=others, random_state=2)
+    X, proba = network.inputs()
+    joint = network.joint(X)
+    sets = joint.labelsets
+    how = {"beta": beta, "zero_division": zero_division}
+    value = joint.proba @ oracle.f_table(sets.astype(int), beta, zero_division)  # (n, h)
+    decision = network.decide(X, **how)
+    oracle.check_decision(decision, joint, **how)
+    assert_allclose(network.bayes_f(**how), proba @ value.max(axis=1), rtol=1e-12)
+    for k, h in enumerate(sets):
+        labels = np.tile(h, (len(X), 1))
+        assert_allclose(network.expected_f(X, labels, **how), value[:, k], rtol=1e-12)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_bayes_f_is_what_a_large_sample_gives(structure):
+    network, _, test = paper_data(structure, 1, 50, n_test=200_000, seed=3)
+    f = fgfm.f_measure(test.Y, network.decide(test.X).labels, per_row=True)
+    error = f.std() / np.sqrt(len(f))
+    assert abs(f.mean() - network.bayes_f()) < 4.0 * error
+    # features, labels and pairs of labels occur as often as they should
+    X, proba = network.inputs()
+    assert_allclose(test.X.mean(axis=0), network.feature_probability, atol=0.006)
+    assert_allclose(test.Y.mean(axis=0), proba @ network.marginals(X), atol=0.006)
+    labelsets, joint = network.joint(X)
+    both = np.einsum("l,li,lj->ij", proba @ joint, labelsets, labelsets)
+    assert_allclose((test.Y.T.astype(float) @ test.Y) / len(test.Y), both, atol=0.006)
+
+
+def test_factors_are_independent_given_the_features_and_their_members_are_not():
+    network = random_network((2, 2), random_state=0)
+    X, _ = network.inputs()
+    labelsets, joint = network.joint(X)
+    p = network.marginals(X)
+    for i, j in itertools.combinations(range(4), 2):
+        both = joint @ (labelsets[:, i] & labelsets[:, j])
+        gap = np.abs(both - p[:, i] * p[:, j]).max()
+        assert gap < 1e-15 if i // 2 != j // 2 else gap > 0.01
+
+
+def test_features_beyond_the_parents_change_nothing():
+    network = random_network((3, 2), random_state=0)
+    X, _ = network.inputs()
+    other = X.copy()
+    other[:, network.n_parents :] ^= 1
+    assert_array_equal(network.marginals(X), network.marginals(other))
+
+
+def test_many_labels_are_no_obstacle():
+    network = random_network([4] * 50, n_parents=3, n_irrelevant=0, random_state=0)
+    X, Y = network.sample(300, 1)
+    decision = network.decide(X)
+    assert_allclose(network.expected_f(X, decision.labels), decision.expected_f, rtol=1e-12)
+    obtained = fgfm.f_measure(Y, decision.labels)
+    assert abs(obtained - decision.expected_f.mean()) < 0.02
+    with pytest.raises(ValueError, match="the network has 200 labels: joint lists"):
+        network.joint(X)
+
+
+def test_a_longer_sample_begins_like_a_shorter_one():
+    network = random_network(random_state=0)
+    short, long = network.sample(20, 7), network.sample(100, 7)
+    assert_array_equal(short.X, long.X[:20])
+    assert_array_equal(short.Y, long.Y[:20])
+
+
+def test_sizes_share_distribution_and_rows():
+    small, large = paper_data(2, 5, 50), paper_data(2, 5, 200)
+    assert_array_equal(small.network.tables[3], large.network.tables[3])
+    assert_array_equal(small.train.Y, large.train.Y[:50])
+    assert_array_equal(small.test.Y, large.test.Y)
+    assert not np.array_equal(small.train.X, small.test.X[:50])
+
+
+@pytest.mark.parametrize("other", [{"repetition": 2}, {"seed": 1}, {"structure": 4}])
+def test_cells_differ(other):
+    first = {"structure": 3, "repetition": 1, "seed": 0}
+    a, b = paper_data(n_train=50, **first), paper_data(n_train=50, **first | other)
+    assert not np.array_equal(a.network.feature_probability, b.network.feature_probability)
+
+
+def test_structure_by_sizes_is_the_structure():
+    a, b = paper_data(3, 1, 50), paper_data((6, 2), 1, 50)
+    assert_array_equal(a.train.Y, b.train.Y)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: random_network([]), "factor_sizes is empty"),
+        (lambda: random_network([2, 0]), r"factor_sizes\[1\] is 0"),
+        (lambda: random_network(3), "factor_sizes is 3"),
+        (lambda: random_network([20]), r"2\^24 probabilities"),
+        (lambda: random_network([2], n_parents=-1), "n_parents is -1"),
+        (lambda: random_network([2], n_parents=0, n_irrelevant=0), "at least one feature"),
+        (lambda: random_network(random_state=0).sample(2.5), "n is 2.5"),
+        (lambda: random_network(random_state=0).marginals([[0, 1]]), "X has 2 columns"),
+        (lambda: random_network(random_state=0).marginals([[0, 1, 2, 0, 0, 0]]), r"X\[0, 2\]"),
+        (lambda: random_network([2], n_irrelevant=20).inputs(), "24 features"),
+        (lambda: paper_data(5, 1, 50), "structure is 5: it must be one of 1, 2, 3, 4"),
+        (lambda: paper_data(1, -1, 50), "repetition is -1"),
+        (lambda: LabelNetwork([1], [0.5], [[0.5, 1.5]], 1), r"tables\[0\]\[1\] is 1.5"),
+        (lambda: LabelNetwork([1], [0.5], [[0.5]], 1), r"tables\[0\] has 1 probabilities"),
+        (lambda: LabelNetwork([1], [0.5], [], 1), "tables has 0 elements"),
+        (lambda: LabelNetwork([1], [0.5], [[0.5, 0.5]], 2), "n_parents is 2"),
+        (lambda: LabelNetwork([1], [1.5], [[0.5, 0.5]], 1), r"feature_probability\[0\] is 1.5"),
+        (
+            lambda: random_network(random_state=0).expected_f(np.zeros((2, 6)), np.zeros((2, 3))),
+            "labels has 3 columns",
+        ),
+        (
+            lambda: random_network(random_state=0).expected_f(np.zeros((2, 6)), np.zeros((3, 8))),
+            "rows",
+        ),
+    ],
+)
+def test_wrong_arguments_are_named(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
