@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from fgfm._validation import real_array
 
 __all__ = [
+    "check_count",
     "checked_names",
     "checked_vector",
     "f_name",
@@ -64,6 +66,13 @@ def checked_vector(
     return array.astype(np.float64)
 
 
+def check_count(value: Any, name: str) -> int:
+    """Give a number of things as an int; it must be positive."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise ValueError(f"{name} is {value!r}: it must be an integer of at least 1")
+    return int(value)
+
+
 def shortened(names: Sequence[str], letters: int) -> list[str]:
     """Shorten names in the middle; what comes out equal gets the number of the label.
 
@@ -76,10 +85,11 @@ def shortened(names: Sequence[str], letters: int) -> list[str]:
     whole = [" ".join(name.split()) for name in names]
     short = [_shortened(name, letters) for name in whole]
     count = Counter(short)
-    return [
-        name if count[name] == 1 or name == full else f"{_shortened(full, letters)} ({at})"
-        for at, (name, full) in enumerate(zip(short, whole, strict=True))
-    ]
+    for at, name in enumerate(whole):
+        if count[short[at]] > 1 and short[at] != name:
+            number = f" ({at})"
+            short[at] = _shortened(name, max(letters - len(number), 3)) + number
+    return short
 
 
 def _shortened(name: str, letters: int) -> str:

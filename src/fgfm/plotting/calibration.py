@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +9,16 @@ import numpy.typing as npt
 
 from fgfm._validation import check_beta, check_same_rows
 from fgfm.metrics import f_measure
-from fgfm.plotting._figure import checked_vector, f_name, plural, points, pyplot, text_scale, write
+from fgfm.plotting._figure import (
+    check_count,
+    checked_vector,
+    f_name,
+    plural,
+    points,
+    pyplot,
+    text_scale,
+    write,
+)
 from fgfm.plotting._rows import classifier_and_features
 
 __all__ = ["CalibrationBins", "CalibrationDisplay"]
@@ -115,11 +123,10 @@ class CalibrationDisplay:
         """
         plt = pyplot("CalibrationDisplay")
         measure = f_name(check_beta(self.beta))
-        if isinstance(n_bins, bool) or not isinstance(n_bins, numbers.Integral) or n_bins < 1:
-            raise ValueError(f"n_bins is {n_bins!r}: it must be an integer of at least 1")
+        n_bins = check_count(n_bins, "n_bins")
         expected, obtained, left_out = self._rows()
         n = len(expected)
-        self.bins_ = bins = _bins(expected, obtained, int(n_bins))
+        self.bins_ = bins = _bins(expected, obtained, n_bins)
         difference = obtained - expected
         self.mean_difference_ = float(difference.mean())
         scale = 1.0 if ax is None else text_scale(ax)

@@ -13,6 +13,7 @@ from fgfm import decision as decisions
 from fgfm._validation import check_beta, check_labels, check_probabilities, check_same_rows
 from fgfm.estimation._rows import n_rows
 from fgfm.plotting._figure import (
+    check_count,
     checked_names,
     checked_vector,
     f_name,
@@ -150,9 +151,7 @@ class DecisionDisplay:
         measure = f_name(check_beta(self.beta))
         if max_labels is None:
             max_labels = 30 if ax is None else int(np.clip(_height(ax) / _LEAST_LINE, 3, 30))
-        elif max_labels < 1:
-            raise ValueError(f"max_labels is {max_labels}: it must be at least 1")
-        self.order_ = _shown(p, chosen, max_labels)
+        self.order_ = _shown(p, chosen, check_count(max_labels, "max_labels"))
         rows = len(self.order_)
         scale = 1.0 if ax is None else text_scale(ax)
         if ax is None:
@@ -207,7 +206,7 @@ class DecisionDisplay:
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
             )
         if font >= _LEAST_FONT:
-            letter = 0.6 * font  # points, on average
+            letter = 0.62 * font  # points, on average
             longest = max(len(all_names[i]) for i in self.order_)
             names = shortened(all_names, int(room_on_the_left(ax, letter * longest) / letter))
             ax.set_yticks(at, [names[i] for i in self.order_], fontsize=font, parse_math=False)

@@ -12,7 +12,16 @@ import numpy.typing as npt
 from fgfm import decision as decisions
 from fgfm._validation import check_beta, check_distributions, check_parts, unit_rows
 from fgfm.decision import Decision
-from fgfm.plotting._figure import checked_vector, f_name, plural, points, pyplot, text_scale, write
+from fgfm.plotting._figure import (
+    check_count,
+    checked_vector,
+    f_name,
+    plural,
+    points,
+    pyplot,
+    text_scale,
+    write,
+)
 from fgfm.plotting._rows import classifier_and_features, decide_row, dense, one_row
 from fgfm.plotting._set_sizes import (
     SetSizes,
@@ -131,15 +140,24 @@ class ExpectedFDisplay:
         measure = f_name(check_beta(self.beta))
         values = checked_vector(self.values, "values", "size")
         m = len(values) - 1
-        if m == 0 or np.isnan(values[1:]).any():
-            raise ValueError("values must have a number for each size from 1 to m")
+        if m == 0:
+            raise ValueError(
+                "values has shape (1,): it must have a number for each size from 0 to m"
+            )
+        if not np.isfinite(values[1:]).all():
+            wrong = 1 + int(np.argmin(np.isfinite(values[1:])))
+            raise ValueError(
+                f"values[{wrong}] is {values[wrong]}: there must be a number for each size from 1"
+            )
         bounds = None
         if self.bounds is not None:
             bounds = checked_vector(self.bounds, "bounds", "size", m + 1)
         size = _smallest_best(values) if self.size is None else self.size
         if not 0 <= size <= m or np.isnan(values[size]):
             raise ValueError(f"size is {size}: it must be one that values has a number for")
-        last = _last_shown(values, bounds, size) if max_size is None else max_size
+        last = _last_shown(values, bounds, size)
+        if max_size is not None:
+            last = min(m, check_count(max_size, "max_size"))
         scale = 1.0 if ax is None else text_scale(ax)
         if ax is None:
             _, ax = plt.subplots(layout="constrained")
