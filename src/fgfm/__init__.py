@@ -11,7 +11,7 @@ set of labels ``h`` with the largest expectation of
 - `fgfm.factors`: which labels belong together given the features, `ILFCompo` first;
 - `fgfm.estimation`: models of such matrices, with any scikit-learn classifier as base learner;
 - `fgfm.FGFMClassifier`: all of it, from features and labels to label sets;
-- `fgfm.plotting`: pictures of label factors;
+- `fgfm.plotting`: pictures of decisions, of their calibration and of label factors;
 - `fgfm.save` and `fgfm.load`: models in files that run no code when loaded.
 
 Everything is imported on first use: ``import fgfm`` alone loads no other library.

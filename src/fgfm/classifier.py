@@ -487,16 +487,31 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         jobs = (delayed(work)(take_rows(X, rows)) for rows in blocks)
         return list(Parallel(n_jobs=threads, prefer="threads")(jobs))
 
-    def _decide(self, X: Any) -> Decision:
-        """Decide for a block of rows."""
-        nonempty = _check_nonempty(self.nonempty, self.nonempty_)
-        how: dict[str, Any] = {
+    def _objective(self) -> dict[str, Any]:
+        """Give what is maximised, as the decisions take it."""
+        return {
             "beta": self.beta,
             "zero_division": self.zero_division,
-            "nonempty": nonempty,
-            "n_jobs": None if isinstance(self._models, RidgeModels) else self.n_jobs,
+            "nonempty": _check_nonempty(self.nonempty, self.nonempty_),
         }
-        answerable = nonempty and bool(self._frequencies.any())
+
+    def _grounds(self, X: Any) -> tuple[list[FactorEstimate], list[Integers]]:
+        """Give what the decision for a block of one row rests on: P and d of factors, labels."""
+        estimates = self._estimates(X)
+        answerable = self._objective()["nonempty"] and bool(self._frequencies.any())
+        if not _silent_rows(answerable, [e.P for e in estimates])[0]:
+            return estimates, self.factors_
+        prior = [
+            FactorEstimate(np.full((1, 1, 1), p), np.array([[1.0 - p, p]]))
+            for p in self._frequencies
+        ]
+        return prior, list(np.arange(len(prior))[:, None])
+
+    def _decide(self, X: Any) -> Decision:
+        """Decide for a block of rows."""
+        how = self._objective()
+        how["n_jobs"] = None if isinstance(self._models, RidgeModels) else self.n_jobs
+        answerable = how["nonempty"] and bool(self._frequencies.any())
         if self._all_single():
             p = self._marginals(X)
             silent = _silent_rows(answerable, [p])
@@ -723,6 +738,16 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             The mean over rows.
         """
         predicted = self.decide(X).labels
+        return f_measure(
+            self._true_labels(y),
+            predicted,
+            self.beta,
+            zero_division=self.zero_division,
+            sample_weight=sample_weight,
+        )
+
+    def _true_labels(self, y: Any) -> Any:
+        """Check that labels are those of fit; give a flat y as a column of 0 and 1."""
         if self._kind == "flat":
             y = column_or_1d(y)
             unknown = ~np.isin(y, self.classes_)
@@ -731,16 +756,10 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
                     f"y[{int(np.argmax(unknown))}] is {y[unknown][0]!r}: the classes in fit were "
                     f"{', '.join(map(repr, self.classes_.tolist()))}"
                 )
-            y = ((y == self.classes_[-1]) & (len(self.classes_) == 2))[:, None]
-        elif hasattr(y, "columns"):
+            return ((y == self.classes_[-1]) & (len(self.classes_) == 2))[:, None]
+        if hasattr(y, "columns"):
             self._check_columns(y)
-        return f_measure(
-            y,
-            predicted,
-            self.beta,
-            zero_division=self.zero_division,
-            sample_weight=sample_weight,
-        )
+        return y
 
     def _check_columns(self, y: Any) -> None:
         """Refuse columns that are not those of fit."""
