@@ -16,13 +16,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.toy import STRUCTURES, draw_toy, factors_of, precision_and_recall, same_factor
+from fgfm.experiments._statistics import score_factors
 from fgfm.factors import ILFCompo
+from fgfm.synthetic import STRUCTURES as SIZES_OF
+from fgfm.synthetic import paper_data
 
 __all__ = ["Row", "main", "recovery"]
 
 ALPHA = 0.01
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
+STRUCTURES = {"+".join(map(str, sizes)): sizes for sizes in SIZES_OF.values()}
 CORRECTIONS = (None, "bonferroni")
 
 
@@ -40,17 +43,12 @@ class Row(NamedTuple):
 
 def recovery(structure: str, test: str, n: int, repeats: int) -> list[Row]:
     """Fit to n rows of so many networks; one row for each correction."""
-    sizes = STRUCTURES[structure]
-    m = sum(sizes)
-    true = same_factor(factors_of(sizes), m)
-    scores: dict[str | None, list[tuple[float, float, float]]] = {c: [] for c in CORRECTIONS}
-    for seed in range(repeats):
-        X, Y = draw_toy(sizes, n, [seed, n, *sizes])
+    scores: dict[str | None, list[tuple[float, float, bool]]] = {c: [] for c in CORRECTIONS}
+    for repetition in range(1, repeats + 1):
+        network, train, _ = paper_data(STRUCTURES[structure], repetition, n, n_test=0)
         for correction in CORRECTIONS:
-            ilf = ILFCompo(test, ALPHA, correction=correction).fit(X, Y)
-            found = same_factor(ilf.factors_, m)
-            exact = float(np.array_equal(found, true))
-            scores[correction].append((*precision_and_recall(found, true), exact))
+            ilf = ILFCompo(test, ALPHA, correction=correction).fit(train.X, train.Y)
+            scores[correction].append(score_factors(ilf.factors_, network.factors))
     means = {c: [float(v) for v in np.mean(values, axis=0)] for c, values in scores.items()}
     return [Row(structure, test, c, n, *values) for c, values in means.items()]
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fgfm import ILFCompo, cardinality, decision
+from fgfm import cardinality, decision
 
 rivals = pytest.importorskip("benchmarks.rivals", reason="benchmarks/ is not beside the tests")
 independence = pytest.importorskip("benchmarks.independence")
 recovery = pytest.importorskip("benchmarks.recovery")
-toy = pytest.importorskip("benchmarks.toy")
 
 
 @pytest.mark.parametrize("power", [1, 3, 9])
@@ -37,26 +36,6 @@ def test_algorithm_1(tuned):
         choice = rivals.algorithm_1_and_gfm([P[row] for P in Ps], factors, tuned=tuned)
         assert choice.expected_f == pytest.approx(expected_f[row], rel=1e-11)
         np.testing.assert_array_equal(choice.labels, np.flatnonzero(labels[row]))
-
-
-def test_toy_networks():
-    X, Y = toy.draw_toy((3, 1), 4000, 0)
-    assert X.shape == (4000, 6)
-    assert Y.shape == (4000, 4)
-    assert set(np.unique(X)) == set(np.unique(Y)) == {0, 1}
-    np.testing.assert_array_equal(toy.draw_toy((3, 1), 4000, 0)[1], Y)
-    assert toy.factors_of((3, 1)) == [[0, 1, 2], [3]]
-    assert [factor.tolist() for factor in ILFCompo().fit(X, Y).factors_] == [[0, 1, 2], [3]]
-
-
-def test_pairs_of_factors():
-    true = toy.same_factor([[0, 1], [2, 3]], 4)
-    np.testing.assert_array_equal(true, [1, 0, 0, 0, 0, 1])
-    found = toy.same_factor([[0, 1, 2], [3]], 4)
-    assert toy.precision_and_recall(found, true) == (1 / 3, 1 / 2)
-    none = toy.same_factor([[0], [1], [2], [3]], 4)
-    assert toy.precision_and_recall(none, true) == (1.0, 0.0)
-    assert toy.precision_and_recall(none, none) == (1.0, 1.0)
 
 
 def test_recovery_improves_with_rows():

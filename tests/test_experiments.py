@@ -19,7 +19,7 @@ from scipy import stats
 
 import fgfm
 from fgfm.experiments import paper, reproduce, write_report
-from fgfm.experiments._statistics import Record, holm, paired, summarise
+from fgfm.experiments._statistics import Record, holm, paired, score_factors, summarise
 from fgfm.experiments._table import tables
 from fgfm.synthetic import paper_data
 
@@ -277,6 +277,13 @@ def test_summary_of_given_numbers():
 def test_factors_are_scored_by_pairs(factors, precision, recall, exact):
     (score,) = summarise(records({"ilf": [0.5]}, factors=factors), ABOUT).factors
     assert_allclose(score[2:], [precision, recall, exact])
+
+
+def test_pairs_of_partitions():
+    true = [[0, 1], [2, 3]]
+    assert score_factors([[0, 1, 2], [3]], true) == (1 / 3, 1 / 2, False)
+    assert score_factors([[3], [2], [1], [0]], true) == (1.0, 0.0, False)
+    assert score_factors([[3, 2], [1, 0]], true) == (1.0, 1.0, True)
 
 
 def test_findings_say_what_the_numbers_say():

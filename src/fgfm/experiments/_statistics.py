@@ -21,6 +21,7 @@ __all__ = [
     "Summary",
     "holm",
     "paired",
+    "score_factors",
     "summarise",
 ]
 
@@ -338,35 +339,48 @@ def _tested(rows: Sequence[tuple[tuple[str, int, str, str, str], Floats]]) -> li
     ]
 
 
-def _pairs(factors: str) -> frozenset[tuple[int, int]]:
+def _pairs(factors: Iterable[Iterable[int]]) -> frozenset[tuple[int, int]]:
     """Give the pairs of labels that share a factor."""
-    parts = [sorted(map(int, part.split())) for part in factors.split("|")]
+    parts = [sorted(int(label) for label in factor) for factor in factors]
     return frozenset((i, j) for part in parts for i in part for j in part if i < j)
 
 
+def score_factors(
+    found: Iterable[Iterable[int]], true: Iterable[Iterable[int]]
+) -> tuple[float, float, bool]:
+    """Compare partitions by the pairs of labels that share a factor; 0/0 = 1.
+
+    Parameters
+    ----------
+    found : iterable of iterable of int
+        Factors that were found.
+    true : iterable of iterable of int
+        The true ones.
+
+    Returns
+    -------
+    precision : float
+        Of the pairs found, the share that is true.
+    recall : float
+        Of the true pairs, the share that was found.
+    exact : bool
+        Whether the partitions are the same.
+    """
+    mine, theirs = _pairs(found), _pairs(true)
+    both = len(mine & theirs)
+    precision = both / len(mine) if mine else 1.0
+    return precision, both / len(theirs) if theirs else 1.0, mine == theirs
+
+
 def _factor_scores(records: Sequence[Record]) -> list[FactorScore]:
-    """Score the learned factors against the true ones, pair by pair; 0/0 = 1."""
+    """Score the learned factors against the true ones."""
     cells: dict[Any, list[tuple[float, float, bool]]] = defaultdict(list)
     for r in records:
-        if r.method != "ilf" or r.learner != "linear":  # the learner has no part in it
-            continue
-        sizes = [int(size) for size in r.structure.split("+")]
-        ends = np.cumsum(sizes)
-        true = frozenset(
-            (i, j)
-            for size, end in zip(sizes, ends, strict=True)
-            for i in range(end - size, end)
-            for j in range(i + 1, end)
-        )
-        found = _pairs(r.factors)
-        both = len(found & true)
-        cells[r.structure, r.n].append(
-            (
-                both / len(found) if found else 1.0,
-                both / len(true) if true else 1.0,
-                found == true,
-            )
-        )
+        if r.method == "ilf" and r.learner == "linear":  # the learner has no part in it
+            ends = np.cumsum([int(size) for size in r.structure.split("+")])
+            true = np.split(np.arange(ends[-1]), ends[:-1])
+            found = [[int(label) for label in part.split()] for part in r.factors.split("|")]
+            cells[r.structure, r.n].append(score_factors(found, true))
     return [
         FactorScore(*key, *(float(v) for v in np.mean(scores, axis=0)))
         for key, scores in cells.items()
