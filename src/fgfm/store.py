@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import zipfile
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -16,6 +15,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from sklearn.base import BaseEstimator
+
+from fgfm._atomic import atomic_file
 
 __all__ = ["load", "save"]
 
@@ -100,29 +101,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             f"model is {type(model).__name__}: it must be a scikit-learn estimator (an instance)"
         )
     skops_io = _skops()
-    target = Path(path)
-    # skops cannot write on: the archive is made in a file, and the header is added to it
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "w+b") as file:
-            skops_io.dump(model, file, compression=zipfile.ZIP_DEFLATED)
-            with zipfile.ZipFile(file, "a") as archive:
-                header = {"format": _FORMAT, "fgfm": version("fgfm")}
-                archive.writestr(_HEADER, json.dumps(header))
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-def _umask() -> int:
-    """Give the mask of new files; there is no way to read it but to set it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
+    with atomic_file(path) as file:
+        # skops cannot write on: the archive is made in a file, and the header is added to it
+        skops_io.dump(model, file, compression=zipfile.ZIP_DEFLATED)
+        with zipfile.ZipFile(file, "a") as archive:
+            header = {"format": _FORMAT, "fgfm": version("fgfm")}
+            archive.writestr(_HEADER, json.dumps(header))
 
 
 def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
