@@ -20,6 +20,7 @@ PUBLIC = {
     "FGFMClassifier",
     "ILFCompo",
     "cardinality",
+    "data",
     "decision",
     "estimation",
     "f_measure",
@@ -30,7 +31,7 @@ PUBLIC = {
     "plotting",
     "save",
 }
-HEAVY = {"matplotlib", "networkx", "numba", "pandas", "polars", "scipy", "sklearn"}
+HEAVY = {"matplotlib", "networkx", "numba", "pandas", "polars", "pyarrow", "scipy", "sklearn"}
 TARGETS = {"bench", "bench-fit", "bench-real", "clean", "demo", "format", "help", "lint"}
 TARGETS |= {"quadrature", "test", "test-old"}
 

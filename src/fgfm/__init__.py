@@ -11,6 +11,7 @@ set of labels ``h`` with the largest expectation of
 - `fgfm.factors`: which labels belong together given the features, `ILFCompo` first;
 - `fgfm.estimation`: models of such matrices, with any scikit-learn classifier as base learner;
 - `fgfm.FGFMClassifier`: all of it, from features and labels to label sets;
+- `fgfm.data`: data sets in files, of many formats;
 - `fgfm.plotting`: pictures of label factors;
 - `fgfm.save` and `fgfm.load`: models in files that run no code when loaded.
 
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import fgfm.cardinality as cardinality
+    import fgfm.data as data
     import fgfm.decision as decision
     import fgfm.estimation as estimation
     import fgfm.factors as factors
@@ -43,6 +45,7 @@ __all__ = [
     "ILFCompo",
     "__version__",
     "cardinality",
+    "data",
     "decision",
     "estimation",
     "f_measure",
@@ -55,7 +58,7 @@ __all__ = [
 ]
 
 _SUBMODULES = frozenset(
-    {"cardinality", "decision", "estimation", "factors", "metrics", "plotting"}
+    {"cardinality", "data", "decision", "estimation", "factors", "metrics", "plotting"}
 )
 _HOME = {  # the module that defines each name
     "Decision": "fgfm.decision",

@@ -41,6 +41,7 @@ _TRUSTED = frozenset(
             )
         ),
         "fgfm.classifier.FGFMClassifier",
+        "fgfm.data._encoder.FeatureEncoder",
         "fgfm.estimation.calibration.IsotonicCalibrator",
         "fgfm.estimation.calibration.SigmoidCalibrator",
         "fgfm.estimation.direct.Direct",
