@@ -20,8 +20,10 @@ PUBLIC = {
     "FGFMClassifier",
     "ILFCompo",
     "cardinality",
+    "data",
     "decision",
     "estimation",
+    "experiments",
     "f_measure",
     "f_scorer",
     "factors",
@@ -29,8 +31,9 @@ PUBLIC = {
     "metrics",
     "plotting",
     "save",
+    "synthetic",
 }
-HEAVY = {"matplotlib", "networkx", "numba", "pandas", "polars", "scipy", "sklearn"}
+HEAVY = {"matplotlib", "networkx", "numba", "pandas", "polars", "pyarrow", "scipy", "sklearn"}
 TARGETS = {"bench", "bench-fit", "bench-real", "clean", "demo", "format", "help", "lint"}
 TARGETS |= {"quadrature", "test", "test-old"}
 

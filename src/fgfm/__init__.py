@@ -11,6 +11,9 @@ set of labels ``h`` with the largest expectation of
 - `fgfm.factors`: which labels belong together given the features, `ILFCompo` first;
 - `fgfm.estimation`: models of such matrices, with any scikit-learn classifier as base learner;
 - `fgfm.FGFMClassifier`: all of it, from features and labels to label sets;
+- `fgfm.data`: data sets in files, of many formats;
+- `fgfm.synthetic`: the random networks of the paper, and all that is true of them;
+- `fgfm.experiments`: the paper's experiment;
 - `fgfm.plotting`: pictures of decisions, of their calibration and of label factors;
 - `fgfm.save` and `fgfm.load`: models in files that run no code when loaded.
 
@@ -24,11 +27,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import fgfm.cardinality as cardinality
+    import fgfm.data as data
     import fgfm.decision as decision
     import fgfm.estimation as estimation
+    import fgfm.experiments as experiments
     import fgfm.factors as factors
     import fgfm.metrics as metrics
     import fgfm.plotting as plotting
+    import fgfm.synthetic as synthetic
     from fgfm.classifier import FGFMClassifier
     from fgfm.decision import Decision
     from fgfm.factors.ilf import ILFCompo
@@ -43,8 +49,10 @@ __all__ = [
     "ILFCompo",
     "__version__",
     "cardinality",
+    "data",
     "decision",
     "estimation",
+    "experiments",
     "f_measure",
     "f_scorer",
     "factors",
@@ -52,10 +60,21 @@ __all__ = [
     "metrics",
     "plotting",
     "save",
+    "synthetic",
 ]
 
 _SUBMODULES = frozenset(
-    {"cardinality", "decision", "estimation", "factors", "metrics", "plotting"}
+    {
+        "cardinality",
+        "data",
+        "decision",
+        "estimation",
+        "experiments",
+        "factors",
+        "metrics",
+        "plotting",
+        "synthetic",
+    }
 )
 _HOME = {  # the module that defines each name
     "Decision": "fgfm.decision",
