@@ -1,0 +1,305 @@
+"""Tables of probabilities, of any size: read block by block."""
+
+from __future__ import annotations
+
+import csv as plain_csv
+import gzip
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from fgfm._validation import check_choice, first_index, tolerance
+from fgfm.data._errors import bad, shown
+from fgfm.data._extras import need
+
+__all__ = ["INPUTS", "Block", "ProbabilityReader"]
+
+INPUTS = ("csv", "tsv", "parquet", "npy", "npz")
+STREAM = "-"  # standard input
+_SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
+_SUFFIXES |= {".npy": "npy", ".npz": "npz"}
+_BLOCK_BYTES = 1 << 22  # of text
+_BLOCK_ROWS = 1 << 16
+_BLOCK_NUMBERS = 1 << 21  # of a binary table
+_LONGEST_HEADER = 1 << 26  # bytes
+# what pyarrow says of a value or a row that it cannot read
+_ROW = re.compile(r"Row #(\d+): (.*)", re.DOTALL)
+_COLUMN = re.compile(r"In CSV column #(\d+): ")
+_VALUE = re.compile(r"invalid value '(.*?)'", re.DOTALL)
+_COUNT = re.compile(r"Expected (\d+) columns, got (\d+)")
+
+
+class Block(NamedTuple):
+    """Some rows of a table."""
+
+    proba: Any  # ndarray or CSR of shape (n, m)
+    ids: Any  # pyarrow.Table of the columns to keep, or None
+
+
+class ProbabilityReader:
+    """Read a table of probabilities block by block: a row per instance, a column per label.
+
+    Parameters
+    ----------
+    source : str or path-like
+        The file; "-" is standard input. Text may be compressed by gzip.
+    format : {"csv", "tsv", "parquet", "npy", "npz"}, optional
+        By default the name of the file tells; standard input is CSV. CSV and TSV have a header
+        with the names of the labels. "npz" is a sparse matrix, as `scipy.sparse.save_npz` writes.
+    ids : sequence of str, default=()
+        Columns that are no labels, to be kept beside the label sets.
+    delimiter : str, optional
+        What stands between values: by default a comma, in TSV a tab.
+
+    Attributes
+    ----------
+    label_names : list of str
+        The names of the labels.
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str],
+        *,
+        format: str | None = None,
+        ids: Sequence[str] = (),
+        delimiter: str | None = None,
+    ) -> None:
+        check_choice(format, "format", (None, *INPUTS))
+        self.stream = os.fspath(source) == STREAM
+        self.source = "standard input" if self.stream else os.fspath(source)
+        self.ids = list(ids)
+        self.label_names: list[str] = []
+        self._file: Any = None
+        path = Path(source)
+        self.format = format or ("csv" if self.stream else _by_name(path))
+        if self.stream and self.format not in ("csv", "tsv"):
+            raise ValueError(f"standard input can be csv or tsv, not {self.format}")
+        if not self.stream and not path.is_file():
+            what = "is a folder" if path.is_dir() else "does not exist"
+            raise bad(self.source, f"it {what}: it must be a file")
+        self.delimiter = delimiter or ("\t" if self.format == "tsv" else ",")
+        if len(self.delimiter) != 1:
+            raise ValueError(f"delimiter is {delimiter!r}: it must be one character")
+        self._path = path
+        open_it = {"csv": self._open_text, "tsv": self._open_text}
+        open_it |= {"parquet": self._open_parquet, "npy": self._open_npy, "npz": self._open_npz}
+        self._blocks = open_it[self.format]()
+
+    def __iter__(self) -> Iterator[Block]:
+        for first, block in self._blocks:
+            values = block.proba.data if sparse.issparse(block.proba) else block.proba
+            slack = tolerance(values)
+            wrong = ~((values >= -slack) & (values <= 1.0 + slack))
+            if wrong.any():
+                raise self._no_probability(block.proba, wrong, first)
+            yield block
+
+    def _no_probability(self, proba: Any, wrong: npt.NDArray[np.bool_], first: int) -> Exception:
+        if sparse.issparse(proba):
+            at = int(np.argmax(wrong))
+            row = int(np.searchsorted(proba.indptr, at, side="right")) - 1
+            column, value = int(proba.indices[at]), proba.data[at]
+        else:
+            row, column = first_index(wrong)
+            value = proba[row, column]
+        sentence = (
+            "there is no value: every label needs a probability"
+            if np.isnan(value)
+            else f"{value!s} is no probability: it must lie in [0, 1]"
+        )
+        return self._at(sentence, first + row, self.label_names[column])
+
+    def _at(self, sentence: str, row: int, column: str | None = None) -> Exception:
+        """Make an error with its place: a line of text after the header, or a row."""
+        if self.format in ("csv", "tsv"):
+            return bad(self.source, sentence, line=row + 2, column=column)
+        return bad(self.source, sentence, row=row, column=column)
+
+    def _split_columns(self, names: list[str]) -> None:
+        """Tell labels from columns to keep."""
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise bad(self.source, f"there are two columns {shown(twice)}: names must differ")
+        for name in self.ids:
+            if name not in names:
+                raise bad(
+                    self.source,
+                    f"there is no column {shown(name)}: the columns are "
+                    f"{', '.join(names[:5])}{', ...' if len(names) > 5 else ''}",
+                )
+        self.label_names = [name for name in names if name not in self.ids]
+        if not self.label_names:
+            raise bad(self.source, "there are no labels: every column is to be kept")
+
+    # --- text
+
+    def _open_text(self) -> Iterator[tuple[int, Block]]:
+        pa = need("pyarrow", "reading tables of probabilities")
+        if self.stream:
+            self._file = sys.stdin.buffer
+        else:
+            opened = gzip.open if self._path.suffix == ".gz" else open
+            self._file = opened(self._path, "rb")
+        try:
+            head = self._file.readline(_LONGEST_HEADER)
+            text = head.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise bad(self.source, f"it is not UTF-8: {error.reason}", line=1) from None
+        except (EOFError, OSError) as error:
+            raise bad(self.source, f"it cannot be read: {error}") from None
+        if not text.strip():
+            raise bad(self.source, "it is empty: its first line must hold the names of the labels")
+        names = next(plain_csv.reader([text.rstrip("\r\n")], delimiter=self.delimiter))
+        self._split_columns(names)
+        return self._text_blocks(pa, names)
+
+    def _text_blocks(self, pa: Any, names: list[str]) -> Iterator[tuple[int, Block]]:
+        from pyarrow import csv
+
+        types = {name: pa.float64() for name in self.label_names}
+        types |= {name: pa.string() for name in self.ids}
+        first = 0
+        try:
+            with csv.open_csv(
+                pa.PythonFile(self._file, mode="r"),
+                read_options=csv.ReadOptions(column_names=names, block_size=_BLOCK_BYTES),
+                parse_options=csv.ParseOptions(
+                    delimiter=self.delimiter, newlines_in_values=False, ignore_empty_lines=False
+                ),
+                convert_options=csv.ConvertOptions(
+                    column_types=types, null_values=[""], strings_can_be_null=False
+                ),
+            ) as reader:
+                for batch in reader:
+                    if batch.num_rows:
+                        yield first, self._from_arrow(pa, batch)
+                        first += batch.num_rows
+        except pa.ArrowInvalid as error:
+            if "Empty CSV file" in str(error):
+                return
+            raise self._unreadable(str(error), names, first) from None
+        except (EOFError, OSError) as error:
+            raise bad(self.source, f"it cannot be read to its end: {error}") from None
+        finally:
+            if not self.stream:
+                self._file.close()
+
+    def _unreadable(self, message: str, names: list[str], first: int) -> Exception:
+        """Say what pyarrow found, with the line and the name of the column."""
+        column = _COLUMN.search(message)
+        name = names[int(column[1])] if column else None
+        row = _ROW.search(message)
+        line = int(row[1]) + 1 if row else None  # after the header
+        value, count = _VALUE.search(message), _COUNT.search(message)
+        if value:
+            hint = "; name columns that are no labels with ids" if not self.ids else ""
+            sentence = f"{shown(value[1])} is not a number{hint}"
+        elif count:
+            sentence = f"there are {count[2]} values: the header has {count[1]} columns"
+        elif "straddling" in message or "block size" in message:
+            sentence = f"a line after row {first} is longer than {_BLOCK_BYTES} bytes"
+        else:
+            sentence = message.removeprefix("CSV parse error: ")
+        return bad(self.source, sentence, line=line, column=name)
+
+    def _from_arrow(self, pa: Any, batch: Any) -> Block:
+        """Give the labels as one array, and the columns to keep."""
+        proba = np.empty((batch.num_rows, len(self.label_names)))
+        for j, name in enumerate(self.label_names):
+            proba[:, j] = batch.column(name).to_numpy(zero_copy_only=False)  # null is NaN
+        kept = pa.table([batch.column(name) for name in self.ids], names=self.ids)
+        return Block(proba, kept if self.ids else None)
+
+    # --- binary tables
+
+    def _open_parquet(self) -> Iterator[tuple[int, Block]]:
+        pa = need("pyarrow", "reading Parquet")
+        import pyarrow.parquet as pq
+
+        try:
+            self._file = pq.ParquetFile(self._path)
+        except (pa.ArrowException, OSError) as error:
+            raise bad(self.source, f"it is no Parquet file: {error}") from None
+        schema = self._file.schema_arrow
+        self._split_columns(list(schema.names))
+        for name in self.label_names:
+            kind = schema.field(name).type
+            if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+                raise bad(
+                    self.source,
+                    f"it is of type {kind}: probabilities must be numbers; name columns that are "
+                    "no labels with ids",
+                    column=name,
+                )
+        return self._parquet_blocks(pa)
+
+    def _parquet_blocks(self, pa: Any) -> Iterator[tuple[int, Block]]:
+        first = 0
+        rows = max(1, min(_BLOCK_ROWS, _BLOCK_NUMBERS // len(self.label_names)))
+        try:
+            for batch in self._file.iter_batches(batch_size=rows):
+                yield first, self._from_arrow(pa, batch)
+                first += batch.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise bad(self.source, f"it cannot be read to its end: {error}") from None
+        finally:
+            self._file.close()
+
+    def _numbered(self, shape: tuple[int, ...]) -> None:
+        if self.ids:
+            raise ValueError(f"{self.source} has no named columns: ids must be empty")
+        if len(shape) != 2 or shape[1] == 0:
+            raise bad(self.source, f"it has shape {shape}: it must have rows and labels")
+        self.label_names = [str(j) for j in range(shape[1])]
+
+    def _open_npy(self) -> Iterator[tuple[int, Block]]:
+        try:
+            array = np.load(self._path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, OSError, EOFError) as error:
+            raise bad(self.source, f"it is no array of numbers: {error}") from None
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
+            raise bad(self.source, "it must hold one array of real numbers")
+        self._numbered(array.shape)
+        return self._row_blocks(array)
+
+    def _open_npz(self) -> Iterator[tuple[int, Block]]:
+        try:
+            matrix = sparse.load_npz(self._path).tocsr()
+        except (ValueError, OSError, EOFError, KeyError) as error:
+            raise bad(self.source, f"it is no sparse matrix of scipy: {error}") from None
+        if matrix.dtype.kind not in "fiub":
+            raise bad(self.source, f"it has dtype {matrix.dtype}: it must hold real numbers")
+        self._numbered(matrix.shape)
+        return self._row_blocks(matrix)
+
+    def _row_blocks(self, table: Any) -> Iterator[tuple[int, Block]]:
+        rows = max(1, min(_BLOCK_ROWS, _BLOCK_NUMBERS // len(self.label_names)))
+        if sparse.issparse(table):
+            rows = _BLOCK_ROWS
+        for first in range(0, table.shape[0], rows):
+            part = table[first : first + rows]
+            if not sparse.issparse(part):
+                kind = part.dtype if part.dtype in (np.float32, np.float64) else np.float64
+                part = np.array(part, dtype=kind)
+            yield first, Block(part, None)
+
+
+def _by_name(path: Path) -> str:
+    suffixes = [s.lower() for s in path.suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    suffix = suffixes[-1] if suffixes else ""
+    if suffix not in _SUFFIXES:
+        raise ValueError(
+            f"{path} has the extension {suffix!r}: it must be one of {', '.join(_SUFFIXES)}, or "
+            "the format must be named"
+        )
+    return _SUFFIXES[suffix]
