@@ -389,6 +389,8 @@ def run(*, quick: bool = False, splits: int = SPLITS) -> list[Table]:
             f"{FOLDER} is not there: FGFM_REFERENCE must name the folder of the stored results"
         )
     splits = 3 if quick else splits
+    if quick:
+        print("Quick: too few splits and data sets to take the z for more than an example.\n")
     stored = list(data_sets((100, 1000), ("lp2", "lp6"), 1) if quick else data_sets())
     tables = [*_given_tables(stored), _change_table(stored)]
     tables += _split_tables(_cells(stored, splits), splits)
