@@ -56,28 +56,28 @@ class Case(NamedTuple):
     factors: list[tuple[int, ...]]
 
 
-def _table(name: str) -> Iterator[dict[str, str]]:
+def stored_table(name: str) -> Iterator[dict[str, str]]:
     with (FOLDER / name).open(newline="") as lines:
         yield from csv.DictReader(lines)
 
 
-def _key(row: dict[str, str]) -> tuple[str, int, int]:
+def case_key(row: dict[str, str]) -> tuple[str, int, int]:
     return row["dag"], int(row["n_train"]), int(row["rep"])
 
 
 def cases() -> list[Case]:
     """Read all stored cases."""
     p_values: dict[Any, Floats] = defaultdict(lambda: np.full((8, 8), np.nan))
-    for row in _table("ydeps.csv"):
-        p_values[_key(row)][int(row["y1"][1:]) - 1, int(row["y2"][1:]) - 1] = float(row["p"])
+    for row in stored_table("ydeps.csv"):
+        p_values[case_key(row)][int(row["y1"][1:]) - 1, int(row["y2"][1:]) - 1] = float(row["p"])
     boundaries: dict[Any, dict[int, Integers]] = defaultdict(dict)
     names = ("x1", "x2", "x3", "x4", "z1", "z2")
-    for row in _table("ymb.csv"):
+    for row in stored_table("ymb.csv"):
         chosen = np.flatnonzero([row[name] == "1" for name in names])
-        boundaries[_key(row)][int(row["y"][1:]) - 1] = chosen
+        boundaries[case_key(row)][int(row["y"][1:]) - 1] = chosen
     factors = {
-        _key(row): sorted(tuple(map(int, part.split())) for part in row["factors"].split("|"))
-        for row in _table("factors.csv")
+        case_key(row): sorted(tuple(map(int, part.split())) for part in row["factors"].split("|"))
+        for row in stored_table("factors.csv")
         if row["method"] == "f-gfm"
     }
     found = []
@@ -277,7 +277,7 @@ def _cpu_seconds(case: Case, seconds: float) -> float:
 
 def _time_table(stored: list[Case], n: int, seconds: float) -> Table:
     theirs: dict[str, list[float]] = defaultdict(list)
-    for row in _table("timings.csv"):
+    for row in stored_table("timings.csv"):
         if int(row["n_train"]) == n:
             theirs[row["dag"]].append(float(row["iamb_s"]) + float(row["citests_s"]))
     table = Table(

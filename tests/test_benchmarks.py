@@ -55,3 +55,39 @@ def test_g_tests_in_strata_keep_their_level(count, n):
     if (count, n) == (64, 200):
         assert rows["mi"].rates[1] < 0.05 - 4.0 * error[1]
         assert rows["g"].rates[1] > 0.05 + 4.0 * error[1]
+
+
+def stored_results():
+    reference = pytest.importorskip("benchmarks.reference_models")
+    if not reference.FOLDER.is_dir():
+        pytest.skip("the authors' results are not there: FGFM_REFERENCE must name their folder")
+    return reference
+
+
+def test_f_is_the_authors_given_their_penalties_and_factors():
+    reference = stored_results()
+    for data in reference.data_sets(sizes=(50, 1000, 5000), reps=1):
+        for method, estimate in reference.by_their_penalties(data).items():
+            losses = data.losses(estimate.labels())
+            tolerance = 1e-2 if data.n == 50 else 1e-3  # one decision may hang on rounding
+            assert losses == pytest.approx(data.stored[method].losses, rel=0.0, abs=tolerance)
+
+
+def test_settings_of_the_authors_matter():
+    """Else it would mean nothing that their own give their F."""
+    reference = stored_results()
+    (data,) = reference.data_sets(sizes=(100,), structures=("lp6",), reps=1)
+    theirs = data.stored["gfm"].losses[0]
+    for rule in (reference.Rule(scale=0.5), reference.Rule(penalize_intercept=False)):
+        estimate = reference.by_their_penalties(data, rule)["gfm"]
+        assert abs(data.losses(estimate.labels())[0] - theirs) > 1e-3
+
+
+def test_comparison_with_the_authors_runs(capsys):
+    stored_results()
+    tables = pytest.importorskip("benchmarks.reference_f").run(quick=True)
+    printed = capsys.readouterr().out
+    assert all(table.title in printed for table in tables)
+    assert max(map(len, printed.splitlines())) <= 80
+    n, cells, *_, to_the_fourth, _, _ = tables[0].rows[-1]
+    assert (n, to_the_fourth) == ("all", cells)

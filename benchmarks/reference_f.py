@@ -1,0 +1,415 @@
+"""The F-measure against what the authors' R scripts obtained on the same rows.
+
+``python -m benchmarks.reference_f [--quick]``
+
+Two questions. Given the penalties and the label factors that their scripts chose, are our
+decisions theirs? Nothing random is left there. And if we choose penalties and factors ourselves,
+by their procedure, is the difference that of another random split of the rows?
+
+The folder with their results is named by the environment variable ``FGFM_REFERENCE``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter, defaultdict
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.reference_factors import FOLDER
+from benchmarks.reference_models import (
+    METHODS,
+    PUBLISHED,
+    Data,
+    GivenModels,
+    Rule,
+    Run,
+    by_our_splits,
+    by_their_penalties,
+    data_sets,
+    margins,
+    our_runs,
+)
+from benchmarks.report import Column, Table, count
+
+__all__ = ["run"]
+
+Floats = npt.NDArray[np.float64]
+
+SPLITS = 10  # repetitions of our cross-validation
+# The sd of F over their splits, as it is given with their results: gfm against t-gfm where both
+# are one model.
+THEIR_SD = {50: 0.009, 100: 0.009, 200: 0.002, 500: 0.002, 1000: 0.002, 2000: 3e-4, 5000: 3e-4}
+
+
+def _tiny(value: float) -> str:
+    return f"{value:.0e}" if value else "0"
+
+
+def _plain(value: float) -> str:
+    return f"{value:.4f}"
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 4) + 0.0:+.4f}"  # no negative zero
+
+
+def _z(value: float) -> str:
+    return f"{round(value, 1) + 0.0:+.1f}"
+
+
+def _given_tables(stored: list[Data]) -> list[Table]:
+    """Compare decisions by their penalties and factors."""
+    summary = Table(
+        "Their penalties, their factors: largest difference of F1 in any cell",
+        [
+            Column("n"),
+            Column("cells", count),
+            *(Column(method, _tiny) for method in METHODS),
+            Column("to 1e-4", count),
+            Column("to 1e-3", count),
+            Column("all losses", count),
+        ],
+    )
+    other = Table(
+        "Cells that differ by more than 1e-4",
+        [
+            Column("data", left=True),
+            Column("method", left=True),
+            Column("difference", _signed),
+            Column("smallest margin", _tiny),
+        ],
+    )
+    gaps = []
+    rows: dict[int, list[Floats]] = defaultdict(list)  # (methods, losses)
+    for data in stored:
+        estimates = by_their_penalties(data)
+        differences = np.array([data.losses(estimates[m].labels()) for m in METHODS]) - np.array(
+            [data.stored[m].losses for m in METHODS]
+        )
+        rows[data.n].append(differences)
+        for method, difference in zip(METHODS, differences[:, 0], strict=True):
+            gap = margins(data, estimates[method])
+            gaps.append(gap)
+            if abs(difference) > 1e-4:
+                name = f"{data.dag} n={data.n} rep {data.rep}"
+                other.rows.append((name, method, difference, gap.min()))
+    for n, parts in rows.items():
+        difference = np.abs(parts)  # (data sets, methods, losses)
+        f = difference[:, :, 0]
+        within = [int((f <= limit).sum()) for limit in (1e-4, 1e-3)]
+        same = int((difference < 1e-9).all(axis=2).sum())
+        summary.rows.append((n, f.size, *f.max(axis=0), *within, same))
+    last = [sum(row[k] for row in summary.rows) for k in (1, -3, -2, -1)]
+    largest = [max(row[k] for row in summary.rows) for k in range(2, 6)]
+    summary.rows.append(("all", last[0], *largest, *last[1:]))
+    margin = np.concatenate(gaps)
+    summary.notes.append(
+        "A cell: a structure, a repetition, a method. All losses: F1, Hamming loss and subset "
+        f"loss agree to 1e-9. Of the {count(len(margin))} decisions, "
+        f"{(margin < 1e-3).sum()} are by a margin of less than 1e-3 in expected F, "
+        f"{(margin < 1e-4).sum()} of less than 1e-4, {(margin < 1e-5).sum()} of less than 1e-5; "
+        f"the smallest is {margin.min():.0e}."
+    )
+    return [summary, other] if other.rows else [summary]
+
+
+CHANGES = {
+    "half of each penalty": Rule(scale=0.5),
+    "intercepts not penalised": Rule(penalize_intercept=False),
+    "weights for every class": Rule(reference_class=False),
+    "one model of a single label": Rule(second_model=False),
+    "P made coherent": Rule(coherent=True),
+}
+
+
+def _change_table(stored: list[Data]) -> Table:
+    """Tell what each of their settings does to F."""
+    table = Table(
+        "Their penalties and factors, one thing changed: F1 less theirs",
+        [
+            Column("changed", left=True),
+            Column("cells", count),
+            Column("same", count),
+            Column("to 1e-3", count),
+            *(Column(name, _signed) for name in ("n<=100", "n>=200")),
+            Column("largest", _plain),
+        ],
+    )
+    for name, rule in CHANGES.items():
+        differences: dict[bool, list[float]] = {True: [], False: []}
+        for data in stored:
+            estimates = by_their_penalties(data, rule)
+            for method, theirs in data.stored.items():
+                if rule.second_model or any(len(factor) == 1 for factor in theirs.factors):
+                    f = data.losses(estimates[method].labels())[0]
+                    differences[data.n <= 100].append(f - theirs.losses[0])
+        every = np.abs(differences[True] + differences[False])
+        table.rows.append(
+            (
+                name,
+                len(every),
+                int((every < 1e-9).sum()),
+                int((every <= 1e-3).sum()),
+                *(float(np.mean(part)) if part else 0.0 for part in differences.values()),
+                every.max(),
+            )
+        )
+    table.notes.append(
+        "Means over cells with up to 100 training rows, and with more; the largest in absolute "
+        "value. Single labels: their scripts have a second model for them, of a label given "
+        "itself; counted are the cells with such factors, all those of i-gfm among them."
+    )
+    return table
+
+
+class Cell(NamedTuple):
+    """A structure, a size and a method, with its repetitions."""
+
+    dag: str
+    n: int
+    method: str
+    data: list[Data]
+    runs: list[Run]
+
+    def differences(self) -> Floats:
+        """Give the mean of our F over splits less theirs, for each repetition."""
+        theirs = [data.stored[self.method].losses[0] for data in self.data]
+        return np.array([run.f.mean() for run in self.runs]) - theirs
+
+    def same_factors(self) -> list[bool]:
+        """Tell in which repetitions our factors are theirs."""
+        return [
+            sorted(run.factors) == sorted(data.stored[self.method].factors)
+            for data, run in zip(self.data, self.runs, strict=True)
+        ]
+
+
+def _cells(stored: list[Data], splits: int) -> list[Cell]:
+    """Run all methods on all data sets."""
+    cells: dict[Any, Cell] = {}
+    for data in stored:
+        for method, ours in our_runs(data, splits).items():
+            key = data.dag, data.n, method
+            cell = cells.setdefault(key, Cell(*key, [], []))
+            cell.data.append(data)
+            cell.runs.append(ours)
+    return list(cells.values())
+
+
+def _split_tables(cells: list[Cell], splits: int) -> list[Table]:
+    """Compare F by our own cross-validation with theirs."""
+    groups: dict[tuple[int, str], list[Cell]] = defaultdict(list)
+    for cell in cells:
+        groups[cell.n, cell.method].append(cell)
+    spread = {  # of F over our splits
+        key: float(np.sqrt(np.mean([run.f.var(ddof=1) for cell in group for run in cell.runs])))
+        for key, group in groups.items()
+    }
+    summary = Table(
+        f"Our own cross-validation ({splits} splits) against theirs (one): F1",
+        [
+            Column("n"),
+            Column("method", left=True),
+            Column("ours", _plain),
+            Column("theirs", _plain),
+            Column("difference", _signed),
+            Column("sd of a split", _plain),
+            Column("noise", _plain),
+            Column("z", _z),
+        ],
+    )
+    for (n, method), group in groups.items():
+        ours = float(np.mean([run.f.mean() for cell in group for run in cell.runs]))
+        difference = np.concatenate([cell.differences() for cell in group])
+        sd = spread[n, method]
+        noise = _noise(sd, sd, splits, len(difference))
+        mean = float(difference.mean())
+        summary.rows.append((n, method, ours, ours - mean, mean, sd, noise, mean / noise))
+    same = [same for cell in cells if cell.method == "f-gfm" for same in cell.same_factors()]
+    summary.notes.append(
+        "Means over structures and repetitions. sd of a split: of F over our splits of the same "
+        "rows. Noise: that of the difference, where theirs is one split. "
+        f"ILF-Compo finds their factors in {sum(same)} of {len(same)} data sets."
+    )
+    detail, beyond = _structure_table(cells, spread, splits)
+    tables = [summary, detail, _penalty_table(cells, splits)]
+    return [*tables, _reason_table(beyond, splits)] if beyond else tables
+
+
+def _noise(theirs: float, ours: float, splits: int, repetitions: int) -> float:
+    """Give the sd of a mean difference of F: one split of theirs, several of ours."""
+    noise = np.sqrt((theirs**2 + ours**2 / splits) / repetitions)
+    return max(float(noise), 1e-9)  # where all splits lead to the same decisions
+
+
+def _structure_table(
+    cells: list[Cell], spread: dict[tuple[int, str], float], splits: int
+) -> tuple[Table, list[tuple[Cell, float]]]:
+    """Give the differences of all cells, and those cells that noise does not explain well."""
+    pairs = [column for m in METHODS for column in (Column(m, _signed), Column("z", _z))]
+    table = Table(
+        "By structure: difference and z", [Column("n"), Column("structure", left=True), *pairs]
+    )
+    z: dict[str, list[float]] = defaultdict(list)
+    rows: dict[Any, dict[str, tuple[float, float]]] = defaultdict(dict)
+    beyond = []
+    for cell in cells:
+        mean, sd = float(cell.differences().mean()), spread[cell.n, cell.method]
+        measured = mean / _noise(sd, sd, splits, len(cell.runs))
+        given = mean / _noise(THEIR_SD[cell.n], sd, splits, len(cell.runs))
+        z["as measured"].append(measured)
+        z["as given with their results"].append(given)
+        rows[cell.n, cell.dag][cell.method] = mean, measured
+        if abs(measured) > 2.0 or abs(given) > 3.0:
+            beyond.append((cell, measured))
+    for key, row in rows.items():
+        table.rows.append((*key, *(value for method in METHODS for value in row[method])))
+    for name, values in z.items():
+        within = [int((np.abs(values) <= limit).sum()) for limit in (2, 3)]
+        table.notes.append(
+            f"By the sd of a split {name}: {within[0]} of {len(values)} cells lie within 2 of it, "
+            f"{within[1]} within 3."
+        )
+    return table, beyond
+
+
+def _reason_table(beyond: list[tuple[Cell, float]], splits: int) -> Table:
+    """Tell where the largest differences come from."""
+    table = Table(
+        "Cells beyond 2 as measured, or 3 as given: the repetition that differs most",
+        [
+            Column("n"),
+            Column("cell", left=True),
+            Column("z", _z),
+            Column("rep"),
+            Column("diff", _signed),
+            Column("reason", left=True),
+        ],
+    )
+    for cell, z in beyond:
+        differences = cell.differences()
+        worst = int(np.abs(differences).argmax())
+        data = cell.data[worst]
+        why = _reason(data, cell.runs[worst], cell.method, splits)
+        name = f"{cell.dag} {cell.method}"
+        table.rows.append((cell.n, name, z, data.rep, differences[worst], why))
+    table.notes.append(
+        "Reason: the model whose penalty matters most, their penalty, the one that most of our "
+        "splits choose, and what that alone would change in their F."
+    )
+    return table
+
+
+def _reason(data: Data, run: Run, method: str, splits: int) -> str:
+    """Say what makes our F differ from theirs: the factors, or which penalty most."""
+    stored = data.stored[method]
+    if sorted(stored.factors) != sorted(run.factors):
+        theirs = by_our_splits(data, stored.factors, splits)
+        rest = float(theirs.f.mean() - stored.losses[0])
+        return f"other factors; with theirs {rest:+.4f}"
+    models = GivenModels(data, PUBLISHED)
+    effects = []
+    for name, chosen in run.penalties.items():
+        usual, times = Counter(chosen.tolist()).most_common(1)[0]
+        if usual != stored.penalties[name]:
+            changed = models.estimate(stored.factors, stored.penalties | {name: usual})
+            effect = data.losses(changed.labels())[0] - stored.losses[0]
+            effects.append((abs(effect), effect, name, usual, times))
+    if not effects:
+        return "the same penalties in most splits"
+    _, effect, (factor, target), usual, times = max(effects)
+    label = target if len(factor) > 1 else f"y{factor[0]}"
+    their = stored.penalties[factor, target]
+    return f"{label}: {their:g}; ours {usual:g} ({times} of {splits}), alone {effect:+.4f}"
+
+
+def _penalty_table(cells: list[Cell], splits: int) -> Table:
+    """Compare the penalties that our splits choose with each other, and with theirs."""
+    table = Table(
+        "Chosen penalties: how often the same",
+        [
+            Column("n"),
+            Column("models", count),
+            Column("two of ours", lambda v: f"{100.0 * v:.1f} %"),
+            Column("ours and theirs", lambda v: f"{100.0 * v:.1f} %"),
+            Column("z", _z),
+            Column("log10 ratio", lambda v: f"{v:+.3f}"),
+            Column("z", _z),
+        ],
+    )
+    by_size: dict[int, dict[Any, list[tuple[float, float, float]]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for cell in cells:
+        for data, run, same in zip(cell.data, cell.runs, cell.same_factors(), strict=True):
+            penalties = run.penalties.items() if same else ()
+            for name, chosen in penalties:
+                times = np.array(list(Counter(chosen.tolist()).values()))
+                own = float((times * (times - 1)).sum() / (splits * (splits - 1)))
+                ratio = np.log10(chosen / data.stored[cell.method].penalties[name])
+                agree, shift = float((np.abs(ratio) < 0.5).mean()), float(ratio.mean())
+                by_size[cell.n][cell.dag, data.rep].append((own, agree, shift))
+    for n, groups in by_size.items():
+        own, agree, shift = np.concatenate([np.array(g) for g in groups.values()]).mean(axis=0)
+        means = np.array([np.mean(g, axis=0) for g in groups.values()])  # (data sets, 3)
+        pairs = means[:, 1] - means[:, 0], means[:, 2]
+        z = [p.mean() / max(p.std(ddof=1) / np.sqrt(len(p)), 1e-9) for p in pairs]
+        models = sum(map(len, groups.values()))
+        table.rows.append((n, models, own, agree, z[0], shift, z[1]))
+    table.notes.append(
+        "Of two splits of ours, and of one of ours with theirs; the ratio is of ours to theirs. "
+        "The z are by the spread over data sets. Left out: data sets where our factors are "
+        "not theirs, and the second models of single labels, which always have 1e-4."
+    )
+    return table
+
+
+def run(*, quick: bool = False, splits: int = SPLITS) -> list[Table]:
+    """Compare, print the tables, and give them.
+
+    Parameters
+    ----------
+    quick : bool, default=False
+        Take two sizes, two structures, one repetition of each and three splits.
+    splits : int, default=10
+        Repetitions of our cross-validation.
+
+    Returns
+    -------
+    list of Table
+        What was printed.
+    """
+    if not FOLDER.is_dir():
+        raise SystemExit(
+            f"{FOLDER} is not there: FGFM_REFERENCE must name the folder of the stored results"
+        )
+    splits = 3 if quick else splits
+    if quick:
+        print("Quick: too few splits and data sets to take the z for more than an example.\n")
+    stored = list(data_sets((100, 1000), ("lp2", "lp6"), 1) if quick else data_sets())
+    tables = [*_given_tables(stored), _change_table(stored)]
+    tables += _split_tables(_cells(stored, splits), splits)
+    for table in tables:
+        print("\n".join(table.lines()), end="\n\n")
+    return tables
+
+
+def main() -> None:
+    """Read the options, and run."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.reference_f", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a few cells: does it all run?")
+    run(quick=parser.parse_args().quick)
+
+
+if __name__ == "__main__":
+    alone = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    if alone.items() <= os.environ.items():
+        main()
+    else:  # one core; the libraries read these when they are loaded
+        command = [sys.executable, "-m", "benchmarks.reference_f", *sys.argv[1:]]
+        os.execve(sys.executable, command, {**os.environ, **alone})
