@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fgfm.cli import _reproduce
+from fgfm.cli import _decide, _reproduce
 
 __all__ = ["app"]
 
@@ -39,4 +39,5 @@ def common(
     """Take the options that stand before a command."""
 
 
+app.command(epilog=_decide.EPILOG)(_decide.decide)
 app.command(epilog=_reproduce.EPILOG)(_reproduce.reproduce)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,12 +15,13 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
-__all__ = ["INTERRUPTED", "WRONG", "plain_errors", "progress_bar", "say"]
+__all__ = ["INTERRUPTED", "WRONG", "plain_errors", "progress_bar", "rows_counter", "say"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -65,6 +67,34 @@ def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
+@contextmanager
+def rows_counter(description: str) -> Iterator[Callable[[int], None]]:
+    """Count rows while work goes on whose end is not known, if standard error is a terminal.
+
+    Parameters
+    ----------
+    description : str
+        What is counted.
+
+    Yields
+    ------
+    callable
+        To be called with the number of rows that are done.
+    """
+    console = Console(stderr=True)
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.completed:,.0f} {task.description}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(description, total=None)
+        yield lambda done: bar.update(task, completed=done)
+
+
 def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
     """Make a command end with one sentence, not with a traceback, where its input is wrong."""
 
@@ -72,6 +102,9 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> Any:
         try:
             return command(*args, **kwargs)
+        except BrokenPipeError:  # whoever read our output has enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
         except (ValueError, TypeError, OSError, ImportError) as error:
             say(f"fgfm: {error}")
             raise typer.Exit(WRONG) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -25,7 +26,9 @@ class DecideReport(NamedTuple):
     mean_expected_f : float
         Mean of what is expected; NaN where there are no rows.
     read : float
-        Seconds of reading and parsing.
+        Processor seconds of reading and parsing, which goes on while blocks are decided.
+    waited : float
+        Seconds of waiting for what is read.
     decided : float
         Seconds of deciding.
     written : float
@@ -35,6 +38,7 @@ class DecideReport(NamedTuple):
     rows: int
     mean_expected_f: float
     read: float
+    waited: float
     decided: float
     written: float
 
@@ -111,13 +115,17 @@ def decide(
     check_beta(beta)
     check_zero_division(zero_division)
     check_flag(nonempty, "nonempty")
-    reader = ProbabilityReader(source, format=format, ids=ids, delimiter=delimiter)
     rows, total = 0, 0.0
     seconds = [0.0, 0.0, 0.0]
-    writer = LabelSetWriter(
-        target, reader.label_names, format=output_format, separator=separator, wide=wide
-    )
-    with writer:
+    with contextlib.ExitStack() as stack:
+        reader = stack.enter_context(
+            ProbabilityReader(source, format=format, ids=ids, delimiter=delimiter)
+        )
+        writer = stack.enter_context(
+            LabelSetWriter(
+                target, reader.label_names, format=output_format, separator=separator, wide=wide
+            )
+        )
         clock = time.perf_counter()
         for proba, kept in reader:
             clock = _lap(seconds, 0, clock)
@@ -137,7 +145,8 @@ def decide(
                 progress(rows)
         if rows == 0:
             writer.write_nothing(reader.ids)
-    return DecideReport(rows, total / rows if rows else float("nan"), *seconds)
+    mean = total / rows if rows else float("nan")
+    return DecideReport(rows, mean, reader.seconds, *seconds)
 
 
 def _lap(seconds: list[float], part: int, since: float) -> float:

@@ -141,7 +141,7 @@ class LabelSetWriter(contextlib.AbstractContextManager["LabelSetWriter"]):
             expected_f = np.round(expected_f, _DECIMALS)
         expected = pa.array(expected_f, from_pandas=True)  # NaN is null
         if self.format == "jsonl":
-            self._file.write(self._json_lines(columns, labels, expected))
+            self._write_lines(self._json_lines(columns, labels, expected))
             return
         if self.wide:
             dense = labels.toarray() if sparse.issparse(labels) else np.asarray(labels)
@@ -180,7 +180,7 @@ class LabelSetWriter(contextlib.AbstractContextManager["LabelSetWriter"]):
                 self._writer = pq.ParquetWriter(self._file, table.schema)
             self._writer.write_table(table)
             return
-        from pyarrow import csv
+        import pyarrow.compute as pc
 
         delimiter = "," if self.format == "csv" else "\t"
         if not self._begun:
@@ -190,23 +190,31 @@ class LabelSetWriter(contextlib.AbstractContextManager["LabelSetWriter"]):
             )
             self._file.write(text.getvalue().encode())
             self._begun = True
-        options = csv.WriteOptions(
-            include_header=False,
-            delimiter=delimiter,
-            quoting_style="needed" if self._needs_quotes(table, delimiter) else "none",
-        )
-        csv.write_csv(table, self._file, options)
+        cells = [self._cells(column, delimiter) for column in table.columns]
+        lines = pc.binary_join_element_wise(*cells, delimiter)
+        self._write_lines(pc.binary_join_element_wise(lines, "", "\n"))
 
-    def _needs_quotes(self, table: Any, delimiter: str) -> bool:
-        """Tell whether a text would be read as something else; pyarrow quotes all, or none."""
+    def _cells(self, column: Any, delimiter: str) -> Any:
+        """Give the text of values, in quotes where it would be read as something else."""
         import pyarrow.compute as pc
 
-        special = f'[{re.escape(delimiter)}"\r\n]'
-        return any(
-            pc.any(pc.match_substring_regex(column, special)).as_py()
-            for column in table.columns
-            if self._pa.types.is_string(column.type)
-        )
+        types = self._pa.types
+        plain = types.is_floating(column.type) or types.is_integer(column.type)
+        column = pc.fill_null(column.cast(self._pa.string()), "")
+        if plain:
+            return column
+        special = pc.match_substring_regex(column, f'[{re.escape(delimiter)}"\r\n]')
+        doubled = pc.replace_substring(column, '"', '""')
+        quoted = pc.binary_join_element_wise('"', doubled, '"', "")
+        return pc.if_else(special, quoted, column)
+
+    def _write_lines(self, lines: Any) -> None:
+        """Write texts as they lie in memory, one after the other."""
+        for chunk in lines.chunks if hasattr(lines, "chunks") else [lines]:
+            _, offsets, text = chunk.buffers()
+            if text is not None and len(chunk):
+                ends = np.frombuffer(offsets, dtype=np.int32)[chunk.offset :]
+                self._file.write(memoryview(text)[ends[0] : ends[len(chunk)]])
 
     def _lists(self, labels: Any, names: Any) -> Any:
         """Give the names of the labels of each row, as a list array."""
@@ -225,8 +233,8 @@ class LabelSetWriter(contextlib.AbstractContextManager["LabelSetWriter"]):
 
         return pc.binary_join(lists, separator)
 
-    def _json_lines(self, columns: dict[str, Any], labels: Any, expected: Any) -> bytes:
-        """Write a JSON object for each row."""
+    def _json_lines(self, columns: dict[str, Any], labels: Any, expected: Any) -> Any:
+        """Give a JSON object for each row."""
         import pyarrow.compute as pc
 
         pa = self._pa
@@ -251,8 +259,7 @@ class LabelSetWriter(contextlib.AbstractContextManager["LabelSetWriter"]):
             parts += [f'{opening}"labels": [', sets, "]"]
         told = pc.fill_null(expected.cast(pa.string()), "null")
         parts += [', "expected_f": ', told, "}\n"]
-        lines = pc.binary_join_element_wise(*parts, "")
-        return "".join(lines.to_pylist()).encode()
+        return pc.binary_join_element_wise(*parts, "")
 
     def _wide_rows(self, labels: Any) -> Any:
         dense = labels.toarray() if sparse.issparse(labels) else np.asarray(labels)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv as plain_csv
 import gzip
 import os
 import re
 import sys
+import time
+import zlib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,12 +32,8 @@ _SUFFIXES |= {".npy": "npy", ".npz": "npz"}
 _BLOCK_BYTES = 1 << 22  # of text
 _BLOCK_ROWS = 1 << 16
 _BLOCK_NUMBERS = 1 << 21  # of a binary table
-_LONGEST_HEADER = 1 << 26  # bytes
-# what pyarrow says of a value or a row that it cannot read
-_ROW = re.compile(r"Row #(\d+): (.*)", re.DOTALL)
-_COLUMN = re.compile(r"In CSV column #(\d+): ")
-_VALUE = re.compile(r"invalid value '(.*?)'", re.DOTALL)
-_COUNT = re.compile(r"Expected (\d+) columns, got (\d+)")
+_LONGEST_LINE = 1 << 26  # bytes
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.I)
 
 
 class Block(NamedTuple):
@@ -43,13 +43,13 @@ class Block(NamedTuple):
     ids: Any  # pyarrow.Table of the columns to keep, or None
 
 
-class ProbabilityReader:
+class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
     """Read a table of probabilities block by block: a row per instance, a column per label.
 
     Parameters
     ----------
     source : str or path-like
-        The file; "-" is standard input. Text may be compressed by gzip.
+        The file; "-" is standard input. Text may be compressed by gzip; a row is a line.
     format : {"csv", "tsv", "parquet", "npy", "npz"}, optional
         By default the name of the file tells; standard input is CSV. CSV and TSV have a header
         with the names of the labels. "npz" is a sparse matrix, as `scipy.sparse.save_npz` writes.
@@ -61,7 +61,9 @@ class ProbabilityReader:
     Attributes
     ----------
     label_names : list of str
-        The names of the labels.
+        The names of the labels, once the table is open.
+    seconds : float
+        Processor time that reading took so far.
     """
 
     def __init__(
@@ -77,30 +79,57 @@ class ProbabilityReader:
         self.source = "standard input" if self.stream else os.fspath(source)
         self.ids = list(ids)
         self.label_names: list[str] = []
-        self._file: Any = None
-        path = Path(source)
-        self.format = format or ("csv" if self.stream else _by_name(path))
+        self.seconds = 0.0
+        self._path = Path(source)
+        self.format = format or ("csv" if self.stream else _by_name(self._path))
         if self.stream and self.format not in ("csv", "tsv"):
             raise ValueError(f"standard input can be csv or tsv, not {self.format}")
-        if not self.stream and not path.is_file():
-            what = "is a folder" if path.is_dir() else "does not exist"
-            raise bad(self.source, f"it {what}: it must be a file")
         self.delimiter = delimiter or ("\t" if self.format == "tsv" else ",")
         if len(self.delimiter) != 1:
             raise ValueError(f"delimiter is {delimiter!r}: it must be one character")
-        self._path = path
+        self._stack = contextlib.ExitStack()
+        self._blocks: Iterator[tuple[int, Block]] = iter(())
+
+    def __enter__(self) -> ProbabilityReader:
+        if not self.stream and not self._path.is_file():
+            what = "is a folder" if self._path.is_dir() else "does not exist"
+            raise bad(self.source, f"it {what}: it must be a file")
         open_it = {"csv": self._open_text, "tsv": self._open_text}
         open_it |= {"parquet": self._open_parquet, "npy": self._open_npy, "npz": self._open_npz}
-        self._blocks = open_it[self.format]()
+        with self._stack:  # closes what is open, if anything goes wrong
+            self._blocks = open_it[self.format]()
+            self._stack = self._stack.pop_all()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.close()
 
     def __iter__(self) -> Iterator[Block]:
-        for first, block in self._blocks:
-            values = block.proba.data if sparse.issparse(block.proba) else block.proba
-            slack = tolerance(values)
+        # the next block is read while one is worked on
+        with ThreadPoolExecutor(1) as reading:
+            following = reading.submit(self._next_block)
+            while (found := following.result()) is not None:
+                following = reading.submit(self._next_block)
+                yield found
+
+    def _next_block(self) -> Block | None:
+        """Read a block and check it; None at the end."""
+        start = time.thread_time()
+        try:
+            first, block = next(self._blocks, (0, None))
+            if block is not None:
+                self._check(block.proba, first)
+            return block
+        finally:
+            self.seconds += time.thread_time() - start
+
+    def _check(self, proba: Any, first: int) -> None:
+        """Raise unless all numbers are probabilities."""
+        values = proba.data if sparse.issparse(proba) else proba
+        slack = tolerance(values)
+        if values.size and not (values.min() >= -slack and values.max() <= 1.0 + slack):
             wrong = ~((values >= -slack) & (values <= 1.0 + slack))
-            if wrong.any():
-                raise self._no_probability(block.proba, wrong, first)
-            yield block
+            raise self._no_probability(proba, wrong, first)
 
     def _no_probability(self, proba: Any, wrong: npt.NDArray[np.bool_], first: int) -> Exception:
         if sparse.issparse(proba):
@@ -144,79 +173,99 @@ class ProbabilityReader:
     def _open_text(self) -> Iterator[tuple[int, Block]]:
         pa = need("pyarrow", "reading tables of probabilities")
         if self.stream:
-            self._file = sys.stdin.buffer
+            file: Any = sys.stdin.buffer
         else:
-            opened = gzip.open if self._path.suffix == ".gz" else open
-            self._file = opened(self._path, "rb")
+            opened: Any = gzip.open if self._path.suffix == ".gz" else open
+            file = self._stack.enter_context(opened(self._path, "rb"))
         try:
-            head = self._file.readline(_LONGEST_HEADER)
+            head = file.readline(_LONGEST_LINE)
             text = head.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise bad(self.source, f"it is not UTF-8: {error.reason}", line=1) from None
-        except (EOFError, OSError) as error:
+        except (EOFError, OSError, zlib.error) as error:
             raise bad(self.source, f"it cannot be read: {error}") from None
         if not text.strip():
             raise bad(self.source, "it is empty: its first line must hold the names of the labels")
         names = next(plain_csv.reader([text.rstrip("\r\n")], delimiter=self.delimiter))
         self._split_columns(names)
-        return self._text_blocks(pa, names)
+        return self._text_blocks(pa, file, names)
 
-    def _text_blocks(self, pa: Any, names: list[str]) -> Iterator[tuple[int, Block]]:
+    def _text_blocks(self, pa: Any, file: Any, names: list[str]) -> Iterator[tuple[int, Block]]:
         from pyarrow import csv
 
         types = {name: pa.float64() for name in self.label_names}
         types |= {name: pa.string() for name in self.ids}
+        parse = csv.ParseOptions(delimiter=self.delimiter, ignore_empty_lines=False)
+        convert = csv.ConvertOptions(
+            column_types=types, null_values=[""], strings_can_be_null=False
+        )
         first = 0
-        try:
-            with csv.open_csv(
-                pa.PythonFile(self._file, mode="r"),
-                read_options=csv.ReadOptions(column_names=names, block_size=_BLOCK_BYTES),
-                parse_options=csv.ParseOptions(
-                    delimiter=self.delimiter, newlines_in_values=False, ignore_empty_lines=False
-                ),
-                convert_options=csv.ConvertOptions(
-                    column_types=types, null_values=[""], strings_can_be_null=False
-                ),
-            ) as reader:
-                for batch in reader:
-                    if batch.num_rows:
-                        yield first, self._from_arrow(pa, batch)
-                        first += batch.num_rows
-        except pa.ArrowInvalid as error:
-            if "Empty CSV file" in str(error):
-                return
-            raise self._unreadable(str(error), names, first) from None
-        except (EOFError, OSError) as error:
-            raise bad(self.source, f"it cannot be read to its end: {error}") from None
-        finally:
-            if not self.stream:
-                self._file.close()
+        for lines in self._whole_lines(file):
+            read = csv.ReadOptions(
+                column_names=names, block_size=len(lines) + 1, use_threads=False
+            )
+            try:
+                table = csv.read_csv(pa.BufferReader(lines), read, parse, convert)
+            except pa.ArrowInvalid as error:
+                raise self._diagnosed(lines, names, first, str(error)) from None
+            if table.num_rows != lines.count(b"\n") + (not lines.endswith(b"\n")):
+                raise self._diagnosed(lines, names, first, "a row must be a line")
+            yield first, self._from_arrow(pa, table)
+            first += table.num_rows
 
-    def _unreadable(self, message: str, names: list[str], first: int) -> Exception:
-        """Say what pyarrow found, with the line and the name of the column."""
-        column = _COLUMN.search(message)
-        name = names[int(column[1])] if column else None
-        row = _ROW.search(message)
-        line = int(row[1]) + 1 if row else None  # after the header
-        value, count = _VALUE.search(message), _COUNT.search(message)
-        if value:
-            hint = "; name columns that are no labels with ids" if not self.ids else ""
-            sentence = f"{shown(value[1])} is not a number{hint}"
-        elif count:
-            sentence = f"there are {count[2]} values: the header has {count[1]} columns"
-        elif "straddling" in message or "block size" in message:
-            sentence = f"a line after row {first} is longer than {_BLOCK_BYTES} bytes"
-        else:
-            sentence = message.removeprefix("CSV parse error: ")
-        return bad(self.source, sentence, line=line, column=name)
+    def _whole_lines(self, file: Any) -> Iterator[bytes]:
+        """Read blocks that end with a line; empty lines at the end of the file are left out."""
+        rest = b""
+        while True:
+            try:
+                part = file.read(_BLOCK_BYTES)
+            except (EOFError, OSError, zlib.error) as error:
+                raise bad(self.source, f"it cannot be read to its end: {error}") from None
+            if not part:
+                break
+            if b"\r" in part or rest.endswith(b"\r"):
+                part = (rest + part).replace(b"\r\n", b"\n")
+                rest = b""
+            part = rest + part
+            cut = len(part.rstrip(b"\r\n"))  # what follows may be the end of the file
+            cut = part.rfind(b"\n", 0, cut) + 1
+            rest = part[cut:]
+            if len(rest) > _LONGEST_LINE:
+                raise bad(self.source, f"a line is longer than {_LONGEST_LINE} bytes")
+            if cut:
+                yield part[:cut]
+        rest = rest.rstrip(b"\r\n")
+        if rest:
+            yield rest
+
+    def _diagnosed(self, lines: bytes, names: list[str], first: int, message: str) -> Exception:
+        """Find what is wrong in a block of text that could not be read, line by line."""
+        for row, raw in enumerate(lines.split(b"\n")[: lines.rstrip(b"\n").count(b"\n") + 1]):
+            try:
+                line = raw.decode()
+            except UnicodeDecodeError as error:
+                return self._at(f"it is not UTF-8: {error.reason}", first + row)
+            if "\r" in line:
+                return self._at("there is a carriage return within the line", first + row)
+            fields = next(plain_csv.reader([line], delimiter=self.delimiter), [])
+            if len(fields) != len(names):
+                found = "the line is empty" if not line else f"there are {len(fields)} values"
+                return self._at(f"{found}: the header has {len(names)} columns", first + row)
+            for name, value in zip(names, fields, strict=True):
+                if name not in self.ids and value and not _NUMBER.fullmatch(value.strip(" \t")):
+                    hint = "" if self.ids else "; name columns that are no labels with ids"
+                    return self._at(f"{shown(value)} is not a number{hint}", first + row, name)
+        last = first + lines.count(b"\n")
+        return bad(self.source, f"lines {first + 2} to {last + 2} cannot be read: {message}")
 
     def _from_arrow(self, pa: Any, batch: Any) -> Block:
         """Give the labels as one array, and the columns to keep."""
         proba = np.empty((batch.num_rows, len(self.label_names)))
         for j, name in enumerate(self.label_names):
             proba[:, j] = batch.column(name).to_numpy(zero_copy_only=False)  # null is NaN
-        kept = pa.table([batch.column(name) for name in self.ids], names=self.ids)
-        return Block(proba, kept if self.ids else None)
+        if not self.ids:
+            return Block(proba, None)
+        return Block(proba, pa.table([batch.column(name) for name in self.ids], names=self.ids))
 
     # --- binary tables
 
@@ -225,10 +274,10 @@ class ProbabilityReader:
         import pyarrow.parquet as pq
 
         try:
-            self._file = pq.ParquetFile(self._path)
+            file = self._stack.enter_context(pq.ParquetFile(self._path))
         except (pa.ArrowException, OSError) as error:
             raise bad(self.source, f"it is no Parquet file: {error}") from None
-        schema = self._file.schema_arrow
+        schema = file.schema_arrow
         self._split_columns(list(schema.names))
         for name in self.label_names:
             kind = schema.field(name).type
@@ -239,19 +288,17 @@ class ProbabilityReader:
                     "no labels with ids",
                     column=name,
                 )
-        return self._parquet_blocks(pa)
+        return self._parquet_blocks(pa, file)
 
-    def _parquet_blocks(self, pa: Any) -> Iterator[tuple[int, Block]]:
+    def _parquet_blocks(self, pa: Any, file: Any) -> Iterator[tuple[int, Block]]:
         first = 0
         rows = max(1, min(_BLOCK_ROWS, _BLOCK_NUMBERS // len(self.label_names)))
         try:
-            for batch in self._file.iter_batches(batch_size=rows):
+            for batch in file.iter_batches(batch_size=rows):
                 yield first, self._from_arrow(pa, batch)
                 first += batch.num_rows
         except (pa.ArrowException, OSError) as error:
             raise bad(self.source, f"it cannot be read to its end: {error}") from None
-        finally:
-            self._file.close()
 
     def _numbered(self, shape: tuple[int, ...]) -> None:
         if self.ids:

@@ -1,0 +1,331 @@
+"""Probabilities in files, and label sets out: `fgfm.data.decide` and ``fgfm decide``."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+import fgfm
+from fgfm.data import DataError, decide
+from fgfm.data import _probabilities as probabilities
+
+PROGRAM = [sys.executable, "-m", "fgfm.cli", "decide"]
+NAMES = ["news", "sport", "arts", "war, peace"]
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(np.round(rng.random((300, 4)) ** 2, 4), columns=NAMES)
+
+
+def write(table, path):
+    kind = path.name.partition(".")[2]
+    if kind in ("csv", "csv.gz"):
+        table.to_csv(path, index=False)
+    elif kind == "tsv":
+        table.to_csv(path, index=False, sep="\t")
+    elif kind == "parquet":
+        table.to_parquet(path, index=False)
+    elif kind == "npy":
+        np.save(path, table[NAMES].to_numpy())
+    else:
+        sparse.save_npz(path, sparse.csr_array(table[NAMES].to_numpy()))
+    return path
+
+
+def read_sets(path, names):
+    """Read label sets back: (n, m) and what is expected."""
+    if path.suffix == ".jsonl":
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        sets, expected = [row["labels"] for row in rows], [row["expected_f"] for row in rows]
+    elif path.suffix == ".parquet":
+        frame = pd.read_parquet(path)
+        sets, expected = frame["labels"].tolist(), frame["expected_f"].tolist()
+    else:
+        with path.open(newline="") as lines:
+            rows = list(csv.DictReader(lines, delimiter="," if path.suffix == ".csv" else "\t"))
+        sets = [[name for name in row["labels"].split(";") if name] for row in rows]
+        expected = [float(row["expected_f"]) for row in rows]
+    return np.array([[name in of for name in names] for of in sets], dtype=int), np.array(expected)
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "tsv", "parquet", "npy", "npz"])
+@pytest.mark.parametrize("out", ["csv", "tsv", "jsonl", "parquet"])
+def test_every_format_gives_what_the_library_decides(table, tmp_path, kind, out):
+    source = write(table, tmp_path / f"p.{kind}")
+    report = decide(source, tmp_path / f"sets.{out}", beta=2.0)
+    labels, expected_f = fgfm.decision.from_marginals(table.to_numpy(), beta=2.0)
+    names = NAMES if kind not in ("npy", "npz") else ["0", "1", "2", "3"]
+    found, expected = read_sets(tmp_path / f"sets.{out}", names)
+    assert_array_equal(found, labels)
+    assert_allclose(expected, expected_f, atol=1e-12 if out == "parquet" else 5.1e-7)
+    assert report.rows == 300
+    assert_allclose(report.mean_expected_f, expected_f.mean(), rtol=1e-12)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"p.{kind}", f"sets.{out}"]
+
+
+@pytest.mark.parametrize("option", [{"nonempty": True}, {"zero_division": 0.0}, {"beta": 0.5}])
+def test_options_are_those_of_the_decision(table, tmp_path, option):
+    decide(write(table, tmp_path / "p.csv"), tmp_path / "s.parquet", **option)
+    labels, expected_f = fgfm.decision.from_marginals(table.to_numpy(), **option)
+    found, expected = read_sets(tmp_path / "s.parquet", NAMES)
+    assert_array_equal(found, labels)
+    assert_allclose(expected, expected_f, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("out", ["csv", "jsonl", "parquet"])
+def test_columns_are_kept(table, tmp_path, kind, out):
+    table.insert(2, "name", [f'row "{i}", of 300' for i in range(300)])
+    decide(write(table, tmp_path / f"p.{kind}"), tmp_path / f"s.{out}", ids=["name"])
+    path = tmp_path / f"s.{out}"
+    if out == "csv":
+        names = pd.read_csv(path)["name"].tolist()
+    elif out == "jsonl":
+        names = [json.loads(line)["name"] for line in path.read_text().splitlines()]
+    else:
+        names = pd.read_parquet(path)["name"].tolist()
+    assert names == table["name"].tolist()
+    found, _ = read_sets(path, NAMES)
+    assert_array_equal(found, fgfm.decision.from_marginals(table[NAMES].to_numpy()).labels)
+
+
+@pytest.mark.parametrize("out", ["csv", "jsonl", "parquet"])
+def test_wide_output_has_a_column_per_label(table, tmp_path, out):
+    decide(write(table, tmp_path / "p.npz"), tmp_path / f"s.{out}", wide=True)
+    path = tmp_path / f"s.{out}"
+    if out == "jsonl":
+        frame = pd.read_json(path, lines=True)
+    else:
+        frame = pd.read_csv(path) if out == "csv" else pd.read_parquet(path)
+    assert list(frame.columns) == ["0", "1", "2", "3", "expected_f"] or out == "jsonl"
+    found = frame[frame.columns[:4]].to_numpy()
+    assert_array_equal(found, fgfm.decision.from_marginals(table.to_numpy()).labels)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npy", "npz"])
+def test_blocks_do_not_change_the_result(table, tmp_path, monkeypatch, kind):
+    source = write(table, tmp_path / f"p.{kind}")
+    decide(source, tmp_path / "whole.csv")
+    monkeypatch.setattr(probabilities, "_BLOCK_BYTES", 256)
+    monkeypatch.setattr(probabilities, "_BLOCK_ROWS", 7)
+    counts = []
+    decide(source, tmp_path / "parts.csv", n_jobs=2, progress=counts.append)
+    assert len(counts) > 10
+    assert counts[-1] == 300
+    assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+def test_a_header_alone_gives_a_header(tmp_path):
+    (tmp_path / "p.csv").write_text("id,a,b\n")
+    for out in ("csv", "jsonl", "parquet"):
+        report = decide(tmp_path / "p.csv", tmp_path / f"s.{out}", ids=["id"])
+        assert report.rows == 0
+    assert (tmp_path / "s.csv").read_text() == "id,labels,expected_f\n"
+    assert (tmp_path / "s.jsonl").read_text() == ""
+    assert pd.read_parquet(tmp_path / "s.parquet").columns.tolist() == [
+        "id",
+        "labels",
+        "expected_f",
+    ]
+
+
+def test_windows_line_ends_and_a_byte_order_mark(tmp_path):
+    (tmp_path / "p.csv").write_bytes(b"\xef\xbb\xbfa,b\r\n0.9,0.1\r\n0.2,0.8\r\n")
+    decide(tmp_path / "p.csv", tmp_path / "s.csv")
+    assert (tmp_path / "s.csv").read_text().splitlines()[1].startswith("a,")
+
+
+BAD = {
+    "a,b\n0.1,0.2\n0.3\n": "line 3: there are 1 values: the header has 2 columns",
+    "a,b\n0.1,0.2\n0.3,0.4,0.5\n": "line 3: there are 3 values: the header has 2 columns",
+    "a,b\n0.1,0.2\n0.3,x\n": "line 3, column 'b': 'x' is not a number",
+    "a,b\n0.1,0.2\n0.3,1.5\n": "line 3, column 'b': 1.5 is no probability",
+    "a,b\n0.1,-0.2\n": "line 2, column 'b': -0.2 is no probability",
+    "a,b\n0.1,nan\n": "line 2, column 'b': there is no value",
+    "a,b\n0.1,\n": "line 2, column 'b': there is no value",
+    "a,b\n0.1,inf\n": "line 2, column 'b': inf is no probability",
+    "a,a\n0.1,0.2\n": "there are two columns 'a'",
+    "": "it is empty",
+    "\n\n": "it is empty",
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_bad_tables_are_refused_with_their_place(tmp_path, text):
+    (tmp_path / "p.csv").write_text(text)
+    with pytest.raises(DataError, match="^" + str(tmp_path / "p.csv")) as error:
+        decide(tmp_path / "p.csv", tmp_path / "s.csv")
+    assert BAD[text] in str(error.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
+
+
+def test_the_line_is_right_in_later_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr(probabilities, "_BLOCK_BYTES", 128)
+    rows = ["0.25,0.5"] * 200
+    for value, message in (("2.5", "2.5 is no probability"), ("x", "'x' is not a number")):
+        rows[150] = f"0.5,{value}"
+        (tmp_path / "p.csv").write_text("\n".join(["a,b", *rows]) + "\n")
+        with pytest.raises(DataError, match=f"line 152, column 'b': {message}"):
+            decide(tmp_path / "p.csv", tmp_path / "s.csv")
+    rows[150] = "0.5"
+    (tmp_path / "p.csv").write_text("\n".join(["a,b", *rows]) + "\n")
+    with pytest.raises(DataError, match="line 152: there are 1 values"):
+        decide(tmp_path / "p.csv", tmp_path / "s.csv")
+
+
+def test_other_bad_files(table, tmp_path):
+    whole = gzip.compress(table.to_csv(index=False).encode())
+    (tmp_path / "cut.csv.gz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "no.parquet").write_bytes(b"PAR1 nonsense")
+    (tmp_path / "no.npy").write_bytes(b"nonsense")
+    (tmp_path / "no.npz").write_bytes(b"nonsense")
+    (tmp_path / "latin.csv").write_bytes("caf\xe9,b\n0.1,0.2\n".encode("latin-1"))
+    np.save(tmp_path / "flat.npy", np.zeros(3))
+    np.save(tmp_path / "text.npy", np.array([["a"]]))
+    pa.parquet.write_table(pa.table({"a": ["x"]}), tmp_path / "text.parquet")
+    for name, message in {
+        "cut.csv.gz": "cannot be read to its end|no probability|values",
+        "no.parquet": "no Parquet file",
+        "no.npy": "no array of numbers",
+        "no.npz": "no sparse matrix",
+        "latin.csv": "line 1: it is not UTF-8",
+        "flat.npy": "it has shape",
+        "text.npy": "real numbers",
+        "text.parquet": "column 'a': it is of type string",
+        "missing.csv": "it does not exist",
+    }.items():
+        with pytest.raises(DataError, match=message):
+            decide(tmp_path / name, tmp_path / "s.csv")
+        assert not (tmp_path / "s.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"beta": 0.0}, "beta is 0"),
+        ({"zero_division": 2.0}, "zero_division is 2"),
+        ({"ids": ["none"]}, "there is no column 'none': the columns are news, sport"),
+        ({"ids": NAMES}, "there are no labels"),
+        ({"format": "xls"}, "format is 'xls'"),
+        ({"output_format": "xls"}, "format is 'xls'"),
+        ({"delimiter": ",,"}, "delimiter is ',,'"),
+        ({"separator": ", "}, "label 'war, peace' has ', ' in its name"),
+        ({"target": "s.xls"}, "extension '.xls'"),
+        ({"source": "p.xls"}, "extension '.xls'"),
+    ],
+)
+def test_wrong_arguments_are_named(table, tmp_path, monkeypatch, change, message):
+    monkeypatch.chdir(tmp_path)
+    write(table, tmp_path / "p.csv")
+    with pytest.raises(ValueError, match=message):
+        decide(**{"source": "p.csv", "target": "s.csv"} | change)
+    assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
+
+
+LINE = st.text(st.sampled_from("ab0123456789.,-+eE\"' \tnaif\r\x00é"), max_size=12)
+
+
+@settings(max_examples=300, deadline=None)
+@given(lines=st.lists(LINE, max_size=6), head=st.sampled_from(["a,b", "a", "a,b,c"]))
+def test_fuzzed_tables_are_read_as_they_are_or_refused(tmp_path_factory, lines, head):
+    folder = tmp_path_factory.mktemp("fuzz")
+    text = "\n".join([head, *lines])
+    (folder / "p.csv").write_bytes(text.encode())
+    try:
+        decide(folder / "p.csv", folder / "s.jsonl")
+    except DataError:
+        assert not (folder / "s.jsonl").exists()
+        return
+    names = head.split(",")
+    rows = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")[1:]
+    while rows and not rows[-1]:
+        rows.pop()
+    values = [[float(v.strip('"')) for v in row.split(",")] for row in rows]
+    labels, _ = read_sets(folder / "s.jsonl", names)
+    if values:
+        assert_array_equal(labels, fgfm.decision.from_marginals(values).labels)
+    else:
+        assert len(labels) == 0
+
+
+# --- the program ------------------------------------------------------------------------------
+
+
+def run(*arguments, text=None, cwd=None):
+    return subprocess.run(
+        [*PROGRAM, *arguments], input=text, capture_output=True, cwd=cwd, timeout=120, check=False
+    )
+
+
+def test_program_streams_from_standard_input_to_standard_output(table, tmp_path):
+    text = table.to_csv(index=False).encode()
+    done = run("-", "--stats", text=text)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "p.csv").write_bytes(text)
+    decide(tmp_path / "p.csv", tmp_path / "s.csv")
+    assert done.stdout == (tmp_path / "s.csv").read_bytes()
+    told = done.stderr.decode()
+    assert "300 rows" in told
+    assert "peak memory" in told
+    done = run("p.csv", "-o", "s.jsonl", "--json", cwd=tmp_path)
+    assert done.stdout == b""
+    assert json.loads(done.stderr)["rows"] == 300
+
+
+def test_program_refuses_in_one_sentence(tmp_path):
+    (tmp_path / "p.csv").write_text("a,b\n0.1,x\n")
+    done = run("p.csv", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.decode().startswith("fgfm: p.csv, line 2, column 'b': 'x' is not a number")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_program_ends_quietly_when_nobody_reads():
+    with subprocess.Popen(
+        [*PROGRAM, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(b"a,b\n" + b"0.25,0.75\n" * 2_000_000)
+            process.stdin.close()
+        errors = process.stderr.read()
+        assert process.wait(60) in (0, 141)
+    assert b"Traceback" not in errors
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_stopped_program_leaves_no_half_file(tmp_path, how):
+    for seconds in (0.0, 0.2):
+        out = tmp_path / "s.csv"
+        with subprocess.Popen(
+            [*PROGRAM, "-", "-o", str(out)], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
+            process.stdin.write(b"a,b\n" + b"0.25,0.75\n" * 1_000_000)
+            process.stdin.flush()  # and it waits for more
+            time.sleep(seconds)
+            os.kill(process.pid, how)
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+            process.wait(60)
+            assert process.returncode == (-9 if how == signal.SIGKILL else 130)
+        assert not out.exists()
+        if how == signal.SIGINT:
+            assert not list(tmp_path.iterdir())
