@@ -31,6 +31,7 @@ SMALL = 1.0 / 64.0  # (1/64)^8 = 4e-15: eight power sums serve labels up to here
 ABOVE_SMALL = np.nextafter(SMALL, 1.0)
 POWERS = 8
 _PART = 4096
+_UNDERFLOW = 1e-280  # a product below this is taken into the sum of logarithms
 
 
 @compiled_extremes
@@ -87,13 +88,17 @@ def log_probability_of_empty(sums, large):
     result = 0.0
     for j in range(POWERS):
         result -= sums[j] / (j + 1)
+    product = 1.0
     for i in range(len(large)):
         x = float(large[i])
-        if x >= 1.0:
-            return -math.inf
         if x > SMALL:
-            result += math.log1p(-x)
-    return result
+            product *= 1.0 - x
+            if product < _UNDERFLOW:
+                if product == 0.0:
+                    return -math.inf
+                result += math.log(product)
+                product = 1.0
+    return result + math.log(product)
 
 
 @compiled
