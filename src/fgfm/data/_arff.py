@@ -6,6 +6,7 @@ relation: the first n attributes are labels, or the last n where n is negative.
 
 from __future__ import annotations
 
+import math
 import re
 import xml.etree.ElementTree as ElementTree
 from array import array
@@ -24,6 +25,7 @@ from fgfm.data._table import (
     Table,
     check_names,
     cut_labels,
+    make_categorical,
     positions,
     select_labels,
 )
@@ -58,7 +60,7 @@ def read_arff(path: Path, options: Options) -> Table:
             line = line.strip()
             if line and not line.startswith("%"):
                 body.add(line, k)
-    table = body.table()
+    table = make_categorical(body.table(), options.categorical)
     names = [attribute.name for attribute in attributes]
     where = _label_columns(path, relation, names, options)
     if where is not None:
@@ -151,6 +153,11 @@ def _cells(text: str, source: str, line: int) -> list[tuple[str, bool]]:
     return cells
 
 
+def _easy(line: str) -> bool:
+    """Say whether a line has nothing that needs care: quotes, missing values, odd digits."""
+    return plain(line) and "'" not in line and '"' not in line and "?" not in line
+
+
 class _Body:
     """The rows of the file, as it is read."""
 
@@ -181,19 +188,15 @@ class _Body:
             self.add_dense(line, k)
 
     def add_dense(self, line: str, k: int) -> None:
-        if plain(line) and "'" not in line and '"' not in line:
-            cells = line.split(",")
-            if len(cells) == self.p:
-                try:
-                    self.values.extend(
-                        [
-                            read(cell.strip())
-                            for read, cell in zip(self.readers, cells, strict=True)
-                        ]
-                    )
-                    return
-                except (ValueError, KeyError):
-                    del self.values[(len(self.lines) - 1) * self.p :]
+        cells = line.split(",") if _easy(line) else []
+        if len(cells) == self.p:
+            try:
+                values = [read(c.strip()) for read, c in zip(self.readers, cells, strict=True)]
+            except (ValueError, KeyError):
+                values = [float("nan")]
+            if not math.isnan(sum(values)):  # "nan" is no number here
+                self.values.extend(values)
+                return
         found = _cells(line, self.source, k)
         if len(found) != self.p:
             raise bad(
@@ -210,19 +213,19 @@ class _Body:
         inside = line[1:-1].strip()
         before = len(self.columns)
         at, more = 0, bool(inside)
-        easy = plain(inside) and "'" not in inside and '"' not in inside
-        if more and easy:
+        if more and _easy(inside):
             try:
                 entries = [entry.split() for entry in inside.split(",")]
-                columns = [int(column) for column, _ in entries]
-                if min(columns) >= 0:
+                columns = [int(column) for column, _ in entries if column.isdigit()]
+                if len(columns) == len(entries):
                     values = [
                         self.readers[column](text)
                         for column, (_, text) in zip(columns, entries, strict=True)
                     ]
-                    self.columns.extend(columns)
-                    self.values.extend(values)
-                    more = False
+                    if not math.isnan(sum(values)):
+                        self.columns.extend(columns)
+                        self.values.extend(values)
+                        more = False
             except (ValueError, KeyError, IndexError):
                 pass
         while more:
@@ -276,8 +279,13 @@ class _Body:
                 )
             return attribute.values[text]
         found = number(text)
-        if found is None:
-            raise bad(self.source, f"{shown(text)} is not a number", line=k, column=attribute.name)
+        if found is None or math.isnan(found):
+            raise bad(
+                self.source,
+                f"{shown(text)} is not a number; a missing one is written ?",
+                line=k,
+                column=attribute.name,
+            )
         return found
 
     def table(self) -> Table:

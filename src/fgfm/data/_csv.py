@@ -43,7 +43,7 @@ def read_csv(path: Path, options: Options, delimiter: str) -> Table:
         first = next(records, None)
         if first is None:
             raise bad(path, "the file is empty")
-        names = [name.strip() for name in first[1]]
+        names = first[1]
         check_names(names, source, line=first[0])
         columns = _Columns(source, names, options, delimiter)
         for line, cells in records:

@@ -144,8 +144,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 raise bad(
                     table.source,
                     f"there are {len(texts)} different texts, such as {shown(texts[0])}: a "
-                    f"feature may have up to max_categories={self.max_categories}; leave the column "
-                    "out with drop=[...]",
+                    f"feature may have up to max_categories={self.max_categories}; leave "
+                    "the column out with drop=[...]",
                     column=name,
                 )
             categorical.append(j)
@@ -161,9 +161,9 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             medians = np.zeros(matrix.shape[1])
             whole = some & ~missing
             if whole.any():
-                medians[whole] = np.median(matrix[:, whole], axis=0)
+                medians[whole] = _median(matrix[:, whole])
             for j in np.flatnonzero(some & missing):
-                medians[j] = np.nanmedian(matrix[:, j])
+                medians[j] = _median(matrix[~np.isnan(matrix[:, j]), j])
             if special:
                 medians[sorted(special)] = 0.0
             self.indicated_ = np.flatnonzero(missing)
@@ -178,7 +178,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             int(j): table.column(int(j)) for j in {*often.tolist(), *self.indicated_.tolist()}
         }
         medians_of = {
-            j: float(np.nanmedian(values)) if not np.isnan(values).all() else 0.0
+            j: 0.0 if np.isnan(values).all() else float(_median(values[~np.isnan(values)]))
             for j, values in sorted(found.items())
             if j not in special
         }
@@ -358,6 +358,13 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for j, name in enumerate(names):
             out.extend([name] if j not in texts else [f"{name}={text}" for text in texts[j]])
         return _objects([*out, *(f"{names[j]} missing" for j in self.indicated_)])
+
+
+def _median(values: Any) -> Any:
+    """Give the median of each column; the sum of the middle two may be too large."""
+    with np.errstate(over="ignore"):
+        median = np.median(values, axis=0)
+        return np.where(np.isinf(median), 2.0 * np.median(values / 2.0, axis=0), median)
 
 
 def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:

@@ -21,7 +21,8 @@ from fgfm.data._text import open_text, write_text, written
 
 __all__ = ["XMC_HEADER", "read_svmlight", "read_xmc", "write_svmlight", "write_xmc"]
 
-_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+# written so that there is one way only to read a run of digits
+_NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _PAIR = rf"[0-9]{{1,10}}:{_NUMBER}"
 _ROW = re.compile(
     rf"(?P<labels>[0-9]{{1,10}}(?:,[0-9]{{1,10}})*)?"
@@ -166,6 +167,7 @@ def _explain(text: str, source: str, line: int) -> DataError:
 
 def read_svmlight(path: Path, options: Options) -> Table:
     """Read multi-label svmlight; ``#`` begins a comment, and empty lines are no rows."""
+    encoder, names = options.encoder, _given_names(options)
     rows = _Rows(str(path))
     with open_text(path, options.encoding) as text:
         for k, line in enumerate(text, 1):
@@ -174,7 +176,6 @@ def read_svmlight(path: Path, options: Options) -> Table:
                 rows.add(content, k)
     if not rows.lines:
         raise bad(path, "there are no rows")
-    encoder, names = options.encoder, _given_names(options)
     p = options.n_features if encoder is None else encoder.n_features_in_
     zero_based, zero_based_labels = options.zero_based, options.zero_based_labels
     if zero_based is None:
@@ -227,6 +228,7 @@ def _given_names(options: Options) -> Any:
 
 def read_xmc(path: Path, options: Options) -> Table:
     """Read the format of the extreme classification repository: a header, then rows from 0."""
+    encoder, names = options.encoder, _given_names(options)
     rows = _Rows(str(path))
     with open_text(path, options.encoding) as text:
         header = next(text, "").rstrip("\r\n")
@@ -257,11 +259,9 @@ def read_xmc(path: Path, options: Options) -> Table:
             line=len(rows.lines) + 2,
         )
     X, _ = rows.features(0, p, "with this header they are numbered")
-    encoder = options.encoder
     table = Table(
         rows.source, X, _known_names(encoder, p), lines=np.array(rows.lines), zero_based=True
     )
-    names = _given_names(options)
     if names is None:
         names = getattr(encoder, "label_names_", None)
     if m == 0:

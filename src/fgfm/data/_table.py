@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fgfm.data._errors import bad, shown
+from fgfm.data._text import text_of
 
 __all__ = [
     "MAX_LABELS",
@@ -22,6 +24,7 @@ __all__ = [
     "check_names",
     "cut_labels",
     "is_truth",
+    "make_categorical",
     "positions",
     "select_labels",
     "split_tags",
@@ -85,12 +88,21 @@ class Table:
 
     def column(self, j: int) -> npt.NDArray[Any]:
         """Give one column as a dense array."""
-        values = self.matrix[:, [j]] if sparse.issparse(self.matrix) else self.matrix[:, j]
-        return values.toarray()[:, 0] if sparse.issparse(values) else np.asarray(values)
+        if not sparse.issparse(self.matrix):
+            return np.asarray(self.matrix[:, j])
+        by_column = self._by_column
+        out = np.zeros(self.matrix.shape[0], dtype=self.matrix.dtype)
+        span = slice(by_column.indptr[j], by_column.indptr[j + 1])
+        out[by_column.indices[span]] = by_column.data[span]
+        return out
+
+    @cached_property
+    def _by_column(self) -> Any:
+        return sparse.csc_array(self.matrix)
 
     def keep(self, wanted: Sequence[int]) -> Table:
         """Give the table with some of its columns only."""
-        if len(wanted) == self.matrix.shape[1]:
+        if list(wanted) == list(range(self.matrix.shape[1])):
             return self
         new = {j: k for k, j in enumerate(wanted)}
         names = None if self.names is None else tuple(self.names[j] for j in wanted)
@@ -184,6 +196,28 @@ def is_truth(texts: Sequence[str]) -> bool:
     """Say whether texts are no and yes, false and true, or 0 and 1."""
     words = {text.lower() for text in texts}
     return len(words) == len(texts) and any(words and words <= pair for pair in _PAIRS)
+
+
+def make_categorical(table: Table, names: Sequence[str]) -> Table:
+    """Take the numbers of some columns for the names of categories."""
+    if not names:
+        return table
+    if table.names is None:
+        raise bad(table.source, "categorical= needs names of columns, and there are none")
+    where = positions(table.names, names, table.source, "categorical= asks for")
+    where = [j for j in where if j not in table.categories]
+    matrix = table.matrix.tolil() if sparse.issparse(table.matrix) else table.matrix.copy()
+    categories = dict(table.categories)
+    for j in where:
+        values = table.column(j)
+        known = ~np.isnan(values)
+        numbers, codes = np.unique(values[known], return_inverse=True)
+        values = values.copy()
+        values[known] = codes
+        matrix[:, j] = values[:, None] if sparse.issparse(matrix) else values
+        categories[j] = tuple(map(text_of, numbers))
+    matrix = sparse.csr_array(matrix) if sparse.issparse(matrix) else matrix
+    return replace(table, matrix=matrix, categories=categories)
 
 
 def cut_labels(table: Table, where: Sequence[int]) -> Table:
