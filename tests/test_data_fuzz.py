@@ -8,7 +8,6 @@ number of examples of each test.
 from __future__ import annotations
 
 import gzip
-import io
 import os
 import re
 import tempfile
@@ -37,6 +36,18 @@ CSV = """x,y,c,l1,l2
 7,3.25,red,0,0
 0.001,12,,1,0
 NA,5,green,0,1
+"""
+NEW_CSV = """c,y,x
+red,1,2
+green,?,0.5
+yellow,7,
+,1e3,-4
+"""
+TAGS = """x,tags
+1,a;b
+2,
+3,b
+4, c;a ;
 """
 DENSE_ARFF = """@relation 'set: -C -2'
 % a remark
@@ -143,11 +154,13 @@ def attempt(content: bytes, name: str, **options):
         try:
             found = load(path, **options)
         except DataError as error:
-            assert str(path) in str(error)
-            assert "\n" not in str(error)
-            return None
-        check(found)
-        return found
+            message = str(error)
+        else:
+            check(found)
+            return found
+    assert message.startswith(str(path))
+    assert "\n" not in message
+    return None
 
 
 def check(found: Dataset) -> None:
@@ -255,22 +268,35 @@ def test_csv(content):
 
 
 @fuzz
-@given(damaged(CSV.replace("l1,l2", "l").replace(",0,", ",").replace(",1,", ",").encode()))
+@given(damaged(NEW_CSV.encode()))
 def test_csv_with_an_encoder(content):
     with tempfile.TemporaryDirectory() as folder:
         train = Path(folder) / "train.csv"
         train.write_text(CSV, encoding="utf-8")
-        encoder = load(train, labels=["l1"], drop=["l2"]).encoder
-    found = attempt(content.replace(b",l", b",l1"), "a.csv", encoder=encoder)
-    if found is not None:
-        assert found.X.shape[1] == 7
-        assert found.feature_names == tuple(encoder.get_feature_names_out())
+        encoder = load(train, labels=["l1", "l2"]).encoder
+    found = attempt(content, "a.csv", encoder=encoder)
+    if found is None:
+        return
+    assert found.feature_names == tuple(encoder.get_feature_names_out())
+    text = content.decode("utf-8-sig")
+    if '"' in text or "\r" in text:
+        return
+    names, *rows = [line.split(",") for line in text.split("\n") if line]
+    table = dict(zip(names, zip(*rows, strict=True), strict=True))
+    x, y = ([cell(value) for value in table[name]] for name in "xy")
+    c = [value.strip() for value in table["c"]]
+    expected = [
+        [0.7505 if value is None else value for value in x],
+        [4.125 if value is None else value for value in y],
+        *([float(value == colour) for value in c] for colour in ("blue", "green", "red")),
+        *([float(value is None) for value in column] for column in (x, y)),
+        [float(value.lower() in GAPS) for value in c],
+    ]
+    close(found.X, np.array(expected).T)
 
 
 @fuzz
-@given(
-    damaged(CSV.replace("l1,l2", "tags").replace(",0,1", ",a;b").replace(",1,", ",b;").encode())
-)
+@given(damaged(TAGS.encode()))
 def test_lists_of_labels(content):
     found = attempt(content, "a.csv", labels="tags", separator=";")
     if found is None:
@@ -295,8 +321,9 @@ def test_arff(content):
         found = attempt(content, "a.arff")
         if found is None:
             return
-        comes_back(found, "b.arff", "arff")
         comes_back(found, "b.arff", "meka")
+        if all(label.isprintable() for label in found.label_names or ()):  # XML has no others
+            comes_back(found, "b.arff", "arff")
         text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
         kind = (
             arff.LOD
@@ -318,20 +345,27 @@ def test_arff(content):
         declared = dict(read["attributes"])
         if found.Y is not None:
             for k, label in enumerate(found.label_names):
+                if label not in columns:
+                    assert "'" in label or '"' in label
+                    return
                 values = [float(value) for value in columns.pop(label)]
                 assert found.Y[:, k].tolist() == values
-        whole = [
-            j
-            for j, name in enumerate(columns)
-            if isinstance(declared[name], str) and None not in columns[name]
-        ]
-        where = [list(found.feature_names).index(list(columns)[j]) for j in whole]
         X = found.X.toarray() if sparse.issparse(found.X) else found.X
-        for j, at in zip(whole, where, strict=True):
-            name = list(columns)[j]
-            if declared[name].upper() == "STRING":
-                continue
-            assert X[:, at].tolist() == columns[name]
+        if any("'" in name or '"' in name for name in found.feature_names):
+            return  # it takes off a quote at one end, too
+        for name, values in columns.items():
+            if declared[name] in ("NUMERIC", "REAL", "INTEGER"):
+                column = X[:, found.feature_names.index(name)].tolist()
+                assert [v for v, w in zip(column, values, strict=True) if w is not None] == [
+                    w for w in values if w is not None
+                ]
+            elif set(declared[name]) <= {"0", "1"}:
+                column = X[:, found.feature_names.index(name)].tolist()
+                assert column == [float(value or 0) for value in values]
+            elif isinstance(declared[name], list):
+                for category in declared[name]:
+                    column = X[:, found.feature_names.index(f"{name}={category}")].tolist()
+                    assert column == [float(value == category) for value in values]
 
     run()
 
@@ -442,6 +476,7 @@ def binary(format: str, kind: str) -> bytes:
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_npz(kind):
     whole = binary("npz", kind)
+    original = attempt(whole, "a.npz")
 
     @fuzz
     @given(damaged(whole))
@@ -450,13 +485,9 @@ def test_npz(kind):
         if found is None:
             return
         comes_back(found, "b.npz", "npz")
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            if "X" in arrays:
-                assert (arrays["X"] == found.X).all()
-            else:
-                assert (arrays["X_data"] == found.X.data).all()
-            if found.Y is not None:
-                assert (arrays["Y"] == found.Y).all()
+        equal(original.X, found.X)  # the archive has checksums
+        if found.Y is not None:
+            assert (original.Y == found.Y).all()
 
     run()
 
