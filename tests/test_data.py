@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import sys
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -16,9 +17,10 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import NotFittedError, SkipTestWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import Bunch
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fgfm
 from fgfm.data import DataError, Dataset, FeatureEncoder, load, save
@@ -118,6 +120,8 @@ def test_round_trip(way, kind, dtype, tmp_path):
     if WAYS[way][0] in ("arff", "meka", "npz"):
         sparse_format = kind == "sparse"
     assert sparse.issparse(other.X) == sparse_format
+    if sparse_format:
+        assert other.X.indices.dtype == np.int32
     with path.open("rb") as file:
         assert (file.read(2) == b"\x1f\x8b") == way.endswith(".gz")
     again = tmp_path / f"again{WAYS[way][1]}"
@@ -358,6 +362,12 @@ def test_parquet_types(tmp_path):
     found = load(tmp_path / "a.parquet", labels=["l"])
     assert found.X.tolist() == [[1, 1, 1.5, 1, 0], [0, 2, 2.5, 0, 1]]
     assert found.Y.tolist() == [[1], [0]]
+    columns = {"f": np.ones(2, np.float32), "i": np.array([2**24 + 1, 0])}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "b.parquet")
+    assert load(tmp_path / "b.parquet").X[0, 1] == 2**24 + 1
+    columns["i"] = np.array([1, 0], dtype=np.int8)
+    parquet.write_table(pyarrow.table(columns), tmp_path / "b.parquet")
+    assert load(tmp_path / "b.parquet").X.dtype == np.float32
     parquet.write_table(pyarrow.table({"t": [datetime.date(2020, 1, 1)]}), tmp_path / "b.parquet")
     with pytest.raises(DataError, match=r"b.parquet, column 't': values of type date32"):
         load(tmp_path / "b.parquet")
@@ -464,6 +474,18 @@ def test_mulan_labels_have_the_order_of_the_attributes(tmp_path):
     assert load(text(tmp_path, bare, "a.arff")).Y is None
 
 
+def test_arff_whose_labels_were_taken_away(tmp_path):
+    head = "@relation 'r: -C -1'\n@attribute x numeric\n@attribute y numeric\n"
+    train = text(tmp_path, head + "@attribute l {0,1}\n@data\n1,2,1\n3,4,0\n", "train.arff")
+    encoder = load(train).encoder
+    bare = load(text(tmp_path, head + "@data\n5,6\n", "new.arff"), encoder=encoder)
+    assert bare.Y is None
+    assert bare.X.tolist() == [[5, 6]]
+    other = text(tmp_path, head + "@attribute k {0,1}\n@data\n1,2,1\n", "other.arff")
+    with pytest.raises(DataError, match=r"other.arff: 'k' is an unknown label: training did not"):
+        load(other, encoder=encoder)
+
+
 def test_arff_is_read_as_liac_arff_does(tmp_path):
     arff = pytest.importorskip("arff")
     for kind in ("dense", "sparse"):
@@ -555,7 +577,8 @@ def test_svmlight_is_read_as_scikit_learn_does(tmp_path):
     other = load(
         tmp_path / "b.svm", n_features=6, labels=4, zero_based=True, zero_based_labels=True
     )
-    assert (other.X != one.X).nnz == 0
+    # it writes 16 digits
+    assert np.allclose(other.X.toarray(), one.X.toarray(), rtol=1e-14, atol=0)
     assert (other.Y == one.Y).all()
 
 
@@ -680,6 +703,13 @@ def test_encoder_is_saved_in_models(tmp_path):
     assert fgfm.load(tmp_path / "encoder").zero_based_ is False
 
 
+@parametrize_with_checks([FeatureEncoder()])
+def test_encoder_passes_the_common_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=SkipTestWarning)
+        check(estimator)
+
+
 @pytest.mark.compiled
 def test_encoder_in_a_pipeline(tmp_path):
     pandas = pytest.importorskip("pandas")
@@ -771,14 +801,14 @@ def test_encoder_refusals(tmp_path):
     refused("x,c,ok\nabc,u,no\n", r"new.csv, line 2, column 'x': 'abc' is not a number: in train")
     refused("x,c,ok\n1,u,no\n1,u,7\n", r"line 3, column 'ok': '7' is neither 0 nor 1: in training")
     refused("x,c,ok,l\n1,u,no,2\n", r"line 2, column 'l': the label is 2: labels must be 0 or 1")
-    with pytest.raises(DataError, match=r"a.txt: there are 2 features: there must be 3, as in tr"):
+    with pytest.raises(DataError, match=r"a.txt: X has 2 features, but .* expecting 3 features"):
         load(text(tmp_path, "1 2 0\n0:1\n", "a.txt"), encoder=train.encoder)
     two = load(text(tmp_path, "1 1:1 2:1\n", "b.svm"))
     with pytest.raises(DataError, match=r"line 1: there is a feature 3: .* from 1 to 2"):
         load(text(tmp_path, "3:1\n", "a.svm"), encoder=two.encoder)
     with pytest.raises(DataError, match=r"line 1: 2 is an unknown label: .* from 1 to 1"):
         load(text(tmp_path, "2 1:1\n", "a.svm"), encoder=two.encoder)
-    with pytest.raises(DataError, match=r"^X: there are 3 features: there must be 2, as in train"):
+    with pytest.raises(DataError, match=r"^X: X has 3 features, but .* is expecting 2 features"):
         two.encoder.transform(np.ones((1, 3)))
 
 
@@ -788,6 +818,7 @@ def test_encoder_limits_categories(tmp_path):
     with pytest.raises(DataError, match=r"column 'id': there are 1001 different texts, such as"):
         load(path)
     assert load(path, drop=["id"]).X.shape == (1001, 1)
+    assert load(path, encoder=FeatureEncoder(max_categories=2000)).X.shape == (1001, 1002)
 
 
 def test_labels_of_another_order_and_unknown_labels(tmp_path):
@@ -1254,8 +1285,10 @@ def test_bad_arguments(tmp_path):
     ]:
         with pytest.raises(TypeError, match=match):
             load(path, **options)
-    with pytest.raises(NotFittedError):
-        load(path, encoder=FeatureEncoder())
+    with pytest.raises(TypeError, match=r"^encoder is str: it must be a FeatureEncoder"):
+        load(path, encoder="one-hot")
+    with pytest.raises(ValueError, match=r"a.npz.gz': npz is compressed as it is, without .gz"):
+        save(one, tmp_path / "a.npz.gz")
     with pytest.raises(TypeError, match=r"^dataset is ndarray: it must be a Dataset"):
         save(one.X, path)
     with pytest.raises(ValueError, match=r"its name does not tell the format; give format="):

@@ -26,6 +26,7 @@ from fgfm.data._table import (
     check_names,
     cut_labels,
     make_categorical,
+    make_csr,
     positions,
     select_labels,
 )
@@ -310,8 +311,7 @@ class _Body:
             return Table(self.source, values.reshape(n, self.p).copy(), names, categories, lines)
         indptr = np.concatenate([[0], np.cumsum(self.counts)])
         columns = np.array(self.columns, dtype=np.int64)
-        matrix = sparse.csr_array((values.copy(), columns, indptr), shape=(n, self.p))
-        matrix.sort_indices()
+        matrix = make_csr(values.copy(), columns, indptr, (n, self.p))
         matrix.eliminate_zeros()
         return Table(self.source, matrix, names, categories, lines)
 
@@ -326,8 +326,11 @@ def _label_columns(
         return sorted(positions(names, _xml_labels(Path(labels)), source, f"{labels} names"))
     if labels is not None:
         return select_labels(names, options, source)
-    if getattr(options.encoder, "label_names_", None) is not None:
-        return select_labels(names, options, source)
+    if options.encoder is not None:
+        where = select_labels(names, options, source)
+        features = set(getattr(options.encoder, "feature_names_in_", ()))
+        if where is not None or features.issuperset(names):
+            return where
     beside = _beside(path)
     if beside.is_file():
         wanted = _xml_labels(beside)
@@ -389,7 +392,7 @@ def write_arff(
                 text.write(f"<label name={quoteattr(label)}></label>\n")
             text.write("</labels>\n")
     with write_text(path) as text:
-        relation = f"{name}: -C -{m}" if meka else name
+        relation = f"{name}: -C -{m}" if meka and m else name
         text.write(f"@relation {_quoted(relation, always=True)}\n\n")
         for feature in feature_names:
             text.write(f"@attribute {_quoted(feature)} numeric\n")

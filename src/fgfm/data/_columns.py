@@ -43,7 +43,12 @@ def table_of(X: Any) -> Table:
         return _coded("X", tuple(names), [X[key] for key in keys], set())
     array = np.asarray(X)
     if array.ndim != 2:
-        raise DataError(f"X has shape {array.shape}: it must have 2 dimensions (row, feature)")
+        raise DataError(
+            f"X has shape {array.shape}: it must have 2 dimensions (row, feature). Reshape your "
+            "data"
+        )
+    if array.dtype.kind == "c":
+        raise DataError(f"X has dtype {array.dtype}. Complex data not supported")
     if array.dtype.kind in "fiub":
         return Table("X", array.astype(_float_type(array.dtype), copy=False))
     return _coded("X", None, list(array.T), set())
@@ -111,11 +116,11 @@ def _coded(
 ) -> Table:
     """Make a table of columns of numbers, truth values, texts and None."""
     n = len(columns[0]) if columns else 0
-    floats = {getattr(column, "dtype", None) for column in columns} & {np.dtype("f8")}
-    singles = any(getattr(column, "dtype", None) == np.float32 for column in columns)
-    matrix = np.full(
-        (n, len(columns)), np.nan, np.float32 if singles and not floats else np.float64
+    dtypes = [getattr(column, "dtype", None) for column in columns]
+    single = any(dtype == np.float32 for dtype in dtypes) and all(
+        np.can_cast(dtype, np.float32) for dtype in dtypes if isinstance(dtype, np.dtype)
     )
+    matrix = np.full((n, len(columns)), np.nan, np.float32 if single else np.float64)
     table = Table(source, matrix, names)
     for j, column in enumerate(columns):
         if len(column) != n:

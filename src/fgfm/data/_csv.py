@@ -249,7 +249,7 @@ def write_csv(
             block = X[begin : begin + size]
             block = block.toarray() if sparse.issparse(block) else block
             texts = iter(written(block.ravel()))
-            labels = None if Y is None else Y[begin : begin + size].tolist()
-            for k in range(len(block)):
-                cells = list(islice(texts, X.shape[1]))
-                writer.writerow(cells if labels is None else cells + labels[k])
+            labels = [()] * len(block) if Y is None else Y[begin : begin + size].tolist()
+            for row in labels:
+                cells = [*islice(texts, X.shape[1]), *map(str, row)]
+                text.write(delimiter.join(cells) + "\n")  # numbers need no quotes

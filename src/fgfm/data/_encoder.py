@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from fgfm._validation import first_index, stored_row
 from fgfm.data._columns import table_of
 from fgfm.data._errors import bad, shown
-from fgfm.data._table import TRUTH, Table, is_truth
+from fgfm.data._table import TRUTH, Table, is_truth, make_csr
 from fgfm.data._text import text_of
 
 __all__ = ["FeatureEncoder"]
@@ -113,9 +113,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = table_of(X)
         n, p = table.matrix.shape
         if n == 0 or p == 0:
-            raise bad(
-                table.source, f"there are {n} rows of {p} features: there must be one of each"
-            )
+            what = f"{n} sample(s)" if n == 0 else f"{p} feature(s)"
+            raise bad(table.source, f"{what} (shape={(n, p)}) while a minimum of 1 is required.")
         self.n_features_in_ = p
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if table.names is not None:
@@ -219,8 +218,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if found != self.n_features_in_:
                 raise bad(
                     table.source,
-                    f"there are {found} features: there must be {self.n_features_in_}, as in "
-                    "training",
+                    f"X has {found} features, but FeatureEncoder is expecting "
+                    f"{self.n_features_in_} features as input",
                 )
             return table
         if list(names) == list(table.names):
@@ -404,7 +403,8 @@ def _spread(matrix: Any, blocks: dict[int, Any], gaps: Any, widths: Any) -> Any:
         data.append(block[row, column])
     width = int(widths.sum()) + (0 if gaps is None else gaps.shape[1])
     at = (np.concatenate(rows), np.concatenate(columns))
-    return sparse.csr_array((np.concatenate(data).astype(matrix.dtype), at), shape=(n, width))
+    out = sparse.csr_array((np.concatenate(data).astype(matrix.dtype), at), shape=(n, width))
+    return make_csr(out.data, out.indices, out.indptr, (n, width))
 
 
 def _refuse_infinite(table: Table) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import clone
 
 from fgfm._validation import check_choice
 from fgfm.data._arff import read_arff, write_arff
@@ -107,7 +107,7 @@ def load(
         `labels` names.
     encoder : FeatureEncoder, optional
         That of the data set of training: the file must have the same features, and may have the
-        same labels or none. By default one is fitted.
+        same labels or none. By default a new one is fitted; one that is not fitted yet says how.
     categorical : list of str, optional
         Columns whose numbers are the names of categories.
     drop : list of str, optional
@@ -151,8 +151,8 @@ def load(
            [2.004e+03, 0.000e+00, 1.000e+00]])
     """
     check_choice(format, "format", (None, *FORMATS))
-    if encoder is not None:
-        check_is_fitted(encoder)
+    given = _checked_encoder(encoder)
+    encoder = given if hasattr(given, "n_features_in_") else None
     options = Options(
         labels=_checked_labels(labels),
         separator=_checked_text(separator, "separator"),
@@ -173,7 +173,7 @@ def load(
     if table.matrix.shape[1] == 0:
         raise bad(table.source, "there are no features: every column is a label or is left out")
     if encoder is None:
-        encoder = FeatureEncoder().fit(table)
+        encoder = (FeatureEncoder() if given is None else clone(given)).fit(table)
         encoder.separator_ = options.separator
         encoder.dropped_ = list(options.drop)
     X = encoder.transform(table)
@@ -279,6 +279,12 @@ def _guess(path: Path) -> str:
     )
 
 
+def _checked_encoder(encoder: Any) -> FeatureEncoder | None:
+    if encoder is not None and not isinstance(encoder, FeatureEncoder):
+        raise TypeError(f"encoder is {type(encoder).__name__}: it must be a FeatureEncoder")
+    return encoder
+
+
 def _checked_labels(labels: Any) -> Any:
     rule = "a number that is not 0, a name or pattern, or a list of these"
     if labels is None or isinstance(labels, str):
@@ -370,6 +376,8 @@ def save(dataset: Dataset, path: str | os.PathLike[str], *, format: str | None =
                 f"path is {str(path)!r}: its name does not tell the format; give format=, one of "
                 f"{', '.join(map(repr, FORMATS))}"
             )
+    if format in ("npz", "parquet") and target.suffix.lower() == ".gz":
+        raise ValueError(f"path is {str(path)!r}: {format} is compressed as it is, without .gz")
     X, Y = _checked_arrays(dataset)
     p, m = X.shape[1], 0 if Y is None else Y.shape[1]
     try:

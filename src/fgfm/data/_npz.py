@@ -20,6 +20,7 @@ from fgfm.data._table import (
     check_label_count,
     check_names,
     make_categorical,
+    make_csr,
     positions,
 )
 
@@ -159,8 +160,7 @@ def _features(arrays: dict[str, Any], source: str) -> Any:
     if not whole:
         raise bad(source, f"the pieces of X do not make a CSR matrix of shape {(n, p)}")
     kind = data.dtype if data.dtype in (np.float32, np.float64) else np.float64
-    X = sparse.csr_array((data.astype(kind), indices, indptr), shape=(n, p))
-    X.sort_indices()
+    X = make_csr(data.astype(kind), indices, indptr, (n, p))
     rows = np.repeat(np.arange(n), np.diff(X.indptr))
     twice = (np.diff(X.indices) == 0) & (np.diff(rows) == 0)
     if twice.any():

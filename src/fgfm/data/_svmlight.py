@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from fgfm.data._errors import DataError, bad, shown
-from fgfm.data._table import Options, Table, check_label_count
+from fgfm.data._table import Options, Table, check_label_count, make_csr
 from fgfm.data._text import open_text, write_text, written
 
 __all__ = ["XMC_HEADER", "read_svmlight", "read_xmc", "write_svmlight", "write_xmc"]
@@ -91,8 +91,7 @@ class _Rows:
         if not np.isfinite(data).all():
             at = int(np.argmin(np.isfinite(data)))
             raise self.error(indptr, at, f"feature {indices[at]} is not a finite number")
-        X = sparse.csr_array((data, indices - first, indptr), shape=(len(self.lines), width))
-        X.sort_indices()
+        X = make_csr(data, indices - first, indptr, (len(self.lines), width))
         same = np.flatnonzero(np.diff(X.indices) == 0)
         starts = set(indptr.tolist()) if len(same) else set()
         for at in same.tolist():

@@ -25,6 +25,7 @@ __all__ = [
     "cut_labels",
     "is_truth",
     "make_categorical",
+    "make_csr",
     "positions",
     "select_labels",
     "split_tags",
@@ -198,6 +199,15 @@ def is_truth(texts: Sequence[str]) -> bool:
     return len(words) == len(texts) and any(words and words <= pair for pair in _PAIRS)
 
 
+def make_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
+    """Make a CSR matrix with indices of 32 bits, as solvers want them, in order."""
+    narrow = np.int32 if len(data) < 1 << 31 else np.int64
+    pieces = (data, indices.astype(narrow, copy=False), indptr.astype(narrow, copy=False))
+    matrix = sparse.csr_array(pieces, shape=shape)
+    matrix.sort_indices()
+    return matrix
+
+
 def make_categorical(table: Table, names: Sequence[str]) -> Table:
     """Take the numbers of some columns for the names of categories."""
     if not names:
@@ -243,9 +253,10 @@ def cut_labels(table: Table, where: Sequence[int]) -> Table:
             found = "missing"
             if not np.isnan(values[row]):
                 found = shown(texts[int(values[row])]) if texts else f"{values[row]:g}"
-            raise bad(
-                table.source, f"the label is {found}: labels must be 0 or 1", **table.place(row, j)
-            )
+            rule = "labels must be 0 or 1"
+            if texts and len(where) == 1:
+                rule += "; for lists of labels, separator= says what is between them"
+            raise bad(table.source, f"the label is {found}: {rule}", **table.place(row, j))
         Y[:, k] = meant == 1
     taken = set(where)
     names = None if table.names is None else tuple(table.names[j] for j in where)
