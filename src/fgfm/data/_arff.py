@@ -25,6 +25,7 @@ from fgfm.data._table import (
     Table,
     check_names,
     cut_labels,
+    dropped,
     make_categorical,
     make_csr,
     positions,
@@ -64,10 +65,10 @@ def read_arff(path: Path, options: Options) -> Table:
     table = make_categorical(body.table(), options.categorical)
     names = [attribute.name for attribute in attributes]
     where = _label_columns(path, relation, names, options)
+    drop = dropped(names, options, source)
     if where is not None:
-        table = cut_labels(table, where)
-    drop = positions(names, options.drop, source, "drop= asks for")
-    gone = {*(names[j] for j in drop), *getattr(options.encoder, "dropped_", ())}
+        table = cut_labels(table, [j for j in where if j not in drop])
+    gone = {names[j] for j in drop}
     assert table.names is not None
     return table.keep([j for j, name in enumerate(table.names) if name not in gone])
 

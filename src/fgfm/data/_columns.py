@@ -14,6 +14,7 @@ from fgfm.data._table import (
     Table,
     check_names,
     cut_labels,
+    dropped,
     positions,
     select_labels,
     split_tags,
@@ -61,13 +62,13 @@ def table_of_columns(
     check_names(names, source)
     if not columns or len(columns[0]) == 0:
         raise bad(source, "there are no rows")
-    drop = positions(names, options.drop, source, "drop= asks for")
-    known = getattr(options.encoder, "dropped_", ())
-    gone = {*drop, *(j for j, name in enumerate(names) if name in known)}
+    gone = dropped(names, options, source)
     tags = tag_column(names, options, source, any_list=_lists(names, columns, options))
     labels = None if tags is not None else select_labels(names, options, source)
+    if labels is not None:
+        labels = [j for j in labels if j not in gone]
     texts = set(positions(names, options.categorical, source, "categorical= asks for"))
-    remembered = getattr(options.encoder, "categorical_names_", ())
+    remembered = set(getattr(options.encoder, "categorical_names_", ()))
     texts |= {j for j, name in enumerate(names) if name in remembered}
     empty = np.full(len(columns[0]), np.nan)
     skipped = gone | ({tags} if tags is not None else set())

@@ -19,6 +19,8 @@ from fgfm.data._text import text_of
 
 __all__ = ["FeatureEncoder"]
 
+_MAX_WIDE = 1 << 24  # features that may get a name and a place each
+
 
 class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Make numbers of features, as they were in training.
@@ -171,6 +173,12 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return
         # in a sparse column most values are 0, and so is the median, unless half are stored
         self.indicated_ = np.unique(matrix.indices[np.isnan(matrix.data)]).astype(np.int64)
+        if len(self.indicated_) and matrix.shape[1] > _MAX_WIDE:
+            raise bad(
+                table.source,
+                f"values are missing: with {matrix.shape[1]} features none may be "
+                f"(the limit is {_MAX_WIDE})",
+            )
         columns, counts = np.unique(matrix.indices, return_counts=True)
         often = columns[2 * counts >= matrix.shape[0]]
         found = {

@@ -19,9 +19,9 @@ from fgfm.data._table import (
     Table,
     check_label_count,
     check_names,
+    dropped,
     make_categorical,
     make_csr,
-    positions,
 )
 
 __all__ = ["read_npz", "write_npz"]
@@ -66,9 +66,8 @@ def read_npz(path: Path, options: Options) -> Table:
         if options.drop:
             raise bad(source, "drop= needs names of columns, and there are none")
         return table
-    gone = {*options.drop, *getattr(options.encoder, "dropped_", ())}
-    positions(names, options.drop, source, "drop= asks for")
-    return table.keep([j for j, name in enumerate(names) if name not in gone])
+    gone = dropped(names, options, source)
+    return table.keep([j for j in range(len(names)) if j not in gone])
 
 
 def _arrays(path: Path) -> dict[str, Any]:

@@ -23,6 +23,7 @@ __all__ = [
     "check_label_count",
     "check_names",
     "cut_labels",
+    "dropped",
     "is_truth",
     "make_categorical",
     "make_csr",
@@ -155,6 +156,13 @@ def positions(names: Sequence[str], wanted: Sequence[str], source: str, what: st
     return [where[name] for name in wanted]
 
 
+def dropped(names: Sequence[str], options: Options, source: str) -> set[int]:
+    """Give which columns are left out: those asked for, and those that training left out."""
+    known = set(getattr(options.encoder, "dropped_", ()))
+    gone = positions(names, options.drop, source, "drop= asks for")
+    return {*gone, *(j for j, name in enumerate(names) if name in known)}
+
+
 def select_labels(names: Sequence[str], options: Options, source: str) -> list[int] | None:
     """Give where the label columns are, in their order; None where nothing says that any is.
 
@@ -179,18 +187,19 @@ def select_labels(names: Sequence[str], options: Options, source: str) -> list[i
                 f"labels={count} leaves no features: there are {len(names)} columns in all",
             )
         return list(range(count) if count > 0 else range(len(names) + count, len(names)))
-    found: list[int] = []
+    where = {name: j for j, name in enumerate(names)}
+    found: dict[int, None] = {}  # in order
     for wanted in [labels] if isinstance(labels, str) else labels:
-        if wanted in names:
-            found.append(list(names).index(wanted))
+        if wanted in where:
+            if where[wanted] in found:
+                raise bad(source, f"labels= names the column {shown(wanted)} twice")
+            found[where[wanted]] = None
             continue
         matches = [j for j, name in enumerate(names) if fnmatchcase(name, wanted)]
         if not matches:
             raise bad(source, f"no column is called {shown(wanted)}, which labels= asks for")
-        found.extend(j for j in matches if j not in found)
-    if len(set(found)) < len(found):
-        raise bad(source, f"labels={labels!r} names a column twice")
-    return found
+        found.update(dict.fromkeys(matches))
+    return list(found)
 
 
 def is_truth(texts: Sequence[str]) -> bool:
