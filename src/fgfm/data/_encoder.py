@@ -171,7 +171,6 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.imputed_ = np.flatnonzero(medians)
             self.medians_ = medians[self.imputed_].astype(np.float64)
             return
-        # in a sparse column most values are 0, and so is the median, unless half are stored
         self.indicated_ = np.unique(matrix.indices[np.isnan(matrix.data)]).astype(np.int64)
         if len(self.indicated_) and matrix.shape[1] > _MAX_WIDE:
             raise bad(
@@ -179,6 +178,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"values are missing: with {matrix.shape[1]} features none may be "
                 f"(the limit is {_MAX_WIDE})",
             )
+        # in a sparse column most values are 0, and so is the median, unless half are stored
         columns, counts = np.unique(matrix.indices, return_counts=True)
         often = columns[2 * counts >= matrix.shape[0]]
         found = {
@@ -250,17 +250,16 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n, p = table.matrix.shape
         matrix = table.matrix
         known = {int(j) for j in [*self.categorical_, *self.truth_]}
-        for j in table.categories:
-            if j not in known:
-                values = table.column(j)
-                row = int(np.argmax(~np.isnan(values)))
-                text = "" if np.isnan(values[row]) else table.categories[j][int(values[row])]
-                if not np.isnan(values[row]):
-                    raise bad(
-                        table.source,
-                        f"{shown(text)} is not a number: in training this column had numbers",
-                        **table.place(row, j),
-                    )
+        for j in sorted(table.categories.keys() - known):
+            values = table.column(j)
+            rows = np.flatnonzero(~np.isnan(values))
+            if len(rows):
+                text = table.categories[j][int(values[rows[0]])]
+                raise bad(
+                    table.source,
+                    f"{shown(text)} is not a number: in training this column had numbers",
+                    **table.place(int(rows[0]), j),
+                )
         extra = len(self.indicated_)
         widths = None
         if known:
@@ -284,7 +283,6 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if widths is not None or gaps is not None:
             width = p if widths is None else int(widths.sum())
             wide = np.empty((n, width + extra), dtype=out.dtype)
-            at = 0
             plain = [j for j in range(p) if j not in blocks]
             starts = np.arange(p) if widths is None else np.cumsum(widths) - widths
             wide[:, starts[plain]] = out[:, plain]
