@@ -35,7 +35,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    max_categories : int, default=1000
+    max_categories : int, default=255
         Refuse columns with more categories than this: they are identifiers, or free text.
 
     Attributes
@@ -86,7 +86,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     array([[2., 0., 0., 0.]])
     """
 
-    def __init__(self, max_categories: int = 1000) -> None:
+    def __init__(self, max_categories: int = 255) -> None:
         self.max_categories = max_categories
 
     def __sklearn_tags__(self) -> Any:
