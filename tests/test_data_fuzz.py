@@ -23,7 +23,7 @@ from scipy import sparse
 from fgfm.data import DataError, Dataset, load, save
 
 fuzz = settings(
-    max_examples=int(os.environ.get("FGFM_FUZZ", "150")),
+    max_examples=int(os.environ.get("FGFM_FUZZ", "100")),
     deadline=None,
     suppress_health_check=list(HealthCheck),
     derandomize="FGFM_FUZZ" not in os.environ,
