@@ -6,6 +6,7 @@ relation: the first n attributes are labels, or the last n where n is negative.
 
 from __future__ import annotations
 
+import math
 import re
 import xml.etree.ElementTree as ElementTree
 from array import array
@@ -24,6 +25,9 @@ from fgfm.data._table import (
     Table,
     check_names,
     cut_labels,
+    dropped,
+    make_categorical,
+    make_csr,
     positions,
     select_labels,
 )
@@ -58,13 +62,13 @@ def read_arff(path: Path, options: Options) -> Table:
             line = line.strip()
             if line and not line.startswith("%"):
                 body.add(line, k)
-    table = body.table()
+    table = make_categorical(body.table(), options.categorical)
     names = [attribute.name for attribute in attributes]
     where = _label_columns(path, relation, names, options)
+    drop = dropped(names, options, source)
     if where is not None:
-        table = cut_labels(table, where)
-    drop = positions(names, options.drop, source, "drop= asks for")
-    gone = {*(names[j] for j in drop), *getattr(options.encoder, "dropped_", ())}
+        table = cut_labels(table, [j for j in where if j not in drop])
+    gone = {names[j] for j in drop}
     assert table.names is not None
     return table.keep([j for j, name in enumerate(table.names) if name not in gone])
 
@@ -151,6 +155,11 @@ def _cells(text: str, source: str, line: int) -> list[tuple[str, bool]]:
     return cells
 
 
+def _easy(line: str) -> bool:
+    """Say whether a line has nothing that needs care: quotes, missing values, odd digits."""
+    return plain(line) and "'" not in line and '"' not in line and "?" not in line
+
+
 class _Body:
     """The rows of the file, as it is read."""
 
@@ -181,19 +190,15 @@ class _Body:
             self.add_dense(line, k)
 
     def add_dense(self, line: str, k: int) -> None:
-        if plain(line) and "'" not in line and '"' not in line:
-            cells = line.split(",")
-            if len(cells) == self.p:
-                try:
-                    self.values.extend(
-                        [
-                            read(cell.strip())
-                            for read, cell in zip(self.readers, cells, strict=True)
-                        ]
-                    )
-                    return
-                except (ValueError, KeyError):
-                    del self.values[(len(self.lines) - 1) * self.p :]
+        cells = line.split(",") if _easy(line) else []
+        if len(cells) == self.p:
+            try:
+                values = [read(c.strip()) for read, c in zip(self.readers, cells, strict=True)]
+            except (ValueError, KeyError):
+                values = [float("nan")]
+            if not math.isnan(sum(values)):  # "nan" is no number here
+                self.values.extend(values)
+                return
         found = _cells(line, self.source, k)
         if len(found) != self.p:
             raise bad(
@@ -210,19 +215,19 @@ class _Body:
         inside = line[1:-1].strip()
         before = len(self.columns)
         at, more = 0, bool(inside)
-        easy = plain(inside) and "'" not in inside and '"' not in inside
-        if more and easy:
+        if more and _easy(inside):
             try:
                 entries = [entry.split() for entry in inside.split(",")]
-                columns = [int(column) for column, _ in entries]
-                if min(columns) >= 0:
+                columns = [int(column) for column, _ in entries if column.isdigit()]
+                if len(columns) == len(entries):
                     values = [
                         self.readers[column](text)
                         for column, (_, text) in zip(columns, entries, strict=True)
                     ]
-                    self.columns.extend(columns)
-                    self.values.extend(values)
-                    more = False
+                    if not math.isnan(sum(values)):
+                        self.columns.extend(columns)
+                        self.values.extend(values)
+                        more = False
             except (ValueError, KeyError, IndexError):
                 pass
         while more:
@@ -276,8 +281,13 @@ class _Body:
                 )
             return attribute.values[text]
         found = number(text)
-        if found is None:
-            raise bad(self.source, f"{shown(text)} is not a number", line=k, column=attribute.name)
+        if found is None or math.isnan(found):
+            raise bad(
+                self.source,
+                f"{shown(text)} is not a number; a missing one is written ?",
+                line=k,
+                column=attribute.name,
+            )
         return found
 
     def table(self) -> Table:
@@ -302,8 +312,7 @@ class _Body:
             return Table(self.source, values.reshape(n, self.p).copy(), names, categories, lines)
         indptr = np.concatenate([[0], np.cumsum(self.counts)])
         columns = np.array(self.columns, dtype=np.int64)
-        matrix = sparse.csr_array((values.copy(), columns, indptr), shape=(n, self.p))
-        matrix.sort_indices()
+        matrix = make_csr(values.copy(), columns, indptr, (n, self.p))
         matrix.eliminate_zeros()
         return Table(self.source, matrix, names, categories, lines)
 
@@ -318,8 +327,11 @@ def _label_columns(
         return sorted(positions(names, _xml_labels(Path(labels)), source, f"{labels} names"))
     if labels is not None:
         return select_labels(names, options, source)
-    if getattr(options.encoder, "label_names_", None) is not None:
-        return select_labels(names, options, source)
+    if options.encoder is not None:
+        where = select_labels(names, options, source)
+        features = set(getattr(options.encoder, "feature_names_in_", ()))
+        if where is not None or features.issuperset(names):
+            return where
     beside = _beside(path)
     if beside.is_file():
         wanted = _xml_labels(beside)
@@ -381,7 +393,7 @@ def write_arff(
                 text.write(f"<label name={quoteattr(label)}></label>\n")
             text.write("</labels>\n")
     with write_text(path) as text:
-        relation = f"{name}: -C -{m}" if meka else name
+        relation = f"{name}: -C -{m}" if meka and m else name
         text.write(f"@relation {_quoted(relation, always=True)}\n\n")
         for feature in feature_names:
             text.write(f"@attribute {_quoted(feature)} numeric\n")

@@ -14,6 +14,7 @@ from fgfm.data._table import (
     Table,
     check_names,
     cut_labels,
+    dropped,
     positions,
     select_labels,
     split_tags,
@@ -43,7 +44,12 @@ def table_of(X: Any) -> Table:
         return _coded("X", tuple(names), [X[key] for key in keys], set())
     array = np.asarray(X)
     if array.ndim != 2:
-        raise DataError(f"X has shape {array.shape}: it must have 2 dimensions (row, feature)")
+        raise DataError(
+            f"X has shape {array.shape}: it must have 2 dimensions (row, feature). Reshape your "
+            "data"
+        )
+    if array.dtype.kind == "c":
+        raise DataError(f"X has dtype {array.dtype}. Complex data not supported")
     if array.dtype.kind in "fiub":
         return Table("X", array.astype(_float_type(array.dtype), copy=False))
     return _coded("X", None, list(array.T), set())
@@ -56,13 +62,13 @@ def table_of_columns(
     check_names(names, source)
     if not columns or len(columns[0]) == 0:
         raise bad(source, "there are no rows")
-    drop = positions(names, options.drop, source, "drop= asks for")
-    known = getattr(options.encoder, "dropped_", ())
-    gone = {*drop, *(j for j, name in enumerate(names) if name in known)}
+    gone = dropped(names, options, source)
     tags = tag_column(names, options, source, any_list=_lists(names, columns, options))
     labels = None if tags is not None else select_labels(names, options, source)
+    if labels is not None:
+        labels = [j for j in labels if j not in gone]
     texts = set(positions(names, options.categorical, source, "categorical= asks for"))
-    remembered = getattr(options.encoder, "categorical_names_", ())
+    remembered = set(getattr(options.encoder, "categorical_names_", ()))
     texts |= {j for j, name in enumerate(names) if name in remembered}
     empty = np.full(len(columns[0]), np.nan)
     skipped = gone | ({tags} if tags is not None else set())
@@ -111,11 +117,11 @@ def _coded(
 ) -> Table:
     """Make a table of columns of numbers, truth values, texts and None."""
     n = len(columns[0]) if columns else 0
-    floats = {getattr(column, "dtype", None) for column in columns} & {np.dtype("f8")}
-    singles = any(getattr(column, "dtype", None) == np.float32 for column in columns)
-    matrix = np.full(
-        (n, len(columns)), np.nan, np.float32 if singles and not floats else np.float64
+    dtypes = [getattr(column, "dtype", None) for column in columns]
+    single = any(dtype == np.float32 for dtype in dtypes) and all(
+        np.can_cast(dtype, np.float32) for dtype in dtypes if isinstance(dtype, np.dtype)
     )
+    matrix = np.full((n, len(columns)), np.nan, np.float32 if single else np.float64)
     table = Table(source, matrix, names)
     for j, column in enumerate(columns):
         if len(column) != n:

@@ -22,6 +22,7 @@ from fgfm.data._table import (
     Table,
     check_names,
     cut_labels,
+    dropped,
     positions,
     select_labels,
     split_tags,
@@ -43,7 +44,7 @@ def read_csv(path: Path, options: Options, delimiter: str) -> Table:
         first = next(records, None)
         if first is None:
             raise bad(path, "the file is empty")
-        names = [name.strip() for name in first[1]]
+        names = first[1]
         check_names(names, source, line=first[0])
         columns = _Columns(source, names, options, delimiter)
         for line, cells in records:
@@ -79,9 +80,9 @@ class _Columns:
                 raise bad(source, "the labels are the only column: there must be features")
         else:
             self.label_columns = select_labels(names, options, source)
-        drop = positions(names, options.drop, source, "drop= asks for")
-        known = getattr(options.encoder, "dropped_", ())
-        self.dropped = {*drop, *(j for j, name in enumerate(names) if name in known)}
+        self.dropped = dropped(names, options, source)
+        if self.label_columns is not None:
+            self.label_columns = [j for j in self.label_columns if j not in self.dropped]
         if self.p == 1 and any(mark in names[0] for mark in ";\t|"):
             raise bad(
                 source,
@@ -89,7 +90,7 @@ class _Columns:
                 "delimiter=...",
                 line=1,
             )
-        remembered = getattr(options.encoder, "categorical_names_", ())
+        remembered = set(getattr(options.encoder, "categorical_names_", ()))
         wanted = positions(names, options.categorical, source, "categorical= asks for")
         self.texts = {*wanted, *(j for j, name in enumerate(names) if name in remembered)}
         self.texts -= self.dropped
@@ -232,6 +233,13 @@ class _Columns:
             )
 
 
+def _quoted(name: str, delimiter: str) -> str:
+    # the standard library's writer leaves a carriage return as it is, and its reader stops there
+    if not any(mark in name for mark in (delimiter, '"', "\r", "\n")):
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
 def write_csv(
     path: Any,
     X: Any,
@@ -242,14 +250,14 @@ def write_csv(
 ) -> None:
     """Write a table: the features, then a column of 0 and 1 for each label."""
     with write_text(path) as text:
-        writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-        writer.writerow([*feature_names, *label_names])
+        names = [_quoted(name, delimiter) for name in (*feature_names, *label_names)]
+        text.write(delimiter.join(names) + "\n")
         size = max(1, _BLOCK // X.shape[1])
         for begin in range(0, X.shape[0], size):
             block = X[begin : begin + size]
             block = block.toarray() if sparse.issparse(block) else block
             texts = iter(written(block.ravel()))
-            labels = None if Y is None else Y[begin : begin + size].tolist()
-            for k in range(len(block)):
-                cells = list(islice(texts, X.shape[1]))
-                writer.writerow(cells if labels is None else cells + labels[k])
+            labels = [()] * len(block) if Y is None else Y[begin : begin + size].tolist()
+            for row in labels:
+                cells = [*islice(texts, X.shape[1]), *map(str, row)]
+                text.write(delimiter.join(cells) + "\n")  # numbers need no quotes

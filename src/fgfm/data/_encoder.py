@@ -14,10 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from fgfm._validation import first_index, stored_row
 from fgfm.data._columns import table_of
 from fgfm.data._errors import bad, shown
-from fgfm.data._table import TRUTH, Table, is_truth
+from fgfm.data._table import TRUTH, Table, is_truth, make_csr
 from fgfm.data._text import text_of
 
 __all__ = ["FeatureEncoder"]
+
+_MAX_WIDE = 1 << 24  # features that may get a name and a place each
 
 
 class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -33,7 +35,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    max_categories : int, default=1000
+    max_categories : int, default=255
         Refuse columns with more categories than this: they are identifiers, or free text.
 
     Attributes
@@ -84,7 +86,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     array([[2., 0., 0., 0.]])
     """
 
-    def __init__(self, max_categories: int = 1000) -> None:
+    def __init__(self, max_categories: int = 255) -> None:
         self.max_categories = max_categories
 
     def __sklearn_tags__(self) -> Any:
@@ -113,9 +115,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = table_of(X)
         n, p = table.matrix.shape
         if n == 0 or p == 0:
-            raise bad(
-                table.source, f"there are {n} rows of {p} features: there must be one of each"
-            )
+            what = f"{n} sample(s)" if n == 0 else f"{p} feature(s)"
+            raise bad(table.source, f"{what} (shape={(n, p)}) while a minimum of 1 is required.")
         self.n_features_in_ = p
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if table.names is not None:
@@ -144,8 +145,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 raise bad(
                     table.source,
                     f"there are {len(texts)} different texts, such as {shown(texts[0])}: a "
-                    f"feature may have up to max_categories={self.max_categories}; leave the column "
-                    "out with drop=[...]",
+                    f"feature may have up to max_categories={self.max_categories}; leave "
+                    "the column out with drop=[...]",
                     column=name,
                 )
             categorical.append(j)
@@ -161,24 +162,30 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             medians = np.zeros(matrix.shape[1])
             whole = some & ~missing
             if whole.any():
-                medians[whole] = np.median(matrix[:, whole], axis=0)
+                medians[whole] = _median(matrix[:, whole])
             for j in np.flatnonzero(some & missing):
-                medians[j] = np.nanmedian(matrix[:, j])
+                medians[j] = _median(matrix[~np.isnan(matrix[:, j]), j])
             if special:
                 medians[sorted(special)] = 0.0
             self.indicated_ = np.flatnonzero(missing)
             self.imputed_ = np.flatnonzero(medians)
             self.medians_ = medians[self.imputed_].astype(np.float64)
             return
-        # in a sparse column most values are 0, and so is the median, unless half are stored
         self.indicated_ = np.unique(matrix.indices[np.isnan(matrix.data)]).astype(np.int64)
+        if len(self.indicated_) and matrix.shape[1] > _MAX_WIDE:
+            raise bad(
+                table.source,
+                f"values are missing: with {matrix.shape[1]} features none may be "
+                f"(the limit is {_MAX_WIDE})",
+            )
+        # in a sparse column most values are 0, and so is the median, unless half are stored
         columns, counts = np.unique(matrix.indices, return_counts=True)
         often = columns[2 * counts >= matrix.shape[0]]
         found = {
             int(j): table.column(int(j)) for j in {*often.tolist(), *self.indicated_.tolist()}
         }
         medians_of = {
-            j: float(np.nanmedian(values)) if not np.isnan(values).all() else 0.0
+            j: 0.0 if np.isnan(values).all() else float(_median(values[~np.isnan(values)]))
             for j, values in sorted(found.items())
             if j not in special
         }
@@ -219,8 +226,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if found != self.n_features_in_:
                 raise bad(
                     table.source,
-                    f"there are {found} features: there must be {self.n_features_in_}, as in "
-                    "training",
+                    f"X has {found} features, but FeatureEncoder is expecting "
+                    f"{self.n_features_in_} features as input",
                 )
             return table
         if list(names) == list(table.names):
@@ -243,17 +250,16 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n, p = table.matrix.shape
         matrix = table.matrix
         known = {int(j) for j in [*self.categorical_, *self.truth_]}
-        for j in table.categories:
-            if j not in known:
-                values = table.column(j)
-                row = int(np.argmax(~np.isnan(values)))
-                text = "" if np.isnan(values[row]) else table.categories[j][int(values[row])]
-                if not np.isnan(values[row]):
-                    raise bad(
-                        table.source,
-                        f"{shown(text)} is not a number: in training this column had numbers",
-                        **table.place(row, j),
-                    )
+        for j in sorted(table.categories.keys() - known):
+            values = table.column(j)
+            rows = np.flatnonzero(~np.isnan(values))
+            if len(rows):
+                text = table.categories[j][int(values[rows[0]])]
+                raise bad(
+                    table.source,
+                    f"{shown(text)} is not a number: in training this column had numbers",
+                    **table.place(int(rows[0]), j),
+                )
         extra = len(self.indicated_)
         widths = None
         if known:
@@ -277,7 +283,6 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if widths is not None or gaps is not None:
             width = p if widths is None else int(widths.sum())
             wide = np.empty((n, width + extra), dtype=out.dtype)
-            at = 0
             plain = [j for j in range(p) if j not in blocks]
             starts = np.arange(p) if widths is None else np.cumsum(widths) - widths
             wide[:, starts[plain]] = out[:, plain]
@@ -360,6 +365,13 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return _objects([*out, *(f"{names[j]} missing" for j in self.indicated_)])
 
 
+def _median(values: Any) -> Any:
+    """Give the median of each column; the sum of the middle two may be too large."""
+    with np.errstate(over="ignore"):
+        median = np.median(values, axis=0)
+        return np.where(np.isinf(median), 2.0 * np.median(values / 2.0, axis=0), median)
+
+
 def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
     out = np.empty(len(values), dtype=object)
     out[:] = list(values)
@@ -397,7 +409,8 @@ def _spread(matrix: Any, blocks: dict[int, Any], gaps: Any, widths: Any) -> Any:
         data.append(block[row, column])
     width = int(widths.sum()) + (0 if gaps is None else gaps.shape[1])
     at = (np.concatenate(rows), np.concatenate(columns))
-    return sparse.csr_array((np.concatenate(data).astype(matrix.dtype), at), shape=(n, width))
+    out = sparse.csr_array((np.concatenate(data).astype(matrix.dtype), at), shape=(n, width))
+    return make_csr(out.data, out.indices, out.indptr, (n, width))
 
 
 def _refuse_infinite(table: Table) -> None:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import clone
 
 from fgfm._validation import check_choice
 from fgfm.data._arff import read_arff, write_arff
 from fgfm.data._csv import read_csv, write_csv
 from fgfm.data._dataset import Dataset
 from fgfm.data._encoder import FeatureEncoder
-from fgfm.data._errors import DataError, bad
+from fgfm.data._errors import DataError, bad, shown
 from fgfm.data._npz import read_npz, write_npz
 from fgfm.data._openml import PREFIX, read_openml
 from fgfm.data._parquet import read_parquet, write_parquet
@@ -43,6 +44,18 @@ _EXTENSIONS = {
     ".npz": "npz",
 }
 
+_NAMED = ("csv", "tsv", "parquet", "arff", "meka", "npz")
+_ONLY = {  # which formats an argument of `load` is for
+    "labels": tuple(format for format in FORMATS if format != "npz"),
+    "separator": ("csv", "tsv", "parquet"),
+    "categorical": _NAMED,
+    "drop": _NAMED,
+    "n_features": ("svmlight",),
+    "zero_based": ("svmlight",),
+    "zero_based_labels": ("svmlight",),
+    "delimiter": ("csv", "tsv"),
+}
+
 
 def load(
     path: str | os.PathLike[str],
@@ -62,8 +75,9 @@ def load(
 ) -> Dataset:
     """Read features and labels from a file.
 
-    Text files may be compressed by gzip. A file that is not as it should be raises `DataError`,
-    whose message names the file, the line and the rule.
+    Text files may be compressed by gzip. In tables a missing value is empty, ``?``, NA, N/A, NaN
+    or null; ARFF has ``?`` only, and the sparse formats of rows have none. A file that is not as
+    it should be raises `DataError`, whose message names the file, the line and the rule.
 
     Parameters
     ----------
@@ -93,7 +107,7 @@ def load(
         `labels` names.
     encoder : FeatureEncoder, optional
         That of the data set of training: the file must have the same features, and may have the
-        same labels or none. By default one is fitted.
+        same labels or none. By default a new one is fitted; one that is not fitted yet says how.
     categorical : list of str, optional
         Columns whose numbers are the names of categories.
     drop : list of str, optional
@@ -137,8 +151,8 @@ def load(
            [2.004e+03, 0.000e+00, 1.000e+00]])
     """
     check_choice(format, "format", (None, *FORMATS))
-    if encoder is not None:
-        check_is_fitted(encoder)
+    given = _checked_encoder(encoder)
+    encoder = given if hasattr(given, "n_features_in_") else None
     options = Options(
         labels=_checked_labels(labels),
         separator=_checked_text(separator, "separator"),
@@ -154,17 +168,19 @@ def load(
     if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype is {dtype!r}: it must be float32 or float64")
     table = _read(path, format, options)
+    if encoder is not None:
+        table = _match_labels(table, encoder)
     if table.matrix.shape[1] == 0:
         raise bad(table.source, "there are no features: every column is a label or is left out")
     if encoder is None:
-        encoder = FeatureEncoder().fit(table)
+        encoder = (FeatureEncoder() if given is None else clone(given)).fit(table)
         encoder.separator_ = options.separator
         encoder.dropped_ = list(options.drop)
     X = encoder.transform(table)
     named = table.names is not None or hasattr(encoder, "feature_names_in_")
     encoded = len(encoder.categorical_) + len(encoder.indicated_) > 0
     return Dataset(
-        X if dtype is None else X.astype(dtype, copy=False),
+        X if dtype is None else _cast(X, np.dtype(dtype), table.source),
         table.Y,
         tuple(encoder.get_feature_names_out()) if named or encoded else None,
         table.label_names,
@@ -183,6 +199,13 @@ def _read(path: str | os.PathLike[str], format: str | None, options: Options) ->
     check_file(source)
     if format is None:
         format = _guess(source)
+    for argument, formats in _ONLY.items():
+        given = getattr(options, argument)
+        if given not in (None, ()) and format not in formats:
+            raise ValueError(
+                f"{argument} is {given!r}, and {source} is read as {format!r}: {argument}= is for "
+                f"{', '.join(formats)}"
+            )
     if format in ("csv", "tsv"):
         delimiter = options.delimiter or ("," if format == "csv" else "\t")
         return read_csv(source, options, delimiter)
@@ -195,6 +218,31 @@ def _read(path: str | os.PathLike[str], format: str | None, options: Options) ->
         "npz": read_npz,
     }
     return readers[format](source, options)
+
+
+def _match_labels(table: Table, encoder: FeatureEncoder) -> Table:
+    """Put labels into the order of training; they must be the same."""
+    if table.Y is None or table.label_names is None or encoder.label_names_ is None:
+        return table
+    known, found = list(encoder.label_names_), list(table.label_names)
+    if known == found:
+        return table
+    for name in found:
+        if name not in known:
+            raise bad(table.source, f"{shown(name)} is an unknown label: training did not have it")
+    for name in known:
+        if name not in found:
+            raise bad(table.source, f"there is no label {shown(name)}, which training had")
+    order = [found.index(name) for name in known]
+    return replace(table, Y=table.Y[:, order], label_names=tuple(known))
+
+
+def _cast(X: Any, dtype: Any, source: str) -> Any:
+    with np.errstate(over="ignore"):
+        out = X.astype(dtype, copy=False)
+    if not np.isfinite(out.data if sparse.issparse(out) else out).all():
+        raise bad(source, f"a value is too large for {dtype}")
+    return out
 
 
 def _extension(path: Path) -> str | None:
@@ -229,6 +277,12 @@ def _guess(path: Path) -> str:
         f"neither its name nor its first line tells the format: give format=, one of "
         f"{', '.join(map(repr, FORMATS))}",
     )
+
+
+def _checked_encoder(encoder: Any) -> FeatureEncoder | None:
+    if encoder is not None and not isinstance(encoder, FeatureEncoder):
+        raise TypeError(f"encoder is {type(encoder).__name__}: it must be a FeatureEncoder")
+    return encoder
 
 
 def _checked_labels(labels: Any) -> Any:
@@ -322,6 +376,8 @@ def save(dataset: Dataset, path: str | os.PathLike[str], *, format: str | None =
                 f"path is {str(path)!r}: its name does not tell the format; give format=, one of "
                 f"{', '.join(map(repr, FORMATS))}"
             )
+    if format in ("npz", "parquet") and target.suffix.lower() == ".gz":
+        raise ValueError(f"path is {str(path)!r}: {format} is compressed as it is, without .gz")
     X, Y = _checked_arrays(dataset)
     p, m = X.shape[1], 0 if Y is None else Y.shape[1]
     try:

@@ -14,7 +14,15 @@ from scipy import sparse
 
 from fgfm._atomic import atomic_file
 from fgfm.data._errors import DataError, bad, shown
-from fgfm.data._table import Options, Table, check_label_count, check_names
+from fgfm.data._table import (
+    Options,
+    Table,
+    check_label_count,
+    check_names,
+    dropped,
+    make_categorical,
+    make_csr,
+)
 
 __all__ = ["read_npz", "write_npz"]
 
@@ -26,10 +34,6 @@ _READ |= {"nominal_mask", "nominal_categories_json"}
 def read_npz(path: Path, options: Options) -> Table:
     """Read an archive; nominal columns become categories, as the archive declares them."""
     arrays = _arrays(path)
-    if options.labels is not None:
-        raise ValueError(
-            "labels= is for files that do not say which labels they have: a .npz does"
-        )
     source = str(path)
     X = _features(arrays, source)
     n, p = X.shape
@@ -43,8 +47,11 @@ def read_npz(path: Path, options: Options) -> Table:
         Y = _labels(arrays["Y"], n, source)
         label_names = _names(arrays, "label_names", Y.shape[1], source)
         if label_names is None:
-            label_names = tuple(str(k) for k in range(Y.shape[1]))
-    return Table(
+            known = getattr(options.encoder, "label_names_", None)
+            if known is None or len(known) != Y.shape[1]:
+                known = [str(k) for k in range(Y.shape[1])]
+            label_names = tuple(known)
+    table = Table(
         source,
         X,
         names,
@@ -54,6 +61,13 @@ def read_npz(path: Path, options: Options) -> Table:
         train=_indices(arrays, "train_idx", n, source),
         test=_indices(arrays, "test_idx", n, source),
     )
+    table = make_categorical(table, options.categorical)
+    if names is None:
+        if options.drop:
+            raise bad(source, "drop= needs names of columns, and there are none")
+        return table
+    gone = dropped(names, options, source)
+    return table.keep([j for j in range(len(names)) if j not in gone])
 
 
 def _arrays(path: Path) -> dict[str, Any]:
@@ -117,7 +131,8 @@ def _features(arrays: dict[str, Any], source: str) -> Any:
             raise bad(
                 source, f"X has dtype {X.dtype} and shape {X.shape}: it must be (n, p) numbers"
             )
-        return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+        with np.errstate(over="ignore"):  # what becomes infinite is refused later
+            return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     for name in _PIECES:
         if name not in arrays:
             raise bad(
@@ -144,8 +159,7 @@ def _features(arrays: dict[str, Any], source: str) -> Any:
     if not whole:
         raise bad(source, f"the pieces of X do not make a CSR matrix of shape {(n, p)}")
     kind = data.dtype if data.dtype in (np.float32, np.float64) else np.float64
-    X = sparse.csr_array((data.astype(kind), indices, indptr), shape=(n, p))
-    X.sort_indices()
+    X = make_csr(data.astype(kind), indices, indptr, (n, p))
     rows = np.repeat(np.arange(n), np.diff(X.indptr))
     twice = (np.diff(X.indices) == 0) & (np.diff(rows) == 0)
     if twice.any():
@@ -249,6 +263,7 @@ def write_npz(path: Any, dataset: Any) -> None:
         arrays["X"] = np.asarray(X)
     if dataset.Y is not None:
         arrays["Y"] = np.asarray(dataset.Y, dtype=np.uint8)
+    if dataset.Y is not None and dataset.label_names is not None:
         arrays["label_names"] = np.array(dataset.label_names, dtype=np.str_)
     if dataset.feature_names is not None:
         arrays["feature_names"] = np.array(dataset.feature_names, dtype=np.str_)

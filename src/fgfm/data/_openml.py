@@ -26,9 +26,9 @@ def read_openml(name: str, options: Options) -> Table:
     wanted, _, version = name.removeprefix(PREFIX).partition(":")
     if not wanted or (version and not version.isdecimal()):
         raise bad(name, "this must be openml:name, openml:name:version or openml:number")
-    which: dict[str, Any] = {"data_id": int(wanted)}
-    if version or not wanted.isdecimal():
-        which = {"name": wanted, "version": int(version) if version else "active"}
+    which: dict[str, Any] = {"name": wanted, "version": int(version) if version else "active"}
+    if wanted.isdecimal() and not version:
+        which = {"data_id": int(wanted)}
     try:
         bunch = fetch_openml(**which, as_frame="auto", parser="auto")
     except ImportError as error:

@@ -16,12 +16,13 @@ import numpy as np
 from scipy import sparse
 
 from fgfm.data._errors import DataError, bad, shown
-from fgfm.data._table import Options, Table, check_label_count
+from fgfm.data._table import Options, Table, check_label_count, make_csr
 from fgfm.data._text import open_text, write_text, written
 
 __all__ = ["XMC_HEADER", "read_svmlight", "read_xmc", "write_svmlight", "write_xmc"]
 
-_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+# written so that there is one way only to read a run of digits
+_NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _PAIR = rf"[0-9]{{1,10}}:{_NUMBER}"
 _ROW = re.compile(
     rf"(?P<labels>[0-9]{{1,10}}(?:,[0-9]{{1,10}})*)?"
@@ -90,8 +91,7 @@ class _Rows:
         if not np.isfinite(data).all():
             at = int(np.argmin(np.isfinite(data)))
             raise self.error(indptr, at, f"feature {indices[at]} is not a finite number")
-        X = sparse.csr_array((data, indices - first, indptr), shape=(len(self.lines), width))
-        X.sort_indices()
+        X = make_csr(data, indices - first, indptr, (len(self.lines), width))
         same = np.flatnonzero(np.diff(X.indices) == 0)
         starts = set(indptr.tolist()) if len(same) else set()
         for at in same.tolist():
@@ -166,6 +166,7 @@ def _explain(text: str, source: str, line: int) -> DataError:
 
 def read_svmlight(path: Path, options: Options) -> Table:
     """Read multi-label svmlight; ``#`` begins a comment, and empty lines are no rows."""
+    encoder, names = options.encoder, _given_names(options)
     rows = _Rows(str(path))
     with open_text(path, options.encoding) as text:
         for k, line in enumerate(text, 1):
@@ -174,7 +175,6 @@ def read_svmlight(path: Path, options: Options) -> Table:
                 rows.add(content, k)
     if not rows.lines:
         raise bad(path, "there are no rows")
-    encoder, names = options.encoder, _given_names(options)
     p = options.n_features if encoder is None else encoder.n_features_in_
     zero_based, zero_based_labels = options.zero_based, options.zero_based_labels
     if zero_based is None:
@@ -227,6 +227,7 @@ def _given_names(options: Options) -> Any:
 
 def read_xmc(path: Path, options: Options) -> Table:
     """Read the format of the extreme classification repository: a header, then rows from 0."""
+    encoder, names = options.encoder, _given_names(options)
     rows = _Rows(str(path))
     with open_text(path, options.encoding) as text:
         header = next(text, "").rstrip("\r\n")
@@ -257,11 +258,9 @@ def read_xmc(path: Path, options: Options) -> Table:
             line=len(rows.lines) + 2,
         )
     X, _ = rows.features(0, p, "with this header they are numbered")
-    encoder = options.encoder
     table = Table(
         rows.source, X, _known_names(encoder, p), lines=np.array(rows.lines), zero_based=True
     )
-    names = _given_names(options)
     if names is None:
         names = getattr(encoder, "label_names_", None)
     if m == 0:

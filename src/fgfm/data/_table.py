@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fgfm.data._errors import bad, shown
+from fgfm.data._text import text_of
 
 __all__ = [
     "MAX_LABELS",
@@ -21,7 +23,10 @@ __all__ = [
     "check_label_count",
     "check_names",
     "cut_labels",
+    "dropped",
     "is_truth",
+    "make_categorical",
+    "make_csr",
     "positions",
     "select_labels",
     "split_tags",
@@ -85,12 +90,21 @@ class Table:
 
     def column(self, j: int) -> npt.NDArray[Any]:
         """Give one column as a dense array."""
-        values = self.matrix[:, [j]] if sparse.issparse(self.matrix) else self.matrix[:, j]
-        return values.toarray()[:, 0] if sparse.issparse(values) else np.asarray(values)
+        if not sparse.issparse(self.matrix):
+            return np.asarray(self.matrix[:, j])
+        by_column = self._by_column
+        out = np.zeros(self.matrix.shape[0], dtype=self.matrix.dtype)
+        span = slice(by_column.indptr[j], by_column.indptr[j + 1])
+        out[by_column.indices[span]] = by_column.data[span]
+        return out
+
+    @cached_property
+    def _by_column(self) -> Any:
+        return sparse.csc_array(self.matrix)
 
     def keep(self, wanted: Sequence[int]) -> Table:
         """Give the table with some of its columns only."""
-        if len(wanted) == self.matrix.shape[1]:
+        if list(wanted) == list(range(self.matrix.shape[1])):
             return self
         new = {j: k for k, j in enumerate(wanted)}
         names = None if self.names is None else tuple(self.names[j] for j in wanted)
@@ -142,6 +156,13 @@ def positions(names: Sequence[str], wanted: Sequence[str], source: str, what: st
     return [where[name] for name in wanted]
 
 
+def dropped(names: Sequence[str], options: Options, source: str) -> set[int]:
+    """Give which columns are left out: those asked for, and those that training left out."""
+    known = set(getattr(options.encoder, "dropped_", ()))
+    gone = positions(names, options.drop, source, "drop= asks for")
+    return {*gone, *(j for j, name in enumerate(names) if name in known)}
+
+
 def select_labels(names: Sequence[str], options: Options, source: str) -> list[int] | None:
     """Give where the label columns are, in their order; None where nothing says that any is.
 
@@ -166,24 +187,56 @@ def select_labels(names: Sequence[str], options: Options, source: str) -> list[i
                 f"labels={count} leaves no features: there are {len(names)} columns in all",
             )
         return list(range(count) if count > 0 else range(len(names) + count, len(names)))
-    found: list[int] = []
+    where = {name: j for j, name in enumerate(names)}
+    found: dict[int, None] = {}  # in order
     for wanted in [labels] if isinstance(labels, str) else labels:
-        if wanted in names:
-            found.append(list(names).index(wanted))
+        if wanted in where:
+            if where[wanted] in found:
+                raise bad(source, f"labels= names the column {shown(wanted)} twice")
+            found[where[wanted]] = None
             continue
         matches = [j for j, name in enumerate(names) if fnmatchcase(name, wanted)]
         if not matches:
             raise bad(source, f"no column is called {shown(wanted)}, which labels= asks for")
-        found.extend(j for j in matches if j not in found)
-    if len(set(found)) < len(found):
-        raise bad(source, f"labels={labels!r} names a column twice")
-    return found
+        found.update(dict.fromkeys(matches))
+    return list(found)
 
 
 def is_truth(texts: Sequence[str]) -> bool:
     """Say whether texts are no and yes, false and true, or 0 and 1."""
     words = {text.lower() for text in texts}
     return len(words) == len(texts) and any(words and words <= pair for pair in _PAIRS)
+
+
+def make_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
+    """Make a CSR matrix with indices of 32 bits, as solvers want them, in order."""
+    narrow = np.int32 if len(data) < 1 << 31 else np.int64
+    pieces = (data, indices.astype(narrow, copy=False), indptr.astype(narrow, copy=False))
+    matrix = sparse.csr_array(pieces, shape=shape)
+    matrix.sort_indices()
+    return matrix
+
+
+def make_categorical(table: Table, names: Sequence[str]) -> Table:
+    """Take the numbers of some columns for the names of categories."""
+    if not names:
+        return table
+    if table.names is None:
+        raise bad(table.source, "categorical= needs names of columns, and there are none")
+    where = positions(table.names, names, table.source, "categorical= asks for")
+    where = [j for j in where if j not in table.categories]
+    matrix = table.matrix.tolil() if sparse.issparse(table.matrix) else table.matrix.copy()
+    categories = dict(table.categories)
+    for j in where:
+        values = table.column(j)
+        known = ~np.isnan(values)
+        numbers, codes = np.unique(values[known], return_inverse=True)
+        values = values.copy()
+        values[known] = codes
+        matrix[:, j] = values[:, None] if sparse.issparse(matrix) else values
+        categories[j] = tuple(map(text_of, numbers))
+    matrix = sparse.csr_array(matrix) if sparse.issparse(matrix) else matrix
+    return replace(table, matrix=matrix, categories=categories)
 
 
 def cut_labels(table: Table, where: Sequence[int]) -> Table:
@@ -209,9 +262,10 @@ def cut_labels(table: Table, where: Sequence[int]) -> Table:
             found = "missing"
             if not np.isnan(values[row]):
                 found = shown(texts[int(values[row])]) if texts else f"{values[row]:g}"
-            raise bad(
-                table.source, f"the label is {found}: labels must be 0 or 1", **table.place(row, j)
-            )
+            rule = "labels must be 0 or 1"
+            if texts and len(where) == 1:
+                rule += "; for lists of labels, separator= says what is between them"
+            raise bad(table.source, f"the label is {found}: {rule}", **table.place(row, j))
         Y[:, k] = meant == 1
     taken = set(where)
     names = None if table.names is None else tuple(table.names[j] for j in where)
