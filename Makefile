@@ -12,15 +12,19 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-old lint format bench bench-fit bench-real quadrature clean
+.PHONY: help demo paper test test-old lint format bench bench-fit bench-real quadrature clean
 
 help: ## list the targets
 	@echo "make <target>, where <target> is one of"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
 	@echo "PYTHON=python3.12 chooses the Python for a new .venv."
 
-demo: .venv/.stamp-dev ## run examples/decision_rules.py
-	@MPLBACKEND=Agg $(BIN)/python examples/decision_rules.py
+demo: .venv/.stamp-dev ## the paper's experiment with 10 of its 100 repetitions (2 minutes)
+	@$(BIN)/fgfm reproduce --reps 10 --out outputs/demo
+	@echo "The whole, with 100 repetitions: make paper"
+
+paper: .venv/.stamp-dev ## the paper's experiment, whole (a quarter of an hour)
+	@$(BIN)/fgfm reproduce --out outputs/paper
 
 test: lint ## lint, then all tests, then the quick ones without the compiler
 	@MPLBACKEND=Agg $(BIN)/python -m pytest -q $(PARALLEL)

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 from fgfm import _compile, cardinality
 from fgfm._kernels.cardinalities import rank_candidates
+from fgfm._kernels.marginals import decide_dense_rows
 from fgfm._kernels.ordering import repair_order, sort_descending
 from fgfm._kernels.search import search
+from fgfm._kernels.short import SHORT, decide_short_rows
+from fgfm._quadrature import rules
 
 
 @numba.njit
@@ -125,3 +128,45 @@ def test_one_machine_code_for_each_kernel():
     assert len(window.find_window.signatures) <= 2
     # None where the callers were read from the cache, with this kernel inside.
     assert len(ordering.sort_descending.signatures) <= 1
+
+
+probabilities = st.one_of(
+    st.floats(0.0, 1.0),
+    st.sampled_from([0.0, 1e-300, 1e-17, 1e-9, 0.25, 0.5, 1.0 - 2.0**-53, 1.0]),
+    st.floats(0.0, 0.02),
+)
+
+
+@pytest.mark.compiled  # as plain Python the long kernel warns of what overflows harmlessly
+@settings(deadline=None, max_examples=300)
+@given(
+    row=st.lists(probabilities, min_size=1, max_size=SHORT),
+    beta=st.sampled_from([0.3, 0.5, 1.0, 2.0, 5.0]),
+    zero_division=st.sampled_from([0.0, 0.5, 1.0]),
+    nonempty=st.booleans(),
+)
+def test_few_labels_are_decided_as_many_are(row, beta, zero_division, nonempty):
+    p = np.array([row])
+    answers = []
+    for kernel in (decide_short_rows, decide_dense_rows):
+        labels, expected = np.zeros(p.shape, dtype=np.int8), np.empty(1)
+        how = (beta * beta, zero_division, nonempty, rules(beta))
+        assert kernel(p, *how, labels, expected)[0] == -1
+        answers.append((labels, expected))
+    np.testing.assert_allclose(answers[0][1], answers[1][1], rtol=1e-11)
+    if np.isnan(answers[0][1]).any():
+        return
+    # the same set, unless two are worth the same up to rounding
+    if not np.array_equal(answers[0][0], answers[1][0]):
+        values = [independent_value(row, labels[0], beta, zero_division) for labels, _ in answers]
+        assert values[0] == pytest.approx(values[1], rel=3e-12)
+
+
+def independent_value(row, labels, beta, zero_division):
+    """Give the expected F of a set, from the distribution of the number of other labels."""
+    P = cardinality.from_marginals([row])[0]
+    k = labels.sum()
+    if k == 0:
+        return zero_division * float(np.prod(1.0 - np.array(row)))
+    s = np.arange(1, P.shape[1] + 1)
+    return float(((1.0 + beta**2) * P[labels == 1] / (beta**2 * s + k)).sum())

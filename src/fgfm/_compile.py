@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-__all__ = ["compiled", "compiled_extremes", "compiled_sums", "entry_point"]
+__all__ = ["compiled", "compiled_extremes", "compiled_sums", "entry_point", "entry_point_sums"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -53,6 +53,22 @@ def entry_point(function: Function) -> Function:
         The compiled function (the function itself under ``NUMBA_DISABLE_JIT=1``).
     """
     return _compile(function)
+
+
+def entry_point_sums(function: Function) -> Function:
+    """Compile a kernel that Python calls, and whose sums may be reordered: see `compiled_sums`.
+
+    Parameters
+    ----------
+    function : callable
+        A function in the subset of Python that numba compiles.
+
+    Returns
+    -------
+    callable
+        The compiled function (the function itself under ``NUMBA_DISABLE_JIT=1``).
+    """
+    return _compile(function, fastmath={"reassoc", "contract"})
 
 
 def compiled(function: Function) -> Function:

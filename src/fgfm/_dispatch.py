@@ -147,13 +147,15 @@ def _decide_marginals(
 ) -> Decision:
     """Decide from the marginals that `read` gives; `check` raises where they are none."""
     from fgfm._kernels.marginals import decide_dense_rows
+    from fgfm._kernels.short import SHORT, decide_short_rows
 
     decision = _empty_decision(n, m)
+    kernel = decide_short_rows if m <= SHORT else decide_dense_rows
 
     def decide(rows: slice) -> None:
         known = (*objective.arguments, objective.rules, *decision.at(rows))
         labels = decision.labels[rows]
-        _run_kernel(decide_dense_rows, float_block(read(rows)), known, labels, lambda: check(rows))
+        _run_kernel(kernel, float_block(read(rows)), known, labels, lambda: check(rows))
 
     run_blocks(n, m * itemsize, objective.threads, decide)
     return decision
@@ -162,6 +164,7 @@ def _decide_marginals(
 def decide_sparse_marginals(proba: Any, objective: Objective) -> Decision:
     """Decide from marginals in a sparse matrix; the labels come in CSR."""
     from fgfm._kernels.marginals import decide_csr_rows
+    from fgfm._kernels.short import SHORT, decide_short_rows
 
     if proba.dtype.kind not in "fiub":
         raise TypeError(
@@ -178,6 +181,22 @@ def decide_sparse_marginals(proba: Any, objective: Objective) -> Decision:
         csr.sum_duplicates()
     n = csr.shape[0]
     expected_f = np.empty(n)
+
+    def decide_short(rows: slice) -> tuple[Real, Real]:
+        """Do as `decide` does, with the bits of a dense array: few labels cost nothing."""
+        block = csr[rows].toarray()
+        labels = np.zeros(block.shape, dtype=np.int8)
+        known = (*objective.arguments, objective.rules, labels, expected_f[rows])
+        _run_kernel(
+            decide_short_rows,
+            float_block(block),
+            known,
+            labels,
+            lambda: check_stored_probabilities(csr, "proba"),
+        )
+        row, label = np.nonzero(labels)
+        ends = np.searchsorted(row, np.arange(len(block)), side="right")
+        return label.astype(csr.indices.dtype), ends
 
     def decide(rows: slice) -> tuple[Real, Real]:
         """Give the chosen labels of the rows, one after the other, and where each row ends."""
@@ -199,7 +218,8 @@ def decide_sparse_marginals(proba: Any, objective: Objective) -> Decision:
         return csr.indices[first + at], np.searchsorted(at, indptr[1:] - first)
 
     row_bytes = 16 * (csr.nnz // max(1, n) + 1)
-    blocks = run_blocks(n, row_bytes, objective.threads, decide)
+    short = csr.shape[1] <= SHORT
+    blocks = run_blocks(n, row_bytes, objective.threads, decide_short if short else decide)
     indices = np.concatenate([chosen for chosen, _ in blocks] or [csr.indices[:0]])
     indptr = np.zeros(n + 1, dtype=csr.indptr.dtype)
     at = passed = 0

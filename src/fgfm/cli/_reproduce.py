@@ -109,5 +109,8 @@ def reproduce(
     command = shlex.join(["fgfm", *sys.argv[1:]])
     paths = experiments.write_report(results, command)
     typer.echo((out / "table.txt").read_text(encoding="utf-8").partition("\n\n")[2])
-    say(f"{done} data sets computed in {seconds:.0f} s, with start-up")
+    if done:
+        say(f"{done} data sets computed in {seconds:.0f} s, with start-up")
+    else:
+        say(f"nothing was left to compute: {out} has all results (remove it to begin anew)")
     say(f"{out}: {', '.join(path.name for path in paths)}, results.csv, settings.json")
