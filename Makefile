@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper test test-old lint format bench bench-fit bench-real quadrature clean
+.PHONY: help demo paper test test-old lint format bench bench-fit bench-paper bench-real quadrature clean
 
 help: ## list the targets
 	@echo "make <target>, where <target> is one of"
@@ -57,6 +57,10 @@ bench: .venv/.stamp-bench ## measure speed against the alternatives
 bench-fit: .venv/.stamp-dev .venv-rival/.stamp ## measure fit and predict on real data (needs FGFM_DATA)
 	@$(BIN)/python -m benchmarks.ridge
 	@$(BIN)/python -m benchmarks.fit
+
+bench-paper: .venv/.stamp-dev ## compare with the authors' own results (needs FGFM_REFERENCE)
+	@$(BIN)/python -m benchmarks.reference_factors
+	@$(BIN)/python -m benchmarks.reference_f
 
 bench-real: .venv/.stamp-dev ## measure instance F1 on real data (needs FGFM_DATA)
 	@$(BIN)/python -m benchmarks.real

@@ -34,7 +34,18 @@ PUBLIC = {
     "synthetic",
 }
 HEAVY = {"matplotlib", "networkx", "numba", "pandas", "polars", "pyarrow", "scipy", "sklearn"}
-TARGETS = {"bench", "bench-fit", "bench-real", "clean", "demo", "format", "help", "lint", "paper"}
+TARGETS = {
+    "bench",
+    "bench-fit",
+    "bench-paper",
+    "bench-real",
+    "clean",
+    "demo",
+    "format",
+    "help",
+    "lint",
+    "paper",
+}
 TARGETS |= {"quadrature", "test", "test-old"}
 
 
