@@ -20,8 +20,8 @@ from fgfm.experiments.paper import PaperResults
 __all__ = ["write_report"]
 
 _LEARNERS = {
-    "linear": "logistic regression, linear in the features (the paper's)",
-    "interactions": "logistic regression with all products of up to four features",
+    "linear": "Logistic regression, linear in the features (the paper's)",
+    "interactions": "Logistic regression with all products of up to four features",
 }
 _STYLE = """
 :root { color-scheme: light dark; }
