@@ -35,10 +35,10 @@ def watched(watcher: Watcher | None) -> Iterator[None]:
 
     Examples
     --------
-    >>> import fgfm
+    >>> from fgfm import FGFMClassifier
     >>> seen = []
     >>> with watched(lambda *step: seen.append(step)):
-    ...     _ = fgfm.FGFMClassifier(factors="single").fit([[0], [0], [1]], [[1, 0], [1, 0], [0, 1]])
+    ...     _ = FGFMClassifier(factors="single").fit([[0], [0], [1]], [[1, 0], [1, 0], [0, 1]])
     >>> seen[0], seen[-1]
     (('models', 0, 3), ('models', 3, 3))
     """
