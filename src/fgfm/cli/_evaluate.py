@@ -72,7 +72,7 @@ _NAMES = {
 @plain_errors
 def evaluate(
     context: typer.Context,
-    data: Annotated[Path, typer.Argument(help="File with features and labels.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="File with features and labels.")],
     model: Annotated[
         Path | None,
         typer.Option(metavar="MODEL", help="Score this fitted model on DATA; fit nothing."),

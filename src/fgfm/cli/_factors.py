@@ -51,7 +51,7 @@ _NAME = 25  # letters of a label's name, in the table of edges
 
 @plain_errors
 def factors(
-    data: Annotated[Path, typer.Argument(help="File with features and labels.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="File with features and labels.")],
     alpha: Annotated[
         float, typer.Option(metavar="A", help="Level of the tests, after correction.")
     ] = 0.01,
@@ -221,11 +221,9 @@ def _table(
         title = f"factor {k}  {len(factor)} labels, {counted(len(inside), 'edge')}"
         shown = [clipped(names[label], WIDTH - 4) for label in factor]
         lines += ["", title, _listing(shown)]
-        if inside and most:
-            lines.append(f"  {'strongest edges':<{2 * _NAME + 3}}  p-value")
         lines += [_edge(names, *edge[:3]) for edge in inside[:most]]
         if most and len(inside) > most:
-            lines.append(f"  and {len(inside) - most} more")
+            lines.append(f"    and {len(inside) - most} more")
     if alone:
         lines += ["", f"alone     {counted(len(alone), 'label')}"]
         lines.append(_listing([clipped(name, WIDTH - 4) for name in alone]))
@@ -248,7 +246,7 @@ def _listing(names: Sequence[str]) -> str:
 
 def _edge(names: Sequence[str], i: int, j: int, p: float) -> str:
     pair = f"{clipped(names[i], _NAME)} - {clipped(names[j], _NAME)}"
-    return f"  {pair:<{2 * _NAME + 3}}  {'< 1e-300' if p < 1e-300 else f'{p:.2g}'}"
+    return f"    {pair:<{2 * _NAME + 3}}  p {'< 1e-300' if p < 1e-300 else f'= {p:.2g}'}"
 
 
 def _draw(finder: Any, names: Sequence[str], path: Path) -> None:

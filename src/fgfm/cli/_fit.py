@@ -48,7 +48,7 @@ Examples:
   fgfm fit films.csv --labels genres --separator ';' -o films.fgfm
   fgfm fit scene.npz --split train --factors single -o scene.fgfm
   fgfm fit birds.arff -e forest --set n_estimators=300 -o birds.fgfm
-  fgfm fit text.svm --factors independent -e xgboost:XGBClassifier -o text.fgfm
+  fgfm fit text.svm -e sklearn.linear_model:RidgeClassifier -o text.fgfm
 
 In Python, fgfm.load("films.fgfm").predict(frame) gives the same label sets.
 """
@@ -101,7 +101,7 @@ Scale = Annotated[
 
 @plain_errors
 def fit(
-    data: Annotated[Path, typer.Argument(help="File with features and labels.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="File with features and labels.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="File of the model.")],
     estimator: Estimator = "ridge",
     settings: Setting = None,

@@ -76,8 +76,8 @@ def read_for_model(
 
 @plain_errors
 def predict(
-    model: Annotated[Path, typer.Argument(help="File that fgfm fit wrote.")],
-    data: Annotated[Path, typer.Argument(help="File with features.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="File that fgfm fit wrote.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="File with features.")],
     out: Annotated[
         str | None,
         typer.Option(
