@@ -32,10 +32,12 @@ from fgfm.cli._options import (
     Format,
     Jobs,
     Labels,
+    MaxCategories,
     Seed,
     Separator,
     Trust,
     data_options,
+    load_data,
     load_labelled,
     rows_of_split,
 )
@@ -116,6 +118,7 @@ def evaluate(
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
     features: Features = None,
+    max_categories: MaxCategories = 255,
     dense: Dense = False,
     jobs: Jobs = 1,
     seed: Seed = 0,
@@ -141,9 +144,18 @@ def evaluate(
         raise ValueError(f"--{option} is for fitting, and --model is fitted: leave one out")
     start = time.perf_counter()
     options = data_options(
-        labels, separator, format, drop, categorical, delimiter, encoding, features
+        labels,
+        separator,
+        format,
+        drop,
+        categorical,
+        delimiter,
+        encoding,
+        features,
+        max_categories,
     )
     if model is not None:
+        options.pop("encoder")
         loaded = load_model(model, trust or [])
         set_objective(
             loaded,
@@ -225,7 +237,7 @@ def _of_options(
 ) -> tuple[dict[str, Any], Evaluation]:
     """Fit models, and score them on rows that they did not see."""
     from fgfm import experiments
-    from fgfm.data import DataError, load
+    from fgfm.data import DataError
 
     train = load_labelled(data, options, dense)
     others = None
@@ -237,14 +249,9 @@ def _of_options(
         how = f"fitted to {train.X.shape[0]} training rows, scored on {others.X.shape[0]}"
     elif test is not None:
         known = {key: options[key] for key in ("format", "delimiter", "encoding")}
-        others = load(test, encoder=train.encoder, **known)
+        others = load_data(test, known | {"encoder": train.encoder})
         if others.Y is None:
             raise DataError(f"{test}: there are no labels to compare with")
-        if others.label_names != train.label_names:
-            raise DataError(
-                f"{test}: the labels are {_some(list(others.label_names or ()))}; those of {data} "
-                f"are {_some(list(train.label_names or ()))}"
-            )
         how = f"scored on {counted(others.X.shape[0], 'row')} of {clipped(str(test), 40)}"
     model = make_model(train, **settings)
     with progress_bar("fits") as show:

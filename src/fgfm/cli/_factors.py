@@ -28,6 +28,7 @@ from fgfm.cli._options import (
     Format,
     Jobs,
     Labels,
+    MaxCategories,
     Seed,
     Separator,
     check_target,
@@ -86,6 +87,7 @@ def factors(
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
     features: Features = None,
+    max_categories: MaxCategories = 255,
     jobs: Jobs = 1,
     seed: Seed = 0,
 ) -> None:
@@ -104,7 +106,15 @@ def factors(
         raise ValueError(f"--edges is {edges}: it must be 0 or more")
     start = time.perf_counter()
     options = data_options(
-        labels, separator, format, drop, categorical, delimiter, encoding, features
+        labels,
+        separator,
+        format,
+        drop,
+        categorical,
+        delimiter,
+        encoding,
+        features,
+        max_categories,
     )
     rows = rows_of_split(load_labelled(data, options), split)
     assert rows.Y is not None

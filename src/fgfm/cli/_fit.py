@@ -20,6 +20,7 @@ from fgfm.cli._options import (
     Format,
     Jobs,
     Labels,
+    MaxCategories,
     Seed,
     Separator,
     check_target,
@@ -124,6 +125,7 @@ def fit(
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
     features: Features = None,
+    max_categories: MaxCategories = 255,
     dense: Dense = False,
     jobs: Jobs = 1,
     seed: Seed = 0,
@@ -142,7 +144,15 @@ def fit(
     check_target(out)
     start = time.perf_counter()
     options = data_options(
-        labels, separator, format, drop, categorical, delimiter, encoding, features
+        labels,
+        separator,
+        format,
+        drop,
+        categorical,
+        delimiter,
+        encoding,
+        features,
+        max_categories,
     )
     rows = rows_of_split(load_labelled(data, options, dense), split)
     model = make_model(

@@ -23,6 +23,7 @@ __all__ = [
     "Format",
     "Jobs",
     "Labels",
+    "MaxCategories",
     "Seed",
     "Separator",
     "Trust",
@@ -30,10 +31,16 @@ __all__ = [
     "check_target",
     "data_options",
     "listed",
+    "load_data",
     "load_labelled",
     "rows_of_split",
 ]
 
+# an argument of fgfm.data.load, in a sentence: as labels=, drop=[...], labels=-4
+_ARGUMENT = re.compile(
+    r"\b(labels|drop|categorical|delimiter|separator|format|encoding|max_categories|n_features)"
+    r"=(\[\.\.\.\]|\.\.\.)?(?=([^\s,:;]?))"
+)
 _FORMATS = "csv, tsv, parquet, arff, meka, svmlight, xmc or npz"
 
 Labels = Annotated[
@@ -72,6 +79,9 @@ Encoding = Annotated[str, typer.Option(metavar="NAME", help="Encoding of text fi
 Features = Annotated[
     int | None,
     typer.Option("--features", metavar="N", help="Number of features of svmlight rows."),
+]
+MaxCategories = Annotated[
+    int, typer.Option(metavar="N", help="Most categories of a column of texts.")
 ]
 Dense = Annotated[
     bool,
@@ -116,11 +126,17 @@ def data_options(
     delimiter: str | None,
     encoding: str,
     features: int | None,
+    max_categories: int | None = None,
 ) -> dict[str, Any]:
     """Give the arguments of `fgfm.data.load`."""
     if delimiter in ("\\t", "tab"):
         delimiter = "\t"
-    return {
+    how = {}
+    if max_categories is not None:
+        from fgfm.data import FeatureEncoder
+
+        how["encoder"] = FeatureEncoder(max_categories=max_categories)
+    return how | {
         "labels": _labels(labels),
         "separator": separator,
         "format": format,
@@ -144,11 +160,26 @@ def rows_of_split(data: Dataset, split: str | None) -> Dataset:
     return data.rows(rows)
 
 
-def load_labelled(path: Path, options: dict[str, Any], dense: bool = False) -> Dataset:
-    """Read a data set that must have labels."""
+def load_data(path: Path, options: dict[str, Any]) -> Dataset:
+    """Read a data set; where that fails, name options as the command line does."""
     from fgfm.data import DataError, load
 
-    data = load(path, **options)
+    try:
+        return load(path, **options)
+    except ValueError as error:
+        raise DataError(_ARGUMENT.sub(_option, str(error))) from error
+
+
+def _option(found: re.Match[str]) -> str:
+    name = {"n_features": "features"}.get(found[1], found[1]).replace("_", "-")
+    return f"--{name}{' ' if found[2] is None and found[3] else ''}"
+
+
+def load_labelled(path: Path, options: dict[str, Any], dense: bool = False) -> Dataset:
+    """Read a data set that must have labels."""
+    from fgfm.data import DataError
+
+    data = load_data(path, options)
     if data.Y is None:
         raise DataError(f"{path}: nothing says which columns are labels: give --labels")
     return as_dense(data) if dense else data

@@ -20,6 +20,7 @@ from fgfm.cli._options import (
     check_target,
     data_options,
     listed,
+    load_data,
     rows_of_split,
 )
 
@@ -28,7 +29,7 @@ __all__ = ["EPILOG", "predict", "read_for_model", "set_objective"]
 EPILOG = """\b
 Examples:
   fgfm predict films.fgfm new.csv -o sets.csv --ids title
-  fgfm predict films.fgfm new.csv -o - | head
+  fgfm predict films.fgfm new.csv | head
   fgfm predict films.fgfm new.parquet -o sets.jsonl --beta 2
   fgfm predict films.fgfm new.csv --proba p.csv --ids title
   fgfm predict birds.fgfm birds.arff -o sets.csv \\
@@ -53,7 +54,7 @@ def read_for_model(
     loaded: LoadedModel, path: Path, options: dict[str, Any], ids: list[str], split: str | None
 ) -> tuple[Any, Any]:
     """Read rows as a model wants them, and the columns that are kept of them."""
-    from fgfm.data import DataError, load
+    from fgfm.data import DataError
 
     columns = None
     if ids:
@@ -64,7 +65,7 @@ def read_for_model(
         known = {*getattr(loaded.encoder, "feature_names_in_", ()), *loaded.label_names}
         known.add(getattr(loaded.encoder, "tag_column_", None))
         options = options | {"drop": [*options["drop"], *(i for i in ids if i not in known)]}
-    data = load(path, encoder=loaded.encoder, **options)
+    data = load_data(path, options | {"encoder": loaded.encoder})
     wanted = loaded.model.n_features_in_
     if data.X.shape[1] != wanted:
         raise DataError(f"{path}: there are {data.X.shape[1]} features: the model has {wanted}")
@@ -84,7 +85,8 @@ def predict(
             "--out",
             "-o",
             metavar="FILE",
-            help="Label sets: .csv, .tsv, .jsonl or .parquet; - is standard output.",
+            help="Label sets: .csv, .tsv, .jsonl or .parquet; - is standard output, and the "
+            "default without --proba.",
         ),
     ] = None,
     proba: Annotated[
@@ -137,7 +139,7 @@ def predict(
     from fgfm.data._row_columns import ProbabilityWriter
 
     if out is None and proba is None:
-        raise ValueError("nothing is to be written: give -o FILE, --proba FILE, or both")
+        out = "-"
     if out is not None and out == proba:
         raise ValueError(f"-o and --proba are both {out}: they must be two files")
     for target, option in ((out, "-o"), (proba, "--proba")):
