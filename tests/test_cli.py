@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 import fgfm
 from fgfm.cli._app import app
 from fgfm.data import Dataset, decide, load, save
-from fgfm.experiments import evaluate
+from fgfm.experiments import evaluate, evaluate_fitted
 from fgfm.experiments._evaluation import best_threshold
 
 PROGRAM = [sys.executable, "-W", "error", "-m", "fgfm.cli"]
@@ -479,6 +479,23 @@ def test_wrong_input_ends_with_one_sentence(folder, monkeypatch, model, argument
     assert result.stderr.count("\n") == 1
     assert message in result.stderr
     assert set(os.listdir()) == before
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_are_one_line_each(folder, tmp_path):
+    options = ["-e", "network", "--set", "max_iter=2", "--set", "hidden_layer_sizes=(3,)"]
+    path = tmp_path / "model.fgfm"
+    told = done("fit", folder / "all.npz", *options, "--factors", "independent", "-o", path).stderr
+    assert told.count("fgfm: warning: ") == 1
+    assert "Maximum iterations (2) reached" in told.splitlines()[0]
+
+
+def test_what_cannot_be_evaluated_is_refused():
+    X, Y = rows()
+    with pytest.raises(TypeError, match="model is Pipeline: it must be an FGFMClassifier, or a"):
+        evaluate(Pipeline([("scaler", StandardScaler())]), X, Y)
+    with pytest.raises(ValueError, match="Y has 1 rows: an evaluation needs two at least"):
+        evaluate_fitted(fgfm.FGFMClassifier(), X[:1], Y[:1])
 
 
 def test_what_is_not_installed_is_named(folder, monkeypatch, model):

@@ -66,8 +66,8 @@ def read_for_model(
         known.add(getattr(loaded.encoder, "tag_column_", None))
         options = options | {"drop": [*options["drop"], *(i for i in ids if i not in known)]}
     data = load_data(path, options | {"encoder": loaded.encoder})
-    wanted = loaded.model.n_features_in_
-    if data.X.shape[1] != wanted:
+    wanted = getattr(loaded.model, "n_features_in_", None)
+    if wanted not in (None, data.X.shape[1]):
         raise DataError(f"{path}: there are {data.X.shape[1]} features: the model has {wanted}")
     rows = rows_of_split(data, split)
     if columns is not None and split is not None:
