@@ -25,6 +25,7 @@ from fgfm.cli._app import app
 from fgfm.data import Dataset, decide, load, save
 from fgfm.experiments import evaluate, evaluate_fitted
 from fgfm.experiments._evaluation import best_threshold
+from fgfm.store import foreign_classes
 
 PROGRAM = [sys.executable, "-W", "error", "-m", "fgfm.cli"]
 NAMES = ("red", "green", "blue", "dark")
@@ -250,10 +251,11 @@ def test_learners_by_name(folder, tmp_path, name):
     path = tmp_path / "model.fgfm"
     options = [*few.get(name, []), "--dense", "--factors", "independent"]
     done("fit", folder / "all.svm", "-e", name, *options, "-o", path)
-    assert path.exists()
-    if name not in ("extra-trees", "tree", "boosting", "knn"):  # of trees they need trust
-        done("predict", path, folder / "all.svm", "-o", tmp_path / "sets.csv")
-        assert len(sets_in(tmp_path / "sets.csv")[0]) == 120
+    trust = [option for cls in foreign_classes(path) for option in ("--trust", cls)]
+    done("predict", path, folder / "all.svm", "-o", tmp_path / "sets.csv", *trust)
+    model = fgfm.load(path, trusted=trust[1::2])
+    sets = names_of(model.predict(load(folder / "all.svm").X), model[-1].label_names_in_)
+    assert sets_in(tmp_path / "sets.csv")[0] == [set(map(str, row)) for row in sets]
 
 
 # --- evaluate ---------------------------------------------------------------------------------
