@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from fgfm._watch import current_watcher
+
 try:  # scikit-learn 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # before it there are no callbacks to support
@@ -26,6 +28,7 @@ class Progress:
     def __init__(self, owner: Any, verbose: int) -> None:
         self.owner = owner
         self.verbose = verbose
+        self.watcher = current_watcher()
         self.start = self.last = time.perf_counter()
         self.total = self.ended = 0
         self.root: Any = None
@@ -53,12 +56,16 @@ class Progress:
     def models(self, total: int) -> None:
         """Note how many models are to be fitted."""
         self.total = total
+        if self.watcher is not None:
+            self.watcher("models", 0, total)
         if self.root is not None:
             self.stage = self.root.subcontext(task_name="models", max_subtasks=total)
             self.stage.call_on_fit_task_begin(estimator=self.owner)
 
     def done(self, count: int) -> None:
         """Note how many models are fitted."""
+        if self.watcher is not None:
+            self.watcher("models", count, self.total)
         now = time.perf_counter()
         if count == self.total or self.verbose > 1 or now - self.last > 5.0:
             self.say(f"{count} of {self.total} models")

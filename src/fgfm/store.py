@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 
 from fgfm._atomic import atomic_file
 
-__all__ = ["load", "save"]
+__all__ = ["foreign_classes", "load", "save"]
 
 _FORMAT = 1
 _HEADER = "fgfm.json"
@@ -135,14 +135,11 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
         raise TypeError(f"trusted is {trusted!r}: it must be a list of names of classes")
     skops_io = _skops()
     source = Path(path)
-    with source.open("rb") as file:  # no such file, no permission: it says so itself
-        _check_header(source, file)
+    refused = sorted(set(foreign_classes(source)) - set(trusted))
+    model = None
     try:
-        unknown = set(skops_io.get_untrusted_types(file=source))
-        refused = sorted(unknown - _TRUSTED - set(trusted))
-        model = None
         if not refused:
-            model = skops_io.load(source, trusted=sorted(unknown))
+            model = skops_io.load(source, trusted=[*_TRUSTED, *trusted])
     except Exception as error:
         raise ValueError(
             f"{source} is damaged, or was written by other versions: {error}"
@@ -155,6 +152,32 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     if not isinstance(model, BaseEstimator):
         raise ValueError(f"{source} holds {type(model).__name__}: it must hold an estimator")
     return model
+
+
+def foreign_classes(path: str | os.PathLike[str]) -> list[str]:
+    """Name the classes in a file that `load` refuses unless they are trusted; run no code.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    list of str
+        Their full names.
+    """
+    skops_io = _skops()
+    source = Path(path)
+    with source.open("rb") as file:  # no such file, no permission: it says so itself
+        _check_header(source, file)
+    try:
+        unknown = set(skops_io.get_untrusted_types(file=source))
+    except Exception as error:
+        raise ValueError(
+            f"{source} is damaged, or was written by other versions: {error}"
+        ) from error
+    return sorted(unknown - _TRUSTED)
 
 
 def _check_header(source: Path, file: BinaryIO) -> None:

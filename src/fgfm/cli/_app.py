@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fgfm.cli import _decide, _reproduce
+from fgfm.cli import _decide, _evaluate, _factors, _fit, _predict, _reproduce
 
 __all__ = ["app"]
 
@@ -39,5 +39,9 @@ def common(
     """Take the options that stand before a command."""
 
 
+app.command(epilog=_fit.EPILOG)(_fit.fit)
+app.command(epilog=_predict.EPILOG)(_predict.predict)
 app.command(epilog=_decide.EPILOG)(_decide.decide)
+app.command(epilog=_evaluate.EPILOG)(_evaluate.evaluate)
+app.command(epilog=_factors.EPILOG)(_factors.factors)
 app.command(epilog=_reproduce.EPILOG)(_reproduce.reproduce)

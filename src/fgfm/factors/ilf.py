@@ -28,6 +28,7 @@ from sklearn.utils.validation import validate_data
 
 from fgfm._blocks import n_threads
 from fgfm._validation import check_choice, check_same_rows, label_sets
+from fgfm._watch import current_watcher
 from fgfm.factors._graph import CORRECTIONS, group_labels
 from fgfm.factors._iamb import check_alpha
 from fgfm.factors._suitability import (
@@ -356,13 +357,18 @@ def _check_count(value: Any, name: str, beside: str = "") -> None:
 
 
 def _progress(verbose: int) -> Any:
-    """Give what reports progress, ten times at most; None where nobody wants it."""
-    if not verbose:
+    """Give what reports progress, in print ten times at most; None where nobody wants it."""
+    watcher = current_watcher()
+    if not verbose and watcher is None:
         return None
     shown = -1
 
     def report(done: int, total: int) -> None:
         nonlocal shown
+        if watcher is not None:
+            watcher("label factors", done, total)
+        if not verbose:
+            return
         tenth = 10 * done // max(1, total)
         if tenth != shown:
             shown = tenth

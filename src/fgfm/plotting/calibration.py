@@ -21,7 +21,7 @@ from fgfm.plotting._figure import (
 )
 from fgfm.plotting._rows import classifier_and_features
 
-__all__ = ["CalibrationBins", "CalibrationDisplay"]
+__all__ = ["CalibrationBins", "CalibrationDisplay", "calibration_bins"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -126,7 +126,7 @@ class CalibrationDisplay:
         n_bins = check_count(n_bins, "n_bins")
         expected, obtained, left_out = self._rows()
         n = len(expected)
-        self.bins_ = bins = _bins(expected, obtained, n_bins)
+        self.bins_ = bins = calibration_bins(expected, obtained, n_bins)
         difference = obtained - expected
         self.mean_difference_ = float(difference.mean())
         scale = 1.0 if ax is None else text_scale(ax)
@@ -275,8 +275,23 @@ class CalibrationDisplay:
         return cls(expected, obtained, beta=beta).plot(ax, **options)
 
 
-def _bins(expected: Floats, obtained: Floats, n_bins: int) -> CalibrationBins:
-    """Put rows into bins by quantiles; rows that expect the same are in the same bin."""
+def calibration_bins(expected: Floats, obtained: Floats, n_bins: int) -> CalibrationBins:
+    """Put rows into bins by quantiles; rows that expect the same are in the same bin.
+
+    Parameters
+    ----------
+    expected : ndarray of shape (n,)
+        The expected F-measure of each row.
+    obtained : ndarray of shape (n,)
+        The F-measure that each row obtained.
+    n_bins : int
+        Number of bins; there are fewer where rows are few or expect the same.
+
+    Returns
+    -------
+    CalibrationBins
+        Means, standard errors and numbers of rows.
+    """
     n_bins = max(1, min(n_bins, len(expected) // _LEAST_ROWS))
     cuts = np.quantile(expected, np.arange(1, n_bins) / n_bins)
     which = np.searchsorted(np.unique(cuts), expected, side="right")  # (n,)
