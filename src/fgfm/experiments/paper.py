@@ -70,7 +70,18 @@ class Cell(NamedTuple):
     settings: Settings
 
     def key(self, method: str) -> Row:
-        """Give the key of the row of a method."""
+        """Give the key of the row of a method.
+
+        Parameters
+        ----------
+        method : str
+            The method.
+
+        Returns
+        -------
+        tuple
+            Structure, size, repetition, learner and method.
+        """
         return structure_name(self.structure), self.n, self.repetition, self.learner, method
 
 
@@ -94,6 +105,16 @@ class PaperResults(NamedTuple):
 
 def structure_name(sizes: Sequence[int]) -> str:
     """Write the sizes of the factors.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        The sizes.
+
+    Returns
+    -------
+    str
+        The sizes with + between them.
 
     Examples
     --------
@@ -240,7 +261,7 @@ def run_cell(cell: Cell) -> list[Row]:
         include_bias=False,
     ).fit(inputs)
 
-    def model(partition: Partition) -> FGFMClassifier:
+    def model(partition: Partition) -> FGFMClassifier:  # numpydoc ignore=GL08
         name = partition_name(partition)
         if name not in fitted:
             fitted[name] = FGFMClassifier(
@@ -309,6 +330,16 @@ def find_factors(X: Any, Y: Any, grouping: str = "components") -> Partition:
 
 def partition_name(factors: Sequence[Any]) -> str:
     """Write label factors.
+
+    Parameters
+    ----------
+    factors : sequence of sequences of int
+        The labels of each factor.
+
+    Returns
+    -------
+    str
+        Labels with spaces, and factors with bars between them.
 
     Examples
     --------
