@@ -240,6 +240,100 @@ def test_wrong_arguments_are_named(table, tmp_path, monkeypatch, change, message
     assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
 
 
+def test_a_damaged_sparse_matrix_is_refused(tmp_path):
+    whole = {"format": b"csr", "shape": (2, 5), "data": np.array([0.9, 0.8])}
+    for name, indices, indptr in (
+        ("far", [1, 4_000_000], [0, 1, 2]),
+        ("negative", [1, -3_000_000], [0, 1, 2]),
+        ("pointers", [1, 2], [0, 99_999_999, 2]),
+    ):
+        np.savez(tmp_path / name, indices=np.int32(indices), indptr=np.int32(indptr), **whole)
+        with pytest.raises(DataError, match="no sparse matrix"):
+            decide(tmp_path / f"{name}.npz", tmp_path / "s.csv")
+    sparse.save_npz(tmp_path / "cut.npz", sparse.csr_array(np.eye(50)))
+    content = (tmp_path / "cut.npz").read_bytes()
+    for name in ("cut.npz", "cut.npy"):
+        (tmp_path / name).write_bytes(content[:-30])
+        with pytest.raises(DataError, match=r"no sparse matrix|no array"):
+            decide(tmp_path / name, tmp_path / "s.csv")
+
+
+def test_names_that_are_taken_are_refused(tmp_path):
+    (tmp_path / "p.csv").write_text("a,expected_f\n0.5,0.2\n")
+    with pytest.raises(ValueError, match="a label is called 'expected_f'"):
+        decide(tmp_path / "p.csv", tmp_path / "s.csv", wide=True)
+    decide(tmp_path / "p.csv", tmp_path / "s.csv")
+    (tmp_path / "p.csv").write_text("a,labels\n0.5,x\n")
+    for out in ("csv", "jsonl", "parquet"):
+        with pytest.raises(ValueError, match="column 'labels' is among those to keep"):
+            decide(tmp_path / "p.csv", tmp_path / f"t.{out}", ids=["labels"])
+    (tmp_path / "p.csv").write_text(",a,b\n0,0.5,0.2\n")
+    with pytest.raises(DataError, match="column 1 has no name"):
+        decide(tmp_path / "p.csv", tmp_path / "s.csv")
+
+
+def test_kept_columns_of_parquet(tmp_path):
+    table = pa.table({"x": [1.5, float("nan")], "bad": [[1], [2]], "a": [0.5, 0.9]})
+    pa.parquet.write_table(table.drop_columns(["bad"]), tmp_path / "p.parquet")
+    decide(tmp_path / "p.parquet", tmp_path / "s.jsonl", ids=["x"])
+    rows = [json.loads(line) for line in (tmp_path / "s.jsonl").read_text().splitlines()]
+    assert [row["x"] for row in rows] == [1.5, None]
+    pa.parquet.write_table(table, tmp_path / "p.parquet")
+    with pytest.raises(DataError, match="column 'bad': it is of type list"):
+        decide(tmp_path / "p.parquet", tmp_path / "t.csv", ids=["bad", "x"])
+
+
+def test_rounding_of_single_precision_is_forgiven(tmp_path):
+    pa.parquet.write_table(pa.table({"a": np.float32([1.000001])}), tmp_path / "p.parquet")
+    assert decide(tmp_path / "p.parquet", tmp_path / "s.csv").mean_expected_f == 1.0
+
+
+def test_lines_that_are_none(tmp_path):
+    (tmp_path / "p.csv").write_bytes(b"a,b\r0.1,0.2\r")  # line ends of long ago
+    with pytest.raises(DataError, match="line 1: it is no line of names"):
+        decide(tmp_path / "p.csv", tmp_path / "s.csv")
+    (tmp_path / "p.csv").write_text("a" * 200_000 + "\n")
+    with pytest.raises(DataError, match="line 1: it is no line of names"):
+        decide(tmp_path / "p.csv", tmp_path / "s.csv")
+
+
+def test_gzip_in_capitals(table, tmp_path):
+    (tmp_path / "p.csv.GZ").write_bytes(gzip.compress(table.to_csv(index=False).encode()))
+    assert decide(tmp_path / "p.csv.GZ", tmp_path / "s.csv").rows == 300
+
+
+def test_rows_that_contradict_are_told_once_with_their_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(probabilities, "_BLOCK_BYTES", 64)
+    rows = ["0.5,0.5"] * 50
+    rows[30] = rows[40] = "0,0"
+    (tmp_path / "p.csv").write_text("\n".join(["a,b", *rows]))
+    with pytest.warns(UserWarning, match=r"p\.csv, line 32, gives .* \(2 such rows\)") as told:
+        report = decide(tmp_path / "p.csv", tmp_path / "s.csv", nonempty=True)
+    assert len(told) == 1
+    expected = fgfm.decision.from_marginals([[0.5, 0.5]], nonempty=True).expected_f[0]
+    assert_allclose(report.mean_expected_f, expected, rtol=1e-12)
+    assert (tmp_path / "s.csv").read_text().splitlines()[31] == ","
+
+
+def test_links_and_pipes_stay_what_they_are(table, tmp_path):
+    source = write(table, tmp_path / "p.csv")
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+    decide(source, tmp_path / "link.csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    whole = (tmp_path / "real.csv").read_bytes()
+    assert whole.startswith(b"labels,")
+    os.mkfifo(tmp_path / "pipe.csv")
+    with subprocess.Popen(["cat", tmp_path / "pipe.csv"], stdout=subprocess.PIPE) as reader:
+        decide(source, tmp_path / "pipe.csv")
+        assert reader.communicate()[0] == whole
+    with subprocess.Popen(["cp", source, tmp_path / "pipe.csv"]):
+        decide(tmp_path / "pipe.csv", tmp_path / "again.csv")
+    assert (tmp_path / "again.csv").read_bytes() == whole
+    with pytest.raises(FileNotFoundError, match="there is no such folder"):
+        decide(source, tmp_path / "none" / "s.csv")
+
+
 LINE = st.text(st.sampled_from("ab0123456789.,-+eE\"' \tnaif\r\x00é"), max_size=12)
 
 
@@ -309,6 +403,21 @@ def test_program_ends_quietly_when_nobody_reads():
         errors = process.stderr.read()
         assert process.wait(60) in (0, 141)
     assert b"Traceback" not in errors
+
+
+def test_program_needs_open_streams(tmp_path):
+    (tmp_path / "p.csv").write_text("a,b\n0.1,0.2\n")
+    for redirected, message in (("p.csv >&-", "standard output"), ("- <&-", "standard input")):
+        done = subprocess.run(
+            ["sh", "-c", f"{' '.join(PROGRAM)} {redirected}"],
+            capture_output=True,
+            cwd=tmp_path,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert message in done.stderr.decode()
+        assert b"Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])

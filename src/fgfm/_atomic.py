@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -19,14 +20,23 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Parameters
     ----------
     path : str or path-like
-        The file. One that was there is replaced at the end.
+        The file. One that was there is replaced at the end; through a link, the one it leads to.
+        A pipe or a device is written to as it is.
 
     Yields
     ------
     binary file
         Open for reading and writing.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file() and not target.is_dir():
+        with target.open("wb") as stream:
+            yield stream
+        return
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", os.fspath(target.parent))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", os.fspath(target))
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "w+b") as file:

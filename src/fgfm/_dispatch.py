@@ -217,8 +217,8 @@ def decide_sparse_marginals(proba: Any, objective: Objective) -> Decision:
         at = np.flatnonzero(chosen)
         return csr.indices[first + at], np.searchsorted(at, indptr[1:] - first)
 
-    row_bytes = 16 * (csr.nnz // max(1, n) + 1)
     short = csr.shape[1] <= SHORT
+    row_bytes = 16 * csr.shape[1] if short else 16 * (csr.nnz // max(1, n) + 1)
     blocks = run_blocks(n, row_bytes, objective.threads, decide_short if short else decide)
     indices = np.concatenate([chosen for chosen, _ in blocks] or [csr.indices[:0]])
     indptr = np.zeros(n + 1, dtype=csr.indptr.dtype)

@@ -18,6 +18,9 @@ def main() -> None:
         import typer  # noqa: F401
     except ImportError:
         sys.exit("fgfm: the command line needs typer and rich: pip install 'fgfm[cli]'")
-    from fgfm.cli._app import app
+    try:
+        from fgfm.cli._app import app
 
-    app(prog_name="fgfm")
+        app(prog_name="fgfm")
+    except KeyboardInterrupt:  # before or after a command, which sees to it itself
+        sys.exit(130)

@@ -35,13 +35,13 @@ def _structures(text: str) -> list[Any]:
     """Read structures: 1 to 4 of the paper, or sizes of factors with + between them."""
     try:
         return [
-            [int(size) for size in part.split("+")] if "+" in part else int(part)
+            [int(size) for size in part.removesuffix("+").split("+")] if "+" in part else int(part)
             for part in text.split(",")
         ]
     except ValueError:
         raise ValueError(
             f"--dags is {text!r}: it must be numbers of structures, as in 1,4, or sizes of label "
-            "factors, as in 3+3+2"
+            "factors, as in 3+3+2 (one factor of five labels is 5+)"
         ) from None
 
 

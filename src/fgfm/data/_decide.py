@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from fgfm._validation import check_beta, check_flag, check_zero_division
 from fgfm.data._label_sets import LabelSetWriter
@@ -24,7 +27,7 @@ class DecideReport(NamedTuple):
     rows : int
         Number of rows.
     mean_expected_f : float
-        Mean of what is expected; NaN where there are no rows.
+        Mean of what is expected; NaN where nothing is.
     read : float
         Processor seconds of reading and parsing, which goes on while blocks are decided.
     waited : float
@@ -115,7 +118,7 @@ def decide(
     check_beta(beta)
     check_zero_division(zero_division)
     check_flag(nonempty, "nonempty")
-    rows, total = 0, 0.0
+    rows, total, contradictions, first = 0, 0.0, 0, 0
     seconds = [0.0, 0.0, 0.0]
     with contextlib.ExitStack() as stack:
         reader = stack.enter_context(
@@ -129,23 +132,37 @@ def decide(
         clock = time.perf_counter()
         for proba, kept in reader:
             clock = _lap(seconds, 0, clock)
-            labels, expected_f = from_marginals(
-                proba,
-                beta=beta,
-                zero_division=zero_division,
-                nonempty=nonempty,
-                n_jobs=n_jobs,
-            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # it counts rows of a block
+                labels, expected_f = from_marginals(
+                    proba,
+                    beta=beta,
+                    zero_division=zero_division,
+                    nonempty=nonempty,
+                    n_jobs=n_jobs,
+                )
+            impossible = np.flatnonzero(np.isnan(expected_f))
+            if len(impossible) and not contradictions:
+                first = rows + int(impossible[0])
+            contradictions += len(impossible)
             clock = _lap(seconds, 1, clock)
             writer.write(labels, expected_f, kept)
             rows += len(expected_f)
-            total += float(expected_f.sum())
+            total += float(np.nansum(expected_f))
             clock = _lap(seconds, 2, clock)
             if progress is not None:
                 progress(rows)
         if rows == 0:
-            writer.write_nothing(reader.ids)
-    mean = total / rows if rows else float("nan")
+            writer.write_nothing(reader.no_ids)
+    if contradictions:
+        warnings.warn(
+            f"{reader.place(first)} gives every label the probability 0, which contradicts "
+            f"nonempty: it gets the empty set, and no expectation ({contradictions} such rows)",
+            UserWarning,
+            stacklevel=2,
+        )
+    told = rows - contradictions
+    mean = total / told if told else float("nan")
     return DecideReport(rows, mean, reader.seconds, *seconds)
 
 

@@ -6,6 +6,7 @@ import contextlib
 import csv as plain_csv
 import io
 import json
+import math
 import os
 import re
 import sys
@@ -25,6 +26,7 @@ __all__ = ["OUTPUTS", "LabelSetWriter", "output_format"]
 
 OUTPUTS = ("csv", "tsv", "jsonl", "parquet")
 STREAM = "-"  # standard output
+_DENSE = 1 << 21  # numbers that are made dense at a time
 _DECIMALS = 6  # of expectations, in text
 _SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _SUFFIXES |= {".parquet": "parquet", ".pq": "parquet"}
@@ -100,6 +102,11 @@ class LabelSetWriter(contextlib.AbstractContextManager["LabelSetWriter"]):
                     raise ValueError(
                         f"label {name!r} has {separator!r} in its name: choose another separator"
                     )
+        if wide and "expected_f" in names:
+            raise ValueError(
+                "a label is called 'expected_f', as the column of expectations is: wide output "
+                "cannot tell them apart"
+            )
         self.label_names = names
         self._names = self._pa.array(names, self._pa.string())
         self._quoted = self._pa.array([json.dumps(name) for name in names], self._pa.string())
@@ -110,6 +117,8 @@ class LabelSetWriter(contextlib.AbstractContextManager["LabelSetWriter"]):
 
     def __enter__(self) -> LabelSetWriter:
         if os.fspath(self.target) == STREAM:
+            if sys.stdout is None:
+                raise ValueError("standard output is closed: there must be a file to write to")
             self._file = sys.stdout.buffer
             self._stack.callback(self._file.flush)
         else:
@@ -133,10 +142,21 @@ class LabelSetWriter(contextlib.AbstractContextManager["LabelSetWriter"]):
         ids : pyarrow.Table, optional
             Columns that stand before the labels, such as identifiers.
         """
+        if self.wide and sparse.issparse(labels):  # a bounded number of rows is made dense
+            rows = max(1, _DENSE // max(1, labels.shape[1]))
+            for start in range(0, max(1, labels.shape[0]), rows):
+                part = slice(start, start + rows)
+                kept = None if ids is None else ids.slice(start, rows)
+                self.write(labels[part].toarray(), expected_f[part], kept)
+            return
         pa = self._pa
         columns: dict[str, Any] = (
             {} if ids is None else dict(zip(ids.column_names, ids, strict=True))
         )
+        own = {*(self.label_names if self.wide else ["labels"]), "expected_f"}
+        for name in columns:
+            if name in own:
+                raise ValueError(f"column {name!r} is among those to keep, and is written itself")
         if self.format != "parquet":
             expected_f = np.round(expected_f, _DECIMALS)
         expected = pa.array(expected_f, from_pandas=True)  # NaN is null
@@ -144,7 +164,7 @@ class LabelSetWriter(contextlib.AbstractContextManager["LabelSetWriter"]):
             self._write_lines(self._json_lines(columns, labels, expected))
             return
         if self.wide:
-            dense = labels.toarray() if sparse.issparse(labels) else np.asarray(labels)
+            dense = np.asarray(labels)
             added = {
                 name: pa.array(np.ascontiguousarray(dense[:, j]), pa.int8())
                 for j, name in enumerate(self.label_names)
@@ -154,22 +174,17 @@ class LabelSetWriter(contextlib.AbstractContextManager["LabelSetWriter"]):
         else:
             added = {"labels": self._joined(self._lists(labels, self._names), self.separator)}
         added["expected_f"] = expected
-        for name in added:
-            if name in columns:
-                raise ValueError(f"column {name!r} is among those to keep, and is written itself")
         self._append(pa.table(columns | added))
 
-    def write_nothing(self, ids: Sequence[str] = ()) -> None:
+    def write_nothing(self, ids: Any = None) -> None:
         """Write the header or schema of a file without rows.
 
         Parameters
         ----------
-        ids : sequence of str, default=()
-            Columns that would stand before the labels.
+        ids : pyarrow.Table, optional
+            A table without rows of the columns that would stand before the labels.
         """
-        pa = self._pa
-        none = pa.table({name: pa.array([], pa.string()) for name in ids})
-        self.write(np.zeros((0, len(self.label_names)), dtype=np.int8), np.zeros(0), none)
+        self.write(np.zeros((0, len(self.label_names)), dtype=np.int8), np.zeros(0), ids)
 
     def _append(self, table: Any) -> None:
         """Write a table, after a header or schema where it is the first."""
@@ -250,7 +265,7 @@ class LabelSetWriter(contextlib.AbstractContextManager["LabelSetWriter"]):
         parts: list[Any] = []
         opening = "{"
         for name, values in columns.items():
-            encoded = [json.dumps(v, default=str) for v in values.to_pylist()]
+            encoded = [_json(v) for v in values.to_pylist()]
             parts += [f"{opening}{json.dumps(name)}: ", pa.array(encoded, pa.string())]
             opening = ", "
         if self.wide:
@@ -262,6 +277,12 @@ class LabelSetWriter(contextlib.AbstractContextManager["LabelSetWriter"]):
         return pc.binary_join_element_wise(*parts, "")
 
     def _wide_rows(self, labels: Any) -> Any:
-        dense = labels.toarray() if sparse.issparse(labels) else np.asarray(labels)
         quoted = [json.dumps(name) for name in self.label_names]
-        return ((quoted, row) for row in dense)
+        return ((quoted, row) for row in np.asarray(labels))
+
+
+def _json(value: Any) -> str:
+    """Write a value of a column as JSON, which knows neither NaN nor dates."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "null"
+    return json.dumps(value, default=str)

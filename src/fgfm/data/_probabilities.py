@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import csv as plain_csv
 import gzip
+import io
 import os
+import queue
 import re
 import sys
+import threading
 import time
+import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,6 +65,8 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
     ----------
     label_names : list of str
         The names of the labels, once the table is open.
+    no_ids : pyarrow.Table or None
+        The columns to keep, without rows, once the table is open.
     seconds : float
         Processor time that reading took so far.
     """
@@ -79,6 +84,7 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
         self.source = "standard input" if self.stream else os.fspath(source)
         self.ids = list(ids)
         self.label_names: list[str] = []
+        self.no_ids: Any = None
         self.seconds = 0.0
         self._path = Path(source)
         self.format = format or ("csv" if self.stream else _by_name(self._path))
@@ -88,10 +94,13 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
         if len(self.delimiter) != 1:
             raise ValueError(f"delimiter is {delimiter!r}: it must be one character")
         self._stack = contextlib.ExitStack()
+        self._queue: queue.Queue[Any] = queue.Queue(maxsize=2)
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
         self._blocks: Iterator[tuple[int, Block]] = iter(())
 
     def __enter__(self) -> ProbabilityReader:
-        if not self.stream and not self._path.is_file():
+        if not self.stream and (self._path.is_dir() or not self._path.exists()):
             what = "is a folder" if self._path.is_dir() else "does not exist"
             raise bad(self.source, f"it {what}: it must be a file")
         open_it = {"csv": self._open_text, "tsv": self._open_text}
@@ -102,26 +111,43 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
         return self
 
     def __exit__(self, *error: Any) -> None:
+        self._ended.set()
+        if self._thread is not None and not self.stream:  # a stream may never say another word
+            self._thread.join()
         self._stack.close()
 
     def __iter__(self) -> Iterator[Block]:
-        # the next block is read while one is worked on
-        with ThreadPoolExecutor(1) as reading:
-            following = reading.submit(self._next_block)
-            while (found := following.result()) is not None:
-                following = reading.submit(self._next_block)
-                yield found
+        """Give block by block; the next ones are read while one is worked on."""
+        self._thread = threading.Thread(target=self._read_ahead, daemon=True)
+        self._thread.start()
+        while True:
+            found = self._queue.get()
+            if found is None:
+                return
+            if isinstance(found, BaseException):
+                raise found
+            yield found
 
-    def _next_block(self) -> Block | None:
-        """Read a block and check it; None at the end."""
-        start = time.thread_time()
-        try:
-            first, block = next(self._blocks, (0, None))
-            if block is not None:
-                self._check(block.proba, first)
-            return block
-        finally:
+    def _read_ahead(self) -> None:
+        """Put blocks into the queue, then None, or what went wrong."""
+        found: Block | BaseException | None
+        while not self._ended.is_set():
+            start = time.thread_time()
+            try:
+                first, found = next(self._blocks, (0, None))
+                if found is not None:
+                    self._check(found.proba, first)
+            except BaseException as error:  # whatever it is, the other thread raises it
+                found = error
             self.seconds += time.thread_time() - start
+            while not self._ended.is_set():
+                try:
+                    self._queue.put(found, timeout=0.2)
+                    break
+                except queue.Full:
+                    continue
+            if not isinstance(found, Block):
+                return
 
     def _check(self, proba: Any, first: int) -> None:
         """Raise unless all numbers are probabilities."""
@@ -152,8 +178,32 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
             return bad(self.source, sentence, line=row + 2, column=column)
         return bad(self.source, sentence, row=row, column=column)
 
+    def place(self, row: int) -> str:
+        """Name a row as people find it in the file.
+
+        Parameters
+        ----------
+        row : int
+            Its number, from 0.
+
+        Returns
+        -------
+        str
+            File and line, or row.
+        """
+        if self.format in ("csv", "tsv"):
+            return f"{self.source}, line {row + 2},"
+        return f"{self.source}, row {row},"
+
     def _split_columns(self, names: list[str]) -> None:
         """Tell labels from columns to keep."""
+        for at, name in enumerate(names, start=1):
+            if not name and name not in self.ids:
+                raise bad(
+                    self.source,
+                    f"column {at} has no name: every label needs one; name columns that are no "
+                    "labels, and keep them with ids, or leave them out of the table",
+                )
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise bad(self.source, f"there are two columns {shown(twice)}: names must differ")
@@ -173,9 +223,13 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
     def _open_text(self) -> Iterator[tuple[int, Block]]:
         pa = need("pyarrow", "reading tables of probabilities")
         if self.stream:
-            file: Any = sys.stdin.buffer
+            if sys.stdin is None:
+                raise bad(self.source, "it is closed: there must be a table to read")
+            # without Python's buffer, whose lock a waiting thread would hold to the end
+            file: Any = _Stream(io.FileIO(sys.stdin.fileno(), closefd=False))
         else:
-            opened: Any = gzip.open if self._path.suffix == ".gz" else open
+            zipped = self._path.suffix.lower() == ".gz"
+            opened: Any = gzip.open if zipped else open
             file = self._stack.enter_context(opened(self._path, "rb"))
         try:
             head = file.readline(_LONGEST_LINE)
@@ -186,8 +240,12 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
             raise bad(self.source, f"it cannot be read: {error}") from None
         if not text.strip():
             raise bad(self.source, "it is empty: its first line must hold the names of the labels")
-        names = next(plain_csv.reader([text.rstrip("\r\n")], delimiter=self.delimiter))
+        try:
+            names = next(plain_csv.reader([text.rstrip("\r\n")], delimiter=self.delimiter))
+        except plain_csv.Error as error:
+            raise bad(self.source, f"it is no line of names: {error}", line=1) from None
         self._split_columns(names)
+        self.no_ids = pa.table({name: pa.array([], pa.string()) for name in self.ids})
         return self._text_blocks(pa, file, names)
 
     def _text_blocks(self, pa: Any, file: Any, names: list[str]) -> Iterator[tuple[int, Block]]:
@@ -247,7 +305,10 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
                 return self._at(f"it is not UTF-8: {error.reason}", first + row)
             if "\r" in line:
                 return self._at("there is a carriage return within the line", first + row)
-            fields = next(plain_csv.reader([line], delimiter=self.delimiter), [])
+            try:
+                fields = next(plain_csv.reader([line], delimiter=self.delimiter), [])
+            except plain_csv.Error as error:
+                return self._at(f"it is no row: {error}", first + row)
             if len(fields) != len(names):
                 found = "the line is empty" if not line else f"there are {len(fields)} values"
                 return self._at(f"{found}: the header has {len(names)} columns", first + row)
@@ -260,7 +321,9 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
 
     def _from_arrow(self, pa: Any, batch: Any) -> Block:
         """Give the labels as one array, and the columns to keep."""
-        proba = np.empty((batch.num_rows, len(self.label_names)))
+        kinds = {batch.schema.field(name).type for name in self.label_names}
+        short = kinds <= {pa.float32(), pa.float16()}
+        proba = np.empty((batch.num_rows, len(self.label_names)), np.float32 if short else None)
         for j, name in enumerate(self.label_names):
             proba[:, j] = batch.column(name).to_numpy(zero_copy_only=False)  # null is NaN
         if not self.ids:
@@ -288,6 +351,13 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
                     "no labels with ids",
                     column=name,
                 )
+        for name in self.ids:
+            kind = schema.field(name).type
+            if pa.types.is_nested(kind) or pa.types.is_binary(kind):
+                raise bad(
+                    self.source, f"it is of type {kind}: it cannot be kept in text", column=name
+                )
+        self.no_ids = schema.empty_table().select(self.ids)
         return self._parquet_blocks(pa, file)
 
     def _parquet_blocks(self, pa: Any, file: Any) -> Iterator[tuple[int, Block]]:
@@ -309,6 +379,8 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
 
     def _open_npy(self) -> Iterator[tuple[int, Block]]:
         try:
+            with self._path.open("rb") as file:
+                np.lib.format.read_magic(file)  # NumPy leaves other files open
             array = np.load(self._path, mmap_mode="r", allow_pickle=False)
         except (ValueError, OSError, EOFError) as error:
             raise bad(self.source, f"it is no array of numbers: {error}") from None
@@ -319,8 +391,20 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
 
     def _open_npz(self) -> Iterator[tuple[int, Block]]:
         try:
-            matrix = sparse.load_npz(self._path).tocsr()
-        except (ValueError, OSError, EOFError, KeyError) as error:
+            with self._path.open("rb") as file:
+                matrix = sparse.load_npz(file)
+            if hasattr(matrix, "check_format"):
+                matrix.check_format(full_check=True)
+            matrix = matrix.tocsr()
+        except (
+            ValueError,
+            OSError,
+            EOFError,
+            KeyError,
+            IndexError,
+            zipfile.BadZipFile,
+            zlib.error,
+        ) as error:
             raise bad(self.source, f"it is no sparse matrix of scipy: {error}") from None
         if matrix.dtype.kind not in "fiub":
             raise bad(self.source, f"it has dtype {matrix.dtype}: it must hold real numbers")
@@ -337,6 +421,33 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
                 kind = part.dtype if part.dtype in (np.float32, np.float64) else np.float64
                 part = np.array(part, dtype=kind)
             yield first, Block(part, None)
+
+
+class _Stream:
+    """Standard input, or another file without a buffer, read in blocks of the size asked for."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+        self._rest = b""
+
+    def read(self, size: int) -> bytes:
+        """Read so many bytes, or what is left."""
+        parts, length = [self._rest], len(self._rest)
+        while length < size and (part := self._raw.read(size - length)):
+            parts.append(part)
+            length += len(part)
+        found = b"".join(parts)
+        self._rest = found[size:]
+        return found[:size]
+
+    def readline(self, size: int) -> bytes:
+        """Read to the end of a line, or so many bytes."""
+        found = self._rest
+        while b"\n" not in found and len(found) < size and (part := self._raw.read(1 << 16)):
+            found += part
+        end = found.find(b"\n") + 1 or len(found)
+        self._rest = found[end:]
+        return found[:end]
 
 
 def _by_name(path: Path) -> str:

@@ -37,11 +37,19 @@ def _figure(n: int) -> tuple[Any, list[Any]]:
 
 def _log_axis(ax: Any, sizes: list[int]) -> None:
     ax.set_xscale("log")
-    ax.set_xticks(sizes, [str(n) for n in sizes])
+    few = sizes[:: -(-len(sizes) // (7 if max(sizes) < 1e5 else 4))]  # labels that have room
+    ax.set_xticks(few, [str(n) for n in few])
+    if len(sizes) == 1:
+        ax.set_xlim(sizes[0] / 1.5, sizes[0] * 1.5)
     ax.minorticks_off()
     ax.tick_params(labelsize=8)
     ax.grid(True, color="#E5E5E5", linewidth=0.6)
     ax.set_axisbelow(True)
+
+
+def _around(n: int) -> list[float]:
+    """Give two ends of a line at a single size."""
+    return [n / 1.4, n * 1.4]
 
 
 def _broken_axes(panel: Any) -> tuple[Any, Any]:
@@ -86,10 +94,11 @@ def draw(summary: Summary, learner: str = "linear") -> Any:
                 continue
             ax = axes[-1 if method == "threshold" else 0]
             limit = method == "bayes"
-            shift = 1.0 if method in ("bayes", "threshold") else 1.025 ** (place - 3.5)
+            side = 0.0 if method in ("bayes", "threshold") else place - (len(methods) - 1) / 2
+            shift = 1.025**side
             shown[method] = ax.errorbar(
-                [shift * m.n for m in mine],
-                [m.mean for m in mine],
+                [shift * m.n for m in mine] if len(mine) > 1 or not limit else _around(mine[0].n),
+                [m.mean for m in mine] * (1 if len(mine) > 1 or not limit else 2),
                 yerr=None if limit else [m.standard_error for m in mine],
                 label=NAMES[method] + (" (the limit)" if limit else ""),
                 markersize=4.5,

@@ -16,7 +16,7 @@ from typing import Any
 
 from fgfm._atomic import atomic_file
 
-__all__ = ["ResultFile", "check_settings"]
+__all__ = ["ResultFile"]
 
 Row = tuple[Any, ...]
 
@@ -32,10 +32,16 @@ class ResultFile:
         The columns: name, and what makes a value of its text (`int`, `float`, `str`).
     n_key : int
         How many columns, the first, are the key of a row.
+    settings : dict
+        What the rows depend on. They are kept in settings.json beside the file, and a file of
+        other settings is refused.
     """
 
-    def __init__(self, path: Path, columns: dict[str, Any], n_key: int) -> None:
+    def __init__(
+        self, path: Path, columns: dict[str, Any], n_key: int, settings: dict[str, Any]
+    ) -> None:
         self.path = path
+        self.settings = settings
         self.columns = columns
         self.n_key = n_key
         self.rows: dict[Row, Row] = {}  # by key
@@ -54,9 +60,11 @@ class ResultFile:
         """
         with self.path.with_suffix(".lock").open("wb") as lock:
             _take_lock(lock, self.path)
-            if self.path.exists():
+            there = self.path.exists()
+            if there:
                 self._read()
-            else:
+            _check_settings(self.path.with_name("settings.json"), self.settings, bool(self.rows))
+            if not there:
                 self.rewrite()
             with self.path.open("ab") as self._file:
                 yield self
@@ -133,7 +141,7 @@ def _take_lock(lock: Any, path: Path) -> None:
         raise ValueError(f"{path} is being written to by another program") from None
 
 
-def check_settings(path: Path, settings: dict[str, Any]) -> None:
+def _check_settings(path: Path, settings: dict[str, Any], needed: bool) -> None:
     """Keep the settings that results depend on, or raise if others are there.
 
     Parameters
@@ -142,8 +150,15 @@ def check_settings(path: Path, settings: dict[str, Any]) -> None:
         The file that keeps them.
     settings : dict
         What the results depend on.
+    needed : bool
+        There are results: the file must be there too.
     """
     if not path.exists():
+        if needed:
+            raise ValueError(
+                f"{path} is missing: nothing tells what the results beside it depend on. Choose "
+                "another folder"
+            )
         with atomic_file(path) as file:
             file.write((json.dumps(settings, indent=2) + "\n").encode())
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
 from typing import Any
 
 from sklearn.utils.parallel import Parallel, delayed
@@ -55,9 +56,14 @@ def _answers(
     # the first one here: what it compiles, the workers load
     for task in tasks[:1]:
         yield _alone(work, task)
-    yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)(
-        delayed(_alone)(work, task) for task in tasks[1:]
-    )
+    jobs = (delayed(_alone)(work, task) for task in tasks[1:])
+    try:
+        yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)(jobs)
+    except BrokenExecutor as error:
+        raise ChildProcessError(
+            "a process that was computing was killed, perhaps for want of memory; what was done "
+            "is kept, and the same call goes on from there"
+        ) from error
 
 
 def _alone(work: Callable[[Any], list[Row]], task: Any) -> list[Row]:

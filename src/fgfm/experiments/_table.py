@@ -26,7 +26,7 @@ def structure_title(structure: str) -> str:
     ('DAG 2 (4+4)', 'Factors of 3+1')
     """
     dag = _DAGS.get(structure)
-    return f"Factors of {structure}" if dag is None else f"DAG {dag} ({structure})"
+    return f"Factors of {_shortened(structure)}" if dag is None else f"DAG {dag} ({structure})"
 
 
 def value_text(mean: float, error: float) -> str:
@@ -72,14 +72,29 @@ def tables(summary: Summary) -> str:
     return "\n".join(line for part in (*parts, _findings(summary)) for line in part)
 
 
-def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]], first: int) -> Iterator[str]:
-    """Lay out rows: the first column to the left, the others to the right, evenly."""
-    others = max(1, len(heads) - 1)
-    needed = max(len(cell) for row in (heads, *rows) for cell in row[1:]) + 2
-    width = min(needed, (_WIDTH - first) // others)
-    for cells in (heads, *rows):
-        line = cells[0].ljust(first) + "".join(cell.rjust(width) for cell in cells[1:])
-        yield line.rstrip()
+def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lay out rows: the first column to the left, the others to the right, evenly.
+
+    Columns that do not fit beside each other go below, under the same first column.
+    """
+    table = [heads, *rows]
+    names = [_shortened(row[0]) for row in table]
+    first = max(map(len, names))
+    needed = max((len(cell) for row in table for cell in row[1:]), default=0)
+    at_once = max(1, (_WIDTH - first) // (needed + 1))
+    width = needed + (2 if first + (len(heads) - 1) * (needed + 2) <= _WIDTH else 1)
+    for start in range(1, len(heads), at_once):
+        if start > 1:
+            yield ""
+        for name, row in zip(names, table, strict=True):
+            cells = row[start : start + at_once]
+            yield (name.ljust(first) + "".join(c.rjust(width) for c in cells)).rstrip()
+
+
+def _shortened(name: str, length: int = 30) -> str:
+    """Cut a name in the middle."""
+    half = (length - 3) // 2
+    return name if len(name) <= length else f"{name[:half]}...{name[-half:]}"
 
 
 def _means(summary: Summary) -> Iterator[str]:
@@ -107,10 +122,10 @@ def _means(summary: Summary) -> Iterator[str]:
             ]
             yield ""
             yield structure_title(structure)
-            yield from _grid(["n", *(NAMES[k] + " " for k in methods)], rows, 6)
+            yield from _grid(["n", *(NAMES[k] + " " for k in methods)], rows)
         yield ""
     yield "In brackets the standard error in units of the last digit."
-    if set(methods) & {"gfm", "true", "ilf"}:
+    if any(m.best for m in summary.means):
         yield "* the best of GFM, F-GFM true and F-GFM ILF"
     yield ""
 
@@ -141,9 +156,8 @@ def _limit(summary: Summary) -> Iterator[str]:
                 for m in mine
             ]
             rows.append([f"{structure}, {learner}", *cells])
-    first = max(len(row[0]) for row in rows)
     heads = ["", *(NAMES[k] for k in methods)]
-    yield from _grid(heads, rows, first)
+    yield from _grid(heads, rows)
     yield ""
 
 
@@ -163,7 +177,7 @@ def _differences(summary: Summary) -> Iterator[str]:
             [s, *(difference_text(cells[s, n]) for n in sizes)]
             for s in summary.settings["structures"]
         ]
-        yield from _grid(["n", *(f"{n} " for n in sizes)], rows, 8)
+        yield from _grid(["n", *(f"{n} " for n in sizes)], rows)
         yield ""
     if pairs:
         yield f"* paired t-test at {_LEVEL}, corrected for all cells (Holm)"
@@ -180,7 +194,7 @@ def _factors(summary: Summary) -> Iterator[str]:
         [s, *(f"{cells[s, n].precision:.2f}/{cells[s, n].recall:.2f}" for n in sizes)]
         for s in summary.settings["structures"]
     ]
-    yield from _grid(["n", *map(str, sizes)], rows, 8)
+    yield from _grid(["n", *map(str, sizes)], rows)
     yield ""
 
 

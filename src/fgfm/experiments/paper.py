@@ -10,6 +10,7 @@ from __future__ import annotations
 import numbers
 import os
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.preprocessing import PolynomialFeatures
 
+from fgfm._blocks import n_threads
 from fgfm._validation import check_beta, check_choice, check_flag
 from fgfm.classifier import FGFMClassifier
 from fgfm.estimation import RidgeLogistic
-from fgfm.experiments._results import ResultFile, Row, check_settings
+from fgfm.experiments._results import ResultFile, Row
 from fgfm.experiments._runner import Progress, run_tasks
 from fgfm.experiments._statistics import Record, Summary, summarise
 from fgfm.factors.ilf import ILFCompo
@@ -37,14 +39,24 @@ LEARNERS = ("linear", "interactions")
 _INTERACTIONS = ("largest", "all", "none")
 _ALPHA = 0.01  # of the paper's tests, which it does not correct for their number
 _DEGREE = 4  # of the interactions
+
+
+def _share(text: str) -> float:
+    """Read a number from 0 to 1."""
+    value = float(text)
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(text)
+    return value
+
+
 _COLUMNS: dict[str, Any] = {
     "structure": str,
     "n": int,
     "repetition": int,
     "learner": str,
     "method": str,
-    "f": float,
-    "f_exact": float,
+    "f": _share,
+    "f_exact": _share,
     "factors": str,
 }
 _KEY = 5  # columns
@@ -202,6 +214,7 @@ def reproduce(
     check_choice(interactions, "interactions", _INTERACTIONS)
     factor_sizes = [_structure(s, f"structures[{k}]") for k, s in enumerate(structures)]
     training = sorted({_count(n, f"sizes[{k}]", 2) for k, n in enumerate(sizes)})
+    methods = list(dict.fromkeys(methods))
     for k, method in enumerate(methods):
         check_choice(method, f"methods[{k}]", METHODS)
     for name, given in (("structures", factor_sizes), ("sizes", training), ("methods", methods)):
@@ -217,10 +230,13 @@ def reproduce(
         or interactions == "all"
         or (interactions == "largest" and n == training[-1])
     ]
+    for structure in factor_sizes:
+        paper_data(structure, 1, 1, n_test=1)  # raises if the tables would be too large
+    n_threads(n_jobs)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    check_settings(folder / "settings.json", settings._asdict())
-    with ResultFile(folder / "results.csv", _COLUMNS, _KEY).opened() as results:
+    bound = settings._asdict() | {"fgfm": version("fgfm")}
+    with ResultFile(folder / "results.csv", _COLUMNS, _KEY, bound).opened() as results:
         missing = [
             cell._replace(methods=tuple(m for m in cell.methods if cell.key(m) not in results))
             for cell in cells
