@@ -149,6 +149,11 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
         except KeyboardInterrupt:
             say("fgfm: stopped")
             raise typer.Exit(INTERRUPTED) from None
+        except Exception as error:
+            if not type(error).__module__.startswith("pyarrow"):
+                raise
+            say(f"fgfm: {_sentence(error)}")  # of a file that it cannot write or read
+            raise typer.Exit(WRONG) from error
 
     return careful
 

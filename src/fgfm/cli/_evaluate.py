@@ -189,7 +189,9 @@ def evaluate(
             },
         )
     if as_json:
-        typer.echo(json.dumps(about | {"beta": beta} | found.as_dict(), indent=1))
+        measured = found.as_dict()
+        measured["n_factors"] = measured.pop("factors", None)  # the option has that name
+        typer.echo(json.dumps(about | {"beta": beta} | measured, indent=1))
     else:
         typer.echo(_table(about, found, beta))
     say(f"{time.perf_counter() - start:.1f} s")

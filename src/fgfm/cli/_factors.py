@@ -101,7 +101,7 @@ def factors(
     from fgfm._watch import watched
 
     if graph is not None:
-        _check_picture(graph)
+        _check_picture(graph, data)
     if edges < 0:
         raise ValueError(f"--edges is {edges}: it must be 0 or more")
     start = time.perf_counter()
@@ -144,12 +144,12 @@ def factors(
     say(f"{time.perf_counter() - start:.1f} s")
 
 
-def _check_picture(path: Path) -> None:
+def _check_picture(path: Path, data: Path) -> None:
     from fgfm.plotting._figure import pyplot
 
     if path.suffix.lower() not in _PICTURES:
         raise ValueError(f"--graph is {path}: its name must end in one of {', '.join(_PICTURES)}")
-    check_target(path, "--graph")
+    check_target(path, "--graph", [data])
     pyplot("--graph")
 
 

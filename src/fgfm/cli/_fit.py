@@ -141,7 +141,7 @@ def fit(
     from fgfm._watch import watched
 
     store._skops()  # missed now, not after the fit
-    check_target(out)
+    check_target(out, "-o", [data])
     start = time.perf_counter()
     options = data_options(
         labels,

@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +23,7 @@ __all__ = [
     "load_model",
     "make_learner",
     "make_model",
+    "match_columns",
     "read_factors",
     "read_flag",
 ]
@@ -274,5 +276,33 @@ def load_model(path: Path, trust: Sequence[str]) -> LoadedModel:
     if classifier._kind == "flat":
         names = names[-1:]
     elif not hasattr(classifier, "label_names_in_") and encoder is not None:
-        names = [str(name) for name in getattr(encoder, "label_names_", None) or names]
+        known = getattr(encoder, "label_names_", None)
+        names = names if known is None else [str(name) for name in known]
     return LoadedModel(encoder, rest, classifier, names)
+
+
+def match_columns(data: Dataset, model: Any) -> Dataset:
+    """Give the features of a file as a model without an encoder wants them: by their names."""
+    from fgfm.data import DataError
+
+    encoder = data.encoder
+    special = [*encoder.categorical_, *encoder.truth_, *encoder.indicated_] if encoder else []
+    if special:
+        names = getattr(encoder, "feature_names_in_", None)
+        column = f"column {special[0] + 1}" if names is None else f"column {names[special[0]]!r}"
+        raise DataError(
+            f"{data.source}, {column}: it has texts or missing values, and the model was saved "
+            "without the FeatureEncoder that says what they meant in training"
+        )
+    wanted = getattr(model, "feature_names_in_", None)
+    if wanted is None or data.feature_names is None:
+        return data
+    place = {name: at for at, name in enumerate(data.feature_names)}
+    for name in wanted:
+        if str(name) not in place:
+            raise DataError(f"{data.source}: there is no column {str(name)!r}, as in training")
+    if len(wanted) < len(place):
+        extra = next(name for name in place if name not in {str(w) for w in wanted})
+        raise DataError(f"{data.source}: training had no column {extra!r}: leave it out (--drop)")
+    order = [place[str(name)] for name in wanted]
+    return replace(data, X=data.X[:, order], feature_names=tuple(map(str, wanted)))

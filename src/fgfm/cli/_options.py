@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -182,6 +183,14 @@ def load_labelled(path: Path, options: dict[str, Any], dense: bool = False) -> D
     data = load_data(path, options)
     if data.Y is None:
         raise DataError(f"{path}: nothing says which columns are labels: give --labels")
+    number = options.get("labels")
+    if isinstance(number, int) and str(number) in (data.label_names or ()) + (
+        data.feature_names or ()
+    ):
+        raise DataError(
+            f"{path}: --labels {number} is a number of columns, and the name of one: write "
+            f"'[{str(number)[0]}]{str(number)[1:]}' for the column"
+        )
     return as_dense(data) if dense else data
 
 
@@ -196,8 +205,16 @@ def as_dense(data: Dataset) -> Dataset:
     return replace(data, X=data.X.toarray())
 
 
-def check_target(path: Path, option: str = "-o") -> None:
-    """Raise if a file cannot be written, before hours are spent on what it is to hold."""
+def check_target(path: Path, option: str = "-o", others: Sequence[Path] = ()) -> None:
+    """Raise if a file cannot be written, before hours are spent on what it is to hold.
+
+    Nor may it be one of the other files that a command reads or writes.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        return  # a pipe or a device
+    for other in others:
+        if os.path.realpath(other) == os.path.realpath(path):
+            raise ValueError(f"{option} is {path}, which {other} is too: they must be two files")
     folder = path.parent
     if path.is_dir():
         raise ValueError(f"{option} is {path}, a folder: it must be a file")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from fgfm.cli._console import clipped, counted, plain_errors, progress_bar, say
-from fgfm.cli._models import LoadedModel, load_model, read_flag
+from fgfm.cli._models import LoadedModel, load_model, match_columns, read_flag
 from fgfm.cli._options import (
     Delimiter,
     Drop,
@@ -66,6 +66,8 @@ def read_for_model(
         known.add(getattr(loaded.encoder, "tag_column_", None))
         options = options | {"drop": [*options["drop"], *(i for i in ids if i not in known)]}
     data = load_data(path, options | {"encoder": loaded.encoder})
+    if loaded.encoder is None:
+        data = match_columns(data, loaded.model)
     wanted = getattr(loaded.model, "n_features_in_", None)
     if wanted not in (None, data.X.shape[1]):
         raise DataError(f"{path}: there are {data.X.shape[1]} features: the model has {wanted}")
@@ -140,11 +142,13 @@ def predict(
 
     if out is None and proba is None:
         out = "-"
-    if out is not None and out == proba:
-        raise ValueError(f"-o and --proba are both {out}: they must be two files")
+    if out == proba == "-":
+        raise ValueError("-o and --proba are both -: they must be two files")
+    taken = [model, data]
     for target, option in ((out, "-o"), (proba, "--proba")):
-        if target not in (None, "-"):
-            check_target(Path(target), option)
+        if target is not None and target != "-":
+            check_target(Path(target), option, taken)
+            taken.append(Path(target))
     start = time.perf_counter()
     loaded = load_model(model, trust or [])
     set_objective(loaded, beta, zero_division, nonempty)
@@ -154,7 +158,8 @@ def predict(
         if out is not None:
             sets = LabelSetWriter(out, names, format=output_format, separator=separator, wide=wide)
         if proba is not None:
-            chances = ProbabilityWriter(proba, names, format=output_format)
+            named = output_format if out is None else None  # of -o, where both are written
+            chances = ProbabilityWriter(proba, names, format=named)
         options = data_options(None, None, format, drop, None, delimiter, encoding, None)
         rows, columns = read_for_model(loaded, data, options, listed(ids), split)
         n = rows.X.shape[0]

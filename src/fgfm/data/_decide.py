@@ -118,6 +118,10 @@ def decide(
     check_beta(beta)
     check_zero_division(zero_division)
     check_flag(nonempty, "nonempty")
+    if "-" not in (os.fspath(source), os.fspath(target)) and os.path.realpath(
+        source
+    ) == os.path.realpath(target):
+        raise ValueError(f"target is {target}, which source is too: they must be two files")
     rows, total, contradictions, first = 0, 0.0, 0, 0
     seconds = [0.0, 0.0, 0.0]
     with contextlib.ExitStack() as stack:

@@ -310,6 +310,8 @@ def final_classifier(model: Any) -> FGFMClassifier:
 
 def _check_folds(folds: int, inner_folds: int, n: int, crossed: bool) -> None:
     if crossed and not 2 <= folds <= n:
+        if n < 2:
+            raise ValueError(f"there is {n} row: cross-validation needs two or more")
         raise ValueError(f"folds is {folds}: it must be from 2 to {n}, the number of rows")
     smallest = n - -(-n // folds) if crossed else n  # rows of training
     if inner_folds != 0 and not 2 <= inner_folds <= smallest:
@@ -417,8 +419,13 @@ def _scored(
         for rule, other in obtained.items()
         if rule != "f_optimal"
     }
-    known = ~np.isnan(expected)
-    bins = calibration_bins(expected[known], f[known], _BINS)
+    silent = int(np.isnan(expected).sum())
+    if silent:
+        raise ValueError(
+            f"{silent} of {len(expected)} rows give every label the probability 0, which "
+            "contradicts nonempty: nothing can be expected of them"
+        )
+    bins = calibration_bins(expected, f, _BINS)
     gap = np.abs(bins.expected - bins.obtained)
     return Evaluation(
         measures,

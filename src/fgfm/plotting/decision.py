@@ -10,7 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm import decision as decisions
-from fgfm._validation import check_beta, check_labels, check_probabilities, check_same_rows
+from fgfm._validation import (
+    check_beta,
+    check_labels,
+    check_same_rows,
+    clip_probabilities,
+    real_array,
+)
 from fgfm.estimation._rows import n_rows
 from fgfm.plotting._figure import (
     check_count,
@@ -141,8 +147,8 @@ class DecisionDisplay:
         plt = pyplot("DecisionDisplay")
         from matplotlib.ticker import FixedLocator
 
-        p = checked_vector(self.proba, "proba", "label")
-        check_probabilities(p, "proba")
+        given = real_array(self.proba, "proba", ("label",))
+        p = checked_vector(clip_probabilities(given, "proba"), "proba", "label")
         m = len(p)
         decided = checked_vector(self.labels, "labels", "label", m)
         check_labels(decided, "labels")

@@ -153,7 +153,8 @@ class ExpectedFDisplay:
         if self.bounds is not None:
             bounds = checked_vector(self.bounds, "bounds", "size", m + 1)
         size = _smallest_best(values) if self.size is None else self.size
-        if not 0 <= size <= m or np.isnan(values[size]):
+        whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
+        if not whole or not 0 <= size <= m or np.isnan(values[size]):
             raise ValueError(f"size is {size}: it must be one that values has a number for")
         last = _last_shown(values, bounds, size)
         if max_size is not None:
