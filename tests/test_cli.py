@@ -616,3 +616,87 @@ def test_killed_commands_leave_nothing_or_the_whole(folder, tmp_path, model):
         command = ["fit", folder / "all.npz", "--factors", "independent", "-o", path]
         killed_while_writing(path, rng.uniform(0.0, longest), *command)
         assert len(fgfm.load(path)[-1].factors_) in (1, 4)
+
+
+# --- what must not be mixed up ----------------------------------------------------------------
+
+
+def test_no_file_is_read_and_written(folder, model, tmp_path):
+    for name in ("all.csv", "model.fgfm"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "link.csv").symlink_to(tmp_path / "all.csv")
+    data, copy = tmp_path / "all.csv", tmp_path / "model.fgfm"
+    before = data.read_bytes(), copy.read_bytes()
+    labels = ["--labels", ",".join(NAMES), "--factors", "independent"]
+    for arguments in (
+        ["fit", data, *labels, "-o", data],
+        ["fit", data, *labels, "-o", tmp_path / "link.csv"],
+        ["predict", copy, data, "-o", data],
+        ["predict", copy, data, "-o", copy, "--output-format", "csv"],
+        ["predict", copy, data, "-o", tmp_path / "s.csv", "--proba", f"{tmp_path}/./s.csv"],
+        ["decide", data, "-o", tmp_path / "link.csv"],
+    ):
+        result = run(*arguments)
+        assert result.exit_code == 2, arguments
+        assert "they must be two files" in result.stderr
+    assert (data.read_bytes(), copy.read_bytes()) == before
+
+
+def test_models_without_an_encoder_take_columns_by_name(dataset, tmp_path):
+    frame = pd.DataFrame(dataset.X, columns=dataset.feature_names)
+    classifier = fgfm.FGFMClassifier(factors="independent", random_state=0)
+    fgfm.save(classifier.fit(frame, dataset.Y), tmp_path / "m.fgfm")
+    frame[frame.columns[::-1]].to_csv(tmp_path / "turned.csv", index=False)
+    done("predict", tmp_path / "m.fgfm", tmp_path / "turned.csv", "-o", tmp_path / "s.csv")
+    found, _ = sets_in(tmp_path / "s.csv")
+    assert found == names_of(classifier.predict(frame), ["0", "1", "2", "3"])
+    frame.drop(columns="x1").to_csv(tmp_path / "less.csv", index=False)
+    assert "no column 'x1'" in run("predict", tmp_path / "m.fgfm", tmp_path / "less.csv").stderr
+    frame.assign(more=1.0).to_csv(tmp_path / "more.csv", index=False)
+    assert (
+        "had no column 'more'" in run("predict", tmp_path / "m.fgfm", tmp_path / "more.csv").stderr
+    )
+    frame.loc[3, "x2"] = np.nan
+    frame.to_csv(tmp_path / "gap.csv", index=False)
+    result = run("predict", tmp_path / "m.fgfm", tmp_path / "gap.csv")
+    assert result.exit_code == 2
+    assert "without the FeatureEncoder" in result.stderr
+
+
+def test_an_encoder_names_the_labels_of_a_plain_model(folder, dataset, tmp_path):
+    data = load(folder / "all.parquet")
+    classifier = fgfm.FGFMClassifier(factors="independent", random_state=0).fit(data.X, data.Y)
+    fgfm.save(Pipeline([("encoder", data.encoder), ("c", classifier)]), tmp_path / "m.fgfm")
+    done("predict", tmp_path / "m.fgfm", folder / "all.parquet", "-o", tmp_path / "s.csv")
+    found, _ = sets_in(tmp_path / "s.csv")
+    assert found == names_of(classifier.predict(data.X), NAMES)
+
+
+def test_a_number_that_is_a_name_is_refused(tmp_path):
+    (tmp_path / "d.csv").write_text("x,1,2\n" + "1,1,0\n0,0,1\n" * 5)
+    result = run("fit", tmp_path / "d.csv", "--labels", "1", "-o", tmp_path / "m.fgfm")
+    assert result.exit_code == 2
+    assert "write '[1]' for the column" in result.stderr
+    command = ["fit", tmp_path / "d.csv", "--labels", "[1]", "-o", tmp_path / "m.fgfm"]
+    done(*command, "--factors", "independent")
+
+
+@pytest.mark.filterwarnings("ignore:rows without probability")
+def test_what_contradicts_nonempty_is_not_evaluated(tmp_path):
+    (tmp_path / "d.csv").write_text("x,k,l\n" + "0.5,0,0\n0.1,0,0\n" * 10)
+    result = run(
+        "evaluate", tmp_path / "d.csv", "--labels", "k,l", "--nonempty", "yes", "--folds", "2",
+        "--inner-folds", "0", "--factors", "independent",
+    )  # fmt: skip
+    assert result.exit_code == 2
+    assert "contradicts nonempty" in result.stderr
+
+
+def test_json_of_an_evaluation_keeps_its_settings(folder):
+    result = done(
+        "evaluate", folder / "all.npz", "--split", "test", "--factors", "independent",
+        "--inner-folds", "0", "--json",
+    )  # fmt: skip
+    told = json.loads(result.stdout)
+    assert told["factors"] == "independent"
+    assert told["n_factors"] == [4]

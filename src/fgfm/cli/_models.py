@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -304,5 +305,7 @@ def match_columns(data: Dataset, model: Any) -> Dataset:
     if len(wanted) < len(place):
         extra = next(name for name in place if name not in {str(w) for w in wanted})
         raise DataError(f"{data.source}: training had no column {extra!r}: leave it out (--drop)")
+    # they are those of training now; scikit-learn sees an array, and would say that it has none
+    warnings.filterwarnings("ignore", message="X does not have valid feature names")
     order = [place[str(name)] for name in wanted]
     return replace(data, X=data.X[:, order], feature_names=tuple(map(str, wanted)))
