@@ -27,6 +27,7 @@ paper: .venv/.stamp-dev ## the paper's experiment, whole (a quarter of an hour)
 	@$(BIN)/fgfm reproduce --out outputs/paper
 
 docs: .venv/.stamp-docs ## build the documentation into build/docs, and check its links
+	@rm -rf docs/reference/generated build/docs
 	@$(BIN)/python -m sphinx -q -W --keep-going -n -d build/doctrees docs build/docs
 	@$(BIN)/python scripts/check_links.py build/docs
 	@echo "Open build/docs/index.html"
@@ -70,7 +71,7 @@ quadrature: .venv/.stamp-quadrature ## compute the quadrature table again (minut
 	@$(BIN)/python scripts/make_quadrature_table.py
 
 clean: ## remove .venv, caches, built packages and built pages
-	rm -rf docs/auto_examples docs/generated docs/sg_execution_times.rst
+	rm -rf docs/auto_examples docs/reference/generated docs/sg_execution_times.rst
 	rm -rf .venv .venv-rival .venv-sklearn-* build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -62,7 +62,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"\.py$",
     "within_subsection_order": "gallery.ExampleOrder",
-    "backreferences_dir": "generated/backreferences",
+    "backreferences_dir": "auto_examples/backreferences",
     "doc_module": ("fgfm",),
     "abort_on_example_error": True,
     "remove_config_comments": True,
@@ -99,7 +99,9 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "show_prev_next": True,
     # The examples have long lines of code: no column on their right.
-    "secondary_sidebar_items": {"*": ["page-toc"], "generated/*": ["page-toc"]},
+    "secondary_sidebar_items": {
+        name: ["page-toc"] for name in ("*", "reference/*", "reference/generated/*")
+    },
     "footer_start": ["copyright"],
     "footer_end": [],
     "navigation_with_keys": False,

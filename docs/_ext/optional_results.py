@@ -4,8 +4,9 @@
     text before them, with headings
     :::
 
-shows the text, ``figure.svg``, ``differences.svg`` and ``table.txt`` of the folder ``docs/paper``,
-as far as there are any. Without ``table.txt`` it shows nothing, its text included.
+shows the text, the command (the first line of ``table.txt``), ``figure.svg``, ``differences.svg``
+and the rest of ``table.txt`` of the folder ``docs/paper``, as far as there are any. Without
+``table.txt`` it shows nothing, its text included.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ class OptionalResults(SphinxDirective):
             self.env.note_dependency(str(folder / name))
         if not (folder / "table.txt").is_file():
             return []
-        source = [*self.content, ""]
+        command, _, table = (folder / "table.txt").read_text(encoding="utf-8").partition("\n\n")
+        source = [*self.content, "", "```sh", command, "```", ""]
         for name, text in PICTURES.items():
             if (folder / name).is_file():
                 source += [f"![{text}]({self.arguments[0]}/{name})", ""]
-        command, _, table = (folder / "table.txt").read_text(encoding="utf-8").partition("\n\n")
-        source += ["```sh", command, "```", "", "```text", table.rstrip(), "```", ""]
+        source += ["```text", table.rstrip(), "```", ""]
         return self.parse_text_to_nodes("\n".join(source), allow_section_headings=True)
 
 
