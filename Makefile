@@ -12,19 +12,26 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper test test-old lint format bench bench-fit bench-paper bench-real quadrature clean
+.PHONY: help demo paper docs test test-old lint format bench bench-fit bench-paper bench-real \
+    quadrature clean
 
 help: ## list the targets
 	@echo "make <target>, where <target> is one of"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
 	@echo "PYTHON=python3.12 chooses the Python for a new .venv."
 
-demo: .venv/.stamp-dev ## the paper's experiment with 10 of its 100 repetitions (2 minutes)
-	@$(BIN)/fgfm reproduce --reps 10 --out outputs/demo
+demo: .venv/.stamp-dev ## the paper's experiment with 20 of its 100 repetitions (2 minutes)
+	@$(BIN)/fgfm reproduce --reps 20 --out outputs/demo
 	@echo "The whole, with 100 repetitions: make paper"
 
 paper: .venv/.stamp-dev ## the paper's experiment, whole (a quarter of an hour)
 	@$(BIN)/fgfm reproduce --out outputs/paper
+
+docs: .venv/.stamp-docs ## build the documentation into build/docs, and check its links
+	@rm -rf docs/reference/generated build/docs
+	@$(BIN)/python -m sphinx -q -W --keep-going -n -d build/doctrees docs build/docs
+	@$(BIN)/python scripts/check_links.py build/docs
+	@echo "Open build/docs/index.html"
 
 test: lint ## lint, then all tests, then the quick ones without the compiler
 	@MPLBACKEND=Agg $(BIN)/python -m pytest -q $(PARALLEL)
@@ -68,7 +75,8 @@ bench-real: .venv/.stamp-dev ## measure instance F1 on real data (needs FGFM_DAT
 quadrature: .venv/.stamp-quadrature ## compute the quadrature table again (minutes)
 	@$(BIN)/python scripts/make_quadrature_table.py
 
-clean: ## remove .venv, caches and built packages
+clean: ## remove .venv, caches, built packages and built pages
+	rm -rf docs/auto_examples docs/reference/generated docs/sg_execution_times.rst
 	rm -rf .venv .venv-rival .venv-sklearn-* build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -91,6 +99,11 @@ clean: ## remove .venv, caches and built packages
 	fi
 	@echo "installing fgfm and its tools into .venv"
 	@$(BIN)/python -m pip install -qq -e '.[dev]'
+	@touch $@
+
+.venv/.stamp-docs: .venv/.stamp-dev
+	@echo "installing what the documentation needs into .venv"
+	@$(BIN)/python -m pip install -qq -e '.[docs]'
 	@touch $@
 
 # A rival to measure against. Its pins exclude our NumPy, so it comes without its dependencies.

@@ -34,19 +34,8 @@ PUBLIC = {
     "synthetic",
 }
 HEAVY = {"matplotlib", "networkx", "numba", "pandas", "polars", "pyarrow", "scipy", "sklearn"}
-TARGETS = {
-    "bench",
-    "bench-fit",
-    "bench-paper",
-    "bench-real",
-    "clean",
-    "demo",
-    "format",
-    "help",
-    "lint",
-    "paper",
-}
-TARGETS |= {"quadrature", "test", "test-old"}
+TARGETS = {"bench", "bench-fit", "bench-paper", "bench-real", "clean", "demo", "docs", "format"}
+TARGETS |= {"help", "lint", "paper", "quadrature", "test", "test-old"}
 
 
 def run_python(code: str) -> str:

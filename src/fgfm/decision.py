@@ -9,17 +9,15 @@ Each function solves, for every row on its own and exactly,
 
 and they differ in what is known of the distribution of y:
 
-============================ =======================================================
-what you have                what to call
-============================ =======================================================
-p(y_i = 1), labels taken as  `from_marginals`
-independent given the row
-p(y_i = 1, \|y\| = s)        `from_cardinalities` (GFM)
-the same for groups of       `from_factors` (F-GFM)
-labels that are independent
-draws of y                   `from_samples`
-probabilities of label sets  `from_joint`
-============================ =======================================================
+==================== ==========================================================
+what to call         what you have
+==================== ==========================================================
+`from_marginals`     p(y_i = 1), labels taken as independent given the row
+`from_cardinalities` p(y_i = 1, \|y\| = s): GFM
+`from_factors`       the same for groups of labels that are independent: F-GFM
+`from_samples`       draws of y
+`from_joint`         probabilities of label sets
+==================== ==========================================================
 
 Ties: the smaller set wins, then the lower label index; the empty set wins its ties. Values that
 differ by less than 1e-12, relatively, count as equal. (`from_marginals` compares labels by their

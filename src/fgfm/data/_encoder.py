@@ -42,7 +42,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     n_features_in_ : int
         The number of columns before encoding.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (p,)
         Their names, where they have names.
     categorical_ : ndarray of int
         Which of them have categories.

@@ -1,0 +1,68 @@
+"""
+Beta at work
+============
+
+Beta says how many times as important recall is as precision. It takes effect when a decision is
+made: one fitted model serves every beta.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import make_multilabel_classification
+
+import fgfm
+from fgfm.plotting import ExpectedFDisplay
+
+X, Y = make_multilabel_classification(
+    2000, n_features=20, n_classes=12, n_labels=4, random_state=0
+)
+model = fgfm.FGFMClassifier(factors="independent", random_state=0).fit(X[:1000], Y[:1000])
+X_test, Y_test = X[1000:], Y[1000:]
+
+# %%
+# Precision and recall of a row are F with beta near 0 and F with a large beta. Larger beta, larger
+# sets:
+
+betas = 2.0 ** np.arange(-3, 3.5, 0.5)
+sizes, precision, recall, expected = [], [], [], []
+for beta in betas:
+    labels, expected_f = model.set_params(beta=beta).decide(X_test)
+    hits = (labels * Y_test).sum(axis=1)
+    sizes.append(labels.sum(axis=1).mean())
+    precision.append((hits / np.maximum(labels.sum(axis=1), 1)).mean())
+    recall.append((hits / np.maximum(Y_test.sum(axis=1), 1)).mean())
+    expected.append(expected_f.mean())
+for beta in (0.125, 1.0, 8.0):
+    at = list(betas).index(beta)
+    print(
+        f"beta {beta:5g}: {sizes[at]:.2f} labels, precision {precision[at]:.2f}, "
+        f"recall {recall[at]:.2f}"
+    )
+
+# %%
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
+left.plot(betas, precision, marker="o", label="precision")
+left.plot(betas, recall, marker="s", label="recall")
+left.plot(betas, expected, color="0.4", linestyle="--", label=r"expected $F_\beta$")
+left.set_xscale("log", base=2)
+left.set(xlabel=r"$\beta$", ylabel="mean over test rows", ylim=(0, 1))
+left.xaxis.set_major_formatter("{x:g}")
+left.legend()
+right.plot(betas, sizes, marker="o", color="C2")
+right.axhline(Y_test.sum(axis=1).mean(), color="0.4", linestyle="--", label="true sets")
+right.set_xscale("log", base=2)
+right.xaxis.set_major_formatter("{x:g}")
+right.set(xlabel=r"$\beta$", ylabel="labels per row")
+right.legend()
+plt.show()
+
+# %%
+# One row
+# -------
+# The same probabilities, three values of beta: the best size moves to the right.
+
+figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained", sharey=True)
+for ax, beta in zip(axes, (0.5, 1.0, 2.0), strict=True):
+    model.set_params(beta=beta)
+    ExpectedFDisplay.from_estimator(model, X_test, row=1, ax=ax, max_size=12)
+plt.show()
