@@ -24,7 +24,7 @@ demo: .venv/.stamp-dev ## the paper's experiment with 20 of its 100 repetitions 
 	@$(BIN)/fgfm reproduce --reps 20 --out outputs/demo
 	@echo "The whole, with 100 repetitions: make paper"
 
-paper: .venv/.stamp-dev ## the paper's experiment, whole (a quarter of an hour)
+paper: .venv/.stamp-dev ## the paper's experiment, whole (7 minutes on two cores)
 	@$(BIN)/fgfm reproduce --out outputs/paper
 
 docs: .venv/.stamp-docs ## build the documentation into build/docs, and check its links
