@@ -969,6 +969,8 @@ def test_blanks_in_headers(tmp_path):
     found = load(text(tmp_path, "a, b ,\tl\n1, 2, 0\n3, 4, 1\n"), labels=["l"])
     assert found.feature_names == ("a", "b")
     assert found.label_names == ("l",)
+    one = load(text(tmp_path, '"size, in cm"\n1\n2\n', "one.csv"))
+    assert one.feature_names == ("size, in cm",)
 
 
 def test_columns_without_a_name_are_dropped_by_number(tmp_path):

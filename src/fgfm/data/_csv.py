@@ -104,7 +104,7 @@ class _Columns:
         self.source, self.names, self.options = source, names, options
         self.p = len(names)
         self.label_columns: list[int] | None = None
-        if self.p == 1 and any(mark in names[0] for mark in ",;\t|"):
+        if self.p == 1 and any(mark in names[0] for mark in {*",;\t|"} - {delimiter}):
             raise bad(
                 source,
                 f"{shown(delimiter)} gives one column, {shown(names[0])}: give the file's own "
