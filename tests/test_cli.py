@@ -178,6 +178,50 @@ def test_a_table_with_texts_gaps_identifiers_and_lists(folder, tmp_path):
         assert report.rows == 120
 
 
+def test_predict_does_not_look_at_labels(folder, tmp_path):
+    for data, options in [
+        ("table.csv", ["--labels", "red,green,blue,dark"]),
+        ("tags.csv", ["--labels", "tags", "--separator", ";"]),
+    ]:
+        path, target = tmp_path / f"{data}.fgfm", tmp_path / "sets.csv"
+        done("fit", folder / data, *options, "--drop", "id", "--factors", "independent",
+             "-o", path)  # fmt: skip
+        frame = pd.read_csv(folder / "new.csv", dtype=str)
+        done("predict", path, folder / "new.csv", "-o", target)
+        wanted = target.read_text()
+        odd = ["", "?", "soon", "['red']", "red;pink"] * 24
+        for columns in ({"red": odd}, {"dark": odd, "tags": odd}):
+            known = {k: v for k, v in columns.items() if (k == "tags") == (data == "tags.csv")}
+            frame.assign(**known).to_csv(tmp_path / "odd.csv", index=False)
+            done("predict", path, tmp_path / "odd.csv", "-o", target)
+            assert target.read_text() == wanted
+        # labels that are compared with must be labels
+        frame.assign(**known).to_csv(tmp_path / "odd.csv", index=False)
+        assert run("evaluate", tmp_path / "odd.csv", "--model", path).exit_code == 2
+
+
+def test_predict_reads_pipes_and_tells_of_categories(folder, tmp_path):
+    path, target = tmp_path / "model.fgfm", tmp_path / "sets.csv"
+    done("fit", folder / "table.csv", "-l", ",".join(NAMES), "--drop", "id", "--factors",
+         "independent", "-o", path)  # fmt: skip
+    done("predict", path, folder / "new.csv", "-o", target, "--ids", "id")
+    wanted = target.read_text()
+    assert wanted.count("\n") == 121
+    content = (folder / "new.csv").read_bytes()
+    command = [*PROGRAM, "predict", str(path), "-", "--format", "csv", "--ids", "id"]
+    for source in ("-", "/dev/stdin"):
+        command[command.index("predict") + 2] = source
+        result = subprocess.run(command, input=content, capture_output=True, check=True)
+        assert result.stdout.decode() == wanted
+    frame = pd.read_csv(folder / "new.csv", dtype=str)
+    frame["place"] = ["Nowhere"] * 5 + frame["place"].tolist()[5:]
+    frame.to_csv(tmp_path / "odd.csv", index=False)
+    command = [sys.executable, "-m", "fgfm.cli", "predict", path, tmp_path / "odd.csv"]
+    told = subprocess.run(command, capture_output=True, check=True, text=True).stderr
+    assert "column 'place': 5 of 120 rows have a category that training did not have" in told
+    assert "such as 'Nowhere'" in told
+
+
 def _umask():
     mask = os.umask(0o022)
     os.umask(mask)

@@ -267,6 +267,7 @@ def test_csv(content):
     close(found.X, encoded([[cell(value) for value in column] for column in table.values()]))
 
 
+@pytest.mark.filterwarnings("ignore:.*category that training did not have:UserWarning")
 @fuzz
 @given(damaged(NEW_CSV.encode()))
 def test_csv_with_an_encoder(content):

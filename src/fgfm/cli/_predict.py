@@ -54,6 +54,17 @@ def read_for_model(
     loaded: LoadedModel, path: Path, options: dict[str, Any], ids: list[str], split: str | None
 ) -> tuple[Any, Any]:
     """Read rows as a model wants them, and the columns that are kept of them."""
+    from fgfm.data._text import spooled
+
+    if not ids:
+        return _read_for_model(loaded, path, options, ids, split)
+    with spooled(path) as source:  # it is read twice
+        return _read_for_model(loaded, source, options, ids, split)
+
+
+def _read_for_model(
+    loaded: LoadedModel, path: Path, options: dict[str, Any], ids: list[str], split: str | None
+) -> tuple[Any, Any]:
     from fgfm.data import DataError
 
     columns = None
@@ -161,6 +172,7 @@ def predict(
             named = output_format if out is None else None  # of -o, where both are written
             chances = ProbabilityWriter(proba, names, format=named)
         options = data_options(None, None, format, drop, None, delimiter, encoding, None)
+        options["with_labels"] = False
         rows, columns = read_for_model(loaded, data, options, listed(ids), split)
         n = rows.X.shape[0]
         prepare = loaded.model[:-1] if loaded.model is not loaded.classifier else None

@@ -64,8 +64,15 @@ def read_arff(path: Path, options: Options) -> Table:
                 body.add(line, k)
     table = make_categorical(body.table(), options.categorical)
     names = [attribute.name for attribute in attributes]
-    where = _label_columns(path, relation, names, options)
-    drop = dropped(names, options, source)
+    if options.with_labels:
+        where = _label_columns(path, relation, names, options)
+        drop = dropped(names, options, source)
+    else:
+        drop = dropped(names, replace(options, labels=None), source)
+        where = None
+        if options.labels is not None or options.encoder is None:
+            found = _label_columns(path, relation, names, replace(options, with_labels=True))
+            drop |= set(found or ())
     if where is not None:
         table = cut_labels(table, [j for j in where if j not in drop])
     gone = {names[j] for j in drop}

@@ -97,7 +97,7 @@ def _lists(names: Sequence[str], columns: Sequence[Any], options: Options) -> bo
 
 def _tags(cell: Any, options: Options, table: Table, row: int, column: int) -> list[str]:
     if isinstance(cell, str):
-        return split_tags(cell, options)
+        return split_tags(cell, options, table.source, table.place(row, column))
     if isinstance(cell, (list, tuple)) and all(isinstance(tag, str) for tag in cell):
         return list(cell)
     raise bad(table.source, f"{shown(cell)} is no list of labels", **table.place(row, column))

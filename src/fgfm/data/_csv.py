@@ -7,6 +7,7 @@ wide table is never held as Python objects.
 from __future__ import annotations
 
 import csv
+import re
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
@@ -34,6 +35,15 @@ from fgfm.data._text import MISSING, number, open_text, plain, write_text, writt
 __all__ = ["read_csv", "write_csv"]
 
 _BLOCK = 1 << 18  # cells that are Python objects at a time
+# numbers that are not written as `float` reads them: 0,53 and 1,500 and 1 234.5 and 5% and $5
+_GAP = r"[.,' \u2019\u00a0\u202f]"
+_MONEY = "[$€£¥]"
+_SIGN = r"[+\-\u2212]?"
+_NUMBERLIKE = re.compile(
+    rf"{_SIGN}\s*{_MONEY}?\s*{_SIGN}"
+    rf"(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+|[0-9]{{1,3}}(?:{_GAP}[0-9]{{3}})+(?:[.,][0-9]+)?)"
+    rf"(?:[eE][+-]?[0-9]+)?\s*(?:%|{_MONEY})?"
+)
 
 
 def read_csv(path: Path, options: Options, delimiter: str) -> Table:
@@ -44,12 +54,32 @@ def read_csv(path: Path, options: Options, delimiter: str) -> Table:
         first = next(records, None)
         if first is None:
             raise bad(path, "the file is empty")
-        names = first[1]
+        names = _header(first[1], options, source, first[0])
         check_names(names, source, line=first[0])
         columns = _Columns(source, names, options, delimiter)
         for line, cells in records:
             columns.add(line, cells)
     return columns.table()
+
+
+def _header(cells: list[str], options: Options, source: str, line: int) -> list[str]:
+    """Give the names of the columns; one without a name may be dropped by its number."""
+    names = [name.strip(" \t") for name in cells]
+    left_out = {*options.drop, *getattr(options.encoder, "dropped_", ())}
+    for j, name in enumerate(names):
+        if name:
+            continue
+        if str(j + 1) not in left_out or str(j + 1) in names:
+            raise bad(
+                source,
+                "this column has no name: every column needs one; write the table without its "
+                "index (index=False) and without a separator at the end of lines, or leave the "
+                f"column out by its number, {j + 1}, with drop=[...]",
+                line=line,
+                column=j + 1,
+            )
+        names[j] = str(j + 1)
+    return names
 
 
 def _records(reader: Any, source: str) -> Iterator[tuple[int, list[str]]]:
@@ -74,6 +104,13 @@ class _Columns:
         self.source, self.names, self.options = source, names, options
         self.p = len(names)
         self.label_columns: list[int] | None = None
+        if self.p == 1 and any(mark in names[0] for mark in {*",;\t|"} - {delimiter}):
+            raise bad(
+                source,
+                f"{shown(delimiter)} gives one column, {shown(names[0])}: give the file's own "
+                "delimiter=...",
+                line=1,
+            )
         self.tags = tag_column(names, options, source)
         if self.tags is not None:
             if self.p == 1:
@@ -83,13 +120,6 @@ class _Columns:
         self.dropped = dropped(names, options, source)
         if self.label_columns is not None:
             self.label_columns = [j for j in self.label_columns if j not in self.dropped]
-        if self.p == 1 and any(mark in names[0] for mark in ";\t|"):
-            raise bad(
-                source,
-                f"{shown(delimiter)} gives one column, {shown(names[0])}: give the file's own "
-                "delimiter=...",
-                line=1,
-            )
         remembered = set(getattr(options.encoder, "categorical_names_", ()))
         wanted = positions(names, options.categorical, source, "categorical= asks for")
         self.texts = {*wanted, *(j for j, name in enumerate(names) if name in remembered)}
@@ -125,7 +155,8 @@ class _Columns:
             return
         begin = len(self.lines) - len(rows)
         block = None
-        if not self.special and not self.codes and plain("".join(chain.from_iterable(rows))):
+        easy = not self.special and not self.codes and self.options.decimal is None
+        if easy and plain("".join(chain.from_iterable(rows))):
             try:
                 block = np.array([list(map(float, row)) for row in rows])  # (k, p)
             except ValueError:  # a text, or an empty cell
@@ -134,7 +165,9 @@ class _Columns:
             block = np.full((len(rows), self.p), np.nan)
             for j, cells in enumerate(zip(*rows, strict=True)):
                 if j == self.tags:
-                    self.lists.extend(split_tags(cell, self.options) for cell in cells)
+                    for k, cell in enumerate(cells):
+                        place = {"line": self.lines[begin + k], "column": self.names[j]}
+                        self.lists.append(split_tags(cell, self.options, self.source, place))
                 elif j not in self.dropped:
                     block[:, j] = self.column(j, cells, begin)
         else:
@@ -153,10 +186,17 @@ class _Columns:
             )
         self.blocks.append(block)
 
+    def number(self, cell: str) -> float | None:
+        """Give the number in a cell, NaN where it is missing, None where it is no number."""
+        if self.options.decimal is None:
+            return number(cell)
+        return None if "." in cell else number(cell.replace(",", "."))
+
     def column(self, j: int, cells: Sequence[str], begin: int) -> Any:
         """Give the numbers of a column, or the codes of its texts."""
         codes = self.codes.get(j)
-        if codes is None and j in self.first_number and plain("".join(cells)):
+        easy = codes is None and j in self.first_number and self.options.decimal is None
+        if easy and plain("".join(cells)):
             try:
                 return np.array(list(map(float, cells)))
             except ValueError:
@@ -168,7 +208,7 @@ class _Columns:
                 if text.lower() not in MISSING:
                     values[k] = self.codes[j].setdefault(text, len(self.codes[j]))
                 continue
-            value = number(cell)
+            value = self.number(cell)
             if value is not None:
                 values[k] = value
                 if value == value and j not in self.first_number:
@@ -187,6 +227,7 @@ class _Columns:
         if not self.lines:
             raise bad(self.source, "there are no rows after the header")
         self.refuse_mixed()
+        self.refuse_numbers_as_texts()
         matrix = np.concatenate(self.blocks) if len(self.blocks) > 1 else self.blocks[0]
         self.blocks = []
         categories = {}
@@ -224,10 +265,35 @@ class _Columns:
                     column=self.names[j],
                 )
             other, value = self.first_number[j]
+            hint = ""
+            if _NUMBERLIKE.fullmatch(text):
+                hint = f"; {self.how_numbers_are()}"
             raise bad(
                 self.source,
                 f"{shown(text)} is not a number, and line {other} has {shown(value)}: a column "
-                "has numbers or texts, unless categorical=[...] says that all of it is texts",
+                "has numbers or texts, unless categorical=[...] says that all of it is texts"
+                + hint,
+                line=line,
+                column=self.names[j],
+            )
+
+    def how_numbers_are(self) -> str:
+        """Say how numbers are written in a file that is read like this."""
+        if self.options.decimal is not None:
+            return "numbers are written as 1234,5 where decimal=',' is given"
+        return "numbers are written as 1234.5, or as 1234,5 where decimal=',' says so"
+
+    def refuse_numbers_as_texts(self) -> None:
+        """Refuse columns whose texts all look like numbers: decimal commas, percents, money."""
+        labels = set(self.label_columns or ())
+        for j, (line, text) in sorted(self.first_text.items()):
+            if j in labels or not all(map(_NUMBERLIKE.fullmatch, self.codes[j])):
+                continue
+            raise bad(
+                self.source,
+                f"{shown(text)} is not a number here, and every text of this column looks like "
+                f"one: {self.how_numbers_are()}, without marks for thousands, money or percents; "
+                "categorical=[...] takes them for texts",
                 line=line,
                 column=self.names[j],
             )

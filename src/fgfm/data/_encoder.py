@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -20,6 +24,10 @@ from fgfm.data._text import text_of
 __all__ = ["FeatureEncoder"]
 
 _MAX_WIDE = 1 << 24  # features that may get a name and a place each
+_WORDS = {"false": 0.0, "true": 1.0}
+_MANY = 20  # rows from which it tells something that each has its own text
+# 01234 is a text: what it counts is not what it says
+_NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,4})?")
 
 
 class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -28,8 +36,9 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     - A column of numbers stays. What is missing becomes the median of training, and a column that
       says where it was missing follows after all others, if any was missing in training.
     - A column of texts becomes one column of 0 and 1 per category of training, called
-      ``column=category``; a category that training did not have is zero in all of them. Texts
-      that are no and yes, or false and true, become one column of 0 and 1.
+      ``column=category``; a category that training did not have is zero in all of them, and a
+      warning says so. Categories that are all numbers are compared as numbers: 1.0 is 1, and
+      01 is not. Texts that are no and yes, or false and true, become one column of 0 and 1.
 
     Columns are matched by name where both sides have names, and by their number otherwise.
 
@@ -50,6 +59,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The categories of each of these.
     truth_ : ndarray of int
         Which columns are no and yes, or false and true.
+    zero_one_ : ndarray of int
+        Which columns of dense numbers were 0 or 1 in training; false and true are such numbers.
     indicated_ : ndarray of int
         Which columns had missing values in training.
     imputed_ : ndarray of int
@@ -82,8 +93,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
            [4. , 0. , 1. , 0. ]])
     >>> encoder.get_feature_names_out().tolist()
     ['size', 'colour=blue', 'colour=red', 'size missing']
-    >>> encoder.transform({"colour": ["green"], "size": [2]})
-    array([[2., 0., 0., 0.]])
+    >>> encoder.transform({"colour": ["blue"], "size": [2]})
+    array([[2., 0., 1., 0.]])
     """
 
     def __init__(self, max_categories: int = 255) -> None:
@@ -124,6 +135,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         _refuse_infinite(table)
         self._learn_categories(table)
         special = {*self.categorical_.tolist(), *self.truth_.tolist()}
+        self.zero_one_ = _zero_one(table.matrix, special)
         self._learn_medians(table, special)
         self.sparse_ = bool(sparse.issparse(table.matrix))
         self.label_names_ = None if table.label_names is None else _objects(table.label_names)
@@ -148,6 +160,15 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                     f"feature may have up to max_categories={self.max_categories}; leave "
                     "the column out with drop=[...]",
                     column=name,
+                )
+            rows = int((~np.isnan(table.column(j))).sum())
+            if rows >= _MANY and len(texts) > 0.9 * rows:
+                _warn(
+                    table,
+                    j,
+                    f"nearly every row has a text of its own ({len(texts)} in {rows} rows), such "
+                    f"as {shown(texts[0])}: this is an identifier or free text; leave the column "
+                    "out",
                 )
             categorical.append(j)
             self.categories_.append(_objects(texts))
@@ -250,8 +271,13 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n, p = table.matrix.shape
         matrix = table.matrix
         known = {int(j) for j in [*self.categorical_, *self.truth_]}
+        zero_one = set(getattr(self, "zero_one_", ()))  # models of earlier versions have none
+        truths = {}
         for j in sorted(table.categories.keys() - known):
             values = table.column(j)
+            if j in zero_one and {text.lower() for text in table.categories[j]} <= _WORDS.keys():
+                truths[j] = np.array([_WORDS[text.lower()] for text in table.categories[j]])
+                continue
             rows = np.flatnonzero(~np.isnan(values))
             if len(rows):
                 text = table.categories[j][int(values[rows[0]])]
@@ -260,6 +286,9 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                     f"{shown(text)} is not a number: in training this column had numbers",
                     **table.place(int(rows[0]), j),
                 )
+        if truths:
+            table = _with_numbers(table, truths)
+            matrix = table.matrix
         extra = len(self.indicated_)
         widths = None
         if known:
@@ -267,7 +296,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             widths[self.categorical_] = [len(texts) for texts in self.categories_]
         blocks: dict[int, Any] = {}  # what takes the place of each column of texts
         for j, texts in zip(self.categorical_.tolist(), self.categories_, strict=True):
-            blocks[j] = _one_hot(self._texts(table, j), texts.tolist())
+            blocks[j] = _one_hot(table, j, self._texts(table, j), texts.tolist())
         for j in self.truth_.tolist():
             blocks[j] = self._truths(table, j)[:, None]
         gaps = None
@@ -307,14 +336,15 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for row, text in enumerate(self._texts(table, j)):
             if text is None:
                 continue
-            if text.lower() not in TRUTH:
+            value = TRUTH.get(text.lower(), _as_number(text))
+            if value not in (0, 1):
                 raise bad(
                     table.source,
                     f"{shown(text)} is neither 0 nor 1: in training this column was no and yes, "
                     "or false and true",
                     **table.place(row, j),
                 )
-            out[row] = TRUTH[text.lower()]
+            out[row] = float(value)
         return out
 
     def _median_of(self, columns: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -378,15 +408,70 @@ def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
     return out
 
 
-def _one_hot(texts: Sequence[str | None], categories: Sequence[str]) -> npt.NDArray[np.float64]:
-    where = {text: k for k, text in enumerate(categories)}
+def _warn(table: Table, j: int, sentence: str) -> None:
+    column = j + 1 if table.names is None else table.names[j]
+    warnings.warn(str(bad(table.source, sentence, column=column)), UserWarning, stacklevel=2)
+
+
+def _zero_one(matrix: Any, special: set[int]) -> npt.NDArray[np.int64]:
+    """Give which columns of a dense matrix have 0 and 1 only."""
+    if sparse.issparse(matrix):
+        return np.empty(0, dtype=np.int64)
+    first = matrix[0]  # most columns are told by their first row
+    maybe = np.flatnonzero((first == 0) | (first == 1) | np.isnan(first))
+    found = []
+    for j in maybe.tolist():
+        column = matrix[:, j]
+        if j not in special and ((column == 0) | (column == 1) | np.isnan(column)).all():
+            found.append(j)
+    return np.array(found, dtype=np.int64)
+
+
+def _with_numbers(table: Table, numbers: dict[int, npt.NDArray[Any]]) -> Table:
+    """Put numbers in the place of the texts of some columns."""
+    matrix = table.matrix.tolil() if sparse.issparse(table.matrix) else table.matrix.copy()
+    for j, meant in numbers.items():
+        values = table.column(j).copy()
+        known = ~np.isnan(values)
+        values[known] = meant[values[known].astype(np.intp)]
+        matrix[:, j] = values[:, None] if sparse.issparse(matrix) else values
+    categories = {j: texts for j, texts in table.categories.items() if j not in numbers}
+    matrix = sparse.csr_array(matrix) if sparse.issparse(matrix) else matrix
+    return replace(table, matrix=matrix, categories=categories)
+
+
+def _as_number(text: str) -> Decimal | None:
+    """Give the number that a text says, without rounding; None where it says none."""
+    return Decimal(text) if _NUMBER.fullmatch(text) else None
+
+
+def _one_hot(
+    table: Table, j: int, texts: Sequence[str | None], categories: Sequence[str]
+) -> npt.NDArray[np.float64]:
+    where: dict[str, int] = {text: k for k, text in enumerate(categories)}
+    numbers = {_as_number(text): k for k, text in enumerate(categories)}
+    as_numbers = len(numbers) == len(categories) and None not in numbers
     out = np.zeros((len(texts), len(categories)))
-    found = [
-        (row, where[text]) for row, text in enumerate(texts) if text in where and text is not None
-    ]
-    if found:
-        rows, columns = zip(*found, strict=True)
-        out[list(rows), list(columns)] = 1.0
+    unseen: dict[str, int] = {}
+    for row, text in enumerate(texts):
+        if text is None:
+            continue
+        k = where.get(text)
+        if k is None and as_numbers and (value := _as_number(text)) is not None:
+            k = numbers.get(value)
+            if k is not None:
+                where[text] = k
+        if k is None:
+            unseen[text] = unseen.get(text, 0) + 1
+        else:
+            out[row, k] = 1.0
+    if unseen:
+        _warn(
+            table,
+            j,
+            f"{sum(unseen.values())} of {len(texts)} rows have a category that training did not "
+            f"have, such as {shown(next(iter(unseen)))}",
+        )
     return out
 
 

@@ -25,7 +25,7 @@ from fgfm.data._openml import PREFIX, read_openml
 from fgfm.data._parquet import read_parquet, write_parquet
 from fgfm.data._svmlight import XMC_HEADER, read_svmlight, read_xmc, write_svmlight, write_xmc
 from fgfm.data._table import Options, Table, check_names
-from fgfm.data._text import check_file, read_head
+from fgfm.data._text import check_file, read_head, spooled
 
 __all__ = ["FORMATS", "load", "save"]
 
@@ -54,6 +54,7 @@ _ONLY = {  # which formats an argument of `load` is for
     "zero_based": ("svmlight",),
     "zero_based_labels": ("svmlight",),
     "delimiter": ("csv", "tsv"),
+    "decimal": ("csv", "tsv"),
 }
 
 
@@ -70,8 +71,10 @@ def load(
     zero_based: bool | None = None,
     zero_based_labels: bool | None = None,
     delimiter: str | None = None,
+    decimal: str = ".",
     encoding: str = "utf-8",
     dtype: npt.DTypeLike | None = None,
+    with_labels: bool = True,
 ) -> Dataset:
     """Read features and labels from a file.
 
@@ -83,7 +86,7 @@ def load(
     ----------
     path : str or path-like
         The file, or ``openml:name``, ``openml:name:version`` or ``openml:number``, which
-        scikit-learn fetches.
+        scikit-learn fetches. A pipe is read into a temporary file first; ``-`` is standard input.
     format : str, optional
         One of
 
@@ -118,11 +121,16 @@ def load(
         Whether svmlight rows count features, and labels, from 0. By default they do if a 0 occurs.
     delimiter : str, optional
         What stands between the values of CSV: by default a comma, in TSV a tab.
+    decimal : {".", ","}, default="."
+        What stands before the decimals of numbers in CSV and TSV.
     encoding : str, default="utf-8"
         The encoding of text files.
     dtype : float32 or float64, optional
         The type of X. By default float32 if the file has it, which .npz and Parquet can, and
         float64 otherwise.
+    with_labels : bool, default=True
+        Whether labels are read. If not, Y is None, and label columns may hold anything, or be
+        absent.
 
     Returns
     -------
@@ -162,9 +170,13 @@ def load(
         zero_based=_checked_flag(zero_based, "zero_based"),
         zero_based_labels=_checked_flag(zero_based_labels, "zero_based_labels"),
         delimiter=_checked_text(delimiter, "delimiter"),
+        decimal=_checked_decimal(decimal),
         encoding=encoding,
         encoder=encoder,
+        with_labels=bool(_checked_flag(with_labels, "with_labels")),
     )
+    if with_labels is None:
+        raise TypeError("with_labels is None: it must be True or False")
     if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype is {dtype!r}: it must be float32 or float64")
     table = _read(path, format, options)
@@ -195,7 +207,12 @@ def _read(path: str | os.PathLike[str], format: str | None, options: Options) ->
     name = os.fspath(path)
     if name.startswith(PREFIX) and format is None:
         return read_openml(name, options)
-    source = Path(path)
+    with spooled(path) as source:
+        table = _read_file(source, format, options)
+    return table if source == Path(path) else replace(table, source=name)
+
+
+def _read_file(source: Path, format: str | None, options: Options) -> Table:
     check_file(source)
     if format is None:
         format = _guess(source)
@@ -316,6 +333,12 @@ def _checked_text(text: Any, argument: str) -> str | None:
     if text is not None and argument == "delimiter" and (len(text) != 1 or text in '\r\n"'):
         raise ValueError(f"delimiter is {text!r}: it must be one character")
     return text
+
+
+def _checked_decimal(decimal: Any) -> str | None:
+    if decimal not in (".", ","):
+        raise ValueError(f"decimal is {decimal!r}: it must be '.' or ','")
+    return None if decimal == "." else ","
 
 
 def _checked_flag(value: Any, argument: str) -> bool | None:

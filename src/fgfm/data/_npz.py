@@ -43,7 +43,7 @@ def read_npz(path: Path, options: Options) -> Table:
         X, categories = _nominal(X, names, arrays["nominal_categories_json"], source)
     Y = None
     label_names = None
-    if "Y" in arrays:
+    if "Y" in arrays and options.with_labels:
         Y = _labels(arrays["Y"], n, source)
         label_names = _names(arrays, "label_names", Y.shape[1], source)
         if label_names is None:

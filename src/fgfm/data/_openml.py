@@ -54,7 +54,7 @@ def _sparse_table(name: str, bunch: Any, targets: list[str], options: Options) -
     names = [str(column) for column in bunch.feature_names]
     matrix = sparse.csr_array(bunch.data, dtype=np.float64)
     target = bunch.get("target")
-    if target is None or not targets:
+    if target is None or not targets or not options.with_labels:
         return Table(name, matrix, tuple(names))
     if options.labels is not None:
         raise ValueError("labels= is for dense data: sparse data of OpenML have their own targets")

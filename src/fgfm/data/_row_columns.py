@@ -15,7 +15,7 @@ from fgfm.data._errors import bad, shown
 from fgfm.data._extras import need
 from fgfm.data._files import _guess
 from fgfm.data._label_sets import LabelSetWriter
-from fgfm.data._text import check_file, open_text
+from fgfm.data._text import check_file, open_text, spooled
 
 __all__ = ["ProbabilityWriter", "read_columns"]
 
@@ -49,7 +49,18 @@ def read_columns(
         The columns; those of text files are texts, as written there.
     """
     pyarrow = need("pyarrow", "keeping columns")
-    source = Path(path)
+    with spooled(path) as source:
+        return _columns(source, names, format, delimiter, encoding, pyarrow)
+
+
+def _columns(
+    source: Path,
+    names: Sequence[str],
+    format: str | None,
+    delimiter: str | None,
+    encoding: str,
+    pyarrow: Any,
+) -> Any:
     check_file(source)
     format = _guess(source) if format is None else format
     if format == "parquet":

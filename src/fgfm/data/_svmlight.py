@@ -189,7 +189,7 @@ def read_svmlight(path: Path, options: Options) -> Table:
         lines=np.array(rows.lines),
         zero_based=first == 0,
     )
-    if not len(rows.labels) and names is None:
+    if not options.with_labels or (not len(rows.labels) and names is None):
         return table
     if names is None:
         names = getattr(encoder, "label_names_", None)
@@ -261,6 +261,8 @@ def read_xmc(path: Path, options: Options) -> Table:
     table = Table(
         rows.source, X, _known_names(encoder, p), lines=np.array(rows.lines), zero_based=True
     )
+    if not options.with_labels:
+        return table
     if names is None:
         names = getattr(encoder, "label_names_", None)
     if m == 0:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fgfm.data._errors import bad, shown
-from fgfm.data._text import text_of
+from fgfm.data._text import MISSING, text_of
 
 __all__ = [
     "MAX_LABELS",
@@ -42,6 +43,11 @@ _MAX_BYTES = 1 << 32
 TRUTH = {"0": 0, "1": 1, "no": 0, "yes": 1, "false": 0, "true": 1}
 _PAIRS = ({"0", "1"}, {"no", "yes"}, {"false", "true"})
 
+# Lists as Python or JSON write them: texts in quotes, or numbers, in brackets.
+_BRACKETS = re.compile(
+    r"""\[\s*\]|[\[({]\s*(?:['"].*['"]|[0-9]+(?:\s*,\s*[0-9]+)*)\s*,?\s*[\])}]""", re.DOTALL
+)
+
 
 @dataclass(frozen=True)
 class Options:
@@ -55,8 +61,10 @@ class Options:
     zero_based: bool | None = None
     zero_based_labels: bool | None = None
     delimiter: str | None = None
+    decimal: str | None = None  # a comma, where numbers have one
     encoding: str = "utf-8"
     encoder: Any = None  # a fitted FeatureEncoder: its schema is what the file must have
+    with_labels: bool = True
 
 
 @dataclass(frozen=True)
@@ -157,9 +165,19 @@ def positions(names: Sequence[str], wanted: Sequence[str], source: str, what: st
 
 
 def dropped(names: Sequence[str], options: Options, source: str) -> set[int]:
-    """Give which columns are left out: those asked for, and those that training left out."""
+    """Give which columns are left out: those asked for, and those that training left out.
+
+    Labels are among them where they are not to be read.
+    """
     known = set(getattr(options.encoder, "dropped_", ()))
     gone = positions(names, options.drop, source, "drop= asks for")
+    if not options.with_labels:
+        if options.labels is not None:
+            gone += select_labels(names, replace(options, with_labels=True), source) or []
+        labels = getattr(options.encoder, "label_names_", None)
+        tags = getattr(options.encoder, "tag_column_", None)
+        known |= {*(() if labels is None else labels), tags}
+        known -= {*getattr(options.encoder, "feature_names_in_", ())}
     return {*gone, *(j for j, name in enumerate(names) if name in known)}
 
 
@@ -171,6 +189,8 @@ def select_labels(names: Sequence[str], options: Options, source: str) -> list[i
     absent.
     """
     labels = options.labels
+    if not options.with_labels:
+        return None
     if labels is None:
         known = getattr(options.encoder, "label_names_", None)
         if known is None:
@@ -197,9 +217,17 @@ def select_labels(names: Sequence[str], options: Options, source: str) -> list[i
             continue
         matches = [j for j, name in enumerate(names) if fnmatchcase(name, wanted)]
         if not matches:
-            raise bad(source, f"no column is called {shown(wanted)}, which labels= asks for")
+            raise _no_label(names, wanted, source)
         found.update(dict.fromkeys(matches))
     return list(found)
+
+
+def _no_label(names: Sequence[str], wanted: str, source: str) -> Exception:
+    return bad(
+        source,
+        f"no column is called {shown(wanted)}, which labels= asks for: the columns are "
+        f"{_listed(names)}",
+    )
 
 
 def is_truth(texts: Sequence[str]) -> bool:
@@ -277,6 +305,8 @@ def tag_column(
     names: Sequence[str], options: Options, source: str, any_list: bool = False
 ) -> int | None:
     """Give which column has lists of labels, None if none does."""
+    if not options.with_labels:
+        return None
     remembered = getattr(options.encoder, "tag_column_", None)
     if options.labels is None and remembered is not None:
         return list(names).index(remembered) if remembered in names else None
@@ -288,12 +318,21 @@ def tag_column(
             "that has the lists of labels"
         )
     if options.labels not in names:
-        raise bad(source, f"no column is called {shown(options.labels)}, which labels= asks for")
+        raise _no_label(names, options.labels, source)
     return list(names).index(options.labels)
 
 
-def split_tags(cell: str, options: Options) -> list[str]:
-    """Give the labels of a list such as ``a;b``."""
+def split_tags(cell: str, options: Options, source: str, place: Mapping[str, Any]) -> list[str]:
+    """Give the labels of a list such as ``a;b``; a missing value is a list of none."""
+    if cell.strip().lower() in MISSING:
+        return []
+    if _BRACKETS.fullmatch(cell.strip()):
+        raise bad(
+            source,
+            f"{shown(cell)} is a list in the notation of a program: labels are written with a "
+            "separator between them, such as a;b, or kept as lists in Parquet",
+            **place,
+        )
     separator = options.separator or getattr(options.encoder, "separator_", None) or ";"
     return [tag for part in cell.split(separator) if (tag := part.strip())]
 

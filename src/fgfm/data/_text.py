@@ -5,6 +5,10 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import shutil
+import stat
+import sys
+import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +18,7 @@ from typing import Any, BinaryIO, TextIO, cast
 import numpy as np
 
 from fgfm._atomic import atomic_file
-from fgfm.data._errors import bad
+from fgfm.data._errors import DataError, bad
 
 __all__ = [
     "MISSING",
@@ -23,6 +27,7 @@ __all__ = [
     "open_text",
     "plain",
     "read_head",
+    "spooled",
     "text_of",
     "write_text",
     "written",
@@ -45,6 +50,46 @@ def check_file(path: Path) -> None:
         raise bad(path, f"the file cannot be read: {error}") from error
     if not first:
         raise bad(path, "the file is empty")
+
+
+def _is_stream(path: Path) -> bool:
+    """Say whether what is read from a path is gone after that: a pipe, or a terminal."""
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISCHR(mode):
+            with path.open("rb") as file:
+                return file.isatty()
+    except (OSError, ValueError):  # `check_file` says what is wrong
+        return False
+    return stat.S_ISFIFO(mode)
+
+
+@contextmanager
+def spooled(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a file that can be opened again and again; "-" is standard input.
+
+    A pipe is read once, into a temporary file of the same name. Errors name the pipe.
+    """
+    source = Path(path)
+    standard = os.fspath(path) == "-"
+    if not standard and not _is_stream(source):
+        yield source
+        return
+    with tempfile.TemporaryDirectory(prefix="fgfm-") as folder:
+        copy = Path(folder) / source.name
+        try:
+            with copy.open("wb") as target:
+                if standard:
+                    shutil.copyfileobj(sys.stdin.buffer, target)
+                else:
+                    with source.open("rb") as file:
+                        shutil.copyfileobj(file, target)
+        except (OSError, ValueError) as error:
+            raise bad(path, f"the stream cannot be read: {error}") from error
+        try:
+            yield copy
+        except DataError as error:
+            raise DataError(str(error).replace(str(copy), str(source))) from error
 
 
 def _open_bytes(path: Path) -> BinaryIO:
