@@ -94,7 +94,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     >>> encoder.get_feature_names_out().tolist()
     ['size', 'colour=blue', 'colour=red', 'size missing']
     >>> encoder.transform({"colour": ["blue"], "size": [2]})
-    array([[2., 0., 1., 0.]])
+    array([[2., 1., 0., 0.]])
     """
 
     def __init__(self, max_categories: int = 255) -> None:
