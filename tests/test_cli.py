@@ -744,3 +744,19 @@ def test_json_of_an_evaluation_keeps_its_settings(folder):
     told = json.loads(result.stdout)
     assert told["factors"] == "independent"
     assert told["n_factors"] == [4]
+
+
+def test_decimal_commas_are_read_when_asked_for(folder, dataset, tmp_path):
+    frame = pd.DataFrame(dataset.X, columns=dataset.feature_names)
+    frame = frame.assign(**dict(zip(NAMES, dataset.Y.T, strict=True)))
+    frame.to_csv(tmp_path / "d.csv", index=False, sep=";", decimal=",")
+    command = ["fit", tmp_path / "d.csv", "--labels", ",".join(NAMES), "-o", tmp_path / "m.fgfm"]
+    command += ["--factors", "independent", "--delimiter", ";"]
+    result = run(*command)
+    assert result.exit_code == 2
+    assert "--decimal" in result.stderr
+    done(*command, "--decimal", ",")
+    how = ["--delimiter", ";", "--decimal", ",", "-o", tmp_path / "s.csv"]
+    done("predict", tmp_path / "m.fgfm", tmp_path / "d.csv", *how)
+    found, _ = sets_in(tmp_path / "s.csv")
+    assert found == names_of(by_hand(dataset).predict(dataset.X), NAMES)

@@ -488,7 +488,7 @@ def test_saving_replaces_the_older_file_and_leaves_no_other(path, model):
 
 def test_saving_onto_a_folder(tmp_path, model):
     (tmp_path / "folder").mkdir()
-    with pytest.raises(OSError, match="directory"):
+    with pytest.raises(IsADirectoryError, match="it is a folder"):
         fgfm.save(model, tmp_path / "folder")
     assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]
 

@@ -24,6 +24,7 @@ from fgfm.cli._fit import (
 from fgfm.cli._models import LoadedModel, label_frame, load_model, make_model
 from fgfm.cli._options import (
     Categorical,
+    Decimal,
     Delimiter,
     Dense,
     Drop,
@@ -116,6 +117,7 @@ def evaluate(
     drop: Drop = None,
     categorical: Categorical = None,
     delimiter: Delimiter = None,
+    decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
     features: Features = None,
     max_categories: MaxCategories = 255,
@@ -153,6 +155,7 @@ def evaluate(
         encoding,
         features,
         max_categories,
+        decimal,
     )
     if model is not None:
         options.pop("encoder")
@@ -250,7 +253,7 @@ def _of_options(
         train, others = rows_of_split(train, "train"), rows_of_split(train, "test")
         how = f"fitted to {train.X.shape[0]} training rows, scored on {others.X.shape[0]}"
     elif test is not None:
-        known = {key: options[key] for key in ("format", "delimiter", "encoding")}
+        known = {key: options[key] for key in ("format", "delimiter", "decimal", "encoding")}
         others = load_data(test, known | {"encoder": train.encoder})
         if others.Y is None:
             raise DataError(f"{test}: there are no labels to compare with")

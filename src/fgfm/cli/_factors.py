@@ -21,6 +21,7 @@ from fgfm.cli._console import (
 )
 from fgfm.cli._options import (
     Categorical,
+    Decimal,
     Delimiter,
     Drop,
     Encoding,
@@ -85,6 +86,7 @@ def factors(
     drop: Drop = None,
     categorical: Categorical = None,
     delimiter: Delimiter = None,
+    decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
     features: Features = None,
     max_categories: MaxCategories = 255,
@@ -115,6 +117,7 @@ def factors(
         encoding,
         features,
         max_categories,
+        decimal,
     )
     rows = rows_of_split(load_labelled(data, options), split)
     assert rows.Y is not None

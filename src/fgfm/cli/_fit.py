@@ -12,6 +12,7 @@ from fgfm.cli._console import clipped, counted, plain_errors, progress_bar, say,
 from fgfm.cli._models import LEARNERS, label_frame, make_model
 from fgfm.cli._options import (
     Categorical,
+    Decimal,
     Delimiter,
     Dense,
     Drop,
@@ -123,6 +124,7 @@ def fit(
     drop: Drop = None,
     categorical: Categorical = None,
     delimiter: Delimiter = None,
+    decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
     features: Features = None,
     max_categories: MaxCategories = 255,
@@ -153,6 +155,7 @@ def fit(
         encoding,
         features,
         max_categories,
+        decimal,
     )
     rows = rows_of_split(load_labelled(data, options, dense), split)
     model = make_model(

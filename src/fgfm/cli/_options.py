@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Categorical",
+    "Decimal",
     "Delimiter",
     "Dense",
     "Drop",
@@ -39,7 +40,7 @@ __all__ = [
 
 # an argument of fgfm.data.load, in a sentence: as labels=, drop=[...], labels=-4
 _ARGUMENT = re.compile(
-    r"\b(labels|drop|categorical|delimiter|separator|format|encoding|max_categories|n_features)"
+    r"\b(labels|drop|categorical|delimiter|decimal|separator|format|encoding|max_categories|n_features)"
     r"=(\[\.\.\.\]|\.\.\.)?(?=([^\s,:;]?))"
 )
 _FORMATS = "csv, tsv, parquet, arff, meka, svmlight, xmc or npz"
@@ -75,6 +76,9 @@ Categorical = Annotated[
 ]
 Delimiter = Annotated[
     str | None, typer.Option(metavar="CHAR", help="What stands between the values of CSV.")
+]
+Decimal = Annotated[
+    str, typer.Option(metavar="CHAR", help="What stands before the decimals of numbers in CSV.")
 ]
 Encoding = Annotated[str, typer.Option(metavar="NAME", help="Encoding of text files.")]
 Features = Annotated[
@@ -128,6 +132,7 @@ def data_options(
     encoding: str,
     features: int | None,
     max_categories: int | None = None,
+    decimal: str = ".",
 ) -> dict[str, Any]:
     """Give the arguments of `fgfm.data.load`."""
     if delimiter in ("\\t", "tab"):
@@ -144,6 +149,7 @@ def data_options(
         "drop": listed(drop),
         "categorical": listed(categorical),
         "delimiter": delimiter,
+        "decimal": decimal,
         "encoding": encoding,
         "n_features": features,
     }

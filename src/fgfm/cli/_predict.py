@@ -12,6 +12,7 @@ import typer
 from fgfm.cli._console import clipped, counted, plain_errors, progress_bar, say
 from fgfm.cli._models import LoadedModel, load_model, match_columns, read_flag
 from fgfm.cli._options import (
+    Decimal,
     Delimiter,
     Drop,
     Encoding,
@@ -140,6 +141,7 @@ def predict(
     format: Format = None,
     drop: Drop = None,
     delimiter: Delimiter = None,
+    decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
 ) -> None:
     """Decide for the label sets of the rows of a file.
@@ -171,7 +173,9 @@ def predict(
         if proba is not None:
             named = output_format if out is None else None  # of -o, where both are written
             chances = ProbabilityWriter(proba, names, format=named)
-        options = data_options(None, None, format, drop, None, delimiter, encoding, None)
+        options = data_options(
+            None, None, format, drop, None, delimiter, encoding, None, decimal=decimal
+        )
         options["with_labels"] = False
         rows, columns = read_for_model(loaded, data, options, listed(ids), split)
         n = rows.X.shape[0]
