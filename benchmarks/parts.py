@@ -82,7 +82,7 @@ def _require_agreement(what: str, ours: float, rival: float) -> None:
 
 def marginals(settings: Settings) -> Results:
     """Time from_marginals against the O(m^2) recursion and a pass of np.sum."""
-    sizes = (10, 100, 1000) if settings.quick else (10, 100, 10**3, 10**4, 10**5, 10**6)
+    sizes = (10, 100, 1000) if settings.quick else (10, 20, 100, 10**3, 10**4, 10**5, 10**6)
     large = 1000 if settings.quick else 10**5  # where passes are counted
     table = Table(
         "from_marginals: time per row, one core",
