@@ -79,8 +79,8 @@ def main(arguments: list[str] | None = None) -> None:
         "Seconds to write and read a data set, where it came back the same",
         [
             Column("data", text, left=True),
-            Column("rows", count),
-            Column("features", count),
+            Column("n", count),
+            Column("p", count),
             *(Column(format) for format in FORMATS),
         ],
     )
@@ -88,7 +88,7 @@ def main(arguments: list[str] | None = None) -> None:
         one = load(FOLDER / f"{name}.npz")
         with tempfile.TemporaryDirectory() as folder:
             cells = [there_and_back(one, format, Path(folder)) for format in FORMATS]
-        table.rows.append((name[:14], *one.X.shape, *cells))
+        table.rows.append((name[:11], *one.X.shape, *cells))
     table.notes.append(
         f"wide: a dense table of more than {CELLS} cells is not written. DIFFERS: it did not come "
         "back the same."
