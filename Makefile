@@ -20,8 +20,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
 	@echo "PYTHON=python3.12 chooses the Python for a new .venv."
 
-demo: .venv/.stamp-dev ## the paper's experiment with 20 of its 100 repetitions (2 minutes)
-	@$(BIN)/fgfm reproduce --reps 20 --out outputs/demo
+demo: .venv/.stamp-dev ## the paper's experiment with 15 of its 100 repetitions (a minute or two)
+	@$(BIN)/fgfm reproduce --reps 15 --out outputs/demo
 	@echo "The whole, with 100 repetitions: make paper"
 
 paper: .venv/.stamp-dev ## the paper's experiment, whole (7 minutes on two cores)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import textwrap
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -113,4 +114,5 @@ def reproduce(
         say(f"{done} data sets computed in {seconds:.0f} s, with start-up")
     else:
         say(f"nothing was left to compute: {out} has all results (remove it to begin anew)")
-    say(f"{out}: {', '.join(path.name for path in paths)}, results.csv, settings.json")
+    names = [*(path.name for path in paths), "results.csv", "settings.json"]
+    say(textwrap.fill(f"{out}: {', '.join(names)}", 80, subsequent_indent="  "))
