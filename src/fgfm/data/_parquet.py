@@ -15,6 +15,7 @@ from scipy import sparse
 from fgfm._atomic import atomic_file
 from fgfm.data._columns import table_of_columns
 from fgfm.data._errors import DataError, bad
+from fgfm.data._extras import need
 from fgfm.data._table import Options, Table, check_names, dropped
 
 __all__ = ["read_parquet", "write_parquet"]
@@ -23,12 +24,8 @@ _KEY = b"fgfm.labels"
 
 
 def _pyarrow(doing: str) -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(f"{doing} Parquet needs pyarrow: pip install 'fgfm[data]'") from error
-    return pyarrow, pyarrow.parquet
+    purpose = f"{doing} Parquet"
+    return need("pyarrow", purpose), need("pyarrow.parquet", purpose)
 
 
 def read_parquet(path: Path, options: Options) -> Table:
