@@ -18,6 +18,7 @@ __all__ = [
     "check_beta",
     "check_cardinality_matrix",
     "check_choice",
+    "check_count",
     "check_distributions",
     "check_factors",
     "check_flag",
@@ -386,6 +387,13 @@ def check_flag(value: Any, name: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} is {value!r}: it must be True or False")
     return bool(value)
+
+
+def check_count(value: Any, name: str, least: int = 0) -> int:
+    """Give a number of things as an int, `least` or more."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} is {value!r}: it must be an integer, {least} or more")
+    return int(value)
 
 
 def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:

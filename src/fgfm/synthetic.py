@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from fgfm._validation import (
     check_beta,
+    check_count,
     check_same_rows,
     check_zero_division,
     first_index,
@@ -36,6 +37,7 @@ __all__ = [
     "LabelNetwork",
     "PaperData",
     "Sample",
+    "factor_sizes_of",
     "paper_data",
     "random_network",
 ]
@@ -154,7 +156,7 @@ class LabelNetwork:
         sizes = _check_sizes(factor_sizes)
         p = real_array(feature_probability, "feature_probability", ("feature",))
         _check_unit(p, "feature_probability")
-        self.n_parents = _count(n_parents, "n_parents")
+        self.n_parents = check_count(n_parents, "n_parents")
         if self.n_parents > len(p):
             raise ValueError(
                 f"n_parents is {n_parents}: feature_probability has {len(p)} features, of which "
@@ -204,7 +206,7 @@ class LabelNetwork:
         Sample
             Features (n, p) and labels (n, m).
         """
-        n = _count(n, "n")
+        n = check_count(n, "n")
         p = self.n_features
         # one row of random numbers for each row of data: a longer sample begins like a shorter
         u = np.random.default_rng(random_state).random((n, p + self.n_labels))
@@ -474,8 +476,8 @@ def random_network(
     0.747
     """
     sizes = _check_sizes(factor_sizes)
-    n_parents = _count(n_parents, "n_parents")
-    p = n_parents + _count(n_irrelevant, "n_irrelevant")
+    n_parents = check_count(n_parents, "n_parents")
+    p = n_parents + check_count(n_irrelevant, "n_irrelevant")
     _check_bits(n_parents, sizes)
     if p == 0:
         raise ValueError("n_parents and n_irrelevant are 0: there must be at least one feature")
@@ -524,28 +526,44 @@ def paper_data(
     >>> train.X.shape, test.Y.shape
     ((50, 6), (5000, 8))
     """
-    if isinstance(structure, numbers.Integral):
-        if int(structure) not in STRUCTURES:
-            raise ValueError(
-                f"structure is {structure}: it must be one of {', '.join(map(str, STRUCTURES))}, "
-                "or the sizes of the label factors"
-            )
-        sizes = STRUCTURES[int(structure)]
-    else:
-        sizes = _check_sizes(structure, "structure")
-    repetition = _count(repetition, "repetition")
+    sizes = factor_sizes_of(structure)
+    repetition = check_count(repetition, "repetition")
     key = (len(sizes), *sizes, repetition)
-    streams = np.random.SeedSequence(_count(seed, "seed"), spawn_key=key).spawn(3)
+    streams = np.random.SeedSequence(check_count(seed, "seed"), spawn_key=key).spawn(3)
     network = random_network(sizes, random_state=streams[0])
     return PaperData(
         network, network.sample(n_train, streams[1]), network.sample(n_test, streams[2])
     )
 
 
-def _count(value: Any, name: str) -> int:
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{name} is {value!r}: it must be an integer, 0 or more")
-    return int(value)
+def factor_sizes_of(structure: Any, name: str = "structure") -> tuple[int, ...]:
+    """Give the sizes of the label factors of a structure.
+
+    Parameters
+    ----------
+    structure : {1, 2, 3, 4} or sequence of int
+        A structure of the paper, or the sizes themselves.
+    name : str, default="structure"
+        The argument, for the message if it is neither.
+
+    Returns
+    -------
+    tuple of int
+        The sizes.
+
+    Examples
+    --------
+    >>> factor_sizes_of(3), factor_sizes_of([3, 1])
+    ((6, 2), (3, 1))
+    """
+    if not isinstance(structure, numbers.Integral):
+        return _check_sizes(structure, name)
+    if int(structure) not in STRUCTURES:
+        raise ValueError(
+            f"{name} is {structure}: it must be one of {', '.join(map(str, STRUCTURES))}, or the "
+            "sizes of the label factors"
+        )
+    return STRUCTURES[int(structure)]
 
 
 def _check_sizes(sizes: Any, name: str = "factor_sizes") -> tuple[int, ...]:

@@ -7,7 +7,6 @@ given the same rows and the same folds.
 
 from __future__ import annotations
 
-import numbers
 import os
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -19,15 +18,16 @@ import numpy.typing as npt
 from sklearn.preprocessing import PolynomialFeatures
 
 from fgfm._blocks import n_threads
-from fgfm._validation import check_beta, check_choice, check_flag
+from fgfm._validation import check_beta, check_choice, check_count, check_flag
 from fgfm.classifier import FGFMClassifier
 from fgfm.estimation import RidgeLogistic
 from fgfm.experiments._results import ResultFile, Row
 from fgfm.experiments._runner import Progress, run_tasks
 from fgfm.experiments._statistics import Record, Summary, summarise
+from fgfm.factors._graph import published_grouping
 from fgfm.factors.ilf import ILFCompo
 from fgfm.metrics import f_measure
-from fgfm.synthetic import STRUCTURES, LabelNetwork, Sample, paper_data
+from fgfm.synthetic import STRUCTURES, LabelNetwork, Sample, factor_sizes_of, paper_data
 
 __all__ = ["LEARNERS", "METHODS", "SIZES", "PaperResults", "reproduce", "run_cell"]
 
@@ -206,14 +206,14 @@ def reproduce(
     8
     """
     settings = Settings(
-        _count(seed, "seed", 0),
+        check_count(seed, "seed", 0),
         check_beta(beta),
-        _count(n_test, "n_test", 1),
+        check_count(n_test, "n_test", 1),
         check_flag(published, "published"),
     )
     check_choice(interactions, "interactions", _INTERACTIONS)
-    factor_sizes = [_structure(s, f"structures[{k}]") for k, s in enumerate(structures)]
-    training = sorted({_count(n, f"sizes[{k}]", 2) for k, n in enumerate(sizes)})
+    factor_sizes = [factor_sizes_of(s, f"structures[{k}]") for k, s in enumerate(structures)]
+    training = sorted({check_count(n, f"sizes[{k}]", 2) for k, n in enumerate(sizes)})
     methods = list(dict.fromkeys(methods))
     for k, method in enumerate(methods):
         check_choice(method, f"methods[{k}]", METHODS)
@@ -222,7 +222,7 @@ def reproduce(
             raise ValueError(f"{name} is empty: there must be at least one")
     cells = [
         Cell(structure, n, repetition, learner, tuple(methods), settings)
-        for repetition in range(1, _count(reps, "reps", 1) + 1)
+        for repetition in range(1, check_count(reps, "reps", 1) + 1)
         for structure in dict.fromkeys(factor_sizes)
         for n in training
         for learner in LEARNERS
@@ -337,8 +337,6 @@ def find_factors(X: Any, Y: Any, grouping: str = "components") -> Partition:
     """
     finder = ILFCompo("mi", _ALPHA, correction=None).fit(X, Y)
     if grouping == "published":
-        from fgfm.factors._graph import published_grouping
-
         return published_grouping(finder.p_values_, _ALPHA)
     factors: Partition = finder.factors_
     return factors
@@ -363,21 +361,3 @@ def partition_name(factors: Sequence[Any]) -> str:
     '0 2|1'
     """
     return "|".join(" ".join(str(int(label)) for label in factor) for factor in factors)
-
-
-def _count(value: Any, name: str, least: int) -> int:
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} is {value!r}: it must be an integer, {least} or more")
-    return int(value)
-
-
-def _structure(value: Any, name: str) -> tuple[int, ...]:
-    """Give the sizes of the factors of a structure."""
-    if isinstance(value, numbers.Integral):
-        if int(value) not in STRUCTURES:
-            raise ValueError(
-                f"{name} is {value}: it must be one of {', '.join(map(str, STRUCTURES))}, or the "
-                "sizes of the label factors"
-            )
-        return STRUCTURES[int(value)]
-    return tuple(_count(size, f"{name}[{k}]", 1) for k, size in enumerate(value))
