@@ -90,6 +90,11 @@ class _Batch:
         # the sum of the weights that the folds found, and of how many
         self.found: Any = 0.0  # (L, q, B, C)
         self.times = np.zeros(len(targets))
+        # probabilities (L, n, B, K) of test rows, L in the order of the fits
+        self.judged: Floats | None = None
+        if settings.held_out:
+            shape = len(self.order), len(targets[0].code), len(targets), self.n_classes
+            self.judged = np.full(shape, np.nan)
 
     def counts(self, some: _Some, rows: Any) -> tuple[Rows, Floats]:
         """Give the groups that some rows belong to, and the weight of each class there."""
@@ -150,8 +155,13 @@ class _Batch:
         for b, target in enumerate(self.targets):
             classes, sums[b] = constant_losses(target, self.weight, fold)
             alike.setdefault(len(classes), []).append((b, classes))
+        if self.judged is not None:
+            self.judged[:, fold.test] = 0.0
         for K, pairs in alike.items():
             if K == 1:
+                if self.judged is not None:
+                    for b, classes in pairs:
+                        self.judged[:, fold.test, b, classes[0]] = 1.0
                 continue
             some = _Some(np.array([b for b, _ in pairs]), [classes for _, classes in pairs])
             rows, counts = self.counts(some, fold.train)
@@ -168,8 +178,14 @@ class _Batch:
                     self.found = self.found + theta
                 self.times[some.members] += 1.0
             rows, counts = self.counts(some, fold.test)
-            for at, weights in zip(self.order, theta, strict=True):
-                sums[some.members, at] += _clipped_losses(rows, counts, weights)
+            group = self.groups.of_row[fold.test]
+            place = np.searchsorted(np.unique(group), group)  # (tests,) among those kept
+            for k, (at, weights) in enumerate(zip(self.order, theta, strict=True)):
+                proba = _probabilities(rows, weights, K)
+                sums[some.members, at] += _clipped_losses(proba, counts)
+                if self.judged is not None:
+                    for j, (b, classes) in enumerate(pairs):
+                        self.judged[k, fold.test[:, None], b, classes] = proba[place, j]
         return np.asarray(sums / self.weight[fold.test].sum())
 
     def last(self, best: Integers) -> list[tuple[Floats, Floats]]:
@@ -204,19 +220,27 @@ class _Batch:
         folds = self.targets[0].folds
         losses = np.array([self.fold_losses(fold) for fold in folds])  # (folds, B, L)
         best = losses.mean(axis=0).argmin(axis=1)  # the first minima
+        held_out: list[Floats | None] = [None] * len(best)
+        if self.judged is not None:
+            place = np.argsort(self.order)[best]
+            held_out = [self.judged[k, :, b].copy() for b, k in enumerate(place)]
+            self.judged = None
         return [
-            Fitted(coef, intercept, int(best[b]), losses[:, b].copy(), int(n_iter), int(stuck))
-            for b, ((coef, intercept), n_iter, stuck) in enumerate(
-                zip(self.last(best), self.n_iter, self.stuck, strict=True)
+            Fitted(coef, intercept, int(at), losses[:, b].copy(), int(n_iter), int(stuck), proba)
+            for b, ((coef, intercept), at, n_iter, stuck, proba) in enumerate(
+                zip(self.last(best), best, self.n_iter, self.stuck, held_out, strict=True)
             )
         ]
 
 
-def _clipped_losses(rows: Rows, counts: Floats, theta: Floats) -> Floats:
-    """Give the negative log-likelihoods (B,) with all probabilities clipped."""
-    reference = theta.shape[2] < counts.shape[2]
+def _probabilities(rows: Rows, theta: Floats, n_classes: int) -> Floats:
+    """Give the probabilities of the classes, (G, B, K)."""
+    reference = theta.shape[2] < n_classes
     prob, log_mass = probabilities(logits(rows.Z, rows.extra, theta), reference)
-    if reference:
-        prob = np.concatenate([np.exp(-log_mass)[:, :, None], prob], axis=2)
-    log_p = np.log(np.clip(prob, CLIP, 1.0 - CLIP))
+    return np.concatenate([np.exp(-log_mass)[:, :, None], prob], axis=2) if reference else prob
+
+
+def _clipped_losses(proba: Floats, counts: Floats) -> Floats:
+    """Give the negative log-likelihoods (B,) with all probabilities clipped."""
+    log_p = np.log(np.clip(proba, CLIP, 1.0 - CLIP))
     return np.asarray(-column_sums(counts * log_p).sum(axis=1))

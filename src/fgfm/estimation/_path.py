@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import softmax
 
 from fgfm.estimation._batch import fit_batch
 from fgfm.estimation._design import Design, Fold, Grouped
@@ -85,7 +86,8 @@ def fit_chunk(design: Design, targets: list[Target], settings: Settings) -> list
     if first.n_classes == 1:
         p = design.p + (first.extra is not None)
         nothing = np.zeros((len(first.folds), len(settings.penalties)))
-        return [Fitted(np.zeros((1, p)), np.zeros(1), 0, nothing, 0, 0)]
+        sure = np.ones((design.n, 1)) if settings.held_out else None
+        return [Fitted(np.zeros((1, p)), np.zeros(1), 0, nothing, 0, 0, sure)]
     if is_small(design, first):
         return [_Newton(design, first, settings).fit()]
     return fit_batch(design, targets, settings)
@@ -101,6 +103,7 @@ class _Newton:
         self.order = np.argsort(-settings.penalties, kind="stable")  # warm starts: from stiff on
         self.groups: Grouped = design.grouped(target.extra)
         self.found: list[Floats] = []  # one theta (L, q, J) per fold that has all classes
+        self.judged: list[tuple[Fold, Integers, Floats | None]] = []  # its classes, its theta
         self.n_iter = 0
         self.stuck = 0
 
@@ -153,6 +156,7 @@ class _Newton:
         """Give the mean loss on the test rows for every penalty, in the order of the grid."""
         in_train, known = constant_losses(self.target, self.weight, fold)
         sums = np.full(len(self.order), known)  # (L,)
+        theta = None
         if len(in_train) > 1:
             counts, tests = self.counts(fold.train), self.counts(fold.test)  # (G, K)
             everything = len(in_train) == self.target.n_classes
@@ -162,7 +166,22 @@ class _Newton:
             sums[self.order] += losses
             if everything:
                 self.found.append(theta)
+        self.judged.append((fold, in_train, theta))
         return np.asarray(sums / self.weight[fold.test].sum())
+
+    def held_out(self, best: int) -> Floats:
+        """Give what the folds say of their test rows, with the chosen penalty; (n, K)."""
+        at = int(np.flatnonzero(self.order == best)[0])
+        proba = np.full((len(self.target.code), self.target.n_classes), np.nan)
+        for fold, classes, theta in self.judged:
+            proba[fold.test] = 0.0
+            if theta is None:
+                proba[fold.test, classes[0]] = 1.0
+                continue
+            eta = self.groups.Z[self.groups.of_row[fold.test]] @ theta[at]  # (tests, J)
+            eta = np.column_stack([np.zeros(len(eta)), eta])
+            proba[np.ix_(fold.test, classes)] = softmax(eta, axis=1)
+        return proba
 
     def last(self, best: int) -> tuple[Floats, Floats]:
         """Fit all rows with the chosen penalty; give weights and intercepts."""
@@ -190,4 +209,5 @@ class _Newton:
         losses = np.array([self.fold_losses(fold) for fold in self.target.folds])  # (folds, L)
         best = int(np.argmin(losses.mean(axis=0)))  # the first minimum
         coef, intercept = self.last(best)
-        return Fitted(coef, intercept, best, losses, self.n_iter, self.stuck)
+        held_out = self.held_out(best) if self.settings.held_out else None
+        return Fitted(coef, intercept, best, losses, self.n_iter, self.stuck, held_out)

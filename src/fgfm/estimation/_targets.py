@@ -27,6 +27,7 @@ class Settings(NamedTuple):
     reference_class: bool
     max_iter: int
     tol: float
+    held_out: bool = False  # probabilities of the test rows are wanted too
 
 
 class Target(NamedTuple):
@@ -47,6 +48,7 @@ class Fitted(NamedTuple):
     losses: Floats  # (folds, L)
     n_iter: int  # the most iterations of a fit
     stuck: int  # number of fits that did not converge
+    held_out: Floats | None = None  # (n, K): what the folds say of their test rows; NaN elsewhere
 
 
 def class_counts(groups: Grouped, weight: Floats, target: Target, rows: Any) -> Floats:

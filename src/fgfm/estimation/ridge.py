@@ -72,6 +72,9 @@ class RidgeFit(NamedTuple):
         Mean log-loss on the test rows of each fold for each penalty of the grid.
     n_iter : int
         The most iterations that a fit took.
+    held_out : ndarray of shape (n, K) or None
+        Where it was asked for: the probabilities of each row from the fit of the fold that held it
+        out, with the chosen penalty; NaN for rows that no fold held out.
     """
 
     classes: npt.NDArray[Any]
@@ -80,6 +83,7 @@ class RidgeFit(NamedTuple):
     penalty: float
     cv_losses: Floats
     n_iter: int
+    held_out: Floats | None = None
 
     def logits(self, X: Any, extra: Any = None) -> Floats:
         """Give ``X @ coef.T + intercept``.
@@ -150,6 +154,7 @@ def fit_ridge_logistic(
     tol: float = 1e-5,
     random_state: Any = None,
     n_jobs: int | None = None,
+    held_out: bool = False,
     _progress: Callable[[int], object] | None = None,
 ) -> list[RidgeFit]:
     r"""Fit ridge-penalised logistic regressions of many targets on the same features.
@@ -195,6 +200,9 @@ def fit_ridge_logistic(
     n_jobs : int or None, default=None
         Number of threads; -1 uses all cores. It changes no result: the targets are cut into the
         same chunks, and BLAS has one thread.
+    held_out : bool, default=False
+        Give the probabilities of held-out rows too. They cost no fit, and L arrays of 32 MB more
+        in a chunk.
     _progress : callable, optional
         Called with the number of targets that are done, after every chunk of them.
 
@@ -265,7 +273,9 @@ def fit_ridge_logistic(
         row_weights(sample_weight, n, "X"),
         cv,
         random_state,
-        _settings(penalties, penalize_intercept, reference_class, max_iter, tol),
+        _settings(penalties, penalize_intercept, reference_class, max_iter, tol)._replace(
+            held_out=check_flag(held_out, "held_out")
+        ),
         n_jobs,
         _progress,
     )
@@ -309,6 +319,7 @@ def _fit_targets(
             float(settings.penalties[one.best]),
             one.losses,
             one.n_iter,
+            _on_all_rows(one.held_out, rows, n),
         )
         for classes, one in zip(known, fitted, strict=True)
     ]
@@ -321,6 +332,15 @@ def _fit_targets(
             stacklevel=3,
         )
     return models
+
+
+def _on_all_rows(values: Floats | None, rows: npt.NDArray[np.int64], n: int) -> Floats | None:
+    """Give values of some rows a place among all, with NaN for the others."""
+    if values is None or len(rows) == n:
+        return values
+    everywhere = np.full((n, values.shape[1]), np.nan)
+    everywhere[rows] = values
+    return everywhere
 
 
 def _fit_chunks(
