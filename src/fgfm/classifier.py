@@ -38,6 +38,7 @@ from fgfm.estimation.base import (
 )
 from fgfm.estimation.direct import Direct, Repair
 from fgfm.estimation.powerset import Powerset
+from fgfm.estimation.reweighted import Reweighted
 from fgfm.estimation.ridge import RidgeLogistic
 from fgfm.estimation.tilted import Tilted
 from fgfm.estimation.two_step import TwoStep
@@ -51,6 +52,7 @@ Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
 
 _PARAMETERS: dict[str, type[FactorEstimator]] = {
+    "reweighted": Reweighted,
     "two-step": TwoStep,
     "tilted": Tilted,
     "direct": Direct,
@@ -417,7 +419,18 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             targets += part.targets(labels[:, factor], seen)
             self._parts.append(part)
         progress.models(len(targets))
-        self._models: Any = fit_models(X, targets, weight, self._settings(routed), progress.done)
+        fit = fit_models(
+            X,
+            targets,
+            weight,
+            self._settings(routed),
+            progress.done,
+            held_out=kind.uses_held_out,
+        )
+        self._models: Any = fit.models
+        if fit.held_out is not None:
+            for part, factor, first in zip(self._parts, self.factors_, self._firsts, strict=True):
+                part.learn(fit.held_out, first, labels[:, factor], weight)
 
     def _fit_objects(self, X: Any, labels: Labels, sample_weight: Any, progress: Progress) -> None:
         """Fit a clone of the user's object to each factor."""

@@ -49,6 +49,8 @@ _TRUSTED = frozenset(
         "fgfm.estimation._models.FittedModel",
         "fgfm.estimation._models.RidgeModels",
         "fgfm.estimation.powerset.Powerset",
+        "fgfm.estimation.reweighted.Reweighted",
+        "fgfm.estimation._stack.LogStack",
         "fgfm.estimation.ridge.RidgeLogistic",
         "fgfm.estimation.tilted.Tilted",
         "fgfm.estimation.two_step.TwoStep",

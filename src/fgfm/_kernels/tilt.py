@@ -20,7 +20,7 @@ import numpy as np
 
 from fgfm._compile import compiled, entry_point
 
-__all__ = ["tilt"]
+__all__ = ["include", "tilt"]
 
 _LAST_STEP = 1e-8  # quadratic convergence: what is left after a step this short is rounding
 _STEPS = 200  # bisection alone would end in fewer
@@ -86,7 +86,7 @@ def _solve(u, start, stop, s, q):
 
 
 @compiled
-def _include(u, m, s, q):
+def include(u, m, s, q):
     """Set ``q[:m]`` to the limit of sigmoid(u + c) with sum s, for u sorted downwards.
 
     Infinite logits are certain labels (+) and impossible ones (-). The limit of ever larger finite
@@ -134,6 +134,6 @@ def tilt(logits, d, P):
                 for i in range(m):
                     u[i] = column[label[i]]
                 is_sorted = True
-            _include(u, m, s, q)
+            include(u, m, s, q)
             for i in range(m):
                 P[r, label[i], s - 1] = d[r, s] * q[i]

@@ -1,8 +1,10 @@
 """From features and labels to P: the models that the decisions rest on.
 
-Four estimates of P for one label factor, with one protocol (`FactorModel`): ``fit(X, Y)`` on the
+Five estimates of P for one label factor, with one protocol (`FactorModel`): ``fit(X, Y)`` on the
 labels of the factor, then ``estimate(X)``.
 
+- `Reweighted`: one model per label, and one of the number of labels that is learned from what
+  these say of rows held out;
 - `TwoStep`: a model of the number of labels, and one per label given that number (the paper);
 - `Tilted`: a model of the number of labels, and one per label, joined by a tilt;
 - `Direct`: one multinomial model per label;
@@ -17,6 +19,7 @@ from fgfm.estimation.base import FactorEstimate, FactorEstimator, FactorModel
 from fgfm.estimation.calibration import needs_calibration
 from fgfm.estimation.direct import Direct, Repair
 from fgfm.estimation.powerset import Powerset
+from fgfm.estimation.reweighted import Reweighted
 from fgfm.estimation.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
 from fgfm.estimation.tilted import Tilted
 from fgfm.estimation.two_step import TwoStep
@@ -28,6 +31,7 @@ __all__ = [
     "FactorModel",
     "Powerset",
     "Repair",
+    "Reweighted",
     "RidgeFit",
     "RidgeLogistic",
     "Tilted",

@@ -2,7 +2,8 @@
 
 An estimate of P takes one model per label and one of the number of labels, for each label factor.
 A `Target` says what is modelled; `fit_models` fits all targets of all factors with one base
-learner; `Models.answers` gives the probabilities for a block of rows.
+learner; `Models.answers` gives the probabilities for a block of rows. `HeldOut` gives those of the
+training rows, from models that did not see them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from fgfm.estimation._design import Fold, make_folds
-from fgfm.estimation._rows import append_column, n_rows, take_rows
+from fgfm.estimation._rows import append_column, n_rows, on_all_rows, take_rows
 from fgfm.estimation.calibration import (
     IsotonicCalibrator,
     Scores,
@@ -34,6 +35,7 @@ __all__ = [
     "Answers",
     "EstimatorModels",
     "FittedModel",
+    "HeldOut",
     "Models",
     "RidgeModels",
     "Settings",
@@ -46,6 +48,7 @@ Integers = npt.NDArray[np.int64]
 
 _CALIBRATORS: dict[str, Any] = {"sigmoid": SigmoidCalibrator, "isotonic": IsotonicCalibrator}
 _FOLDS = 5  # in which a calibrator is fitted
+_HELD_OUT = 3  # in which rows are held out where no calibrator asks for it
 _CV = 3  # in which the default learner chooses its penalty, as in the paper
 
 
@@ -101,6 +104,67 @@ class Models(Protocol):
 
     def answers(self, X: Any) -> Answers:
         """Answer for rows of X."""
+
+
+class HeldOut:
+    """Probabilities of the training rows from models that did not see them: `Answers`.
+
+    Parameters
+    ----------
+    proba : list of ndarray of shape (n, K)
+        The probabilities of the classes of each target; NaN for rows that were not held out.
+    classes : list of ndarray of shape (K,)
+        The classes.
+    """
+
+    def __init__(self, proba: Sequence[Floats], classes: Sequence[Integers]) -> None:
+        self._proba = proba
+        self._classes = classes
+
+    def proba(self, target: int, extra: float | None = None) -> Floats:
+        """Give the probabilities of the classes of one target.
+
+        Parameters
+        ----------
+        target : int
+            Number of the target.
+        extra : float, optional
+            Not used: rows were answered for with the extra values that they have.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Probabilities.
+        """
+        return self._proba[target]
+
+    def positives(self, targets: slice, extra: float | None = None) -> Floats:
+        """Give the probabilities of class 1 of several targets.
+
+        Parameters
+        ----------
+        targets : slice
+            Numbers of the targets; their classes are 0 and 1, or one of them.
+        extra : float, optional
+            Not used.
+
+        Returns
+        -------
+        ndarray of shape (n, targets)
+            Probabilities.
+        """
+        columns = [
+            p @ (classes == 1).astype(np.float64)  # NaN stays NaN
+            for p, classes in zip(self._proba[targets], self._classes[targets], strict=True)
+        ]
+        return np.stack(columns, axis=1)
+
+
+class Fit(NamedTuple):
+    """Models, and what they would have said of their training rows without having seen them."""
+
+    models: Models
+    held_out: HeldOut | None
 
 
 class RidgeModels:
@@ -250,12 +314,17 @@ class FittedModel:
         if self.estimator is None:
             return np.tile(self.frequencies, (n_rows(X), 1))
         scores = class_scores(self.estimator, X, self.classes, self.calibrator is not None)
-        if self.calibrator is not None:
-            return np.asarray(self.calibrator.proba(scores))
-        p = scores.values
-        total = p.sum(axis=1, keepdims=True)
-        p = np.where(total > 0.0, p, self.frequencies)
-        return np.asarray(p / p.sum(axis=1, keepdims=True))
+        return _proba_of(scores, self.calibrator, self.frequencies)
+
+
+def _proba_of(scores: Scores, calibrator: Any, frequencies: Floats) -> Floats:
+    """Make probabilities of scores; a row that no class claims gets the frequencies."""
+    if calibrator is not None:
+        return np.asarray(calibrator.proba(scores))
+    p = scores.values
+    total = p.sum(axis=1, keepdims=True)
+    p = np.where(total > 0.0, p, frequencies)
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 class EstimatorModels:
@@ -416,7 +485,9 @@ def fit_models(
     weight: Floats | None,
     settings: Settings,
     progress: Callable[[int], None] | None = None,
-) -> Models:
+    *,
+    held_out: bool = False,
+) -> Fit:
     """Fit one model for each target.
 
     Parameters
@@ -431,16 +502,20 @@ def fit_models(
         How to fit.
     progress : callable, optional
         Called with the number of models that are done, now and then.
+    held_out : bool, default=False
+        Give the probabilities of held-out rows too: from the folds in which the default learner
+        chooses its penalty, and others are calibrated; a learner that has neither is fitted in
+        three folds more.
 
     Returns
     -------
-    Models
-        The models, in the order of the targets.
+    Fit
+        The models, in the order of the targets, and what they say of held-out rows.
     """
     method = _method(settings)
     estimator = settings.estimator
     if is_ridge(estimator) and method is None:
-        return _fit_ridge(X, targets, weight, settings, progress)
+        return _fit_ridge(X, targets, weight, settings, progress, held_out)
     if estimator is None:
         estimator = RidgeLogistic()
     if not hasattr(estimator, "predict_proba") and method is None:
@@ -476,17 +551,26 @@ def fit_models(
     seeds: list[int | None] = [None] * len(targets)
     if settings.random_state is not None:
         seeds = [int(seed) for seed in random.randint(np.iinfo(np.int32).max, size=len(targets))]
-    folds_of = _folds_for_calibration(settings, X, rows, n, fold_seed) if method else None
+    folds_of = None
+    if method or held_out:
+        few = _FOLDS if method else _HELD_OUT
+        folds_of = _folds_for_calibration(settings, X, rows, n, fold_seed, few)
     jobs = (
-        delayed(_fit_one)(estimator, X, target, kept_weight, fit_params, method, folds_of, seed)
+        delayed(_fit_one)(
+            estimator, X, target, kept_weight, fit_params, method, folds_of, seed, held_out
+        )
         for target, seed in zip(targets, seeds, strict=True)
     )
-    models = []
-    for model in Parallel(n_jobs=settings.n_jobs, return_as="generator")(jobs):
+    models: list[FittedModel] = []
+    proba: list[Floats] = []
+    for model, judged in Parallel(n_jobs=settings.n_jobs, return_as="generator")(jobs):
         models.append(model)
+        if held_out:
+            proba.append(on_all_rows(judged, rows, n))
         if progress is not None:
             progress(len(models))
-    return EstimatorModels(models)
+    fitted = EstimatorModels(models)
+    return Fit(fitted, HeldOut(proba, fitted.classes) if held_out else None)
 
 
 def _warn_of_dropped_column(estimator: Any) -> None:
@@ -518,7 +602,8 @@ def _fit_ridge(
     weight: Floats | None,
     settings: Settings,
     progress: Callable[[int], None] | None,
-) -> RidgeModels:
+    held_out: bool,
+) -> Fit:
     estimator = settings.estimator
     if estimator is None:
         estimator = RidgeLogistic(cv=_CV if settings.cv is None else settings.cv)
@@ -535,10 +620,13 @@ def _fit_ridge(
         extra=[target.extra for target in targets],
         sample_weight=weight,
         n_jobs=settings.n_jobs,
+        held_out=held_out,
         _progress=progress,
         **params,
     )
-    return RidgeModels(fits, [target.extra is not None for target in targets])
+    models = RidgeModels(fits, [target.extra is not None for target in targets])
+    proba = [fit.held_out for fit in fits if fit.held_out is not None]
+    return Fit(models, HeldOut(proba, models.classes) if held_out else None)
 
 
 def _method(settings: Settings) -> str | None:
@@ -584,11 +672,13 @@ class _StratifiedFolds:
         ]
 
 
-def _folds_for_calibration(settings: Settings, X: Any, rows: Integers, n: int, seed: int) -> Any:
+def _folds_for_calibration(
+    settings: Settings, X: Any, rows: Integers, n: int, seed: int, n_splits: int
+) -> Any:
     """Give the function from a target to the folds in which it is calibrated."""
     cv = settings.calibration if _is_splitter(settings.calibration) else settings.cv
     if cv is None or (isinstance(cv, (int, np.integer)) and not isinstance(cv, bool) and cv > 1):
-        return _StratifiedFolds(_FOLDS if cv is None else int(cv), seed)
+        return _StratifiedFolds(n_splits if cv is None else int(cv), seed)
     if _is_splitter(cv):
         return _SplitterFolds(cv, X)
     return _GivenFolds(make_folds(cv, seed, X, rows, n)(rows))
@@ -624,15 +714,21 @@ def _fit_one(
     method: str | None,
     folds_of: Any,
     seed: int | None,
-) -> FittedModel:
-    """Fit one target: the model on all rows, and its calibrator on those held out."""
+    held_out: bool,
+) -> tuple[FittedModel, Floats]:
+    """Fit one target: the model on all rows, and its calibrator on those held out.
+
+    The second answer is the probabilities of rows held out, where these are wanted, else empty.
+    """
     classes, code = np.unique(target.values, return_inverse=True)
     frequencies = np.bincount(code, weights=weight) / weight.sum()
+    n = len(code)
+    judged = np.full((n if held_out else 0, len(classes)), np.nan)
     if len(classes) == 1:
-        return FittedModel(None, classes, frequencies, None)
+        judged[:] = 1.0
+        return FittedModel(None, classes, frequencies, None), judged
     if target.extra is not None:
         X = append_column(X, target.extra)
-    n = len(code)
 
     def fitted(rows: Integers | None) -> Any:
         model: Any = _seeded(clone(estimator), seed)
@@ -641,25 +737,29 @@ def _fit_one(
         params = {k: take_rows(v, rows) if _per_row(v, n) else v for k, v in fit_params.items()}
         return model.fit(take_rows(X, rows), target.values[rows], **params)
 
-    if method is None:
-        return FittedModel(fitted(None), classes, frequencies, None)
-    held_out: list[Scores] = []
+    if folds_of is None:
+        return FittedModel(fitted(None), classes, frequencies, None), judged
+    scored: list[Scores] = []
     tested: list[Integers] = []
     for train, test in folds_of(target.values):
         if len(np.unique(code[train])) < 2:
             continue  # nothing to learn from, and nothing to say of the model of all rows
-        held_out.append(class_scores(fitted(train), take_rows(X, test), classes, True))
+        by_decision = method is not None
+        scored.append(class_scores(fitted(train), take_rows(X, test), classes, by_decision))
         tested.append(test)
+    if not scored and not hasattr(estimator, "predict_proba"):
+        if held_out:
+            judged[:] = frequencies
+        return FittedModel(None, classes, frequencies, None), judged
     calibrator = None
-    if held_out:
+    if scored:
         rows = np.concatenate(tested)
-        scores = Scores(
-            np.concatenate([s.values for s in held_out]), held_out[0].are_probabilities
-        )
-        calibrator = _CALIBRATORS[method]().fit(scores, code[rows], weight[rows])
-    elif not hasattr(estimator, "predict_proba"):
-        return FittedModel(None, classes, frequencies, None)
-    return FittedModel(fitted(None), classes, frequencies, calibrator)
+        scores = Scores(np.concatenate([s.values for s in scored]), scored[0].are_probabilities)
+        if method is not None:
+            calibrator = _CALIBRATORS[method]().fit(scores, code[rows], weight[rows])
+        if held_out:
+            judged[rows] = _proba_of(scores, calibrator, frequencies)
+    return FittedModel(fitted(None), classes, frequencies, calibrator), judged
 
 
 def _seeded(estimator: Any, seed: int | None) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-__all__ = ["append_column", "frame_library", "n_rows", "take_rows"]
+__all__ = ["append_column", "frame_library", "n_rows", "on_all_rows", "take_rows"]
 
 _COLUMN = "number of labels"
 
@@ -35,6 +35,17 @@ def take_rows(X: Any, rows: slice | npt.NDArray[np.int64]) -> Any:
     if library is None and not sparse.issparse(X):
         X = np.asarray(X)
     return X[rows]
+
+
+def on_all_rows(
+    values: npt.NDArray[np.float64], rows: npt.NDArray[np.int64], n: int
+) -> npt.NDArray[np.float64]:
+    """Give values of some rows a place among all n, with NaN for the others."""
+    if len(rows) == n:
+        return values
+    everywhere = np.full((n, values.shape[1]), np.nan)
+    everywhere[rows] = values
+    return everywhere
 
 
 def append_column(X: Any, values: float | npt.NDArray[np.float64]) -> Any:

@@ -11,7 +11,15 @@ from sklearn.utils import InputTags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fgfm._validation import check_same_rows, label_sets, row_weights
-from fgfm.estimation._models import Answers, Models, Settings, Target, fit_models, is_ridge
+from fgfm.estimation._models import (
+    Answers,
+    HeldOut,
+    Models,
+    Settings,
+    Target,
+    fit_models,
+    is_ridge,
+)
 from fgfm.estimation._rows import frame_library, n_rows
 from fgfm.estimation.ridge import RidgeLogistic
 
@@ -153,7 +161,8 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
     """Base class of the estimates of P for one label factor.
 
     A subclass says which targets are to be modelled (`targets`), and makes P of the answers of the
-    models (`combine`).
+    models (`combine`). One with ``uses_held_out`` also learns from what models say of rows that
+    they did not see (`learn`).
 
     Parameters
     ----------
@@ -168,6 +177,8 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
     random_state : int, RandomState instance or None, default=None
         Seeds the folds, and base learners that have no seed of their own.
     """
+
+    uses_held_out = False
 
     def __init__(
         self,
@@ -198,6 +209,22 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
         -------
         list of Target
             The targets.
+        """
+        raise NotImplementedError
+
+    def learn(self, held_out: HeldOut, first: int, Y: Labels, weight: Floats | None) -> None:
+        """Learn from what the models say of rows that they did not see.
+
+        Parameters
+        ----------
+        held_out : HeldOut
+            Probabilities of the training rows.
+        first : int
+            Number of this factor's first target.
+        Y : ndarray of shape (n, m)
+            Labels of the factor.
+        weight : ndarray of shape (n,) or None
+            Weights of the rows.
         """
         raise NotImplementedError
 
@@ -247,7 +274,10 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
         settings = Settings(
             self.estimator, self.calibration, self.cv, self.n_jobs, self.random_state
         )
-        self.models_: Models = fit_models(X, targets, weight, settings)
+        fit = fit_models(X, targets, weight, settings, held_out=self.uses_held_out)
+        self.models_: Models = fit.models
+        if fit.held_out is not None:
+            self.learn(fit.held_out, 0, labels, weight)
         return self
 
     def estimate(self, X: Any) -> FactorEstimate:

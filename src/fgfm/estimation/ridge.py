@@ -44,6 +44,7 @@ from fgfm._validation import (
 )
 from fgfm.estimation._design import Design, make_folds
 from fgfm.estimation._path import cut, fit_chunk
+from fgfm.estimation._rows import on_all_rows
 from fgfm.estimation._targets import Fitted, Settings, Target
 
 __all__ = ["RidgeFit", "RidgeLogistic", "fit_ridge_logistic"]
@@ -319,7 +320,7 @@ def _fit_targets(
             float(settings.penalties[one.best]),
             one.losses,
             one.n_iter,
-            _on_all_rows(one.held_out, rows, n),
+            None if one.held_out is None else on_all_rows(one.held_out, rows, n),
         )
         for classes, one in zip(known, fitted, strict=True)
     ]
@@ -332,15 +333,6 @@ def _fit_targets(
             stacklevel=3,
         )
     return models
-
-
-def _on_all_rows(values: Floats | None, rows: npt.NDArray[np.int64], n: int) -> Floats | None:
-    """Give values of some rows a place among all, with NaN for the others."""
-    if values is None or len(rows) == n:
-        return values
-    everywhere = np.full((n, values.shape[1]), np.nan)
-    everywhere[rows] = values
-    return everywhere
 
 
 def _fit_chunks(

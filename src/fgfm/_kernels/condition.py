@@ -1,0 +1,99 @@
+"""Independent labels, given how many there are.
+
+For labels with odds w_i, p(y | |y| = s) is the product of the odds of the labels in y, divided by
+the sum of such products over all sets of s labels. A common factor of the odds cancels, and we
+take the one for which the labels would have a mean of s (`tilt`): s is then near the mode, and no
+number that matters underflows. With q the tilted probabilities, F_i(j) the probability of j
+labels among the first i, and B_i(j) that of s - j labels among the others,
+
+    p(y_i = 1 | s) = q_i sum_j F_{i-1}(j) B_i(j + 1) / F_m(s):
+
+positive terms only, O(m s) for all labels of one s.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fgfm._compile import compiled, entry_point
+from fgfm._kernels.tilt import include
+
+__all__ = ["condition", "count"]
+
+
+@compiled
+def _given(q, start, stop, s, forward, backward):
+    """Replace tilted ``q[start:stop]``, of sum s, by the probabilities given s labels."""
+    k = stop - start
+    forward[0, 0] = 1.0
+    for j in range(1, s + 1):
+        forward[0, j] = 0.0
+    for i in range(k):
+        p = q[start + i]
+        forward[i + 1, 0] = forward[i, 0] * (1.0 - p)
+        for j in range(1, min(s, i + 1) + 1):
+            forward[i + 1, j] = forward[i, j] * (1.0 - p) + forward[i, j - 1] * p
+        for j in range(min(s, i + 1) + 1, s + 1):
+            forward[i + 1, j] = 0.0
+    total = forward[k, s]
+    for j in range(s):
+        backward[j] = 0.0
+    backward[s] = 1.0
+    for i in range(k - 1, -1, -1):
+        p = q[start + i]
+        inside = 0.0
+        for j in range(min(s, i + 1)):
+            inside += forward[i, j] * backward[j + 1]
+        q[start + i] = min(1.0, p * inside / total)
+        for j in range(s):
+            backward[j] = backward[j] * (1.0 - p) + backward[j + 1] * p
+        backward[s] *= 1.0 - p
+
+
+@entry_point
+def condition(logits, d, P):
+    """Fill ``P[r, i, s - 1] = d[r, s] p(y_i = 1 | s)`` for independent labels of these logits.
+
+    ``logits`` is (n, m), ``d`` is (n, S + 1), and ``P`` is (n, m, S). Infinite logits are certain
+    and impossible labels, which give way as in `tilt`. Where ``d[r, s]`` is 0 nothing is computed.
+    """
+    n, m, S = P.shape
+    u = np.empty(m)
+    q = np.empty(m)
+    forward = np.empty((m + 1, S + 1))
+    backward = np.empty(S + 1)
+    for r in range(n):
+        label = np.argsort(-logits[r], kind="mergesort")
+        for i in range(m):
+            u[i] = logits[r, label[i]]
+        certain = 0
+        while certain < m and u[certain] == np.inf:
+            certain += 1
+        possible = m
+        while possible > certain and u[possible - 1] == -np.inf:
+            possible -= 1
+        for s in range(1, S + 1):
+            if d[r, s] == 0.0:
+                for i in range(m):
+                    P[r, i, s - 1] = 0.0
+                continue
+            include(u, m, s, q)
+            if certain < s < possible:
+                _given(q, certain, possible, s - certain, forward, backward)
+            for i in range(m):
+                P[r, label[i], s - 1] = d[r, s] * q[i]
+
+
+@entry_point
+def count(p, d):
+    """Fill ``d[r, s]`` (n, S + 1) with the probability of s of the independent labels p (n, m)."""
+    n, m = p.shape
+    S = d.shape[1] - 1
+    for r in range(n):
+        d[r, 0] = 1.0
+        for s in range(1, S + 1):
+            d[r, s] = 0.0
+        for i in range(m):
+            for s in range(min(S, i + 1), 0, -1):
+                d[r, s] = d[r, s] * (1.0 - p[r, i]) + d[r, s - 1] * p[r, i]
+            d[r, 0] *= 1.0 - p[r, i]
