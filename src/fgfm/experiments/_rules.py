@@ -130,8 +130,8 @@ def make_problem(split: Any, learner: Learner, seed: int) -> Problem:
         size = 8 * X_train.shape[1] * (X_train.shape[0] + X_test.shape[0])
         if size > _DENSE_BYTES:
             raise ValueError(
-                f"the learner needs dense features, of {size / 2**30:.1f} GiB: they may have "
-                f"{_DENSE_BYTES / 2**30:.0f} GiB at most"
+                f"the learner needs dense features, of {size / 2**20:.0f} MiB: they may have "
+                f"{_DENSE_BYTES / 2**20:.0f} MiB at most"
             )
         X_train, X_test = X_train.toarray(), X_test.toarray()
     return Problem(X_train, split.Y_train, X_test, learner.make(), seed)
