@@ -345,6 +345,12 @@ def test_a_slow_task_ends_at_the_limit_and_others_go_on(folder, tmp_path, monkey
     assert results.summary.rankings[0].missing[-1] == 1
 
 
+def test_folds_are_not_tried_where_one_took_too_long(folder, tmp_path, monkeypatch):
+    odd(monkeypatch, tmp_path)
+    results = benchmark(tmp_path, data=folder, datasets=["b"], rules=["waiting"], limit=2.0)
+    assert [r.status for r in results.records] == ["limit"] + ["limit in another fold"] * 4
+
+
 def test_errors_and_crashes_are_rows(folder, tmp_path, monkeypatch):
     odd(monkeypatch, tmp_path)
     rules = ["broken", "early", "killed"]
@@ -541,7 +547,7 @@ def test_the_command_writes_files_and_a_table(folder, tmp_path):
     arguments = [os.fspath(folder), "--datasets", "a", "--rules", "default,half", "-j", "1"]
     done = CliRunner().invoke(app, ["benchmark", *arguments, "-o", os.fspath(tmp_path / "out")])
     assert done.exit_code == 0, done.stderr
-    assert "mean rank" in done.stdout
+    assert "means over data sets" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert "2 tasks computed" in done.stderr
     assert "table.md" in done.stderr

@@ -66,7 +66,11 @@ def peak_mib() -> float:
 
 
 def run_apart(
-    work: Callable[[Any], Iterator[Any]], tasks: Sequence[Any], n_jobs: int, limit: float
+    work: Callable[[Any], Iterator[Any]],
+    tasks: Sequence[Any],
+    n_jobs: int,
+    limit: float,
+    skip: Callable[[Any], str | None],
 ) -> Iterator[Answer | End]:
     """Run each task in a new process, some at a time, in the order given.
 
@@ -80,6 +84,8 @@ def run_apart(
         How many run at a time.
     limit : float
         Seconds after which a task is ended; what it gave until then counts.
+    skip : callable
+        Asked before a task begins: a reason not to run it, which is how it ends then, or None.
 
     Yields
     ------
@@ -93,11 +99,17 @@ def run_apart(
         while waiting or running:
             while waiting and len(running) < n_jobs:
                 task = waiting.pop()
+                reason = skip(task)
+                if reason is not None:
+                    yield End(task, reason)
+                    continue
                 here, there = context.Pipe()
                 process = context.Process(target=_child, args=(there, work, task))
                 process.start()
                 there.close()
                 running[here] = _Running(process, task, time.monotonic() + limit)
+            if not running:
+                break
             left = min(r.deadline for r in running.values()) - time.monotonic()
             ready = wait(list(running), timeout=max(0.0, left))
             for here in [connection for connection in running if connection in ready]:

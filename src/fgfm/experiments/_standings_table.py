@@ -34,9 +34,11 @@ def _best(values: Sequence[float]) -> float:
     return max((v for v in values if not math.isnan(v)), default=float("nan"))
 
 
-def _interval(d: Difference) -> str:
-    """Write a difference in units of 1e-4, with its interval."""
-    return " ".join(f"{round(1e4 * v):+d}" for v in (d.mean, d.low, d.high))
+def _interval(d: Difference | None) -> list[str]:
+    """Write a difference in units of 1e-4, and the ends of its interval."""
+    if d is None:
+        return [MISSING] * 3
+    return [f"{round(1e4 * v):+d}" for v in (d.mean, d.low, d.high)]
 
 
 def _means(summary: Standings, ranking: Ranking) -> dict[System, Difference]:
@@ -96,11 +98,13 @@ def _terminal_part(summary: Standings, ranking: Ranking) -> Iterator[str]:
     ):
         known = [v for v in scores[system].values() if not math.isnan(v)]
         mean = sum(known) / len(known) if known else float("nan")
-        gain = _interval(means[system]) if system in means else MISSING
-        rows.append([system_name(system, learner), f"{rank:.2f}", str(missing), _f1(mean), gain])
-    yield from grid(["rule", "mean rank", "missing", "mean F1", "default less it"], rows)
+        gain = _interval(means.get(system))
+        rows.append([system_name(system, learner), f"{rank:.2f}", str(missing), _f1(mean), *gain])
+    yield from grid(["rule", "rank", "missing", "F1", "gain", "low", "high"], rows)
     told = [*_tests(ranking), *_shortfall(summary, learner)]
-    told.append("default less it: mean difference of F1 and 95 % interval, in units of 1e-4.")
+    told.append("rank and F1: means over data sets; missing: data sets without a score.")
+    if means:
+        told.append("gain: F1 of default less that of the rule, 95 % interval, units of 1e-4.")
     for text in told:
         yield from textwrap.wrap(text, _WIDTH)
     if learner == EVERYTHING:
@@ -155,7 +159,7 @@ def markdown(summary: Standings, command: str) -> str:
         rows.append(["mean rank", *(f"{rank:.2f}" for rank in ranking.mean_ranks)])
         rows.append(["missing", *map(str, ranking.missing)])
         means = _means(summary, ranking)
-        gains = [_interval(means[s]) if s in means else MISSING for s in systems]
+        gains = [" ".join(_interval(means[s])) if s in means else MISSING for s in systems]
         rows.append(["default less it, 1e-4", *gains])
         parts += [f"## {learner}: mean F1 of test rows", "", *_rows(rows), ""]
         for text in (*_tests(ranking), *_shortfall(summary, learner)):

@@ -20,7 +20,7 @@ import numpy as np
 from fgfm._atomic import atomic_file
 from fgfm._blocks import n_threads
 from fgfm._validation import check_choice, check_count, check_flag
-from fgfm.experiments._apart import Answer, End, one_line, run_apart
+from fgfm.experiments._apart import LIMIT, Answer, End, one_line, run_apart
 from fgfm.experiments._records import ANY, OK, Key, Record, measured
 from fgfm.experiments._results import ResultFile, Row
 from fgfm.experiments._rules import (
@@ -41,6 +41,7 @@ __all__ = ["LEARNERS", "RULES", "BenchmarkResults", "benchmark", "run_task"]
 
 _KEY = 4  # columns
 _PEERS = "fgfm.experiments._peers"
+_OTHER_FOLD = "limit in another fold"  # nothing is gained by trying the rest
 _COLUMNS: dict[str, Any] = get_type_hints(Record)
 _NAN = float("nan")
 
@@ -134,7 +135,7 @@ def benchmark(
     peers : sequence of str, optional
         Other packages to compare with, each in an environment of its own.
     limit : float, default=600.0
-        Seconds that a task may take.
+        Seconds that a task may take. Where one fold takes longer, the others are not tried.
     seed : int, default=0
         Seeds everything.
     n_jobs : int, optional
@@ -272,12 +273,22 @@ def _run(
     tell: Callable[[int, int], object] = progress or (lambda done, total: None)
     done = 0
     tell(done, len(tasks))
-    for message in run_apart(run_task, tasks, processes, limit):
+    over: set[tuple[str, str, tuple[str, ...]]] = set()  # what took too long in one fold
+
+    def kind(task: Task) -> tuple[str, str, tuple[str, ...]]:  # numpydoc ignore=GL08
+        return task.source.name, task.learner_name, task.family.rules
+
+    def skip(task: Task) -> str | None:  # numpydoc ignore=GL08
+        return _OTHER_FOLD if kind(task) in over else None
+
+    for message in run_apart(run_task, tasks, processes, limit, skip):
         task = message.task
         if isinstance(message, Answer):
             results.append([message.value])
             continue
         assert isinstance(message, End)
+        if message.status == LIMIT:
+            over.add(kind(task))
         left = [rule for rule in task.rules if task.key(rule) not in results]
         if task.rules == (ANY,) and not _missing(results, task).rules:
             left = []
