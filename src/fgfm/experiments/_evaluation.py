@@ -410,7 +410,7 @@ def _scored(
     obtained: dict[str, Floats] = {}
     for rule, decided in sets.items():
         obtained[rule] = f_measure(truth, decided, beta, zero_division=zero_division, per_row=True)
-        scores = _scores(truth, decided, obtained[rule], beta)
+        scores = scores_of(truth, decided, obtained[rule], beta)
         for measure, (value, influence) in scores.items():
             measures[measure][rule] = Value(value, spread(influence))
     f = obtained["f_optimal"]
@@ -446,7 +446,7 @@ def _fold_means(influence: Floats, ends: Any) -> Floats:
     return np.array([part.mean() for part in np.split(influence, ends)])
 
 
-def _scores(
+def scores_of(
     truth: Labels, decided: Labels, f: Floats, beta: float
 ) -> dict[str, tuple[float, Floats]]:
     """Give each measure, and for each row what it would add to it: the mean is the measure.

@@ -9,7 +9,7 @@ from fgfm._atomic import atomic_file
 from fgfm.experiments._statistics import NAMES, Summary
 from fgfm.experiments._table import structure_title
 
-__all__ = ["FORMATS", "draw", "draw_differences", "save_figure"]
+__all__ = ["FORMATS", "draw", "draw_differences", "new_figure", "save_figure"]
 
 FORMATS = ("png", "pdf", "svg")
 # Told apart by marker, line and lightness too, so that print in grey can be read.
@@ -23,15 +23,31 @@ _STYLES: dict[str, dict[str, Any]] = {
 }
 
 
-def _figure(n: int) -> tuple[Any, list[Any]]:
-    """Make a figure with room for n panels, two in a row."""
+def new_figure(width: float, height: float) -> Any:
+    """Make a figure of so many inches.
+
+    Parameters
+    ----------
+    width, height : float
+        Its size.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure, without axes.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("the figure needs matplotlib: pip install 'fgfm[plot]'") from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _figure(n: int) -> tuple[Any, list[Any]]:
+    """Make a figure with room for n panels, two in a row."""
     columns = min(n, 2)
     rows = -(-n // columns)
-    figure = Figure(figsize=(3.7 * columns, 2.9 * rows + 0.6), layout="constrained")
+    figure = new_figure(3.7 * columns, 2.9 * rows + 0.6)
     return figure, list(figure.subfigures(rows, columns, squeeze=False).ravel())[:n]
 
 

@@ -66,8 +66,11 @@ class ResultFile:
             _check_settings(self.path.with_name("settings.json"), self.settings, bool(self.rows))
             if not there:
                 self.rewrite()
-            with self.path.open("ab") as self._file:
+            self._file = self.path.open("ab")
+            try:
                 yield self
+            finally:
+                self._file.close()
 
     def append(self, rows: Iterable[Row]) -> None:
         """Write rows to the end of the file, in one step.
@@ -82,6 +85,22 @@ class ResultFile:
             self._take(row)
         self._file.write(self._text(rows).encode())
         self._file.flush()
+
+    def discard(self, keys: Iterable[Row]) -> None:
+        """Remove rows from the file, which must be open.
+
+        Parameters
+        ----------
+        keys : iterable of tuple
+            The keys of the rows.
+        """
+        keys = list(keys)
+        for key in keys:
+            del self.rows[key]
+        if keys:
+            self._file.close()
+            self.rewrite()
+            self._file = self.path.open("ab")
 
     def rewrite(self) -> None:
         """Write all rows anew, in the order of their keys: the same rows give the same bytes."""

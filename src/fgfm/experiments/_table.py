@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from fgfm.experiments._statistics import NAMES, Difference, Mean, Summary
 from fgfm.synthetic import STRUCTURES
 
-__all__ = ["difference_text", "structure_title", "tables", "value_text"]
+__all__ = ["difference_text", "grid", "structure_title", "tables", "value_text"]
 
 _WIDTH = 80
 _DAGS = {"+".join(map(str, sizes)): dag for dag, sizes in STRUCTURES.items()}
@@ -72,7 +72,7 @@ def tables(summary: Summary) -> str:
     return "\n".join(line for part in (*parts, _findings(summary)) for line in part)
 
 
-def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Lay out rows: the first column to the left, the others to the right, evenly.
 
     Columns that do not fit beside each other go below, under the same first column.
@@ -122,7 +122,7 @@ def _means(summary: Summary) -> Iterator[str]:
             ]
             yield ""
             yield structure_title(structure)
-            yield from _grid(["n", *(NAMES[k] + " " for k in methods)], rows)
+            yield from grid(["n", *(NAMES[k] + " " for k in methods)], rows)
         yield ""
     yield "In brackets the standard error in units of the last digit."
     if any(m.best for m in summary.means):
@@ -157,7 +157,7 @@ def _limit(summary: Summary) -> Iterator[str]:
             ]
             rows.append([f"{structure}, {learner}", *cells])
     heads = ["", *(NAMES[k] for k in methods)]
-    yield from _grid(heads, rows)
+    yield from grid(heads, rows)
     yield ""
 
 
@@ -177,7 +177,7 @@ def _differences(summary: Summary) -> Iterator[str]:
             [s, *(difference_text(cells[s, n]) for n in sizes)]
             for s in summary.settings["structures"]
         ]
-        yield from _grid(["n", *(f"{n} " for n in sizes)], rows)
+        yield from grid(["n", *(f"{n} " for n in sizes)], rows)
         yield ""
     if pairs:
         yield f"* paired t-test at {_LEVEL}, corrected for all cells (Holm)"
@@ -194,7 +194,7 @@ def _factors(summary: Summary) -> Iterator[str]:
         [s, *(f"{cells[s, n].precision:.2f}/{cells[s, n].recall:.2f}" for n in sizes)]
         for s in summary.settings["structures"]
     ]
-    yield from _grid(["n", *map(str, sizes)], rows)
+    yield from grid(["n", *map(str, sizes)], rows)
     yield ""
 
 

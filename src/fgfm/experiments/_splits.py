@@ -1,0 +1,167 @@
+"""Real data sets: which there are, and their rows of training and of test, features scaled."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.model_selection import KFold
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+from fgfm.data import load
+
+__all__ = ["FOLDS", "Source", "Split", "find_sources", "load_split", "scaled"]
+
+FOLDS = 5  # of data sets without a split of their own
+_OPENML = "openml:"
+_SUFFIXES = (".npz", ".arff", ".svm", ".libsvm", ".xmc")  # of files that say what the labels are
+
+
+class Split(NamedTuple):
+    """A data set in two parts; features scaled."""
+
+    X_train: Any
+    Y_train: npt.NDArray[np.int64]
+    X_test: Any
+    Y_test: npt.NDArray[np.int64]
+
+
+class Source(NamedTuple):
+    """Where a data set is, in how many folds it is used, and how large it is."""
+
+    name: str
+    path: str
+    folds: int
+    size: int  # numbers that are not 0, times labels
+
+
+def scaled(X_train: Any, X_test: Any) -> tuple[Any, Any]:
+    """Scale features by the rows of training.
+
+    Dense features get mean 0 and variance 1. Sparse ones are divided by their largest absolute
+    value, and stay sparse.
+
+    Parameters
+    ----------
+    X_train, X_test : array or sparse matrix of shape (n, p)
+        Features.
+
+    Returns
+    -------
+    tuple
+        Both, in float64.
+
+    Examples
+    --------
+    >>> scaled(np.array([[1.0], [3.0]]), np.array([[4.0]]))[1]
+    array([[2.]])
+    """
+    scaler = MaxAbsScaler() if sparse.issparse(X_train) else StandardScaler()
+    scaler.fit(X_train.astype(np.float64))
+    return scaler.transform(X_train.astype(np.float64)), scaler.transform(
+        X_test.astype(np.float64)
+    )
+
+
+def load_split(path: str | os.PathLike[str], fold: int = 0, seed: int = 0) -> Split:
+    """Read a data set in its standard split, or in one of five folds where it has none.
+
+    Parameters
+    ----------
+    path : str or path-like
+        What `fgfm.data.load` reads.
+    fold : int, default=0
+        Which fold are the test rows; 0 where the file has a split of its own.
+    seed : int, default=0
+        Shuffles rows into folds.
+
+    Returns
+    -------
+    Split
+        Rows of training and of test; features scaled by those of training.
+    """
+    data = load(path)
+    if data.Y is None:
+        raise ValueError(f"{path} has no labels: it must say which columns they are")
+    if data.train is not None and data.test is not None:
+        train, test = data.train, data.test
+    else:
+        folds = KFold(FOLDS, shuffle=True, random_state=seed).split(data.Y)
+        train, test = list(folds)[fold]
+    Y = data.Y.astype(np.int64)
+    X_train, X_test = scaled(data.X[train], data.X[test])
+    return Split(X_train, Y[train], X_test, Y[test])
+
+
+def find_sources(data: Any, datasets: Sequence[str] | None) -> list[Source]:
+    """Find data sets, the smallest first.
+
+    Parameters
+    ----------
+    data : path, list of paths or None
+        A folder, or files and names of OpenML. None is the folder that FGFM_DATA names.
+    datasets : sequence of str or None
+        The names of those that are wanted; None is all.
+
+    Returns
+    -------
+    list of Source
+        What there is to know of each before it is used.
+    """
+    found = _named(_paths(data))
+    wanted = list(found) if datasets is None else list(dict.fromkeys(datasets))
+    for k, name in enumerate(wanted):
+        if name not in found:
+            raise ValueError(f"datasets[{k}] is {name!r}: it must be one of {', '.join(found)}")
+    if not wanted:
+        raise ValueError("datasets is empty: there must be at least one")
+    return sorted((_source(name, found[name]) for name in wanted), key=lambda s: (s.size, s.name))
+
+
+def _paths(data: Any) -> Iterable[str]:
+    if data is None:
+        data = os.environ.get("FGFM_DATA")
+        if not data:
+            raise ValueError(
+                "data is None and FGFM_DATA is not set: pass a folder of data sets, or a list of "
+                "files and names as openml:yeast"
+            )
+    if not isinstance(data, (str, os.PathLike)):
+        return [os.fspath(path) for path in data]
+    name = os.fspath(data)
+    if name.startswith(_OPENML) or Path(name).is_file():
+        return [name]
+    if not Path(name).is_dir():
+        raise ValueError(f"data is {name!r}: there is no such folder or file")
+    paths = [os.fspath(p) for p in sorted(Path(name).iterdir()) if p.suffix.lower() in _SUFFIXES]
+    if not paths:
+        raise ValueError(f"data is {name!r}: this folder has no file {', '.join(_SUFFIXES)}")
+    return paths
+
+
+def _named(paths: Iterable[str]) -> dict[str, str]:
+    """Give paths by the names of their data sets."""
+    found: dict[str, str] = {}
+    for path in paths:
+        name = path.removeprefix(_OPENML).replace(":", "-")
+        name = name if path.startswith(_OPENML) else Path(path).stem
+        if name in found:
+            raise ValueError(f"{path} and {found[name]} have one name: names must differ")
+        found[name] = path
+    return found
+
+
+def _source(name: str, path: str) -> Source:
+    data = load(path)
+    if data.Y is None:
+        raise ValueError(f"{path} has no labels: it must say which columns they are")
+    folds = FOLDS if data.train is None or data.test is None else 1
+    if folds > len(data.Y):
+        raise ValueError(f"{path} has {len(data.Y)} rows: {FOLDS} folds need as many at least")
+    numbers = data.X.nnz if sparse.issparse(data.X) else data.X.size
+    return Source(name, path, folds, int(numbers) * data.Y.shape[1])

@@ -1,0 +1,187 @@
+"""What a benchmark came to, as text of 80 columns and as Markdown."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+
+from fgfm.experiments._standings import EVERYTHING, Difference, Ranking, Standings, System
+from fgfm.experiments._table import grid
+
+__all__ = ["MISSING", "error_list", "markdown", "system_name", "terminal"]
+
+MISSING = "-"
+_WIDTH = 80
+
+
+def system_name(system: System, learner: str) -> str:
+    """Name a system in the ranking of a learner, or of everything.
+
+    Examples
+    --------
+    >>> system_name(("ridge", "half"), "ridge"), system_name(("ridge", "half"), EVERYTHING)
+    ('half', 'ridge half')
+    """
+    return system[1] if system[0] == learner else " ".join(system)
+
+
+def _f1(value: float) -> str:
+    return MISSING if math.isnan(value) else f"{value:.4f}".lstrip("0")
+
+
+def _best(values: Sequence[float]) -> float:
+    return max((v for v in values if not math.isnan(v)), default=float("nan"))
+
+
+def _interval(d: Difference | None) -> list[str]:
+    """Write a difference in units of 1e-4, and the ends of its interval."""
+    if d is None:
+        return [MISSING] * 3
+    return [f"{round(1e4 * v):+d}" for v in (d.mean, d.low, d.high)]
+
+
+def _means(summary: Standings, ranking: Ranking) -> dict[System, Difference]:
+    """Give the differences over data sets, by system."""
+    every = {(d.learner, d.rule): d for d in summary.differences if not d.dataset}
+    return {s: every[s] for s in ranking.systems if s in every}
+
+
+def _tests(ranking: Ranking) -> Iterator[str]:
+    """Say what the tests of a ranking found."""
+    if math.isnan(ranking.critical_difference):
+        return
+    yield (
+        f"Friedman's test: p = {ranking.friedman_p:.2g}. Mean ranks that differ by "
+        f"{ranking.critical_difference:.2f} or more differ significantly (Nemenyi, 0.05)."
+    )
+
+
+def _shortfall(summary: Standings, learner: str) -> Iterator[str]:
+    """Say where "default" is most below the best rule."""
+    for s in summary.shortfalls:
+        if s.learner == learner and s.f1 <= 0.0:
+            yield "default is the best on every data set."
+        elif s.learner == learner:
+            yield f"default is most below the best on {s.dataset}: {s.f1:.4f} ({s.best_rule})."
+
+
+def terminal(summary: Standings) -> str:
+    """Write all that a terminal shows of a benchmark.
+
+    Parameters
+    ----------
+    summary : Standings
+        The summary.
+
+    Returns
+    -------
+    str
+        Lines of at most 80 characters.
+    """
+    lines: list[str] = []
+    for ranking in summary.rankings:
+        lines += _terminal_part(summary, ranking)
+        lines.append("")
+    if summary.errors:
+        lines.append(f"{len(summary.errors)} result(s) are missing: see errors.md")
+    return "\n".join(lines).rstrip()
+
+
+def _terminal_part(summary: Standings, ranking: Ranking) -> Iterator[str]:
+    learner, scores = ranking.learner, summary.scores
+    yield f"{learner}: {ranking.n_datasets} data set(s)"
+    means = _means(summary, ranking)
+    rows = []
+    for system, rank, missing in zip(
+        ranking.systems, ranking.mean_ranks, ranking.missing, strict=True
+    ):
+        known = [v for v in scores[system].values() if not math.isnan(v)]
+        mean = sum(known) / len(known) if known else float("nan")
+        gain = _interval(means.get(system))
+        rows.append([system_name(system, learner), f"{rank:.2f}", str(missing), _f1(mean), *gain])
+    yield from grid(["rule", "rank", "missing", "F1", "gain", "low", "high"], rows)
+    told = [*_tests(ranking), *_shortfall(summary, learner)]
+    told.append("rank and F1: means over data sets; missing: data sets without a score.")
+    if means:
+        told.append("gain: F1 of default less that of the rule, 95 % interval, units of 1e-4.")
+    for text in told:
+        yield from textwrap.wrap(text, _WIDTH)
+    if learner == EVERYTHING:
+        return
+    yield ""
+    rules = [system_name(s, learner) for s in ranking.systems]
+    cells = [
+        [name, *(_starred([scores[s][name] for s in ranking.systems]))]
+        for name in summary.datasets
+    ]
+    yield from grid(["F1", *(rule + " " for rule in rules)], cells)
+
+
+def _starred(values: Sequence[float]) -> list[str]:
+    """Write values, the best with a star."""
+    best = _best(values)
+    return [_f1(v) + ("*" if v == best else " ") for v in values]
+
+
+def _rows(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Write rows of a Markdown table, the first being its heads."""
+    for k, row in enumerate(rows):
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+        if k == 0:
+            yield "|---|" + "--:|" * (len(row) - 1)
+
+
+def markdown(summary: Standings, command: str) -> str:
+    """Write the tables of a benchmark as Markdown.
+
+    Parameters
+    ----------
+    summary : Standings
+        The summary.
+    command : str
+        The command that made it.
+
+    Returns
+    -------
+    str
+        For each learner F1 by data set and rule, the best in bold, mean ranks, and differences.
+    """
+    parts = [f"Made by `{command}`.", ""]
+    for ranking in summary.rankings:
+        learner, systems = ranking.learner, ranking.systems
+        heads = ["", *(system_name(s, learner) for s in systems)]
+        rows = [heads]
+        for name in summary.datasets:
+            values = [summary.scores[s][name] for s in systems]
+            best = _best(values)
+            rows.append([name, *(f"**{_f1(v)}**" if v == best else _f1(v) for v in values)])
+        rows.append(["mean rank", *(f"{rank:.2f}" for rank in ranking.mean_ranks)])
+        rows.append(["missing", *map(str, ranking.missing)])
+        means = _means(summary, ranking)
+        gains = [" ".join(_interval(means[s])) if s in means else MISSING for s in systems]
+        rows.append(["default less it, 1e-4", *gains])
+        parts += [f"## {learner}: mean F1 of test rows", "", *_rows(rows), ""]
+        for text in (*_tests(ranking), *_shortfall(summary, learner)):
+            parts += [text, ""]
+    return "\n".join(parts)
+
+
+def error_list(summary: Standings) -> str:
+    """List what is missing, as Markdown.
+
+    Parameters
+    ----------
+    summary : Standings
+        The summary.
+
+    Returns
+    -------
+    str
+        A table, or a sentence where nothing is missing.
+    """
+    if not summary.errors:
+        return "Nothing is missing.\n"
+    rows = [["data set", "fold", "learner", "rule", "status"]]
+    rows += [[e.dataset, str(e.fold), e.learner, e.rule, e.status] for e in summary.errors]
+    return "\n".join(_rows(rows)) + "\n"
