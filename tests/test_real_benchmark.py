@@ -30,12 +30,12 @@ from fgfm.experiments._ranks import (
     ranks,
 )
 from fgfm.experiments._records import Record
+from fgfm.estimation._models import Settings, Target, fit_models
 from fgfm.experiments._rules import (
     LEARNERS,
     RULES,
     Family,
     best_thresholds,
-    held_out_proba,
     make_problem,
 )
 from fgfm.experiments._splits import Split, find_sources, load_split
@@ -232,7 +232,9 @@ def test_other_measures_are_those_of_scikit_learn(rows):
 def test_thresholds_are_chosen_on_rows_that_models_did_not_see(rows):
     found, split, _ = rows
     problem = make_problem(split, LEARNERS["ridge"], 0)
-    held_out, truth = held_out_proba(problem), split.Y_train.astype(bool)
+    targets = [Target(y) for y in split.Y_train.T]
+    fit = fit_models(split.X_train, targets, None, Settings(random_state=0), held_out=True)
+    held_out, truth = fit.held_out.positives(slice(0, len(targets))), split.Y_train.astype(bool)
     model = problem.classifier(factors="independent").fit(split.X_train, split.Y_train)
     assert np.abs(held_out - model.predict_proba(split.X_train)).max() > 0.01
     p = model.predict_proba(split.X_test)

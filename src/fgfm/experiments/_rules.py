@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.model_selection import KFold
 from sklearn.multioutput import ClassifierChain
 
+from fgfm._blocks import row_blocks
 from fgfm.classifier import FGFMClassifier
-from fgfm.decision import from_marginals
-from fgfm.estimation import RidgeLogistic
+from fgfm.decision import Decision, from_cardinalities, from_marginals
+from fgfm.estimation import Reweighted, RidgeLogistic, Tilted
+from fgfm.estimation._models import Settings, fit_models
 from fgfm.experiments._evaluation import best_threshold
 
 __all__ = [
@@ -34,7 +35,6 @@ __all__ = [
     "Outcome",
     "Problem",
     "best_thresholds",
-    "held_out_proba",
     "make_problem",
 ]
 
@@ -43,7 +43,6 @@ Labels = npt.NDArray[Any]
 
 BETAS = (1.0, 2.0, 0.5)
 DEFAULT = "default"  # the rule that the others are compared with
-_INNER_FOLDS = 3
 _DENSE_BYTES = 1 << 30  # of features that may be made dense
 
 
@@ -191,44 +190,85 @@ def _chain(problem: Problem) -> Iterator[Outcome]:
     yield Outcome("chain", {1.0: labels}, None, fit_s, clock.read())
 
 
+class _Models:
+    """The models that the rules of one family share: of each label, and of their number.
+
+    Parameters
+    ----------
+    problem : Problem
+        What they are fitted to.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        Y = problem.Y_train.astype(np.bool_)
+        self.parts = {"tilted": Tilted(), DEFAULT: Reweighted()}
+        for part in self.parts.values():
+            targets = part.targets(Y, np.ones(len(Y), dtype=np.bool_))
+        settings = Settings(problem.learner, random_state=problem.seed)
+        self.models, held_out = fit_models(
+            problem.X_train, targets, None, settings, held_out=True
+        )
+        assert held_out is not None
+        first = len(targets) - Y.shape[1]  # that of the number comes first, if there is one
+        self.labels = slice(first, len(targets))
+        self.held_out = held_out.positives(self.labels)  # (n, m)
+        self.parts[DEFAULT].learn(held_out, 0, Y, None)
+        self.nonempty = bool(Y.any(axis=1).all())
+
+    def marginals(self) -> Floats:
+        """Give the probabilities of the labels of the test rows."""
+        X = self.problem.X_test
+        rows = row_blocks(X.shape[0], 16 * self.held_out.shape[1])
+        return np.concatenate([self.models.answers(X[r]).positives(self.labels) for r in rows])
+
+    def optimal(self, rule: str, fit_s: float) -> Outcome:
+        """Decide by an estimate of P, for each beta."""
+        X, part = self.problem.X_test, self.parts[rule]
+        decided: dict[float, list[Decision]] = {beta: [] for beta in BETAS}
+        seconds = 0.0
+        for rows in row_blocks(X.shape[0], 8 * part.row_size()):
+            clock = _Clock()
+            P, d = part.combine(self.models.answers(X[rows]), 0)
+            for beta in BETAS:
+                decided[beta].append(
+                    from_cardinalities(P, distribution=d, beta=beta, nonempty=self.nonempty)
+                )
+                if beta == BETAS[0]:
+                    seconds += clock.read()
+        labels = {b: np.concatenate([one.labels for one in blocks]) for b, blocks in decided.items()}
+        expected = np.concatenate([one.expected_f for one in decided[BETAS[0]]])
+        return Outcome(rule, labels, expected, fit_s, seconds)
+
+
 def _marginals(problem: Problem) -> Iterator[Outcome]:
     """Apply the rules that need one model of each label, and one of the number of labels."""
-    X, Y, X_test = problem.X_train, problem.Y_train, problem.X_test
+    Y = problem.Y_train.astype(np.bool_)
     clock = _Clock()
-    model = problem.classifier(factors="single", parameters="tilted").fit(X, Y)
+    shared = _Models(problem)
     fit_s = clock.read()
-    p = _label_proba(model, X_test)
+    p = shared.marginals()
     proba_s = clock.read()
     yield Outcome("half", _above(p, 0.5), None, fit_s, proba_s + clock.read())
     clock.read()
-    decided = {b: from_marginals(p, beta=b, nonempty=model.nonempty_) for b in BETAS}
+    decided = {b: from_marginals(p, beta=b, nonempty=shared.nonempty) for b in BETAS}
     seconds = proba_s + clock.read() / len(BETAS)
     labels = {beta: decision.labels for beta, decision in decided.items()}
     yield Outcome("independent", labels, decided[1.0].expected_f, fit_s, seconds)
     clock.read()
-    size = model.predict_cardinality_proba(X_test).argmax(axis=1)
+    number = np.unique(Y.sum(axis=1))
+    likely = shared.models.answers(problem.X_test).proba(0).argmax(axis=1)
+    size = number[likely] if Y.shape[1] > 1 else likely
     yield Outcome("topk", {1.0: _largest(p, size)}, None, fit_s, proba_s + clock.read())
-    yield _optimal("tilted", model, X_test, fit_s)
-    clock.read()
-    held_out, truth = held_out_proba(problem), Y.astype(np.bool_)
-    shared_s = fit_s + clock.read()
+    for rule in shared.parts:
+        yield shared.optimal(rule, fit_s)
     for rule, choose in (("threshold", _single_threshold), ("thresholds", best_thresholds)):
         clock.read()
-        chosen = {beta: choose(held_out, truth, beta) for beta in BETAS}
+        chosen = {beta: choose(shared.held_out, Y, beta) for beta in BETAS}
         chosen_s = clock.read() / len(BETAS)
         labels = {beta: _above(p, t)[1.0] for beta, t in chosen.items()}
         seconds = proba_s + clock.read() / len(BETAS)
-        yield Outcome(rule, labels, None, shared_s + chosen_s, seconds)
-
-
-def _label_proba(model: FGFMClassifier, X: Any) -> Floats:
-    """Give what the models of single labels say, not tilted to the number of labels."""
-    m = len(model.classes_)
-    first = int(m > 1)  # the first model is that of the number of labels, if there is one
-    blocks = model._over_blocks(
-        X, lambda block: model._models.answers(block).positives(slice(first, first + m))
-    )
-    return np.concatenate(blocks)
+        yield Outcome(rule, labels, None, fit_s + chosen_s, seconds)
 
 
 def _above(p: Floats, threshold: float | Floats) -> dict[float, Labels]:
@@ -242,28 +282,6 @@ def _largest(p: Floats, size: npt.NDArray[np.int64]) -> Labels:
     chosen = (np.arange(p.shape[1]) < size[:, None]).astype(np.int8)
     np.put_along_axis(labels, order, chosen, axis=1)
     return labels
-
-
-def held_out_proba(problem: Problem) -> Floats:
-    """Give probabilities of the labels of training rows, by models that did not see them.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem.
-
-    Returns
-    -------
-    ndarray of shape (n, m)
-        Probabilities, from three folds.
-    """
-    X, Y = problem.X_train, problem.Y_train
-    proba = np.empty(Y.shape)
-    splitter = KFold(_INNER_FOLDS, shuffle=True, random_state=problem.seed)
-    for there, here in splitter.split(Y):
-        model = problem.classifier(factors="independent").fit(X[there], Y[there])
-        proba[here] = model.predict_proba(X[here])
-    return proba
 
 
 def _single_threshold(proba: Floats, labels: npt.NDArray[np.bool_], beta: float) -> float:
@@ -311,7 +329,7 @@ def _ridge() -> None:
 
 
 def _forest() -> RandomForestClassifier:
-    return RandomForestClassifier(200, min_samples_leaf=2, n_jobs=1)
+    return RandomForestClassifier(100, min_samples_leaf=2, n_jobs=1)
 
 
 def _boosting() -> HistGradientBoostingClassifier:
@@ -331,9 +349,8 @@ def _simple(rule: str, **parameters: Any) -> Family:
 
 
 FAMILIES: list[Family] = [
-    _simple(DEFAULT),
     Family(
-        ("half", "threshold", "thresholds", "topk", "independent", "tilted"),
+        (DEFAULT, "half", "threshold", "thresholds", "topk", "independent", "tilted"),
         _marginals,
     ),
     _simple("ilf", factors="ilf", parameters="two-step"),
