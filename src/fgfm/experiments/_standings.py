@@ -39,7 +39,7 @@ _SAMPLES = 2000
 
 
 class Ranking(NamedTuple):
-    """Mean ranks over data sets.
+    """Mean ranks over the data sets on which all that is ranked has a score.
 
     Attributes
     ----------
@@ -50,9 +50,9 @@ class Ranking(NamedTuple):
     mean_ranks : list of float
         Their mean ranks.
     missing : list of int
-        On how many data sets each has no score, and the last rank.
+        On how many data sets each has no score; these do not count.
     n_datasets : int
-        Number of data sets.
+        Number of data sets that count.
     friedman_statistic, friedman_p : float
         Friedman's test that all are equal; NaN with fewer than two data sets.
     critical_difference : float
@@ -195,9 +195,15 @@ def standings(records: Sequence[Record], rows: Path, seed: int) -> Standings:
         for system in systems
     }
     learners = list(dict.fromkeys(learner for learner, _ in systems))
-    rankings = [_ranking(k, [s for s in systems if s[0] == k], datasets, scores) for k in learners]
-    if len(learners) > 1:
-        rankings.append(_ranking(EVERYTHING, systems, datasets, scores))
+    rankings: list[Ranking] = []
+    for name in learners if len(learners) == 1 else [*learners, EVERYTHING]:
+        mine = [s for s in systems if name in (s[0], EVERYTHING)]
+        own = [d for d in datasets if any(not math.isnan(scores[s][d]) for s in mine)]
+        rankings.append(_ranking(name, mine, own, scores))
+        # those that are everywhere, over everything
+        always = [s for s in mine if not any(math.isnan(scores[s][d]) for d in own)]
+        if rankings[-1].n_datasets < len(own) and len(always) > 1:
+            rankings.append(_ranking(name, always, own, scores))
     return Standings(
         datasets,
         systems,
@@ -224,10 +230,11 @@ def _ranking(
     scores: dict[System, dict[str, float]],
 ) -> Ranking:
     table = np.array([[scores[s][d] for s in systems] for d in datasets])  # (data sets, systems)
-    ranked = ranks(table)
-    mean = ranked.mean(axis=0)
+    missing = np.isnan(table)
+    ranked = ranks(table[~missing.any(axis=1)])
+    n, k = ranked.shape
+    mean = ranked.mean(axis=0) if n else np.full(k, np.nan)
     order = np.argsort(mean, kind="stable").tolist()
-    n, k = table.shape
     test, critical = (float("nan"),) * 2, float("nan")
     if n > 1 and k > 1:
         test, critical = friedman(ranked), critical_difference(k, n)
@@ -235,7 +242,7 @@ def _ranking(
         name,
         [systems[j] for j in order],
         mean[order].tolist(),
-        np.isnan(table).sum(axis=0)[order].tolist(),
+        missing.sum(axis=0)[order].tolist(),
         n,
         *test,
         critical,
