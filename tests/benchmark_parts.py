@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections import namedtuple
 from functools import partial
 
 import numpy as np
 
+from fgfm.experiments._peers import PeerRun
 from fgfm.experiments._rules import Family, Outcome
 
-PeerRun = namedtuple("PeerRun", "labels expected_f fit_s predict_s peak_mib")
 PEERS = {"fake": "fake", "absent": "absent", "weak": "weak"}
 
 
@@ -81,4 +80,5 @@ def run_peer(peer, python, X_train, Y_train, X_test, *, seed, limit):
         raise PeerError("it cannot do that")
     labels = np.ones((X_test.shape[0], Y_train.shape[1]), dtype=np.int8)
     expected = np.full(len(labels), 0.5)
-    return PeerRun({"all-on": labels, "off": 1 - labels}, {"all-on": expected}, 2.0, 1.0, 77.0)
+    sets = {"all-on": labels, "off": 1 - labels}
+    return PeerRun(sets, {"all-on": expected}, np.full(labels.shape, 0.9), 2.0, 1.0, 77.0)

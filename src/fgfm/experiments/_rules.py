@@ -206,9 +206,7 @@ class _Models:
         for part in self.parts.values():
             targets = part.targets(Y, np.ones(len(Y), dtype=np.bool_))
         settings = Settings(problem.learner, random_state=problem.seed)
-        self.models, held_out = fit_models(
-            problem.X_train, targets, None, settings, held_out=True
-        )
+        self.models, held_out = fit_models(problem.X_train, targets, None, settings, held_out=True)
         assert held_out is not None
         first = len(targets) - Y.shape[1]  # that of the number comes first, if there is one
         self.labels = slice(first, len(targets))
@@ -236,7 +234,9 @@ class _Models:
                 )
                 if beta == BETAS[0]:
                     seconds += clock.read()
-        labels = {b: np.concatenate([one.labels for one in blocks]) for b, blocks in decided.items()}
+        labels = {
+            b: np.concatenate([one.labels for one in blocks]) for b, blocks in decided.items()
+        }
         expected = np.concatenate([one.expected_f for one in decided[BETAS[0]]])
         return Outcome(rule, labels, expected, fit_s, seconds)
 

@@ -8,6 +8,7 @@ there.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
@@ -16,14 +17,17 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
+from scipy import sparse
 
 from fgfm._atomic import atomic_file
 from fgfm._blocks import n_threads
 from fgfm._validation import check_choice, check_count, check_flag
+from fgfm.decision import from_marginals
 from fgfm.experiments._apart import LIMIT, Answer, End, one_line, run_apart
 from fgfm.experiments._records import ANY, OK, Key, Record, measured
 from fgfm.experiments._results import ResultFile, Row
 from fgfm.experiments._rules import (
+    BETAS,
     FAMILIES,
     LEARNERS,
     RULES,
@@ -133,7 +137,9 @@ def benchmark(
         "independent", "tilted". With all labels in one factor: "two-step", "direct", "powerset".
         "ilf": factors by tests. "lp": the most probable label set. "chain": a classifier chain.
     peers : sequence of str, optional
-        Other packages to compare with, each in an environment of its own.
+        Other packages to compare with, each in an environment of its own: "f1-maximizer",
+        "dacaf", "boomer", "mlknn", "rakel", "napkinxc". The rule "fgfm" decides by
+        `fgfm.decision.from_marginals` on the probabilities of a package that gives any.
     limit : float, default=600.0
         Seconds that a task may take. Where one fold takes longer, the others are not tried.
     seed : int, default=0
@@ -339,7 +345,20 @@ def _peer(
     """Let another package decide, in its own environment."""
     peers = import_module(module)
     X, Y, X_test, _, seed = problem
-    run = peers.run_peer(peers.PEERS[name], python, X, Y, X_test, seed=seed, limit=limit)
+    # it ends itself before this process is ended, which would leave it an orphan
+    run = peers.run_peer(peers.PEERS[name], python, X, Y, X_test, seed=seed, limit=0.9 * limit)
     for rule, labels in run.labels.items():
         expected_f = run.expected_f.get(rule)
         yield Outcome(rule, {1.0: labels}, expected_f, run.fit_s, run.predict_s, run.peak_mib)
+    if run.proba is not None:
+        nonempty = bool(Y.any(axis=1).all())
+        start = time.perf_counter()
+        decided = {b: from_marginals(run.proba, beta=b, nonempty=nonempty) for b in BETAS}
+        seconds = run.predict_s + (time.perf_counter() - start) / len(BETAS)
+        labels = {beta: _dense(decision.labels) for beta, decision in decided.items()}
+        expected_f = decided[BETAS[0]].expected_f
+        yield Outcome("fgfm", labels, expected_f, run.fit_s, seconds, run.peak_mib)
+
+
+def _dense(labels: Any) -> Any:
+    return labels.toarray() if sparse.issparse(labels) else labels
