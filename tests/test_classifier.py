@@ -33,12 +33,12 @@ from threadpoolctl import threadpool_limits
 import fgfm
 from fgfm import classifier
 from fgfm.cardinality import is_coherent, merge_factors
-from fgfm.estimation import Direct, Powerset, RidgeLogistic, Tilted, TwoStep
+from fgfm.estimation import Direct, Powerset, Reweighted, RidgeLogistic, Tilted, TwoStep
 from oracle import all_labelsets, f_table, gfm
 
 pytestmark = pytest.mark.compiled  # hundreds of small fits: minutes without the compiler
 
-NAMES = ["two-step", "tilted", "direct", "powerset"]
+NAMES = ["reweighted", "two-step", "tilted", "direct", "powerset"]
 FACTORS = ["single", "independent", [[0, 2], [3, 1]], [[3], [0, 1, 2]]]
 
 
@@ -175,7 +175,8 @@ def test_values_of_all_sets_are_expectations():
 
 
 def test_single_factor_is_gfm():
-    decided, expected_f = FGFMClassifier(nonempty=False, random_state=0).fit(X, Y).decide(X)
+    model = FGFMClassifier(parameters="two-step", nonempty=False, random_state=0)
+    decided, expected_f = model.fit(X, Y).decide(X)
     P, d = TwoStep(random_state=0).fit(X, Y).estimate(X)
     for row in range(60):
         labels, value = gfm(P[row], d[row, 0])
@@ -185,7 +186,13 @@ def test_single_factor_is_gfm():
 
 @pytest.mark.parametrize(
     ("parameters", "kind"),
-    [("two-step", TwoStep), ("tilted", Tilted), ("powerset", Powerset), ("direct", Direct)],
+    [
+        ("reweighted", Reweighted),
+        ("two-step", TwoStep),
+        ("tilted", Tilted),
+        ("powerset", Powerset),
+        ("direct", Direct),
+    ],
 )
 def test_factors_are_fitted_as_if_alone(parameters, kind):
     model = FGFMClassifier(factors=[[2, 0], [1, 3]], parameters=parameters, random_state=0)
@@ -563,9 +570,9 @@ def test_parameters_of_an_object_with_the_wrong_shape():
         (
             {"parameters": "gfm"},
             ValueError,
-            "parameters is 'gfm': it must be one of 'two-step', 'tilted', 'direct', 'powerset'",
+            "parameters is 'gfm': it must be one of 'reweighted', 'two-step', 'tilted', ",
         ),
-        ({"parameters": None}, TypeError, "parameters is None: it must be one of 'two-step'"),
+        ({"parameters": None}, TypeError, "parameters is None: it must be one of 'reweighted'"),
         ({"parameters": TwoStep}, TypeError, "parameters is .*TwoStep.*: it must be .*instance"),
         (
             {"factors": "ilff"},
@@ -1201,7 +1208,7 @@ def test_duplicate_rows_and_constant_features():
     for parameters in NAMES:
         model = FGFMClassifier(parameters=parameters, random_state=0).fit(rows, labels)
         assert (model.predict(rows) == labels).all()
-    constant = FGFMClassifier(random_state=0).fit(np.ones((20, 2)), labels)
+    constant = FGFMClassifier(parameters="two-step", random_state=0).fit(np.ones((20, 2)), labels)
     np.testing.assert_allclose(constant.predict_proba(np.ones((1, 2))), 0.5, atol=1e-6)
 
 
@@ -1407,8 +1414,8 @@ def test_a_column_transformer_that_drops_the_number_of_labels():
         return make_pipeline(kept, LogisticRegression())
 
     with pytest.warns(UserWarning, match="drops other columns, .* set remainder='passthrough'"):
-        FGFMClassifier(learner("drop")).fit(frame, Y)
-    FGFMClassifier(learner("passthrough")).fit(frame, Y)
+        FGFMClassifier(learner("drop"), parameters="two-step").fit(frame, Y)
+    FGFMClassifier(learner("passthrough"), parameters="two-step").fit(frame, Y)
     FGFMClassifier(learner("drop"), parameters="tilted").fit(frame, Y)
 
 
@@ -1418,7 +1425,8 @@ def test_an_object_of_parameters_reads_the_features_itself():
     words = ColumnTransformer([("w", OneHotEncoder(), ["word"])], remainder="passthrough")
     learner = make_pipeline(words, LogisticRegression())
     own = FGFMClassifier(parameters=TwoStep(learner, random_state=0)).fit(frame, Y)
-    same(own, FGFMClassifier(learner, random_state=0).fit(frame, Y), frame)
+    named = FGFMClassifier(learner, parameters="two-step", random_state=0).fit(frame, Y)
+    same(own, named, frame)
 
 
 # Learned factors
@@ -1433,15 +1441,15 @@ def pairs_of_labels(n=400):
     return rows, labels.astype(int)
 
 
-def test_factors_are_learned_by_default():
+def test_factors_are_learned_where_asked_for():
     rows, labels = pairs_of_labels()
-    model = fgfm.FGFMClassifier(random_state=0).fit(rows, labels)
+    model = fgfm.FGFMClassifier(factors="ilf", random_state=0).fit(rows, labels)
     assert [factor.tolist() for factor in model.factors_] == [[0, 1], [2, 3]]
     assert type(model.factor_finder_) is fgfm.ILFCompo
     same(model, FGFMClassifier(factors=[[0, 1], [2, 3]], random_state=0).fit(rows, labels), rows)
     weight = np.ones(2 * len(rows))
     weight[len(rows) :] = 0.0  # rows of weight 0 are not there, for the tests neither
-    twice = fgfm.FGFMClassifier(random_state=0)
+    twice = fgfm.FGFMClassifier(factors="ilf", random_state=0)
     twice.fit(np.vstack([rows, rows]), np.vstack([labels, labels[::-1]]), sample_weight=weight)
     same(twice, model, rows)
     stricter = fgfm.FGFMClassifier(factors=fgfm.ILFCompo(alpha=1e-300)).fit(rows, labels)
@@ -1460,7 +1468,8 @@ def test_factors_are_learned_from_frames_with_names_and_gaps():
         ),
         HistGradientBoostingClassifier(max_iter=5),
     )
-    model = fgfm.FGFMClassifier(learner, calibration=None, random_state=0).fit(frame, labels)
+    model = fgfm.FGFMClassifier(learner, factors="ilf", calibration=None, random_state=0)
+    model.fit(frame, labels)
     assert [factor.tolist() for factor in model.factors_] == [[0, 1], [2, 3]]
     assert model.predict(frame).shape == labels.shape
 
@@ -1468,7 +1477,8 @@ def test_factors_are_learned_from_frames_with_names_and_gaps():
 def test_the_finder_keeps_the_names_and_must_be_an_instance():
     pd = pytest.importorskip("pandas")
     rows, labels = pairs_of_labels()
-    model = fgfm.FGFMClassifier().fit(rows, pd.DataFrame(labels, columns=list("abcd")))
+    model = fgfm.FGFMClassifier(factors="ilf")
+    model.fit(rows, pd.DataFrame(labels, columns=list("abcd")))
     assert model.factor_finder_.label_names_in_.tolist() == list("abcd")
     with pytest.raises(TypeError, match=r"factors is .*ILFCompo.*, a class: it must be an object"):
         fgfm.FGFMClassifier(factors=fgfm.ILFCompo).fit(rows, labels)

@@ -343,7 +343,8 @@ def test_a_slow_task_ends_at_the_limit_and_others_go_on(folder, tmp_path, monkey
     assert [e.rule for e in results.summary.errors] == ["slow"]
     slow = next(r for r in results.records if r.rule == "slow")
     assert math.isnan(slow.f1)
-    assert results.summary.rankings[0].missing[-1] == 1
+    missing = dict(zip(*results.summary.rankings[0][1:4:2], strict=True))
+    assert missing == {("ridge", "half"): 0, ("ridge", "quick"): 0, ("ridge", "slow"): 1}
 
 
 def test_folds_are_not_tried_where_one_took_too_long(folder, tmp_path, monkeypatch):
@@ -487,10 +488,14 @@ def test_standings_by_hand(made_up):
     assert scores["default"] == {"x": 1.5 / 8, "y": 0.5}  # weighted by test rows
     assert scores["half"] == {"x": 0.5, "y": 0.25}
     assert math.isnan(scores["chain"]["x"])  # one fold is missing
-    (ranking,) = made_up.rankings
-    assert ranking.systems == [("ridge", "default"), ("ridge", "half"), ("ridge", "chain")]
-    assert ranking.mean_ranks == [2.0, 2.0, 2.0]
-    assert ranking.missing == [0, 0, 1]
+    ranking, complete = made_up.rankings
+    # where all have a score: on y
+    assert ranking.systems == [("ridge", "chain"), ("ridge", "default"), ("ridge", "half")]
+    assert (ranking.mean_ranks, ranking.n_datasets) == ([1.0, 2.0, 3.0], 1)
+    assert ranking.missing == [1, 0, 0]
+    # those that have a score on x and y
+    assert complete.systems == [("ridge", "default"), ("ridge", "half")]
+    assert (complete.mean_ranks, complete.n_datasets) == ([1.5, 1.5], 2)
     (shortfall,) = made_up.shortfalls
     assert shortfall == ("ridge", "y", "chain", 0.5)
     found = {(d.rule, d.dataset): d for d in made_up.differences}
@@ -522,8 +527,10 @@ def test_the_report_has_tables_figures_and_errors(made_up, tmp_path):
     assert "differences.png" in names
     assert all(path.stat().st_size > 0 for path in paths)
     table = (tmp_path / "table.md").read_text()
-    assert "| y | .5000 | .2500 | **1.0000** |" in table
-    assert "| missing | 0 | 0 | 1 |" in table
+    assert "| y | **1.0000** | .5000 | .2500 |" in table
+    assert "| missing | 1 | 0 | 0 |" in table
+    assert "## ridge: mean F1 of test rows\n" in table
+    assert "ranks of those that have a score on all 2 data sets" in table
     assert "| x | 1 | ridge | chain | limit |" in (tmp_path / "errors.md").read_text()
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["command"] == "fgfm benchmark here"
@@ -548,9 +555,9 @@ def test_the_command_writes_files_and_a_table(folder, tmp_path):
     arguments = [os.fspath(folder), "--datasets", "a", "--rules", "default,half", "-j", "1"]
     done = CliRunner().invoke(app, ["benchmark", *arguments, "-o", os.fspath(tmp_path / "out")])
     assert done.exit_code == 0, done.stderr
-    assert "means over data sets" in done.stdout
+    assert "rank: mean over data sets" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
-    assert "2 tasks computed" in done.stderr
+    assert "1 task computed" in done.stderr
     assert "table.md" in done.stderr
     again = CliRunner().invoke(app, ["benchmark", *arguments, "-o", os.fspath(tmp_path / "out")])
     assert "nothing was left to compute" in again.stderr

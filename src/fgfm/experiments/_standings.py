@@ -229,7 +229,8 @@ def _ranking(
     datasets: list[str],
     scores: dict[System, dict[str, float]],
 ) -> Ranking:
-    table = np.array([[scores[s][d] for s in systems] for d in datasets])  # (data sets, systems)
+    table = np.array([[scores[s][d] for s in systems] for d in datasets])
+    table = table.reshape(len(datasets), len(systems))  # there may be none
     missing = np.isnan(table)
     ranked = ranks(table[~missing.any(axis=1)])
     n, k = ranked.shape

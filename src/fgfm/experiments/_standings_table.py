@@ -88,9 +88,25 @@ def terminal(summary: Standings) -> str:
     return "\n".join(lines).rstrip()
 
 
+def _first_rankings(summary: Standings) -> list[Ranking]:
+    """Give the ranking of all that each learner has, without those of what has every score."""
+    return list({ranking.learner: ranking for ranking in reversed(summary.rankings)}.values())
+
+
+def _extent(ranking: Ranking, whole: bool) -> str:
+    """Say what a ranking is over."""
+    if whole:
+        return f"ranks of those that have a score on all {ranking.n_datasets} data sets"
+    if any(ranking.missing):
+        return f"ranks on {ranking.n_datasets} data set(s), where all have a score"
+    return f"{ranking.n_datasets} data set(s)"
+
+
 def _terminal_part(summary: Standings, ranking: Ranking) -> Iterator[str]:
     learner, scores = ranking.learner, summary.scores
-    yield f"{learner}: {ranking.n_datasets} data set(s)"
+    partial = any(ranking.missing)
+    whole = ranking not in _first_rankings(summary)
+    yield f"{learner}: {_extent(ranking, whole)}"
     means = _means(summary, ranking)
     rows = []
     for system, rank, missing in zip(
@@ -102,12 +118,14 @@ def _terminal_part(summary: Standings, ranking: Ranking) -> Iterator[str]:
         rows.append([system_name(system, learner), f"{rank:.2f}", str(missing), _f1(mean), *gain])
     yield from grid(["rule", "rank", "missing", "F1", "gain", "low", "high"], rows)
     told = [*_tests(ranking), *_shortfall(summary, learner)]
-    told.append("rank and F1: means over data sets; missing: data sets without a score.")
+    told.append("rank: mean over data sets on which all have a score; F1: over those it has.")
+    if partial:
+        told.append("missing: data sets without a score.")
     if means:
         told.append("gain: F1 of default less that of the rule, 95 % interval, units of 1e-4.")
     for text in told:
         yield from textwrap.wrap(text, _WIDTH)
-    if learner == EVERYTHING:
+    if learner == EVERYTHING or whole:
         return
     yield ""
     rules = [system_name(s, learner) for s in ranking.systems]
@@ -148,11 +166,12 @@ def markdown(summary: Standings, command: str) -> str:
         For each learner F1 by data set and rule, the best in bold, mean ranks, and differences.
     """
     parts = [f"Made by `{command}`.", ""]
+    first = _first_rankings(summary)
     for ranking in summary.rankings:
         learner, systems = ranking.learner, ranking.systems
         heads = ["", *(system_name(s, learner) for s in systems)]
         rows = [heads]
-        for name in summary.datasets:
+        for name in summary.datasets if ranking in first else []:
             values = [summary.scores[s][name] for s in systems]
             best = _best(values)
             rows.append([name, *(f"**{_f1(v)}**" if v == best else _f1(v) for v in values)])
@@ -161,7 +180,8 @@ def markdown(summary: Standings, command: str) -> str:
         means = _means(summary, ranking)
         gains = [" ".join(_interval(means[s])) if s in means else MISSING for s in systems]
         rows.append(["default less it, 1e-4", *gains])
-        parts += [f"## {learner}: mean F1 of test rows", "", *_rows(rows), ""]
+        title = "mean F1 of test rows" if ranking in first else _extent(ranking, True)
+        parts += [f"## {learner}: {title}", "", *_rows(rows), ""]
         for text in (*_tests(ranking), *_shortfall(summary, learner)):
             parts += [text, ""]
     return "\n".join(parts)
