@@ -36,7 +36,9 @@ from scipy import linalg, sparse
 from scipy.special import expit
 from sklearn.decomposition import TruncatedSVD
 from sklearn.ensemble import RandomForestRegressor
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import delayed
+
+from fgfm._parallel import one_blas_thread, run_jobs
 
 __all__ = ["Smooth", "combine_columns", "scale", "smooth", "standardise"]
 
@@ -253,9 +255,10 @@ def _logistic_residuals(
         else:
             fitted = y - R[:, i]
             tasks.append(((fitted - fitted.mean())[:, None], y, noise[:, :0], _LOGISTIC_PENALTIES))
-    models = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(_best_logistic)(*task) for task in tasks
-    )
+    with one_blas_thread:
+        models = list(
+            run_jobs((delayed(_best_logistic)(*task) for task in tasks), n_jobs, "threads")
+        )
     R = R.copy()
     columns = []
     for i, model in enumerate(models):
@@ -273,9 +276,10 @@ def _best_logistic(Z: Floats, y: Floats, noise: Floats, penalties: Floats) -> _L
     start = np.zeros(Z.shape[1] + 1)
     start[0] = np.log(y.sum() / (len(y) - y.sum()))
     models = []
-    for penalty in penalties:
-        models.append(_fit_logistic(Z, y, noise, penalty, start))
-        start = models[-1].coefficients
+    with one_blas_thread:  # on a worker of its own, too
+        for penalty in penalties:
+            models.append(_fit_logistic(Z, y, noise, penalty, start))
+            start = models[-1].coefficients
     return min(models, key=lambda model: float(np.sum(model.residuals**2)))
 
 
