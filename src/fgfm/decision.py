@@ -45,7 +45,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._blocks import n_threads
 from fgfm._dispatch import (
     Decision,
     Objective,
@@ -55,17 +54,13 @@ from fgfm._dispatch import (
     decide_one_factor,
     decide_samples,
     decide_singletons,
-    decide_sparse_marginals,
 )
 from fgfm._lazy import any_lazy, decide_lazily
 from fgfm._validation import (
-    check_beta,
     check_cardinality_matrix,
     check_distributions,
     check_factors,
-    check_flag,
     check_parts,
-    check_zero_division,
     distribution_array,
     label_sets,
     real_array,
@@ -79,17 +74,6 @@ __all__ = [
     "from_marginals",
     "from_samples",
 ]
-
-
-def _objective(beta: Any, zero_division: Any, nonempty: Any, n_jobs: Any) -> Objective:
-    beta = check_beta(beta)
-    return Objective(
-        beta,
-        beta * beta,
-        check_zero_division(zero_division),
-        check_flag(nonempty, "nonempty"),
-        n_threads(n_jobs),
-    )
 
 
 def from_marginals(
@@ -147,18 +131,12 @@ def from_marginals(
     >>> expected_f.round(4)
     array([0.6674, 0.684 ])
     """
-    objective = _objective(beta, zero_division, nonempty, n_jobs)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
     if any_lazy(proba):
-        return decide_lazily(_by_marginals, {"proba": proba}, objective=objective)
-    decision = _by_marginals(proba, objective)
+        return decide_lazily(decide_marginals, {"proba": proba}, objective=objective)
+    decision = decide_marginals(proba, objective)
     _warn_of_contradictions(decision.expected_f)
     return _like(decision, proba, getattr(proba, "columns", None))
-
-
-def _by_marginals(proba: Any, objective: Objective) -> Decision:
-    if sparse.issparse(proba):
-        return decide_sparse_marginals(proba, objective)
-    return decide_marginals(real_array(proba, "proba", ("row", "label")), objective)
 
 
 def from_cardinalities(
@@ -219,7 +197,7 @@ def from_cardinalities(
     >>> expected_f.round(4)
     array([0.6933])
     """
-    objective = _objective(beta, zero_division, nonempty, n_jobs)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
     if any_lazy(P, distribution):
         given = {"P": P} if distribution is None else {"P": P, "distribution": distribution}
         return decide_lazily(_by_cardinalities, given, objective=objective)
@@ -294,7 +272,7 @@ def from_factors(
     >>> expected_f.round(4)
     array([0.6875])
     """
-    objective = _objective(beta, zero_division, nonempty, n_jobs)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
     if isinstance(Ps, (list, tuple)) and any_lazy(*Ps, *(distributions or ())):
         named = {f"Ps[{f}]": P for f, P in enumerate(Ps)}
         named |= {f"distributions[{f}]": d for f, d in enumerate(distributions or ())}
@@ -378,7 +356,7 @@ def from_samples(
     >>> expected_f.round(4)
     array([0.5833])
     """
-    objective = _objective(beta, zero_division, nonempty, n_jobs)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
     if any_lazy(samples):
         return decide_lazily(_by_samples, {"samples": samples}, objective=objective)
     decision = _by_samples(samples, objective)
@@ -435,7 +413,7 @@ def from_joint(
     >>> expected_f.round(4)
     array([0.6933])
     """
-    objective = _objective(beta, zero_division, nonempty, n_jobs)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
     sets = sparse.csr_array(label_sets(labelsets, "labelsets", ("label set", "label")))  # (L, m)
     if any_lazy(proba):
         return decide_lazily(_by_joint, {"proba": proba}, sets=sets, objective=objective)
