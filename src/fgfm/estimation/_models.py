@@ -482,7 +482,7 @@ def fit_models(
         delayed(_fit_one)(
             estimator,
             X,
-            target.values,
+            (target.values,),
             target.extra,
             kept_weight,
             method,
@@ -628,7 +628,7 @@ class _GivenFolds(Shared):
 def _fit_one(
     estimator: Any,
     X: Any,
-    values: Integers,
+    own: tuple[Integers],
     extra: Floats | None,
     weight: Floats,
     method: str | None,
@@ -639,8 +639,10 @@ def _fit_one(
 ) -> FittedModel:
     """Fit one target: the model on all rows, and its calibrator on those held out.
 
-    What jobs share is an argument by itself, which a cluster ships once.
+    What jobs share is an argument by itself, which a cluster ships once. The classes of the rows
+    are the job's own: in a tuple they travel with it, and again if its worker is lost.
     """
+    (values,) = own
     classes, code = np.unique(values, return_inverse=True)
     frequencies = np.bincount(code, weights=weight) / weight.sum()
     if len(classes) == 1:

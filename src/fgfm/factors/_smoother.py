@@ -251,10 +251,11 @@ def _logistic_residuals(
     for i, y in enumerate(Y.T):
         if full:
             grid = penalties[i] * np.var(y) * _LOGISTIC_PENALTIES
-            tasks.append((design, y, noise[:, i::m], grid))
+            tasks.append((design, (y, noise[:, i::m]), grid))
         else:
             fitted = y - R[:, i]
-            tasks.append(((fitted - fitted.mean())[:, None], y, noise[:, :0], _LOGISTIC_PENALTIES))
+            column = (fitted - fitted.mean())[:, None]
+            tasks.append((column, (y, noise[:, :0]), _LOGISTIC_PENALTIES))
     with one_blas_thread:
         models = list(
             run_jobs((delayed(_best_logistic)(*task) for task in tasks), n_jobs, "threads")
@@ -271,8 +272,12 @@ def _logistic_residuals(
     return R, _leading(columns, n)
 
 
-def _best_logistic(Z: Floats, y: Floats, noise: Floats, penalties: Floats) -> _Logistic:
-    """Fit with each penalty, from the largest; the best is that with the least squared error."""
+def _best_logistic(Z: Floats, own: tuple[Floats, Floats], penalties: Floats) -> _Logistic:
+    """Fit with each penalty, from the largest; the best is that with the least squared error.
+
+    The label and its noise are the job's own: in a tuple they travel with it.
+    """
+    y, noise = own
     start = np.zeros(Z.shape[1] + 1)
     start[0] = np.log(y.sum() / (len(y) - y.sum()))
     models = []
