@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
 import warnings
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -22,6 +24,7 @@ from fgfm._blocks import n_threads, n_workers
 from fgfm.data import decide
 from fgfm.estimation import fit_ridge_logistic
 
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "cluster.md"
 REASON = "needs distributed: pip install 'fgfm[dask]'"
 
 
@@ -199,6 +202,19 @@ def test_dask_arrays_are_decided_on_workers(client):
     with pytest.raises(ValueError, match=r"proba\[10, 2\] is 1.5") as caught:
         client.gather(client.compute(wrong.labels))
     assert "which is row 60" in caught.value.__notes__[0]
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="docs are in the repository only")
+def test_the_page_on_dask_runs(client):
+    page = PAGE.read_text(encoding="utf-8")
+    (block,) = (
+        b for b in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S) if "Client(" in b
+    )
+    assert '"scheduler:8786"' in block
+    names = {}
+    exec(block.replace('"scheduler:8786"', repr(client.scheduler.address)), names)
+    names["client"].close()
+    assert names["labels"].shape == (200, 3)
 
 
 def test_a_worker_that_dies_takes_nothing_with_it(client, data, tmp_path):
