@@ -5,12 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 __all__ = ["atomic_file"]
+
+_MASK = threading.Lock()
 
 
 @contextmanager
@@ -53,6 +56,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 def _umask() -> int:
     """Give the mask of new files; there is no way to read it but to set it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
+    with _MASK:
+        mask = os.umask(0o022)
+        os.umask(mask)
     return mask

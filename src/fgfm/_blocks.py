@@ -14,15 +14,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BLOCK_BYTES", "float_block", "n_threads", "row_blocks", "run_blocks"]
+__all__ = ["BLOCK_BYTES", "float_block", "n_threads", "n_workers", "row_blocks", "run_blocks"]
 
 BLOCK_BYTES = 1 << 22  # of input, or of work space, that a block may have
 
 
-def n_threads(n_jobs: Any) -> int:
-    """Give the number of threads that `n_jobs` asks for, in joblib's meaning.
+_LOCAL = ("loky", "multiprocessing", "sequential", "threading")  # joblib's own backends
 
-    None is 1, unless a ``joblib.parallel_config`` says otherwise; -1 is all cores.
+
+def n_workers(n_jobs: Any) -> int:
+    """Give the number of jobs at a time that `n_jobs` asks for, in joblib's meaning.
+
+    None is 1, unless a ``joblib.parallel_config`` says otherwise; -1 is all cores. A backend for a
+    cluster counts the workers there.
     """
     if n_jobs is None and "joblib" not in sys.modules:
         return 1  # nobody can have configured it
@@ -34,6 +38,26 @@ def n_threads(n_jobs: Any) -> int:
     from joblib import effective_n_jobs
 
     return int(effective_n_jobs(n_jobs))
+
+
+def n_threads(n_jobs: Any) -> int:
+    """Give the number of threads of this process that `n_jobs` asks for, in joblib's meaning.
+
+    As `n_workers`, but the workers of a cluster are no threads: where a backend for one is
+    configured, None is 1, and -1 all cores of this machine.
+    """
+    workers = n_workers(n_jobs)
+    if workers == 1:
+        return 1
+    from joblib import cpu_count
+    from joblib.parallel import BACKENDS, get_active_backend
+
+    backend, _ = get_active_backend()
+    if type(backend) in {BACKENDS[name] for name in _LOCAL}:
+        return workers
+    if n_jobs is None:
+        return 1
+    return int(n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs))
 
 
 def row_blocks(n: int, row_bytes: int, threads: int = 1) -> list[slice]:

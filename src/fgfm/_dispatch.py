@@ -11,14 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from fgfm._blocks import float_block, run_blocks
+from fgfm._blocks import float_block, n_threads, run_blocks
 from fgfm._quadrature import Rules, rules
 from fgfm._validation import (
+    check_beta,
+    check_flag,
     check_labels,
     check_probabilities,
     check_stored_probabilities,
+    check_zero_division,
     place,
+    real_array,
     tolerance,
     unit_rows,
 )
@@ -32,7 +37,6 @@ __all__ = [
     "decide_one_factor",
     "decide_samples",
     "decide_singletons",
-    "decide_sparse_marginals",
 ]
 
 Real = npt.NDArray[Any]
@@ -67,6 +71,18 @@ class Objective(NamedTuple):
     nonempty: bool
     threads: int
 
+    @classmethod
+    def checked(cls, beta: Any, zero_division: Any, nonempty: Any, n_jobs: Any) -> Objective:
+        """Give the objective for what a user passed."""
+        beta = check_beta(beta)
+        return cls(
+            beta,
+            beta * beta,
+            check_zero_division(zero_division),
+            check_flag(nonempty, "nonempty"),
+            n_threads(n_jobs),
+        )
+
     @property
     def arguments(self) -> tuple[float, float, bool]:
         """What every kernel takes."""
@@ -82,8 +98,11 @@ def _empty_decision(n: int, m: int) -> Decision:
     return Decision(np.zeros((n, m), dtype=np.int8), np.empty(n))
 
 
-def decide_marginals(proba: Real, objective: Objective) -> Decision:
-    """Decide from marginals, (n, m)."""
+def decide_marginals(proba: Any, objective: Objective) -> Decision:
+    """Decide from marginals, (n, m), dense or sparse."""
+    if sparse.issparse(proba):
+        return _decide_sparse_marginals(proba, objective)
+    proba = real_array(proba, "proba", ("row", "label"))
     n, m = proba.shape
     return _decide_marginals(
         n,
@@ -161,7 +180,7 @@ def _decide_marginals(
     return decision
 
 
-def decide_sparse_marginals(proba: Any, objective: Objective) -> Decision:
+def _decide_sparse_marginals(proba: Any, objective: Objective) -> Decision:
     """Decide from marginals in a sparse matrix; the labels come in CSR."""
     from fgfm._kernels.marginals import decide_csr_rows
     from fgfm._kernels.short import SHORT, decide_short_rows

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 
 from fgfm._blocks import n_threads, row_blocks
 from fgfm._label_table import partition, read_labels
+from fgfm._parallel import run_jobs
 from fgfm._progress import CallbackSupportMixin, Progress, with_callbacks
 from fgfm._validation import (
     check_beta,
@@ -442,12 +443,12 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             _with_seed(clone(self.parameters), int(seed) if seeded else None) for seed in seeds
         ]
         jobs = (
-            delayed(_fit_object)(part, X, labels[:, factor].astype(np.int8), weights)
+            delayed(_fit_object)(part, X, labels[:, factor].astype(np.int8), **weights)
             for part, factor in zip(objects, self.factors_, strict=True)
         )
         progress.models(len(self.factors_))
         self._models, self._firsts, self._parts = None, [], []
-        for part in Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs):
+        for part in run_jobs(jobs, self.n_jobs):
             self._parts.append(part)
             progress.done(len(self._parts))
 
@@ -498,7 +499,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             return [work(take_rows(X, rows)) for rows in blocks]
         # our own models may be asked by several threads; of others nothing is known
         jobs = (delayed(work)(take_rows(X, rows)) for rows in blocks)
-        return list(Parallel(n_jobs=threads, prefer="threads")(jobs))
+        return list(Parallel(n_jobs=threads, require="sharedmem")(jobs))
 
     def _objective(self) -> dict[str, Any]:
         """Give what is maximised, as the decisions take it."""
@@ -812,7 +813,7 @@ def _silent_rows(answerable: bool, parts: Sequence[Floats]) -> Labels:
     return silent
 
 
-def _fit_object(part: Any, X: Any, Y: npt.NDArray[np.int8], weights: dict[str, Any]) -> Any:
+def _fit_object(part: Any, X: Any, Y: npt.NDArray[np.int8], **weights: Any) -> Any:
     part.fit(X, Y, **weights)
     return part
 

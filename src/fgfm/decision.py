@@ -19,6 +19,9 @@ what to call         what you have
 `from_joint`         probabilities of label sets
 ==================== ==========================================================
 
+Dask arrays give a decision of Dask arrays: nothing is computed until it is asked for, and then one
+block of rows at a time. There a row that contradicts `nonempty` gets no warning, only its NaN.
+
 Ties: the smaller set wins, then the lower label index; the empty set wins its ties. Values that
 differ by less than 1e-12, relatively, count as equal. (`from_marginals` compares labels by their
 probabilities, exactly.)
@@ -42,7 +45,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._blocks import n_threads
 from fgfm._dispatch import (
     Decision,
     Objective,
@@ -52,16 +54,13 @@ from fgfm._dispatch import (
     decide_one_factor,
     decide_samples,
     decide_singletons,
-    decide_sparse_marginals,
 )
+from fgfm._lazy import any_lazy, decide_lazily
 from fgfm._validation import (
-    check_beta,
     check_cardinality_matrix,
     check_distributions,
     check_factors,
-    check_flag,
     check_parts,
-    check_zero_division,
     distribution_array,
     label_sets,
     real_array,
@@ -75,17 +74,6 @@ __all__ = [
     "from_marginals",
     "from_samples",
 ]
-
-
-def _objective(beta: Any, zero_division: Any, nonempty: Any, n_jobs: Any) -> Objective:
-    beta = check_beta(beta)
-    return Objective(
-        beta,
-        beta * beta,
-        check_zero_division(zero_division),
-        check_flag(nonempty, "nonempty"),
-        n_threads(n_jobs),
-    )
 
 
 def from_marginals(
@@ -122,7 +110,7 @@ def from_marginals(
     -------
     Decision
         ``labels`` and ``expected_f``: arrays; CSR labels if `proba` is sparse; a data frame and a
-        series if it is a pandas data frame.
+        series if it is a pandas data frame; Dask arrays if it is one.
 
     See Also
     --------
@@ -143,11 +131,10 @@ def from_marginals(
     >>> expected_f.round(4)
     array([0.6674, 0.684 ])
     """
-    objective = _objective(beta, zero_division, nonempty, n_jobs)
-    if sparse.issparse(proba):
-        decision = decide_sparse_marginals(proba, objective)
-    else:
-        decision = decide_marginals(real_array(proba, "proba", ("row", "label")), objective)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
+    if any_lazy(proba):
+        return decide_lazily(decide_marginals, {"proba": proba}, objective=objective)
+    decision = decide_marginals(proba, objective)
     _warn_of_contradictions(decision.expected_f)
     return _like(decision, proba, getattr(proba, "columns", None))
 
@@ -210,15 +197,22 @@ def from_cardinalities(
     >>> expected_f.round(4)
     array([0.6933])
     """
-    objective = _objective(beta, zero_division, nonempty, n_jobs)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
+    if any_lazy(P, distribution):
+        given = {"P": P} if distribution is None else {"P": P, "distribution": distribution}
+        return decide_lazily(_by_cardinalities, given, objective=objective)
+    decision = _by_cardinalities(P, distribution, objective=objective)
+    _warn_of_contradictions(decision.expected_f)
+    return decision
+
+
+def _by_cardinalities(P: Any, distribution: Any = None, *, objective: Objective) -> Decision:
     P = check_cardinality_matrix(P)
     n, m, S = P.shape
     given = (
         None if distribution is None else distribution_array(distribution, "distribution", n, S)
     )
-    decision = decide_one_factor(P, given, np.arange(m), objective, "P", "distribution")
-    _warn_of_contradictions(decision.expected_f)
-    return decision
+    return decide_one_factor(P, given, np.arange(m), objective, "P", "distribution")
 
 
 def from_factors(
@@ -278,12 +272,28 @@ def from_factors(
     >>> expected_f.round(4)
     array([0.6875])
     """
-    objective = _objective(beta, zero_division, nonempty, n_jobs)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
+    if isinstance(Ps, (list, tuple)) and any_lazy(*Ps, *(distributions or ())):
+        named = {f"Ps[{f}]": P for f, P in enumerate(Ps)}
+        named |= {f"distributions[{f}]": d for f, d in enumerate(distributions or ())}
+        return decide_lazily(
+            _by_arrays_of_factors,
+            named,
+            n_factors=len(Ps),
+            factors=factors,
+            objective=objective,
+        )
+    decision = _by_factors(Ps, factors, distributions, objective)
+    _warn_of_contradictions(decision.expected_f)
+    return decision
+
+
+def _by_factors(Ps: Any, factors: Any, distributions: Any, objective: Objective) -> Decision:
     parts = check_parts(Ps)
     members = check_factors(factors, [P.shape[1] for P in parts])
     given = check_distributions(distributions, parts)
     if len(parts) == 1:
-        decision = decide_one_factor(
+        return decide_one_factor(
             parts[0],
             given[0] if given else None,
             members[0],
@@ -291,12 +301,17 @@ def from_factors(
             "Ps[0]",
             "distributions[0]",
         )
-    elif given is None and all(P.shape[1] == 1 for P in parts):
-        decision = decide_singletons(parts, members, objective)
-    else:
-        decision = decide_factors(parts, members, given, objective)
-    _warn_of_contradictions(decision.expected_f)
-    return decision
+    if given is None and all(P.shape[1] == 1 for P in parts):
+        return decide_singletons(parts, members, objective)
+    return decide_factors(parts, members, given, objective)
+
+
+def _by_arrays_of_factors(
+    *arrays: Any, n_factors: int, factors: Any, objective: Objective
+) -> Decision:
+    """Decide where the P of all factors come first, and their distributions, if any, next."""
+    Ps, distributions = list(arrays[:n_factors]), list(arrays[n_factors:])
+    return _by_factors(Ps, factors, distributions or None, objective)
 
 
 def from_samples(
@@ -341,11 +356,16 @@ def from_samples(
     >>> expected_f.round(4)
     array([0.5833])
     """
-    objective = _objective(beta, zero_division, nonempty, n_jobs)
-    samples = real_array(samples, "samples", ("row", "draw", "label"))
-    decision = decide_samples(samples, objective)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
+    if any_lazy(samples):
+        return decide_lazily(_by_samples, {"samples": samples}, objective=objective)
+    decision = _by_samples(samples, objective)
     _warn_of_contradictions(decision.expected_f)
     return decision
+
+
+def _by_samples(samples: Any, objective: Objective) -> Decision:
+    return decide_samples(real_array(samples, "samples", ("row", "draw", "label")), objective)
 
 
 def from_joint(
@@ -393,17 +413,23 @@ def from_joint(
     >>> expected_f.round(4)
     array([0.6933])
     """
-    objective = _objective(beta, zero_division, nonempty, n_jobs)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
     sets = sparse.csr_array(label_sets(labelsets, "labelsets", ("label set", "label")))  # (L, m)
+    if any_lazy(proba):
+        return decide_lazily(_by_joint, {"proba": proba}, sets=sets, objective=objective)
+    decision = _by_joint(proba, sets, objective)
+    _warn_of_contradictions(decision.expected_f)
+    return _like(decision, proba, getattr(labelsets, "columns", None))
+
+
+def _by_joint(proba: Any, sets: Any, objective: Objective) -> Decision:
     weights = real_array(proba, "proba", ("row", "label set"))  # (n, L)
     if weights.shape[1] != sets.shape[0]:
         raise ValueError(
             f"proba has {weights.shape[1]} columns and labelsets has {sets.shape[0]} rows: "
             "there must be one probability for each label set"
         )
-    decision = decide_label_sets(sets, weights, objective)
-    _warn_of_contradictions(decision.expected_f)
-    return _like(decision, proba, getattr(labelsets, "columns", None))
+    return decide_label_sets(sets, weights, objective)
 
 
 def _warn_of_contradictions(expected_f: npt.NDArray[np.float64]) -> None:

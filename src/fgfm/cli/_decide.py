@@ -19,9 +19,12 @@ Examples:
   fgfm decide probabilities.csv -o sets.csv
   fgfm decide probabilities.parquet --ids doc_id -o sets.jsonl --beta 2
   zcat big.csv.gz | fgfm decide - > sets.csv
+  fgfm decide parts/ -o sets/
 
 The table has a header with the names of the labels, and a probability for each
 label in each row. Rows are read, decided and written in blocks: any size fits.
+A folder of Parquet files becomes a folder of Parquet files; run it again after
+an interruption, and it goes on with the files that are missing.
 """
 
 
@@ -32,13 +35,16 @@ def decide(
         typer.Argument(
             metavar="PROBS",
             help="Table of marginal probabilities: .csv, .tsv (or .gz), .parquet, .npy, sparse "
-            ".npz; - is standard input.",
+            ".npz; - is standard input. Or a folder of .parquet files.",
         ),
     ],
     out: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", help="Label sets: .csv, .tsv, .jsonl or .parquet; - is standard output."
+            "--out",
+            "-o",
+            help="Label sets: .csv, .tsv, .jsonl or .parquet; - is standard output. "
+            "A folder for a folder.",
         ),
     ] = Path("-"),
     beta: Annotated[float, typer.Option(help="Recall counts beta times as much.")] = 1.0,
@@ -66,7 +72,10 @@ def decide(
         bool, typer.Option("--wide", help="One column of 0 and 1 for each label.")
     ] = False,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", help="Threads that decide; -1 for one per core.")
+        int,
+        typer.Option(
+            "--jobs", "-j", help="Threads that decide, or files at a time; -1 for one per core."
+        ),
     ] = -1,
     stats: Annotated[
         bool, typer.Option("--stats", help="Tell how long reading, deciding and writing took.")
@@ -101,7 +110,8 @@ def decide(
     elif stats:
         say(
             f"{report.rows} rows, mean expected F {report.mean_expected_f:.4f}\n"
-            f"reading  {report.read:8.2f} s of processor time, beside the rest\n"
+            + (f"{report.kept} files were there already\n" if report.kept else "")
+            + f"reading  {report.read:8.2f} s of processor time, beside the rest\n"
             f"waiting  {report.waited:8.2f} s for what is read\n"
             f"deciding {report.decided:8.2f} s\n"
             f"writing  {report.written:8.2f} s\n"

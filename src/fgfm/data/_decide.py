@@ -1,20 +1,16 @@
-"""A file of probabilities in, a file of label sets out: any size, in blocks."""
+"""Files of probabilities in, files of label sets out: any size, in blocks."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import time
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from fgfm._validation import check_beta, check_flag, check_zero_division
-from fgfm.data._label_sets import LabelSetWriter
-from fgfm.data._probabilities import ProbabilityReader
-from fgfm.decision import from_marginals
+from fgfm.data._decide_file import DecideSettings, decide_file
+from fgfm.data._decide_parts import decide_parts
 
 __all__ = ["DecideReport", "decide"]
 
@@ -36,6 +32,12 @@ class DecideReport(NamedTuple):
         Seconds of deciding.
     written : float
         Seconds of writing.
+    kept : int
+        How many files of a folder were there already, made with the same settings.
+
+    Notes
+    -----
+    Of files that are worked on at the same time, the seconds are added up.
     """
 
     rows: int
@@ -44,6 +46,7 @@ class DecideReport(NamedTuple):
     waited: float
     decided: float
     written: float
+    kept: int = 0
 
 
 def decide(
@@ -65,13 +68,17 @@ def decide(
     """Decide for the F-optimal label sets of a table of marginal probabilities.
 
     Rows are read, decided and written in blocks, so that memory does not grow with their number.
+    A folder of Parquet files becomes a folder of Parquet files, part by part. A part that is there
+    already, made of the same file with the same settings, is kept: an interrupted run goes on.
 
     Parameters
     ----------
     source : str or path-like
-        The table, with a column per label; "-" is standard input.
+        The table, with a column per label; "-" is standard input. Or a folder of such tables in
+        Parquet, at any depth; names that begin with "." or "_" are left out.
     target : str or path-like
-        The file of label sets, which appears when it is complete; "-" is standard output.
+        The file of label sets, which appears when it is complete; "-" is standard output. Or a
+        folder, made where it is missing, for as many files under the same names.
     beta : float, default=1.0
         How many times as important recall is as precision.
     zero_division : float, default=1.0
@@ -91,9 +98,11 @@ def decide(
     wide : bool, default=False
         Write one column of 0 and 1 for each label.
     n_jobs : int, optional
-        How many threads decide, in joblib's meaning. It does not change the result.
+        How many threads decide, in joblib's meaning; of a folder, how many files at a time, which
+        may be on the workers of a cluster (``joblib.parallel_config``) that see the same files.
+        It does not change the result.
     progress : callable, optional
-        Called with the number of rows that are done, after every block.
+        Called with the number of rows that are done, after every block, or file of a folder.
 
     Returns
     -------
@@ -115,62 +124,40 @@ def decide(
     felix,cat;dog,0.586667
     <BLANKLINE>
     """
-    check_beta(beta)
-    check_zero_division(zero_division)
-    check_flag(nonempty, "nonempty")
+    settings = DecideSettings(
+        check_beta(beta),
+        check_zero_division(zero_division),
+        check_flag(nonempty, "nonempty"),
+        tuple(ids),
+        format,
+        delimiter,
+        output_format,
+        separator,
+        wide,
+    )
     if "-" not in (os.fspath(source), os.fspath(target)) and os.path.realpath(
         source
     ) == os.path.realpath(target):
         raise ValueError(f"target is {target}, which source is too: they must be two files")
-    rows, total, contradictions, first = 0, 0.0, 0, 0
-    seconds = [0.0, 0.0, 0.0]
-    with contextlib.ExitStack() as stack:
-        reader = stack.enter_context(
-            ProbabilityReader(source, format=format, ids=ids, delimiter=delimiter)
-        )
-        writer = stack.enter_context(
-            LabelSetWriter(
-                target, reader.label_names, format=output_format, separator=separator, wide=wide
-            )
-        )
-        clock = time.perf_counter()
-        for proba, kept in reader:
-            clock = _lap(seconds, 0, clock)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # it counts rows of a block
-                labels, expected_f = from_marginals(
-                    proba,
-                    beta=beta,
-                    zero_division=zero_division,
-                    nonempty=nonempty,
-                    n_jobs=n_jobs,
-                )
-            impossible = np.flatnonzero(np.isnan(expected_f))
-            if len(impossible) and not contradictions:
-                first = rows + int(impossible[0])
-            contradictions += len(impossible)
-            clock = _lap(seconds, 1, clock)
-            writer.write(labels, expected_f, kept)
-            rows += len(expected_f)
-            total += float(np.nansum(expected_f))
-            clock = _lap(seconds, 2, clock)
-            if progress is not None:
-                progress(rows)
-        if rows == 0:
-            writer.write_nothing(reader.no_ids)
-    if contradictions:
+    kept = 0
+    if os.path.isdir(source):
+        tallies, kept = decide_parts(Path(source), Path(target), settings, n_jobs, progress)
+    else:
+        tallies = [decide_file(source, target, settings, n_jobs, progress)]
+    rows = sum(tally.rows for tally in tallies)
+    wrong = [tally for tally in tallies if tally.contradictions]
+    contradictions = sum(tally.contradictions for tally in wrong)
+    if wrong:
         warnings.warn(
-            f"{reader.place(first)} gives every label the probability 0, which contradicts "
+            f"{wrong[0].place} gives every label the probability 0, which contradicts "
             f"nonempty: it gets the empty set, and no expectation ({contradictions} such rows)",
             UserWarning,
             stacklevel=2,
         )
     told = rows - contradictions
-    mean = total / told if told else float("nan")
-    return DecideReport(rows, mean, reader.seconds, *seconds)
-
-
-def _lap(seconds: list[float], part: int, since: float) -> float:
-    now = time.perf_counter()
-    seconds[part] += now - since
-    return now
+    mean = sum(tally.total for tally in tallies) / told if told else float("nan")
+    read, waited, decided, written = (
+        sum(getattr(tally, name) for tally in tallies)
+        for name in ("read", "waited", "decided", "written")
+    )
+    return DecideReport(rows, mean, read, waited, decided, written, kept)

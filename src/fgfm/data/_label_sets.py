@@ -79,6 +79,8 @@ class LabelSetWriter(contextlib.AbstractContextManager["LabelSetWriter"]):
         What stands between the labels of a row in CSV and TSV.
     wide : bool, default=False
         Write one column of 0 and 1 for each label, not one with the labels that are there.
+    metadata : dict of bytes to bytes, optional
+        What a Parquet file tells beside its table.
     """
 
     def __init__(
@@ -89,12 +91,14 @@ class LabelSetWriter(contextlib.AbstractContextManager["LabelSetWriter"]):
         format: str | None = None,
         separator: str = ";",
         wide: bool = False,
+        metadata: dict[bytes, bytes] | None = None,
     ) -> None:
         self._pa = need("pyarrow", "writing label sets")
         self.format = output_format(target, format)
         self.target = target
         self.wide = wide
         self.separator = separator
+        self.metadata = metadata or {}
         names = [str(name) for name in label_names]
         if self.format in ("csv", "tsv") and not wide:
             for name in names:
@@ -192,7 +196,8 @@ class LabelSetWriter(contextlib.AbstractContextManager["LabelSetWriter"]):
             import pyarrow.parquet as pq
 
             if self._writer is None:
-                self._writer = pq.ParquetWriter(self._file, table.schema)
+                told = (table.schema.metadata or {}) | self.metadata
+                self._writer = pq.ParquetWriter(self._file, table.schema.with_metadata(told))
             self._writer.write_table(table)
             return
         import pyarrow.compute as pc

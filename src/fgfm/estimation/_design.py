@@ -16,6 +16,8 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.model_selection import KFold
 
+from fgfm._parallel import Shared
+
 __all__ = ["Design", "Fold", "Grouped", "group_rows", "make_folds"]
 
 Floats = npt.NDArray[np.float64]
@@ -29,6 +31,7 @@ _TURNED_ROWS = (
 _DENSE_LIMIT = 1 << 24
 _PAIRS_LIMIT = 1 << 20
 _PAIRED_COLUMNS = 24  # with more, a matrix product per pair of classes is as fast
+_KEPT = 16  # extra columns whose groups are kept: targets that share one come together
 
 
 class Fold(NamedTuple):
@@ -81,8 +84,10 @@ def _pairs(Z: Floats) -> Floats:
     return np.ascontiguousarray(Z[:, j] * Z[:, i])
 
 
-class Design:
+class Design(Shared):
     """The features, seen as the two solvers need them; threads may share it.
+
+    A copy on another machine makes its own groups, for all jobs there.
 
     Parameters
     ----------
@@ -101,10 +106,21 @@ class Design:
         self.centred = centred
         self.n, self.p = X.shape
         self.is_sparse = sparse.issparse(X)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin without what is made when it is asked for."""
         self._base: tuple[Floats, Integers | None] | None = None
         self._grouped: dict[int | None, tuple[Any, Grouped]] = {}
         self._sparse: Grouped | None = None
         self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._begin()
 
     def suits_newton(self, n_logits: int, extra: Floats | None) -> bool:
         """Tell whether a model of so many logits is small enough for second derivatives."""
@@ -119,6 +135,9 @@ class Design:
             if key not in self._grouped:
                 # extra is kept: its id stays taken
                 self._grouped[key] = extra, self._group(extra)
+                old = [k for k in self._grouped if k is not None]
+                for k in old[: len(old) - _KEPT]:
+                    del self._grouped[k]
             return self._grouped[key][1]
 
     def sparse_rows(self) -> Grouped:

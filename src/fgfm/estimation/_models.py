@@ -18,9 +18,10 @@ from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.utils import check_random_state
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import has_fit_parameter
 
+from fgfm._parallel import Shared, run_jobs
 from fgfm.estimation._design import Fold, make_folds
 from fgfm.estimation._rows import append_column, n_rows, on_all_rows, take_rows
 from fgfm.estimation.calibration import (
@@ -557,13 +558,22 @@ def fit_models(
         folds_of = _folds_for_calibration(settings, X, rows, n, fold_seed, few)
     jobs = (
         delayed(_fit_one)(
-            estimator, X, target, kept_weight, fit_params, method, folds_of, seed, held_out
+            estimator,
+            X,
+            (target.values,),
+            target.extra,
+            kept_weight,
+            method,
+            folds_of,
+            seed,
+            held_out,
+            **fit_params,
         )
         for target, seed in zip(targets, seeds, strict=True)
     )
     models: list[FittedModel] = []
     proba: list[Floats] = []
-    for model, judged in Parallel(n_jobs=settings.n_jobs, return_as="generator")(jobs):
+    for model, judged in run_jobs(jobs, settings.n_jobs):
         models.append(model)
         if held_out:
             proba.append(on_all_rows(judged, rows, n))
@@ -660,7 +670,7 @@ class _StratifiedFolds:
         self.n_splits = n_splits
         self.seed = seed
 
-    def __call__(self, y: Integers) -> list[Fold]:
+    def __call__(self, X: Any, y: Integers) -> list[Fold]:
         n = len(y)
         shuffled = np.random.RandomState(self.seed).permutation(n)
         of_row = np.empty(n, dtype=np.int64)
@@ -675,73 +685,79 @@ class _StratifiedFolds:
 def _folds_for_calibration(
     settings: Settings, X: Any, rows: Integers, n: int, seed: int, n_splits: int
 ) -> Any:
-    """Give the function from a target to the folds in which it is calibrated."""
+    """Give the function from X and a target to the folds in which it is calibrated."""
     cv = settings.calibration if _is_splitter(settings.calibration) else settings.cv
     if cv is None or (isinstance(cv, (int, np.integer)) and not isinstance(cv, bool) and cv > 1):
         return _StratifiedFolds(n_splits if cv is None else int(cv), seed)
     if _is_splitter(cv):
-        return _SplitterFolds(cv, X)
+        return _SplitterFolds(cv)
     return _GivenFolds(make_folds(cv, seed, X, rows, n)(rows))
 
 
 class _SplitterFolds:
     """The folds of a scikit-learn splitter."""
 
-    def __init__(self, splitter: Any, X: Any) -> None:
+    def __init__(self, splitter: Any) -> None:
         self.splitter = splitter
-        self.X = X
 
-    def __call__(self, y: Integers) -> list[Fold]:
-        return [Fold(train, test) for train, test in self.splitter.split(self.X, y)]
+    def __call__(self, X: Any, y: Integers) -> list[Fold]:
+        return [Fold(train, test) for train, test in self.splitter.split(X, y)]
 
 
-class _GivenFolds:
+class _GivenFolds(Shared):
     """The same folds for every target."""
 
     def __init__(self, folds: list[Fold]) -> None:
         self.folds = folds
 
-    def __call__(self, y: Integers) -> list[Fold]:
+    def __call__(self, X: Any, y: Integers) -> list[Fold]:
         return self.folds
 
 
 def _fit_one(
     estimator: Any,
     X: Any,
-    target: Target,
+    own: tuple[Integers],
+    extra: Floats | None,
     weight: Floats,
-    fit_params: dict[str, Any],
     method: str | None,
     folds_of: Any,
     seed: int | None,
     held_out: bool,
+    /,
+    **fit_params: Any,
 ) -> tuple[FittedModel, Floats]:
     """Fit one target: the model on all rows, and its calibrator on those held out.
 
     The second answer is the probabilities of rows held out, where these are wanted, else empty.
+
+    What jobs share is an argument by itself, which a cluster ships once. The classes of the rows
+    are the job's own: in a tuple they travel with it, and again if its worker is lost.
     """
-    classes, code = np.unique(target.values, return_inverse=True)
+    (values,) = own
+    classes, code = np.unique(values, return_inverse=True)
     frequencies = np.bincount(code, weights=weight) / weight.sum()
     n = len(code)
     judged = np.full((n if held_out else 0, len(classes)), np.nan)
     if len(classes) == 1:
         judged[:] = 1.0
         return FittedModel(None, classes, frequencies, None), judged
-    if target.extra is not None:
-        X = append_column(X, target.extra)
+    folds = [] if folds_of is None else folds_of(X, values)
+    if extra is not None:
+        X = append_column(X, extra)
 
     def fitted(rows: Integers | None) -> Any:
         model: Any = _seeded(clone(estimator), seed)
         if rows is None:
-            return model.fit(X, target.values, **fit_params)
+            return model.fit(X, values, **fit_params)
         params = {k: take_rows(v, rows) if _per_row(v, n) else v for k, v in fit_params.items()}
-        return model.fit(take_rows(X, rows), target.values[rows], **params)
+        return model.fit(take_rows(X, rows), values[rows], **params)
 
     if folds_of is None:
         return FittedModel(fitted(None), classes, frequencies, None), judged
     scored: list[Scores] = []
     tested: list[Integers] = []
-    for train, test in folds_of(target.values):
+    for train, test in folds:
         if len(np.unique(code[train])) < 2:
             continue  # nothing to learn from, and nothing to say of the model of all rows
         by_decision = method is not None

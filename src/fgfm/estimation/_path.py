@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
 
+from fgfm._parallel import Shared, one_blas_thread
 from fgfm.estimation._batch import fit_batch
 from fgfm.estimation._design import Design, Fold, Grouped
 from fgfm.estimation._factors import FACTORED
 from fgfm.estimation._targets import Fitted, Settings, Target, class_counts, constant_losses
 
-__all__ = ["cut", "fit_chunk"]
+__all__ = ["Common", "cut", "fit_chunks"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -65,23 +66,60 @@ def is_small(design: Design, target: Target) -> bool:
     return K == 1 or design.suits_newton(K - 1, target.extra)
 
 
-def fit_chunk(design: Design, targets: list[Target], settings: Settings) -> list[Fitted]:
-    """Choose the penalties and fit the models of the targets of a chunk.
+class Common(Shared):
+    """What the jobs of all targets share.
 
     Parameters
     ----------
     design : Design
         The features and the weights of the rows.
-    targets : list of Target
-        As `cut` has chosen them.
     settings : Settings
         What is minimised.
+    targets : list of Target
+        The targets: folds that are the same for all are held here, and left out of the jobs.
+    """
+
+    def __init__(self, design: Design, settings: Settings, targets: list[Target]) -> None:
+        self.design = design
+        self.settings = settings
+        one = len({id(target.folds) for target in targets}) == 1
+        self.folds: list[Fold] | None = targets[0].folds if one else None
+
+    def pack(self, target: Target) -> Target:
+        """Give a target as a job gets it."""
+        return target if self.folds is None else target._replace(folds=[])
+
+    def unpack(self, target: Target) -> Target:
+        """Give a target whole again."""
+        return target if self.folds is None else target._replace(folds=self.folds)
+
+
+def fit_chunks(common: Common, chunks: list[list[Target]]) -> list[Fitted]:
+    """Choose the penalties and fit the models of the targets of some chunks.
+
+    Parameters
+    ----------
+    common : Common
+        What all targets share.
+    chunks : list of list of Target
+        As `cut` has chosen them, packed.
 
     Returns
     -------
     list of Fitted
         The models.
     """
+    with one_blas_thread:
+        return [
+            model
+            for chunk in chunks
+            for model in _fit_chunk(
+                common.design, [common.unpack(target) for target in chunk], common.settings
+            )
+        ]
+
+
+def _fit_chunk(design: Design, targets: list[Target], settings: Settings) -> list[Fitted]:
     first = targets[0]
     if first.n_classes == 1:
         p = design.p + (first.extra is not None)

@@ -14,11 +14,10 @@ thousands of small fits on the same rows. `fit_ridge_logistic` makes them togeth
 
 from __future__ import annotations
 
-import functools
 import math
 import numbers
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,10 +29,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
+from fgfm._parallel import one_blas_thread, run_jobs
 from fgfm._validation import (
     check_flag,
     check_same_rows,
@@ -43,7 +42,7 @@ from fgfm._validation import (
     row_weights,
 )
 from fgfm.estimation._design import Design, make_folds
-from fgfm.estimation._path import cut, fit_chunk
+from fgfm.estimation._path import Common, cut, fit_chunks
 from fgfm.estimation._rows import on_all_rows
 from fgfm.estimation._targets import Fitted, Settings, Target
 
@@ -53,6 +52,7 @@ Floats = npt.NDArray[np.float64]
 
 _PENALTIES = 10.0 ** np.arange(-4, 4)  # the paper's grid
 _LARGEST = 1e60  # feature
+_TASKS = 8  # per worker: more would share the work no better, and ship what is common more often
 
 
 class RidgeFit(NamedTuple):
@@ -199,8 +199,9 @@ def fit_ridge_logistic(
     random_state : int, RandomState instance or None, default=None
         Shuffles the folds, where `cv` is an int.
     n_jobs : int or None, default=None
-        Number of threads; -1 uses all cores. It changes no result: the targets are cut into the
-        same chunks, and BLAS has one thread.
+        Number of threads, or of jobs on the workers of a cluster where joblib is configured so;
+        -1 uses all cores. It changes no result: the targets are cut into the same chunks, and
+        BLAS has one thread.
     held_out : bool, default=False
         Give the probabilities of held-out rows too. They cost no fit, and L arrays of 32 MB more
         in a chunk.
@@ -344,27 +345,25 @@ def _fit_chunks(
 ) -> list[Fitted]:
     """Fit the chunks of targets in threads: the libraries leave the interpreter's lock alone."""
     chunks = cut(design, targets)
-    # The number of threads of BLAS may change the last bits: one, however many jobs there are.
-    with _thread_pools().limit(limits=1, user_api="blas"):
-        works = [(design, [targets[t] for t in chunk], settings) for chunk in chunks]
-        answers: Iterable[list[Fitted]]
-        if effective_n_jobs(n_jobs) == 1:  # the pool costs as much as a few small fits
-            answers = (fit_chunk(*work) for work in works)
+    jobs = effective_n_jobs(n_jobs)
+    size = 1 if jobs == 1 else max(1, len(chunks) // (_TASKS * jobs))
+    tasks = [chunks[at : at + size] for at in range(0, len(chunks), size)]
+    common = Common(design, settings, targets)
+    works = (
+        (common, [[common.pack(targets[t]) for t in chunk] for chunk in task]) for task in tasks
+    )
+    answers: Iterator[list[Fitted]]
+    with one_blas_thread:
+        if jobs == 1 or len(tasks) == 1:  # the pool costs as much as a few small fits
+            answers = (fit_chunks(*work) for work in works)
         else:
-            parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-            answers = parallel(delayed(fit_chunk)(*work) for work in works)
+            answers = run_jobs((delayed(fit_chunks)(*work) for work in works), n_jobs, "threads")
         found: dict[int, Fitted] = {}
-        for chunk, fitted in zip(chunks, answers, strict=True):
-            found.update(zip(chunk, fitted, strict=True))
+        for task, fitted in zip(tasks, answers, strict=True):
+            found.update(zip((t for chunk in task for t in chunk), fitted, strict=True))
             if progress is not None:
                 progress(len(found))
     return [found[t] for t in range(len(targets))]
-
-
-@functools.cache
-def _thread_pools() -> ThreadpoolController:
-    """Find the libraries once: that takes longer than a small fit."""
-    return ThreadpoolController()
 
 
 def _check_size(values: Floats | None) -> None:

@@ -36,7 +36,9 @@ from scipy import linalg, sparse
 from scipy.special import expit
 from sklearn.decomposition import TruncatedSVD
 from sklearn.ensemble import RandomForestRegressor
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import delayed
+
+from fgfm._parallel import one_blas_thread, run_jobs
 
 __all__ = ["Smooth", "combine_columns", "scale", "smooth", "standardise"]
 
@@ -249,13 +251,15 @@ def _logistic_residuals(
     for i, y in enumerate(Y.T):
         if full:
             grid = penalties[i] * np.var(y) * _LOGISTIC_PENALTIES
-            tasks.append((design, y, noise[:, i::m], grid))
+            tasks.append((design, (y, noise[:, i::m]), grid))
         else:
             fitted = y - R[:, i]
-            tasks.append(((fitted - fitted.mean())[:, None], y, noise[:, :0], _LOGISTIC_PENALTIES))
-    models = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(_best_logistic)(*task) for task in tasks
-    )
+            column = (fitted - fitted.mean())[:, None]
+            tasks.append((column, (y, noise[:, :0]), _LOGISTIC_PENALTIES))
+    with one_blas_thread:
+        models = list(
+            run_jobs((delayed(_best_logistic)(*task) for task in tasks), n_jobs, "threads")
+        )
     R = R.copy()
     columns = []
     for i, model in enumerate(models):
@@ -268,14 +272,19 @@ def _logistic_residuals(
     return R, _leading(columns, n)
 
 
-def _best_logistic(Z: Floats, y: Floats, noise: Floats, penalties: Floats) -> _Logistic:
-    """Fit with each penalty, from the largest; the best is that with the least squared error."""
+def _best_logistic(Z: Floats, own: tuple[Floats, Floats], penalties: Floats) -> _Logistic:
+    """Fit with each penalty, from the largest; the best is that with the least squared error.
+
+    The label and its noise are the job's own: in a tuple they travel with it.
+    """
+    y, noise = own
     start = np.zeros(Z.shape[1] + 1)
     start[0] = np.log(y.sum() / (len(y) - y.sum()))
     models = []
-    for penalty in penalties:
-        models.append(_fit_logistic(Z, y, noise, penalty, start))
-        start = models[-1].coefficients
+    with one_blas_thread:  # on a worker of its own, too
+        for penalty in penalties:
+            models.append(_fit_logistic(Z, y, noise, penalty, start))
+            start = models[-1].coefficients
     return min(models, key=lambda model: float(np.sum(model.residuals**2)))
 
 

@@ -11,17 +11,19 @@ and the G test of the right-hand side has far fewer strata.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import delayed
 
-from fgfm._blocks import n_threads
+from fgfm._blocks import n_workers
+from fgfm._parallel import Shared, run_jobs
 from fgfm._validation import check_same_rows, label_sets
 from fgfm.factors._counts import (
     Columns,
@@ -166,9 +168,7 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
         steps = None if progress is None else lambda done, _: progress(done, 2 * m)
         boundaries = [b for a in _each(_boundaries, data, n_jobs, steps) for b in a]
         steps = None if progress is None else lambda done, _: progress(m + done, 2 * m)
-        data = data._replace(boundaries=boundaries)
-        if level is not None:
-            data = data._replace(alpha=level)
+        data = replace(data, boundaries=boundaries, alpha=data.alpha if level is None else level)
         answers = _each(_ordered_rows, data, n_jobs, steps)
         p_values, effects = (np.vstack([a[k] for a in answers]) for k in (0, 1))
         for matrix in (p_values, effects):
@@ -199,7 +199,8 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
         return _Data(encode(X), labels.astype(bool), alpha, degrees, seed, [])
 
 
-class _Data(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Data(Shared):
     """What the tests of every label share."""
 
     columns: Columns
@@ -232,14 +233,14 @@ def _each(
 ) -> list[Any]:
     """Call ``work(data, labels)`` for groups of labels, in parallel; answers come in order."""
     m = data.Y.shape[1]
-    jobs = n_threads(n_jobs)
+    jobs = n_workers(n_jobs)
     size = _IN_STEP if jobs == 1 else max(1, min(_IN_STEP, m // (4 * jobs)))
     groups = [range(start, min(start + size, m)) for start in range(0, m, size)]
+    running: Iterator[Any]
     if jobs == 1:
         running = (work(data, group) for group in groups)
     else:
-        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-        running = parallel(delayed(work)(data, group) for group in groups)
+        running = run_jobs((delayed(work)(data, group) for group in groups), n_jobs)
     answers = []
     for group, answer in zip(groups, running, strict=True):
         answers.append(answer)

@@ -1,0 +1,219 @@
+"""Clusters: what does it cost to fit and to decide on the workers of Dask, and what is gained?
+
+``python -m benchmarks.cluster [--quick] [--only fit|parts|arrays]`` fits data of the size of yeast
+in this process, with ``n_jobs=2``, and on one and two Dask workers; and decides for a folder of
+Parquet files and for a Dask array of 20 labels and up to 5 million rows, with the most memory that
+a process held. Workers are processes of this machine, of one thread: with them goes the cost of
+shipping, and not the gain of other machines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+
+from benchmarks.report import Column, Table, count, duration
+
+__all__ = ["main"]
+
+LABELS = 20
+PART_ROWS = 100_000
+
+
+@contextlib.contextmanager
+def _workers(number: int) -> Iterator[Any]:
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=number, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def _least(task: Callable[[], object], times: int) -> float:
+    """Give the least seconds of some calls, after one that is not counted."""
+    task()
+    found = []
+    for _ in range(times):
+        start = time.perf_counter()
+        task()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def fit(quick: bool) -> Table:
+    """Fit the default learner and a forest to data of the size of yeast."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    from fgfm import FGFMClassifier
+
+    n, p, m = (300, 20, 6) if quick else (2417, 103, 14)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, p))
+    Y = (X[:, :m] + rng.normal(size=(n, m)) > 0.5).astype(int)
+    trees = 10 if quick else 100
+    models = {
+        "ridge": FGFMClassifier(factors="single", random_state=0),
+        "forest": FGFMClassifier(
+            RandomForestClassifier(trees), factors="independent", calibration=None, random_state=0
+        ),
+    }
+    times = 1 if quick else 2
+    table = Table(
+        f"Fit {n} rows, {p} features, {m} labels",
+        [Column("where", left=True), *(Column(name, duration) for name in models)],
+    )
+
+    def measured() -> list[float]:
+        return [_least(lambda model=model: model.fit(X, Y), times) for model in models.values()]
+
+    table.rows.append(("one process", *measured()))
+    with joblib.parallel_config(n_jobs=2):
+        table.rows.append(("n_jobs=2", *measured()))
+    for number in (1, 2):
+        with _workers(number), joblib.parallel_config("dask"):
+            table.rows.append((f"Dask, workers: {number}", *measured()))
+    return table
+
+
+def _write_parts(folder: Path, rows: int) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    proba = np.random.default_rng(0).beta(0.2, 1.2, (PART_ROWS, LABELS))
+    table = pa.table({f"label{j}": proba[:, j] for j in range(LABELS)})
+    for k in range(rows // PART_ROWS):
+        pq.write_table(table, folder / f"{k:05d}.parquet")
+
+
+def _warm() -> None:
+    """Load what a process loads once."""
+    import fgfm.data
+    import fgfm.decision
+
+    fgfm.decision.from_marginals(np.full((1, LABELS), 0.5))
+
+
+def _most_memory() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+
+
+def _in_child(job: str, rows: int, where: str) -> tuple[float, float]:
+    """Run a job in a fresh process: its seconds, and the most memory of any process in it."""
+    command = [sys.executable, "-m", "benchmarks.cluster", "--child", job, str(rows), where]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    seconds, memory = done.stdout.split()[-2:]
+    return float(seconds), float(memory)
+
+
+def _child(job: str, rows: int, where: str) -> None:
+    """Do a job, where "1" and "2" are threads, and "dask1" and "dask2" are workers."""
+    number = int(where[-1])
+    with contextlib.ExitStack() as stack:
+        client = None
+        if where.startswith("dask"):
+            client = stack.enter_context(_workers(number))
+        _warm()
+        if client is not None:
+            client.run(_warm)
+        if job == "parts":
+            seconds = _decide_parts(rows, number, client)
+        else:
+            seconds = _decide_array(rows, number, client)
+        memory = _most_memory()
+        if client is not None:
+            memory = max(memory, *client.run(_most_memory).values())
+    print(seconds, memory)
+
+
+def _decide_parts(rows: int, number: int, client: Any) -> float:
+    from fgfm.data import decide
+
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "p").mkdir()
+        _write_parts(Path(folder) / "p", rows)
+        how = {"n_jobs": number} if client is None else {"backend": "dask"}
+        start = time.perf_counter()
+        with joblib.parallel_config(**how):
+            decide(Path(folder) / "p", Path(folder) / "s")
+        return time.perf_counter() - start
+
+
+def _decide_array(rows: int, number: int, client: Any) -> float:
+    """Reduce the decisions to a number, so that no worker has to hold them all."""
+    import dask
+    from dask import array
+
+    from fgfm.decision import from_marginals
+
+    proba = array.random.default_rng(0).random((rows, LABELS), chunks=(PART_ROWS, LABELS)) ** 4
+    labels, expected_f = from_marginals(proba)
+    asked = labels.sum(), expected_f.mean()
+    start = time.perf_counter()
+    if client is None:
+        dask.compute(*asked, scheduler="threads", num_workers=number)
+    else:
+        client.gather(client.compute(list(asked)))
+    return time.perf_counter() - start
+
+
+def decisions(job: str, title: str, sizes: tuple[int, ...]) -> Table:
+    """Decide for tables of several sizes in threads and on workers."""
+    table = Table(
+        title,
+        [
+            Column("rows", count),
+            Column("where", left=True),
+            Column("time", duration),
+            Column("most memory of a process", lambda v: f"{v:.0f} MiB"),
+        ],
+    )
+    names = {"1": "one thread", "2": "two threads", "dask1": "one worker", "dask2": "two workers"}
+    for rows in sizes:
+        for where, name in names.items():
+            table.rows.append((rows, name, *_in_child(job, rows, where)))
+    return table
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes")
+    parser.add_argument("--only", choices=("fit", "parts", "arrays"))
+    parser.add_argument("--child", nargs=3, metavar=("JOB", "ROWS", "WHERE"))
+    asked = parser.parse_args()
+    if asked.child:
+        job, rows, where = asked.child
+        _child(job, int(rows), where)
+        return
+    sizes = (200_000, 400_000) if asked.quick else (1_000_000, 5_000_000)
+    tables = {
+        "fit": lambda: fit(asked.quick),
+        "parts": lambda: decisions(
+            "parts", "A folder of Parquet files of 100 000 rows and 20 labels", sizes
+        ),
+        "arrays": lambda: decisions(
+            "arrays", "A Dask array of 20 labels in blocks of 100 000 rows", sizes
+        ),
+    }
+    for name, make in tables.items():
+        if asked.only in (None, name):
+            print("\n".join(make().lines()), flush=True)
+
+
+if __name__ == "__main__":
+    main()

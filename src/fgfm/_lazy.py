@@ -1,0 +1,131 @@
+"""Decisions on Dask arrays: nothing is computed until it is asked for, and then block by block.
+
+A row is decided by itself, so that a block of rows is one task, whatever the other blocks are. The
+labels of a row must lie together: other axes than that of the rows become one chunk.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fgfm._dispatch import Decision
+from fgfm._validation import check_same_rows
+
+__all__ = ["any_lazy", "decide_lazily"]
+
+
+def any_lazy(*values: Any) -> bool:
+    """Tell whether there is a Dask array among values."""
+    library = sys.modules.get("dask.array")  # without it nobody can have made one
+    return library is not None and any(isinstance(value, library.Array) for value in values)
+
+
+def decide_lazily(
+    decide: Callable[..., Decision], arrays: Mapping[str, Any], **shared: Any
+) -> Decision:
+    """Give a decision made of Dask arrays.
+
+    Parameters
+    ----------
+    decide : callable
+        From blocks of the arrays, and what is shared, to a decision.
+    arrays : mapping of str to array-like
+        The arrays by their names, with the same rows. One of them, at least, is a Dask array: the
+        first says where the rows are cut.
+    **shared : object
+        Further arguments of `decide`, the same for all blocks.
+
+    Returns
+    -------
+    Decision
+        ``labels`` and ``expected_f``, two Dask arrays that share their work.
+    """
+    from dask import array, delayed
+
+    leading = next(a for a in arrays.values() if any_lazy(a))
+    # Without rows a decision costs nothing: its arguments are checked, and it has the right types.
+    try:
+        empty = decide(*[_no_rows(a) for a in arrays.values()], **shared)
+    except ValueError as error:
+        shapes = ", ".join(f"{name} {np.shape(a)}" for name, a in arrays.items())
+        error.add_note(f"found before any row was computed; with all rows: {shapes}")
+        raise
+    known = {name: n for name, a in arrays.items() if not math.isnan(n := np.shape(a)[0])}
+    if known:
+        check_same_rows(list(known.values()), list(known))
+    cut = [_cut_rows(array, a, leading.chunks[0]) for a in arrays.values()]
+    starts = np.cumsum([0, *leading.chunks[0][:-1]])  # (blocks,), NaN where it is not known
+    indexed: list[Any] = []
+    for k, a in enumerate(cut):
+        indexed += [a, ("row", *(f"axis {axis} of {k}" for axis in range(1, a.ndim)))]
+    indexed += [array.from_array(starts, chunks=1), ("row",)]
+    decided = array.blockwise(
+        _decide_block,
+        ("row",),
+        *indexed,
+        decide=decide,
+        align_arrays=False,
+        meta=np.empty(0, dtype=object),
+        **{name: delayed(value, traverse=False) for name, value in shared.items()},
+    )
+    labels = array.blockwise(
+        _labels,
+        ("row", "label"),
+        decided,
+        ("row",),
+        new_axes={"label": empty.labels.shape[1]},
+        meta=empty.labels,
+    )
+    expected_f = array.blockwise(_expected_f, ("row",), decided, ("row",), meta=empty.expected_f)
+    return Decision(labels, expected_f)
+
+
+def _no_rows(value: Any) -> Any:
+    """Give an array of the same kind and without rows."""
+    if not any_lazy(value):
+        return np.asarray(value)[:0]
+    if sparse.issparse(value._meta):
+        return sparse.csr_array((0, *value.shape[1:]), dtype=value.dtype)
+    return np.empty((0, *value.shape[1:]), dtype=value.dtype)
+
+
+def _cut_rows(array: Any, value: Any, rows: tuple[int, ...]) -> Any:
+    """Give a Dask array with these chunks of rows, and one chunk along every other axis."""
+    if not any_lazy(value):
+        value = array.from_array(np.asarray(value), chunks=-1)
+    chunks: dict[int, Any] = dict.fromkeys(range(1, value.ndim), -1)
+    if value.chunks[0] != rows and not any(math.isnan(n) for n in rows):
+        chunks[0] = rows
+    return value.rechunk(chunks)
+
+
+def _decide_block(*blocks: Any, decide: Callable[..., Decision], **shared: Any) -> Decision:
+    """Decide for a block of rows; an axis that is left out comes as a list of its one chunk."""
+    whole = []
+    for block in blocks:
+        while isinstance(block, list):
+            (block,) = block
+        whole.append(block)
+    *whole, start = whole
+    try:
+        return decide(*whole, **shared)
+    except ValueError as error:
+        first = float(start[0])
+        if first:
+            where = "is not known" if math.isnan(first) else f"is row {first:.0f}"
+            error.add_note(f"rows are counted from the first of their block, which {where}")
+        raise
+
+
+def _labels(decided: Decision) -> Any:
+    return decided.labels
+
+
+def _expected_f(decided: Decision) -> Any:
+    return decided.expected_f

@@ -1,0 +1,269 @@
+"""Fitting, factor search and decisions on engines that people use: Dask and Ray, by joblib."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
+
+import fgfm
+from cluster_learners import Recording, Slow, count_loads, forget, loads, warm
+from fgfm._blocks import n_threads, n_workers
+from fgfm.data import decide
+from fgfm.estimation import fit_ridge_logistic
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "cluster.md"
+REASON = "needs distributed: pip install 'fgfm[dask]'"
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers, each a process of one thread."""
+    distributed = pytest.importorskip("distributed", reason=REASON)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.run(warm)
+        yield client
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 10))
+    Y = (X[:, :8] + rng.normal(size=(300, 8)) > 0.4).astype(int)
+    Y[:, 1] |= Y[:, 0]
+    return X, Y
+
+
+def coefficients(models):
+    return [np.concatenate([m.coef.ravel(), m.intercept, m.cv_losses.ravel()]) for m in models]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ridge_has_the_same_bits_on_workers(client, data, workers):
+    X, Y = data
+    s = Y.sum(axis=1)
+    chosen = list(client.scheduler_info()["workers"])[:workers]
+    for features in (X, sparse.csr_array(np.where(np.abs(X) > 1.0, X, 0.0))):
+        how = {"extra": [s] * 8 + [None], "random_state": 0}
+        here = fit_ridge_logistic(features, [*Y.T, s], **how)
+        with joblib.parallel_config("dask", workers=chosen):
+            there = fit_ridge_logistic(features, [*Y.T, s], **how)
+        for a, b in zip(coefficients(here), coefficients(there), strict=True):
+            assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("cv", [None, KFold(3), list(KFold(3).split(np.zeros(300)))])
+def test_classifier_is_the_same_on_workers(client, data, cv):
+    X, Y = data
+    weight = np.linspace(0.0, 2.0, len(X))
+    factors = [[0, 1], [2, 3, 4], [5], [6], [7]]
+
+    def answers(estimator, calibration):
+        model = fgfm.FGFMClassifier(
+            estimator, factors=factors, calibration=calibration, cv=cv, random_state=0
+        )
+        model.fit(X, Y, sample_weight=weight)
+        return model.predict_proba(X), model.predict(X)
+
+    for how in ((None, None), (Recording(), "sigmoid")):
+        here = answers(*how)
+        with joblib.parallel_config("dask"):
+            there = answers(*how)
+        for a, b in zip(here, there, strict=True):
+            assert_array_equal(a, b)
+
+
+def test_learners_that_use_blas_agree_to_its_rounding(client, data):
+    """BLAS may round otherwise where an array lies otherwise in memory."""
+    X, Y = data
+    model = fgfm.FGFMClassifier(LogisticRegression(), factors="independent", random_state=0)
+    here = model.fit(X, Y).predict_proba(X)
+    with joblib.parallel_config("dask"):
+        there = model.fit(X, Y).predict_proba(X)
+    np.testing.assert_allclose(there, here, rtol=1e-9)
+
+
+def test_factor_search_is_the_same_on_workers(client, data):
+    X, Y = data
+    for features, how in (
+        ((X > 0).astype(int), {}),
+        ((X > 0).astype(int), {"method": "general"}),
+        (X[:, :4], {"test": fgfm.factors.GCM(Recording(), random_state=0)}),
+    ):
+        here = fgfm.ILFCompo(**how).fit(features, Y[:, :4])
+        with joblib.parallel_config("dask"):
+            there = fgfm.ILFCompo(**how).fit(features, Y[:, :4])
+        assert_array_equal(here.p_values_, there.p_values_)
+        assert [list(f) for f in here.factors_] == [list(f) for f in there.factors_]
+
+
+def test_features_are_shipped_once_to_each_worker(client, data):
+    X, Y = data
+    client.run(forget)
+    with joblib.parallel_config("dask"):
+        model = fgfm.FGFMClassifier(
+            Recording(), factors="independent", calibration=None, random_state=0
+        ).fit(X, Y)
+    notes = [m.estimator.where_ for m in model._models.models]
+    assert {different for _, different, _ in notes} == {1}
+    assert (
+        max(fits for _, _, fits in notes) > 1
+    )  # there were jobs that could have brought it again
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("fgfm.estimation._path", "Common"), ("fgfm.factors.mutual_information", "_Data")],
+)
+def test_what_jobs_share_is_shipped_once_to_each_worker(client, data, module, name):
+    X, Y = data
+    client.run(forget)
+    client.run(count_loads, module, name)
+    with joblib.parallel_config("dask"):
+        if name == "Common":
+            fit_ridge_logistic(X, np.tile(Y, 4), random_state=0)
+        else:
+            fgfm.ILFCompo().fit((X > 0).astype(int), np.tile(Y, 4))
+    counts = [found.get(name, 0) for found in client.run(loads).values()]
+    assert max(counts) == 1, counts
+
+
+def test_many_small_targets_make_few_jobs(client, data, monkeypatch):
+    from fgfm.estimation import ridge
+
+    X, Y = data
+    jobs = []
+    run = ridge.run_jobs
+    monkeypatch.setattr(
+        ridge, "run_jobs", lambda tasks, *how: run(jobs.extend(t := list(tasks)) or t, *how)
+    )
+    with joblib.parallel_config("dask"):
+        fit_ridge_logistic(X, np.tile(Y, 12), random_state=0)
+    assert len(jobs) == 16  # 8 for each worker, of 96 targets
+    assert {len(args[1]) for _, args, _ in jobs} == {6}
+
+
+def test_workers_of_a_cluster_are_no_threads_of_this_process(client, data):
+    with joblib.parallel_config("dask"):
+        assert n_workers(None) == 2
+        assert n_threads(None) == 1
+        assert n_threads(3) == 3
+        assert n_threads(-1) == joblib.cpu_count()
+        model = fgfm.FGFMClassifier(n_jobs=2, factors="single", random_state=0).fit(*data)
+        there = model.predict(data[0])
+    assert_array_equal(there, model.predict(data[0]))
+
+
+def test_parts_are_decided_on_workers(client, tmp_path):
+    pd = pytest.importorskip("pandas")
+    (tmp_path / "p").mkdir()
+    proba = np.random.default_rng(0).random((50, 4))
+    for k in range(5):
+        frame = pd.DataFrame(proba[10 * k : 10 * k + 10], columns=list("abcd"))
+        frame.to_parquet(tmp_path / "p" / f"{k}.parquet")
+    here = decide(tmp_path / "p", tmp_path / "here")
+    with joblib.parallel_config("dask"):
+        there = decide(tmp_path / "p", tmp_path / "there")
+    assert here[:2] == there[:2]
+    for k in range(5):
+        name = f"{k}.parquet"
+        pd.testing.assert_frame_equal(
+            pd.read_parquet(tmp_path / "here" / name), pd.read_parquet(tmp_path / "there" / name)
+        )
+
+
+def test_dask_arrays_are_decided_on_workers(client):
+    array = pytest.importorskip("dask.array")
+    proba = np.random.default_rng(0).random((100, 6))
+    here = fgfm.decision.from_marginals(proba)
+    lazy = fgfm.decision.from_marginals(array.from_array(proba, chunks=(30, 4)))
+    there = client.gather(client.compute(list(lazy)))
+    assert_array_equal(here.labels, there[0])
+    assert_array_equal(here.expected_f, there[1])
+    proba[70, 2] = 1.5
+    wrong = fgfm.decision.from_marginals(array.from_array(proba, chunks=(30, 6)))
+    with pytest.raises(ValueError, match=r"proba\[10, 2\] is 1.5") as caught:
+        client.gather(client.compute(wrong.labels))
+    assert "which is row 60" in caught.value.__notes__[0]
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="docs are in the repository only")
+def test_the_page_on_dask_runs(client):
+    page = PAGE.read_text(encoding="utf-8")
+    (block,) = (
+        b for b in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S) if "Client(" in b
+    )
+    assert '"scheduler:8786"' in block
+    names = {}
+    exec(block.replace('"scheduler:8786"', repr(client.scheduler.address)), names)
+    names["client"].close()
+    assert names["labels"].shape == (200, 3)
+
+
+def test_a_worker_that_dies_takes_nothing_with_it(client, data, tmp_path):
+    X, Y = data
+    here = fgfm.FGFMClassifier(
+        Slow(str(tmp_path)), factors="independent", calibration=None, random_state=0
+    ).fit(X, Y)
+    (tmp_path / str(os.getpid())).unlink()
+    killed = []
+
+    def kill():
+        while len(begun := sorted(tmp_path.iterdir())) < 2:
+            time.sleep(0.01)
+        killed.append(int(begun[0].name))
+        os.kill(killed[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    slow = Slow(str(tmp_path), 0.15)
+    with joblib.parallel_config("dask"):
+        there = fgfm.FGFMClassifier(
+            slow, factors="independent", calibration=None, random_state=0
+        ).fit(X, Y)
+    killer.join()
+    assert killed
+    assert killed[0] != os.getpid()
+    assert_array_equal(here.predict_proba(X), there.predict_proba(X))
+    client.wait_for_workers(2, timeout=30)
+
+
+def test_ray_gives_the_same(data):
+    ray = pytest.importorskip("ray", reason="needs ray: pip install ray")
+    from ray.util.joblib import register_ray
+
+    X, Y = data
+    model = fgfm.FGFMClassifier(factors="single", random_state=0)
+    here = model.fit(X, Y).predict_proba(X)
+    discrete = (X > 0).astype(int)
+    found = fgfm.ILFCompo().fit(discrete, Y).p_values_
+    register_ray()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"ray\b")
+        warnings.filterwarnings("ignore", category=ResourceWarning)  # of processes that Ray starts
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+        try:
+            with joblib.parallel_config("ray", n_jobs=2):
+                there = model.fit(X, Y).predict_proba(X)
+                found_there = fgfm.ILFCompo().fit(discrete, Y).p_values_
+        finally:
+            ray.shutdown()
+    assert_array_equal(here, there)
+    assert_array_equal(found, found_there)

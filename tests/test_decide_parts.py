@@ -1,0 +1,175 @@
+"""Folders of Parquet files: `fgfm.data.decide` part by part."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fgfm.data import DataError, decide
+
+NAMES = ["a", "b", "c"]
+PARTS = ["0.parquet", "year=2024/0.parquet", "year=2024/month=5/1.pq"]
+
+
+@pytest.fixture
+def source(tmp_path):
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "p"
+    for k, name in enumerate(PARTS):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        frame = pd.DataFrame(rng.random((20 + k, 3)), columns=NAMES)
+        frame.insert(0, "id", np.arange(len(frame)) + 100 * k)
+        frame.to_parquet(path, index=False)
+    (folder / "_SUCCESS").touch()
+    (folder / ".0.parquet").write_text("hidden")
+    (folder / "_metadata.parquet").write_text("of others")
+    return folder
+
+
+def times(folder):
+    return {name: (folder / name).stat().st_mtime_ns for name in PARTS}
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("wide", [False, True])
+def test_parts_are_what_their_files_are(source, tmp_path, n_jobs, wide):
+    seen = []
+    how = {"ids": ["id"], "beta": 2.0, "wide": wide}
+    report = decide(source, tmp_path / "s", n_jobs=n_jobs, progress=seen.append, **how)
+    assert report.rows == 63
+    assert report.kept == 0
+    assert seen == [20, 41, 63]
+    expected = []
+    for name in PARTS:
+        decide(source / name, tmp_path / "one.parquet", **how)
+        one = pd.read_parquet(tmp_path / "one.parquet")
+        pd.testing.assert_frame_equal(
+            pd.read_parquet(tmp_path / "s" / name, partitioning=None), one
+        )
+        expected.append(one["expected_f"])
+    assert report.mean_expected_f == pytest.approx(np.concatenate(expected).mean(), abs=1e-14)
+    written = [p for p in (tmp_path / "s").rglob("*") if p.is_file()]
+    assert len(written) == len(PARTS)
+
+
+def test_parts_that_are_there_are_kept(source, tmp_path):
+    first = decide(source, tmp_path / "s", ids=["id"])
+    before = times(tmp_path / "s")
+    again = decide(source, tmp_path / "s", ids=["id"])
+    assert times(tmp_path / "s") == before
+    assert again.kept == 3
+    assert again[:2] == first[:2]
+    (tmp_path / "s" / PARTS[1]).unlink()
+    (tmp_path / "s" / PARTS[2]).write_bytes(b"PAR1 damaged")
+    assert decide(source, tmp_path / "s", ids=["id"]).kept == 1
+    assert times(tmp_path / "s")[PARTS[0]] == before[PARTS[0]]
+
+
+@pytest.mark.parametrize(
+    "change", [{"beta": 2.0}, {"zero_division": 0.0}, {"nonempty": True}, {"wide": True}]
+)
+def test_other_settings_make_parts_anew(source, tmp_path, change):
+    decide(source, tmp_path / "s", ids=["id"])
+    assert decide(source, tmp_path / "s", ids=["id"], **change).kept == 0
+    decide(source, tmp_path / "t", ids=["id"], **change)
+    for name in PARTS:
+        pd.testing.assert_frame_equal(
+            pd.read_parquet(tmp_path / "s" / name, partitioning=None),
+            pd.read_parquet(tmp_path / "t" / name, partitioning=None),
+        )
+
+
+def test_another_file_makes_its_part_anew(source, tmp_path):
+    decide(source, tmp_path / "s", ids=["id"])
+    changed = pd.read_parquet(source / PARTS[0])
+    changed["a"] = 1.0 - changed["a"]
+    changed.to_parquet(source / PARTS[0], index=False)
+    os.utime(source / PARTS[0], ns=(1, 1))  # however coarse the clock of the files is
+    assert decide(source, tmp_path / "s", ids=["id"]).kept == 2
+    decide(source / PARTS[0], tmp_path / "one.parquet", ids=["id"])
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(tmp_path / "s" / PARTS[0]), pd.read_parquet(tmp_path / "one.parquet")
+    )
+
+
+def test_a_run_that_fails_goes_on_where_it_was(source, tmp_path):
+    wrong = pd.read_parquet(source / PARTS[2], partitioning=None)
+    right = wrong.copy()
+    wrong.loc[7, "b"] = 1.5
+    wrong.to_parquet(source / PARTS[2], index=False)
+    with pytest.raises(DataError, match=r"1\.pq, row 7, column 'b': 1\.5 is no probability"):
+        decide(source, tmp_path / "s", ids=["id"])
+    assert not (tmp_path / "s" / PARTS[2]).exists()
+    assert not list((tmp_path / "s").rglob(".*.part"))
+    right.to_parquet(source / PARTS[2], index=False)
+    assert decide(source, tmp_path / "s", ids=["id"]).kept == 2
+
+
+def test_contradictions_are_told_whether_made_or_kept(source, tmp_path):
+    frame = pd.read_parquet(source / PARTS[1], partitioning=None)
+    frame.loc[[3, 5], NAMES] = 0.0
+    frame.to_parquet(source / PARTS[1], index=False)
+    reports = []
+    for _ in range(2):
+        with pytest.warns(UserWarning, match=r"0\.parquet, row 3, .*\(2 such rows\)"):
+            reports.append(decide(source, tmp_path / "s", ids=["id"], nonempty=True))
+    assert reports[0][:2] == reports[1][:2]
+    assert reports[1].kept == 3
+
+
+def test_wrong_folders_are_refused(source, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").touch()
+    for where, how, message in (
+        ((source, source), {}, "they must be two files"),
+        ((source, source / "s"), {}, "neither within the other"),
+        ((source, tmp_path), {}, "neither within the other"),
+        ((source, tmp_path / "s.csv"), {}, "target must be a folder too"),
+        ((source, tmp_path / "file"), {}, "target must be a folder too"),
+        ((source, "-"), {}, "target must be a folder too"),
+        ((source, tmp_path / "s"), {"format": "csv"}, "format is 'csv'"),
+        ((source, tmp_path / "s"), {"output_format": "jsonl"}, "output_format is 'jsonl'"),
+        ((tmp_path / "empty", tmp_path / "s"), {}, "there is no Parquet file"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            decide(*where, ids=["id"], **how)
+    assert not (tmp_path / "s").exists()
+
+
+def test_parts_must_have_the_same_columns(source, tmp_path):
+    frame = pd.read_parquet(source / PARTS[1], partitioning=None)
+    frame.rename(columns={"c": "d"}).to_parquet(source / PARTS[1], index=False)
+    with pytest.raises(DataError, match="there is column 'd', unlike in"):
+        decide(source, tmp_path / "s", ids=["id"])
+    frame[["id", "b", "a", "c"]].to_parquet(source / PARTS[1], index=False)
+    with pytest.raises(DataError, match="another order"):
+        decide(source, tmp_path / "s", ids=["id"])
+    (source / PARTS[1]).write_bytes(b"PAR1 nonsense")
+    with pytest.raises(DataError, match="it is no Parquet file"):
+        decide(source, tmp_path / "s", ids=["id"])
+    assert not (tmp_path / "s").exists()
+
+
+def test_what_else_is_in_the_target_is_not_mixed_in(source, tmp_path):
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "old.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DataError, match=r"it holds old\.parquet, which source does not"):
+        decide(source, tmp_path / "s", ids=["id"])
+
+
+def test_program(source, tmp_path):
+    command = [sys.executable, "-m", "fgfm.cli", "decide", str(source), "--ids", "id"]
+    command += ["-o", str(tmp_path / "s"), "--json"]
+    done = subprocess.run(command, capture_output=True, check=True)
+    told = json.loads(done.stderr)
+    assert told["rows"] == 63
+    assert told["kept"] == 0
+    again = subprocess.run([*command[:-1], "--stats"], capture_output=True, check=True)
+    assert b"3 files were there already" in again.stderr
