@@ -69,8 +69,9 @@ bench-paper: .venv/.stamp-dev ## compare with the authors' own results (needs FG
 	@$(BIN)/python -m benchmarks.reference_factors
 	@$(BIN)/python -m benchmarks.reference_f
 
-bench-real: .venv/.stamp-dev ## measure instance F1 on real data (needs FGFM_DATA)
-	@$(BIN)/python -m benchmarks.real
+bench-real: .venv/.stamp-dev ## compare decision rules on five real data sets (needs FGFM_DATA)
+	@FGFM_DATA="$${FGFM_DATA:-../shared/data}" $(BIN)/fgfm benchmark -o outputs/bench-real \
+	    --datasets emotions,scene,yeast,medical,enron
 
 quadrature: .venv/.stamp-quadrature ## compute the quadrature table again (minutes)
 	@$(BIN)/python scripts/make_quadrature_table.py
