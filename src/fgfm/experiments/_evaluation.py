@@ -358,7 +358,8 @@ def best_threshold(proba: Floats, labels: Labels, beta: float, zero_division: fl
     Returns
     -------
     float
-        The threshold, half-way between two probabilities; the middle one of the best.
+        The threshold, half-way between two probabilities; of equally good ones that which is
+        nearest to the middle of their range.
     """
     values = np.unique(proba)
     if len(values) > _MOST_THRESHOLDS:  # as fine as it matters
@@ -376,8 +377,8 @@ def best_threshold(proba: Floats, labels: Labels, beta: float, zero_division: fl
         f = np.full(len(candidates), zero_division)
         np.divide((1.0 + beta**2) * both, weight + above, out=f, where=weight + above > 0.0)
         total += f
-    best = np.flatnonzero(total >= total.max() - 1e-9 * len(labels))
-    return float(candidates[best[len(best) // 2]])
+    best = candidates[total >= total.max() - 1e-9 * len(labels)]
+    return float(best[np.argmin(np.abs(best - 0.5 * (best[0] + best[-1])))])
 
 
 def _scored(
