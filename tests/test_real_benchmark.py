@@ -496,6 +496,8 @@ def test_standings_by_hand(made_up):
     # those that have a score on x and y
     assert complete.systems == [("ridge", "default"), ("ridge", "half")]
     assert (complete.mean_ranks, complete.n_datasets) == ([1.5, 1.5], 2)
+    f1 = {rule: part["f1"] for (_, rule), part in made_up.measures.items()}
+    assert f1 == {"default": 0.5, "half": 0.25, "chain": 1.0}  # on y
     (shortfall,) = made_up.shortfalls
     assert shortfall == ("ridge", "y", "chain", 0.5)
     found = {(d.rule, d.dataset): d for d in made_up.differences}
@@ -531,6 +533,7 @@ def test_the_report_has_tables_figures_and_errors(made_up, tmp_path):
     assert "| missing | 1 | 0 | 0 |" in table
     assert "## ridge: mean F1 of test rows\n" in table
     assert "ranks of those that have a score on all 2 data sets" in table
+    assert "### ridge: all measures, means over 1 data set(s)" in table
     assert "| x | 1 | ridge | chain | limit |" in (tmp_path / "errors.md").read_text()
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["command"] == "fgfm benchmark here"

@@ -24,6 +24,7 @@ from fgfm.experiments._rules import DEFAULT
 
 __all__ = [
     "EVERYTHING",
+    "MEASURES",
     "Difference",
     "Ranking",
     "Shortfall",
@@ -35,6 +36,24 @@ Floats = npt.NDArray[np.float64]
 System = tuple[str, str]  # learner and rule
 
 EVERYTHING = "everything"  # the ranking of all learners together
+MEASURES = (
+    "f1",
+    "f2",
+    "f2_own",
+    "f05",
+    "f05_own",
+    "micro_f1",
+    "macro_f1",
+    "jaccard",
+    "subset_accuracy",
+    "hamming_loss",
+    "labels_per_row",
+    "expected_f",
+    "calibration_gap",
+    "fit_s",
+    "predict_s",
+    "peak_mib",
+)
 _SAMPLES = 2000
 
 
@@ -123,6 +142,9 @@ class Standings(NamedTuple):
         Of "default" and each other rule.
     shortfalls : list of Shortfall
         For each learner.
+    measures : dict
+        ``measures[learner, rule][measure]`` is the mean over the data sets on which all rules of
+        the learner have a score; NaN where there is none.
     errors : list of Record
         Records that are not ok.
     """
@@ -133,6 +155,7 @@ class Standings(NamedTuple):
     rankings: list[Ranking]
     differences: list[Difference]
     shortfalls: list[Shortfall]
+    measures: dict[System, dict[str, float]]
     errors: list[Record]
 
     def as_dict(self) -> dict[str, Any]:
@@ -147,6 +170,10 @@ class Standings(NamedTuple):
             "scores": [
                 {"learner": learner, "rule": rule, "f1": scores}
                 for (learner, rule), scores in self.scores.items()
+            ],
+            "measures": [
+                {"learner": learner, "rule": rule, **measures}
+                for (learner, rule), measures in self.measures.items()
             ],
             "errors": [e._asdict() for e in self.errors],
         }
@@ -211,16 +238,37 @@ def standings(records: Sequence[Record], rows: Path, seed: int) -> Standings:
         rankings,
         _differences(systems, datasets, whole, rows, seed),
         _shortfalls(learners, datasets, scores),
+        _measures(systems, datasets, whole),
         [r for r in records if r.status != OK],
     )
 
 
-def _mean(records: Sequence[Record]) -> float:
-    """Give the F1 of all test rows of the folds."""
+def _mean(records: Sequence[Record], measure: str = "f1") -> float:
+    """Give a measure of all test rows of the folds."""
     if not records:
         return float("nan")
-    mean = np.average([r.f1 for r in records], weights=[r.n_test for r in records])
+    values = [getattr(r, measure) for r in records]
+    mean = np.average(values, weights=[r.n_test for r in records])
     return round(float(mean), 10)  # the order of summation makes no ranks
+
+
+def _measures(
+    systems: list[System],
+    datasets: list[str],
+    whole: dict[tuple[System, str], list[Record]],
+) -> dict[System, dict[str, float]]:
+    """Give means over the data sets that all systems of a learner have."""
+    found = {}
+    for system in systems:
+        rivals = [s for s in systems if s[0] == system[0]]
+        shared = [d for d in datasets if all((s, d) in whole for s in rivals)]
+        found[system] = {
+            measure: sum(_mean(whole[system, d], measure) for d in shared) / len(shared)
+            if shared
+            else float("nan")
+            for measure in MEASURES
+        }
+    return found
 
 
 def _ranking(

@@ -6,12 +6,37 @@ import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from fgfm.experiments._standings import EVERYTHING, Difference, Ranking, Standings, System
+from fgfm.experiments._standings import (
+    EVERYTHING,
+    MEASURES,
+    Difference,
+    Ranking,
+    Standings,
+    System,
+)
 from fgfm.experiments._table import grid
 
 __all__ = ["MISSING", "error_list", "markdown", "system_name", "terminal"]
 
 MISSING = "-"
+_HEADS = {
+    "f1": "F1",
+    "f2": "F2",
+    "f2_own": "F2, decided for it",
+    "f05": "F0.5",
+    "f05_own": "F0.5, decided for it",
+    "micro_f1": "micro F1",
+    "macro_f1": "macro F1",
+    "jaccard": "Jaccard",
+    "subset_accuracy": "exact",
+    "hamming_loss": "Hamming loss",
+    "labels_per_row": "labels a row",
+    "expected_f": "F1 it expects",
+    "calibration_gap": "gap of bins",
+    "fit_s": "fit, s",
+    "predict_s": "predict, s",
+    "peak_mib": "peak, MiB",
+}
 _WIDTH = 80
 
 
@@ -163,7 +188,8 @@ def markdown(summary: Standings, command: str) -> str:
     Returns
     -------
     str
-        For each learner F1 by data set and rule, the best in bold, mean ranks, and differences.
+        For each learner F1 by data set and rule, the best in bold, mean ranks, differences, and
+        the other measures.
     """
     parts = [f"Made by `{command}`.", ""]
     first = _first_rankings(summary)
@@ -184,7 +210,30 @@ def markdown(summary: Standings, command: str) -> str:
         parts += [f"## {learner}: {title}", "", *_rows(rows), ""]
         for text in (*_tests(ranking), *_shortfall(summary, learner)):
             parts += [text, ""]
+        if ranking in first and learner != EVERYTHING:
+            parts += _measures(summary, ranking)
     return "\n".join(parts)
+
+
+def _measures(summary: Standings, ranking: Ranking) -> Iterator[str]:
+    """Write all measures of the rules of a learner as a Markdown table."""
+    yield f"### {ranking.learner}: all measures, means over {ranking.n_datasets} data set(s)"
+    yield ""
+    rows = [["rule", *(_HEADS[measure] for measure in MEASURES)]]
+    for system in ranking.systems:
+        means = summary.measures[system]
+        rows.append([system[1], *(_number(means[measure], measure) for measure in MEASURES)])
+    yield from _rows(rows)
+    yield ""
+
+
+def _number(value: float, measure: str) -> str:
+    """Write a measure: seconds and memory as they are, shares with four digits."""
+    if math.isnan(value):
+        return MISSING
+    if measure == "peak_mib":
+        return f"{value:.0f}"
+    return f"{value:.2f}" if measure.endswith("_s") or "labels" in measure else _f1(value)
 
 
 def error_list(summary: Standings) -> str:
