@@ -78,6 +78,7 @@ def close(one, other, rows=X, atol=1e-9):
     [
         fgfm.FGFMClassifier(),
         FGFMClassifier(factors="independent"),
+        FGFMClassifier(parameters="two-step"),
         FGFMClassifier(parameters="tilted"),
         FGFMClassifier(parameters="powerset"),
         FGFMClassifier(parameters="direct"),
@@ -1153,6 +1154,7 @@ REAL_LIFE = labels_of_real_life()
     [
         {},
         {"factors": "independent"},
+        {"parameters": "two-step"},
         {"parameters": "tilted"},
         {"parameters": "direct"},
         {"parameters": "powerset"},
@@ -1241,7 +1243,7 @@ def test_nonempty_auto(factors):
 
 
 @pytest.mark.parametrize("factors", ["single", "independent", [[0], [1, 2]]])
-@pytest.mark.parametrize("parameters", ["two-step", "tilted", "powerset", "direct"])
+@pytest.mark.parametrize("parameters", NAMES)
 def test_rows_for_which_a_learner_names_no_label(factors, parameters):
     # one neighbour, and its number of labels is 1; each label's own model says 0 to all of them
     class Never(DummyClassifier):

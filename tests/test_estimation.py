@@ -29,6 +29,7 @@ from fgfm.estimation import (
     FactorEstimate,
     FactorModel,
     Powerset,
+    Reweighted,
     RidgeLogistic,
     Tilted,
     TwoStep,
@@ -36,7 +37,7 @@ from fgfm.estimation import (
 )
 from oracle import all_labelsets, cardinality_distribution, cardinality_matrix, random_joint
 
-ESTIMATES = [TwoStep, Tilted, Direct, Powerset]
+ESTIMATES = [Reweighted, TwoStep, Tilted, Direct, Powerset]
 estimates = pytest.mark.parametrize("estimate", ESTIMATES, ids=lambda kind: kind.__name__)
 
 
@@ -107,6 +108,7 @@ def draw(joint, n, rng):
 @pytest.mark.parametrize(
     ("estimate", "truth"),
     [
+        (Reweighted, exchangeable_truth),
         (TwoStep, two_step_truth),
         (Tilted, exchangeable_truth),
         (Direct, any_truth),

@@ -426,12 +426,13 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             weight,
             self._settings(routed),
             progress.done,
-            held_out=kind.uses_held_out,
+            held_out=any(part.uses_held_out() for part in self._parts),
         )
         self._models: Any = fit.models
         if fit.held_out is not None:
             for part, factor, first in zip(self._parts, self.factors_, self._firsts, strict=True):
-                part.learn(fit.held_out, first, labels[:, factor], weight)
+                if part.uses_held_out():
+                    part.learn(fit.held_out, first, labels[:, factor], weight)
 
     def _fit_objects(self, X: Any, labels: Labels, sample_weight: Any, progress: Progress) -> None:
         """Fit a clone of the user's object to each factor."""

@@ -68,7 +68,15 @@ class Reweighted(Tilted):  # numpydoc ignore=PR02
     array([[0., 1.]])
     """
 
-    uses_held_out = True
+    def uses_held_out(self) -> bool:
+        """Tell whether there is a number of labels to learn.
+
+        Returns
+        -------
+        bool
+            Whether the factor has more than one label.
+        """
+        return self.n_labels_ > 1
 
     def learn(self, held_out: HeldOut, first: int, Y: Labels, weight: Floats | None) -> None:
         """Learn how many labels to expect.
@@ -84,8 +92,6 @@ class Reweighted(Tilted):  # numpydoc ignore=PR02
         weight : ndarray of shape (n,) or None
             Weights of the rows.
         """
-        if self.n_labels_ == 1:
-            return
         s = Y.sum(axis=1, dtype=np.int64)  # (n,)
         code = np.minimum(
             np.searchsorted(self.cardinalities_, s), len(self.cardinalities_) - 1
