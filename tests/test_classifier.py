@@ -578,14 +578,14 @@ def test_parameters_of_an_object_with_the_wrong_shape():
         (
             {"factors": "ilff"},
             ValueError,
-            "factors is 'ilff': it must be 'ilf', 'single', 'independent'",
+            "factors is 'ilff': it must be 'single', 'independent', 'ilf'",
         ),
         (
             {"factors": None},
             TypeError,
-            "factors is None: it must be 'ilf', 'single', 'independent'",
+            "factors is None: it must be 'single', 'independent', 'ilf'",
         ),
-        ({"factors": 3}, TypeError, "factors is 3: it must be 'ilf', 'single', 'independent'"),
+        ({"factors": 3}, TypeError, "factors is 3: it must be 'single', 'independent', 'ilf'"),
         ({"factors": [0, 1, 2, 3]}, TypeError, r"factors\[0\] is 0: a factor must be a list"),
         ({"factors": ["ab", "cd"]}, TypeError, r"factors\[0\] is 'ab': a factor must be a list"),
         ({"factors": [[0, 1], [3]]}, ValueError, "factors leaves out label 2: every label must"),
