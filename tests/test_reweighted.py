@@ -271,6 +271,20 @@ def test_labels_that_occur_once_do_not_silence_the_stack():
     assert is_coherent(P, d).all()
 
 
+def test_a_label_that_never_occurs_gets_nothing_where_others_are_called_impossible():
+    X, Y = some_data(30, 2)
+    once = np.zeros((30, 3), dtype=int)
+    once[5, :2] = 1  # isotonic calibration calls both impossible, and held-out rows know better
+    model = Reweighted(GaussianNB(), calibration="isotonic", cv=2, random_state=0)
+    P, d = model.fit(X, once).estimate(X)
+    assert d[:, 2].max() > 1e-3
+    assert not P[:, 2].any()
+    always = np.ones((30, 1), dtype=int)
+    P, d = model.fit(X, np.hstack([once, always])).estimate(X)
+    assert not P[:, 2].any()
+    close(P[:, 3], d[:, 1:])
+
+
 def test_conditioned_labels_are_surer_than_marginals_that_exclude_each_other():
     """Where one label is the rule, p_i / (1 - p_i) counts the exclusion twice: p is not kept."""
     rng = np.random.default_rng(0)
