@@ -1,7 +1,7 @@
 """Instance F1 on real data, only the decision differs: ``python -m benchmarks.real [NAME ...]``.
 
-Standard splits, scaled features, the default base learner, the paper's two-step estimate. The best single threshold is chosen on
-out-of-fold probabilities of the training rows.
+Standard splits, scaled features, the default base learner, the paper's two-step estimate. The
+best single threshold is chosen on out-of-fold probabilities of the training rows.
 """
 
 from __future__ import annotations

@@ -272,7 +272,7 @@ def test_labels_that_occur_once_do_not_silence_the_stack():
 
 
 def test_a_label_that_never_occurs_gets_nothing_where_others_are_called_impossible():
-    X, Y = some_data(30, 2)
+    X, _ = some_data(30, 2)
     once = np.zeros((30, 3), dtype=int)
     once[5, :2] = 1  # isotonic calibration calls both impossible, and held-out rows know better
     model = Reweighted(GaussianNB(), calibration="isotonic", cv=2, random_state=0)

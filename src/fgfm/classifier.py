@@ -90,8 +90,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
               F_\beta(y, h) = \frac{(1 + \beta^2) \, y \cdot h}{\beta^2 |y| + |h|}, \quad 0/0 = 1,
 
     under its model of the label set y: label factors that are independent of each other given x,
-    by default one of all labels, and within each factor f the probabilities :math:`p(y_i = 1, |y_f| = s \mid x)` of each label
-    together with the number of labels.
+    by default one of all labels, and within each factor f the probabilities
+    :math:`p(y_i = 1, |y_f| = s \mid x)` of each label together with the number of labels.
 
     Parameters
     ----------
