@@ -105,8 +105,9 @@ def main(who, path, seconds):
         from fgfm import FGFMClassifier
 
         # the kernels come from the disk: once per machine they are compiled
-        FGFMClassifier(random_state=0).fit(X[:20], Y[:20]).predict(X[:5])
-        model = FGFMClassifier(factors=who, random_state=0)
+        how = {"parameters": "two-step", "random_state": 0}
+        FGFMClassifier(factors="ilf", **how).fit(X[:20], Y[:20]).predict(X[:5])
+        model = FGFMClassifier(factors=who, **how)
         total = 0
         start = time.perf_counter()
     before = peak()

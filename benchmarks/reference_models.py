@@ -227,6 +227,7 @@ def by_our_splits(data: Data, factors: list[Factor], splits: int) -> Run:
         model = FGFMClassifier(
             RidgeLogistic(penalize_intercept=True, reference_class=True),
             factors=factors,
+            parameters="two-step",
             coherent=False,
             nonempty=False,
             random_state=seed,

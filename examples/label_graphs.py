@@ -55,9 +55,10 @@ for n in (100, 300, 1000, 2000):
     print(f"{n:5} rows: {sorted(map(len, few.factors_), reverse=True)}")
 
 # %%
-# A classifier can use what was found, or find it itself (``factors="ilf"``, the default):
+# A classifier can use what was found, or find it itself (``factors="ilf"``); by default it
+# models all labels together, as one factor:
 
 model = fgfm.FGFMClassifier(factors=ilf.factors_).fit(X, Y)
-whole = fgfm.FGFMClassifier(factors="single").fit(X, Y)
+whole = fgfm.FGFMClassifier().fit(X, Y)
 print(f"probabilities that describe a row: {model.n_parameters_}, with one factor ", end="")
 print(f"{whole.n_parameters_}")

@@ -78,6 +78,7 @@ def close(one, other, rows=X, atol=1e-9):
     [
         fgfm.FGFMClassifier(),
         FGFMClassifier(factors="independent"),
+        FGFMClassifier(parameters="two-step"),
         FGFMClassifier(parameters="tilted"),
         FGFMClassifier(parameters="powerset"),
         FGFMClassifier(parameters="direct"),
@@ -577,14 +578,14 @@ def test_parameters_of_an_object_with_the_wrong_shape():
         (
             {"factors": "ilff"},
             ValueError,
-            "factors is 'ilff': it must be 'ilf', 'single', 'independent'",
+            "factors is 'ilff': it must be 'single', 'independent', 'ilf'",
         ),
         (
             {"factors": None},
             TypeError,
-            "factors is None: it must be 'ilf', 'single', 'independent'",
+            "factors is None: it must be 'single', 'independent', 'ilf'",
         ),
-        ({"factors": 3}, TypeError, "factors is 3: it must be 'ilf', 'single', 'independent'"),
+        ({"factors": 3}, TypeError, "factors is 3: it must be 'single', 'independent', 'ilf'"),
         ({"factors": [0, 1, 2, 3]}, TypeError, r"factors\[0\] is 0: a factor must be a list"),
         ({"factors": ["ab", "cd"]}, TypeError, r"factors\[0\] is 'ab': a factor must be a list"),
         ({"factors": [[0, 1], [3]]}, ValueError, "factors leaves out label 2: every label must"),
@@ -1153,6 +1154,7 @@ REAL_LIFE = labels_of_real_life()
     [
         {},
         {"factors": "independent"},
+        {"parameters": "two-step"},
         {"parameters": "tilted"},
         {"parameters": "direct"},
         {"parameters": "powerset"},
@@ -1241,7 +1243,7 @@ def test_nonempty_auto(factors):
 
 
 @pytest.mark.parametrize("factors", ["single", "independent", [[0], [1, 2]]])
-@pytest.mark.parametrize("parameters", ["two-step", "tilted", "powerset", "direct"])
+@pytest.mark.parametrize("parameters", NAMES)
 def test_rows_for_which_a_learner_names_no_label(factors, parameters):
     # one neighbour, and its number of labels is 1; each label's own model says 0 to all of them
     class Never(DummyClassifier):

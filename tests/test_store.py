@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import fgfm
-from fgfm.estimation import Direct, Powerset, RidgeLogistic, Tilted, TwoStep
+from fgfm.estimation import Direct, Powerset, Reweighted, RidgeLogistic, Tilted, TwoStep
 
 pytestmark = pytest.mark.compiled  # hundreds of small fits: minutes without the compiler
 
@@ -49,6 +49,7 @@ MODELS = {
     "single": FGFMClassifier(random_state=0),
     "independent": FGFMClassifier(factors="independent", beta=2.0, random_state=0),
     "partition": FGFMClassifier(factors=[[0, 3], [1, 2]], random_state=0),
+    "two-step": FGFMClassifier(parameters="two-step", random_state=0),
     "tilted": FGFMClassifier(parameters="tilted", random_state=0),
     "direct": FGFMClassifier(parameters="direct", random_state=0),
     "powerset": FGFMClassifier(parameters="powerset", nonempty=False, random_state=0),
@@ -96,7 +97,7 @@ def test_round_trip(name, tmp_path):
     again.fit(X, target)  # it is an estimator like any other
 
 
-@pytest.mark.parametrize("kind", [TwoStep, Tilted, Direct, Powerset])
+@pytest.mark.parametrize("kind", [Reweighted, TwoStep, Tilted, Direct, Powerset])
 @pytest.mark.parametrize("learner", [None, GaussianNB()])
 def test_round_trip_of_estimates(kind, learner, tmp_path):
     model = kind(learner, random_state=0).fit(X, Y)

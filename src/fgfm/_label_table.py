@@ -125,7 +125,7 @@ def partition(factors: Any, m: int, names: npt.NDArray[Any] | None) -> list[Inte
     """Give a partition of the labels, by number or by name, as arrays of numbers."""
     if isinstance(factors, (str, bytes)) or not hasattr(factors, "__iter__"):
         raise TypeError(
-            f"factors is {factors!r}: it must be 'ilf', 'single', 'independent', a partition of "
+            f"factors is {factors!r}: it must be 'single', 'independent', 'ilf', a partition of "
             "the labels (a list of lists), or an object with fit(X, Y) and factors_"
         )
     number = {} if names is None else {str(name): i for i, name in enumerate(names)}

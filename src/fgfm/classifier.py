@@ -90,8 +90,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
               F_\beta(y, h) = \frac{(1 + \beta^2) \, y \cdot h}{\beta^2 |y| + |h|}, \quad 0/0 = 1,
 
     under its model of the label set y: label factors that are independent of each other given x,
-    and within each factor f the probabilities :math:`p(y_i = 1, |y_f| = s \mid x)` of each label
-    together with the number of labels.
+    by default one of all labels, and within each factor f the probabilities
+    :math:`p(y_i = 1, |y_f| = s \mid x)` of each label together with the number of labels.
 
     Parameters
     ----------
@@ -101,22 +101,23 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         your features). Any other gets X as you pass it; with "two-step" it gets one column more,
         the number of labels, last, which a `ColumnTransformer` keeps only if its `remainder` says
         so.
-    factors : {"ilf", "single", "independent"}, partition or estimator, default="ilf"
+    factors : {"single", "independent", "ilf"}, partition or estimator, default="single"
         Which labels are modelled together:
 
+        - "single": all of them (GFM);
+        - "independent": none;
         - "ilf": those that tests find to depend on each other given the features
           (`fgfm.ILFCompo`), as the paper does; where rows have weights, those of weight 0 are left
           out, and the others count alike;
-        - "single": all of them (GFM);
-        - "independent": none;
         - a partition, a list of lists of label numbers (positions, whatever the columns are
           called), or of label names where y has columns;
         - an object with ``fit(X, Y)`` that finds ``factors_``, e.g. ``ILFCompo(alpha=0.05)``.
-    parameters : {"two-step", "tilted", "direct", "powerset"} or object, default="two-step"
-        How the probabilities of a factor are estimated: `fgfm.estimation.TwoStep` (the paper),
-        `Tilted`, `Direct` or `Powerset`; or an object with their protocol, ``fit(X, Y_factor)``
-        and ``estimate(X)``, of which each factor gets a clone: base learner, calibration, folds
-        and coherence are then its own affair.
+    parameters : {"reweighted", "two-step", "tilted", "direct", "powerset"} or object, \
+            default="reweighted"
+        How the probabilities of a factor are estimated: `fgfm.estimation.Reweighted`, `TwoStep`
+        (the paper), `Tilted`, `Direct` or `Powerset`; or an object with their protocol,
+        ``fit(X, Y_factor)`` and ``estimate(X)``, of which each factor gets a clone: base learner,
+        calibration, folds and coherence are then its own affair.
     coherent : bool, default=True
         Repair probabilities that do not sum up ("two-step" and "direct"); False gives the paper's
         own numbers.
@@ -134,7 +135,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         ``set_params(beta=2.0)`` needs no new fit, and neither do `nonempty` and `zero_division`.
     cv : int, splitter or iterable, optional
         Folds in which the default base learner chooses its penalty (3), and in which models are
-        calibrated (5).
+        calibrated (5). "reweighted" learns from their test rows how many labels to expect; a
+        learner that has neither is fitted in three folds more for it.
     n_jobs : int, optional
         How many processes fit models, and threads decide, in joblib's meaning. It does not change
         the result.
@@ -175,6 +177,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     `score` is the mean :math:`F_\beta` for the classifier's own beta. To search over beta, choose
     the measure yourself, e.g. ``GridSearchCV(..., scoring=fgfm.f_scorer)``.
 
+    The paper's own classifier is ``factors="ilf", parameters="two-step"``.
+
     A row to which a learner gives no label at all, in spite of ``nonempty``, is decided by the
     frequencies of the labels in training.
 
@@ -189,16 +193,20 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     >>> from fgfm import FGFMClassifier
     >>> X, Y = make_multilabel_classification(300, n_classes=4, random_state=0)
     >>> model = FGFMClassifier(random_state=0).fit(X[:200], Y[:200])
-    >>> model.factors_  # which labels depend on each other, given the features
-    [array([0, 3]), array([1, 2])]
     >>> model.predict(X[200:203])
     array([[0, 0, 1, 0],
            [1, 0, 1, 0],
-           [0, 1, 0, 1]])
+           [1, 1, 1, 1]])
     >>> model.expected_f(X[200:203]).round(2)
-    array([0.64, 0.66, 0.67])
+    array([0.78, 0.8 , 0.78])
     >>> round(model.score(X[200:], Y[200:]), 2)
-    0.66
+    0.79
+
+    With tests that tell which labels depend on each other, given the features:
+
+    >>> model = FGFMClassifier(factors="ilf", random_state=0).fit(X[:200], Y[:200])
+    >>> model.factors_
+    [array([0, 3]), array([1, 2])]
     """
 
     def __init__(
@@ -367,7 +375,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
                 return list(np.arange(m)[:, None])
             if factors != "ilf":
                 raise ValueError(
-                    f"factors is {factors!r}: it must be 'ilf', 'single', 'independent', a "
+                    f"factors is {factors!r}: it must be 'single', 'independent', 'ilf', a "
                     "partition of the labels, or an object with fit(X, Y) and factors_"
                 )
             factors = ILFCompo(n_jobs=self.n_jobs, verbose=max(0, self.verbose - 1))
@@ -426,12 +434,13 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             weight,
             self._settings(routed),
             progress.done,
-            held_out=kind.uses_held_out,
+            held_out=any(part.uses_held_out() for part in self._parts),
         )
         self._models: Any = fit.models
         if fit.held_out is not None:
             for part, factor, first in zip(self._parts, self.factors_, self._firsts, strict=True):
-                part.learn(fit.held_out, first, labels[:, factor], weight)
+                if part.uses_held_out():
+                    part.learn(fit.held_out, first, labels[:, factor], weight)
 
     def _fit_objects(self, X: Any, labels: Labels, sample_weight: Any, progress: Progress) -> None:
         """Fit a clone of the user's object to each factor."""

@@ -55,7 +55,7 @@ Examples:
   fgfm evaluate scene.npz --split test                   the file's own split
   fgfm evaluate train.csv --test test.csv --labels -6    two files
   fgfm evaluate test.csv --model films.fgfm              a model that is there
-  fgfm evaluate scene.npz -e forest --factors single --folds 10 --json
+  fgfm evaluate scene.npz -e forest --factors ilf --folds 10 --json
 """
 # what a model that is fitted already cannot be told
 _FITTING = {"estimator", "settings", "factors", "parameters", "calibration", "scale", "dense"}
@@ -103,8 +103,8 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="All numbers, as JSON.")] = False,
     estimator: Estimator = "ridge",
     settings: Setting = None,
-    factors: Factors = "ilf",
-    parameters: Parameters = "two-step",
+    factors: Factors = "single",
+    parameters: Parameters = "reweighted",
     calibration: Calibration = "auto",
     beta: Beta = 1.0,
     zero_division: ZeroDivision = 1.0,

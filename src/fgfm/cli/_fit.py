@@ -48,7 +48,7 @@ EPILOG = """\b
 Examples:
   fgfm fit films.csv --labels 'genre_*' -o films.fgfm
   fgfm fit films.csv --labels genres --separator ';' -o films.fgfm
-  fgfm fit scene.npz --split train --factors single -o scene.fgfm
+  fgfm fit scene.npz --split train --factors ilf -o scene.fgfm
   fgfm fit birds.arff -e forest --set n_estimators=300 -o birds.fgfm
   fgfm fit text.svm -e sklearn.linear_model:RidgeClassifier -o text.fgfm
 
@@ -72,13 +72,15 @@ Factors = Annotated[
     str,
     typer.Option(
         metavar="FACTORS",
-        help="Which labels are modelled together: ilf (tests tell), single (all), independent "
-        "(none), 'a,b|c', or a file with such lines or JSON of fgfm factors.",
+        help="Which labels are modelled together: single (all), independent (none), ilf (tests "
+        "tell), 'a,b|c', or a file with such lines or JSON of fgfm factors.",
     ),
 ]
 Parameters = Annotated[
     str,
-    typer.Option(metavar="NAME", help="Estimate: two-step, tilted, direct or powerset."),
+    typer.Option(
+        metavar="NAME", help="Estimate: reweighted, two-step, tilted, direct or powerset."
+    ),
 ]
 Calibration = Annotated[str, typer.Option(metavar="NAME", help="auto, sigmoid, isotonic or none.")]
 Beta = Annotated[float, typer.Option(metavar="B", help="Recall counts beta times as much.")]
@@ -107,8 +109,8 @@ def fit(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="File of the model.")],
     estimator: Estimator = "ridge",
     settings: Setting = None,
-    factors: Factors = "ilf",
-    parameters: Parameters = "two-step",
+    factors: Factors = "single",
+    parameters: Parameters = "reweighted",
     calibration: Calibration = "auto",
     beta: Beta = 1.0,
     zero_division: ZeroDivision = 1.0,

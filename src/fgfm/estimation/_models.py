@@ -759,7 +759,10 @@ def _fit_one(
     tested: list[Integers] = []
     for train, test in folds:
         if len(np.unique(code[train])) < 2:
-            continue  # nothing to learn from, and nothing to say of the model of all rows
+            # nothing to learn from, and nothing to say of the model of all rows
+            if held_out:  # the one class is all that such a model would know
+                judged[test] = np.arange(len(classes)) == code[train[0]]
+            continue
         by_decision = method is not None
         scored.append(class_scores(fitted(train), take_rows(X, test), classes, by_decision))
         tested.append(test)

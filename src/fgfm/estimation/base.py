@@ -161,8 +161,8 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
     """Base class of the estimates of P for one label factor.
 
     A subclass says which targets are to be modelled (`targets`), and makes P of the answers of the
-    models (`combine`). One with ``uses_held_out`` also learns from what models say of rows that
-    they did not see (`learn`).
+    models (`combine`). One that `uses_held_out` also learns from what models say of rows that they
+    did not see (`learn`).
 
     Parameters
     ----------
@@ -177,8 +177,6 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
     random_state : int, RandomState instance or None, default=None
         Seeds the folds, and base learners that have no seed of their own.
     """
-
-    uses_held_out = False
 
     def __init__(
         self,
@@ -211,6 +209,16 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
             The targets.
         """
         raise NotImplementedError
+
+    def uses_held_out(self) -> bool:
+        """Tell, after `targets`, whether `learn` has anything to learn.
+
+        Returns
+        -------
+        bool
+            Whether it has; not here.
+        """
+        return False
 
     def learn(self, held_out: HeldOut, first: int, Y: Labels, weight: Floats | None) -> None:
         """Learn from what the models say of rows that they did not see.
@@ -274,7 +282,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
         settings = Settings(
             self.estimator, self.calibration, self.cv, self.n_jobs, self.random_state
         )
-        fit = fit_models(X, targets, weight, settings, held_out=self.uses_held_out)
+        fit = fit_models(X, targets, weight, settings, held_out=self.uses_held_out())
         self.models_: Models = fit.models
         if fit.held_out is not None:
             self.learn(fit.held_out, 0, labels, weight)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from fgfm.cardinality import from_marginals
-from fgfm.estimation._models import Answers, HeldOut
+from fgfm.estimation._models import Answers, HeldOut, Target
 from fgfm.estimation._stack import LogStack
 from fgfm.estimation.base import FactorEstimate, Floats, Labels, singleton_estimate
 from fgfm.estimation.tilted import Tilted
 
 __all__ = ["Reweighted"]
+
+_SURE = 1e-12  # nearer to 0 or 1 comes no label that training shows both with and without
 
 
 class Reweighted(Tilted):  # numpydoc ignore=PR02
@@ -68,7 +70,34 @@ class Reweighted(Tilted):  # numpydoc ignore=PR02
     array([[0., 1.]])
     """
 
-    uses_held_out = True
+    def targets(self, Y: Labels, seen: Labels) -> list[Target]:
+        """Say what is to be modelled.
+
+        Parameters
+        ----------
+        Y : ndarray of shape (n, m)
+            Labels of the factor.
+        seen : ndarray of shape (n,)
+            Rows of positive weight.
+
+        Returns
+        -------
+        list of Target
+            The number of labels, and each label; one label alone is one target.
+        """
+        kept = Y[seen]
+        self._slack = np.where(kept.any(axis=0) & ~kept.all(axis=0), _SURE, 0.0)  # (m,)
+        return super().targets(Y, seen)
+
+    def uses_held_out(self) -> bool:
+        """Tell whether there is a number of labels to learn.
+
+        Returns
+        -------
+        bool
+            Whether the factor has more than one label.
+        """
+        return self.n_labels_ > 1
 
     def learn(self, held_out: HeldOut, first: int, Y: Labels, weight: Floats | None) -> None:
         """Learn how many labels to expect.
@@ -84,8 +113,6 @@ class Reweighted(Tilted):  # numpydoc ignore=PR02
         weight : ndarray of shape (n,) or None
             Weights of the rows.
         """
-        if self.n_labels_ == 1:
-            return
         s = Y.sum(axis=1, dtype=np.int64)  # (n,)
         code = np.minimum(
             np.searchsorted(self.cardinalities_, s), len(self.cardinalities_) - 1
@@ -116,8 +143,13 @@ class Reweighted(Tilted):  # numpydoc ignore=PR02
         return FactorEstimate(from_marginals(p, d, method="condition"), d)
 
     def _positives(self, answers: Answers, first: int) -> Floats:
-        """Give the marginals (n, m)."""
-        return answers.positives(slice(first + 1, first + 1 + self.n_labels_))
+        """Give the marginals (n, m).
+
+        A number of labels that takes more labels than have a chance would be shared out among all
+        others, those that never occur included. Hence the slack.
+        """
+        p = answers.positives(slice(first + 1, first + 1 + self.n_labels_))
+        return np.asarray(np.clip(p, self._slack, 1.0 - self._slack))
 
     def _counts(self, p: Floats) -> Floats:
         """Give how probable the numbers that occur are for independent labels, (n, K)."""

@@ -203,8 +203,8 @@ def fit_ridge_logistic(
         -1 uses all cores. It changes no result: the targets are cut into the same chunks, and
         BLAS has one thread.
     held_out : bool, default=False
-        Give the probabilities of held-out rows too. They cost no fit, and L arrays of 32 MB more
-        in a chunk.
+        Give the probabilities of held-out rows too. They cost no fit, and for each penalty an
+        array of up to 64 MB more in a chunk.
     _progress : callable, optional
         Called with the number of targets that are done, after every chunk of them.
 

@@ -211,7 +211,9 @@ class _Models:
         first = len(targets) - Y.shape[1]  # that of the number comes first, if there is one
         self.labels = slice(first, len(targets))
         self.held_out = held_out.positives(self.labels)  # (n, m)
-        self.parts[DEFAULT].learn(held_out, 0, Y, None)
+        if self.parts[DEFAULT].uses_held_out():
+            if self.parts[DEFAULT].uses_held_out():
+            self.parts[DEFAULT].learn(held_out, 0, Y, None)
         self.nonempty = bool(Y.any(axis=1).all())
 
     def marginals(self) -> Floats:

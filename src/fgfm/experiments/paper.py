@@ -283,6 +283,7 @@ def run_cell(cell: Cell) -> list[Row]:
             fitted[name] = FGFMClassifier(
                 RidgeLogistic(penalize_intercept=published, reference_class=published),
                 factors=partition,
+                parameters="two-step",
                 coherent=not published,
                 nonempty=False,
                 beta=beta,

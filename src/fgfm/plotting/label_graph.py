@@ -205,7 +205,7 @@ class LabelGraphDisplay:
         Parameters
         ----------
         estimator : ILFCompo or FGFMClassifier
-            Fitted; of a classifier its ``factor_finder_`` is drawn.
+            Fitted; of a classifier, with ``factors="ilf"``, its ``factor_finder_`` is drawn.
         label_names : sequence of str, optional
             Names of the labels; by default those that the estimator has seen.
         ax : matplotlib Axes, optional
