@@ -212,7 +212,6 @@ class _Models:
         self.labels = slice(first, len(targets))
         self.held_out = held_out.positives(self.labels)  # (n, m)
         if self.parts[DEFAULT].uses_held_out():
-            if self.parts[DEFAULT].uses_held_out():
             self.parts[DEFAULT].learn(held_out, 0, Y, None)
         self.nonempty = bool(Y.any(axis=1).all())
 
