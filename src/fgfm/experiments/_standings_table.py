@@ -118,6 +118,15 @@ def _first_rankings(summary: Standings) -> list[Ranking]:
     return list({ranking.learner: ranking for ranking in reversed(summary.rankings)}.values())
 
 
+def _known(summary: Standings, ranking: Ranking) -> list[str]:
+    """Give the data sets on which anything in a ranking has a score."""
+    return [
+        name
+        for name in summary.datasets
+        if not all(math.isnan(summary.scores[s][name]) for s in ranking.systems)
+    ]
+
+
 def _extent(ranking: Ranking, whole: bool) -> str:
     """Say what a ranking is over."""
     if whole:
@@ -156,7 +165,7 @@ def _terminal_part(summary: Standings, ranking: Ranking) -> Iterator[str]:
     rules = [system_name(s, learner) for s in ranking.systems]
     cells = [
         [name, *(_starred([scores[s][name] for s in ranking.systems]))]
-        for name in summary.datasets
+        for name in _known(summary, ranking)
     ]
     yield from grid(["F1", *(rule + " " for rule in rules)], cells)
 
@@ -197,7 +206,7 @@ def markdown(summary: Standings, command: str) -> str:
         learner, systems = ranking.learner, ranking.systems
         heads = ["", *(system_name(s, learner) for s in systems)]
         rows = [heads]
-        for name in summary.datasets if ranking in first else []:
+        for name in _known(summary, ranking) if ranking in first else []:
             values = [summary.scores[s][name] for s in systems]
             best = _best(values)
             rows.append([name, *(f"**{_f1(v)}**" if v == best else _f1(v) for v in values)])
