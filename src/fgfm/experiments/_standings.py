@@ -20,11 +20,12 @@ from fgfm.experiments._ranks import (
     ranks,
 )
 from fgfm.experiments._records import ANY, OK, Record
-from fgfm.experiments._rules import DEFAULT
+from fgfm.experiments._rules import DEFAULT, LEARNERS
 
 __all__ = [
     "EVERYTHING",
     "MEASURES",
+    "PEERS",
     "Difference",
     "Ranking",
     "Shortfall",
@@ -35,7 +36,8 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 System = tuple[str, str]  # learner and rule
 
-EVERYTHING = "everything"  # the ranking of all learners together
+EVERYTHING = "everything"  # the ranking of all base learners together
+PEERS = "peers"  # the ranking of other packages
 MEASURES = (
     "f1",
     "f2",
@@ -63,7 +65,8 @@ class Ranking(NamedTuple):
     Attributes
     ----------
     learner : str
-        Whose rules are ranked; "everything" for all learners together.
+        Whose rules are ranked; "everything" for all base learners together, "peers" for other
+        packages and the default.
     systems : list of tuple of str
         Learner and rule, the best first.
     mean_ranks : list of float
@@ -137,7 +140,7 @@ class Standings(NamedTuple):
         ``scores[learner, rule][dataset]`` is the F1, the mean over folds weighted by test rows;
         NaN unless all folds are there.
     rankings : list of Ranking
-        For each learner, and for everything.
+        For each learner, for everything, and for other packages.
     differences : list of Difference
         Of "default" and each other rule.
     shortfalls : list of Shortfall
@@ -222,25 +225,52 @@ def standings(records: Sequence[Record], rows: Path, seed: int) -> Standings:
         for system in systems
     }
     learners = list(dict.fromkeys(learner for learner, _ in systems))
-    rankings: list[Ranking] = []
-    for name in learners if len(learners) == 1 else [*learners, EVERYTHING]:
-        mine = [s for s in systems if name in (s[0], EVERYTHING)]
-        own = [d for d in datasets if any(not math.isnan(scores[s][d]) for s in mine)]
-        rankings.append(_ranking(name, mine, own, scores))
-        # those that are everywhere, over everything
-        always = [s for s in mine if not any(math.isnan(scores[s][d]) for d in own)]
-        if rankings[-1].n_datasets < len(own) and len(always) > 1:
-            rankings.append(_ranking(name, always, own, scores))
     return Standings(
         datasets,
         systems,
         scores,
-        rankings,
+        _rankings(systems, datasets, scores),
         _differences(systems, datasets, whole, rows, seed),
         _shortfalls(learners, datasets, scores),
         _measures(systems, datasets, whole),
         [r for r in records if r.status != OK],
     )
+
+
+def _rankings(
+    systems: list[System], datasets: list[str], scores: dict[System, dict[str, float]]
+) -> list[Ranking]:
+    """Rank the rules of each learner, of all learners together, and the other packages.
+
+    Each ranking is over the data sets on which all have a score. Where these are not all, there is
+    a second one, of what has a score on every data set; other packages then stand beside all rules
+    of the first learner.
+    """
+
+    def known(system: System, name: str) -> bool:  # numpydoc ignore=GL08
+        return not math.isnan(scores[system][name])
+
+    own = [s for s in systems if s[0] in LEARNERS]
+    others = [s for s in systems if s[0] not in LEARNERS]
+    learners = list(dict.fromkeys(learner for learner, _ in own))
+    groups = [(k, [s for s in own if s[0] == k]) for k in learners]
+    pools = dict(groups)
+    if len(learners) > 1:
+        groups.append((EVERYTHING, own))
+    if others:
+        groups.append((PEERS, [s for s in own if s[1] == DEFAULT][:1] + others))
+        pools[PEERS] = [s for s in own if s[0] == learners[0]] + others if own else others
+    found: list[Ranking] = []
+    for name, mine in groups:
+        run = others if name == PEERS else mine
+        here = [d for d in datasets if any(known(s, d) for s in run)]
+        found.append(_ranking(name, mine, here, scores))
+        if name == EVERYTHING:  # what is everywhere is one learner's, most often
+            continue
+        always = [s for s in pools[name] if all(known(s, d) for d in here)]
+        if len(always) > 1 and (found[-1].n_datasets < len(here) or len(always) > len(mine)):
+            found.append(_ranking(name, always, here, scores))
+    return found
 
 
 def _mean(records: Sequence[Record], measure: str = "f1") -> float:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fgfm.experiments._standings import (
     EVERYTHING,
     MEASURES,
+    PEERS,
     Difference,
     Ranking,
     Standings,
@@ -142,21 +143,28 @@ def _terminal_part(summary: Standings, ranking: Ranking) -> Iterator[str]:
     whole = ranking not in _first_rankings(summary)
     yield f"{learner}: {_extent(ranking, whole)}"
     means = _means(summary, ranking)
+    shared = [
+        name
+        for name in summary.datasets
+        if not any(math.isnan(scores[s][name]) for s in ranking.systems)
+    ]
     rows = []
     for system, rank, missing in zip(
         ranking.systems, ranking.mean_ranks, ranking.missing, strict=True
     ):
-        known = [v for v in scores[system].values() if not math.isnan(v)]
-        mean = sum(known) / len(known) if known else float("nan")
+        values = [scores[system][name] for name in shared]
+        mean = sum(values) / len(values) if values else float("nan")
         gain = _interval(means.get(system))
         rows.append([system_name(system, learner), f"{rank:.2f}", str(missing), _f1(mean), *gain])
     yield from grid(["rule", "rank", "missing", "F1", "gain", "low", "high"], rows)
     told = [*_tests(ranking), *_shortfall(summary, learner)]
-    told.append("rank: mean over data sets on which all have a score; F1: over those it has.")
+    told.append("rank and F1: means over the data sets on which all have a score.")
     if partial:
         told.append("missing: data sets without a score.")
     if means:
-        told.append("gain: F1 of default less that of the rule, 95 % interval, units of 1e-4.")
+        told.append(
+            "gain: F1 of default less that of the rule, where both have it; 95 % interval; 1e-4."
+        )
     for text in told:
         yield from textwrap.wrap(text, _WIDTH)
     if learner == EVERYTHING or whole:
@@ -219,7 +227,7 @@ def markdown(summary: Standings, command: str) -> str:
         parts += [f"## {learner}: {title}", "", *_rows(rows), ""]
         for text in (*_tests(ranking), *_shortfall(summary, learner)):
             parts += [text, ""]
-        if ranking in first and learner != EVERYTHING:
+        if ranking in first and learner not in (EVERYTHING, PEERS):
             parts += _measures(summary, ranking)
     return "\n".join(parts)
 
