@@ -53,7 +53,8 @@ XCOLUMNS = Peer(
 
 def threshold(proba: sparse.csr_array) -> sparse.csr_array:
     """Give the labels that are more probable than not."""
-    labels = sparse.csr_array((proba.data > 0.5, proba.indices, proba.indptr), shape=proba.shape)
+    marks = (proba.data > 0.5, proba.indices, proba.indptr)
+    labels = sparse.csr_array(marks, shape=proba.shape, copy=True)  # it is changed in place
     labels.eliminate_zeros()
     return labels
 

@@ -43,18 +43,27 @@ def write_split(split: Split, path: Path) -> None:
     np.savez(path, **parts)
 
 
-def run_child(who: str, path: Path, seconds: float) -> dict[str, Any] | str:
-    """Give what the child found, or why there is nothing."""
+def run_child(
+    who: str, path: Path, seconds: float, limit: float | None = None
+) -> dict[str, Any] | str:
+    """Give what the child found, or why there is nothing.
+
+    A rival extrapolates after so many seconds; whoever takes longer than `limit` is ended.
+    """
     python = str(RIVAL) if who == "f1-maximizer" else sys.executable
     if not Path(python).exists():
         return "not installed: make bench-fit does so"
-    done = subprocess.run(
-        [python, str(CHILD), who, str(path), str(seconds)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **dict.fromkeys(_THREAD_VARIABLES, "1")},
-    )
+    try:
+        done = subprocess.run(
+            [python, str(CHILD), who, str(path), str(seconds)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=limit,
+            env={**os.environ, **dict.fromkeys(_THREAD_VARIABLES, "1")},
+        )
+    except subprocess.TimeoutExpired:
+        return f"took longer than {limit:g} s, and was ended"
     if done.returncode:
         return (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1][:60]
     return dict(json.loads(done.stdout.splitlines()[-1]))

@@ -125,10 +125,12 @@ def main(who, path, seconds):
         total = 0
         start = time.perf_counter()
     before = peak()
+    processor = time.process_time()
     found = {"who": who, "extrapolated": False, "predict": None, "f1": None}
     try:
         model.fit(X, Y)
         found["fit"] = time.perf_counter() - start
+        found["processor"] = time.process_time() - processor
         if hasattr(model, "factors_"):
             found["factors"] = len(model.factors_)
             found["largest"] = max(map(len, model.factors_))

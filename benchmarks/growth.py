@@ -29,20 +29,22 @@ def _first_labels(split: Split, m: int) -> Split:
     return split._replace(Y_train=split.Y_train[:, :m], Y_test=split.Y_test[:, :m])
 
 
-def _measure(split: Split, who: str, sizes: Sequence[int]) -> list[dict[str, float] | str]:
+def _measure(
+    split: Split, who: str, sizes: Sequence[int], limit: float
+) -> list[dict[str, float] | str]:
     """Give what each number of labels takes, or why there is nothing."""
-    found = []
+    found: list[dict[str, float] | str] = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "split.npz"
         for m in sizes:
             _progress(f"{who}, {m} labels")
             write_split(_first_labels(split, m), path)
-            found.append(run_child(who, path, float("inf")))
+            found.append(run_child(who, path, float("inf"), limit))
     _progress("")
     return found
 
 
-def search_table(split: Split, sizes: Sequence[int]) -> Table:
+def search_table(split: Split, sizes: Sequence[int], limit: float) -> Table:
     """Measure the search for label factors."""
     n, p = split.X_train.shape
     table = Table(
@@ -51,47 +53,47 @@ def search_table(split: Split, sizes: Sequence[int]) -> Table:
             Column("labels"),
             Column("pairs"),
             Column("time", duration),
+            Column("processor", duration),
             Column("peak memory", mebibytes),
             Column("factors"),
             Column("largest"),
         ],
     )
     times = []
-    for m, found in zip(sizes, _measure(split, "ILFCompo", sizes), strict=True):
+    for m, found in zip(sizes, _measure(split, "ILFCompo", sizes, limit), strict=True):
         if isinstance(found, str):
             table.notes.append(f"{m} labels: {found}")
             continue
-        times.append(found["fit"])
-        row = (found["fit"], found["peak"], found["factors"], found["largest"])
+        times.append(found["processor"])
+        row = tuple(found[key] for key in ("fit", "processor", "peak", "factors", "largest"))
         table.rows.append((m, m * (m - 1) // 2, *row))
-    _note_growth(table, sizes, times, "Time")
+    _note_growth(table, sizes, times, "Processor time")
     return table
 
 
-def model_table(split: Split, methods: Sequence[str], sizes: Sequence[int]) -> Table:
+def model_table(split: Split, who: str, sizes: Sequence[int], limit: float) -> Table:
     """Measure fit and predict of the classifier."""
     n, p = split.X_train.shape
     table = Table(
-        f"FGFMClassifier on delicious: {n} rows, {p} features; {len(split.Y_test)} test rows",
+        f"FGFMClassifier(factors={who!r}) on delicious, {n} rows, {p} features",
         [
-            Column("factors", left=True),
             Column("labels"),
             Column("fit", duration),
-            Column("predict", duration),
+            Column("processor", duration),
+            Column(f"predict {len(split.Y_test)} rows", duration),
             Column("peak memory", mebibytes),
             Column("F1", lambda f1: f"{f1:.4f}"),
         ],
     )
-    for who in methods:
-        times = []
-        for m, found in zip(sizes, _measure(split, who, sizes), strict=True):
-            if isinstance(found, str):
-                table.notes.append(f"{who}, {m} labels: {found}")
-                continue
-            times.append(found["fit"])
-            row = (found["fit"], found["predict"], found["peak"], found["f1"])
-            table.rows.append((who, m, *row))
-        _note_growth(table, sizes, times, f"{who}: time of fit")
+    times = []
+    for m, found in zip(sizes, _measure(split, who, sizes, limit), strict=True):
+        if isinstance(found, str):
+            table.notes.append(f"{m} labels: {found}")
+            continue
+        times.append(found["processor"])
+        row = tuple(found[key] for key in ("fit", "processor", "predict", "peak", "f1"))
+        table.rows.append((m, *row))
+    _note_growth(table, sizes, times, "Processor time of fit")
     table.notes.append("Peak memory: most memory in use in the process, libraries included.")
     return table
 
@@ -112,15 +114,20 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--no-search", action="store_true", help="leave out the search for factors"
     )
+    parser.add_argument(
+        "--limit", type=float, default=3600.0, help="seconds for one fit (default: 3600)"
+    )
     options = parser.parse_args(arguments)
     try:
         split = load("delicious")
     except FileNotFoundError as error:
         sys.exit(str(error))
     if not options.no_search:
-        print("\n".join(search_table(split, options.sizes).lines()), end="\n\n", flush=True)
-    if options.methods:
-        print("\n".join(model_table(split, options.methods, options.sizes).lines()))
+        table = search_table(split, options.sizes, options.limit)
+        print("\n".join(table.lines()), end="\n\n", flush=True)
+    for who in options.methods:
+        table = model_table(split, who, options.sizes, options.limit)
+        print("\n".join(table.lines()), end="\n\n", flush=True)
 
 
 if __name__ == "__main__":

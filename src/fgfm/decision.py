@@ -284,8 +284,8 @@ def from_factors(
     >>> labels, _ = fgfm.decision.from_factors(
     ...     [alone, P_pair], [range(99_998), [99_998, 99_999]]
     ... )
-    >>> labels.shape, labels.indices
-    ((1, 100000), array([    7, 99997, 99998]))
+    >>> labels.shape, labels.indices.tolist()
+    ((1, 100000), [7, 99997, 99998])
     """
     objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
     if isinstance(Ps, (list, tuple)) and any_lazy(*Ps, *(distributions or ())):
