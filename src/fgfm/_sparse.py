@@ -59,13 +59,18 @@ class _Stored:
             indptr = matrix.indptr[rows.start : rows.stop + 1].astype(np.int64)
             first, last = int(indptr[0]), int(indptr[-1])
             return _Entries(matrix.data[first:last], matrix.indices[first:last], indptr - first)
+        from fgfm._kernels.entries import order_entries
+
         block = sparse.hstack([matrix[rows] for matrix in self._matrices], format="csr")
+        data = float_block(block.data)
+        labels = block.indices.astype(np.int64)
         if self._labels is not None:
-            width = int(self._labels.max()) + 1
-            places = self._labels[block.indices]
-            block = sparse.csr_array((block.data, places, block.indptr), (block.shape[0], width))
-        block.sum_duplicates()
-        return _Entries(block.data, block.indices, block.indptr.astype(np.int64))
+            labels = self._labels[labels]
+        ordered, ordered_labels = np.empty_like(data), np.empty_like(labels)
+        indptr = np.zeros(len(block.indptr), dtype=np.int64)
+        known = data, labels, block.indptr.astype(np.int64)
+        order_entries(*known, ordered, ordered_labels, indptr[1:])
+        return _Entries(ordered[: indptr[-1]], ordered_labels[: indptr[-1]], indptr)
 
     def check(self, rows: slice) -> None:
         """Raise unless all entries of some rows are probabilities, up to rounding."""
