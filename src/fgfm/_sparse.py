@@ -54,23 +54,20 @@ class _Stored:
 
     def read(self, rows: slice) -> _Entries:
         """Give the entries of some rows, without a copy where they are in order already."""
-        if self._in_order:
+        if self._labels is None:
             (matrix,) = self._matrices
             indptr = matrix.indptr[rows.start : rows.stop + 1].astype(np.int64)
             first, last = int(indptr[0]), int(indptr[-1])
-            return _Entries(matrix.data[first:last], matrix.indices[first:last], indptr - first)
-        from fgfm._kernels.entries import order_entries
-
-        block = sparse.hstack([matrix[rows] for matrix in self._matrices], format="csr")
-        data = float_block(block.data)
-        labels = block.indices.astype(np.int64)
-        if self._labels is not None:
-            labels = self._labels[labels]
-        ordered, ordered_labels = np.empty_like(data), np.empty_like(labels)
-        indptr = np.zeros(len(block.indptr), dtype=np.int64)
-        known = data, labels, block.indptr.astype(np.int64)
-        order_entries(*known, ordered, ordered_labels, indptr[1:])
-        return _Entries(ordered[: indptr[-1]], ordered_labels[: indptr[-1]], indptr)
+            entries = matrix.data[first:last], matrix.indices[first:last], indptr - first
+            if self._in_order:
+                return _Entries(*entries)
+            block = sparse.csr_array(entries, (len(indptr) - 1, matrix.shape[1]), copy=True)
+        else:
+            whole = sparse.hstack([matrix[rows] for matrix in self._matrices], format="csr")
+            entries = whole.data, self._labels[whole.indices], whole.indptr
+            block = sparse.csr_array(entries, (whole.shape[0], int(self._labels.max()) + 1))
+        block.sum_duplicates()
+        return _Entries(block.data, block.indices, block.indptr.astype(np.int64))
 
     def check(self, rows: slice) -> None:
         """Raise unless all entries of some rows are probabilities, up to rounding."""
