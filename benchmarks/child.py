@@ -42,8 +42,8 @@ def first_call(name: str) -> float:
     return time.perf_counter() - start
 
 
-def sparse_memory(folder: str) -> dict[str, float]:
-    """Decide from the CSR matrix in a folder: bytes beyond the input, and seconds."""
+def sparse_memory(folder: str, n_jobs: str = "1", calls: str = "1") -> dict[str, float]:
+    """Decide from the CSR matrix in a folder: bytes beyond the input, and the least seconds."""
     from pathlib import Path
 
     import numpy as np
@@ -58,9 +58,11 @@ def sparse_memory(folder: str) -> dict[str, float]:
     proba = sparse.csr_array((data, indices, indptr), shape=(n, m))
     decision.from_marginals(proba[:10])  # loads the kernels
     before = _start_of_peak()
-    start = time.perf_counter()
-    labels, _ = decision.from_marginals(proba)
-    seconds = time.perf_counter() - start
+    seconds = float("inf")
+    for _ in range(int(calls)):
+        start = time.perf_counter()
+        labels, _ = decision.from_marginals(proba, n_jobs=int(n_jobs))
+        seconds = min(seconds, time.perf_counter() - start)
     extra = _peak() - before
     decided = labels.data.nbytes + labels.indices.nbytes + labels.indptr.nbytes + 8 * n
     return {

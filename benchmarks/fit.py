@@ -23,7 +23,7 @@ from benchmarks.__main__ import _THREAD_VARIABLES
 from benchmarks.datasets import Split, load
 from benchmarks.report import Column, Table, duration, mebibytes, ratio
 
-__all__ = ["main"]
+__all__ = ["main", "run_child", "write_split"]
 
 NAMES = ("yeast", "enron", "bibtex")
 METHODS = ("independent", "single", "LogisticRegressionCV", "f1-maximizer")
@@ -31,7 +31,8 @@ CHILD = Path(__file__).with_name("fit_child.py")
 RIVAL = Path(__file__).parents[1] / ".venv-rival" / "bin" / "python"
 
 
-def _write(split: Split, path: Path) -> None:
+def write_split(split: Split, path: Path) -> None:
+    """Write a split as the child reads it."""
     parts: dict[str, Any] = {"Y_train": split.Y_train, "Y_test": split.Y_test}
     for part, X in (("train", split.X_train), ("test", split.X_test)):
         if sparse.issparse(X):
@@ -42,18 +43,27 @@ def _write(split: Split, path: Path) -> None:
     np.savez(path, **parts)
 
 
-def _run(who: str, path: Path, seconds: float) -> dict[str, Any] | str:
-    """Give what the child found, or why there is nothing."""
+def run_child(
+    who: str, path: Path, seconds: float, limit: float | None = None
+) -> dict[str, Any] | str:
+    """Give what the child found, or why there is nothing.
+
+    A rival extrapolates after so many seconds; whoever takes longer than `limit` is ended.
+    """
     python = str(RIVAL) if who == "f1-maximizer" else sys.executable
     if not Path(python).exists():
         return "not installed: make bench-fit does so"
-    done = subprocess.run(
-        [python, str(CHILD), who, str(path), str(seconds)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **dict.fromkeys(_THREAD_VARIABLES, "1")},
-    )
+    try:
+        done = subprocess.run(
+            [python, str(CHILD), who, str(path), str(seconds)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=limit,
+            env={**os.environ, **dict.fromkeys(_THREAD_VARIABLES, "1")},
+        )
+    except subprocess.TimeoutExpired:
+        return f"took longer than {limit:g} s, and was ended"
     if done.returncode:
         return (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1][:60]
     return dict(json.loads(done.stdout.splitlines()[-1]))
@@ -90,12 +100,12 @@ def main(arguments: list[str] | None = None) -> None:
         )
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "split.npz"
-            _write(split, path)
+            write_split(split, path)
             found = {}
             for who in METHODS:
                 if sys.stderr.isatty():
                     print(f"\r\x1b[K{name}: {who}", end="", file=sys.stderr, flush=True)
-                found[who] = _run(who, path, options.seconds)
+                found[who] = run_child(who, path, options.seconds)
         if sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
         ours = found["single"]

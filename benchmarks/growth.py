@@ -1,57 +1,133 @@
-"""Time of the search for label factors by the number of labels: ``python -m benchmarks.growth``.
+"""Time and memory by the number of labels: ``python -m benchmarks.growth``.
 
-The generalised covariance measure on delicious (12 920 rows, 500 features): the first m labels.
+The first m labels of delicious (12 920 rows, 500 features). `ILFCompo` with the generalised
+covariance measure, and fit and predict of `FGFMClassifier` by what it supposes of the labels; each
+in a process of its own, so that its peak of memory is its own.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
 import sys
-import time
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
 
-from benchmarks.datasets import load
+from benchmarks.__main__ import _progress
+from benchmarks.datasets import Split, load
+from benchmarks.fit import run_child, write_split
 from benchmarks.measure import growth_exponent
 from benchmarks.report import Column, Table, duration, mebibytes, number
-from fgfm import ILFCompo
 
-__all__ = ["main"]
+__all__ = ["main", "model_table", "search_table"]
 
 SIZES = (60, 250, 983)
+METHODS = ("independent", "ilf", "single")
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Measure and print the table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
-    parser.add_argument("--jobs", type=int, default=2, help="threads (default: 2)")
-    options = parser.parse_args(arguments)
-    try:
-        split = load("delicious")
-    except FileNotFoundError as error:
-        sys.exit(str(error))
+def _first_labels(split: Split, m: int) -> Split:
+    return split._replace(Y_train=split.Y_train[:, :m], Y_test=split.Y_test[:, :m])
+
+
+def _measure(
+    split: Split, who: str, sizes: Sequence[int], limit: float
+) -> list[dict[str, float] | str]:
+    """Give what each number of labels takes, or why there is nothing."""
+    found: list[dict[str, float] | str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "split.npz"
+        for m in sizes:
+            _progress(f"{who}, {m} labels")
+            write_split(_first_labels(split, m), path)
+            found.append(run_child(who, path, float("inf"), limit))
+    _progress("")
+    return found
+
+
+def search_table(split: Split, sizes: Sequence[int], limit: float) -> Table:
+    """Measure the search for label factors."""
     n, p = split.X_train.shape
     table = Table(
-        f"ILFCompo('gcm') on delicious, {n} rows, {p} features, n_jobs={options.jobs}",
+        f"ILFCompo('gcm') on delicious, {n} rows, {p} features",
         [
             Column("labels"),
             Column("pairs"),
             Column("time", duration),
+            Column("processor", duration),
             Column("peak memory", mebibytes),
             Column("factors"),
             Column("largest"),
         ],
     )
     times = []
-    for m in SIZES:
-        start = time.perf_counter()
-        ilf = ILFCompo("gcm", n_jobs=options.jobs).fit(split.X_train, split.Y_train[:, :m])
-        times.append(time.perf_counter() - start)
-        peak = 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        largest = max(len(factor) for factor in ilf.factors_)
-        table.rows.append((m, m * (m - 1) // 2, times[-1], peak, len(ilf.factors_), largest))
-    exponent = number(growth_exponent(SIZES, times))
-    table.notes.append(f"Time grows like the number of labels to the power of {exponent}.")
-    print("\n".join(table.lines()))
+    for m, found in zip(sizes, _measure(split, "ILFCompo", sizes, limit), strict=True):
+        if isinstance(found, str):
+            table.notes.append(f"{m} labels: {found}")
+            continue
+        times.append(found["processor"])
+        row = tuple(found[key] for key in ("fit", "processor", "peak", "factors", "largest"))
+        table.rows.append((m, m * (m - 1) // 2, *row))
+    _note_growth(table, sizes, times, "Processor time")
+    return table
+
+
+def model_table(split: Split, who: str, sizes: Sequence[int], limit: float) -> Table:
+    """Measure fit and predict of the classifier."""
+    n, p = split.X_train.shape
+    table = Table(
+        f"FGFMClassifier(factors={who!r}) on delicious, {n} rows, {p} features",
+        [
+            Column("labels"),
+            Column("fit", duration),
+            Column("processor", duration),
+            Column(f"predict {len(split.Y_test)} rows", duration),
+            Column("peak memory", mebibytes),
+            Column("F1", lambda f1: f"{f1:.4f}"),
+        ],
+    )
+    times = []
+    for m, found in zip(sizes, _measure(split, who, sizes, limit), strict=True):
+        if isinstance(found, str):
+            table.notes.append(f"{m} labels: {found}")
+            continue
+        times.append(found["processor"])
+        row = tuple(found[key] for key in ("fit", "processor", "predict", "peak", "f1"))
+        table.rows.append((m, *row))
+    _note_growth(table, sizes, times, "Processor time of fit")
+    table.notes.append("Peak memory: most memory in use in the process, libraries included.")
+    return table
+
+
+def _note_growth(table: Table, sizes: Sequence[int], times: Sequence[float], what: str) -> None:
+    if len(times) == len(sizes) > 1:
+        exponent = number(growth_exponent(sizes, times))
+        table.notes.append(f"{what} grows like the number of labels to the power of {exponent}.")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure and print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of labels")
+    parser.add_argument(
+        "--methods", nargs="*", default=METHODS, choices=METHODS, help="what the classifier takes"
+    )
+    parser.add_argument(
+        "--no-search", action="store_true", help="leave out the search for factors"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=3600.0, help="seconds for one fit (default: 3600)"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        split = load("delicious")
+    except FileNotFoundError as error:
+        sys.exit(str(error))
+    if not options.no_search:
+        table = search_table(split, options.sizes, options.limit)
+        print("\n".join(table.lines()), end="\n\n", flush=True)
+    for who in options.methods:
+        table = model_table(split, who, options.sizes, options.limit)
+        print("\n".join(table.lines()), end="\n\n", flush=True)
 
 
 if __name__ == "__main__":

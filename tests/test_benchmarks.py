@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from fgfm import cardinality, decision
 
 rivals = pytest.importorskip("benchmarks.rivals", reason="benchmarks/ is not beside the tests")
 independence = pytest.importorskip("benchmarks.independence")
 recovery = pytest.importorskip("benchmarks.recovery")
+extreme = pytest.importorskip("benchmarks.extreme")
 
 
 @pytest.mark.parametrize("power", [1, 3, 9])
@@ -91,3 +93,24 @@ def test_comparison_with_the_authors_runs(capsys):
     assert max(map(len, printed.splitlines())) <= 80
     n, cells, *_, to_the_fourth, _, _ = tables[0].rows[-1]
     assert (n, to_the_fourth) == ("all", cells)
+
+
+def test_rules_on_csr():
+    p = np.random.default_rng(3).random((20, 9)) * (np.arange(9) < np.arange(20)[:, None])
+    csr = sparse.csr_array(p)
+    np.testing.assert_array_equal(extreme.threshold(csr).toarray(), p > 0.5)
+    np.testing.assert_array_equal(csr.toarray(), p)  # it was not changed
+    top = extreme.top_k(csr, 3).toarray()
+    rank = np.argsort(np.argsort(-p, axis=1), axis=1)
+    np.testing.assert_array_equal(top == 1, (rank < 3) & (p > 0.0))
+
+
+def test_speed_on_csr_is_measured():
+    table = extreme.generated(200, 5000, 10)
+    assert [row[:3] for row in table.rows[:3]] == [
+        ("float32", "yes", 1),
+        ("float32", "yes", 2),
+        ("float32", "no", 1),
+    ]
+    assert all(row[3] > 0.0 for row in table.rows)
+    assert max(map(len, table.lines())) <= 80

@@ -7,23 +7,20 @@ the kernels themselves where that costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._blocks import float_block, n_threads, run_blocks
-from fgfm._quadrature import Rules, rules
+from fgfm._blocks import float_block, run_blocks
+from fgfm._objective import Decision, Objective, run_kernel
+from fgfm._sparse import decide_sparse_factors, decide_sparse_marginals
 from fgfm._validation import (
-    check_beta,
-    check_flag,
     check_labels,
     check_probabilities,
-    check_stored_probabilities,
-    check_zero_division,
-    place,
     real_array,
+    refuse_mass,
     tolerance,
     unit_rows,
 )
@@ -37,61 +34,10 @@ __all__ = [
     "decide_one_factor",
     "decide_samples",
     "decide_singletons",
+    "decide_sparse_factors",
 ]
 
 Real = npt.NDArray[Any]
-
-
-class Decision(NamedTuple):
-    """Decided label sets, and what they are expected to score.
-
-    Attributes
-    ----------
-    labels : array, sparse array or data frame of shape (n, m)
-        The label sets, 0 or 1, as 8-bit integers. Sparse where the probabilities were, a data
-        frame with the same index and columns where they were one.
-    expected_f : ndarray or Series of shape (n,)
-        The expected F-measure of each label set, under the given probabilities.
-    """
-
-    labels: Any
-    expected_f: Any
-
-    def at(self, rows: slice) -> Decision:
-        """Give the part of it that some rows have."""
-        return Decision(self.labels[rows], self.expected_f[rows])
-
-
-class Objective(NamedTuple):
-    """What is maximised, and by how many threads."""
-
-    beta: float
-    beta2: float
-    zero_division: float
-    nonempty: bool
-    threads: int
-
-    @classmethod
-    def checked(cls, beta: Any, zero_division: Any, nonempty: Any, n_jobs: Any) -> Objective:
-        """Give the objective for what a user passed."""
-        beta = check_beta(beta)
-        return cls(
-            beta,
-            beta * beta,
-            check_zero_division(zero_division),
-            check_flag(nonempty, "nonempty"),
-            n_threads(n_jobs),
-        )
-
-    @property
-    def arguments(self) -> tuple[float, float, bool]:
-        """What every kernel takes."""
-        return self.beta2, self.zero_division, self.nonempty
-
-    @property
-    def rules(self) -> Rules:
-        """The quadrature rules for this beta."""
-        return rules(self.beta)
 
 
 def _empty_decision(n: int, m: int) -> Decision:
@@ -101,7 +47,7 @@ def _empty_decision(n: int, m: int) -> Decision:
 def decide_marginals(proba: Any, objective: Objective) -> Decision:
     """Decide from marginals, (n, m), dense or sparse."""
     if sparse.issparse(proba):
-        return _decide_sparse_marginals(proba, objective)
+        return decide_sparse_marginals(proba, objective)
     proba = real_array(proba, "proba", ("row", "label"))
     n, m = proba.shape
     return _decide_marginals(
@@ -134,28 +80,6 @@ def _check_parts(parts: list[Real], rows: slice) -> None:
         check_probabilities(P[rows], f"Ps[{f}]", rows.start)
 
 
-def _run_kernel(
-    kernel: Callable[..., tuple[int, float, int]],
-    values: Real,
-    known: tuple[Any, ...],
-    chosen: Real,
-    check: Callable[[], None],
-) -> tuple[int, int]:
-    """Run a kernel, which takes values in [0, 1] and no others.
-
-    If it refuses one, `check` raises unless rounding is to blame, which is then removed. Gives the
-    first row that is refused for another reason, or -1, and its factor.
-    """
-    from fgfm._kernels.rule import NOT_PROBABILITY
-
-    row, status, factor = kernel(values, *known)
-    if status == NOT_PROBABILITY:
-        check()
-        chosen[...] = 0
-        row, status, factor = kernel(np.clip(values, 0.0, 1.0), *known)
-    return row, factor
-
-
 def _decide_marginals(
     n: int,
     m: int,
@@ -174,97 +98,10 @@ def _decide_marginals(
     def decide(rows: slice) -> None:
         known = (*objective.arguments, objective.rules, *decision.at(rows))
         labels = decision.labels[rows]
-        _run_kernel(kernel, float_block(read(rows)), known, labels, lambda: check(rows))
+        run_kernel(kernel, float_block(read(rows)), known, labels, lambda: check(rows))
 
     run_blocks(n, m * itemsize, objective.threads, decide)
     return decision
-
-
-def _decide_sparse_marginals(proba: Any, objective: Objective) -> Decision:
-    """Decide from marginals in a sparse matrix; the labels come in CSR."""
-    from fgfm._kernels.marginals import decide_csr_rows
-    from fgfm._kernels.short import SHORT, decide_short_rows
-
-    if proba.dtype.kind not in "fiub":
-        raise TypeError(
-            f"proba has dtype {proba.dtype}: it must hold real numbers (float32 or float64)"
-        )
-    if proba.ndim != 2 or proba.shape[1] == 0:
-        raise ValueError(
-            f"proba has shape {proba.shape}: it must have 2 dimensions (row, label) "
-            "and at least one label"
-        )
-    csr = proba.tocsr()
-    if not csr.has_canonical_format:
-        csr = csr.copy()
-        csr.sum_duplicates()
-    n = csr.shape[0]
-    expected_f = np.empty(n)
-
-    def decide_short(rows: slice) -> tuple[Real, Real]:
-        """Do as `decide` does, with the bits of a dense array: few labels cost nothing."""
-        block = csr[rows].toarray()
-        labels = np.zeros(block.shape, dtype=np.int8)
-        known = (*objective.arguments, objective.rules, labels, expected_f[rows])
-        _run_kernel(
-            decide_short_rows,
-            float_block(block),
-            known,
-            labels,
-            lambda: check_stored_probabilities(csr, "proba"),
-        )
-        row, label = np.nonzero(labels)
-        ends = np.searchsorted(row, np.arange(len(block)), side="right")
-        return label.astype(csr.indices.dtype), ends
-
-    def decide(rows: slice) -> tuple[Real, Real]:
-        """Give the chosen labels of the rows, one after the other, and where each row ends."""
-        indptr = csr.indptr[rows.start : rows.stop + 1].astype(np.int64)
-        first, last = int(indptr[0]), int(indptr[-1])
-        data = float_block(csr.data[first:last])
-        chosen = np.zeros(last - first, dtype=np.int8)
-        known = (
-            indptr - first,
-            *objective.arguments,
-            objective.rules,
-            chosen,
-            expected_f[rows],
-        )
-        _run_kernel(
-            decide_csr_rows, data, known, chosen, lambda: check_stored_probabilities(csr, "proba")
-        )
-        at = np.flatnonzero(chosen)
-        return csr.indices[first + at], np.searchsorted(at, indptr[1:] - first)
-
-    short = csr.shape[1] <= SHORT
-    row_bytes = 16 * csr.shape[1] if short else 16 * (csr.nnz // max(1, n) + 1)
-    blocks = run_blocks(n, row_bytes, objective.threads, decide_short if short else decide)
-    indices = np.concatenate([chosen for chosen, _ in blocks] or [csr.indices[:0]])
-    indptr = np.zeros(n + 1, dtype=csr.indptr.dtype)
-    at = passed = 0
-    for chosen, ends in blocks:
-        indptr[at + 1 : at + 1 + len(ends)] = passed + ends
-        at += len(ends)
-        passed += len(chosen)
-    ones = np.ones(len(indices), dtype=np.int8)
-    return Decision(type(csr)((ones, indices, indptr), shape=csr.shape), expected_f)
-
-
-def _refuse_mass(P: Real, row: int, name: str, first_row: int) -> None:
-    """Raise for a row of P with a label, or with sets, of a probability over 1."""
-    where = place(name, (first_row + row,))
-    p = P[row].sum(axis=1, dtype=np.float64)  # (m,)
-    i = int(np.argmax(p))
-    if p[i] > 1.0 + tolerance(P):
-        raise ValueError(
-            f"{where[:-1]}, {i}] sums to {p[i]:.6g} over cardinalities: "
-            "the probability of a label must not exceed 1"
-        )
-    d_0 = 1.0 - (P[row].sum(axis=0, dtype=np.float64) / np.arange(1, P.shape[2] + 1)).sum()
-    raise ValueError(
-        f"{where} implies d_0 = {d_0:.3g}: the probabilities of 1 to {P.shape[2]} labels, "
-        "d_s = sum_i p_is / s, must not sum to more than 1"
-    )
 
 
 def decide_one_factor(
@@ -290,7 +127,7 @@ def decide_one_factor(
         labels, expected_f = decision.at(rows)
         mass = np.stack([d[:, 0], d[:, 1:].sum(axis=1)])  # of the empty set, and of the others
         known = (mass, members, tolerance(block), *objective.arguments, labels, expected_f)
-        row, _ = _run_kernel(
+        row, _ = run_kernel(
             decide_cardinality_rows,
             block,
             known,
@@ -298,7 +135,7 @@ def decide_one_factor(
             lambda: check_probabilities(block, name, rows.start),
         )
         if row >= 0:
-            _refuse_mass(block, row, name, rows.start)
+            refuse_mass(block, row, name, rows.start)
 
     run_blocks(n, m * S * P.itemsize, objective.threads, decide)
     return decision
@@ -353,12 +190,12 @@ def decide_factors(
             labels,
             expected_f,
         )
-        row, factor = _run_kernel(
+        row, factor = run_kernel(
             decide_factor_rows, values, known, labels, lambda: _check_parts(parts, rows)
         )
         if row >= 0:
             f = order[factor]
-            _refuse_mass(parts[f][rows], row, f"Ps[{f}]", rows.start)
+            refuse_mass(parts[f][rows], row, f"Ps[{f}]", rows.start)
 
     run_blocks(n, 8 * sum(P.shape[1] * P.shape[2] for P in parts), objective.threads, decide)
     return decision

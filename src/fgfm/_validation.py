@@ -34,7 +34,9 @@ __all__ = [
     "label_sets",
     "place",
     "real_array",
+    "refuse_mass",
     "row_weights",
+    "sparse_marginals",
     "stored_row",
     "tolerance",
     "unit_rows",
@@ -104,6 +106,20 @@ def real_array(value: Any, name: str, axes: Sequence[str]) -> Real:
     return array
 
 
+def sparse_marginals(value: Any, name: str) -> Any:
+    """Give marginals in a sparse matrix as CSR; its values are checked where they are read."""
+    if value.dtype.kind not in "fiub":
+        raise TypeError(
+            f"{name} has dtype {value.dtype}: it must hold real numbers (float32 or float64)"
+        )
+    if value.ndim != 2 or value.shape[1] == 0:
+        raise ValueError(
+            f"{name} has shape {value.shape}: it must have 2 dimensions (row, label) "
+            "and at least one label"
+        )
+    return value.tocsr()
+
+
 def check_probabilities(array: Real, name: str, first_row: int = 0) -> None:
     """Raise unless every element lies in [0, 1], up to rounding."""
     wrong = _no_probability(array)
@@ -113,18 +129,35 @@ def check_probabilities(array: Real, name: str, first_row: int = 0) -> None:
         raise ValueError(f"{where} is {array[index]!s}: probabilities must lie in [0, 1]")
 
 
-def check_stored_probabilities(csr: Any, name: str) -> None:
+def check_stored_probabilities(csr: Any, name: str, first_row: int = 0) -> None:
     """Raise unless every stored element lies in [0, 1], up to rounding."""
     wrong = _no_probability(csr.data)
     if wrong.any():
         at = first_index(wrong)[0]
-        where = place(name, (stored_row(csr, at), csr.indices[at]))
+        where = place(name, (first_row + stored_row(csr, at), csr.indices[at]))
         raise ValueError(f"{where} is {csr.data[at]!s}: probabilities must lie in [0, 1]")
 
 
 def _no_probability(array: Real) -> npt.NDArray[np.bool_]:
     slack = tolerance(array)
     return np.asarray(~((array >= -slack) & (array <= 1.0 + slack)))
+
+
+def refuse_mass(P: Real, row: int, name: str, first_row: int) -> None:
+    """Raise for a row of P with a label, or with sets, of a probability over 1."""
+    where = place(name, (first_row + row,))
+    p = P[row].sum(axis=1, dtype=np.float64)  # (m,)
+    i = int(np.argmax(p))
+    if p[i] > 1.0 + tolerance(P):
+        raise ValueError(
+            f"{where[:-1]}, {i}] sums to {p[i]:.6g} over cardinalities: "
+            "the probability of a label must not exceed 1"
+        )
+    d_0 = 1.0 - (P[row].sum(axis=0, dtype=np.float64) / np.arange(1, P.shape[2] + 1)).sum()
+    raise ValueError(
+        f"{where} implies d_0 = {d_0:.3g}: the probabilities of 1 to {P.shape[2]} labels, "
+        "d_s = sum_i p_is / s, must not sum to more than 1"
+    )
 
 
 def clip_probabilities(array: Real, name: str, first_row: int = 0) -> Real:
@@ -337,14 +370,23 @@ def check_distributions(distributions: Any, parts: Sequence[Real]) -> list[Real]
             f"distributions has {len(distributions)} entries and Ps has {len(parts)}: "
             "there must be one distribution for each factor"
         )
+    for f, P in enumerate(parts):
+        if sparse.issparse(P):
+            raise ValueError(
+                f"distributions is given and Ps[{f}] is a sparse matrix: marginals tell the "
+                "distribution of each label, so it must be left out"
+            )
     return [
         distribution_array(d, f"distributions[{f}]", len(P), P.shape[2])
         for f, (d, P) in enumerate(zip(distributions, parts, strict=True))
     ]
 
 
-def check_parts(Ps: Any) -> list[Real]:
-    """Give the P of each factor; they must have the same rows, and there must be one."""
+def check_parts(Ps: Any, *, allow_sparse: bool = False) -> list[Any]:
+    """Give the P of each factor; they must have the same rows, and there must be one.
+
+    With `allow_sparse` one may be a sparse matrix of marginals, given in CSR.
+    """
     if isinstance(Ps, np.ndarray) and Ps.ndim != 4:
         raise TypeError(
             f"Ps is an array of shape {Ps.shape}: it must be a list with the P of each factor"
@@ -353,8 +395,13 @@ def check_parts(Ps: Any) -> list[Real]:
         raise TypeError(f"Ps is {type(Ps).__name__}: it must be a list with the P of each factor")
     if len(Ps) == 0:
         raise ValueError("Ps is empty: there must be at least one factor")
-    parts = [check_cardinality_matrix(P, f"Ps[{f}]") for f, P in enumerate(Ps)]
-    check_same_rows([len(P) for P in parts], [f"Ps[{f}]" for f in range(len(parts))])
+    parts = [
+        sparse_marginals(P, f"Ps[{f}]")
+        if allow_sparse and sparse.issparse(P)
+        else check_cardinality_matrix(P, f"Ps[{f}]")
+        for f, P in enumerate(Ps)
+    ]
+    check_same_rows([P.shape[0] for P in parts], [f"Ps[{f}]" for f in range(len(parts))])
     return parts
 
 

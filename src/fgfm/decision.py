@@ -54,6 +54,7 @@ from fgfm._dispatch import (
     decide_one_factor,
     decide_samples,
     decide_singletons,
+    decide_sparse_factors,
 )
 from fgfm._lazy import any_lazy, decide_lazily
 from fgfm._validation import (
@@ -93,7 +94,8 @@ def from_marginals(
     Parameters
     ----------
     proba : array-like, sparse matrix or data frame of shape (n, m)
-        The probability of each label. Elements that a sparse matrix does not store are 0.
+        The probability of each label. What a sparse matrix does not store is 0; CSR is read in
+        place, block by block, with entries in any order, and other forms are converted to it.
     beta : float, default=1.0
         How many times as important recall is as precision.
     zero_division : float, default=1.0
@@ -234,10 +236,12 @@ def from_factors(
 
     Parameters
     ----------
-    Ps : list of array-like of shape (n, m_f, S_f)
-        The P of each factor, as for `from_cardinalities`.
+    Ps : list of array-like of shape (n, m_f, S_f), or sparse matrix of shape (n, m_f)
+        The P of each factor, as for `from_cardinalities`. Many factors of one label may be given
+        together, as a sparse matrix of their marginals; what it does not store is 0.
     factors : list of list of int
-        The labels of each factor, in the order of its P. Every label is in exactly one factor.
+        The labels of each factor, in the order of its P, or of the columns of a sparse matrix.
+        Every label is in exactly one factor.
     distributions : list of array-like of shape (n, S_f + 1), default=None
         The probabilities of 0 to S_f labels of each factor, where models of their own tell them.
     beta : float, default=1.0
@@ -253,7 +257,8 @@ def from_factors(
     Returns
     -------
     Decision
-        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,).
+        ``labels`` of shape (n, m), in CSR if there is a sparse matrix among `Ps`, and
+        ``expected_f`` of shape (n,).
 
     See Also
     --------
@@ -271,6 +276,16 @@ def from_factors(
     array([[1, 1, 0]], dtype=int8)
     >>> expected_f.round(4)
     array([0.6875])
+
+    Many labels alone, few of them possible, and a pair: the labels come in CSR.
+
+    >>> from scipy import sparse
+    >>> alone = sparse.csr_array(([0.5, 0.9], ([0, 0], [7, 99_997])), shape=(1, 99_998))
+    >>> labels, _ = fgfm.decision.from_factors(
+    ...     [alone, P_pair], [range(99_998), [99_998, 99_999]]
+    ... )
+    >>> labels.shape, labels.indices.tolist()
+    ((1, 100000), [7, 99997, 99998])
     """
     objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
     if isinstance(Ps, (list, tuple)) and any_lazy(*Ps, *(distributions or ())):
@@ -289,9 +304,11 @@ def from_factors(
 
 
 def _by_factors(Ps: Any, factors: Any, distributions: Any, objective: Objective) -> Decision:
-    parts = check_parts(Ps)
+    parts = check_parts(Ps, allow_sparse=True)
     members = check_factors(factors, [P.shape[1] for P in parts])
     given = check_distributions(distributions, parts)
+    if any(sparse.issparse(P) for P in parts):
+        return decide_sparse_factors(parts, members, objective)
     if len(parts) == 1:
         return decide_one_factor(
             parts[0],

@@ -24,7 +24,7 @@ from fgfm._kernels.power_sums import (
 from fgfm._kernels.rule import NOT_PROBABILITY, TAIL, TIE, TOO_MUCH_MASS, load_rule
 from fgfm._kernels.search import choose, search
 
-__all__ = ["GROWTH", "decide_factor_rows"]
+__all__ = ["GROWTH", "decide_factor_rows", "decide_sparse_factor_rows"]
 
 # Rates at which the tail of |y| is bounded: P(s >= x) <= exp(sum_s H_s (e^(rate s) - 1) - rate x).
 GROWTH = np.array([2.0, 1.0, 0.5, 0.25, 0.125, 0.0625])
@@ -318,4 +318,61 @@ def decide_factor_rows(
         )
         if expected[row] < 0.0:
             return row, expected[row], factor
+    return -1, 0.0, 0
+
+
+@entry_point
+def decide_sparse_factor_rows(
+    values,
+    stored,
+    indptr,
+    d,
+    width,
+    shape,
+    slack,
+    beta2,
+    zero_division,
+    nonempty,
+    rules,
+    found,
+    ends,
+    expected,
+):
+    """Decide rows that store further factors of one label each, as in CSR; else as above.
+
+    `stored` names their labels. `values` holds for each row the `width` values of the factors that
+    all rows have, then the marginals that it stores. Fills in the chosen labels, row after row and
+    in order, and where each row ends.
+    """
+    sizes, depths, fixed, multiple = shape
+    count = 0
+    for row in range(len(indptr) - 1):
+        start = indptr[row]
+        stop = indptr[row + 1]
+        names = np.concatenate((fixed, stored[start:stop]))
+        order = np.argsort(names)
+        rank = np.empty_like(order)
+        for j in range(len(order)):
+            rank[order[j]] = j
+        chosen = np.zeros(len(names), dtype=np.int8)
+        at = row * width + start
+        expected[row], factor = _decide(
+            values[at : at + width + stop - start],
+            d,
+            False,
+            (sizes, depths, rank, multiple),
+            slack,
+            beta2,
+            zero_division,
+            nonempty,
+            rules,
+            chosen,
+        )
+        if expected[row] < 0.0:
+            return row, expected[row], factor
+        for j in range(len(chosen)):
+            if chosen[j]:
+                found[count] = names[order[j]]
+                count += 1
+        ends[row] = count
     return -1, 0.0, 0

@@ -32,6 +32,7 @@ from fgfm._kernels.power_sums import (
     log_probability_of_empty,
 )
 from fgfm._kernels.rule import NOT_PROBABILITY, TAIL, TIE, largest_cardinality, load_rule
+from fgfm._kernels.short import SHORT, decide_short_row, load_short_rule, short_space
 from fgfm._kernels.window import FEW, add_moments, find_window, lower_bound
 from fgfm._kernels.workspace import CHUNK, workspace
 
@@ -254,12 +255,21 @@ def decide_csr_rows(data, indptr, beta2, zero_division, nonempty, rules, chosen,
     for row in range(len(indptr) - 1):
         most = max(most, indptr[row + 1] - indptr[row])
     work = workspace(most, rules.longest)
+    short = short_space(rules.longest)
+    length = -1  # that the rule in `short` is for
+    first = last = rules.fixed_start[0]
     for row in range(len(indptr) - 1):
-        start = indptr[row]
-        stop = indptr[row + 1]
-        expected[row] = _decide_row(
-            data[start:stop], chosen[start:stop], beta2, zero_division, nonempty, rules, work
-        )
+        p = data[indptr[row] : indptr[row + 1]]
+        marks = chosen[indptr[row] : indptr[row + 1]]
+        if len(p) > SHORT:
+            expected[row] = _decide_row(p, marks, beta2, zero_division, nonempty, rules, work)
+        else:
+            if len(p) != length:
+                length = len(p)
+                first, last = load_short_rule(rules, beta2, length, short)
+            z = rules.fixed_z[first:last]
+            u = rules.fixed_u[first:last]
+            expected[row] = decide_short_row(p, marks, beta2, zero_division, nonempty, z, u, short)
         if expected[row] < 0.0:
             return row, expected[row], 0
     return -1, 0.0, 0

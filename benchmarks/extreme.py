@@ -1,0 +1,240 @@
+"""Very many labels, probabilities in CSR: ``python -m benchmarks.extreme [NAME ...]``.
+
+With real data: napkinXC's label trees give the probabilities, and rules decide from the same ones.
+The time is that of the decision alone. xCOLUMNs has no rule for the F-measure of a row; shown are
+those that are nearest: the k most probable labels, and the F-measure of each label averaged over
+labels, by block coordinate ascent. k is the mean number of labels in training, rounded.
+
+Without real data (``--only generated``): 100 000 rows, a million labels, 100 of them stored in a
+row, with probabilities that fall like 1 / rank.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from benchmarks.__main__ import _progress
+from benchmarks.datasets import Split, load
+from benchmarks.inputs import sparse_rows
+from benchmarks.measure import in_child, least_times
+from benchmarks.report import Column, Table, count, duration, mebibytes, number, ratio
+from fgfm import decision, f_measure
+from fgfm.experiments._peers import PEERS, Peer, prepare, run_peer
+
+__all__ = ["generated", "main", "real", "threshold", "top_k"]
+
+NAMES = ("eukaryote_go", "imdb", "delicious")
+ENVIRONMENTS = Path(__file__).parents[1] / "outputs" / "environments"
+LIMIT = 480.0  # seconds for one fit of the label tree
+_CHILD = Path(__file__).with_name("xcolumns_child.py")
+XCOLUMNS = Peer(
+    name="xcolumns",
+    title="xCOLUMNs",
+    environment="xcolumns",
+    requirements=("xcolumns==0.0.2", "numpy==2.4.6", "scipy==1.17.1"),
+    script=_CHILD,
+    rules=("top-k", "macro F1"),
+    url="https://pypi.org/project/xcolumns/",
+    citation="Schultheis, Wydmuch, Kotlowski, Babbar and Dembczynski (2023), Generalized test "
+    "utilities for long-tail performance in extreme multi-label classification, NeurIPS",
+)
+
+
+def threshold(proba: sparse.csr_array) -> sparse.csr_array:
+    """Give the labels that are more probable than not."""
+    marks = (proba.data > 0.5, proba.indices, proba.indptr)
+    labels = sparse.csr_array(marks, shape=proba.shape, copy=True)  # it is changed in place
+    labels.eliminate_zeros()
+    return labels
+
+
+def top_k(proba: sparse.csr_array, k: int) -> sparse.csr_array:
+    """Give the k most probable labels of each row, or all that it stores."""
+    lengths = np.diff(proba.indptr)
+    row = np.repeat(np.arange(proba.shape[0]), lengths)
+    order = np.lexsort((-proba.data, row))
+    rank = np.arange(proba.nnz) - np.repeat(proba.indptr[:-1], lengths)
+    kept = order[rank < k]
+    ones = np.ones(len(kept), dtype=np.int8)
+    return sparse.csr_array((ones, (row[kept], proba.indices[kept])), shape=proba.shape)
+
+
+def _xcolumns(
+    python: Path, proba: sparse.csr_array, k: int, seconds: float
+) -> dict[str, tuple[float, sparse.csr_array]]:
+    """Give time and label sets of each rule."""
+    with tempfile.TemporaryDirectory() as folder:
+        given, result = Path(folder) / "proba.npz", Path(folder) / "labels.npz"
+        sparse.save_npz(given, proba, compressed=False)
+        command = [str(python), str(_CHILD), str(given), str(k), str(result), str(seconds)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        with np.load(result) as stored:
+            return {
+                name: (
+                    took,
+                    sparse.csr_array(
+                        tuple(stored[f"{name}/{part}"] for part in ("data", "indices", "indptr")),
+                        shape=proba.shape,
+                    ),
+                )
+                for name, took in json.loads(done.stdout.splitlines()[-1]).items()
+            }
+
+
+def real(name: str, split: Split, environments: Path, seconds: float) -> Table:
+    """Compare rules on the probabilities of one model."""
+    _progress(f"{name}: napkinXC")
+    peer = PEERS["napkinxc"]
+    run = run_peer(
+        peer,
+        prepare(peer, environments),
+        split.X_train,
+        split.Y_train,
+        split.X_test,
+        limit=LIMIT,
+    )
+    proba = sparse.csr_array(run.proba)
+    single = proba.astype(np.float32)
+    n, m = proba.shape
+    k = max(1, round(split.Y_train.sum() / len(split.Y_train)))
+    nonempty = bool(split.Y_train.any(axis=1).all())
+    tasks: dict[str, Callable[[], Any]] = {
+        "fgfm": lambda: decision.from_marginals(proba, nonempty=nonempty),
+        "fgfm, float32": lambda: decision.from_marginals(single, nonempty=nonempty),
+        "napkinXC, 0.5": lambda: threshold(proba),
+        "napkinXC, top-k": lambda: top_k(proba, k),
+    }
+    _progress(f"{name}: decisions")
+    times = least_times(tasks, seconds=seconds)
+    labels = {
+        "fgfm": tasks["fgfm"]().labels,
+        "fgfm, float32": tasks["fgfm, float32"]().labels,
+        "napkinXC, 0.5": run.labels["threshold"],
+        "napkinXC, top-k": run.labels["top-k"],
+    }
+    _progress(f"{name}: xCOLUMNs")
+    python = prepare(XCOLUMNS, environments)
+    for rule, (took, found) in _xcolumns(python, proba, k, seconds).items():
+        times[f"xCOLUMNs, {rule}"], labels[f"xCOLUMNs, {rule}"] = took, found
+    _progress("")
+    table = Table(
+        f"{name}: {n} test rows, {m} labels, {proba.nnz / n:.0f} stored per row, k = {k}",
+        [
+            Column("rule", left=True),
+            Column("F1", lambda f1: f"{f1:.4f}"),
+            Column("labels per row", number),
+            Column("decision", duration),
+            Column("by fgfm", lambda x: f"{x:.2f}x"),
+        ],
+    )
+    for rule, sets in labels.items():
+        f1 = f_measure(split.Y_test, sets)
+        table.rows.append((rule, f1, sets.sum() / n, times[rule], times[rule] / times["fgfm"]))
+    table.notes.append(
+        f"napkinXC took {duration(run.fit_s)} to fit and {duration(run.predict_s)} to predict; "
+        "its rules are timed here, on the CSR matrix."
+    )
+    if nonempty:
+        table.notes.append("No training row is empty: fgfm decides with nonempty=True.")
+    return table
+
+
+def generated(n: int, m: int, stored: int) -> Table:
+    """Measure speed and memory on generated probabilities."""
+    table = Table(
+        f"from_marginals, CSR: {count(n)} rows, {count(m)} labels, {stored} stored per row",
+        [
+            Column("entries", left=True),
+            Column("in order", left=True),
+            Column("threads"),
+            Column("rows/s", count),
+            Column("speed-up", ratio),
+            Column("input", mebibytes),
+            Column("answer", mebibytes),
+            Column("peak beyond", mebibytes),
+        ],
+    )
+    proba = sparse_rows(n, m, stored)
+    for dtype in (np.float32, np.float64):
+        for in_order in (True, False):
+            with tempfile.TemporaryDirectory() as folder:
+                _write(proba, dtype, in_order, Path(folder))
+                alone = None
+                for threads in (1, 2):
+                    _progress(f"{dtype.__name__}, {threads} threads")
+                    found = in_child("sparse_memory", folder, str(threads), "3")
+                    alone = alone or found["seconds"]
+                    table.rows.append(
+                        (
+                            dtype.__name__,
+                            "yes" if in_order else "no",
+                            threads,
+                            n / found["seconds"],
+                            alone / found["seconds"],
+                            found["input"],
+                            found["decided"],
+                            found["extra"],
+                        )
+                    )
+    _progress("")
+    table.notes.append(
+        "Not in order: the most probable label first. Peak beyond: most memory in use, less what "
+        "was in use before the call (the input and the libraries); the answer is part of it."
+    )
+    return table
+
+
+def _write(proba: sparse.csr_array, dtype: Any, in_order: bool, folder: Path) -> None:
+    """Write what the job `sparse_memory` reads."""
+    data, indices = proba.data.astype(dtype), proba.indices
+    if not in_order:
+        row = np.repeat(np.arange(proba.shape[0]), np.diff(proba.indptr))
+        order = np.lexsort((-data, row))
+        data, indices = data[order], indices[order]
+    parts = {"data": data, "indices": indices, "indptr": proba.indptr, "m": proba.shape[1]}
+    for name, part in parts.items():
+        np.save(folder / f"{name}.npy", part)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure and print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.extreme", description=__doc__)
+    parser.add_argument("names", nargs="*", default=NAMES, metavar="NAME", help="data sets")
+    parser.add_argument("--only", choices=("real", "generated"), help="one of the two parts")
+    parser.add_argument("--quick", action="store_true", help="5000 generated rows, one second")
+    parser.add_argument(
+        "--environments",
+        type=Path,
+        default=ENVIRONMENTS,
+        metavar="PATH",
+        help="where the other packages are installed (default: outputs/environments)",
+    )
+    options = parser.parse_args(arguments)
+    start = time.perf_counter()
+    if options.only != "real":
+        n = 5000 if options.quick else 100_000
+        print("\n".join(generated(n, 1_000_000, 100).lines()), end="\n\n", flush=True)
+    if options.only != "generated":
+        for name in options.names:
+            try:
+                split = load(name)
+            except FileNotFoundError as error:
+                sys.exit(str(error))
+            table = real(name, split, options.environments, 1.0 if options.quick else 10.0)
+            print("\n".join(table.lines()), end="\n\n", flush=True)
+    print(f"All of it took {duration(time.perf_counter() - start)}.")
+
+
+if __name__ == "__main__":
+    main()
