@@ -21,6 +21,7 @@ __all__ = ["LIMIT", "Answer", "End", "one_line", "peak_mib", "run_apart"]
 LIMIT = "limit"
 _PRELOAD = ["fgfm.experiments._warm"]  # imported once, not by each process
 _END = 5.0  # seconds in which a process that is done must end
+_LONGEST_WAIT = 3600.0  # seconds: systems refuse very long ones
 
 
 class Answer(NamedTuple):
@@ -31,7 +32,7 @@ class Answer(NamedTuple):
 
 
 class End(NamedTuple):
-    """How a task ended: "ok", "limit", or its error in one line."""
+    """How a task ended: "ok", "limit" (also by a `TimeoutError`), or its error in one line."""
 
     task: Any
     status: str
@@ -111,7 +112,7 @@ def run_apart(
             if not running:
                 break
             left = min(r.deadline for r in running.values()) - time.monotonic()
-            ready = wait(list(running), timeout=max(0.0, left))
+            ready = wait(list(running), timeout=min(max(0.0, left), _LONGEST_WAIT))
             for here in [connection for connection in running if connection in ready]:
                 answer = _received(here, running[here])
                 yield answer
@@ -170,6 +171,8 @@ def _child(there: Connection, work: Callable[[Any], Iterator[Any]], task: Any) -
             for value in work(task):
                 there.send(("answer", value))
         there.send(("end", "ok"))
+    except TimeoutError:  # it has a limit of its own
+        there.send(("end", LIMIT))
     except Exception as error:
         there.send(("end", one_line(error)))
 

@@ -40,7 +40,7 @@ class PeerError(RuntimeError):
     """A peer cannot be installed, or gave no answer that can be used."""
 
 
-class PeerLimit(PeerError):  # noqa: N818
+class PeerLimit(PeerError, TimeoutError):  # noqa: N818
     """A peer was stopped: it took longer than it may."""
 
 
@@ -330,7 +330,7 @@ def _run(command: list[str], folder: Path, errors: Any, limit: float | None) -> 
         command,
         cwd=folder,
         env=_environment(),
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,  # closed when this process ends, however it does: `child.py`
         stdout=subprocess.DEVNULL,
         stderr=errors,
         start_new_session=True,  # a group of its own, to be ended as one
@@ -342,6 +342,8 @@ def _run(command: list[str], folder: Path, errors: Any, limit: float | None) -> 
     finally:
         if process.returncode is None:
             _end(process)
+        if process.stdin is not None:
+            process.stdin.close()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

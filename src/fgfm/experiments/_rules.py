@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.multioutput import ClassifierChain
 
@@ -182,6 +183,8 @@ def _chain(problem: Problem) -> Iterator[Outcome]:
     learner = problem.learner
     if learner is None:
         learner = RidgeLogistic(random_state=problem.seed)
+    elif learner.get_params().get("random_state", 0) is None:
+        learner = clone(learner).set_params(random_state=problem.seed)  # the chain does not do so
     clock = _Clock()
     chain = ClassifierChain(learner, random_state=problem.seed)
     chain.fit(problem.X_train, problem.Y_train)
@@ -257,9 +260,8 @@ def _marginals(problem: Problem) -> Iterator[Outcome]:
     labels = {beta: decision.labels for beta, decision in decided.items()}
     yield Outcome("independent", labels, decided[1.0].expected_f, fit_s, seconds)
     clock.read()
-    number = np.unique(Y.sum(axis=1))
-    likely = shared.models.answers(problem.X_test).proba(0).argmax(axis=1)
-    size = number[likely] if Y.shape[1] > 1 else likely
+    number = np.unique(Y.sum(axis=1))  # the classes of the first model, of one label too
+    size = number[shared.models.answers(problem.X_test).proba(0).argmax(axis=1)]
     yield Outcome("topk", {1.0: _largest(p, size)}, None, fit_s, proba_s + clock.read())
     for rule in shared.parts:
         yield shared.optimal(rule, fit_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from fgfm.data import load
 
-__all__ = ["FOLDS", "Source", "Split", "find_sources", "load_split", "scaled"]
+__all__ = ["FOLDS", "Source", "Split", "find_sources", "fingerprint", "load_split", "scaled"]
 
 FOLDS = 5  # of data sets without a split of their own
 _OPENML = "openml:"
@@ -38,6 +39,26 @@ class Source(NamedTuple):
     path: str
     folds: int
     size: int  # numbers that are not 0, times labels
+
+
+def fingerprint(source: Source) -> str:
+    """Give what tells a data set from others of the same name.
+
+    Parameters
+    ----------
+    source : Source
+        Where it is.
+
+    Returns
+    -------
+    str
+        A digest of its file; of data that are not in a file, their name.
+    """
+    path = Path(source.path)
+    if not path.is_file():
+        return source.path
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def scaled(X_train: Any, X_test: Any) -> tuple[Any, Any]:

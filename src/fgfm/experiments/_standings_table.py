@@ -39,6 +39,7 @@ _HEADS = {
     "peak_mib": "peak, MiB",
 }
 _WIDTH = 80
+_LEVEL = 0.05
 
 
 def system_name(system: System, learner: str) -> str:
@@ -77,17 +78,20 @@ def _tests(ranking: Ranking) -> Iterator[str]:
     """Say what the tests of a ranking found."""
     if math.isnan(ranking.critical_difference):
         return
-    yield (
-        f"Friedman's test: p = {ranking.friedman_p:.2g}. Mean ranks that differ by "
-        f"{ranking.critical_difference:.2f} or more differ significantly (Nemenyi, 0.05)."
-    )
+    text = f"Friedman's test that all are equal: p = {ranking.friedman_p:.2g}."
+    if ranking.friedman_p < _LEVEL:
+        text += (
+            f" Mean ranks that differ by more than {ranking.critical_difference:.2f} differ "
+            f"significantly (Nemenyi, {_LEVEL})."
+        )
+    yield text
 
 
 def _shortfall(summary: Standings, learner: str) -> Iterator[str]:
     """Say where "default" is most below the best rule."""
     for s in summary.shortfalls:
         if s.learner == learner and s.f1 <= 0.0:
-            yield "default is the best on every data set."
+            yield "default is the best wherever it and others have a score."
         elif s.learner == learner:
             yield f"default is most below the best on {s.dataset}: {s.f1:.4f} ({s.best_rule})."
 
@@ -163,7 +167,8 @@ def _terminal_part(summary: Standings, ranking: Ranking) -> Iterator[str]:
         told.append("missing: data sets without a score.")
     if means:
         told.append(
-            "gain: F1 of default less that of the rule, where both have it; 95 % interval; 1e-4."
+            "gain: F1 of the learner's default less that of the rule if both have it, in 1e-4; "
+            "95 % intervals of a bootstrap over test rows: data sets and training rows are fixed."
         )
     for text in told:
         yield from textwrap.wrap(text, _WIDTH)

@@ -7,6 +7,7 @@ there.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +39,7 @@ from fgfm.experiments._rules import (
     make_problem,
 )
 from fgfm.experiments._runner import Progress
-from fgfm.experiments._splits import Source, find_sources, load_split
+from fgfm.experiments._splits import Source, find_sources, fingerprint, load_split
 from fgfm.experiments._standings import Standings, standings
 
 __all__ = ["LEARNERS", "RULES", "BenchmarkResults", "benchmark", "run_task"]
@@ -199,7 +200,8 @@ def benchmark(
         for name, learner, family in named
     ]
     with ResultFile(folder / "results.csv", _COLUMNS, _KEY, settings).opened() as results:
-        results.discard([key for key, row in results.rows.items() if _stale(row, folder, retry)])
+        _check_data(folder / "data.json", sources)
+        results.discard(_stale_keys(results, folder, retry))
         missing = [task for task in map(partial(_missing, results), tasks) if task.rules]
         missing = _prepared(missing, peers, folder, limit, results)
         _run(missing, results, processes, limit, progress)
@@ -211,6 +213,26 @@ def benchmark(
             if key in wanted or (key[2] in peers and key[:2] in folds)
         ]
     return BenchmarkResults(records, standings(records, folder / "rows", seed), folder)
+
+
+def _check_data(path: Path, sources: Sequence[Source]) -> None:
+    """Keep what tells the data sets from others of the same names, or raise if these are there."""
+    known: dict[str, str] = {}
+    if path.exists():
+        try:
+            known = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
+    found = {source.name: fingerprint(source) for source in sources}
+    for name, digest in found.items():
+        if known.get(name, digest) != digest:
+            raise ValueError(
+                f"data has another {name} than the results in {path.parent} are of: choose "
+                "another folder"
+            )
+    if found.keys() - known.keys():
+        with atomic_file(path) as file:
+            file.write((json.dumps(known | found, indent=1, sort_keys=True) + "\n").encode())
 
 
 def _families(rules: Sequence[str]) -> list[Family]:
@@ -228,6 +250,13 @@ def _families(rules: Sequence[str]) -> list[Family]:
 def _rows_file(folder: Path, key: Row) -> Path:
     """Name the file of the F-measures of test rows."""
     return folder / "rows" / (".".join(map(str, key)) + ".npy")
+
+
+def _stale_keys(results: ResultFile, folder: Path, retry: bool) -> list[Row]:
+    """Give the keys of results that are to be computed again; those of a peer go together."""
+    stale = [key for key, row in results.rows.items() if _stale(row, folder, retry)]
+    peers = {key[:3] for key in stale if key[2] not in LEARNERS}
+    return [key for key in results.rows if key in set(stale) or key[:3] in peers]
 
 
 def _stale(row: Row, folder: Path, retry: bool) -> bool:
@@ -280,6 +309,7 @@ def _run(
     done = 0
     tell(done, len(tasks))
     over: set[tuple[str, str, tuple[str, ...]]] = set()  # what took too long in one fold
+    held: dict[Key, list[Row]] = {}  # rows of peers, whose rules are known when all are there
 
     def kind(task: Task) -> tuple[str, str, tuple[str, ...]]:  # numpydoc ignore=GL08
         return task.source.name, task.learner_name, task.family.rules
@@ -290,13 +320,18 @@ def _run(
     for message in run_apart(run_task, tasks, processes, limit, skip):
         task = message.task
         if isinstance(message, Answer):
-            results.append([message.value])
+            if task.rules == (ANY,):
+                held.setdefault(task.key(ANY), []).append(message.value)
+            else:
+                results.append([message.value])
             continue
         assert isinstance(message, End)
         if message.status == LIMIT:
             over.add(kind(task))
+        rows = held.pop(task.key(ANY), [])
         left = [rule for rule in task.rules if task.key(rule) not in results]
-        if task.rules == (ANY,) and not _missing(results, task).rules:
+        if rows and message.status == OK:
+            results.append(rows)
             left = []
         status = "the rule decided nothing" if message.status == OK else message.status
         results.append(_failed(task, rule, status) for rule in left)
@@ -345,8 +380,7 @@ def _peer(
     """Let another package decide, in its own environment."""
     peers = import_module(module)
     X, Y, X_test, _, seed = problem
-    # it ends itself before this process is ended, which would leave it an orphan
-    run = peers.run_peer(peers.PEERS[name], python, X, Y, X_test, seed=seed, limit=0.9 * limit)
+    run = peers.run_peer(peers.PEERS[name], python, X, Y, X_test, seed=seed, limit=limit)
     for rule, labels in run.labels.items():
         expected_f = run.expected_f.get(rule)
         yield Outcome(rule, {1.0: labels}, expected_f, run.fit_s, run.predict_s, run.peak_mib)

@@ -10,6 +10,8 @@ with X a float64 array or CSR matrix and Y an int8 array. `predict` may add "exp
 {rule: one value for each row}, and "proba", the marginal probabilities, dense or sparse. What a
 script imports at its top is not part of the time. Its working folder is a temporary one.
 
+Standard input is a pipe from the process that wants the result, and tells when that ends.
+
 A label that all training rows have, or none, is decided by that: many learners refuse it, so none
 is asked.
 """
@@ -19,7 +21,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import random
+import signal
 import sys
+import threading
 import time
 import warnings
 from typing import Any
@@ -28,8 +32,17 @@ import numpy as np
 from scipy import sparse
 
 
+def _follow() -> None:
+    """End this process, and those that it started, when the one that wants it has ended."""
+    sys.stdin.buffer.read()
+    if hasattr(os, "killpg"):
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
+
+
 def main(script: str, split: str, result: str, seed: str) -> None:
     """Run one script."""
+    threading.Thread(target=_follow, daemon=True).start()
     warnings.simplefilter("ignore")  # those of the peer, about its own libraries
     random.seed(int(seed))
     # for peers that draw from the global generator
