@@ -33,6 +33,7 @@ __all__ = [
     "decide_samples",
     "decide_singletons",
     "decide_sparse_marginals",
+    "refuse_mass",
 ]
 
 Real = npt.NDArray[Any]
@@ -231,7 +232,7 @@ def decide_sparse_marginals(proba: Any, objective: Objective) -> Decision:
     return Decision(type(csr)((ones, indices, indptr), shape=csr.shape), expected_f)
 
 
-def _refuse_mass(P: Real, row: int, name: str, first_row: int) -> None:
+def refuse_mass(P: Real, row: int, name: str, first_row: int) -> None:
     """Raise for a row of P with a label, or with sets, of a probability over 1."""
     where = place(name, (first_row + row,))
     p = P[row].sum(axis=1, dtype=np.float64)  # (m,)
@@ -279,7 +280,7 @@ def decide_one_factor(
             lambda: check_probabilities(block, name, rows.start),
         )
         if row >= 0:
-            _refuse_mass(block, row, name, rows.start)
+            refuse_mass(block, row, name, rows.start)
 
     run_blocks(n, m * S * P.itemsize, objective.threads, decide)
     return decision
@@ -339,7 +340,7 @@ def decide_factors(
         )
         if row >= 0:
             f = order[factor]
-            _refuse_mass(parts[f][rows], row, f"Ps[{f}]", rows.start)
+            refuse_mass(parts[f][rows], row, f"Ps[{f}]", rows.start)
 
     run_blocks(n, 8 * sum(P.shape[1] * P.shape[2] for P in parts), objective.threads, decide)
     return decision

@@ -39,9 +39,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from fgfm._arrays.space import first_nan, is_foreign
 from fgfm._blocks import n_threads
 from fgfm._dispatch import (
     Decision,
@@ -60,6 +60,7 @@ from fgfm._validation import (
     check_distributions,
     check_factors,
     check_flag,
+    check_one_weight_each,
     check_parts,
     check_zero_division,
     distribution_array,
@@ -144,7 +145,11 @@ def from_marginals(
     array([0.6674, 0.684 ])
     """
     objective = _objective(beta, zero_division, nonempty, n_jobs)
-    if sparse.issparse(proba):
+    if is_foreign(proba):
+        from fgfm._arrays import routes
+
+        decision = routes.from_marginals(proba, objective)
+    elif sparse.issparse(proba):
         decision = decide_sparse_marginals(proba, objective)
     else:
         decision = decide_marginals(real_array(proba, "proba", ("row", "label")), objective)
@@ -211,6 +216,12 @@ def from_cardinalities(
     array([0.6933])
     """
     objective = _objective(beta, zero_division, nonempty, n_jobs)
+    if is_foreign(P):
+        from fgfm._arrays import routes
+
+        decision = routes.from_cardinalities(P, distribution, objective)
+        _warn_of_contradictions(decision.expected_f)
+        return decision
     P = check_cardinality_matrix(P)
     n, m, S = P.shape
     given = (
@@ -279,6 +290,12 @@ def from_factors(
     array([0.6875])
     """
     objective = _objective(beta, zero_division, nonempty, n_jobs)
+    if is_foreign(Ps) or (isinstance(Ps, (list, tuple)) and any(map(is_foreign, Ps))):
+        from fgfm._arrays import routes
+
+        decision = routes.from_factors(Ps, factors, distributions, objective)
+        _warn_of_contradictions(decision.expected_f)
+        return decision
     parts = check_parts(Ps)
     members = check_factors(factors, [P.shape[1] for P in parts])
     given = check_distributions(distributions, parts)
@@ -342,8 +359,13 @@ def from_samples(
     array([0.5833])
     """
     objective = _objective(beta, zero_division, nonempty, n_jobs)
-    samples = real_array(samples, "samples", ("row", "draw", "label"))
-    decision = decide_samples(samples, objective)
+    if is_foreign(samples):
+        from fgfm._arrays import routes
+
+        decision = routes.from_samples(samples, objective)
+    else:
+        draws = real_array(samples, "samples", ("row", "draw", "label"))
+        decision = decide_samples(draws, objective)
     _warn_of_contradictions(decision.expected_f)
     return decision
 
@@ -394,24 +416,30 @@ def from_joint(
     array([0.6933])
     """
     objective = _objective(beta, zero_division, nonempty, n_jobs)
+    if is_foreign(proba):
+        from fgfm._arrays import routes
+
+        decision = routes.from_joint(labelsets, proba, objective)
+        _warn_of_contradictions(decision.expected_f)
+        return decision
     sets = sparse.csr_array(label_sets(labelsets, "labelsets", ("label set", "label")))  # (L, m)
     weights = real_array(proba, "proba", ("row", "label set"))  # (n, L)
-    if weights.shape[1] != sets.shape[0]:
-        raise ValueError(
-            f"proba has {weights.shape[1]} columns and labelsets has {sets.shape[0]} rows: "
-            "there must be one probability for each label set"
-        )
+    check_one_weight_each(weights.shape[1], sets.shape[0])
     decision = decide_label_sets(sets, weights, objective)
     _warn_of_contradictions(decision.expected_f)
     return _like(decision, proba, getattr(labelsets, "columns", None))
 
 
-def _warn_of_contradictions(expected_f: npt.NDArray[np.float64]) -> None:
-    contradicted = np.flatnonzero(np.isnan(expected_f))
-    if len(contradicted):
+def _warn_of_contradictions(expected_f: Any) -> None:
+    if is_foreign(expected_f):
+        count, first = first_nan(expected_f)
+    else:
+        contradicted = np.flatnonzero(np.isnan(expected_f))
+        count, first = len(contradicted), contradicted[0] if len(contradicted) else 0
+    if count:
         warnings.warn(
             "rows without probability for a non-empty label set, which nonempty=True supposes: "
-            f"{len(contradicted)}, the first is row {contradicted[0]}; "
+            f"{count}, the first is row {first}; "
             "they get the empty set and expected_f NaN",
             UserWarning,
             stacklevel=3,
