@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib.util import find_spec
 from typing import Any
 
 from fgfm._arrays.chosen import decide_blocks, finish, largest_labels, power_of_two
@@ -11,13 +12,19 @@ from fgfm._dispatch import Decision, Objective
 from fgfm._quadrature import nodes
 from fgfm._validation import check_probabilities
 
-__all__ = ["POWERS", "SMALL", "TAIL", "decide_marginals"]
+__all__ = ["LONGEST", "POWERS", "SMALL", "TAIL", "decide_marginals"]
 
 Array = Any
 SMALL = 1.0 / 64.0  # labels up to here enter products through power sums
 POWERS = 8
 TAIL = 34.0  # what happens with probability exp(-TAIL) needs no accurate rule
+LONGEST = 16384  # labels of a row, at most, that the Triton kernel holds in registers
 _TEMPORARIES = 10  # arrays of the size of a block that are alive at once
+
+
+def has_kernel(space: Space) -> bool:
+    """Tell whether a Triton kernel can run where the arrays are."""
+    return getattr(space.device, "type", "") == "cuda" and find_spec("triton") is not None
 
 
 def largest_cardinality(mean: float) -> float:
@@ -28,6 +35,10 @@ def largest_cardinality(mean: float) -> float:
 def decide_marginals(space: Space, proba: Array, objective: Objective) -> Decision:
     """Decide from marginals, (n, m)."""
     n, m = proba.shape
+    if n and m <= LONGEST and has_kernel(space):
+        from fgfm._arrays.rows import decide_rows
+
+        return decide_rows(space, proba, objective)
 
     def decide(rows: slice) -> tuple[Array, Array]:
         return _decide_block(space, proba[rows, ...], objective, rows.start)
@@ -39,7 +50,6 @@ def _decide_block(
     space: Space, raw: Array, objective: Objective, first_row: int
 ) -> tuple[Array, Array]:
     xp, m = space.xp, raw.shape[1]
-    beta2 = objective.beta2
     p = space.floats(raw)
     wrong = xp.any(~((p >= -space.slack) & (p <= 1.0 + space.slack)))
     p = xp.clip(p, 0.0, 1.0)
