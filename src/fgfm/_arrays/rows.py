@@ -16,7 +16,7 @@ import torch
 import triton
 import triton.language as tl
 
-from fgfm._arrays.marginals import POWERS, SMALL
+from fgfm._arrays.marginals import SMALL
 from fgfm._arrays.space import Space, to_host
 from fgfm._dispatch import Decision, Objective
 from fgfm._quadrature import nodes
@@ -24,8 +24,10 @@ from fgfm._validation import check_probabilities
 
 __all__ = ["decide_rows"]
 
-_CHUNK = 32  # labels of a list that are worked on at once
-_LISTS = 4  # of a row's length, that a program has as work space
+_CHUNK = 16  # labels of a list that are worked on at once, at all nodes
+_PLACES = 64  # labels of a list that are worked on at once, otherwise
+_LISTS = 3  # of a row's length, that a program has as work space
+_REGISTERS = 0
 _ROW = 1024  # labels per warp
 _WARPS = 32  # per multiprocessor, that are asked for
 
@@ -36,27 +38,42 @@ def _times(a, b):
 
 
 @triton.jit
+def _add(a1, a2, a3, a4, b1, b2, b3, b4):
+    return a1 + b1, a2 + b2, a3 + b3, a4 + b4
+
+
+@triton.jit
+def _add_pair(a1, a2, b1, b2):
+    return a1 + b1, a2 + b2
+
+
+@triton.jit
 def _kernel(
     proba,
     labels,
     expected,
     table,
-    space,
+    lists,
     n,
     row_step,
     label_step,
     m,
-    ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
+    ALIGN: tl.constexpr,  # what row_step and label_step have been divided by
+    DEPTH: tl.constexpr,  # a row is a tile of DEPTH x WIDTH labels
+    WIDTH: tl.constexpr,
     NODES: tl.constexpr,
     CHUNK: tl.constexpr,
-    POWERS: tl.constexpr,
+    PLACES: tl.constexpr,
+    DOUBLE: tl.constexpr,
     NONEMPTY: tl.constexpr,
 ):
     dtype = expected.dtype.element_ty
-    column = tl.arange(0, BLOCK)
+    BLOCK: tl.constexpr = DEPTH * WIDTH
+    column = tl.arange(0, DEPTH)[:, None] * WIDTH + tl.arange(0, WIDTH)[None, :]
     lane = tl.arange(0, NODES)
     item = tl.arange(0, CHUNK)
+    many = tl.arange(0, PLACES)
+    every_node = lane[None, :] * 0  # an address for each thread: no exchange between them
     zeta = tl.load(table + lane)
     u = tl.load(table + NODES + lane)
     scale = tl.load(table + 2 * NODES + lane)
@@ -65,89 +82,130 @@ def _kernel(
     settings = table + (4 + CHUNK) * NODES
     beta2 = tl.load(settings)
     zero_division = tl.load(settings + 1)
-    slack = tl.load(settings + 2)
-    tie = tl.load(settings + 3)
-    margin = tl.load(settings + 4)
-    share = tl.load(settings + 5)
-    small = tl.load(settings + 6)
+    tie = tl.load(settings + 2)
+    margin = tl.load(settings + 3)
+    share = tl.load(settings + 4)
+    small = tl.load(settings + 5)
     is_empty = lane == NODES - 1  # the last node has zeta = 0: the probability of the empty set
     first = tl.program_id(0).to(tl.int64)  # places in large arrays exceed 32 bits
-    large_list = space + first * (4 * BLOCK)
+    large_list = lists + first * (3 * BLOCK)
     found_list = large_list + BLOCK
     sorted_list = found_list + BLOCK
-    values = sorted_list + BLOCK
     for row in range(first, n, tl.num_programs(0)):
-        start_of_row = row * (row_step * ALIGN)
         inside = column < m
-        p = tl.load(proba + start_of_row + column, mask=inside, other=0.0).to(dtype)
-        valid = (p >= -slack) & (p <= 1.0 + slack)
-        wrong = tl.sum(1 - valid.to(tl.int32))
-        p = tl.where(valid, tl.minimum(tl.maximum(p, 0.0), 1.0), 0.0)
-        mean = tl.sum(p)
-        top = tl.max(p)
+        p = tl.load(proba + row * (row_step * ALIGN) + column, mask=inside, other=0.0).to(dtype)
 
-        # D(zeta): power sums of the small labels, products of the large ones
+        # sums of powers of the small labels; the large ones go into a list
         is_large = p > small
-        few = tl.where(is_large, 0.0, p)
-        power = few
-        u_power = u
-        exponent = u * 0.0
-        for j in tl.static_range(1, POWERS + 1):
-            exponent += tl.sum(power) / j * u_power
-            power *= few
-            u_power *= u
         flags = is_large.to(tl.int32)
-        count = tl.sum(flags)
-        tl.store(large_list + tl.cumsum(flags) - 1, p, mask=is_large)
+        wrong = (p - p * p >= 0.0).to(tl.int32)  # 0 outside [0, 1], and for NaN
+        counts = tl.sum(tl.sum(flags + (1 - wrong) * 65536, 0))
+        count = counts % 65536
+        before = tl.cumsum(flags, 0)
+        column_counts = tl.sum(flags, 0)
+        start_at = tl.cumsum(column_counts) - column_counts
+        tl.store(large_list + start_at[None, :] + before - 1, p, mask=is_large)
+        top = tl.max(tl.max(p, 0))
+        few = tl.where(is_large, 0.0, p)
+        few2 = few * few
+        few3 = few2 * few
+        few4 = few2 * few2
+        s1, s2, s3, s4 = tl.reduce(
+            (tl.sum(few, 0), tl.sum(few2, 0), tl.sum(few3, 0), tl.sum(few4, 0)), 0, _add
+        )
+        u2 = u * u
+        exponent = u * (s1 + u * (s2 / 2 + u * (s3 / 3 + u * (s4 / 4))))
+        if DOUBLE:  # four more powers, so small that single precision serves them
+            few = few.to(tl.float32)
+            few4 = few4.to(tl.float32)
+            few5 = few4 * few
+            few6 = few5 * few
+            s5, s6, s7, s8 = tl.reduce(
+                (
+                    tl.sum(few5, 0),
+                    tl.sum(few6, 0),
+                    tl.sum(few6 * few, 0),
+                    tl.sum(few4 * few4, 0),
+                ),
+                0,
+                _add,
+            )
+            exponent += u2 * u2 * u * (s5 / 5 + u * (s6 / 6 + u * (s7 / 7 + u * (s8 / 8))))
         tl.debug_barrier()
+
+        # D(zeta), and the mass of the large labels
         tile = tl.full([CHUNK, NODES], 1.0, dtype)
         for start in range(0, count, CHUNK):
-            x = tl.load(large_list + start + item, mask=start + item < count, other=0.0)
-            tile *= (1.0 - x)[:, None] + x[:, None] * zeta[None, :]
+            k = start + item[:, None]
+            x = tl.load(large_list + k + every_node, mask=k + every_node < count, other=0.0)
+            tile *= (1.0 - x) + x * zeta[None, :]
         product = tl.reduce(tile, 0, _times)
-        log_empty = -tl.sum(tl.where(is_empty, exponent, 0.0))
-        none_large = tl.sum(tl.where(is_empty, product, 0.0))
+        mass = tl.zeros([PLACES], dtype)
+        for start in range(0, count, PLACES):
+            mass += tl.load(large_list + start + many, mask=start + many < count, other=0.0)
+        mean = s1 + tl.sum(mass)
+        small_at_empty, none_large = tl.reduce(
+            (tl.where(is_empty, exponent, 0.0), tl.where(is_empty, product, 0.0)), 0, _add_pair
+        )
         product *= tl.exp(-exponent)
         if NONEMPTY:
             empty = mean * 0.0
-            log_empty += tl.log(none_large)
+            log_empty = tl.log(none_large) - small_at_empty
             # 1 - exp(x), without cancellation where x is small
             present = mean * 0.0 + 1.0
             for j in tl.static_range(0, 17):
                 present = 1.0 + log_empty / (18 - j) * present
             present = tl.where(log_empty > -0.5, -log_empty * present, 1.0 - tl.exp(log_empty))
         else:
-            empty = zero_division * none_large * tl.exp(log_empty)
+            empty = zero_division * none_large * tl.exp(-small_at_empty)
             present = mean * 0.0 + 1.0
 
         # the best value of mass / (spread + size), by Dinkelbach's iteration: a lower bound
         spread = beta2 * (1.0 + mean)
         level = top / (spread + 1.0)
-        for _ in tl.static_range(4):
-            held = p > level
-            mass = tl.sum(tl.where(held, p, 0.0))
-            level = tl.maximum(level, mass / (spread + tl.sum(held.to(dtype))))
+        for _ in tl.static_range(3):
+            mass = tl.zeros([PLACES], dtype)
+            number = tl.zeros([PLACES], dtype)
+            for start in range(0, count, PLACES):
+                x = tl.load(large_list + start + many, mask=start + many < count, other=0.0)
+                held = x > level
+                mass += tl.where(held, x, 0.0)
+                number += tl.where(held, 1.0, 0.0)
+            total_mass, total_number = tl.reduce((mass, number), 0, _add_pair)
+            level = tl.maximum(level, total_mass / (spread + total_number))
         floor = tl.maximum((1.0 + beta2) * level, empty)
         least = tl.minimum(top, floor * share)
         beaten = (1.0 + beta2) * mean <= empty * (1.0 + tie) * (beta2 * mean + 1.0)
         least = tl.where(beaten, 2.0, least)
 
-        # the candidates, sorted: the place of each is the number of those before it
-        is_found = (p >= least) & (p > 0.0)
-        flags = is_found.to(tl.int32)
-        found = tl.sum(flags)
-        tl.store(found_list + tl.cumsum(flags) - 1, p, mask=is_found)
+        # the labels that can be in an optimal set
+        found = 0
+        if least > small:
+            for start in range(0, count, PLACES):
+                x = tl.load(large_list + start + many, mask=start + many < count, other=0.0)
+                flags = (x >= least).to(tl.int32)
+                tl.store(found_list + found + tl.cumsum(flags) - 1, x, mask=x >= least)
+                found += tl.sum(flags)
+        else:
+            is_found = (p >= least) & (p > 0.0)
+            flags = is_found.to(tl.int32)
+            before = tl.cumsum(flags, 0)
+            column_counts = tl.sum(flags, 0)
+            start_at = tl.cumsum(column_counts) - column_counts
+            tl.store(found_list + start_at[None, :] + before - 1, p, mask=is_found)
+            found = tl.sum(column_counts)
         tl.debug_barrier()
-        for start in range(0, found, CHUNK):
-            own = start + item
+
+        # sorted: the place of each is the number of those before it
+        for start in range(0, found, NODES):
+            own = start + lane
             x = tl.load(found_list + own, mask=own < found, other=-1.0)
-            place = item * 0
+            place = lane * 0
             for other_start in range(0, found, CHUNK):
-                other = other_start + item
+                other = other_start + item[:, None] + every_node
                 y = tl.load(found_list + other, mask=other < found, other=-1.0)
-                earlier = other[None, :] < own[:, None]
-                before = (y[None, :] > x[:, None]) | ((y[None, :] == x[:, None]) & earlier)
-                place += tl.sum(before.to(tl.int32), 1)
+                goes_before = (y > x[None, :]) | ((y == x[None, :]) & (other < own[None, :]))
+                place += tl.sum(goes_before.to(tl.int32), 0)
             tl.store(sorted_list + place, x, mask=own < found)
         tl.debug_barrier()
 
@@ -158,46 +216,41 @@ def _kernel(
         factor = scale * product
         total = u * 0.0
         peak = mean * 0.0
+        best = mean * 0.0
+        size = limit * 0
         for start in range(0, limit, CHUNK):
-            k = start + item
+            k = start + item[:, None] + every_node
             x = tl.load(sorted_list + k, mask=k < limit, other=0.0)
-            own_factor = (1.0 - x)[:, None] + x[:, None] * zeta[None, :]
-            part = x[:, None] / tl.where(own_factor > 0.0, own_factor, 1.0)
+            own_factor = (1.0 - x) + x * zeta[None, :]
+            part = x / tl.where(own_factor > 0.0, own_factor, 1.0)
             sums = tl.cumsum(part, 0) + total[None, :]
             value = tl.sum(sums * (factor[None, :] * tl.load(z_powers)), 1)
-            tl.store(values + k, value, mask=k < limit)
-            peak = tl.maximum(peak, tl.max(tl.where(k < limit, value, 0.0)))
+            value = tl.where(start + item < limit, value, 0.0)
+            high = tl.max(value)
+            if high * (1.0 - tie) > peak:  # else an earlier size is as good
+                size = start + 1 + tl.min(tl.where(value >= high * (1.0 - tie), item, CHUNK))
+                best = tl.sum(tl.where(start + 1 + item == size, value, 0.0))
+            peak = tl.maximum(peak, high)
             total += tl.sum(part, 0)
             factor *= leap
-        tl.debug_barrier()
-        size = limit
-        for start in range(0, limit, CHUNK):
-            k = start + item
-            value = tl.load(values + k, mask=k < limit, other=0.0)
-            size = tl.minimum(size, tl.min(tl.where(value >= peak * (1.0 - tie), k + 1, limit)))
         if NONEMPTY:
             wins = (peak > 0.0) & (present > 0.0)
-        else:
-            wins = peak > empty * (1.0 + tie)
-        size = tl.where(wins, size, 0)
-        last = tl.load(sorted_list + size - 1, mask=size > 0, other=2.0)
-        best = tl.load(values + size - 1, mask=size > 0, other=0.0)
-
-        chosen = (p >= last).to(tl.int32)
-        if tl.sum(chosen) > size:  # of equal labels the first ones
-            equal = (p == last).to(tl.int32)
-            above = (p > last).to(tl.int32)
-            left = size - tl.sum(above)
-            chosen = above + tl.where(tl.cumsum(equal) <= left, equal, 0)
-        if NONEMPTY:
             answer = tl.where(wins, best / present, float("nan"))
         else:
+            wins = peak > empty * (1.0 + tie)
             answer = tl.where(wins, best, empty)
-        answer = tl.where(wrong > 0, -1.0, answer)
-        tl.store(expected + row, answer)
-        start_of_row = row * (label_step * ALIGN)
-        tl.store(labels + start_of_row + column, chosen.to(tl.int8), mask=inside)
-        tl.debug_barrier()
+        size = tl.where(wins, size, 0)
+        last = tl.load(sorted_list + size - 1, mask=size > 0, other=2.0)
+
+        chosen = (p >= last).to(tl.int32)
+        if tl.sum(tl.sum(chosen, 0)) > size:  # of equal labels the first ones
+            equal = (p == last).to(tl.int32)
+            above = (p > last).to(tl.int32)
+            left = size - tl.sum(tl.sum(above, 0))
+            rank = tl.reshape(tl.cumsum(tl.reshape(equal, [BLOCK])), [DEPTH, WIDTH])
+            chosen = above + tl.where(rank <= left, equal, 0)
+        tl.store(expected + row, tl.where(counts >= 65536, -1.0, answer))
+        tl.store(labels + row * (label_step * ALIGN) + column, chosen.to(tl.int8), mask=inside)
 
 
 @lru_cache(maxsize=64)
@@ -205,7 +258,7 @@ def _table(beta: float, m: int, settings: tuple[float, ...], dtype: Any, device:
     """Give what the kernel reads of the rule for rows of m labels, and of the settings."""
     rule = nodes(beta, m, m)
     beta2 = beta * beta
-    width = max(_CHUNK, triton.next_power_of_2(len(rule.log_z) + 1))
+    width = max(32, triton.next_power_of_2(len(rule.log_z) + 1))
     log_z = np.zeros(width)
     log_z[: len(rule.log_z)] = rule.log_z
     zeta, u = np.exp(beta2 * log_z), -np.expm1(beta2 * log_z)
@@ -221,25 +274,40 @@ def _table(beta: float, m: int, settings: tuple[float, ...], dtype: Any, device:
 
 def decide_rows(space: Space, proba: Any, objective: Objective) -> Decision:
     """Decide from marginals, (n, m), of a CUDA device."""
+    decision = _decide_probabilities(space, proba, objective)
+    outside = decision.expected_f < 0.0
+    if bool(outside.any()):  # values beyond [0, 1]: by rounding, or wrong
+        at = outside.nonzero()[:, 0]
+        rows = proba[at]
+        wrong = ~((rows >= -space.slack) & (rows <= 1.0 + space.slack)).all(dim=1)
+        if bool(wrong.any()):
+            row = int(at[wrong.nonzero()[0, 0]])
+            check_probabilities(to_host(proba[row : row + 1]), "proba", row)
+        again = _decide_probabilities(space, rows.clamp(0.0, 1.0), objective)
+        decision.labels[at], decision.expected_f[at] = again.labels, again.expected_f
+    return decision
+
+
+def _decide_probabilities(space: Space, proba: Any, objective: Objective) -> Decision:
+    """Decide; the expected F of a row with values beyond [0, 1] is -1."""
     n, m = proba.shape
     if proba.stride(1) != 1:
         proba = proba.contiguous()
     beta2, margin = objective.beta2, space.margin
-    double = space.itemsize == 8
     settings = (
         beta2,
         objective.zero_division,
-        space.slack,
         space.tie,
         margin,
         (1.0 - margin) / ((1.0 + beta2) * (1.0 + 1.0 / (beta2 + 2.0))),
         SMALL,
     )
-    table, width = _table(objective.beta, m, settings, space.dtype, proba.device)
+    table, nodes_wide = _table(objective.beta, m, settings, space.dtype, proba.device)
     labels = torch.empty((n, m), dtype=torch.int8, device=proba.device)
     expected = torch.empty((n,), dtype=space.dtype, device=proba.device)
     block = max(128, triton.next_power_of_2(m))
     warps = max(1, block // _ROW)
+    width = min(block, 128 * warps)
     programs = min(n, _multiprocessors(proba.device) * max(1, _WARPS // warps))
     lists = torch.empty((programs, _LISTS * block), dtype=space.dtype, device=proba.device)
     align = 4 if m % 4 == 0 and proba.stride(0) % 4 == 0 else 1
@@ -255,17 +323,16 @@ def decide_rows(space: Space, proba: Any, objective: Objective) -> Decision:
             m // align,
             m,
             ALIGN=align,
-            BLOCK=block,
-            NODES=width,
+            DEPTH=block // width,
+            WIDTH=width,
+            NODES=nodes_wide,
             CHUNK=_CHUNK,
-            POWERS=POWERS if double else POWERS // 2,
+            PLACES=_PLACES,
+            DOUBLE=space.itemsize == 8,
             NONEMPTY=objective.nonempty,
             num_warps=warps,
+            **({"maxnreg": _REGISTERS} if _REGISTERS and warps == 1 else {}),
         )
-    wrong = expected < 0.0
-    if bool(wrong.any()):
-        row = int(wrong.to(torch.int8).argmax())
-        check_probabilities(to_host(proba[row : row + 1]), "proba", row)
     return Decision(labels, expected)
 
 
