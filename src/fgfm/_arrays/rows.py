@@ -24,10 +24,11 @@ from fgfm._validation import check_probabilities
 
 __all__ = ["decide_rows"]
 
-_CHUNK = 16  # labels of a list that are worked on at once, at all nodes
+_CHUNK = 8  # labels of a list that are worked on at once, at all nodes
 _PLACES = 64  # labels of a list that are worked on at once, otherwise
 _LISTS = 3  # of a row's length, that a program has as work space
-_REGISTERS = 0
+_FEW = 192  # so many labels at most are sorted by counting
+_REGISTERS = 128
 _ROW = 1024  # labels per warp
 _WARPS = 32  # per multiprocessor, that are asked for
 
@@ -35,6 +36,11 @@ _WARPS = 32  # per multiprocessor, that are asked for
 @triton.jit
 def _times(a, b):
     return a * b
+
+
+@triton.jit
+def _lower(a, b):
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
@@ -47,7 +53,7 @@ def _add_pair(a1, a2, b1, b2):
     return a1 + b1, a2 + b2
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "row_step", "label_step", "m"])
 def _kernel(
     proba,
     labels,
@@ -58,27 +64,26 @@ def _kernel(
     row_step,
     label_step,
     m,
-    ALIGN: tl.constexpr,  # what row_step and label_step have been divided by
-    DEPTH: tl.constexpr,  # a row is a tile of DEPTH x WIDTH labels
-    WIDTH: tl.constexpr,
+    WIDTH: tl.constexpr,  # a row is a tile of WIDTH x DEPTH labels, each thread has DEPTH
+    DEPTH: tl.constexpr,
     NODES: tl.constexpr,
     CHUNK: tl.constexpr,
     PLACES: tl.constexpr,
+    FEW: tl.constexpr,
     DOUBLE: tl.constexpr,
     NONEMPTY: tl.constexpr,
 ):
     dtype = expected.dtype.element_ty
     BLOCK: tl.constexpr = DEPTH * WIDTH
-    column = tl.arange(0, DEPTH)[:, None] * WIDTH + tl.arange(0, WIDTH)[None, :]
+    column = tl.arange(0, WIDTH)[:, None] + tl.arange(0, DEPTH)[None, :] * WIDTH
     lane = tl.arange(0, NODES)
     item = tl.arange(0, CHUNK)
     many = tl.arange(0, PLACES)
-    every_node = lane[None, :] * 0  # an address for each thread: no exchange between them
+    every_node = lane[:, None] * 0  # an address for each thread: no exchange between them
     zeta = tl.load(table + lane)
     u = tl.load(table + NODES + lane)
     scale = tl.load(table + 2 * NODES + lane)
     leap = tl.load(table + 3 * NODES + lane)
-    z_powers = table + 4 * NODES + item[:, None] * NODES + lane[None, :]
     settings = table + (4 + CHUNK) * NODES
     beta2 = tl.load(settings)
     zero_division = tl.load(settings + 1)
@@ -86,6 +91,10 @@ def _kernel(
     margin = tl.load(settings + 3)
     share = tl.load(settings + 4)
     small = tl.load(settings + 5)
+    # 1, which the compiler must not know: it would lay tiles out for loads of consecutive labels
+    one = tl.load(settings + 6).to(tl.int32)
+    item_row = item[None, :] * one
+    z_powers = table + 4 * NODES + item[None, :] * NODES + lane[:, None] * one
     is_empty = lane == NODES - 1  # the last node has zeta = 0: the probability of the empty set
     first = tl.program_id(0).to(tl.int64)  # places in large arrays exceed 32 bits
     large_list = lists + first * (3 * BLOCK)
@@ -93,25 +102,23 @@ def _kernel(
     sorted_list = found_list + BLOCK
     for row in range(first, n, tl.num_programs(0)):
         inside = column < m
-        p = tl.load(proba + row * (row_step * ALIGN) + column, mask=inside, other=0.0).to(dtype)
+        p = tl.load(proba + row * row_step + column, mask=inside, other=0.0).to(dtype)
 
         # sums of powers of the small labels; the large ones go into a list
+        least_spread = tl.reduce(tl.reduce(p - p * p, 1, _lower), 0, _lower)
         is_large = p > small
         flags = is_large.to(tl.int32)
-        wrong = (p - p * p >= 0.0).to(tl.int32)  # 0 outside [0, 1], and for NaN
-        counts = tl.sum(tl.sum(flags + (1 - wrong) * 65536, 0))
-        count = counts % 65536
-        before = tl.cumsum(flags, 0)
-        column_counts = tl.sum(flags, 0)
-        start_at = tl.cumsum(column_counts) - column_counts
-        tl.store(large_list + start_at[None, :] + before - 1, p, mask=is_large)
-        top = tl.max(tl.max(p, 0))
+        before = tl.cumsum(flags, 1)
+        own_count = tl.sum(flags, 1)
+        count = tl.sum(own_count)
+        start_at = tl.cumsum(own_count) - own_count - 1
+        tl.store(large_list + start_at[:, None] + before, p, mask=is_large)
         few = tl.where(is_large, 0.0, p)
         few2 = few * few
         few3 = few2 * few
         few4 = few2 * few2
         s1, s2, s3, s4 = tl.reduce(
-            (tl.sum(few, 0), tl.sum(few2, 0), tl.sum(few3, 0), tl.sum(few4, 0)), 0, _add
+            (tl.sum(few, 1), tl.sum(few2, 1), tl.sum(few3, 1), tl.sum(few4, 1)), 0, _add
         )
         u2 = u * u
         exponent = u * (s1 + u * (s2 / 2 + u * (s3 / 3 + u * (s4 / 4))))
@@ -122,10 +129,10 @@ def _kernel(
             few6 = few5 * few
             s5, s6, s7, s8 = tl.reduce(
                 (
-                    tl.sum(few5, 0),
-                    tl.sum(few6, 0),
-                    tl.sum(few6 * few, 0),
-                    tl.sum(few4 * few4, 0),
+                    tl.sum(few5, 1),
+                    tl.sum(few6, 1),
+                    tl.sum(few6 * few, 1),
+                    tl.sum(few4 * few4, 1),
                 ),
                 0,
                 _add,
@@ -134,16 +141,22 @@ def _kernel(
         tl.debug_barrier()
 
         # D(zeta), and the mass of the large labels
-        tile = tl.full([CHUNK, NODES], 1.0, dtype)
+        tile = tl.full([NODES, CHUNK], 1.0, dtype)
         for start in range(0, count, CHUNK):
-            k = start + item[:, None]
-            x = tl.load(large_list + k + every_node, mask=k + every_node < count, other=0.0)
-            tile *= (1.0 - x) + x * zeta[None, :]
-        product = tl.reduce(tile, 0, _times)
+            k = start + item_row + every_node
+            x = tl.load(large_list + k, mask=k < count, other=0.0)
+            tile *= (1.0 - x) + x * zeta[:, None]
+        product = tl.reduce(tile, 1, _times)
         mass = tl.zeros([PLACES], dtype)
+        highest = tl.zeros([PLACES], dtype)
         for start in range(0, count, PLACES):
-            mass += tl.load(large_list + start + many, mask=start + many < count, other=0.0)
+            x = tl.load(large_list + start + many, mask=start + many < count, other=0.0)
+            mass += x
+            highest = tl.maximum(highest, x)
         mean = s1 + tl.sum(mass)
+        top = tl.max(highest)
+        if count == 0:
+            top = tl.max(tl.max(p, 1))
         small_at_empty, none_large = tl.reduce(
             (tl.where(is_empty, exponent, 0.0), tl.where(is_empty, product, 0.0)), 0, _add_pair
         )
@@ -163,7 +176,7 @@ def _kernel(
         # the best value of mass / (spread + size), by Dinkelbach's iteration: a lower bound
         spread = beta2 * (1.0 + mean)
         level = top / (spread + 1.0)
-        for _ in tl.static_range(3):
+        for step in tl.static_range(3):  # noqa: B007
             mass = tl.zeros([PLACES], dtype)
             number = tl.zeros([PLACES], dtype)
             for start in range(0, count, PLACES):
@@ -179,34 +192,38 @@ def _kernel(
         least = tl.where(beaten, 2.0, least)
 
         # the labels that can be in an optimal set
-        found = 0
+        found = count * 0
         if least > small:
             for start in range(0, count, PLACES):
                 x = tl.load(large_list + start + many, mask=start + many < count, other=0.0)
-                flags = (x >= least).to(tl.int32)
-                tl.store(found_list + found + tl.cumsum(flags) - 1, x, mask=x >= least)
-                found += tl.sum(flags)
+                marks = (x >= least).to(tl.int32)
+                tl.store(found_list + found + tl.cumsum(marks) - 1, x, mask=x >= least)
+                found += tl.sum(marks)
         else:
             is_found = (p >= least) & (p > 0.0)
             flags = is_found.to(tl.int32)
-            before = tl.cumsum(flags, 0)
-            column_counts = tl.sum(flags, 0)
-            start_at = tl.cumsum(column_counts) - column_counts
-            tl.store(found_list + start_at[None, :] + before - 1, p, mask=is_found)
-            found = tl.sum(column_counts)
+            before = tl.cumsum(flags, 1)
+            own_count = tl.sum(flags, 1)
+            start_at = tl.cumsum(own_count) - own_count - 1
+            tl.store(found_list + start_at[:, None] + before, p, mask=is_found)
+            found = tl.sum(own_count)
         tl.debug_barrier()
 
         # sorted: the place of each is the number of those before it
-        for start in range(0, found, NODES):
-            own = start + lane
-            x = tl.load(found_list + own, mask=own < found, other=-1.0)
-            place = lane * 0
-            for other_start in range(0, found, CHUNK):
-                other = other_start + item[:, None] + every_node
-                y = tl.load(found_list + other, mask=other < found, other=-1.0)
-                goes_before = (y > x[None, :]) | ((y == x[None, :]) & (other < own[None, :]))
-                place += tl.sum(goes_before.to(tl.int32), 0)
-            tl.store(sorted_list + place, x, mask=own < found)
+        if found <= FEW:
+            for start in range(0, found, NODES):
+                own = start + lane
+                x = tl.load(found_list + own, mask=own < found, other=-1.0)
+                place = lane * 0
+                for other_start in range(0, found, CHUNK):
+                    other = other_start + item_row + every_node
+                    y = tl.load(found_list + other, mask=other < found, other=-1.0)
+                    earlier = (y == x[:, None]) & (other < own[:, None])
+                    place += tl.sum(((y > x[:, None]) | earlier).to(tl.int32), 1)
+                tl.store(sorted_list + place, x, mask=own < found)
+        else:
+            whole = tl.sort(tl.reshape(p, [BLOCK], can_reorder=True), descending=True)
+            tl.store(sorted_list + tl.arange(0, BLOCK), whole)
         tl.debug_barrier()
 
         # V_k
@@ -219,19 +236,19 @@ def _kernel(
         best = mean * 0.0
         size = limit * 0
         for start in range(0, limit, CHUNK):
-            k = start + item[:, None] + every_node
+            k = start + item_row + every_node
             x = tl.load(sorted_list + k, mask=k < limit, other=0.0)
-            own_factor = (1.0 - x) + x * zeta[None, :]
+            own_factor = (1.0 - x) + x * zeta[:, None]
             part = x / tl.where(own_factor > 0.0, own_factor, 1.0)
-            sums = tl.cumsum(part, 0) + total[None, :]
-            value = tl.sum(sums * (factor[None, :] * tl.load(z_powers)), 1)
+            sums = tl.cumsum(part, 1) + total[:, None]
+            value = tl.sum(sums * (factor[:, None] * tl.load(z_powers)), 0)
             value = tl.where(start + item < limit, value, 0.0)
             high = tl.max(value)
             if high * (1.0 - tie) > peak:  # else an earlier size is as good
                 size = start + 1 + tl.min(tl.where(value >= high * (1.0 - tie), item, CHUNK))
                 best = tl.sum(tl.where(start + 1 + item == size, value, 0.0))
             peak = tl.maximum(peak, high)
-            total += tl.sum(part, 0)
+            total += tl.sum(part, 1)
             factor *= leap
         if NONEMPTY:
             wins = (peak > 0.0) & (present > 0.0)
@@ -242,15 +259,23 @@ def _kernel(
         size = tl.where(wins, size, 0)
         last = tl.load(sorted_list + size - 1, mask=size > 0, other=2.0)
 
-        chosen = (p >= last).to(tl.int32)
-        if tl.sum(tl.sum(chosen, 0)) > size:  # of equal labels the first ones
-            equal = (p == last).to(tl.int32)
-            above = (p > last).to(tl.int32)
-            left = size - tl.sum(tl.sum(above, 0))
-            rank = tl.reshape(tl.cumsum(tl.reshape(equal, [BLOCK])), [DEPTH, WIDTH])
-            chosen = above + tl.where(rank <= left, equal, 0)
-        tl.store(expected + row, tl.where(counts >= 65536, -1.0, answer))
-        tl.store(labels + row * (label_step * ALIGN) + column, chosen.to(tl.int8), mask=inside)
+        following = tl.load(sorted_list + size, mask=size < found, other=-1.0)
+        inside_labels = column < m
+        row_labels = labels + row * label_step
+        if following == last:  # of the labels that equal the last one the first ones
+            low = size * 0
+            end = BLOCK + size * 0
+            for halving in tl.range(0, 15, loop_unroll_factor=1):  # noqa: B007
+                middle = (low + end) // 2
+                held = (p > last) | ((p == last) & (column <= middle))
+                enough = tl.sum(tl.sum(held.to(tl.int32), 1)) >= size
+                end = tl.where(enough, middle, end)
+                low = tl.where(enough, low, middle + 1)
+            some = (p > last) | ((p == last) & (column <= end))
+            tl.store(row_labels + column, some.to(tl.int8), mask=inside_labels)
+        else:
+            tl.store(row_labels + column, (p >= last).to(tl.int8), mask=inside_labels)
+        tl.store(expected + row, tl.where(least_spread >= 0.0, answer, -1.0))
 
 
 @lru_cache(maxsize=64)
@@ -301,16 +326,15 @@ def _decide_probabilities(space: Space, proba: Any, objective: Objective) -> Dec
         margin,
         (1.0 - margin) / ((1.0 + beta2) * (1.0 + 1.0 / (beta2 + 2.0))),
         SMALL,
+        1.0,
     )
     table, nodes_wide = _table(objective.beta, m, settings, space.dtype, proba.device)
     labels = torch.empty((n, m), dtype=torch.int8, device=proba.device)
     expected = torch.empty((n,), dtype=space.dtype, device=proba.device)
-    block = max(128, triton.next_power_of_2(m))
+    block = max(64, triton.next_power_of_2(m))
     warps = max(1, block // _ROW)
-    width = min(block, 128 * warps)
     programs = min(n, _multiprocessors(proba.device) * max(1, _WARPS // warps))
     lists = torch.empty((programs, _LISTS * block), dtype=space.dtype, device=proba.device)
-    align = 4 if m % 4 == 0 and proba.stride(0) % 4 == 0 else 1
     with torch.cuda.device(proba.device):
         _kernel[(programs,)](
             proba,
@@ -319,15 +343,15 @@ def _decide_probabilities(space: Space, proba: Any, objective: Objective) -> Dec
             table,
             lists,
             n,
-            proba.stride(0) // align,
-            m // align,
+            proba.stride(0),
             m,
-            ALIGN=align,
-            DEPTH=block // width,
-            WIDTH=width,
+            m,
+            WIDTH=32 * warps,
+            DEPTH=block // (32 * warps),
             NODES=nodes_wide,
             CHUNK=_CHUNK,
             PLACES=_PLACES,
+            FEW=_FEW,
             DOUBLE=space.itemsize == 8,
             NONEMPTY=objective.nonempty,
             num_warps=warps,
