@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from fgfm._arrays.space import Space, to_host
 from fgfm._dispatch import refuse_mass
 from fgfm._validation import check_labels, check_probabilities, unit_rows
 
-__all__ = ["read_labels", "read_mass", "read_units"]
+__all__ = ["read_group", "read_labels", "read_mass", "read_units"]
 
 Array = Any
 
@@ -20,21 +23,28 @@ def read_mass(
 
     With a `given` distribution that of P may have any sum.
     """
+    P, d = read_group(space, raw[:, None, :, :], [name], first_row, given=given)
+    return P[:, 0, :, :], d[:, 0, :]
+
+
+def read_group(
+    space: Space, raw: Array, names: Sequence[str], first_row: int, *, given: bool
+) -> tuple[Array, Array]:
+    """Give the P of several factors of one shape, (n, F, m, S), and their d, (n, F, S)."""
     xp = space.xp
     P = space.floats(raw)
-    wrong = xp.any(~((P >= -space.slack) & (P <= 1.0 + space.slack)))
+    wrong = ~((P >= -space.slack) & (P <= 1.0 + space.slack))
     P = xp.clip(P, 0.0, 1.0)
-    over = xp.sum(P, axis=2) > 1.0 + space.slack  # (n, m)
-    over = xp.any(over, axis=1)
-    d = xp.sum(P, axis=1) / space.upto(P.shape[2])[None, :]  # (n, S)
+    over = xp.any(xp.sum(P, axis=3) > 1.0 + space.slack, axis=2)  # (n, F)
+    d = xp.sum(P, axis=2) / space.upto(P.shape[3])  # (n, F, S)
     if not given:
-        over = over | (xp.sum(d, axis=1) > 1.0 + space.slack)
-    bad, full = space.fetch(wrong, xp.any(over))
-    if bad:
-        check_probabilities(to_host(raw), name, first_row)
-    if full:
-        row = int(to_host(over).argmax())
-        refuse_mass(to_host(raw), row, name, first_row)
+        over = over | (xp.sum(d, axis=2) > 1.0 + space.slack)
+    if any(space.fetch(xp.any(wrong), xp.any(over))):
+        host, full = to_host(raw), to_host(over)
+        for f, name in enumerate(names):
+            check_probabilities(host[:, f], name, first_row)
+        for f in np.flatnonzero(full.any(axis=0)):
+            refuse_mass(host[:, f], int(full[:, f].argmax()), names[f], first_row)
     return P, d
 
 

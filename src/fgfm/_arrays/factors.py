@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fgfm._arrays.checks import read_mass, read_units
+from fgfm._arrays.checks import read_group, read_units
 from fgfm._arrays.chosen import decide_blocks
 from fgfm._arrays.columns import Columns, decide_columns, gather, rank_candidates
 from fgfm._arrays.marginals import TAIL
@@ -37,38 +37,48 @@ def decide_factors(
     """Decide from the P of each factor, (n, m_f, S_f), and perhaps their distributions."""
     xp = space.xp
     longest = max(P.shape[2] for P in parts)
-    order = np.argsort(np.concatenate(members))
-    owner = np.repeat(np.arange(len(parts)), [P.shape[1] for P in parts])[order]
+    groups: dict[tuple[int, ...], list[int]] = {}  # factors of one shape are read together
+    for f, P in enumerate(parts):
+        groups.setdefault(tuple(P.shape[1:]), []).append(f)
+    sequence = [f for group in groups.values() for f in group]
+    order = np.argsort(np.concatenate([members[f] for f in sequence]))
+    owner = np.repeat(np.arange(len(parts)), [parts[f].shape[1] for f in sequence])[order]
     place = xp.asarray(order, device=space.device)  # (m,) where each label is
     factor = xp.asarray(owner, device=space.device)  # (m,) the factor of each label
     n, m = parts[0].shape[0], len(order)
 
-    def padded(array: Array, axis: int, size: int) -> Array:
-        shape = list(array.shape)
-        shape[axis] = size - shape[axis]
-        if shape[axis] == 0:
-            return array
-        rest = xp.zeros(tuple(shape), dtype=space.dtype, device=space.device)
-        return xp.concat([array, rest], axis=axis)
-
     def decide(rows: slice) -> tuple[Array, Array]:
         values, depths = [], []
-        for f, part in enumerate(parts):
-            P, d = read_mass(
-                space, part[rows, ...], f"Ps[{f}]", rows.start, given=bool(distributions)
+        for group in groups.values():
+            stacked = xp.stack([parts[f][rows, ...] for f in group], axis=1)  # (rows, F, m, S)
+            P, d = read_group(
+                space, stacked, [f"Ps[{f}]" for f in group], rows.start, given=bool(distributions)
             )
-            present = xp.sum(d, axis=1, keepdims=True)
-            d = xp.concat([xp.clip(1.0 - present, 0.0, None), d], axis=1)  # (rows, S_f + 1)
+            present = xp.sum(d, axis=2, keepdims=True)
+            d = xp.concat([xp.clip(1.0 - present, 0.0, None), d], axis=2)  # (rows, F, S + 1)
             if distributions:
-                name = f"distributions[{f}]"
-                d = read_units(space, distributions[f][rows, ...], name, rows.start)
-            values.append(padded(P, 2, longest))
-            depths.append(padded(d, 1, longest + 1))
+                given = [
+                    read_units(space, distributions[f][rows, ...], f"distributions[{f}]", rows.start)
+                    for f in group
+                ]
+                d = xp.stack(given, axis=1)
+            values.append(_padded(space, xp.reshape(P, (P.shape[0], -1, P.shape[3])), longest))
+            depths.append(_padded(space, d, longest + 1))
         P = xp.take(xp.concat(values, axis=1), place, axis=1)  # (rows, m, longest)
-        return _decide_block(space, P, xp.stack(depths, axis=1), factor, objective)
+        return _decide_block(space, P, xp.concat(depths, axis=1), factor, objective)
 
     row_bytes = (2 * m * longest + 60 * (m + len(parts))) * space.itemsize
     return decide_blocks(space, n, m, row_bytes, decide)
+
+
+def _padded(space: Space, array: Array, size: int) -> Array:
+    """Fill the last axis up with zeros."""
+    missing = size - array.shape[-1]
+    if missing == 0:
+        return array
+    shape = (*array.shape[:-1], missing)
+    rest = space.xp.zeros(shape, dtype=space.dtype, device=space.device)
+    return space.xp.concat([array, rest], axis=-1)
 
 
 def _decide_block(

@@ -26,8 +26,9 @@ __all__ = ["decide_rows"]
 
 _CHUNK = 8  # labels of a list that are worked on at once, at all nodes
 _PLACES = 64  # labels of a list that are worked on at once, otherwise
-_LISTS = 3  # of a row's length, that a program has as work space
-_FEW = 192  # so many labels at most are sorted by counting
+_LISTS = 6  # times a row's length that a program has as work space
+_FEW = 192  # so many candidates are sorted by counting
+_SORTED = 1024  # longer rows too: to compile a sort of them takes minutes
 _REGISTERS = 128
 _ROW = 1024  # labels per warp
 _WARPS = 32  # per multiprocessor, that are asked for
@@ -70,6 +71,7 @@ def _kernel(
     CHUNK: tl.constexpr,
     PLACES: tl.constexpr,
     FEW: tl.constexpr,
+    SORTED: tl.constexpr,
     DOUBLE: tl.constexpr,
     NONEMPTY: tl.constexpr,
 ):
@@ -79,27 +81,27 @@ def _kernel(
     lane = tl.arange(0, NODES)
     item = tl.arange(0, CHUNK)
     many = tl.arange(0, PLACES)
-    every_node = lane[:, None] * 0  # an address for each thread: no exchange between them
+    every_node = lane[:, None] * 0
     zeta = tl.load(table + lane)
     u = tl.load(table + NODES + lane)
     scale = tl.load(table + 2 * NODES + lane)
     leap = tl.load(table + 3 * NODES + lane)
-    settings = table + (4 + CHUNK) * NODES
+    settings = table + (4 + 2 * CHUNK) * NODES
     beta2 = tl.load(settings)
     zero_division = tl.load(settings + 1)
     tie = tl.load(settings + 2)
     margin = tl.load(settings + 3)
     share = tl.load(settings + 4)
     small = tl.load(settings + 5)
-    # 1, which the compiler must not know: it would lay tiles out for loads of consecutive labels
-    one = tl.load(settings + 6).to(tl.int32)
-    item_row = item[None, :] * one
-    z_powers = table + 4 * NODES + item[None, :] * NODES + lane[:, None] * one
+    # Lists and tables have gaps: of consecutive labels the compiler would lay tiles out along the
+    # labels, and a sum over them would go from thread to thread.
+    item_row = item[None, :] * 2
+    z_powers = table + 4 * NODES + item[None, :] * (2 * NODES) + lane[:, None] * 2
     is_empty = lane == NODES - 1  # the last node has zeta = 0: the probability of the empty set
     first = tl.program_id(0).to(tl.int64)  # places in large arrays exceed 32 bits
-    large_list = lists + first * (3 * BLOCK)
-    found_list = large_list + BLOCK
-    sorted_list = found_list + BLOCK
+    large_list = lists + first * (6 * BLOCK)
+    found_list = large_list + 2 * BLOCK
+    sorted_list = found_list + 2 * BLOCK
     for row in range(first, n, tl.num_programs(0)):
         inside = column < m
         p = tl.load(proba + row * row_step + column, mask=inside, other=0.0).to(dtype)
@@ -107,11 +109,11 @@ def _kernel(
         # sums of powers of the small labels; the large ones go into a list
         least_spread = tl.reduce(tl.reduce(p - p * p, 1, _lower), 0, _lower)
         is_large = p > small
-        flags = is_large.to(tl.int32)
-        before = tl.cumsum(flags, 1)
-        own_count = tl.sum(flags, 1)
-        count = tl.sum(own_count)
-        start_at = tl.cumsum(own_count) - own_count - 1
+        gaps = tl.where(is_large, 2, 0)
+        before = tl.cumsum(gaps, 1)
+        own_count = tl.sum(gaps, 1)
+        count = tl.sum(own_count) // 2
+        start_at = tl.cumsum(own_count) - own_count - 2
         tl.store(large_list + start_at[:, None] + before, p, mask=is_large)
         few = tl.where(is_large, 0.0, p)
         few2 = few * few
@@ -143,14 +145,14 @@ def _kernel(
         # D(zeta), and the mass of the large labels
         tile = tl.full([NODES, CHUNK], 1.0, dtype)
         for start in range(0, count, CHUNK):
-            k = start + item_row + every_node
-            x = tl.load(large_list + k, mask=k < count, other=0.0)
+            k = item_row + every_node
+            x = tl.load(large_list + 2 * start + k, mask=k < 2 * (count - start), other=0.0)
             tile *= (1.0 - x) + x * zeta[:, None]
         product = tl.reduce(tile, 1, _times)
         mass = tl.zeros([PLACES], dtype)
         highest = tl.zeros([PLACES], dtype)
         for start in range(0, count, PLACES):
-            x = tl.load(large_list + start + many, mask=start + many < count, other=0.0)
+            x = tl.load(large_list + 2 * (start + many), mask=start + many < count, other=0.0)
             mass += x
             highest = tl.maximum(highest, x)
         mean = s1 + tl.sum(mass)
@@ -180,7 +182,7 @@ def _kernel(
             mass = tl.zeros([PLACES], dtype)
             number = tl.zeros([PLACES], dtype)
             for start in range(0, count, PLACES):
-                x = tl.load(large_list + start + many, mask=start + many < count, other=0.0)
+                x = tl.load(large_list + 2 * (start + many), mask=start + many < count, other=0.0)
                 held = x > level
                 mass += tl.where(held, x, 0.0)
                 number += tl.where(held, 1.0, 0.0)
@@ -195,35 +197,36 @@ def _kernel(
         found = count * 0
         if least > small:
             for start in range(0, count, PLACES):
-                x = tl.load(large_list + start + many, mask=start + many < count, other=0.0)
+                x = tl.load(large_list + 2 * (start + many), mask=start + many < count, other=0.0)
                 marks = (x >= least).to(tl.int32)
-                tl.store(found_list + found + tl.cumsum(marks) - 1, x, mask=x >= least)
+                tl.store(found_list + 2 * (found + tl.cumsum(marks) - 1), x, mask=x >= least)
                 found += tl.sum(marks)
         else:
             is_found = (p >= least) & (p > 0.0)
-            flags = is_found.to(tl.int32)
-            before = tl.cumsum(flags, 1)
-            own_count = tl.sum(flags, 1)
-            start_at = tl.cumsum(own_count) - own_count - 1
+            gaps = tl.where(is_found, 2, 0)
+            before = tl.cumsum(gaps, 1)
+            own_count = tl.sum(gaps, 1)
+            start_at = tl.cumsum(own_count) - own_count - 2
             tl.store(found_list + start_at[:, None] + before, p, mask=is_found)
-            found = tl.sum(own_count)
+            found = tl.sum(own_count) // 2
         tl.debug_barrier()
 
         # sorted: the place of each is the number of those before it
-        if found <= FEW:
+        if found <= FEW or BLOCK > SORTED:
             for start in range(0, found, NODES):
                 own = start + lane
-                x = tl.load(found_list + own, mask=own < found, other=-1.0)
+                x = tl.load(found_list + 2 * own, mask=own < found, other=-1.0)
                 place = lane * 0
                 for other_start in range(0, found, CHUNK):
-                    other = other_start + item_row + every_node
-                    y = tl.load(found_list + other, mask=other < found, other=-1.0)
-                    earlier = (y == x[:, None]) & (other < own[:, None])
+                    other = item_row + every_node
+                    known = other < 2 * (found - other_start)
+                    y = tl.load(found_list + 2 * other_start + other, mask=known, other=-1.0)
+                    earlier = (y == x[:, None]) & (other < 2 * (own - other_start)[:, None])
                     place += tl.sum(((y > x[:, None]) | earlier).to(tl.int32), 1)
-                tl.store(sorted_list + place, x, mask=own < found)
+                tl.store(sorted_list + 2 * place, x, mask=own < found)
         else:
             whole = tl.sort(tl.reshape(p, [BLOCK], can_reorder=True), descending=True)
-            tl.store(sorted_list + tl.arange(0, BLOCK), whole)
+            tl.store(sorted_list + 2 * tl.arange(0, BLOCK), whole)
         tl.debug_barrier()
 
         # V_k
@@ -236,8 +239,8 @@ def _kernel(
         best = mean * 0.0
         size = limit * 0
         for start in range(0, limit, CHUNK):
-            k = start + item_row + every_node
-            x = tl.load(sorted_list + k, mask=k < limit, other=0.0)
+            k = item_row + every_node
+            x = tl.load(sorted_list + 2 * start + k, mask=k < 2 * (limit - start), other=0.0)
             own_factor = (1.0 - x) + x * zeta[:, None]
             part = x / tl.where(own_factor > 0.0, own_factor, 1.0)
             sums = tl.cumsum(part, 1) + total[:, None]
@@ -257,9 +260,9 @@ def _kernel(
             wins = peak > empty * (1.0 + tie)
             answer = tl.where(wins, best, empty)
         size = tl.where(wins, size, 0)
-        last = tl.load(sorted_list + size - 1, mask=size > 0, other=2.0)
+        last = tl.load(sorted_list + 2 * size - 2, mask=size > 0, other=2.0)
 
-        following = tl.load(sorted_list + size, mask=size < found, other=-1.0)
+        following = tl.load(sorted_list + 2 * size, mask=size < found, other=-1.0)
         inside_labels = column < m
         row_labels = labels + row * label_step
         if following == last:  # of the labels that equal the last one the first ones
@@ -292,8 +295,8 @@ def _table(beta: float, m: int, settings: tuple[float, ...], dtype: Any, device:
     scale *= zeta * np.exp(log_z)
     zeta[-1], u[-1] = 0.0, 1.0
     z_powers = np.exp(np.arange(_CHUNK)[:, None] * log_z)  # (chunk, width)
-    table = np.vstack([zeta, u, scale, np.exp(_CHUNK * log_z), z_powers])
-    flat = np.concatenate([table.ravel(), settings])
+    heads = np.concatenate([zeta, u, scale, np.exp(_CHUNK * log_z)])
+    flat = np.concatenate([heads, np.repeat(z_powers, 2, axis=1).ravel(), settings])
     return torch.as_tensor(flat, dtype=dtype, device=device), width
 
 
@@ -326,7 +329,6 @@ def _decide_probabilities(space: Space, proba: Any, objective: Objective) -> Dec
         margin,
         (1.0 - margin) / ((1.0 + beta2) * (1.0 + 1.0 / (beta2 + 2.0))),
         SMALL,
-        1.0,
     )
     table, nodes_wide = _table(objective.beta, m, settings, space.dtype, proba.device)
     labels = torch.empty((n, m), dtype=torch.int8, device=proba.device)
@@ -352,6 +354,7 @@ def _decide_probabilities(space: Space, proba: Any, objective: Objective) -> Dec
             CHUNK=_CHUNK,
             PLACES=_PLACES,
             FEW=_FEW,
+            SORTED=_SORTED,
             DOUBLE=space.itemsize == 8,
             NONEMPTY=objective.nonempty,
             num_warps=warps,
