@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from fgfm._arrays.space import Space
+from fgfm._arrays.space import Space, work_bytes
 from fgfm._dispatch import Decision, Objective
 
-__all__ = ["WORK_BYTES", "decide_blocks", "finish", "largest_labels", "power_of_two"]
+__all__ = ["decide_blocks", "finish", "largest_labels", "power_of_two"]
 
 Array = Any
-WORK_BYTES = 1 << 28  # that a block of rows may take while it is worked on
 
 
 def power_of_two(count: float, limit: int) -> int:
@@ -23,7 +22,7 @@ def power_of_two(count: float, limit: int) -> int:
 def decide_blocks(space: Space, n: int, m: int, row_bytes: int, decide: Any) -> Decision:
     """Call ``decide(rows)`` for blocks of rows that fit the work space; give one decision."""
     xp = space.xp
-    rows = max(1, WORK_BYTES // max(1, row_bytes))
+    rows = max(1, work_bytes(space) // max(1, row_bytes))
     with np.errstate(all="ignore"):  # of libraries that compute with NumPy
         blocks = [decide(slice(start, min(start + rows, n))) for start in range(0, n, rows)]
     if not blocks:

@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 
 from fgfm._arrays.marginals import SMALL
-from fgfm._arrays.space import Space, to_host
+from fgfm._arrays.space import Space, to_host, work_bytes
 from fgfm._dispatch import Decision, Objective
 from fgfm._quadrature import nodes
 from fgfm._validation import check_probabilities
@@ -27,11 +27,13 @@ __all__ = ["decide_rows"]
 _CHUNK = 8  # labels of a list that are worked on at once, at all nodes
 _PLACES = 64  # labels of a list that are worked on at once, otherwise
 _LISTS = 6  # times a row's length that a program has as work space
-_FEW = 192  # so many candidates are sorted by counting
-_SORTED = 1024  # longer rows too: to compile a sort of them takes minutes
-_REGISTERS = 128
+_FEW = 128  # rows with more candidates, or with equal ones, are left to a second call
+_SORTED = 1024  # labels that the second call sorts as a whole; to compile it for more takes minutes
+_REGISTERS = 128  # for each thread: more would leave a multiprocessor too few threads
+_OUTSIDE = -1.0  # instead of an expected F: a value beyond [0, 1]
+_POSTPONED = -2.0  # instead of an expected F: many candidates, or equal ones at the end
 _ROW = 1024  # labels per warp
-_WARPS = 32  # per multiprocessor, that are asked for
+_WARPS = 64  # per multiprocessor, that are asked for
 
 
 @triton.jit
@@ -72,6 +74,9 @@ def _kernel(
     PLACES: tl.constexpr,
     FEW: tl.constexpr,
     SORTED: tl.constexpr,
+    MANY: tl.constexpr,
+    OUTSIDE: tl.constexpr,
+    POSTPONED: tl.constexpr,
     DOUBLE: tl.constexpr,
     NONEMPTY: tl.constexpr,
 ):
@@ -178,7 +183,7 @@ def _kernel(
         # the best value of mass / (spread + size), by Dinkelbach's iteration: a lower bound
         spread = beta2 * (1.0 + mean)
         level = top / (spread + 1.0)
-        for step in tl.static_range(3):  # noqa: B007
+        for step in tl.static_range(2):  # noqa: B007
             mass = tl.zeros([PLACES], dtype)
             number = tl.zeros([PLACES], dtype)
             for start in range(0, count, PLACES):
@@ -209,10 +214,15 @@ def _kernel(
             start_at = tl.cumsum(own_count) - own_count - 2
             tl.store(found_list + start_at[:, None] + before, p, mask=is_found)
             found = tl.sum(own_count) // 2
+        postponed = (found > FEW) & (not MANY)  # left to the second call
+        found = tl.where(postponed, 0, found)
         tl.debug_barrier()
 
         # sorted: the place of each is the number of those before it
-        if found <= FEW or BLOCK > SORTED:
+        if MANY and BLOCK <= SORTED:
+            whole = tl.sort(tl.reshape(p, [BLOCK], can_reorder=True), descending=True)
+            tl.store(sorted_list + 2 * tl.arange(0, BLOCK), whole)
+        else:
             for start in range(0, found, NODES):
                 own = start + lane
                 x = tl.load(found_list + 2 * own, mask=own < found, other=-1.0)
@@ -224,9 +234,6 @@ def _kernel(
                     earlier = (y == x[:, None]) & (other < 2 * (own - other_start)[:, None])
                     place += tl.sum(((y > x[:, None]) | earlier).to(tl.int32), 1)
                 tl.store(sorted_list + 2 * place, x, mask=own < found)
-        else:
-            whole = tl.sort(tl.reshape(p, [BLOCK], can_reorder=True), descending=True)
-            tl.store(sorted_list + 2 * tl.arange(0, BLOCK), whole)
         tl.debug_barrier()
 
         # V_k
@@ -263,22 +270,25 @@ def _kernel(
         last = tl.load(sorted_list + 2 * size - 2, mask=size > 0, other=2.0)
 
         following = tl.load(sorted_list + 2 * size, mask=size < found, other=-1.0)
-        inside_labels = column < m
-        row_labels = labels + row * label_step
+        end = BLOCK + size * 0
         if following == last:  # of the labels that equal the last one the first ones
-            low = size * 0
-            end = BLOCK + size * 0
-            for halving in tl.range(0, 15, loop_unroll_factor=1):  # noqa: B007
-                middle = (low + end) // 2
-                held = (p > last) | ((p == last) & (column <= middle))
-                enough = tl.sum(tl.sum(held.to(tl.int32), 1)) >= size
-                end = tl.where(enough, middle, end)
-                low = tl.where(enough, low, middle + 1)
-            some = (p > last) | ((p == last) & (column <= end))
-            tl.store(row_labels + column, some.to(tl.int8), mask=inside_labels)
+            if MANY:
+                low = size * 0
+                for halving in tl.range(0, 15, loop_unroll_factor=1):  # noqa: B007
+                    middle = (low + end) // 2
+                    held = (p > last) | ((p == last) & (column <= middle))
+                    enough = tl.sum(tl.sum(held.to(tl.int32), 1)) >= size
+                    end = tl.where(enough, middle, end)
+                    low = tl.where(enough, low, middle + 1)
+            else:
+                postponed = size > 0
+        if MANY:
+            chosen = (p > last) | ((p == last) & (column <= end))
         else:
-            tl.store(row_labels + column, (p >= last).to(tl.int8), mask=inside_labels)
-        tl.store(expected + row, tl.where(least_spread >= 0.0, answer, -1.0))
+            chosen = p >= last
+        tl.store(labels + row * label_step + column, chosen.to(tl.int8), mask=column < m)
+        answer = tl.where(postponed, POSTPONED, answer)
+        tl.store(expected + row, tl.where(least_spread >= 0.0, answer, OUTSIDE))
 
 
 @lru_cache(maxsize=64)
@@ -302,22 +312,30 @@ def _table(beta: float, m: int, settings: tuple[float, ...], dtype: Any, device:
 
 def decide_rows(space: Space, proba: Any, objective: Objective) -> Decision:
     """Decide from marginals, (n, m), of a CUDA device."""
-    decision = _decide_probabilities(space, proba, objective)
-    outside = decision.expected_f < 0.0
-    if bool(outside.any()):  # values beyond [0, 1]: by rounding, or wrong
-        at = outside.nonzero()[:, 0]
-        rows = proba[at]
-        wrong = ~((rows >= -space.slack) & (rows <= 1.0 + space.slack)).all(dim=1)
-        if bool(wrong.any()):
-            row = int(at[wrong.nonzero()[0, 0]])
-            check_probabilities(to_host(proba[row : row + 1]), "proba", row)
-        again = _decide_probabilities(space, rows.clamp(0.0, 1.0), objective)
-        decision.labels[at], decision.expected_f[at] = again.labels, again.expected_f
-    return decision
+    labels, expected = _launch(space, proba, objective, many=False)
+    if bool((expected < 0.0).any()):
+        at = (expected == _OUTSIDE).nonzero()[:, 0]
+        if len(at):
+            _check_rows(space, proba, at)
+            again = decide_rows(space, proba[at].clamp(0.0, 1.0), objective)
+            labels[at], expected[at] = again.labels, again.expected_f
+        at = (expected == _POSTPONED).nonzero()[:, 0]
+        for part in at.split(max(1, work_bytes(space) // (proba.shape[1] * proba.element_size()))):
+            labels[part], expected[part] = _launch(space, proba[part], objective, many=True)
+    return Decision(labels, expected)
 
 
-def _decide_probabilities(space: Space, proba: Any, objective: Objective) -> Decision:
-    """Decide; the expected F of a row with values beyond [0, 1] is -1."""
+def _check_rows(space: Space, proba: Any, at: Any) -> None:
+    """Raise unless values of the rows `at` are beyond [0, 1] by rounding only."""
+    rows = proba[at]
+    wrong = ~((rows >= -space.slack) & (rows <= 1.0 + space.slack)).all(dim=1)
+    if bool(wrong.any()):
+        row = int(at[wrong.nonzero()[0, 0]])
+        check_probabilities(to_host(proba[row : row + 1]), "proba", row)
+
+
+def _launch(space: Space, proba: Any, objective: Objective, *, many: bool) -> tuple[Any, Any]:
+    """Give labels and expected F; rows that are not decided have a negative one."""
     n, m = proba.shape
     if proba.stride(1) != 1:
         proba = proba.contiguous()
@@ -355,12 +373,15 @@ def _decide_probabilities(space: Space, proba: Any, objective: Objective) -> Dec
             PLACES=_PLACES,
             FEW=_FEW,
             SORTED=_SORTED,
+            MANY=many,
+            OUTSIDE=_OUTSIDE,
+            POSTPONED=_POSTPONED,
             DOUBLE=space.itemsize == 8,
             NONEMPTY=objective.nonempty,
             num_warps=warps,
-            **({"maxnreg": _REGISTERS} if _REGISTERS and warps == 1 else {}),
+            maxnreg=_REGISTERS if warps == 1 else None,
         )
-    return Decision(labels, expected)
+    return labels, expected
 
 
 @lru_cache(maxsize=16)
