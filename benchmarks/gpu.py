@@ -1,11 +1,11 @@
 """Decisions on a CUDA device: ``python -m benchmarks.gpu``.
 
-Rows are drawn on the device. Each case is timed with events, the median of several calls after two
-that warm up, and set against the bytes that must be moved at least (probabilities read once, labels
-and expectations written once) over the bandwidth of a copy on the device, measured in the same run.
-A sample of the rows is decided on the CPU as well: with the compiled kernels on all cores where
-numba is installed, else with PyTorch's own threads; the sets must be equal (float64), or as good as
-the optimum within the stated bound (float32).
+Rows are drawn on the device. Each case is timed with events, the median of several calls after
+two that warm up, and set against the bytes that must be moved at least (probabilities read once,
+labels and expectations written once) over the bandwidth of a copy on the device, measured in the
+same run. A sample of the rows is decided on the CPU as well: with the compiled kernels on all
+cores where numba is installed, else with PyTorch's own threads. What is expected must agree with
+exact decisions, within the stated bound in float32, and in float64 the sets must be equal.
 """
 
 from __future__ import annotations

@@ -30,13 +30,13 @@ __all__ = [
     "check_labels",
     "check_one_each",
     "check_one_weight_each",
-    "check_part_list",
     "check_parts",
     "check_probabilities",
     "check_same_rows",
     "check_stored_probabilities",
     "check_zero_division",
     "clip_probabilities",
+    "count_parts",
     "distribution_array",
     "first_index",
     "label_sets",
@@ -381,22 +381,24 @@ def check_distributions(distributions: Any, parts: Sequence[Real]) -> list[Real]
     ]
 
 
-def check_part_list(Ps: Any) -> None:
-    """Raise unless there is a list, or an array with one more axis, of one P or more."""
+def count_parts(Ps: Any) -> int:
+    """Give the number of P in a list, or in an array with one more axis; there must be one."""
     if hasattr(Ps, "ndim") and Ps.ndim != 4:
         raise TypeError(
             f"Ps is an array of shape {tuple(Ps.shape)}: "
             "it must be a list with the P of each factor"
         )
-    if isinstance(Ps, (str, bytes)) or not hasattr(Ps, "__len__"):
+    if isinstance(Ps, (str, bytes)) or not (hasattr(Ps, "ndim") or hasattr(Ps, "__len__")):
         raise TypeError(f"Ps is {type(Ps).__name__}: it must be a list with the P of each factor")
-    if len(Ps) == 0:
+    count: int = Ps.shape[0] if hasattr(Ps, "ndim") else len(Ps)
+    if count == 0:
         raise ValueError("Ps is empty: there must be at least one factor")
+    return count
 
 
 def check_parts(Ps: Any) -> list[Real]:
     """Give the P of each factor; they must have the same rows, and there must be one."""
-    check_part_list(Ps)
+    count_parts(Ps)
     parts = [check_cardinality_matrix(P, f"Ps[{f}]") for f, P in enumerate(Ps)]
     check_same_rows([len(P) for P in parts], [f"Ps[{f}]" for f in range(len(parts))])
     return parts

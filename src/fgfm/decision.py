@@ -23,6 +23,10 @@ Ties: the smaller set wins, then the lower label index; the empty set wins its t
 differ by less than 1e-12, relatively, count as equal. (`from_marginals` compares labels by their
 probabilities, exactly.)
 
+Arrays of PyTorch, CuPy and JAX are decided where they are, and answered in kind: ``labels`` and
+``expected_f`` are arrays of the same library on the same device, and ``n_jobs`` has no effect.
+float32 is computed in float32; see :doc:`/gpu` for what that means, and what it needs.
+
 References
 ----------
 Dembczynski, K., Waegeman, W., Cheng, W. and Huellermeier, E. (2011). An Exact Algorithm for
@@ -153,7 +157,7 @@ def from_marginals(
         decision = decide_sparse_marginals(proba, objective)
     else:
         decision = decide_marginals(real_array(proba, "proba", ("row", "label")), objective)
-    _warn_of_contradictions(decision.expected_f)
+    _warn_of_contradictions(decision.expected_f, objective)
     return _like(decision, proba, getattr(proba, "columns", None))
 
 
@@ -220,7 +224,7 @@ def from_cardinalities(
         from fgfm._arrays import routes
 
         decision = routes.from_cardinalities(P, distribution, objective)
-        _warn_of_contradictions(decision.expected_f)
+        _warn_of_contradictions(decision.expected_f, objective)
         return decision
     P = check_cardinality_matrix(P)
     n, m, S = P.shape
@@ -228,7 +232,7 @@ def from_cardinalities(
         None if distribution is None else distribution_array(distribution, "distribution", n, S)
     )
     decision = decide_one_factor(P, given, np.arange(m), objective, "P", "distribution")
-    _warn_of_contradictions(decision.expected_f)
+    _warn_of_contradictions(decision.expected_f, objective)
     return decision
 
 
@@ -294,7 +298,7 @@ def from_factors(
         from fgfm._arrays import routes
 
         decision = routes.from_factors(Ps, factors, distributions, objective)
-        _warn_of_contradictions(decision.expected_f)
+        _warn_of_contradictions(decision.expected_f, objective)
         return decision
     parts = check_parts(Ps)
     members = check_factors(factors, [P.shape[1] for P in parts])
@@ -312,7 +316,7 @@ def from_factors(
         decision = decide_singletons(parts, members, objective)
     else:
         decision = decide_factors(parts, members, given, objective)
-    _warn_of_contradictions(decision.expected_f)
+    _warn_of_contradictions(decision.expected_f, objective)
     return decision
 
 
@@ -366,7 +370,7 @@ def from_samples(
     else:
         draws = real_array(samples, "samples", ("row", "draw", "label"))
         decision = decide_samples(draws, objective)
-    _warn_of_contradictions(decision.expected_f)
+    _warn_of_contradictions(decision.expected_f, objective)
     return decision
 
 
@@ -420,17 +424,19 @@ def from_joint(
         from fgfm._arrays import routes
 
         decision = routes.from_joint(labelsets, proba, objective)
-        _warn_of_contradictions(decision.expected_f)
+        _warn_of_contradictions(decision.expected_f, objective)
         return decision
     sets = sparse.csr_array(label_sets(labelsets, "labelsets", ("label set", "label")))  # (L, m)
     weights = real_array(proba, "proba", ("row", "label set"))  # (n, L)
     check_one_weight_each(weights.shape[1], sets.shape[0])
     decision = decide_label_sets(sets, weights, objective)
-    _warn_of_contradictions(decision.expected_f)
+    _warn_of_contradictions(decision.expected_f, objective)
     return _like(decision, proba, getattr(labelsets, "columns", None))
 
 
-def _warn_of_contradictions(expected_f: Any) -> None:
+def _warn_of_contradictions(expected_f: Any, objective: Objective) -> None:
+    if not objective.nonempty:
+        return
     if is_foreign(expected_f):
         count, first = first_nan(expected_f)
     else:

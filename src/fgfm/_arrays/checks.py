@@ -33,7 +33,7 @@ def read_group(
     """Give the P of several factors of one shape, (n, F, m, S), and their d, (n, F, S)."""
     xp = space.xp
     P = space.floats(raw)
-    wrong = ~((P >= -space.slack) & (P <= 1.0 + space.slack))
+    wrong = ~((-space.slack <= P) & (1.0 + space.slack >= P))
     P = xp.clip(P, 0.0, 1.0)
     over = xp.any(xp.sum(P, axis=3) > 1.0 + space.slack, axis=2)  # (n, F)
     d = xp.sum(P, axis=2) / space.upto(P.shape[3])  # (n, F, S)
@@ -43,8 +43,8 @@ def read_group(
         host, full = to_host(raw), to_host(over)
         for f, name in enumerate(names):
             check_probabilities(host[:, f], name, first_row)
-        for f in np.flatnonzero(full.any(axis=0)):
-            refuse_mass(host[:, f], int(full[:, f].argmax()), names[f], first_row)
+        for at in np.flatnonzero(full.any(axis=0)):
+            refuse_mass(host[:, at], int(full[:, at].argmax()), names[at], first_row)
     return P, d
 
 

@@ -48,7 +48,7 @@ def finish(
     xp = space.xp
     peak = xp.max(V, axis=1)  # (n,)
     sizes = xp.broadcast_to(space.upto(V.shape[1])[None, :], V.shape)
-    size = xp.min(xp.where(V >= (peak * (1.0 - space.tie))[:, None], sizes, V.shape[1]), axis=1)
+    size = xp.min(xp.where((peak * (1.0 - space.tie))[:, None] <= V, sizes, V.shape[1]), axis=1)
     value = xp.max(xp.where(sizes == size[:, None], V, 0.0), axis=1)
     if objective.nonempty:
         possible = present > 0.0

@@ -90,7 +90,7 @@ def decide_columns(
         size, expected = finish(space, objective, V, empty, present)
         own = xp.where(size > 0.0, size, 1.0)  # (n,)
         worth = _column(space, columns, own)  # (n, M)
-    at = xp.astype(own - 1.0, xp.int64)[:, None]
+    at = space.places(own - 1.0)[:, None]
     least = xp.take_along_axis(xp.sort(worth, axis=1, descending=True), at, axis=1)[:, 0]
     rank = candidates.rank
     inside = xp.take_along_axis(worth, xp.clip(rank, 0, M - 1), axis=1)
@@ -140,7 +140,7 @@ def _search(space: Space, columns: Columns, candidates: Candidates) -> Array:
         upper = _bound(space, k, left, right, left_sum, right_sum)
         peak = xp.max(V, axis=1)[:, None]
         low, high = peak * (1.0 - space.tie), peak * (1.0 + space.tie)
-        best = xp.min(xp.where(V >= low, k, K + 1.0), axis=1)[:, None]
+        best = xp.min(xp.where(low <= V, k, K + 1.0), axis=1)[:, None]
         least = xp.where(k < best, low, high)  # a smaller set need only be as good
         unclear = (V == 0.0) & admitted[:, :K] & (upper > least)
         (left_over,) = space.fetch(xp.any(unclear))

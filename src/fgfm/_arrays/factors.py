@@ -58,7 +58,9 @@ def decide_factors(
             d = xp.concat([xp.clip(1.0 - present, 0.0, None), d], axis=2)  # (rows, F, S + 1)
             if distributions:
                 given = [
-                    read_units(space, distributions[f][rows, ...], f"distributions[{f}]", rows.start)
+                    read_units(
+                        space, distributions[f][rows, ...], f"distributions[{f}]", rows.start
+                    )
                     for f in group
                 ]
                 d = xp.stack(given, axis=1)

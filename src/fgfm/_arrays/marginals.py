@@ -67,7 +67,7 @@ def _decide_block(
     K = power_of_two(max(most, 1.0), m)
     V = _set_values(space, x, K, power_of_two(large, m), top_mean, objective)
     size, expected = finish(space, objective, V, empty, present)
-    at = xp.astype(xp.clip(size - 1.0, 0.0, None), xp.int64)[:, None]
+    at = space.places(xp.clip(size - 1.0, 0.0, None))[:, None]
     last = xp.take_along_axis(x, at, axis=1)[:, 0]
     labels = largest_labels(space, p, last, size, 0.0)
     return labels, expected

@@ -22,8 +22,8 @@ from fgfm._validation import (
     check_factors,
     check_one_each,
     check_one_weight_each,
-    check_part_list,
     check_same_rows,
+    count_parts,
 )
 
 __all__ = [
@@ -46,11 +46,13 @@ def from_marginals(proba: Any, objective: Objective) -> Decision:
 def from_cardinalities(P: Any, distribution: Any, objective: Objective) -> Decision:
     """Decide from one P, (n, m, S), and perhaps its distribution, (n, S + 1)."""
     array, xp = read_array(P, "P", CARDINALITY_AXES)
-    check_cardinality_shape(array.shape, "P")
+    check_cardinality_shape(tuple(array.shape), "P")
     arrays, names = [array], ["P"]
     if distribution is not None:
         given, _ = read_array(distribution, "distribution", DISTRIBUTION_AXES)
-        check_distribution_shape(tuple(given.shape), "distribution", array.shape[0], array.shape[2])
+        check_distribution_shape(
+            tuple(given.shape), "distribution", array.shape[0], array.shape[2]
+        )
         arrays.append(given)
         names.append("distribution")
     return _decide_one_factor(common_space(arrays, names, xp), arrays, names, objective)
@@ -64,9 +66,7 @@ def _decide_one_factor(
     s = space.upto(S)[None, :]  # (1, S)
 
     def decide(rows: slice) -> tuple[Array, Array]:
-        P, d = read_mass(
-            space, arrays[0][rows, ...], names[0], rows.start, given=len(arrays) == 2
-        )
+        P, d = read_mass(space, arrays[0][rows, ...], names[0], rows.start, given=len(arrays) == 2)
         present = space.xp.clip(space.xp.sum(d, axis=1), 0.0, 1.0)
         absent = 1.0 - present
         if len(arrays) == 2:
@@ -90,15 +90,13 @@ def _decide_mass(
     return decide_columns(space, columns, found, empty, present, objective)
 
 
-def from_factors(
-    Ps: Any, factors: Any, distributions: Any, objective: Objective
-) -> Decision:
+def from_factors(Ps: Any, factors: Any, distributions: Any, objective: Objective) -> Decision:
     """Decide from the P of independent factors."""
-    check_part_list(Ps)
-    names = [f"Ps[{f}]" for f in range(len(Ps))]
+    names = [f"Ps[{f}]" for f in range(count_parts(Ps))]
     parts, xp = [], None
     for f, name in enumerate(names):
-        P, library = read_array(Ps[f, ...] if hasattr(Ps, "ndim") else Ps[f], name, CARDINALITY_AXES)
+        own = Ps[f, ...] if hasattr(Ps, "ndim") else Ps[f]
+        P, library = read_array(own, name, CARDINALITY_AXES)
         check_cardinality_shape(tuple(P.shape), name)
         parts.append(P)
         xp = xp or library

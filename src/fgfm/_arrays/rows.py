@@ -28,7 +28,7 @@ _CHUNK = 8  # labels of a list that are worked on at once, at all nodes
 _PLACES = 64  # labels of a list that are worked on at once, otherwise
 _LISTS = 6  # times a row's length that a program has as work space
 _FEW = 128  # rows with more candidates, or with equal ones, are left to a second call
-_SORTED = 1024  # labels that the second call sorts as a whole; to compile it for more takes minutes
+_SORTED = 1024  # labels that the second call sorts whole: for more, compiling it takes minutes
 _REGISTERS = 128  # for each thread: more would leave a multiprocessor too few threads
 _OUTSIDE = -1.0  # instead of an expected F: a value beyond [0, 1]
 _POSTPONED = -2.0  # instead of an expected F: many candidates, or equal ones at the end
@@ -282,10 +282,9 @@ def _kernel(
                     low = tl.where(enough, low, middle + 1)
             else:
                 postponed = size > 0
+        chosen = p >= last
         if MANY:
             chosen = (p > last) | ((p == last) & (column <= end))
-        else:
-            chosen = p >= last
         tl.store(labels + row * label_step + column, chosen.to(tl.int8), mask=column < m)
         answer = tl.where(postponed, POSTPONED, answer)
         tl.store(expected + row, tl.where(least_spread >= 0.0, answer, OUTSIDE))

@@ -72,6 +72,11 @@ class Space(NamedTuple):
         """Give an array in the floating type that is computed with."""
         return self.xp.astype(array, self.dtype, copy=False)
 
+    def places(self, array: Array) -> Array:
+        """Give whole numbers as indices."""
+        kinds = self.xp.__array_namespace_info__().default_dtypes(device=self.device)
+        return self.xp.astype(array, kinds["indexing"])
+
     def counted(self, array: Array, axis: int) -> Array:
         """Count what is true, as floats: they are compared with and divided by."""
         return self.xp.sum(self.floats(array), axis=axis)
