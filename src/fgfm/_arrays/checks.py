@@ -43,7 +43,7 @@ def read_group(
         host, full = to_host(raw), to_host(over)
         for f, name in enumerate(names):
             check_probabilities(host[:, f], name, first_row)
-        for at in np.flatnonzero(full.any(axis=0)):
+        for at in np.flatnonzero(full.any(axis=0)).tolist():
             refuse_mass(host[:, at], int(full[:, at].argmax()), names[at], first_row)
     return P, d
 
