@@ -24,8 +24,9 @@ class Decision(NamedTuple):
     ----------
     labels : array, sparse array or data frame of shape (n, m)
         The label sets, 0 or 1, as 8-bit integers. Sparse where the probabilities were, a data
-        frame with the same index and columns where they were one.
-    expected_f : ndarray or Series of shape (n,)
+        frame with the same index and columns where they were one, an array of the same library on
+        the same device where they were one of PyTorch, CuPy or JAX.
+    expected_f : array or Series of shape (n,)
         The expected F-measure of each label set, under the given probabilities.
     """
 

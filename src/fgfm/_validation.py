@@ -15,20 +15,28 @@ import numpy.typing as npt
 from scipy import sparse
 
 __all__ = [
+    "CARDINALITY_AXES",
+    "DISTRIBUTION_AXES",
+    "check_axes",
     "check_beta",
     "check_cardinality_matrix",
+    "check_cardinality_shape",
     "check_choice",
     "check_count",
+    "check_distribution_shape",
     "check_distributions",
     "check_factors",
     "check_flag",
     "check_labels",
+    "check_one_each",
+    "check_one_weight_each",
     "check_parts",
     "check_probabilities",
     "check_same_rows",
     "check_stored_probabilities",
     "check_zero_division",
     "clip_probabilities",
+    "count_parts",
     "distribution_array",
     "first_index",
     "label_sets",
@@ -43,6 +51,8 @@ __all__ = [
 ]
 
 Real = npt.NDArray[Any]
+CARDINALITY_AXES = ("row", "label", "cardinality")
+DISTRIBUTION_AXES = ("row", "cardinality")
 
 
 def tolerance(array: Real) -> float:
@@ -95,14 +105,7 @@ def real_array(value: Any, name: str, axes: Sequence[str]) -> Real:
         raise TypeError(
             f"{name} has dtype {array.dtype}: it must hold real numbers (float32 or float64)"
         )
-    if array.ndim != len(axes):
-        raise ValueError(
-            f"{name} has shape {array.shape}: it must have {len(axes)} dimensions "
-            f"({', '.join(axes)})"
-        )
-    for size, axis in zip(array.shape[1:], axes[1:], strict=True):
-        if size == 0:
-            raise ValueError(f"{name} has shape {array.shape}: it must have at least one {axis}")
+    check_axes(array.shape, name, axes)
     return array
 
 
@@ -118,6 +121,17 @@ def sparse_marginals(value: Any, name: str) -> Any:
             "and at least one label"
         )
     return value.tocsr()
+
+
+def check_axes(shape: tuple[int, ...], name: str, axes: Sequence[str]) -> None:
+    """Raise unless there is one dimension per name in `axes`, and no empty one but the rows."""
+    if len(shape) != len(axes):
+        raise ValueError(
+            f"{name} has shape {shape}: it must have {len(axes)} dimensions ({', '.join(axes)})"
+        )
+    for size, axis in zip(shape[1:], axes[1:], strict=True):
+        if size == 0:
+            raise ValueError(f"{name} has shape {shape}: it must have at least one {axis}")
 
 
 def check_probabilities(array: Real, name: str, first_row: int = 0) -> None:
@@ -244,13 +258,18 @@ def _frame_values(frame: Any, values: Real) -> Real:
 
 def check_cardinality_matrix(P: Any, name: str = "P") -> Real:
     """Give P as an (n, m, S) array with S <= m; its values are checked where they are read."""
-    array = real_array(P, name, ("row", "label", "cardinality"))
-    if array.shape[2] > array.shape[1]:
-        raise ValueError(
-            f"{name} has shape {array.shape}: {array.shape[1]} labels cannot have a cardinality "
-            f"of {array.shape[2]}; the last axis must not be longer than the one before"
-        )
+    array = real_array(P, name, CARDINALITY_AXES)
+    check_cardinality_shape(array.shape, name)
     return array
+
+
+def check_cardinality_shape(shape: tuple[int, ...], name: str) -> None:
+    """Raise unless (n, m, S) has S <= m."""
+    if shape[2] > shape[1]:
+        raise ValueError(
+            f"{name} has shape {shape}: {shape[1]} labels cannot have a cardinality "
+            f"of {shape[2]}; the last axis must not be longer than the one before"
+        )
 
 
 def check_same_rows(counts: Sequence[int], names: Sequence[str]) -> int:
@@ -280,6 +299,15 @@ def row_weights(sample_weight: Any, n: int, beside: str) -> npt.NDArray[np.float
     if not weight.any():
         raise ValueError("sample_weight is zero in every row: one weight must be positive")
     return weight
+
+
+def check_one_weight_each(columns: int, sets: int) -> None:
+    """Raise unless there is one probability for each label set."""
+    if columns != sets:
+        raise ValueError(
+            f"proba has {columns} columns and labelsets has {sets} rows: "
+            "there must be one probability for each label set"
+        )
 
 
 def check_factors(factors: Any, sizes: Sequence[int]) -> list[npt.NDArray[np.int64]]:
@@ -347,29 +375,39 @@ def check_factors(factors: Any, sizes: Sequence[int]) -> list[npt.NDArray[np.int
 
 def distribution_array(d: Any, name: str, n: int, S: int) -> Real:
     """Give d as an (n, S + 1) array; its values are checked where they are read."""
-    array = real_array(d, name, ("row", "cardinality"))
-    if array.shape != (n, S + 1):
+    array = real_array(d, name, DISTRIBUTION_AXES)
+    check_distribution_shape(array.shape, name, n, S)
+    return array
+
+
+def check_distribution_shape(shape: tuple[int, ...], name: str, n: int, S: int) -> None:
+    """Raise unless a distribution has the shape that goes with P of (n, m, S)."""
+    if shape != (n, S + 1):
         raise ValueError(
-            f"{name} has shape {array.shape}: with a P of {n} rows and {S} cardinalities "
+            f"{name} has shape {shape}: with a P of {n} rows and {S} cardinalities "
             f"it must have shape {(n, S + 1)}, for 0 to {S} labels"
         )
-    return array
+
+
+def check_one_each(distributions: Any, count: int) -> None:
+    """Raise unless there is a list with a distribution for each of so many factors."""
+    if hasattr(distributions, "ndim") or not hasattr(distributions, "__len__"):
+        raise TypeError(
+            f"distributions is {type(distributions).__name__}: "
+            "it must be a list with the distribution of each factor"
+        )
+    if len(distributions) != count:
+        raise ValueError(
+            f"distributions has {len(distributions)} entries and Ps has {count}: "
+            "there must be one distribution for each factor"
+        )
 
 
 def check_distributions(distributions: Any, parts: Sequence[Real]) -> list[Real] | None:
     """Give the distribution of each factor, (n, S_f + 1), or None where none are given."""
     if distributions is None:
         return None
-    if isinstance(distributions, np.ndarray) or not hasattr(distributions, "__len__"):
-        raise TypeError(
-            f"distributions is {type(distributions).__name__}: "
-            "it must be a list with the distribution of each factor"
-        )
-    if len(distributions) != len(parts):
-        raise ValueError(
-            f"distributions has {len(distributions)} entries and Ps has {len(parts)}: "
-            "there must be one distribution for each factor"
-        )
+    check_one_each(distributions, len(parts))
     for f, P in enumerate(parts):
         if sparse.issparse(P):
             raise ValueError(
@@ -382,19 +420,27 @@ def check_distributions(distributions: Any, parts: Sequence[Real]) -> list[Real]
     ]
 
 
+def count_parts(Ps: Any) -> int:
+    """Give the number of P in a list, or in an array with one more axis; there must be one."""
+    if hasattr(Ps, "ndim") and Ps.ndim != 4:
+        raise TypeError(
+            f"Ps is an array of shape {tuple(Ps.shape)}: "
+            "it must be a list with the P of each factor"
+        )
+    if isinstance(Ps, (str, bytes)) or not (hasattr(Ps, "ndim") or hasattr(Ps, "__len__")):
+        raise TypeError(f"Ps is {type(Ps).__name__}: it must be a list with the P of each factor")
+    count: int = Ps.shape[0] if hasattr(Ps, "ndim") else len(Ps)
+    if count == 0:
+        raise ValueError("Ps is empty: there must be at least one factor")
+    return count
+
+
 def check_parts(Ps: Any, *, allow_sparse: bool = False) -> list[Any]:
     """Give the P of each factor; they must have the same rows, and there must be one.
 
     With `allow_sparse` one may be a sparse matrix of marginals, given in CSR.
     """
-    if isinstance(Ps, np.ndarray) and Ps.ndim != 4:
-        raise TypeError(
-            f"Ps is an array of shape {Ps.shape}: it must be a list with the P of each factor"
-        )
-    if isinstance(Ps, (str, bytes)) or not hasattr(Ps, "__len__"):
-        raise TypeError(f"Ps is {type(Ps).__name__}: it must be a list with the P of each factor")
-    if len(Ps) == 0:
-        raise ValueError("Ps is empty: there must be at least one factor")
+    count_parts(Ps)
     parts = [
         sparse_marginals(P, f"Ps[{f}]")
         if allow_sparse and sparse.issparse(P)

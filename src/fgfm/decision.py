@@ -26,6 +26,10 @@ Ties: the smaller set wins, then the lower label index; the empty set wins its t
 differ by less than 1e-12, relatively, count as equal. (`from_marginals` compares labels by their
 probabilities, exactly.)
 
+Arrays of PyTorch, CuPy and JAX are decided where they are, and answered in kind: ``labels`` and
+``expected_f`` are arrays of the same library on the same device, and ``n_jobs`` has no effect.
+float32 is computed in float32; see :doc:`/gpu` for what that means, and what it needs.
+
 References
 ----------
 Dembczynski, K., Waegeman, W., Cheng, W. and Huellermeier, E. (2011). An Exact Algorithm for
@@ -42,9 +46,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from fgfm._arrays.space import first_nan, is_foreign
 from fgfm._dispatch import (
     Decision,
     Objective,
@@ -61,6 +65,7 @@ from fgfm._validation import (
     check_cardinality_matrix,
     check_distributions,
     check_factors,
+    check_one_weight_each,
     check_parts,
     distribution_array,
     label_sets,
@@ -134,10 +139,16 @@ def from_marginals(
     array([0.6674, 0.684 ])
     """
     objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
+    if is_foreign(proba):
+        from fgfm._arrays import routes
+
+        decision = routes.from_marginals(proba, objective)
+        _warn_of_contradictions(decision.expected_f, objective)
+        return decision
     if any_lazy(proba):
         return decide_lazily(decide_marginals, {"proba": proba}, objective=objective)
     decision = decide_marginals(proba, objective)
-    _warn_of_contradictions(decision.expected_f)
+    _warn_of_contradictions(decision.expected_f, objective)
     return _like(decision, proba, getattr(proba, "columns", None))
 
 
@@ -200,11 +211,17 @@ def from_cardinalities(
     array([0.6933])
     """
     objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
+    if is_foreign(P):
+        from fgfm._arrays import routes
+
+        decision = routes.from_cardinalities(P, distribution, objective)
+        _warn_of_contradictions(decision.expected_f, objective)
+        return decision
     if any_lazy(P, distribution):
         given = {"P": P} if distribution is None else {"P": P, "distribution": distribution}
         return decide_lazily(_by_cardinalities, given, objective=objective)
     decision = _by_cardinalities(P, distribution, objective=objective)
-    _warn_of_contradictions(decision.expected_f)
+    _warn_of_contradictions(decision.expected_f, objective)
     return decision
 
 
@@ -288,6 +305,12 @@ def from_factors(
     ((1, 100000), [7, 99997, 99998])
     """
     objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
+    if is_foreign(Ps) or (isinstance(Ps, (list, tuple)) and any(map(is_foreign, Ps))):
+        from fgfm._arrays import routes
+
+        decision = routes.from_factors(Ps, factors, distributions, objective)
+        _warn_of_contradictions(decision.expected_f, objective)
+        return decision
     if isinstance(Ps, (list, tuple)) and any_lazy(*Ps, *(distributions or ())):
         named = {f"Ps[{f}]": P for f, P in enumerate(Ps)}
         named |= {f"distributions[{f}]": d for f, d in enumerate(distributions or ())}
@@ -299,7 +322,7 @@ def from_factors(
             objective=objective,
         )
     decision = _by_factors(Ps, factors, distributions, objective)
-    _warn_of_contradictions(decision.expected_f)
+    _warn_of_contradictions(decision.expected_f, objective)
     return decision
 
 
@@ -374,10 +397,16 @@ def from_samples(
     array([0.5833])
     """
     objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
+    if is_foreign(samples):
+        from fgfm._arrays import routes
+
+        decision = routes.from_samples(samples, objective)
+        _warn_of_contradictions(decision.expected_f, objective)
+        return decision
     if any_lazy(samples):
         return decide_lazily(_by_samples, {"samples": samples}, objective=objective)
     decision = _by_samples(samples, objective)
-    _warn_of_contradictions(decision.expected_f)
+    _warn_of_contradictions(decision.expected_f, objective)
     return decision
 
 
@@ -431,30 +460,38 @@ def from_joint(
     array([0.6933])
     """
     objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
+    if is_foreign(proba):
+        from fgfm._arrays import routes
+
+        decision = routes.from_joint(labelsets, proba, objective)
+        _warn_of_contradictions(decision.expected_f, objective)
+        return decision
     sets = sparse.csr_array(label_sets(labelsets, "labelsets", ("label set", "label")))  # (L, m)
     if any_lazy(proba):
         return decide_lazily(_by_joint, {"proba": proba}, sets=sets, objective=objective)
     decision = _by_joint(proba, sets, objective)
-    _warn_of_contradictions(decision.expected_f)
+    _warn_of_contradictions(decision.expected_f, objective)
     return _like(decision, proba, getattr(labelsets, "columns", None))
 
 
 def _by_joint(proba: Any, sets: Any, objective: Objective) -> Decision:
     weights = real_array(proba, "proba", ("row", "label set"))  # (n, L)
-    if weights.shape[1] != sets.shape[0]:
-        raise ValueError(
-            f"proba has {weights.shape[1]} columns and labelsets has {sets.shape[0]} rows: "
-            "there must be one probability for each label set"
-        )
+    check_one_weight_each(weights.shape[1], sets.shape[0])
     return decide_label_sets(sets, weights, objective)
 
 
-def _warn_of_contradictions(expected_f: npt.NDArray[np.float64]) -> None:
-    contradicted = np.flatnonzero(np.isnan(expected_f))
-    if len(contradicted):
+def _warn_of_contradictions(expected_f: Any, objective: Objective) -> None:
+    if not objective.nonempty:
+        return
+    if is_foreign(expected_f):
+        count, first = first_nan(expected_f)
+    else:
+        contradicted = np.flatnonzero(np.isnan(expected_f))
+        count, first = len(contradicted), contradicted[0] if len(contradicted) else 0
+    if count:
         warnings.warn(
             "rows without probability for a non-empty label set, which nonempty=True supposes: "
-            f"{len(contradicted)}, the first is row {contradicted[0]}; "
+            f"{count}, the first is row {first}; "
             "they get the empty set and expected_f NaN",
             UserWarning,
             stacklevel=3,
