@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -207,6 +208,41 @@ def test_the_limit_ends_a_peer_and_its_children(fake, tmp_path):
             break
         time.sleep(0.1)
     assert not any(map(is_alive, pids))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
+def test_a_peer_ends_with_the_process_that_wants_it(fake, tmp_path):
+    note = tmp_path / "pid"
+    peer = fake(f"""
+        import os, time
+
+        def fit(X, Y, seed):
+            with open({str(note)!r} + ".part", "w") as file:
+                file.write(str(os.getpid()))
+            os.replace({str(note)!r} + ".part", {str(note)!r})
+            time.sleep(600)
+    """)
+    code = f"""
+import sys
+import numpy as np
+from pathlib import Path
+from fgfm.experiments._peers import Peer, run_peer
+peer = Peer("fake", "A fake", "fake", (), Path({str(peer.script)!r}), ("a",), "", "")
+run_peer(peer, sys.executable, np.eye(3), np.eye(3, dtype=np.int8), np.eye(3))
+"""
+    process = subprocess.Popen([sys.executable, "-c", code])
+    for _ in range(600):
+        if note.exists():
+            break
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
+    pid = int(note.read_text())
+    for _ in range(100):
+        if not is_alive(pid):
+            break
+        time.sleep(0.1)
+    assert not is_alive(pid)
 
 
 def test_an_environment_is_made_once(tmp_path):

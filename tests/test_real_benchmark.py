@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -90,6 +91,11 @@ def untimed(records):
 def same(first, second):
     """Tell whether rows are equal, NaN being equal to itself."""
     return [list(map(repr, row)) for row in first] == [list(map(repr, row)) for row in second]
+
+
+def decided(results):
+    """Give what does not depend on the clock."""
+    return [(*r[:5], r.f1, r.f2_own, r.labels_per_row) for r in results.records]
 
 
 # --- data -------------------------------------------------------------------------------------
@@ -376,6 +382,22 @@ def test_retry_computes_what_failed(folder, tmp_path, monkeypatch):
     assert same(second.records[:1], first.records[:1])
 
 
+def test_other_data_of_the_same_name_are_refused(folder, tmp_path):
+    how = {"datasets": ["a"], "rules": ["half"]}
+    benchmark(tmp_path / "out", data=folder, **how)
+    other = tmp_path / "other"
+    other.mkdir()
+    shutil.copy(folder / "b.npz", other / "a.npz")
+    with pytest.raises(ValueError, match=r"data has another a than the results in .* are of"):
+        benchmark(tmp_path / "out", data=other, **how)
+
+
+def test_limits_may_be_endless_and_chains_are_seeded(folder, tmp_path):
+    how = {"data": folder, "datasets": ["a"], "learners": ["forest"], "rules": ["chain"]}
+    first = benchmark(tmp_path / "one", limit=float("inf"), **how)
+    assert same(decided(benchmark(tmp_path / "two", limit=1e9, **how)), decided(first))
+
+
 def test_peers_are_learners_whose_rules_they_name(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(real, "_PEERS", "benchmark_parts")
     how = {"data": folder, "datasets": ["a"], "rules": ["default"], "limit": 60.0}
@@ -395,6 +417,13 @@ def test_peers_are_learners_whose_rules_they_name(folder, tmp_path, monkeypatch)
     assert set(compared) == {("ridge", "fake", rule) for rule in ("all-on", "off", "fgfm")}
     again = benchmark(tmp_path, peers=["fake", "absent", "weak"], **how)
     assert same(again.records, results.records)
+    # of a peer whose rows are not all there, all are computed again
+    left = [r for r in (tmp_path / "results.csv").read_text().splitlines() if ",off," not in r]
+    (tmp_path / "results.csv").write_text("\n".join(left) + "\n")
+    (tmp_path / "rows" / "a.0.fake.all-on.npy").unlink()
+    assert same(
+        benchmark(tmp_path, peers=["fake", "absent", "weak"], **how).records, again.records
+    )
     with pytest.raises(ValueError, match=r"peers\[0\] is 'x': it must be one of 'fake'"):
         benchmark(tmp_path, peers=["x"], **how)
 
