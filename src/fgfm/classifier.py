@@ -112,10 +112,10 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         - a partition, a list of lists of label numbers (positions, whatever the columns are
           called), or of label names where y has columns;
         - an object with ``fit(X, Y)`` that finds ``factors_``, e.g. ``ILFCompo(alpha=0.05)``.
-    parameters : {"reweighted", "two-step", "tilted", "direct", "powerset"} or object, \
-            default="reweighted"
-        How the probabilities of a factor are estimated: `fgfm.estimation.Reweighted`, `TwoStep`
-        (the paper), `Tilted`, `Direct` or `Powerset`; or an object with their protocol,
+    parameters : str or object, default="reweighted"
+        How the probabilities of a factor are estimated: "reweighted"
+        (`fgfm.estimation.Reweighted`), "two-step" (`TwoStep`, the paper), "tilted" (`Tilted`),
+        "direct" (`Direct`) or "powerset" (`Powerset`); or an object with their protocol,
         ``fit(X, Y_factor)`` and ``estimate(X)``, of which each factor gets a clone: base learner,
         calibration, folds and coherence are then its own affair.
     coherent : bool, default=True
