@@ -32,7 +32,14 @@ extensions = [
     "optional_results",
     "tidy",
 ]
-exclude_patterns = ["_ext", "_static", "_templates", "paper/*", "benchmark/*", "auto_examples/README*"]
+exclude_patterns = [
+    "_ext",
+    "_static",
+    "_templates",
+    "paper/*",
+    "benchmark/*",
+    "auto_examples/README*",
+]
 templates_path = ["_templates"]
 nitpicky = True
 # A name in single backticks is a link where it is documented here, and code elsewhere.

@@ -15,6 +15,7 @@ from fgfm.experiments._standings_table import system_name
 __all__ = ["draw_ranks", "draw_standings_differences"]
 
 _GREY = "#999999"
+_MOST_TICKS = 14  # that can be told apart
 
 
 def draw_ranks(summary: Standings) -> Any:
@@ -53,7 +54,7 @@ def _draw_ranking(ax: Any, ranking: Ranking) -> None:
     low, high = 1.0, float(max(k, 2))
     margin = 0.3 * (high - low)
     ax.plot([low, high], [0, 0], color="#000000", linewidth=1.0)
-    for tick in range(1, int(high) + 1):
+    for tick in range(1, int(high) + 1, -(-k // _MOST_TICKS)):
         ax.plot([tick, tick], [0, 0.25], color="#000000", linewidth=0.8)
         ax.text(tick, 0.4, str(tick), ha="center", va="bottom", fontsize=8)
     top = 0.9 + 0.55 * len(bars)  # where names begin
