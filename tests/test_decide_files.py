@@ -430,11 +430,16 @@ def test_stopped_program_leaves_no_half_file(tmp_path, how):
             process.stdin.write(b"a,b\n" + b"0.25,0.75\n" * 1_000_000)
             process.stdin.flush()  # and it waits for more
             time.sleep(seconds)
-            os.kill(process.pid, how)
+            for _ in range(60):  # an interrupt may fall where Python ignores it: once more, then
+                os.kill(process.pid, how)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(1)
+                    break
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
             process.wait(60)
-            assert process.returncode == (-9 if how == signal.SIGKILL else 130)
+            ends = (-signal.SIGKILL,) if how == signal.SIGKILL else (130, -signal.SIGINT)
+            assert process.returncode in ends
         assert not out.exists()
         if how == signal.SIGINT:
             assert not list(tmp_path.iterdir())

@@ -74,7 +74,11 @@ def test_a_cell_is_what_the_classifier_gives_row_by_row(learner):
                 X, X_test = expand.fit_transform(X), expand.transform(X_test)
             folds = np.random.SeedSequence([5, 3, 200, 4, 4]).generate_state(1)[0] >> 1
             model = fgfm.FGFMClassifier(
-                factors=partition, nonempty=False, beta=2.0, random_state=int(folds)
+                factors=partition,
+                parameters="two-step",
+                nonempty=False,
+                beta=2.0,
+                random_state=int(folds),
             ).fit(X, train.Y)
             labels = model.predict(X_test)
         assert_allclose(f, fgfm.f_measure(test.Y, labels, 2.0), rtol=1e-12)
@@ -93,7 +97,9 @@ def test_exact_f_is_the_mean_over_the_whole_distribution():
     X, proba = network.inputs()
     assert_allclose(bayes[6], network.bayes_f(), rtol=1e-12)
     folds = int(np.random.SeedSequence([0, 1, 50, 2, 1]).generate_state(1)[0] >> 1)
-    model = fgfm.FGFMClassifier(factors="single", nonempty=False, random_state=folds)
+    model = fgfm.FGFMClassifier(
+        factors="single", parameters="two-step", nonempty=False, random_state=folds
+    )
     labels = model.fit(train.X, train.Y).predict(X)
     joint = network.joint(X)
     F = [
