@@ -428,3 +428,33 @@ def test_layer(torch):
     assert torch.equal(decided.labels, decision.from_marginals(proba.float()).labels)
     with pytest.raises(ValueError, match=r"beta is 0.0: it must be a number greater than 0"):
         FDecision(beta=0.0)
+
+
+def test_torch_computes_in_full_precision_under_autocast():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    sets = torch.tensor(rng.integers(0, 2, (30, 6)), dtype=torch.float32)
+    proba = torch.tensor(rng.dirichlet(np.ones(30), 200), dtype=torch.float32)
+    plain = decision.from_joint(sets, proba)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast = decision.from_joint(sets, proba)
+        assert torch.is_autocast_enabled("cpu")
+    assert torch.equal(cast.labels, plain.labels)
+    assert torch.equal(cast.expected_f, plain.expected_f)
+
+
+def test_a_wrong_value_of_half_precision_is_named():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(ValueError, match=r"proba\[0, 1\] is 2.0"):
+        decision.from_marginals(torch.tensor([[0.5, 2.0]], dtype=torch.bfloat16))
+
+
+def test_arrays_of_two_libraries_are_refused():
+    torch = pytest.importorskip("torch")
+    P, d = np.full((1, 2, 2), 0.1), torch.tensor([[0.6, 0.3, 0.1]])
+    with pytest.raises(TypeError, match="distribution is an array of torch, and P is not"):
+        decision.from_cardinalities(P, distribution=d)
+    with pytest.raises(TypeError, match=r"distributions\[0\] is an array of torch, and Ps is not"):
+        decision.from_factors([P], [[0, 1]], distributions=[d])
+    with pytest.raises(TypeError, match="labelsets is an array of torch, and proba is not"):
+        decision.from_joint(torch.eye(2), [[0.5, 0.5]])

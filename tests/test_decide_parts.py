@@ -173,3 +173,45 @@ def test_program(source, tmp_path):
     assert told["kept"] == 0
     again = subprocess.run([*command[:-1], "--stats"], capture_output=True, check=True)
     assert b"3 files were there already" in again.stderr
+
+
+def _write(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pd.DataFrame(rows, columns=["a", "b"]).to_parquet(path)
+
+
+def test_a_link_does_not_lead_over_a_source(tmp_path):
+    _write(tmp_path / "s" / "0.parquet", [[0.2, 0.7]])
+    before = (tmp_path / "s" / "0.parquet").read_bytes()
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "0.parquet").symlink_to(tmp_path / "s" / "0.parquet")
+    with pytest.raises(
+        ValueError, match=r"target has 0\.parquet, which leads to .*a file of source"
+    ):
+        decide(tmp_path / "s", tmp_path / "t")
+    assert (tmp_path / "s" / "0.parquet").read_bytes() == before
+
+
+def test_linked_folders_are_followed_and_circles_left(tmp_path):
+    _write(tmp_path / "s" / "0.parquet", [[0.2, 0.7]])
+    _write(tmp_path / "elsewhere" / "1.parquet", [[0.9, 0.7], [0.1, 0.8]])
+    (tmp_path / "s" / "k=9").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "s" / "again").symlink_to(tmp_path / "s")
+    assert decide(tmp_path / "s", tmp_path / "t").rows == 3
+    (tmp_path / "s" / "2.parquet").symlink_to(tmp_path / "nowhere.parquet")
+    with pytest.raises(ValueError, match="it is a link that leads nowhere"):
+        decide(tmp_path / "s", tmp_path / "t")
+
+
+def test_other_parts_are_finished_before_an_error_is_told(tmp_path):
+    for k in range(4):
+        _write(tmp_path / "s" / f"{k}.parquet", [[0.2, 7.0 if k == 1 else 0.7]])
+    with pytest.raises(ValueError, match=r"1\.parquet"):
+        decide(tmp_path / "s", tmp_path / "t", n_jobs=3)
+    assert sorted(p.name for p in (tmp_path / "t").iterdir()) == [
+        "0.parquet",
+        "2.parquet",
+        "3.parquet",
+    ]
+    with pytest.raises(ValueError, match="n_jobs is 0"):
+        decide(tmp_path / "s", tmp_path / "t", n_jobs=0)

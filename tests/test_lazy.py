@@ -149,3 +149,27 @@ def test_wrong_arguments_are_refused_at_once(call, message):
 
 def test_a_decision_is_a_decision():
     assert isinstance(decision.from_marginals(da.from_array(PROBA)), fgfm.Decision)
+
+
+def test_blocks_of_unknown_rows_beside_others_are_refused():
+    P = da.from_array(np.full((6, 2, 2), 0.1), chunks=(3, 2, 2))
+    d = np.tile([0.6, 0.3, 0.1], (6, 1))
+    unknown = P[da.from_array(np.ones(6, dtype=bool), chunks=3)]
+    for given in (d, d[:3], da.from_array(d, chunks=(6, 3))):
+        with pytest.raises(ValueError, match=r"blocks of P are not known, .*compute_chunk_sizes"):
+            decision.from_cardinalities(unknown, distribution=given)
+    with pytest.raises(ValueError, match=r"blocks of Ps\[0\] are not known"):
+        decision.from_factors([unknown, np.full((3, 2, 2), 0.1)], [[0, 1], [2, 3]])
+
+
+def test_what_cannot_be_cut_beside_a_dask_array_is_refused():
+    P = da.from_array(np.full((6, 2, 2), 0.1), chunks=(3, 2, 2))
+    with pytest.raises(TypeError, match=r"Ps\[1\] is a sparse matrix, beside a Dask array"):
+        decision.from_factors([P, sparse.csr_array(np.full((6, 1), 0.1))], [[0, 1], [2]])
+    with pytest.raises(ValueError, match=r"distribution has shape \(\)"):
+        decision.from_cardinalities(P, distribution=0.5)
+    for distributions in (np.ones((1, 6, 3)), 5):
+        with pytest.raises(TypeError, match="distributions is "):
+            decision.from_factors([P], [[0, 1]], distributions=distributions)
+    with pytest.raises(ValueError, match="distributions has 0 entries"):
+        decision.from_factors([P], [[0, 1]], distributions=[])

@@ -48,7 +48,9 @@ def decide_lazily(
     """
     from dask import array, delayed
 
+    arrays = {name: _checked(a, name) for name, a in arrays.items()}
     leading = next(a for a in arrays.values() if any_lazy(a))
+    _check_blocks(arrays)
     # Without rows a decision costs nothing: its arguments are checked, and it has the right types.
     try:
         empty = decide(*[_no_rows(a) for a in arrays.values()], **shared)
@@ -84,6 +86,38 @@ def decide_lazily(
     )
     expected_f = array.blockwise(_expected_f, ("row",), decided, ("row",), meta=empty.expected_f)
     return Decision(labels, expected_f)
+
+
+def _checked(value: Any, name: str) -> Any:
+    """Give an array whose rows can be cut, or raise."""
+    if sparse.issparse(value):
+        raise TypeError(
+            f"{name} is a sparse matrix, beside a Dask array: it must be a Dask array too, of "
+            "blocks in CSR"
+        )
+    if not any_lazy(value):
+        value = np.asarray(value)
+    if value.ndim == 0:
+        raise ValueError(f"{name} has shape (): its first axis must be that of the rows")
+    if any(math.isnan(n) for n in value.shape[1:]):
+        raise ValueError(
+            f"{name} has shape {value.shape}: only the number of rows may be unknown; call its "
+            "compute_chunk_sizes()"
+        )
+    return value
+
+
+def _check_blocks(arrays: dict[str, Any]) -> None:
+    """Raise unless arrays whose numbers of rows are not known can be cut alike."""
+    unknown = [n for n, a in arrays.items() if any_lazy(a) and any(map(math.isnan, a.chunks[0]))]
+    if not unknown or len(arrays) == 1:
+        return
+    blocks = {a.numblocks[0] if any_lazy(a) else None for a in arrays.values()}
+    if len(blocks) > 1 or len(unknown) < len(arrays):
+        raise ValueError(
+            f"the numbers of rows in the blocks of {unknown[0]} are not known, so that the others "
+            "cannot be cut alike: call its compute_chunk_sizes()"
+        )
 
 
 def _no_rows(value: Any) -> Any:

@@ -65,8 +65,10 @@ from fgfm._validation import (
     check_cardinality_matrix,
     check_distributions,
     check_factors,
+    check_one_each,
     check_one_weight_each,
     check_parts,
+    count_parts,
     distribution_array,
     label_sets,
     real_array,
@@ -217,6 +219,7 @@ def from_cardinalities(
         decision = routes.from_cardinalities(P, distribution, objective)
         _warn_of_contradictions(decision.expected_f, objective)
         return decision
+    _refuse_foreign("P", distribution=distribution)
     if any_lazy(P, distribution):
         given = {"P": P} if distribution is None else {"P": P, "distribution": distribution}
         return decide_lazily(_by_cardinalities, given, objective=objective)
@@ -311,9 +314,14 @@ def from_factors(
         decision = routes.from_factors(Ps, factors, distributions, objective)
         _warn_of_contradictions(decision.expected_f, objective)
         return decision
-    if isinstance(Ps, (list, tuple)) and any_lazy(*Ps, *(distributions or ())):
+    given = []
+    if distributions is not None:
+        check_one_each(distributions, count_parts(Ps))
+        given = list(distributions)
+        _refuse_foreign("Ps", **{f"distributions[{f}]": d for f, d in enumerate(given)})
+    if isinstance(Ps, (list, tuple)) and any_lazy(*Ps, *given):
         named = {f"Ps[{f}]": P for f, P in enumerate(Ps)}
-        named |= {f"distributions[{f}]": d for f, d in enumerate(distributions or ())}
+        named |= {f"distributions[{f}]": d for f, d in enumerate(given)}
         return decide_lazily(
             _by_arrays_of_factors,
             named,
@@ -466,6 +474,7 @@ def from_joint(
         decision = routes.from_joint(labelsets, proba, objective)
         _warn_of_contradictions(decision.expected_f, objective)
         return decision
+    _refuse_foreign("proba", labelsets=labelsets)
     sets = sparse.csr_array(label_sets(labelsets, "labelsets", ("label set", "label")))  # (L, m)
     if any_lazy(proba):
         return decide_lazily(_by_joint, {"proba": proba}, sets=sets, objective=objective)
@@ -478,6 +487,16 @@ def _by_joint(proba: Any, sets: Any, objective: Objective) -> Decision:
     weights = real_array(proba, "proba", ("row", "label set"))  # (n, L)
     check_one_weight_each(weights.shape[1], sets.shape[0])
     return decide_label_sets(sets, weights, objective)
+
+
+def _refuse_foreign(main: str, **others: Any) -> None:
+    """Raise for an array of another library beside one that is not."""
+    for name, value in others.items():
+        if is_foreign(value):
+            raise TypeError(
+                f"{name} is an array of {type(value).__module__.partition('.')[0]}, and {main} is "
+                "not: they must be of one library"
+            )
 
 
 def _warn_of_contradictions(expected_f: Any, objective: Objective) -> None:

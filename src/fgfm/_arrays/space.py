@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,6 +125,10 @@ class _TorchPrecision:
     def __enter__(self) -> None:
         import torch
 
+        self._exact = ExitStack()
+        for device in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(device):
+                self._exact.enter_context(torch.autocast(device, enabled=False))
         self._before = torch.get_float32_matmul_precision()
         if self._before != "highest":
             torch.set_float32_matmul_precision("highest")
@@ -132,6 +136,7 @@ class _TorchPrecision:
     def __exit__(self, *error: object) -> None:
         import torch
 
+        self._exact.close()
         if self._before != "highest":
             torch.set_float32_matmul_precision(self._before)
 
@@ -198,6 +203,8 @@ def to_host(array: Array) -> npt.NDArray[Any]:
     """Give a copy of an array in the memory of NumPy."""
     if hasattr(array, "cpu"):
         array = array.cpu()
+    if str(array.dtype) == "torch.bfloat16":  # which NumPy does not have
+        array = array.float()
     if hasattr(array, "get"):
         array = array.get()
     return np.asarray(array)

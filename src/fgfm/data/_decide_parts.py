@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.parallel import delayed
 
+from fgfm._blocks import n_workers
 from fgfm._parallel import run_jobs
 from fgfm.data._decide_file import DecideSettings, Tally, decide_file
 from fgfm.data._errors import bad
@@ -59,7 +60,9 @@ def decide_parts(
         How many parts were there already.
     """
     need("pyarrow.parquet", "reading Parquet")
+    n_workers(n_jobs)
     _check_folders(source, target, settings)
+    source, target = source.absolute(), target.absolute()  # workers may be elsewhere
     parts = list(_parts(source))
     if not parts:
         raise bad(source, "there is no Parquet file in this folder: it must have one at least")
@@ -70,18 +73,39 @@ def decide_parts(
             target,
             f"it holds {strange[0]}, which source does not: remove it, or choose another folder",
         )
+    _check_targets(source, target, parts)
     for folder in {(target / part).parent for part in parts}:
         folder.mkdir(parents=True, exist_ok=True)
     inner = n_jobs if len(parts) == 1 else 1
-    jobs = (delayed(_decide_part)(source / p, target / p, settings, inner) for p in parts)
+    jobs = (delayed(_try_part)(source / p, target / p, settings, inner) for p in parts)
     tallies, kept, rows = [], 0, 0
-    for tally, was_there in run_jobs(jobs, n_jobs, "threads"):
+    failed: Exception | None = None
+    for answer in run_jobs(jobs, n_jobs, "threads"):
+        if isinstance(answer, Exception):  # the others are finished first
+            failed = failed or answer
+            continue
+        tally, was_there = answer
         tallies.append(tally)
         kept += was_there
         rows += tally.rows
         if progress is not None:
             progress(rows)
+    if failed is not None:
+        raise failed
     return tallies, kept
+
+
+def _check_targets(source: Path, target: Path, parts: list[Path]) -> None:
+    """Raise if a part would be written, through links, over what it is made of."""
+    sources = {os.path.realpath(source / part) for part in parts}
+    folder = Path(os.path.realpath(source))
+    for part in parts:
+        written = Path(os.path.realpath(target / part))
+        if os.fspath(written) in sources or written.is_relative_to(folder):
+            raise ValueError(
+                f"target has {part}, which leads to {written}, a file of source: it must be a "
+                "file of its own"
+            )
 
 
 def _check_folders(source: Path, target: Path, settings: DecideSettings) -> None:
@@ -106,11 +130,22 @@ def _check_folders(source: Path, target: Path, settings: DecideSettings) -> None
 
 def _parts(folder: Path) -> Iterator[Path]:
     """Give the Parquet files below a folder, by their paths from there, in order."""
-    for path in sorted(folder.rglob("*")):
-        part = path.relative_to(folder)
-        hidden = any(name.startswith((".", "_")) for name in part.parts)
-        if not hidden and part.suffix.lower() in _SUFFIXES and path.is_file():
-            yield part
+    found, seen = [], set()
+    for place, folders, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(place)
+        if real in seen:  # links in a circle
+            folders.clear()
+            continue
+        seen.add(real)
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        for name in files:
+            path = Path(place, name)
+            if name.startswith((".", "_")) or path.suffix.lower() not in _SUFFIXES:
+                continue
+            if not path.exists():
+                raise bad(path, "it is a link that leads nowhere")
+            found.append(path.relative_to(folder))
+    yield from sorted(found)
 
 
 def _check_columns(source: Path, parts: list[Path]) -> None:
@@ -137,6 +172,16 @@ def _columns(path: Path) -> list[str]:
         return [str(name) for name in pq.read_schema(path).names]
     except (pa.ArrowException, OSError) as error:
         raise bad(path, f"it is no Parquet file: {error}") from None
+
+
+def _try_part(
+    source: Path, target: Path, settings: DecideSettings, n_jobs: int | None
+) -> tuple[Tally, bool] | Exception:
+    """Decide for one part, or give its error."""
+    try:
+        return _decide_part(source, target, settings, n_jobs)
+    except Exception as error:
+        return error
 
 
 def _decide_part(
