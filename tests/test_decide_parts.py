@@ -185,9 +185,7 @@ def test_a_link_does_not_lead_over_a_source(tmp_path):
     before = (tmp_path / "s" / "0.parquet").read_bytes()
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "0.parquet").symlink_to(tmp_path / "s" / "0.parquet")
-    with pytest.raises(
-        ValueError, match=r"target has 0\.parquet, which leads to .*a file of source"
-    ):
+    with pytest.raises(ValueError, match=r"target has 0\.parquet, which leads to"):
         decide(tmp_path / "s", tmp_path / "t")
     assert (tmp_path / "s" / "0.parquet").read_bytes() == before
 
