@@ -21,6 +21,7 @@ from scipy.sparse.csgraph import connected_components
 from benchmarks.datasets import load
 from benchmarks.report import Column, Table
 from fgfm import ILFCompo, f_measure
+from fgfm._kernels.condition import count
 from fgfm.cardinality import from_marginals
 from fgfm.decision import from_factors
 from fgfm.estimation._models import Settings, Target, fit_models
@@ -47,11 +48,8 @@ def partitions(p_values: Floats) -> list[list[Integers]]:
 
 def counts(p: Floats, largest: int) -> Floats:
     """Give the distribution of the number of independent labels, up to the largest."""
-    d = np.zeros((len(p), largest + 1))
-    d[:, 0] = 1.0
-    for column in p.T[:, :, None]:
-        d[:, 1:] = d[:, 1:] * (1.0 - column) + d[:, :-1] * column
-        d[:, :1] *= 1.0 - column
+    d = np.empty((len(p), largest + 1))
+    count(np.ascontiguousarray(p), d)
     return d
 
 

@@ -528,8 +528,9 @@ def test_standings_by_hand(made_up):
     # those that have a score on x and y
     assert complete.systems == [("ridge", "default"), ("ridge", "half")]
     assert (complete.mean_ranks, complete.n_datasets) == ([1.5, 1.5], 2)
-    f1 = {rule: part["f1"] for (_, rule), part in made_up.measures.items()}
-    assert f1 == {"default": 0.5, "half": 0.25, "chain": 1.0}  # on y
+    f1 = {rule: part["y"]["f1"] for (_, rule), part in made_up.measures.items()}
+    assert f1 == {"default": 0.5, "half": 0.25, "chain": 1.0}
+    assert set(made_up.measures["ridge", "chain"]) == {"y"}
     (shortfall,) = made_up.shortfalls
     assert shortfall == ("ridge", "y", "chain", 0.5)
     found = {(d.rule, d.dataset): d for d in made_up.differences}
@@ -566,6 +567,8 @@ def test_the_report_has_tables_figures_and_errors(made_up, tmp_path):
     assert "## ridge: mean F1 of test rows\n" in table
     assert "ranks of those that have a score on all 2 data sets" in table
     assert "### ridge: all measures, means over 1 data set(s)" in table
+    assert "### ridge: all measures, means over 2 data set(s)" in table
+    assert "F2: default, deciding for it, is better than deciding for F1 on 0 of 2" in table
     assert "| x | 1 | ridge | chain | limit |" in (tmp_path / "errors.md").read_text()
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["command"] == "fgfm benchmark here"
@@ -573,12 +576,11 @@ def test_the_report_has_tables_figures_and_errors(made_up, tmp_path):
 
 
 def test_a_terminal_shows_no_more_than_80_columns(made_up):
+    name = "a_name_that_is_rather_long_for_a_data_set_of_any_kind"
     many = made_up._replace(
-        datasets=["a_name_that_is_rather_long_for_a_data_set_of_any_kind", *made_up.datasets],
-        scores={
-            s: part | {"a_name_that_is_rather_long_for_a_data_set_of_any_kind": 0.5}
-            for s, part in made_up.scores.items()
-        },
+        datasets=[name, *made_up.datasets],
+        scores={s: part | {name: 0.5} for s, part in made_up.scores.items()},
+        measures={s: part | {name: part["y"]} for s, part in made_up.measures.items()},
     )
     lines = terminal(many).splitlines()
     assert max(map(len, lines)) <= 80

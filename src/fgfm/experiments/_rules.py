@@ -31,6 +31,7 @@ __all__ = [
     "FAMILIES",
     "LEARNERS",
     "RULES",
+    "THRESHOLD",
     "Family",
     "Learner",
     "Outcome",
@@ -44,6 +45,7 @@ Labels = npt.NDArray[Any]
 
 BETAS = (1.0, 2.0, 0.5)
 DEFAULT = "default"  # the rule that the others are compared with
+THRESHOLD = "threshold"  # the best single one
 _DENSE_BYTES = 1 << 30  # of features that may be made dense
 
 
@@ -265,7 +267,7 @@ def _marginals(problem: Problem) -> Iterator[Outcome]:
     yield Outcome("topk", {1.0: _largest(p, size)}, None, fit_s, proba_s + clock.read())
     for rule in shared.parts:
         yield shared.optimal(rule, fit_s)
-    for rule, choose in (("threshold", _single_threshold), ("thresholds", best_thresholds)):
+    for rule, choose in ((THRESHOLD, _single_threshold), ("thresholds", best_thresholds)):
         clock.read()
         chosen = {beta: choose(shared.held_out, Y, beta) for beta in BETAS}
         chosen_s = clock.read() / len(BETAS)
@@ -353,7 +355,7 @@ def _simple(rule: str, **parameters: Any) -> Family:
 
 FAMILIES: list[Family] = [
     Family(
-        (DEFAULT, "half", "threshold", "thresholds", "topk", "independent", "tilted"),
+        (DEFAULT, "half", THRESHOLD, "thresholds", "topk", "independent", "tilted"),
         _marginals,
     ),
     _simple("ilf", factors="ilf", parameters="two-step"),

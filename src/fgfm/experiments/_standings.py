@@ -146,8 +146,7 @@ class Standings(NamedTuple):
     shortfalls : list of Shortfall
         For each learner.
     measures : dict
-        ``measures[learner, rule][measure]`` is the mean over the data sets on which all rules of
-        the learner have a score; NaN where there is none.
+        ``measures[learner, rule][dataset][measure]``, for the data sets on which it has a score.
     errors : list of Record
         Records that are not ok.
     """
@@ -158,7 +157,7 @@ class Standings(NamedTuple):
     rankings: list[Ranking]
     differences: list[Difference]
     shortfalls: list[Shortfall]
-    measures: dict[System, dict[str, float]]
+    measures: dict[System, dict[str, dict[str, float]]]
     errors: list[Record]
 
     def as_dict(self) -> dict[str, Any]:
@@ -175,8 +174,9 @@ class Standings(NamedTuple):
                 for (learner, rule), scores in self.scores.items()
             ],
             "measures": [
-                {"learner": learner, "rule": rule, **measures}
-                for (learner, rule), measures in self.measures.items()
+                {"learner": learner, "rule": rule, "dataset": name, **measures}
+                for (learner, rule), by_name in self.measures.items()
+                for name, measures in by_name.items()
             ],
             "errors": [e._asdict() for e in self.errors],
         }
@@ -232,7 +232,14 @@ def standings(records: Sequence[Record], rows: Path, seed: int) -> Standings:
         _rankings(systems, datasets, scores),
         _differences(systems, datasets, whole, rows, seed),
         _shortfalls(learners, datasets, scores),
-        _measures(systems, datasets, whole),
+        {
+            system: {
+                name: {measure: _mean(whole[system, name], measure) for measure in MEASURES}
+                for name in datasets
+                if (system, name) in whole
+            }
+            for system in systems
+        },
         [r for r in records if r.status != OK],
     )
 
@@ -280,25 +287,6 @@ def _mean(records: Sequence[Record], measure: str = "f1") -> float:
     values = [getattr(r, measure) for r in records]
     mean = np.average(values, weights=[r.n_test for r in records])
     return round(float(mean), 10)  # the order of summation makes no ranks
-
-
-def _measures(
-    systems: list[System],
-    datasets: list[str],
-    whole: dict[tuple[System, str], list[Record]],
-) -> dict[System, dict[str, float]]:
-    """Give means over the data sets that all systems of a learner have."""
-    found = {}
-    for system in systems:
-        rivals = [s for s in systems if s[0] == system[0]]
-        shared = [d for d in datasets if all((s, d) in whole for s in rivals)]
-        found[system] = {
-            measure: sum(_mean(whole[system, d], measure) for d in shared) / len(shared)
-            if shared
-            else float("nan")
-            for measure in MEASURES
-        }
-    return found
 
 
 def _ranking(

@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
+from fgfm.experiments._rules import DEFAULT, THRESHOLD
 from fgfm.experiments._standings import (
     EVERYTHING,
     MEASURES,
@@ -132,6 +133,15 @@ def _known(summary: Standings, ranking: Ranking) -> list[str]:
     ]
 
 
+def _shared(summary: Standings, ranking: Ranking) -> list[str]:
+    """Give the data sets on which everything in a ranking has a score."""
+    return [
+        name
+        for name in summary.datasets
+        if not any(math.isnan(summary.scores[s][name]) for s in ranking.systems)
+    ]
+
+
 def _extent(ranking: Ranking, whole: bool) -> str:
     """Say what a ranking is over."""
     if whole:
@@ -147,11 +157,7 @@ def _terminal_part(summary: Standings, ranking: Ranking) -> Iterator[str]:
     whole = ranking not in _first_rankings(summary)
     yield f"{learner}: {_extent(ranking, whole)}"
     means = _means(summary, ranking)
-    shared = [
-        name
-        for name in summary.datasets
-        if not any(math.isnan(scores[s][name]) for s in ranking.systems)
-    ]
+    shared = _shared(summary, ranking)
     rows = []
     for system, rank, missing in zip(
         ranking.systems, ranking.mean_ranks, ranking.missing, strict=True
@@ -232,21 +238,36 @@ def markdown(summary: Standings, command: str) -> str:
         parts += [f"## {learner}: {title}", "", *_rows(rows), ""]
         for text in (*_tests(ranking), *_shortfall(summary, learner)):
             parts += [text, ""]
-        if ranking in first and learner not in (EVERYTHING, PEERS):
+        if learner not in (EVERYTHING, PEERS):
             parts += _measures(summary, ranking)
     return "\n".join(parts)
 
 
 def _measures(summary: Standings, ranking: Ranking) -> Iterator[str]:
     """Write all measures of the rules of a learner as a Markdown table."""
-    yield f"### {ranking.learner}: all measures, means over {ranking.n_datasets} data set(s)"
+    shared = _shared(summary, ranking)
+    yield f"### {ranking.learner}: all measures, means over {len(shared)} data set(s)"
     yield ""
     rows = [["rule", *(_HEADS[measure] for measure in MEASURES)]]
     for system in ranking.systems:
-        means = summary.measures[system]
+        parts = [summary.measures[system][name] for name in shared]
+        means = {m: sum(part[m] for part in parts) / max(1, len(parts)) for m in MEASURES}
         rows.append([system[1], *(_number(means[measure], measure) for measure in MEASURES)])
     yield from _rows(rows)
     yield ""
+    rules = [rule for _, rule in ranking.systems]
+    if DEFAULT not in rules:
+        return
+    mine = summary.measures[ranking.systems[rules.index(DEFAULT)]]
+    for beta, own in (("F2", "f2_own"), ("F0.5", "f05_own")):
+        raised = sum(mine[name][own] > mine[name][own.removesuffix("_own")] for name in shared)
+        text = f"{beta}: default, deciding for it, is better than deciding for F1 on {raised}"
+        if THRESHOLD in rules:
+            rival = summary.measures[ranking.systems[rules.index(THRESHOLD)]]
+            ahead = sum(mine[name][own] > rival[name][own] for name in shared)
+            text += f", and than the best single threshold for it on {ahead}"
+        yield f"{text} of {len(shared)} data set(s)."
+        yield ""
 
 
 def _number(value: float, measure: str) -> str:
