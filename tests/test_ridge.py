@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 
 import numpy as np
@@ -17,7 +18,8 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedK
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fgfm.estimation import RidgeLogistic, fit_ridge_logistic
-from fgfm.estimation._design import NEWTON_LIMIT, group_rows
+from fgfm.estimation._design import NEWTON_LIMIT, Design, group_rows
+from fgfm.estimation._factors import Common, Factor, _inverse
 
 GRID = 10.0 ** np.arange(-4, 4)
 
@@ -367,6 +369,14 @@ def test_more_columns_than_rows_are_turned(n_classes, penalize_intercept):
     )
 
 
+def assert_tried_losses(found, whole, atol):
+    """Assert that large models try penalties from the largest on, the best among them."""
+    tried = np.isfinite(found).all(axis=0)
+    np.testing.assert_allclose(found[:, tried], whole[:, tried], atol=atol)
+    assert np.isinf(found[:, ~tried]).all()
+    assert tried[whole.mean(axis=0).argmin()]
+
+
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("penalize_intercept", [False, True])
 def test_wide_and_sparse_agree_with_newton(monkeypatch, n_classes, penalize_intercept):
@@ -387,7 +397,7 @@ def test_wide_and_sparse_agree_with_newton(monkeypatch, n_classes, penalize_inte
     for others in (small, conjugate, wide_sparse):
         for one, two, column in zip(newton, others, options["extra"], strict=True):
             assert one.penalty == two.penalty
-            np.testing.assert_allclose(one.cv_losses, two.cv_losses, atol=1e-6)
+            assert_tried_losses(two.cv_losses, one.cv_losses, atol=1e-6)
             np.testing.assert_allclose(
                 one.predict_proba(X, column), two.predict_proba(X, column), atol=1e-6
             )
@@ -405,7 +415,7 @@ def test_conjugate_gradients_agree_with_cholesky(monkeypatch, n_classes, referen
     formed = clone(model).fit(X, y)
     monkeypatch.setattr("fgfm.estimation._design.NEWTON_LIMIT", 0)
     other = model.fit(X, y)
-    np.testing.assert_allclose(other.cv_losses_, formed.cv_losses_, atol=1e-5)
+    assert_tried_losses(other.cv_losses_, formed.cv_losses_, atol=1e-5)
     assert other.penalty_ == formed.penalty_
     np.testing.assert_allclose(other.predict_proba(X), formed.predict_proba(X), atol=1e-8)
 
@@ -464,7 +474,7 @@ def test_batches_find_the_minima_of_scikit_learn(large, form, shape, weighted):
             for train, test in KFold(3, shuffle=True, random_state=7).split(wide):
                 fits = [reference(wide[train], y[train], c) for c in penalties]
                 losses.append([clipped_loss(m, wide[test], y[test], None) for m in fits])
-            np.testing.assert_allclose(model.cv_losses, losses, atol=1e-6)
+            assert_tried_losses(model.cv_losses, np.array(losses), atol=1e-6)
             assert model.penalty == penalties[np.argmin(np.mean(losses, axis=0))]
 
 
@@ -520,10 +530,104 @@ def test_factors_change_the_way_alone(large, monkeypatch, factored, shape):
         np.testing.assert_allclose(one.predict_proba(X, s), two.predict_proba(X, s), atol=1e-8)
 
 
+@pytest.mark.parametrize("held_out", [False, True])
+@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [3, 1, 4, 0, 2]])
+def test_large_models_stop_where_smaller_penalties_only_do_worse(
+    large, monkeypatch, order, held_out
+):
+    X, Y, s = sparse_rows()
+    penalties = np.array([1e-3, 1e-2, 1.0, 5.0, 100.0])[order]
+    options = {"penalties": penalties, "random_state": 0, "held_out": held_out}
+    targets = [*Y.T, np.minimum(s, 2)]
+    stopped = fit_ridge_logistic(X, targets, **options)
+    monkeypatch.setattr("fgfm.estimation._batch._CLEARLY", np.inf)
+    left_out = 0
+    for one, two in zip(stopped, fit_ridge_logistic(X, targets, **options), strict=True):
+        tried = np.isfinite(one.cv_losses).all(axis=0)
+        assert np.isfinite(two.cv_losses).all()
+        assert (one.cv_losses[:, tried] == two.cv_losses[:, tried]).all()
+        assert np.isinf(one.cv_losses[:, ~tried]).all()
+        assert (one.coef == two.coef).all()
+        assert one.penalty == two.penalty == penalties[two.cv_losses.mean(axis=0).argmin()]
+        if held_out:
+            assert (one.held_out == two.held_out).all()
+        mean = one.cv_losses.mean(axis=0)
+        untried = penalties[~tried]
+        left_out += len(untried)
+        if len(untried):
+            # the last that was tried, and no other, is clearly worse
+            last = penalties[tried].argmin()
+            worse = mean[tried] > 1.05 * mean.min() + 1e-6
+            assert worse[last]
+            assert untried.max() < penalties[tried].min()
+            below = penalties[tried] < one.penalty
+            assert (worse & below).sum() == 1
+    assert left_out > 3
+
+
+def test_of_penalties_with_the_same_loss_large_models_take_the_first(large):
+    X, Y, _ = sparse_rows()
+    for penalties in ([2.0, 2.0], [9.0, 2.0, 2.0, 2.0]):
+        model = RidgeLogistic(penalties, random_state=0).fit(X, Y[:, 0])
+        mean = model.cv_losses_.mean(axis=0)
+        assert model.penalty_ == penalties[int(mean.argmin())]
+
+
+@pytest.mark.parametrize("with_extra", [False, True])
+def test_blocks_of_a_hessian_from_sparse_rows(with_extra):
+    rng = np.random.default_rng(0)
+    X, _, _ = sparse_rows()
+    Z = Design(sparse.csr_matrix(X), np.ones(X.shape[0]), centred=False).sparse_rows().Z
+    extra = rng.normal(size=X.shape[0]) if with_extra else None
+    curvature = rng.random((X.shape[0], 2))
+    q = Z.shape[1] + with_extra
+    factor = Factor(Common(Z), extra, curvature, 0.5, np.full(q, 0.25), 1)
+    dense = Z.toarray() if extra is None else np.column_stack([Z.toarray(), extra])
+    R = rng.normal(size=(q, 2))
+    ridge = np.diag(np.where(np.arange(q) < 1, 0.25, 0.75))
+    for k, solved in enumerate(factor.solve(R).T):
+        block = dense.T @ (curvature[:, [k]] * dense) + ridge
+        np.testing.assert_allclose(block @ solved, R[:, k], atol=1e-10)
+
+
+def test_block_that_is_not_positive_leaves_its_diagonal():
+    block = np.array([[4.0, 9.0], [9.0, 2.0]])
+    np.testing.assert_array_equal(_inverse(block), [[0.25, 0.0], [0.0, 0.5]])
+
+
+@pytest.mark.parametrize("factored", [False, True])
+def test_entries_of_the_same_cell_add_up(large, monkeypatch, factored):
+    if factored:
+        monkeypatch.setattr("fgfm.estimation._factors._STEPS", (1e9, 1e9))  # made at once
+    X, Y, _ = sparse_rows()
+    X.sort_indices()
+    twice = sparse.csr_matrix(
+        (np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape
+    )
+    assert twice.nnz == 2 * X.nnz
+    one, two = (fit_ridge_logistic(form, Y[:, :2], random_state=0) for form in (X, twice))
+    for first, second in zip(one, two, strict=True):
+        np.testing.assert_allclose(first.coef, second.coef, atol=1e-12)
+    assert twice.nnz == 2 * X.nnz
+
+
+def test_threads_share_the_rows_of_a_fold():
+    X, _, _ = sparse_rows()
+    design = Design(X, np.ones(X.shape[0]), centred=True)
+    train = np.arange(60)
+    groups = design.sparse_rows()
+    part = design.part(groups, train)
+    assert design.part(groups, train) is part
+    assert design.part(groups, train.copy()) is not part
+    del part
+    gc.collect()
+    assert len(design._parts) == 0
+
+
 def test_batch_that_does_not_converge_is_told(large):
     X, Y, s = sparse_rows()
-    with pytest.warns(ConvergenceWarning, match=r"^50 ridge fits did not converge within max_"):
-        fit_ridge_logistic(X, Y[:, :2], extra=s, max_iter=1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"^8 ridge fits did not converge within max_"):
+        fit_ridge_logistic(X, Y[:, :2], extra=s, penalties=[1.0], max_iter=1, random_state=0)
 
 
 def test_batches_with_folds_of_their_own(large):

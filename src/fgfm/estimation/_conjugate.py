@@ -22,7 +22,7 @@ from scipy import sparse
 
 from fgfm.estimation._factors import Common, Factor
 
-__all__ = ["Rows", "column_sums", "fit_paths", "logits", "probabilities"]
+__all__ = ["Path", "Rows", "column_sums", "logits", "probabilities"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -295,6 +295,16 @@ class _State:
         self.eta = logits(problems.Z, problems.extra, theta)
         self.value, self.prob = problems.evaluate(self.eta, theta, penalty)
 
+    def take(self, some: Integers) -> _State:
+        """Give some of the problems."""
+        part = object.__new__(_State)
+        part.problems = self.problems.take(some)
+        part.penalty, part.scaled = self.penalty[some], self.scaled[some]
+        part.factors = [self.factors[b] for b in some]
+        part.theta, part.eta, part.prob = (a[:, some] for a in (self.theta, self.eta, self.prob))
+        part.value = self.value[some]
+        return part
+
     def put(
         self, at: Integers, theta: Floats, eta: Floats, value: Floats, prob: Floats, taken: Flags
     ) -> None:
@@ -387,18 +397,8 @@ class _State:
         return steps
 
 
-def fit_paths(
-    rows: Rows,
-    counts: Floats,
-    penalties: Floats,
-    first: int,
-    symmetric: bool,
-    tol: float,
-    gap: float,
-    max_iter: int,
-    start: Floats,
-) -> tuple[Floats, Integers]:
-    """Give the weights (L, q, B, C) and the numbers of steps (L, B).
+class Path:
+    """Problems on the same rows, followed from one penalty to the next.
 
     Parameters
     ----------
@@ -406,35 +406,52 @@ def fit_paths(
         Features, the constant first, and weights of the rows.
     counts : ndarray of shape (G, B, K)
         Weight of each class in each row.
-    penalties : ndarray of shape (L, B)
-        Each starts from where the ones before lead.
     first : int
         First penalised row of the weights.
-    symmetric : bool
-        Whether all K classes have weights (C = K), or all but the first.
-    tol, gap, max_iter : float, float, int
-        A fit ends where the logits are known to the square of `tol`, or after a step that was
-        expected to lower the mean loss by no more than `gap`; after so many steps at most.
     start : ndarray of shape (q, B, C)
-        Weights to start from.
-
-    Returns
-    -------
-    tuple of ndarrays
-        Weights, and steps: negative where they did not suffice.
+        Weights to start from: of all K classes, or of all but the first.
     """
-    own = counts if symmetric else np.ascontiguousarray(counts[:, :, 1:])
-    problems = _Problems(rows, own, first, not symmetric)
-    state = _State(problems, start.copy(), penalties[0])
-    found = np.empty((len(penalties), *start.shape))
-    steps = np.empty(penalties.shape, dtype=np.int64)
-    for at, penalty in enumerate(penalties):
-        state.stiffen(penalty)
-        if at > 1:
+
+    def __init__(self, rows: Rows, counts: Floats, first: int, start: Floats) -> None:
+        symmetric = start.shape[2] == counts.shape[2]
+        own = counts if symmetric else np.ascontiguousarray(counts[:, :, 1:])
+        problems = _Problems(rows, own, first, not symmetric)
+        self._state = _State(problems, start.copy(), np.zeros(start.shape[1]))
+        self._before: list[tuple[Floats, Floats]] = []  # the last two penalties, and their weights
+
+    @property
+    def theta(self) -> Floats:
+        """The weights (q, B, C) that the last penalty led to."""
+        return self._state.theta
+
+    def keep(self, some: Integers) -> None:
+        """Go on with some of the problems."""
+        self._state = self._state.take(some)
+        self._before = [(penalty[some], theta[:, some]) for penalty, theta in self._before]
+
+    def follow(self, penalty: Floats, tol: float, gap: float, max_iter: int) -> Integers:
+        """Go on to the next penalty, from where the last ones lead.
+
+        Parameters
+        ----------
+        penalty : ndarray of shape (B,)
+            One for each problem.
+        tol, gap, max_iter : float, float, int
+            A fit ends where the logits are known to the square of `tol`, or after a step that was
+            expected to lower the mean loss by no more than `gap`; after so many steps at most.
+
+        Returns
+        -------
+        ndarray of shape (B,)
+            Numbers of steps, negative where they did not suffice.
+        """
+        self._state.stiffen(penalty)
+        if len(self._before) == 2:
+            (first, older), (second, newer) = self._before
             # with the logarithm of the penalty the weights change evenly
-            last, next_ = np.log(penalties[at - 1 : at + 1] / penalties[at - 2 : at])  # (B,)
+            last, next_ = np.log(second / first), np.log(penalty / second)
             ratio = np.where(last == 0.0, 0.0, next_ / np.where(last == 0.0, 1.0, last))
-            state.leap(found[at - 1] + ratio[:, None] * (found[at - 1] - found[at - 2]))
-        steps[at] = state.minimise(tol, gap, max_iter)
-        found[at] = state.theta
-    return found, steps
+            self._state.leap(newer + ratio[:, None] * (newer - older))
+        steps = self._state.minimise(tol, gap, max_iter)
+        self._before = [*self._before[-1:], (penalty, self.theta.copy())]
+        return steps

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numbers
 import threading
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from sklearn.model_selection import KFold
 
 from fgfm._parallel import Shared
 
-__all__ = ["Design", "Fold", "Grouped", "group_rows", "make_folds"]
+__all__ = ["Design", "Fold", "Grouped", "Part", "group_rows", "make_folds"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -56,6 +57,29 @@ class Grouped(NamedTuple):
         if self.basis is not None:
             weights = weights @ self.basis
         return weights, theta[0] - weights @ self.mean
+
+
+class Part:
+    """The groups that some rows belong to.
+
+    Parameters
+    ----------
+    groups : Grouped
+        All groups.
+    weight : ndarray of shape (n,)
+        Weights of all rows.
+    rows : ndarray of shape (m,) or slice
+        The rows.
+    """
+
+    def __init__(self, groups: Grouped, weight: Floats, rows: Any) -> None:
+        self.groups = groups
+        self.rows = rows
+        G = groups.Z.shape[0]
+        total = np.bincount(groups.of_row[rows], weight[rows], minlength=G).astype(np.float64)
+        self.kept = np.flatnonzero(total)  # (K,)
+        self.weight = total[self.kept]
+        self.Z = groups.Z if len(self.kept) == G else groups.Z[self.kept]
 
 
 def group_rows(columns: Iterable[npt.NDArray[Any]], n: int) -> Integers | None:
@@ -113,6 +137,9 @@ class Design(Shared):
         self._base: tuple[Floats, Integers | None] | None = None
         self._grouped: dict[int | None, tuple[Any, Grouped]] = {}
         self._sparse: Grouped | None = None
+        self._parts: weakref.WeakValueDictionary[tuple[int, int], Part] = (
+            weakref.WeakValueDictionary()
+        )
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -146,10 +173,20 @@ class Design(Shared):
             if self._sparse is None:
                 one = sparse.csr_array(np.ones((self.n, 1)))
                 Z = sparse.hstack([one, sparse.csr_array(self.X)], format="csr")
+                Z.sum_duplicates()  # columns come in order, too
                 self._sparse = Grouped(
                     Z, np.empty((0, 0)), np.arange(self.n), np.zeros(self.p), None
                 )
             return self._sparse
+
+    def part(self, groups: Grouped, rows: Integers) -> Part:
+        """Give the groups of the rows of a fold: one copy, as long as somebody uses it."""
+        key = id(groups.Z), id(rows)  # a part holds both, so that they stay taken
+        with self._lock:
+            part = self._parts.get(key)
+            if part is None:
+                part = self._parts[key] = Part(groups, self.weight, rows)
+            return part
 
     def mean(self, X: Floats) -> Floats:
         """Give what is subtracted from each column."""

@@ -24,9 +24,11 @@ __all__ = ["FACTORED", "Common", "Factor"]
 Floats = npt.NDArray[np.float64]
 
 FACTORED = 1024  # up to here, rows or columns, factors are made
-# So many dense operations take as long as one with a sparse array, or on one vector.
-_SPARSE = 8
+# So many dense operations take as long as one with a sparse array, one on one vector, or one in a
+# product of sparse columns with themselves.
+_SPARSE = 4
 _VECTOR = 4
+_SCATTERED = 10
 # So many more steps factors serve, about: the first through all smaller penalties, fresh ones in
 # place of older ones less.
 _STEPS = (6, 2)
@@ -38,7 +40,7 @@ class Common:
     def __init__(self, Z: Any) -> None:
         self.Z = Z
         self.is_sparse = sparse.issparse(Z)
-        self.transposed = Z.T.tocsr() if self.is_sparse else Z.T
+        self.transposed = Z.T
         G, q = Z.shape
         self.by_rows = q > G
         self._gram: Floats | None = None
@@ -69,19 +71,20 @@ class Common:
         G, q = self.Z.shape
         if not self.is_sparse:
             return float(G * q * q)
-        return float((np.diff(self.Z.indptr).astype(float) ** 2).sum() * _SPARSE)
+        return float((np.diff(self.Z.indptr).astype(float) ** 2).sum() * _SCATTERED)
 
 
 def _inverse(block: Floats) -> Floats:
-    """Give the lower triangle of the inverse of a symmetric matrix.
+    """Give the upper triangle of the inverse of a symmetric matrix, from the lower one.
 
     One product with it takes half the time of two triangular solves, and there will be hundreds.
     """
-    factor, failed = dpotrf(block.T, lower=1, overwrite_a=1)
+    diagonal = np.diagonal(block).copy()
+    factor, failed = dpotrf(block.T, lower=0, overwrite_a=1)
     if not failed:
-        inverse, failed = dpotri(factor, lower=1, overwrite_c=1)
+        inverse, failed = dpotri(factor, lower=0, overwrite_c=1)
     if failed:  # by rounding: the diagonal will do
-        return np.asfortranarray(np.diag(1.0 / np.diagonal(block)))
+        return np.asfortranarray(np.diag(1.0 / diagonal))
     return np.asarray(inverse)
 
 
@@ -117,7 +120,7 @@ class Factor:
         self.extra = extra
         self.root = np.sqrt(curvature)  # (G, C)
         self.ridge = ridge + float(damping.mean())
-        self.inverses = []  # lower triangles
+        self.inverses = []  # upper triangles
         for root in self.root.T:
             if common.by_rows:
                 block = common.gram * root  # (G, G)
@@ -133,20 +136,30 @@ class Factor:
             self.inverses.append(_inverse(block))
 
     def _columns(self, root: Floats) -> Floats:
-        if self.common.is_sparse:
-            Z = self.common.Z
-            if self.extra is not None:
-                Z = sparse.hstack([Z, sparse.csr_array(self.extra[:, None])], format="csr")
-            weighted = sparse.diags_array(root) @ Z
-            return np.asarray((weighted.T @ weighted).toarray())
-        weighted = self.common.Z * root[:, None]
-        return np.asarray(weighted.T @ weighted)
+        """Give ``Z' D Z``, where Z is sparse its lower triangle."""
+        from fgfm._kernels.gram import weighted_gram
+
+        common = self.common
+        if not common.is_sparse:
+            weighted = common.Z * root[:, None]
+            return np.asarray(weighted.T @ weighted)
+        curvature = root**2
+        q = common.Z.shape[1] + (self.extra is not None)
+        block = np.empty((q, q))
+        Z = common.Z
+        columns = Z.indices.astype(np.int32, copy=False).view(np.uint32)
+        weighted_gram(Z.data, columns, Z.indptr.astype(np.int64), curvature, block)
+        if self.extra is not None:
+            weighted = curvature * self.extra
+            block[-1, :-1] = common.transposed @ weighted
+            block[-1, -1] = weighted @ self.extra
+        return block
 
     def solve(self, R: Floats) -> Floats:
         """Give ``A^(-1) R``, column by column; (q, C)."""
         if not self.common.by_rows:
             columns = [
-                dsymv(1.0, inverse, column, lower=1)
+                dsymv(1.0, inverse, column, lower=0)
                 for inverse, column in zip(self.inverses, R.T, strict=True)
             ]
             return np.stack(columns, axis=1)
@@ -155,7 +168,7 @@ class Factor:
         if self.extra is not None:
             U += self.root * np.multiply.outer(self.extra, R[r])
         for k, inverse in enumerate(self.inverses):
-            U[:, k] = dsymv(1.0, inverse, U[:, k], lower=1)
+            U[:, k] = dsymv(1.0, inverse, U[:, k], lower=0)
         U *= self.root
         S = R.copy()
         S[:r] -= self.common.transposed @ U / self.ridge

@@ -27,11 +27,11 @@ Integers = npt.NDArray[np.int64]
 # steps still shrink to less than a fifth, about.
 _SMALL = 20
 _REUSE = 0.2
-# Columns of weights in a chunk of large models, numbers in one of its arrays (32 MB), and in all
-# factors (128 MB). More columns would hardly make products with the rows faster.
+# Columns of weights in a chunk of large models, numbers in one of its arrays (32 MB), and in the
+# factors of all folds (256 MB). More columns would hardly make products with the rows faster.
 _COLUMNS = 64
 _NUMBERS = 1 << 22
-_FACTORS = 1 << 24
+_FACTORS = 1 << 25
 
 
 def cut(design: Design, targets: list[Target]) -> list[list[int]]:
@@ -49,12 +49,12 @@ def cut(design: Design, targets: list[Target]) -> list[list[int]]:
             # beside sparse rows every target may have its own column, or none of them
             rows = None if target.extra is None else 0 if design.is_sparse else id(target.extra)
             alike.setdefault((rows, id(target.folds), target.n_classes), []).append(t)
-    columns = min(_COLUMNS, _NUMBERS // max(design.n, design.p))
     smaller = min(design.n, design.p) + 1
-    if smaller <= FACTORED:
-        columns = min(columns, _FACTORS // smaller**2)
     chunks = []
     for (_, _, n_classes), members in alike.items():
+        columns = min(_COLUMNS, _NUMBERS // max(design.n, design.p))
+        if smaller <= FACTORED:
+            columns = min(columns, _FACTORS // (smaller**2 * len(targets[members[0]].folds)))
         size = max(1, columns // (1 if n_classes == 2 else n_classes or 1))
         chunks += [members[at : at + size] for at in range(0, len(members), size)]
     return alone + chunks
