@@ -24,7 +24,8 @@ from fgfm import ILFCompo, f_measure
 from fgfm._kernels.condition import count
 from fgfm.cardinality import from_marginals
 from fgfm.decision import from_factors
-from fgfm.estimation._models import Settings, Target, fit_models
+from fgfm.estimation._fitting import Settings, fit_models
+from fgfm.estimation._models import Target
 from fgfm.estimation._stack import LogStack
 
 Floats = npt.NDArray[np.float64]

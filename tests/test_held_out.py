@@ -12,7 +12,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 from fgfm.estimation import RidgeLogistic, _design, fit_ridge_logistic
-from fgfm.estimation._models import HeldOut, Settings, Target, fit_models
+from fgfm.estimation._fitting import Settings, fit_models
+from fgfm.estimation._models import HeldOut, Target
 from fgfm.estimation.calibration import Scores, SigmoidCalibrator
 
 GRID = 10.0 ** np.arange(-2, 3)

@@ -21,7 +21,8 @@ from typer.testing import CliRunner
 import benchmark_parts
 from fgfm import FGFMClassifier, data, f_measure
 from fgfm.cli._app import app
-from fgfm.estimation._models import Settings, Target, fit_models
+from fgfm.estimation._fitting import Settings, fit_models
+from fgfm.estimation._models import Target
 from fgfm.experiments import benchmark, real, write_benchmark_report
 from fgfm.experiments._ranks import (
     bootstrap_means,

@@ -28,7 +28,8 @@ from fgfm._validation import (
 )
 from fgfm.cardinality import distribution, merge_distributions
 from fgfm.decision import Decision, from_factors, from_marginals
-from fgfm.estimation._models import RidgeModels, Settings, Target, fit_models, is_ridge
+from fgfm.estimation._fitting import Settings, fit_models, is_ridge
+from fgfm.estimation._models import RidgeModels, Target
 from fgfm.estimation._rows import frame_library, n_rows, take_rows
 from fgfm.estimation.base import (
     FactorEstimate,

@@ -11,15 +11,8 @@ from sklearn.utils import InputTags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fgfm._validation import check_same_rows, label_sets, row_weights
-from fgfm.estimation._models import (
-    Answers,
-    HeldOut,
-    Models,
-    Settings,
-    Target,
-    fit_models,
-    is_ridge,
-)
+from fgfm.estimation._fitting import Settings, fit_models, is_ridge
+from fgfm.estimation._models import Answers, HeldOut, Models, Target
 from fgfm.estimation._rows import frame_library, n_rows
 from fgfm.estimation.ridge import RidgeLogistic
 

@@ -22,7 +22,7 @@ from fgfm._blocks import row_blocks
 from fgfm.classifier import FGFMClassifier
 from fgfm.decision import Decision, from_cardinalities, from_marginals
 from fgfm.estimation import Reweighted, RidgeLogistic, Tilted
-from fgfm.estimation._models import Settings, fit_models
+from fgfm.estimation._fitting import Settings, fit_models
 from fgfm.experiments._evaluation import best_threshold
 
 __all__ = [
