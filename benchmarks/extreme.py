@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +150,9 @@ def real(name: str, split: Split, environments: Path, seconds: float) -> Table:
     return table
 
 
-def generated(n: int, m: int, stored: int) -> Table:
+def generated(
+    n: int, m: int, stored: int, dtypes: Sequence[type[np.floating]] = (np.float32, np.float64)
+) -> Table:
     """Measure speed and memory on generated probabilities."""
     table = Table(
         f"from_marginals, CSR: {count(n)} rows, {count(m)} labels, {stored} stored per row",
@@ -166,7 +168,7 @@ def generated(n: int, m: int, stored: int) -> Table:
         ],
     )
     proba = sparse_rows(n, m, stored)
-    for dtype in (np.float32, np.float64):
+    for dtype in dtypes:
         for in_order in (True, False):
             with tempfile.TemporaryDirectory() as folder:
                 _write(proba, dtype, in_order, Path(folder))

@@ -230,7 +230,9 @@ def prepare(peer: Peer, folder: str | os.PathLike[str]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     marker.unlink(missing_ok=True)
     steps = [[sys.executable, "-m", "venv", "--clear", str(home)]]
-    if peer.requirements:
+    if not peer.requirements:
+        steps[0].append("--without-pip")
+    else:
         pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
         steps.append([*pip, "--progress-bar", "off", *peer.requirements])
     log = folder / f"{peer.environment}.log"
