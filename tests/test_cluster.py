@@ -23,6 +23,7 @@ from cluster_learners import Recording, Slow, count_loads, forget, loads, warm
 from fgfm._blocks import n_threads, n_workers
 from fgfm.data import decide
 from fgfm.estimation import fit_ridge_logistic
+from fgfm.experiments import reproduce
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cluster.md"
 REASON = "needs distributed: pip install 'fgfm[dask]'"
@@ -245,7 +246,7 @@ def test_a_worker_that_dies_takes_nothing_with_it(client, data, tmp_path):
     client.wait_for_workers(2, timeout=30)
 
 
-def test_ray_gives_the_same(data):
+def test_ray_gives_the_same(data, tmp_path):
     ray = pytest.importorskip("ray", reason="needs ray: pip install ray")
     from ray.util.joblib import register_ray
 
@@ -254,6 +255,8 @@ def test_ray_gives_the_same(data):
     here = model.fit(X, Y).predict_proba(X)
     discrete = (X > 0).astype(int)
     found = fgfm.ILFCompo().fit(discrete, Y).p_values_
+    paper = {"reps": 2, "sizes": [50], "structures": [2], "interactions": "none"}
+    records = reproduce(tmp_path / "here", **paper).records
     register_ray()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"ray\b")
@@ -263,7 +266,9 @@ def test_ray_gives_the_same(data):
             with joblib.parallel_config("ray", n_jobs=2):
                 there = model.fit(X, Y).predict_proba(X)
                 found_there = fgfm.ILFCompo().fit(discrete, Y).p_values_
+                records_there = reproduce(tmp_path / "there", **paper).records
         finally:
             ray.shutdown()
     assert_array_equal(here, there)
     assert_array_equal(found, found_there)
+    assert records == records_there
