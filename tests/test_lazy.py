@@ -196,7 +196,7 @@ def test_data_frames_are_refused():
     pd = pytest.importorskip("pandas")
     frame = frames.from_pandas(pd.DataFrame(PROBA), npartitions=2)
     for call in (decision.from_marginals, lambda proba: decision.from_joint(np.eye(6), proba)):
-        with pytest.raises(TypeError, match="proba is a data frame of Dask: .*to_dask_array"):
+        with pytest.raises(TypeError, match=r"proba is a data frame of Dask: .*to_dask_array"):
             call(frame)
     array = frame.to_dask_array(lengths=True)
     same(decision.from_marginals(array), decision.from_marginals(PROBA))

@@ -206,7 +206,7 @@ def _decide_both(
         if row >= 0:
             f = order[factor]
             refuse_mass(parts[f][rows], row, f"Ps[{f}]", rows.start)
-        return found[: ends[-1]], ends
+        return found[: ends[-1]].copy(), ends  # the room for all of them is given back
 
     row_bytes = stored.row_bytes + 8 * (width + len(shape[2]))
     blocks = run_blocks(stored.n, row_bytes, objective.threads, decide)

@@ -204,7 +204,7 @@ def _decide_part(
 
 
 def _stamp(source: Path, settings: DecideSettings) -> bytes:
-    """Write down how a part is made: of the same file, settings and version comes the same part."""
+    """Write down how a part is made: one that would be made alike is kept."""
     about = source.stat()
     made_of: dict[str, Any] = {
         "fgfm": version("fgfm"),
