@@ -23,6 +23,7 @@ from cluster_learners import Recording, Slow, count_loads, forget, loads, warm
 from fgfm._blocks import n_threads, n_workers
 from fgfm.data import decide
 from fgfm.estimation import fit_ridge_logistic
+from fgfm.experiments import reproduce
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cluster.md"
 REASON = "needs distributed: pip install 'fgfm[dask]'"
@@ -53,6 +54,13 @@ def data():
 
 def coefficients(models):
     return [np.concatenate([m.coef.ravel(), m.intercept, m.cv_losses.ravel()]) for m in models]
+
+
+def code_on_page(with_text):
+    page = PAGE.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    (block,) = (b for b in blocks if with_text in b)
+    return block
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -206,10 +214,7 @@ def test_dask_arrays_are_decided_on_workers(client):
 
 @pytest.mark.skipif(not PAGE.is_file(), reason="docs are in the repository only")
 def test_the_page_on_dask_runs(client):
-    page = PAGE.read_text(encoding="utf-8")
-    (block,) = (
-        b for b in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S) if "Client(" in b
-    )
+    block = code_on_page("Client(")
     assert '"scheduler:8786"' in block
     names = {}
     exec(block.replace('"scheduler:8786"', repr(client.scheduler.address)), names)
@@ -245,25 +250,31 @@ def test_a_worker_that_dies_takes_nothing_with_it(client, data, tmp_path):
     client.wait_for_workers(2, timeout=30)
 
 
-def test_ray_gives_the_same(data):
+@pytest.mark.skipif(not PAGE.is_file(), reason="docs are in the repository only")
+def test_ray_gives_the_same(data, tmp_path):
     ray = pytest.importorskip("ray", reason="needs ray: pip install ray")
-    from ray.util.joblib import register_ray
-
     X, Y = data
-    model = fgfm.FGFMClassifier(factors="single", random_state=0)
-    here = model.fit(X, Y).predict_proba(X)
+    names = {"X": X, "Y": Y}
+    block = code_on_page("ray.init()")
+    block = block.replace(
+        "ray.init()", "ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)"
+    )
+    here = fgfm.FGFMClassifier(random_state=0).fit(X, Y).predict_proba(X)
     discrete = (X > 0).astype(int)
     found = fgfm.ILFCompo().fit(discrete, Y).p_values_
-    register_ray()
+    paper = {"reps": 2, "sizes": [50], "structures": [2], "interactions": "none"}
+    records = reproduce(tmp_path / "here", **paper).records
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"ray\b")
         warnings.filterwarnings("ignore", category=ResourceWarning)  # of processes that Ray starts
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
         try:
+            exec(block, names)
+            there = names["model"].predict_proba(X)
             with joblib.parallel_config("ray", n_jobs=2):
-                there = model.fit(X, Y).predict_proba(X)
                 found_there = fgfm.ILFCompo().fit(discrete, Y).p_values_
+                records_there = reproduce(tmp_path / "there", **paper).records
         finally:
             ray.shutdown()
     assert_array_equal(here, there)
     assert_array_equal(found, found_there)
+    assert records == records_there

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
-from fgfm.data import DataError, decide
+from fgfm import _atomic
+from fgfm.cli._app import app
+from fgfm.data import DataError, _decide_parts, decide
 
 NAMES = ["a", "b", "c"]
 PARTS = ["0.parquet", "year=2024/0.parquet", "year=2024/month=5/1.pq"]
@@ -86,6 +88,13 @@ def test_other_settings_make_parts_anew(source, tmp_path, change):
         )
 
 
+def test_another_version_makes_parts_anew(source, tmp_path, monkeypatch):
+    decide(source, tmp_path / "s", ids=["id"])
+    monkeypatch.setattr(_decide_parts, "version", lambda name: "0.0.0")
+    assert decide(source, tmp_path / "s", ids=["id"]).kept == 0
+    assert decide(source, tmp_path / "s", ids=["id"]).kept == 3
+
+
 def test_another_file_makes_its_part_anew(source, tmp_path):
     decide(source, tmp_path / "s", ids=["id"])
     changed = pd.read_parquet(source / PARTS[0])
@@ -110,6 +119,50 @@ def test_a_run_that_fails_goes_on_where_it_was(source, tmp_path):
     assert not list((tmp_path / "s").rglob(".*.part"))
     right.to_parquet(source / PARTS[2], index=False)
     assert decide(source, tmp_path / "s", ids=["id"]).kept == 2
+
+
+def test_what_a_killed_run_left_is_removed(source, tmp_path):
+    target = tmp_path / "s"
+    inner = target / "year=2024"
+    inner.mkdir(parents=True)
+    left = [target / ".0.parquet.abcd_123.part", inner / ".0.parquet.00000000.part"]
+    others = [
+        target / ".0.parquet.part",
+        target / ".1.parquet.abcd_123.part",
+        target / ".0.parquet.ABCD-123.part",
+        target / "0.parquet.abcd_123.part",
+        inner / ".0.parquet.livelive.part",
+    ]
+    for path in [*left, *others]:
+        path.write_text("half a file")
+    (target / ".0.parquet.folder01.part").mkdir()
+    (target / ".0.parquet.linklink.part").symlink_to(others[0])
+    with others[-1].open("r+b") as live:
+        fcntl.flock(live, fcntl.LOCK_EX)
+        decide(source, target, ids=["id"])
+    assert not any(path.exists() for path in left)
+    assert {path.read_text() for path in others} == {"half a file"}
+    assert (target / ".0.parquet.folder01.part").is_dir()
+    assert (target / ".0.parquet.linklink.part").is_symlink()
+
+
+def test_what_is_being_written_is_no_leftover(tmp_path, monkeypatch):
+    with _atomic.atomic_file(tmp_path / "a") as file:
+        _atomic.remove_leftovers(tmp_path, ["a"])
+        file.write(b"whole")
+    assert (tmp_path / "a").read_bytes() == b"whole"
+    lock, taken = _atomic._lock, []
+
+    def lose_once(handle, *, wait):
+        if wait and not taken:  # another run is quicker to lock it, and removes it
+            taken.append(_atomic.remove_leftovers(tmp_path, ["b"]))
+        return lock(handle, wait=wait)
+
+    monkeypatch.setattr(_atomic, "_lock", lose_once)
+    with _atomic.atomic_file(tmp_path / "b") as file:
+        file.write(b"whole")
+    assert taken
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "b"}
 
 
 def test_contradictions_are_told_whether_made_or_kept(source, tmp_path):
@@ -165,14 +218,14 @@ def test_what_else_is_in_the_target_is_not_mixed_in(source, tmp_path):
 
 
 def test_program(source, tmp_path):
-    command = [sys.executable, "-m", "fgfm.cli", "decide", str(source), "--ids", "id"]
-    command += ["-o", str(tmp_path / "s"), "--json"]
-    done = subprocess.run(command, capture_output=True, check=True)
+    command = ["decide", str(source), "--ids", "id", "-o", str(tmp_path / "s")]
+    done = CliRunner().invoke(app, [*command, "--json"])
+    assert done.exit_code == 0
     told = json.loads(done.stderr)
     assert told["rows"] == 63
     assert told["kept"] == 0
-    again = subprocess.run([*command[:-1], "--stats"], capture_output=True, check=True)
-    assert b"3 files were there already" in again.stderr
+    again = CliRunner().invoke(app, [*command, "--stats"])
+    assert "3 files were there already" in again.stderr
 
 
 def _write(path, rows):

@@ -12,8 +12,10 @@ import subprocess
 import sys
 import time
 
+import joblib
 import numpy as np
 import pytest
+from joblib.parallel import ThreadingBackend
 from numpy.testing import assert_allclose
 from scipy import stats
 from typer.testing import CliRunner
@@ -220,6 +222,14 @@ def test_a_killed_worker_is_told(tmp_path):
     ):
         run_tasks(lambda task: os._exit(1) if task else [(task,)], range(5), results, 2, None)
     assert (tmp_path / "results.csv").read_text() == "task\n0\n"
+
+
+def test_a_backend_that_answers_at_the_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(ThreadingBackend, "supports_return_generator", False)
+    results = ResultFile(tmp_path / "results.csv", {"task": int}, 1, {})
+    with results.opened(), joblib.parallel_config("threading"):
+        run_tasks(lambda task: [(task,)], range(4), results, 2, None)
+    assert (tmp_path / "results.csv").read_text() == "task\n0\n1\n2\n3\n"
 
 
 def test_a_method_named_twice_is_one(small, counted):

@@ -19,6 +19,7 @@ RNG = np.random.default_rng(0)
 PROBA = RNG.random((50, 6)) ** 2
 P = from_marginals(PROBA)
 PARTS = [from_marginals(PROBA[:, :2]), from_marginals(PROBA[:, 2:])]
+HALVES = [from_marginals(PROBA[:, :3]), from_marginals(PROBA[:, 3:])]
 FACTORS = [[4, 1], [0, 2, 3, 5]]
 DRAWS = RNG.random((50, 9, 4)) < 0.3
 SETS = RNG.random((5, 4)) < 0.5
@@ -43,6 +44,19 @@ CASES = {
             **how,
         )
     ),
+    "factors, in one array": (
+        lambda lazy, **how: decision.from_factors(
+            lazy(np.stack(HALVES), axis=1), [[4, 1, 0], [2, 3, 5]], **how
+        )
+    ),
+    "factors in one array, distributions": (
+        lambda lazy, **how: decision.from_factors(
+            np.stack(HALVES),
+            [[4, 1, 0], [2, 3, 5]],
+            distributions=[lazy(distribution(part)) for part in HALVES],
+            **how,
+        )
+    ),
     "samples": (lambda lazy, **how: decision.from_samples(lazy(DRAWS), **how)),
     "joint": (lambda lazy, **how: decision.from_joint(SETS, lazy(WEIGHTS), **how)),
 }
@@ -57,15 +71,16 @@ def same(lazy, now):
     assert_array_equal(expected_f, now.expected_f)
 
 
-@pytest.mark.parametrize("rows", [1, 17, 50, (20, 5, 25)])
+@pytest.mark.parametrize("rows", [1, 17, 50, (20, 5, 0, 25)])
 @pytest.mark.parametrize("case", CASES)
 def test_any_chunks_give_the_decision_of_the_array(case, rows):
-    def lazy(array):
-        chunks = tuple(max(1, size - 1) for size in array.shape[1:])  # labels in two chunks
-        return da.from_array(array, chunks=(rows, *chunks))
+    def lazy(array, axis=0):
+        chunks = [max(1, size - 1) for size in array.shape]  # labels in two chunks
+        chunks[axis] = rows
+        return da.from_array(array, chunks=tuple(chunks))
 
     for how in ({}, {"beta": 2.0, "nonempty": True}):
-        same(CASES[case](lazy, **how), CASES[case](lambda array: array, **how))
+        same(CASES[case](lazy, **how), CASES[case](lambda array, axis=0: array, **how))
 
 
 def test_nothing_is_computed_until_it_is_asked_for_and_then_once(monkeypatch):
@@ -89,12 +104,13 @@ def test_nothing_is_computed_until_it_is_asked_for_and_then_once(monkeypatch):
     assert sorted(decided) == [0, 10, 20, 20]
 
 
-def test_sparse_blocks_stay_sparse():
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
+def test_sparse_blocks_stay_sparse(kind):
     kept = np.where(PROBA < 0.3, 0.0, PROBA)
-    proba = da.from_array(kept, chunks=(20, 6)).map_blocks(sparse.csr_array)
-    labels, expected_f = dask.compute(*decision.from_marginals(proba))
-    now = decision.from_marginals(sparse.csr_array(kept))
-    assert sparse.issparse(labels)
+    lazy = decision.from_marginals(da.from_array(kept, chunks=(20, 6)).map_blocks(kind))
+    labels, expected_f = dask.compute(*lazy)
+    now = decision.from_marginals(kind(kept))
+    assert type(labels) is type(now.labels) is type(lazy.labels._meta)
     assert_array_equal(labels.toarray(), now.labels.toarray())
     assert_array_equal(expected_f, now.expected_f)
 
@@ -173,3 +189,19 @@ def test_what_cannot_be_cut_beside_a_dask_array_is_refused():
             decision.from_factors([P], [[0, 1]], distributions=distributions)
     with pytest.raises(ValueError, match="distributions has 0 entries"):
         decision.from_factors([P], [[0, 1]], distributions=[])
+
+
+def test_data_frames_are_refused():
+    frames = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    frame = frames.from_pandas(pd.DataFrame(PROBA), npartitions=2)
+    for call in (decision.from_marginals, lambda proba: decision.from_joint(np.eye(6), proba)):
+        with pytest.raises(TypeError, match=r"proba is a data frame of Dask: .*to_dask_array"):
+            call(frame)
+    array = frame.to_dask_array(lengths=True)
+    same(decision.from_marginals(array), decision.from_marginals(PROBA))
+
+
+def test_label_sets_are_computed_at_once():
+    lazy = decision.from_joint(da.from_array(SETS), da.from_array(WEIGHTS, chunks=(20, 5)))
+    same(lazy, decision.from_joint(SETS, WEIGHTS))

@@ -17,13 +17,22 @@ from scipy import sparse
 from fgfm._dispatch import Decision
 from fgfm._validation import check_same_rows
 
-__all__ = ["any_lazy", "decide_lazily"]
+__all__ = ["any_lazy", "decide_lazily", "refuse_lazy_frame"]
 
 
 def any_lazy(*values: Any) -> bool:
     """Tell whether there is a Dask array among values."""
     library = sys.modules.get("dask.array")  # without it nobody can have made one
     return library is not None and any(isinstance(value, library.Array) for value in values)
+
+
+def refuse_lazy_frame(value: Any, name: str) -> None:
+    """Raise for a data frame of Dask, which would be computed as a whole."""
+    if hasattr(value, "to_dask_array"):
+        raise TypeError(
+            f"{name} is a data frame of Dask: it must be a Dask array, as "
+            f"{name}.to_dask_array(lengths=True) gives"
+        )
 
 
 def decide_lazily(
@@ -125,7 +134,8 @@ def _no_rows(value: Any) -> Any:
     if not any_lazy(value):
         return np.asarray(value)[:0]
     if sparse.issparse(value._meta):
-        return sparse.csr_array((0, *value.shape[1:]), dtype=value.dtype)
+        kind = sparse.csr_matrix if sparse.isspmatrix(value._meta) else sparse.csr_array
+        return kind((0, *value.shape[1:]), dtype=value.dtype)
     return np.empty((0, *value.shape[1:]), dtype=value.dtype)
 
 

@@ -38,8 +38,10 @@ def _n_bytes(value: Any) -> int:
     return int(getattr(value, "nbytes", 0))
 
 
-def run_jobs(jobs: Iterable[Any], n_jobs: Any, prefer: str | None = None) -> Iterator[Any]:
-    """Give the answers of jobs, in order: as they come, or at the end if the backend waits.
+def run_jobs(
+    jobs: Iterable[Any], n_jobs: Any, prefer: str | None = None, *, ordered: bool = True
+) -> Iterator[Any]:
+    """Give the answers of jobs: as they come, or at the end if the backend waits.
 
     Parameters
     ----------
@@ -49,17 +51,24 @@ def run_jobs(jobs: Iterable[Any], n_jobs: Any, prefer: str | None = None) -> Ite
         How many at a time, in joblib's meaning.
     prefer : {"threads", "processes"}, optional
         What to take where no backend is configured.
+    ordered : bool, default=True
+        Give them in order. If not, jobs are long: they go one by one, and an answer does not wait
+        for those before it.
 
     Returns
     -------
     iterator
         The answers.
     """
-    hint = {} if prefer is None else {"prefer": prefer}
+    hint: dict[str, Any] = {} if prefer is None else {"prefer": prefer}
     backend, _ = get_active_backend(**hint)
     # joblib's "multiprocessing", and Ray's backend, which is made of it, give lists only
-    return_as = "generator" if backend.supports_return_generator else "list"
-    return iter(Parallel(n_jobs=n_jobs, return_as=return_as, **hint)(jobs))
+    return_as = "generator" if ordered else "generator_unordered"
+    if not backend.supports_return_generator:
+        return_as = "list"
+    batch_size = "auto" if ordered else 1
+    parallel = Parallel(n_jobs=n_jobs, return_as=return_as, batch_size=batch_size, **hint)
+    return iter(parallel(jobs))
 
 
 class _OneBlasThread:

@@ -48,7 +48,6 @@ class _Stored:
         self._matrices = matrices
         self._names = names
         self._labels = None if members is None else np.concatenate(members)
-        self._in_order = members is None and bool(matrices[0].has_canonical_format)
         self.n = int(matrices[0].shape[0])
         self.nnz = sum(int(matrix.nnz) for matrix in matrices)
 
@@ -59,9 +58,11 @@ class _Stored:
             indptr = matrix.indptr[rows.start : rows.stop + 1].astype(np.int64)
             first, last = int(indptr[0]), int(indptr[-1])
             entries = matrix.data[first:last], matrix.indices[first:last], indptr - first
-            if self._in_order:
+            # What the matrix itself says of its order may be from before it was changed.
+            block = sparse.csr_array(entries, (len(indptr) - 1, matrix.shape[1]))
+            if block.has_canonical_format:
                 return _Entries(*entries)
-            block = sparse.csr_array(entries, (len(indptr) - 1, matrix.shape[1]), copy=True)
+            block = block.copy()
         else:
             whole = sparse.hstack([matrix[rows] for matrix in self._matrices], format="csr")
             entries = whole.data, self._labels[whole.indices], whole.indptr
@@ -82,7 +83,8 @@ class _Stored:
         """Give the decision; a block is its labels, row after row, and where each row ends."""
         kind = type(self._matrices[0])
         inputs = tuple(a for x in self._matrices for a in (x.indices, x.indptr))
-        dtype = sparse.get_index_dtype(inputs, maxval=m)
+        most = max(m, sum(len(chosen) for chosen, _ in blocks))
+        dtype = sparse.get_index_dtype(inputs, maxval=most)
         indices = np.concatenate(
             [np.empty(0, dtype=dtype), *(chosen for chosen, _ in blocks)],
             dtype=dtype,
@@ -204,7 +206,7 @@ def _decide_both(
         if row >= 0:
             f = order[factor]
             refuse_mass(parts[f][rows], row, f"Ps[{f}]", rows.start)
-        return found[: ends[-1]], ends
+        return found[: ends[-1]].copy(), ends  # the room for all of them is given back
 
     row_bytes = stored.row_bytes + 8 * (width + len(shape[2]))
     blocks = run_blocks(stored.n, row_bytes, objective.threads, decide)

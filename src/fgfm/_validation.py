@@ -120,7 +120,36 @@ def sparse_marginals(value: Any, name: str) -> Any:
             f"{name} has shape {value.shape}: it must have 2 dimensions (row, label) "
             "and at least one label"
         )
+    if value.format in ("csr", "csc"):
+        _check_compressed(value, name)
     return value.tocsr()
+
+
+def _check_compressed(matrix: Any, name: str) -> None:
+    """Raise unless the arrays of CSR or CSC agree: without a check they are read as they are.
+
+    SciPy's ``check_format`` would replace arrays of the matrix that it is called on.
+    """
+    indices, indptr = matrix.indices, matrix.indptr
+    majors, minors = matrix.shape if matrix.format == "csr" else matrix.shape[::-1]
+    stored = min(len(matrix.data), len(indices))
+    if (
+        len(indptr) != majors + 1
+        or indptr[0] != 0
+        or indptr[-1] > stored
+        or (indptr[1:] < indptr[:-1]).any()
+    ):
+        raise ValueError(
+            f"{name}.indptr is damaged: it must have {majors + 1} numbers, from 0 to at most "
+            f"{stored}, none below the one before"
+        )
+    indices = indices[: int(indptr[-1])]
+    if len(indices) and not (indices.min() >= 0 and indices.max() < minors):
+        at = first_index((indices < 0) | (indices >= minors))
+        raise ValueError(
+            f"{place(f'{name}.indices', at)} is {indices[at]!s}: with shape {matrix.shape} "
+            f"indices must run from 0 to {minors - 1}"
+        )
 
 
 def check_axes(shape: tuple[int, ...], name: str, axes: Sequence[str]) -> None:

@@ -20,7 +20,8 @@ what to call         what you have
 ==================== ==========================================================
 
 Dask arrays give a decision of Dask arrays: nothing is computed until it is asked for, and then one
-block of rows at a time. There a row that contradicts `nonempty` gets no warning, only its NaN.
+block of rows at a time. There a row that contradicts `nonempty` gets no warning, only its NaN. The
+``labelsets`` of `from_joint`, which all rows share, are computed at once.
 
 Ties: the smaller set wins, then the lower label index; the empty set wins its ties. Values that
 differ by less than 1e-12, relatively, count as equal. (`from_marginals` compares labels by their
@@ -60,7 +61,7 @@ from fgfm._dispatch import (
     decide_singletons,
     decide_sparse_factors,
 )
-from fgfm._lazy import any_lazy, decide_lazily
+from fgfm._lazy import any_lazy, decide_lazily, refuse_lazy_frame
 from fgfm._validation import (
     check_cardinality_matrix,
     check_distributions,
@@ -147,6 +148,7 @@ def from_marginals(
         decision = routes.from_marginals(proba, objective)
         _warn_of_contradictions(decision.expected_f, objective)
         return decision
+    refuse_lazy_frame(proba, "proba")
     if any_lazy(proba):
         return decide_lazily(decide_marginals, {"proba": proba}, objective=objective)
     decision = decide_marginals(proba, objective)
@@ -314,12 +316,13 @@ def from_factors(
         decision = routes.from_factors(Ps, factors, distributions, objective)
         _warn_of_contradictions(decision.expected_f, objective)
         return decision
-    given = []
+    count_parts(Ps)
+    Ps, given = list(Ps), []
     if distributions is not None:
-        check_one_each(distributions, count_parts(Ps))
+        check_one_each(distributions, len(Ps))
         given = list(distributions)
         _refuse_foreign("Ps", **{f"distributions[{f}]": d for f, d in enumerate(given)})
-    if isinstance(Ps, (list, tuple)) and any_lazy(*Ps, *given):
+    if any_lazy(*Ps, *given):
         named = {f"Ps[{f}]": P for f, P in enumerate(Ps)}
         named |= {f"distributions[{f}]": d for f, d in enumerate(given)}
         return decide_lazily(
@@ -475,6 +478,7 @@ def from_joint(
         _warn_of_contradictions(decision.expected_f, objective)
         return decision
     _refuse_foreign("proba", labelsets=labelsets)
+    refuse_lazy_frame(proba, "proba")
     sets = sparse.csr_array(label_sets(labelsets, "labelsets", ("label set", "label")))  # (L, m)
     if any_lazy(proba):
         return decide_lazily(_by_joint, {"proba": proba}, sets=sets, objective=objective)

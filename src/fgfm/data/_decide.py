@@ -33,7 +33,7 @@ class DecideReport(NamedTuple):
     written : float
         Seconds of writing.
     kept : int
-        How many files of a folder were there already, made with the same settings.
+        How many files of a folder were there already, made as they would be now.
 
     Notes
     -----
@@ -69,7 +69,8 @@ def decide(
 
     Rows are read, decided and written in blocks, so that memory does not grow with their number.
     A folder of Parquet files becomes a folder of Parquet files, part by part. A part that is there
-    already, made of the same file with the same settings, is kept: an interrupted run goes on.
+    already, made of the same file with the same settings by the same version, is kept: an
+    interrupted run goes on.
 
     Parameters
     ----------

@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.utils.parallel import delayed
 
+from fgfm._atomic import remove_leftovers
 from fgfm._blocks import n_workers
 from fgfm._parallel import run_jobs
 from fgfm.data._decide_file import DecideSettings, Tally, decide_file
@@ -60,7 +62,7 @@ def decide_parts(
         How many parts were there already.
     """
     need("pyarrow.parquet", "reading Parquet")
-    n_workers(n_jobs)
+    n_workers(n_jobs)  # raises if it is wrong
     _check_folders(source, target, settings)
     source, target = source.absolute(), target.absolute()  # workers may be elsewhere
     parts = list(_parts(source))
@@ -74,8 +76,12 @@ def decide_parts(
             f"it holds {strange[0]}, which source does not: remove it, or choose another folder",
         )
     _check_targets(source, target, parts)
-    for folder in {(target / part).parent for part in parts}:
+    names: dict[Path, set[str]] = {}
+    for part in parts:
+        names.setdefault((target / part).parent, set()).add(part.name)
+    for folder, here in names.items():
         folder.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(folder, here)
     inner = n_jobs if len(parts) == 1 else 1
     jobs = (delayed(_try_part)(source / p, target / p, settings, inner) for p in parts)
     tallies, kept, rows = [], 0, 0
@@ -198,9 +204,10 @@ def _decide_part(
 
 
 def _stamp(source: Path, settings: DecideSettings) -> bytes:
-    """Write down what a part is made of: the same file by the same settings is the same part."""
+    """Write down how a part is made: one that would be made alike is kept."""
     about = source.stat()
     made_of: dict[str, Any] = {
+        "fgfm": version("fgfm"),
         "beta": float(settings.beta),
         "zero_division": float(settings.zero_division),
         "nonempty": bool(settings.nonempty),

@@ -364,7 +364,8 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
         first = 0
         rows = max(1, min(_BLOCK_ROWS, _BLOCK_NUMBERS // len(self.label_names)))
         try:
-            for batch in file.iter_batches(batch_size=rows):
+            # one thread: reading goes on beside deciding as it is, and parts may be many at a time
+            for batch in file.iter_batches(batch_size=rows, use_threads=False):
                 yield first, self._from_arrow(pa, batch)
                 first += batch.num_rows
         except (pa.ArrowException, OSError) as error:

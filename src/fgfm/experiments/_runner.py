@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from typing import Any
 
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import delayed
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from fgfm._parallel import run_jobs
 from fgfm.experiments._results import ResultFile, Row
 
 __all__ = ["Progress", "run_tasks"]
@@ -25,6 +26,9 @@ def run_tasks(
     progress: Progress | None,
 ) -> None:
     """Run tasks, and append the rows of each to the results when it ends.
+
+    Where a backend of joblib is configured that answers at the end only (Ray's, or
+    "multiprocessing"), all but those of the first task are appended then.
 
     Parameters
     ----------
@@ -58,7 +62,7 @@ def _answers(
         yield _alone(work, task)
     jobs = (delayed(_alone)(work, task) for task in tasks[1:])
     try:
-        yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)(jobs)
+        yield from run_jobs(jobs, n_jobs, ordered=False)
     except BrokenExecutor as error:
         raise ChildProcessError(
             "a process that was computing was killed, perhaps for want of memory; what was done "
