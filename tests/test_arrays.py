@@ -250,6 +250,32 @@ def test_blocks_do_not_show(exact_library, monkeypatch):
     lib.check(decided, decision.from_factors(Ps, factors))
 
 
+def test_arrays_stay_on_their_device(monkeypatch):
+    """The strict library refuses what would mix its device with the default one."""
+    strict = _library("array_api_strict").module
+    other = strict.Device("device1")
+
+    def on(values):
+        return strict.asarray(values, device=other)
+
+    # to the host goes, as from a GPU, what is asked for
+    kind = type(on([0.0]))
+    monkeypatch.setattr(kind, "__array__", lambda array, **_: array._array)
+    monkeypatch.delattr(kind, "__buffer__", raising=False)
+    rng = np.random.default_rng(0)
+    _, factors, Ps, ds = random_factors(rng, 3, [2, 1])
+    sets, proba = oracle.random_joint(rng, 3, 3)
+    for decided in (
+        decision.from_marginals(on(rng.random((3, 9))), nonempty=True),
+        decision.from_marginals(on(np.zeros((0, 9)))),
+        decision.from_cardinalities(on(Ps[0]), distribution=on(ds[0])),
+        decision.from_factors([on(P) for P in Ps], factors, distributions=[on(d) for d in ds]),
+        decision.from_samples(on(rng.integers(0, 2, size=(3, 4, 5)))),
+        decision.from_joint(on(sets), on(proba)),
+    ):
+        assert decided.labels.device == decided.expected_f.device == other
+
+
 def test_no_rows(library):
     for decided, m in (
         (decision.from_marginals(library.array(np.zeros((0, 3)))), 3),

@@ -57,6 +57,7 @@ class FDecision(torch.nn.Module):
     Maximises :math:`E[F_\beta(y, h)]` over all label sets h, labels taken as independent given the
     row, with the sigmoid of the inputs as marginals. There is nothing to train, and no gradient:
     train the network on its logits, by the binary cross-entropy say, and decide with this layer.
+    ``torch.compile`` and ``torch.export`` take it for one operation.
 
     Parameters
     ----------
