@@ -214,6 +214,14 @@ def test_many_factors(library):
     library.check(decided, decision.from_factors(Ps, factors, distributions=ds))
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float32"])
+def test_factors_of_different_types(exact_library, dtype):
+    lib = exact_library
+    P, certain = np.full((2, 1, 1), 0.3), np.array([[[0]], [[1]]])
+    decided = decision.from_factors([lib.array(P), lib.array(certain, dtype)], [[1], [0]])
+    lib.check(decided, decision.from_factors([P, certain], [[1], [0]]))
+
+
 def test_one_array_of_factors(exact_library):
     Ps = np.random.default_rng(0).random((5, 3, 2, 2)) / 4.0
     factors = np.arange(10).reshape(5, 2).tolist()

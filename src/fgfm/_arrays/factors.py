@@ -37,9 +37,9 @@ def decide_factors(
     """Decide from the P of each factor, (n, m_f, S_f), and perhaps their distributions."""
     xp = space.xp
     longest = max(P.shape[2] for P in parts)
-    groups: dict[tuple[int, ...], list[int]] = {}  # factors of one shape are read together
+    groups: dict[tuple[Any, ...], list[int]] = {}  # factors of one form are read together
     for f, P in enumerate(parts):
-        groups.setdefault(tuple(P.shape[1:]), []).append(f)
+        groups.setdefault((*P.shape[1:], str(P.dtype)), []).append(f)
     sequence = [f for group in groups.values() for f in group]
     order = np.argsort(np.concatenate([members[f] for f in sequence]))
     owner = np.repeat(np.arange(len(parts)), [parts[f].shape[1] for f in sequence])[order]
