@@ -500,7 +500,7 @@ def _refuse_foreign(main: str, **values: Any) -> None:
             )
         inner = value
         while isinstance(inner, (list, tuple)) and inner:
-            for item in inner:
+            for item in {type(item): item for item in inner}.values():  # one of each type
                 if is_foreign(item):
                     raise TypeError(
                         f"{name} is a list with arrays of {library_of(item)}: "
