@@ -22,13 +22,10 @@ from cases import MARGINALS
 from fgfm import decision
 from fgfm._arrays import factors as factor_arrays
 from fgfm._arrays import marginals as marginal_arrays
-from fgfm._arrays.space import common_space, full_precision
 from fgfm._kernels import factors as factor_kernels
 from fgfm._kernels import power_sums, rule
 
-array_namespace = pytest.importorskip(
-    "array_api_compat", reason="array-api-compat is not installed: fgfm[array]"
-).array_namespace
+pytest.importorskip("array_api_compat", reason="array-api-compat is not installed: fgfm[array]")
 
 FLOAT32 = 2e-5  # the stated bound on the relative error
 BETAS = [0.5, 1.0, 2.0]
@@ -577,20 +574,39 @@ def test_tensors_without_plain_values_are_refused(torch):
         decision.from_marginals(nested)
 
 
-def test_precision_of_backends_is_set_back(torch):
-    """PyTorch refuses to name one precision where one of its backends has another."""
-    products = torch.backends.cuda.matmul
-    if not hasattr(products, "fp32_precision"):
+BACKENDS = """
+import torch
+from array_api_compat import torch as xp
+from fgfm import decision
+from fgfm._arrays.space import common_space, full_precision
+
+products = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
+{setting}
+before = [product.fp32_precision for product in products]
+with full_precision(common_space([torch.zeros(1)], ["x"], xp)):
+    assert {{"ieee", "none"}}.issuperset(product.fp32_precision for product in products)
+decision.from_cardinalities(torch.full((2, 2, 2), 0.1))
+assert [product.fp32_precision for product in products] == before
+assert "tf32" in before
+"""
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
+        "torch.backends.mkldnn.matmul.fp32_precision = 'tf32'",
+        "torch.backends.fp32_precision = 'tf32'",
+        "torch.backends.cuda.matmul.allow_tf32 = True",
+        "torch.set_float32_matmul_precision('high')",
+    ],
+)
+def test_precision_of_backends_is_set_back(torch, setting):
+    """By the older settings and the newer ones, which PyTorch does not let one mix."""
+    if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
         pytest.skip("this PyTorch has one precision for all backends")
-    before = products.fp32_precision
-    products.fp32_precision = "tf32"
-    try:
-        with full_precision(common_space([torch.zeros(1)], ["x"], array_namespace(torch.eye(1)))):
-            assert products.fp32_precision == "ieee"
-        decision.from_cardinalities(torch.full((2, 2, 2), 0.1))
-        assert products.fp32_precision == "tf32"
-    finally:
-        products.fp32_precision = before
+    code = BACKENDS.format(setting=setting)
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_precision_of_products_is_set_back(torch):

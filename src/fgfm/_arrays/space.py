@@ -133,20 +133,29 @@ def _torch_precision(device_type: str) -> Iterator[None]:
     with ExitStack() as undo:
         if torch.is_autocast_enabled(device_type):
             undo.enter_context(torch.autocast(device_type, enabled=False))
+        backends = [  # from PyTorch 2.9 on
+            backend.matmul
+            for backend in (torch.backends.cuda, torch.backends.mkldnn)
+            if hasattr(getattr(backend, "matmul", None), "fp32_precision")
+        ]
+        before = [backend.fp32_precision for backend in backends]
         try:
-            before = torch.get_float32_matmul_precision()
-        except RuntimeError:  # settings of the backends, which PyTorch does not mix with this one
-            before = "highest"
-        if before != "highest":
-            undo.callback(torch.set_float32_matmul_precision, before)
+            common = torch.get_float32_matmul_precision()
+        except RuntimeError:  # PyTorch does not tell it where a backend has been set
+            common = "highest"
+        if common != "highest":
+            undo.callback(_set_backends, backends, before)  # the common one sets all of them alike
+            undo.callback(torch.set_float32_matmul_precision, common)
             torch.set_float32_matmul_precision("highest")
-        for backend in (torch.backends.cuda, torch.backends.mkldnn):
-            matmul: Any = getattr(backend, "matmul", None)
-            before = getattr(matmul, "fp32_precision", "none")  # from PyTorch 2.9 on
-            if before not in ("ieee", "none"):
-                undo.callback(setattr, matmul, "fp32_precision", before)
-                matmul.fp32_precision = "ieee"
+        elif not {"ieee", "none"}.issuperset(before):
+            undo.callback(_set_backends, backends, before)
+            _set_backends(backends, ["ieee"] * len(backends))
         yield
+
+
+def _set_backends(backends: list[Any], precisions: list[str]) -> None:
+    for backend, precision in zip(backends, precisions, strict=True):
+        backend.fp32_precision = precision
 
 
 def read_array(value: Any, name: str, axes: Sequence[str]) -> tuple[Array, Any]:
