@@ -6,9 +6,11 @@ Every library that is installed is tested: the array API's own strict one, PyTor
 from __future__ import annotations
 
 import importlib
+import pickle
 import re
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -72,6 +74,11 @@ def _library(name):
 @pytest.fixture(params=["array_api_strict", "torch", "jax.numpy"])
 def library(request):
     return _library(request.param)
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch", reason="PyTorch is not installed: fgfm[torch]")
 
 
 @pytest.fixture(params=["array_api_strict", "torch"])
@@ -204,6 +211,14 @@ def test_many_factors(library):
     library.check(decided, decision.from_factors(Ps, factors, distributions=ds))
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float32"])
+def test_factors_of_different_types(exact_library, dtype):
+    lib = exact_library
+    P, certain = np.full((2, 1, 1), 0.3), np.array([[[0]], [[1]]])
+    decided = decision.from_factors([lib.array(P), lib.array(certain, dtype)], [[1], [0]])
+    lib.check(decided, decision.from_factors([P, certain], [[1], [0]]))
+
+
 def test_one_array_of_factors(exact_library):
     Ps = np.random.default_rng(0).random((5, 3, 2, 2)) / 4.0
     factors = np.arange(10).reshape(5, 2).tolist()
@@ -240,6 +255,32 @@ def test_blocks_do_not_show(exact_library, monkeypatch):
     lib.check(decided, decision.from_factors(Ps, factors))
 
 
+def test_arrays_stay_on_their_device(monkeypatch):
+    """The strict library refuses what would mix its device with the default one."""
+    strict = _library("array_api_strict").module
+    other = strict.Device("device1")
+
+    def on(values):
+        return strict.asarray(values, device=other)
+
+    # to the host goes, as from a GPU, what is asked for
+    kind = type(on([0.0]))
+    monkeypatch.setattr(kind, "__array__", lambda array, **_: array._array)
+    monkeypatch.delattr(kind, "__buffer__", raising=False)
+    rng = np.random.default_rng(0)
+    _, factors, Ps, ds = random_factors(rng, 3, [2, 1])
+    sets, proba = oracle.random_joint(rng, 3, 3)
+    for decided in (
+        decision.from_marginals(on(rng.random((3, 9))), nonempty=True),
+        decision.from_marginals(on(np.zeros((0, 9)))),
+        decision.from_cardinalities(on(Ps[0]), distribution=on(ds[0])),
+        decision.from_factors([on(P) for P in Ps], factors, distributions=[on(d) for d in ds]),
+        decision.from_samples(on(rng.integers(0, 2, size=(3, 4, 5)))),
+        decision.from_joint(on(sets), on(proba)),
+    ):
+        assert decided.labels.device == decided.expected_f.device == other
+
+
 def test_no_rows(library):
     for decided, m in (
         (decision.from_marginals(library.array(np.zeros((0, 3)))), 3),
@@ -248,6 +289,35 @@ def test_no_rows(library):
     ):
         assert tuple(decided.labels.shape) == (0, m)
         assert tuple(decided.expected_f.shape) == (0,)
+
+
+@pytest.mark.parametrize("m", [200, 1000, 3000])
+def test_float32_of_equal_labels(exact_library, m):
+    """Their roundings all go one way: the error is the largest."""
+    p = np.repeat(np.linspace(0.1, 1.0, 10, dtype=np.float32)[:, None], m, axis=1)
+    claimed = decision.from_marginals(exact_library.array(p)).expected_f
+    assert claimed.dtype == exact_library.module.float32
+    best = decision.from_marginals(p.astype(np.float64)).expected_f
+    np.testing.assert_allclose(np.asarray(claimed), best, rtol=max(FLOAT32, 1e-7 * m))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("beta", [1e-50, 1e20, 1e50])
+def test_any_beta(exact_library, beta, dtype):
+    """The square of these does not fit float32."""
+    rng = np.random.default_rng(4)
+    _, factors, Ps, _ = random_factors(rng, 6, [3, 1, 2])
+    sets, proba = oracle.random_joint(rng, 6, 4)
+    draws = rng.integers(0, 2, size=(6, 5, 4))
+    for call, values in (
+        (decision.from_marginals, [rng.random((6, 5))]),
+        (decision.from_cardinalities, [Ps[0]]),
+        (lambda *Ps, **kwargs: decision.from_factors(Ps, factors, **kwargs), Ps),
+        (decision.from_samples, [draws]),
+        (decision.from_joint, [sets, proba]),
+    ):
+        arrays = [exact_library.array(a, dtype) for a in values]
+        exact_library.check(call(*arrays, beta=beta), call(*values, beta=beta))
 
 
 @objectives
@@ -282,6 +352,88 @@ def test_integers_are_probabilities_too(library):
     p = np.array([[0, 1, 1], [0, 0, 0]])
     decided = decision.from_marginals(library.array(p))
     library.check(decided, decision.from_marginals(p))
+
+
+def test_a_small_given_chance_of_no_label_is_kept(exact_library):
+    """1 less the others, it would be 0."""
+    P, d = np.zeros((1, 1, 1)), np.array([[1e-17, 1.0]])
+    decided = decision.from_factors(
+        [exact_library.array(P)] * 2, [[0], [1]], distributions=[exact_library.array(d)] * 2
+    )
+    assert float(decided.expected_f[0]) == pytest.approx(1e-34, rel=1e-12, abs=0.0)
+
+
+def test_rounding_is_that_of_the_least_precise_array(exact_library):
+    lib = exact_library
+    P = np.array([[[0.3, 0.7], [0.3, 0.7000001]]], dtype=np.float32)
+    d = np.array([[0.0, 0.3, 0.7]])
+    decided = decision.from_cardinalities(lib.array(P), distribution=lib.array(d))
+    lib.check(decided, decision.from_cardinalities(P, distribution=d))
+
+
+class Peak:
+    """The most bytes that new tensors of PyTorch took at once."""
+
+    def __init__(self, torch):
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        hold = self.hold
+
+        class Count(TorchDispatchMode):
+            def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+                made = operation(*args, **(kwargs or {}))
+                for tensor in made if isinstance(made, (tuple, list)) else [made]:
+                    if isinstance(tensor, torch.Tensor):
+                        hold(tensor)
+                return made
+
+        self.counting = Count()
+        self.holders, self.live, self.bytes = {}, 0, 0
+
+    def hold(self, tensor):
+        storage = tensor.untyped_storage()
+        key, size = storage._cdata, storage.nbytes()
+        if not self.holders.get(key):
+            self.live += size
+            self.bytes = max(self.bytes, self.live)
+        self.holders[key] = self.holders.get(key, 0) + 1
+        weakref.finalize(tensor, self.release, key, size)
+
+    def release(self, key, size):
+        self.holders[key] -= 1
+        if not self.holders[key]:
+            self.live -= size
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("route", ["marginals", "cardinalities", "factors", "samples", "joint"])
+def test_memory_is_bounded(torch, monkeypatch, route, dtype):
+    """Blocks take what they may, beside the arguments, which every view of them counts."""
+    budget = 1 << 20
+    monkeypatch.setattr("fgfm._arrays.chosen.work_bytes", lambda space: budget)
+    torch.manual_seed(0)
+    kind = getattr(torch, dtype)
+    n = 400
+    joint = torch.rand(n, 500, dtype=kind)
+    draws = (torch.rand(n, 20, 30) < 0.3).to(kind)
+    call, given = {
+        "marginals": (decision.from_marginals, [torch.rand(n, 300, dtype=kind)]),
+        "cardinalities": (decision.from_cardinalities, [torch.rand(n, 20, 20, dtype=kind) / 500]),
+        "factors": (
+            lambda *Ps: decision.from_factors(Ps, np.arange(80).reshape(20, 4).tolist()),
+            [torch.rand(n, 4, 4, dtype=kind) / 40 for _ in range(20)],
+        ),
+        "samples": (decision.from_samples, [draws]),
+        "joint": (
+            lambda proba: decision.from_joint((torch.rand(500, 5) < 0.4).to(kind), proba),
+            [joint / joint.sum(dim=1, keepdim=True)],
+        ),
+    }[route]
+    peak = Peak(torch)
+    with peak.counting:
+        call(*given)
+    arguments = sum(tensor.nbytes for tensor in given)
+    assert peak.bytes < arguments + 1.5 * budget
 
 
 def test_constants_are_those_of_the_kernels():
@@ -354,6 +506,22 @@ def test_libraries_are_not_mixed(exact_library):
         decision.from_marginals(exact_library.array(np.ones((2, 2), dtype=complex)))
 
 
+def test_lists_of_arrays_are_refused(exact_library):
+    """NumPy would read them, and the answer would not be in kind."""
+    lib = exact_library
+    row, table = lib.array([0.5, 0.5]), lib.array(np.full((2, 2), 0.1))
+    for call, name in (
+        (lambda: decision.from_marginals([row, row]), "proba"),
+        (lambda: decision.from_marginals([[row[0], row[1]]]), "proba"),
+        (lambda: decision.from_cardinalities((table, table)), "P"),
+        (lambda: decision.from_samples([table, table]), "samples"),
+        (lambda: decision.from_joint([row, row], [[0.5, 0.5]]), "labelsets"),
+        (lambda: decision.from_factors([[table]], [[0, 1]]), r"Ps\[0\]"),
+    ):
+        with pytest.raises(TypeError, match=f"^{name} is a list with arrays of .*; stack them"):
+            call()
+
+
 def test_contradictions_warn(exact_library):
     p = np.array([[0.5, 0.0], [0.0, 0.0]])
     with pytest.warns(UserWarning, match=r"supposes: 1, the first is row 1; they get the empty"):
@@ -373,11 +541,6 @@ def test_no_array_library_is_imported():
 
 
 # PyTorch -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def torch():
-    return pytest.importorskip("torch", reason="PyTorch is not installed: fgfm[torch]")
 
 
 def test_gradients_are_dropped(torch):
@@ -400,6 +563,50 @@ def test_half_precision_is_computed_in_float32(torch, dtype):
 def test_sparse_tensors_are_refused(torch):
     with pytest.raises(TypeError, match=r"proba is a tensor of layout .*csr: it must be dense"):
         decision.from_marginals(torch.eye(3).to_sparse_csr())
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_tensors_without_plain_values_are_refused(torch):
+    with pytest.raises(TypeError, match="proba is a tensor on the meta device: it must have val"):
+        decision.from_marginals(torch.rand(2, 3, device="meta"))
+    nested = torch.nested.nested_tensor([torch.rand(2), torch.rand(3)])
+    with pytest.raises(TypeError, match="proba is a nested tensor: it must be dense"):
+        decision.from_marginals(nested)
+
+
+BACKENDS = """
+import torch
+from array_api_compat import torch as xp
+from fgfm import decision
+from fgfm._arrays.space import common_space, full_precision
+
+products = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
+{setting}
+before = [product.fp32_precision for product in products]
+with full_precision(common_space([torch.zeros(1)], ["x"], xp)):
+    assert {{"ieee", "none"}}.issuperset(product.fp32_precision for product in products)
+decision.from_cardinalities(torch.full((2, 2, 2), 0.1))
+assert [product.fp32_precision for product in products] == before
+assert "tf32" in before
+"""
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
+        "torch.backends.mkldnn.matmul.fp32_precision = 'tf32'",
+        "torch.backends.fp32_precision = 'tf32'",
+        "torch.backends.cuda.matmul.allow_tf32 = True",
+        "torch.set_float32_matmul_precision('high')",
+    ],
+)
+def test_precision_of_backends_is_set_back(torch, setting):
+    """By the older settings and the newer ones, which PyTorch does not let one mix."""
+    if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
+        pytest.skip("this PyTorch has one precision for all backends")
+    code = BACKENDS.format(setting=setting)
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_precision_of_products_is_set_back(torch):
@@ -430,8 +637,57 @@ def test_layer(torch):
         FDecision(beta=0.0)
 
 
-def test_torch_computes_in_full_precision_under_autocast():
-    torch = pytest.importorskip("torch")
+def test_layer_refuses(torch):
+    from fgfm.torch import FDecision
+
+    logits = torch.zeros(2, 3)
+    for inputs, message in (
+        (logits + 0j, "inputs has dtype torch.complex64: it must hold real numbers"),
+        (logits.to_sparse(), "inputs is a tensor of layout torch.sparse_coo: it must be dense"),
+        (logits.numpy(), "inputs is ndarray: it must be a tensor"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            FDecision()(inputs)
+    with pytest.raises(ValueError, match=r"inputs has shape \(3,\): it must have 2 dimensions"):
+        FDecision()(logits[0])
+    with pytest.raises(ValueError, match=r"proba\[0, 0\] is nan") as caught:
+        FDecision()(logits * torch.nan)
+    assert caught.value.__notes__ == ["proba: the sigmoid of the inputs"]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_layer_is_one_operation(torch, dtype):
+    """To what traces a network, whatever the values, for any number of rows."""
+    from fgfm.torch import FDecision
+
+    layer = FDecision(nonempty=True)
+    torch.manual_seed(0)
+    logits = torch.randn(6, 5).to(getattr(torch, dtype))
+    torch.library.opcheck(torch.ops.fgfm.decide, (logits, 1.0, 1.0, True, True))
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+    rows = {0: torch.export.Dim("rows")}
+    exported = torch.export.export(layer, (logits,), dynamic_shapes=(rows,)).module()
+    for inputs in (logits, 5.0 * torch.cat([logits, -logits])):
+        labels, expected = layer(inputs)
+        for decided in (compiled(inputs), exported(inputs)):
+            assert torch.equal(decided.labels, labels)
+            assert torch.equal(decided.expected_f, expected)
+
+
+def test_layer_keeps_what_a_module_keeps(torch):
+    from fgfm.torch import FDecision
+
+    layer = FDecision(2.0, nonempty=True).half().train()
+    assert layer.state_dict() == {}
+    logits = torch.randn(4, 5, requires_grad=True)
+    decided = layer(logits)
+    assert not decided.expected_f.requires_grad
+    assert torch.equal(pickle.loads(pickle.dumps(layer))(logits).labels, decided.labels)
+    assert layer(logits[:0]).labels.shape == (0, 5)
+    assert layer(logits.to("meta")).labels.shape == (4, 5)
+
+
+def test_torch_computes_in_full_precision_under_autocast(torch):
     rng = np.random.default_rng(0)
     sets = torch.tensor(rng.integers(0, 2, (30, 6)), dtype=torch.float32)
     proba = torch.tensor(rng.dirichlet(np.ones(30), 200), dtype=torch.float32)
@@ -443,14 +699,14 @@ def test_torch_computes_in_full_precision_under_autocast():
     assert torch.equal(cast.expected_f, plain.expected_f)
 
 
-def test_a_wrong_value_of_half_precision_is_named():
-    torch = pytest.importorskip("torch")
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e5m2"])
+def test_a_wrong_value_of_low_precision_is_named(torch, dtype):
+    proba = torch.tensor([[0.5, 2.0]]).to(getattr(torch, dtype))
     with pytest.raises(ValueError, match=r"proba\[0, 1\] is 2.0"):
-        decision.from_marginals(torch.tensor([[0.5, 2.0]], dtype=torch.bfloat16))
+        decision.from_marginals(proba)
 
 
-def test_arrays_of_two_libraries_are_refused():
-    torch = pytest.importorskip("torch")
+def test_arrays_of_two_libraries_are_refused(torch):
     P, d = np.full((1, 2, 2), 0.1), torch.tensor([[0.6, 0.3, 0.1]])
     with pytest.raises(TypeError, match="distribution is an array of torch, and P is not"):
         decision.from_cardinalities(P, distribution=d)
@@ -458,3 +714,12 @@ def test_arrays_of_two_libraries_are_refused():
         decision.from_factors([P], [[0, 1]], distributions=[d])
     with pytest.raises(TypeError, match="labelsets is an array of torch, and proba is not"):
         decision.from_joint(torch.eye(2), [[0.5, 0.5]])
+
+
+# JAX ---------------------------------------------------------------------------------------------
+
+
+def test_traced_arrays_are_refused():
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    with pytest.raises(TypeError, match="proba is traced by JAX: it must have values, so decide"):
+        jax.jit(decision.from_marginals)(jax.numpy.ones((2, 3)))

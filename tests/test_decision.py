@@ -428,6 +428,13 @@ def test_distribution_decides_about_the_empty_set():
     assert not decision.from_cardinalities(P, distribution=[[0.9, 0.1]]).labels.any()
 
 
+def test_a_small_given_chance_of_no_label_is_kept():
+    """1 less the others, it would be 0."""
+    P, d = np.zeros((1, 1, 1)), np.array([[1e-17, 1.0]])
+    decided = decision.from_factors([P, P], [[0], [1]], distributions=[d, d])
+    assert decided.expected_f[0] == pytest.approx(1e-34, rel=1e-12, abs=0.0)
+
+
 # Where floating point gives out ------------------------------------------------------------------
 
 

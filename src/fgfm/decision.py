@@ -49,7 +49,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fgfm._arrays.space import first_nan, is_foreign
+from fgfm._arrays.space import first_nan, is_foreign, library_of
 from fgfm._dispatch import (
     Decision,
     Objective,
@@ -149,6 +149,7 @@ def from_marginals(
         _warn_of_contradictions(decision.expected_f, objective)
         return decision
     refuse_lazy_frame(proba, "proba")
+    _refuse_foreign("proba", proba=proba)
     if any_lazy(proba):
         return decide_lazily(decide_marginals, {"proba": proba}, objective=objective)
     decision = decide_marginals(proba, objective)
@@ -221,7 +222,7 @@ def from_cardinalities(
         decision = routes.from_cardinalities(P, distribution, objective)
         _warn_of_contradictions(decision.expected_f, objective)
         return decision
-    _refuse_foreign("P", distribution=distribution)
+    _refuse_foreign("P", P=P, distribution=distribution)
     if any_lazy(P, distribution):
         given = {"P": P} if distribution is None else {"P": P, "distribution": distribution}
         return decide_lazily(_by_cardinalities, given, objective=objective)
@@ -317,14 +318,13 @@ def from_factors(
         _warn_of_contradictions(decision.expected_f, objective)
         return decision
     count_parts(Ps)
-    Ps, given = list(Ps), []
+    Ps = list(Ps)
+    named = {f"Ps[{f}]": P for f, P in enumerate(Ps)}
     if distributions is not None:
         check_one_each(distributions, len(Ps))
-        given = list(distributions)
-        _refuse_foreign("Ps", **{f"distributions[{f}]": d for f, d in enumerate(given)})
-    if any_lazy(*Ps, *given):
-        named = {f"Ps[{f}]": P for f, P in enumerate(Ps)}
-        named |= {f"distributions[{f}]": d for f, d in enumerate(given)}
+        named |= {f"distributions[{f}]": d for f, d in enumerate(distributions)}
+    _refuse_foreign("Ps", **named)
+    if any_lazy(*named.values()):
         return decide_lazily(
             _by_arrays_of_factors,
             named,
@@ -414,6 +414,7 @@ def from_samples(
         decision = routes.from_samples(samples, objective)
         _warn_of_contradictions(decision.expected_f, objective)
         return decision
+    _refuse_foreign("samples", samples=samples)
     if any_lazy(samples):
         return decide_lazily(_by_samples, {"samples": samples}, objective=objective)
     decision = _by_samples(samples, objective)
@@ -477,8 +478,8 @@ def from_joint(
         decision = routes.from_joint(labelsets, proba, objective)
         _warn_of_contradictions(decision.expected_f, objective)
         return decision
-    _refuse_foreign("proba", labelsets=labelsets)
     refuse_lazy_frame(proba, "proba")
+    _refuse_foreign("proba", proba=proba, labelsets=labelsets)
     sets = sparse.csr_array(label_sets(labelsets, "labelsets", ("label set", "label")))  # (L, m)
     if any_lazy(proba):
         return decide_lazily(_by_joint, {"proba": proba}, sets=sets, objective=objective)
@@ -493,14 +494,23 @@ def _by_joint(proba: Any, sets: Any, objective: Objective) -> Decision:
     return decide_label_sets(sets, weights, objective)
 
 
-def _refuse_foreign(main: str, **others: Any) -> None:
-    """Raise for an array of another library beside one that is not."""
-    for name, value in others.items():
+def _refuse_foreign(main: str, **values: Any) -> None:
+    """Raise for an array of another library beside one that is not, or in a list."""
+    for name, value in values.items():
         if is_foreign(value):
             raise TypeError(
-                f"{name} is an array of {type(value).__module__.partition('.')[0]}, and {main} is "
-                "not: they must be of one library"
+                f"{name} is an array of {library_of(value)}, and {main} is not: "
+                "they must be of one library"
             )
+        inner = value
+        while isinstance(inner, (list, tuple)) and inner:
+            for item in {type(item): item for item in inner}.values():  # one of each type
+                if is_foreign(item):
+                    raise TypeError(
+                        f"{name} is a list with arrays of {library_of(item)}: "
+                        "it must be one array; stack them"
+                    )
+            inner = inner[0]
 
 
 def _warn_of_contradictions(expected_f: Any, objective: Objective) -> None:
@@ -523,7 +533,7 @@ def _warn_of_contradictions(expected_f: Any, objective: Objective) -> None:
 
 def _like(decision: Decision, proba: Any, columns: Any) -> Decision:
     """Give the decision as a data frame and a series if `proba` is a pandas data frame."""
-    if type(proba).__module__.partition(".")[0] != "pandas":
+    if library_of(proba) != "pandas":
         return decision
     import pandas as pd
 

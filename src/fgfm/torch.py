@@ -8,10 +8,47 @@ from __future__ import annotations
 import torch
 
 from fgfm import decision
+from fgfm._arrays.space import read_array
 from fgfm._validation import check_beta, check_flag, check_zero_division
 from fgfm.decision import Decision
 
 __all__ = ["FDecision"]
+
+
+_SCHEMA = (
+    "(Tensor inputs, float beta, float zero_division, bool nonempty, bool from_logits)"
+    " -> (Tensor, Tensor)"
+)
+
+
+@torch.library.custom_op("fgfm::decide", mutates_args=(), schema=_SCHEMA)
+def _decide(
+    inputs: torch.Tensor, beta: float, zero_division: float, nonempty: bool, from_logits: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Decide, as one operation of PyTorch: what traces a network does not look inside."""
+    proba, _ = read_array(inputs, "inputs", ("row", "label"))
+    if proba.dtype != torch.float64:
+        proba = proba.float()
+    try:
+        return decision.from_marginals(
+            torch.sigmoid(proba) if from_logits else proba,
+            beta=beta,
+            zero_division=zero_division,
+            nonempty=nonempty,
+        )
+    except ValueError as error:
+        error.add_note("proba: the sigmoid of the inputs" if from_logits else "proba: the inputs")
+        raise
+
+
+@_decide.register_fake
+def _decide_without_values(
+    inputs: torch.Tensor, beta: float, zero_division: float, nonempty: bool, from_logits: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Give tensors of the right form, to what traces a network."""
+    dtype = torch.float64 if inputs.dtype == torch.float64 else torch.float32
+    labels = torch.empty_like(inputs, dtype=torch.int8, memory_format=torch.contiguous_format)
+    return labels, inputs.new_empty((inputs.shape[0],), dtype=dtype)
 
 
 class FDecision(torch.nn.Module):
@@ -20,6 +57,7 @@ class FDecision(torch.nn.Module):
     Maximises :math:`E[F_\beta(y, h)]` over all label sets h, labels taken as independent given the
     row, with the sigmoid of the inputs as marginals. There is nothing to train, and no gradient:
     train the network on its logits, by the binary cross-entropy say, and decide with this layer.
+    ``torch.compile`` and ``torch.export`` take it for one operation.
 
     Parameters
     ----------
@@ -64,14 +102,12 @@ class FDecision(torch.nn.Module):
         Decision
             ``labels``, int8 of shape (n, m), and ``expected_f`` of shape (n,), on the same device.
         """
-        inputs = inputs.detach()
-        if inputs.dtype != torch.float64:
-            inputs = inputs.float()
-        return decision.from_marginals(
-            torch.sigmoid(inputs) if self.from_logits else inputs,
-            beta=self.beta,
-            zero_division=self.zero_division,
-            nonempty=self.nonempty,
+        if not isinstance(inputs, torch.Tensor):
+            raise TypeError(f"inputs is {type(inputs).__name__}: it must be a tensor")
+        return Decision(
+            *_decide(
+                inputs.detach(), self.beta, self.zero_division, self.nonempty, self.from_logits
+            )
         )
 
     def extra_repr(self) -> str:

@@ -37,9 +37,9 @@ def decide_factors(
     """Decide from the P of each factor, (n, m_f, S_f), and perhaps their distributions."""
     xp = space.xp
     longest = max(P.shape[2] for P in parts)
-    groups: dict[tuple[int, ...], list[int]] = {}  # factors of one shape are read together
+    groups: dict[tuple[Any, ...], list[int]] = {}  # factors of one form are read together
     for f, P in enumerate(parts):
-        groups.setdefault(tuple(P.shape[1:]), []).append(f)
+        groups.setdefault((*P.shape[1:], str(P.dtype)), []).append(f)
     sequence = [f for group in groups.values() for f in group]
     order = np.argsort(np.concatenate([members[f] for f in sequence]))
     owner = np.repeat(np.arange(len(parts)), [parts[f].shape[1] for f in sequence])[order]
@@ -69,7 +69,8 @@ def decide_factors(
         P = xp.take(xp.concat(values, axis=1), place, axis=1)  # (rows, m, longest)
         return _decide_block(space, P, xp.concat(depths, axis=1), factor, objective)
 
-    row_bytes = (2 * m * longest + 60 * (m + len(parts))) * space.itemsize
+    most_nodes = len(nodes(objective.beta, m, m).log_z)
+    row_bytes = (2 * m * longest + 7 * most_nodes * m + most_nodes * len(parts)) * space.itemsize
     return decide_blocks(space, n, m, row_bytes, decide)
 
 
@@ -91,7 +92,11 @@ def _decide_block(
     n, m, S = P.shape
     s = space.upto(S)
     own_present = xp.sum(d[:, :, 1:], axis=2)  # (n, F)
-    log_empty = xp.sum(xp.log1p(-xp.clip(own_present, 0.0, 1.0)), axis=1)
+    # a given d_0 may be far smaller than the rounding of the others' sum
+    log_absent = xp.where(
+        own_present < 0.5, xp.log1p(-xp.clip(own_present, 0.0, 0.5)), xp.log(d[:, :, 0])
+    )
+    log_empty = xp.sum(log_absent, axis=1)
     present = -xp.expm1(log_empty)
     empty = xp.exp(log_empty) * (0.0 if objective.nonempty else objective.zero_division)
     own_mean = xp.sum(d[:, :, 1:] * s, axis=2)  # (n, F)

@@ -40,7 +40,19 @@ Array = Any
 def from_marginals(proba: Any, objective: Objective) -> Decision:
     """Decide from marginals, (n, m)."""
     array, xp = read_array(proba, "proba", ("row", "label"))
-    return decide_marginals(common_space([array], ["proba"], xp), array, objective)
+    space = common_space([array], ["proba"], xp)
+    return decide_marginals(space, array, _representable(space, objective))
+
+
+def _representable(space: Space, objective: Objective) -> Objective:
+    """Give the objective with a beta whose square single precision holds.
+
+    Beyond these limits F_beta is recall, or precision, to far more digits than are computed.
+    """
+    if space.itemsize == 8:
+        return objective
+    beta = min(max(objective.beta, 1e-9), 1e9)
+    return objective._replace(beta=beta, beta2=beta * beta)
 
 
 def from_cardinalities(P: Any, distribution: Any, objective: Objective) -> Decision:
@@ -55,7 +67,8 @@ def from_cardinalities(P: Any, distribution: Any, objective: Objective) -> Decis
         )
         arrays.append(given)
         names.append("distribution")
-    return _decide_one_factor(common_space(arrays, names, xp), arrays, names, objective)
+    space = common_space(arrays, names, xp)
+    return _decide_one_factor(space, arrays, names, _representable(space, objective))
 
 
 def _decide_one_factor(
@@ -112,13 +125,14 @@ def from_factors(Ps: Any, factors: Any, distributions: Any, objective: Objective
             given.append(d)
             names.append(name)
     space = common_space([*parts, *given], names, xp)
-    return decide_factors(space, parts, members, given, objective)
+    return decide_factors(space, parts, members, given, _representable(space, objective))
 
 
 def from_samples(samples: Any, objective: Objective) -> Decision:
     """Decide from draws of the label set, (n, T, m)."""
     array, xp = read_array(samples, "samples", ("row", "draw", "label"))
     space = common_space([array], ["samples"], xp)
+    objective = _representable(space, objective)
     n, T, m = array.shape
     beta2 = objective.beta2
 
@@ -149,6 +163,7 @@ def from_joint(labelsets: Any, proba: Any, objective: Objective) -> Decision:
     raw, _ = read_array(labelsets, "labelsets", ("label set", "label"))
     space = common_space([weights], ["proba"], xp)
     common_space([weights, raw], ["proba", "labelsets"], xp)  # one library, one device
+    objective = _representable(space, objective)
     sets = read_labels(space, raw, "labelsets", 0)  # (L, m)
     check_one_weight_each(weights.shape[1], sets.shape[0])
     size = to_host(xp.sum(sets, axis=1))  # (L,)
@@ -167,4 +182,5 @@ def from_joint(labelsets: Any, proba: Any, objective: Objective) -> Decision:
         present = xp.sum(mass * (1.0 - nothing)[None, :], axis=1)
         return _decide_mass(space, P, s, absent, present, objective)
 
-    return decide_blocks(space, n, m, m * (4 * len(kinds) + 40) * space.itemsize, decide)
+    row_bytes = (4 * weights.shape[1] + m * (4 * len(kinds) + 40)) * space.itemsize
+    return decide_blocks(space, n, m, row_bytes, decide)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ __all__ = [
     "first_nan",
     "full_precision",
     "is_foreign",
+    "library_of",
     "read_array",
     "to_host",
     "work_bytes",
@@ -29,6 +30,11 @@ LIBRARIES = frozenset({"array_api_strict", "cupy", "cupyx", "jax", "jaxlib", "to
 def is_foreign(value: Any) -> bool:
     """Tell whether a value comes from a library whose arrays are answered in kind."""
     return any(_root(base) in LIBRARIES for base in type(value).__mro__)
+
+
+def library_of(value: Any) -> str:
+    """Give the name of the library that a value comes from."""
+    return _root(type(value))
 
 
 def _root(kind: type) -> str:
@@ -53,7 +59,7 @@ class Space(NamedTuple):
     margin : float
         A bound may be off by this, relatively, by rounding: it prunes only beyond.
     slack : float
-        How far a probability, or a sum of them, may be off.
+        How far a probability, or a sum of them, may be off, by the least precise of the arrays.
     """
 
     xp: Any
@@ -115,30 +121,41 @@ def full_precision(space: Space) -> AbstractContextManager[Any]:
         context: AbstractContextManager[Any] = jax.default_matmul_precision("highest")
         return context
     if library.endswith("torch"):
-        return _TorchPrecision()
+        return _torch_precision(space.device.type)
     return nullcontext()
 
 
-class _TorchPrecision:
-    """Set PyTorch's precision of float32 products to the highest, and set it back."""
+@contextmanager
+def _torch_precision(device_type: str) -> Iterator[None]:
+    """Let PyTorch compute products of float32 as such, and set its settings back."""
+    import torch
 
-    def __enter__(self) -> None:
-        import torch
-
-        self._exact = ExitStack()
-        for device in ("cpu", "cuda"):
-            if torch.is_autocast_enabled(device):
-                self._exact.enter_context(torch.autocast(device, enabled=False))
-        self._before = torch.get_float32_matmul_precision()
-        if self._before != "highest":
+    with ExitStack() as undo:
+        if torch.is_autocast_enabled(device_type):
+            undo.enter_context(torch.autocast(device_type, enabled=False))
+        backends = [  # from PyTorch 2.9 on
+            backend.matmul
+            for backend in (torch.backends.cuda, torch.backends.mkldnn)
+            if hasattr(getattr(backend, "matmul", None), "fp32_precision")
+        ]
+        before = [backend.fp32_precision for backend in backends]
+        try:
+            common = torch.get_float32_matmul_precision()
+        except RuntimeError:  # PyTorch does not tell it where a backend has been set
+            common = "highest"
+        if common != "highest":
+            undo.callback(_set_backends, backends, before)  # the common one sets all of them alike
+            undo.callback(torch.set_float32_matmul_precision, common)
             torch.set_float32_matmul_precision("highest")
+        elif not {"ieee", "none"}.issuperset(before):
+            undo.callback(_set_backends, backends, before)
+            _set_backends(backends, ["ieee"] * len(backends))
+        yield
 
-    def __exit__(self, *error: object) -> None:
-        import torch
 
-        self._exact.close()
-        if self._before != "highest":
-            torch.set_float32_matmul_precision(self._before)
+def _set_backends(backends: list[Any], precisions: list[str]) -> None:
+    for backend, precision in zip(backends, precisions, strict=True):
+        backend.fp32_precision = precision
 
 
 def read_array(value: Any, name: str, axes: Sequence[str]) -> tuple[Array, Any]:
@@ -155,9 +172,9 @@ def read_array(value: Any, name: str, axes: Sequence[str]) -> tuple[Array, Any]:
     except TypeError:
         raise TypeError(f"{name} is a {_kind(value)}: it must be a dense array") from None
     if hasattr(value, "detach"):
-        value = value.detach()
-        if str(value.layout) != "torch.strided":
-            raise TypeError(f"{name} is a tensor of layout {value.layout}: it must be dense")
+        value = _plain_tensor(value, name)
+    if xp.__name__ == "jax.numpy":
+        _refuse_tracer(value, name)
     if not xp.isdtype(value.dtype, ("bool", "integral", "real floating")):
         raise TypeError(
             f"{name} has dtype {value.dtype}: it must hold real numbers (float32 or float64)"
@@ -166,8 +183,27 @@ def read_array(value: Any, name: str, axes: Sequence[str]) -> tuple[Array, Any]:
     return value, xp
 
 
+def _plain_tensor(tensor: Any, name: str) -> Any:
+    """Give a tensor of PyTorch without its gradient, or raise unless it is dense, with values."""
+    if tensor.is_nested or str(tensor.layout) != "torch.strided":
+        form = "nested tensor" if tensor.is_nested else f"tensor of layout {tensor.layout}"
+        raise TypeError(f"{name} is a {form}: it must be dense")
+    if tensor.is_meta:
+        raise TypeError(f"{name} is a tensor on the meta device: it must have values")
+    return tensor.detach()
+
+
+def _refuse_tracer(value: Any, name: str) -> None:
+    from jax.core import Tracer
+
+    if isinstance(value, Tracer):
+        raise TypeError(
+            f"{name} is traced by JAX: it must have values, so decide outside jax.jit and jax.vmap"
+        )
+
+
 def _kind(value: Any) -> str:
-    return f"{_root(type(value))} {type(value).__name__}"
+    return f"{library_of(value)} {type(value).__name__}"
 
 
 def common_space(arrays: Sequence[Array], names: Sequence[str], xp: Any) -> Space:
@@ -190,21 +226,21 @@ def common_space(arrays: Sequence[Array], names: Sequence[str], xp: Any) -> Spac
                 f"{name} is on {device(array)} and {names[0]} is on {where}: "
                 "they must be on one device"
             )
-    short = all(
+    short = [
         xp.isdtype(array.dtype, "real floating") and array.dtype != xp.float64 for array in arrays
-    )
+    ]
     known = xp.__array_namespace_info__().dtypes(device=where, kind="real floating")
-    if short or "float64" not in known:
+    if all(short) or "float64" not in known:
         return Space(xp, where, xp.float32, 4, 2e-6, 1e-4, 1e-5)
-    return Space(xp, where, xp.float64, 8, 1e-12, 1e-9, 1e-9)
+    return Space(xp, where, xp.float64, 8, 1e-12, 1e-9, 1e-5 if any(short) else 1e-9)
 
 
 def to_host(array: Array) -> npt.NDArray[Any]:
     """Give a copy of an array in the memory of NumPy."""
     if hasattr(array, "cpu"):
         array = array.cpu()
-    if str(array.dtype) == "torch.bfloat16":  # which NumPy does not have
-        array = array.float()
+        if str(array.dtype).startswith(("torch.bfloat", "torch.float8")):  # NumPy has neither
+            array = array.float()
     if hasattr(array, "get"):
         array = array.get()
     return np.asarray(array)

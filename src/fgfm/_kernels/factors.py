@@ -79,7 +79,10 @@ def _read_factors(values, d, given, shape, slack, p, weighted, histogram):
         for i in range(m):
             weighted[label + i] -= own_mean * p[label + i]
         mean += own_mean
-        log_empty += math.log1p(-present) if present < 1.0 else -math.inf
+        if present < 0.5:
+            log_empty += math.log1p(-present)
+        else:  # a given d_0 may be far smaller than the rounding of the others' sum
+            log_empty += math.log(d[at_d]) if d[at_d] > 0.0 else -math.inf
         label += m
         at_d += S + 1
     return 0.0, 0, mean, log_empty
