@@ -120,9 +120,10 @@ clean: ## remove .venv, caches, built packages and built pages
 	@.venv-rival/bin/python -m pip install -qq example-wise-f1-maximizer
 	@touch $@
 
+# It reads the names of columns by a protocol that polars 1.40 began to drop.
 .venv-sklearn-%/.stamp: .venv/.stamp-dev
 	@$(BIN)/python -m venv --clear .venv-sklearn-$*
-	@.venv-sklearn-$*/bin/python -m pip install -qq -e '.[test]' 'scikit-learn==$*.*'
+	@.venv-sklearn-$*/bin/python -m pip install -qq -e '.[test]' 'scikit-learn==$*.*' 'polars<1.40'
 	@touch $@
 
 .venv/.stamp-quadrature: .venv/.stamp-dev

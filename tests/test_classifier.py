@@ -364,8 +364,8 @@ def test_predict_frame_of_a_flat_y():
 
 
 def test_predict_frame_without_pandas(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     model = FGFMClassifier(random_state=0).fit(X, Y)
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(ImportError, match="pandas is not installed: pip install pandas, or call"):
         model.predict_frame(X)
 

@@ -122,10 +122,13 @@ def learner_tags(learner: Any) -> InputTags:
     InputTags
         Its tags; those of a learner that has none say that it takes anything.
     """
+    anything = InputTags(sparse=True, allow_nan=True)
+    if learner is not None and not hasattr(learner, "__sklearn_tags__"):
+        return anything
     try:
         tags: InputTags = get_tags(RidgeLogistic() if learner is None else learner).input_tags
-    except AttributeError:  # not of scikit-learn's making
-        return InputTags(sparse=True, allow_nan=True)
+    except AttributeError:  # it is made of scikit-learn's mixins alone
+        return anything
     return tags
 
 
