@@ -725,23 +725,25 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         data frame of shape (n, m)
             One column per label, with the index of X; of polars if X is, else of pandas.
         """
+        library = frame_library(X)
+        if library != "polars":
+            try:
+                import pandas as pd
+            except ImportError as error:
+                raise ImportError(
+                    "predict_frame makes a pandas data frame, and pandas is not installed: "
+                    "pip install pandas, or call predict"
+                ) from error
         columns, decided = list(self.classes_), self.decide(X).labels
         if self._kind == "flat":
             columns, labels = ["y"], self.classes_[decided[:, :1]]
         else:
             labels = decided.astype(self._dtype)
-        if frame_library(X) == "polars":
+        if library == "polars":
             import polars as pl
 
             return pl.DataFrame(labels, schema=[str(name) for name in columns])
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError(
-                "predict_frame makes a pandas data frame, and pandas is not installed: "
-                "pip install pandas, or call predict"
-            ) from error
-        index = X.index if frame_library(X) == "pandas" else None
+        index = X.index if library == "pandas" else None
         return pd.DataFrame(labels, index=index, columns=columns)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
