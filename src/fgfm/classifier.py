@@ -734,7 +734,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
                     "predict_frame makes a pandas data frame, and pandas is not installed: "
                     "pip install pandas, or call predict"
                 ) from error
-        columns, decided = list(self.classes_), self.decide(X).labels
+        decided = self.decide(X).labels
+        columns = list(self.classes_)
         if self._kind == "flat":
             columns, labels = ["y"], self.classes_[decided[:, :1]]
         else:
