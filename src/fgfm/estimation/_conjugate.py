@@ -48,13 +48,25 @@ class Rows(NamedTuple):
 
 def column_sums(values: Floats) -> Floats:
     """Sum over the first axis, every column by itself and always in the same order."""
-    ones = sparse.csr_array(np.ones((1, len(values))))
-    return np.asarray(ones @ values.reshape(len(values), -1)).reshape(values.shape[1:])
+    from fgfm._kernels.columns import add_columns
+
+    sums = np.empty(values.shape[1:])
+    add_columns(_flat(values), sums.reshape(-1))
+    return sums
 
 
 def _dots(A: Floats, B: Floats) -> Floats:
     """Give one scalar product for each problem, of two arrays (q, B, C)."""
-    return np.asarray(column_sums(A * B).sum(axis=1))
+    from fgfm._kernels.columns import multiply_columns
+
+    sums = np.empty(A.shape[1:])
+    multiply_columns(_flat(A), _flat(B), sums.reshape(-1))
+    return np.asarray(sums.sum(axis=1))
+
+
+def _flat(values: Floats) -> Floats:
+    """Give the columns of an array side by side, C-contiguous."""
+    return np.ascontiguousarray(values).reshape(len(values), -1)
 
 
 def logits(Z: Any, extra: Floats | None, V: Floats) -> Floats:
