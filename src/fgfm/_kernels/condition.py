@@ -2,8 +2,8 @@
 
 For labels with odds w_i, p(y | |y| = s) is the product of the odds of the labels in y, divided by
 the sum of such products over all sets of s labels. A common factor of the odds cancels, and we
-take the one for which the labels would have a mean of s (`tilt`): s is then near the mode, and no
-number that matters underflows. With q the tilted probabilities, F_i(j) the probability of j
+take one for which the labels would have a mean of about s (`tilt`): s is then near the mode, and
+no number that matters underflows. With q the tilted probabilities, F_i(j) the probability of j
 labels among the first i, and B_i(j) that of s - j labels among the others,
 
     p(y_i = 1 | s) = q_i sum_j F_{i-1}(j) B_i(j + 1) / F_m(s):
@@ -20,10 +20,12 @@ from fgfm._kernels.tilt import include
 
 __all__ = ["condition", "count"]
 
+_NEAR = 0.3  # the last step of the common logarithm: what is left of it cancels
+
 
 @compiled
 def _given(q, start, stop, s, forward, backward):
-    """Replace tilted ``q[start:stop]``, of sum s, by the probabilities given s labels."""
+    """Replace tilted ``q[start:stop]``, of a sum near s, by the probabilities given s labels."""
     k = stop - start
     forward[0, 0] = 1.0
     for j in range(1, s + 1):
@@ -77,7 +79,7 @@ def condition(logits, d, P):
                 for i in range(m):
                     P[r, i, s - 1] = 0.0
                 continue
-            include(u, m, s, q)
+            include(u, m, s, _NEAR, q)
             if certain < s < possible:
                 _given(q, certain, possible, s - certain, forward, backward)
             for i in range(m):

@@ -22,15 +22,15 @@ from fgfm._compile import compiled, entry_point
 
 __all__ = ["include", "tilt"]
 
-_LAST_STEP = 1e-8  # quadratic convergence: what is left after a step this short is rounding
+LAST_STEP = 1e-8  # quadratic convergence: what is left after a step this short is rounding
 _STEPS = 200  # bisection alone would end in fewer
 
 
 @compiled
-def _solve(u, start, stop, s, q):
+def _solve(u, start, stop, s, last_step, q):
     """Set ``q[start:stop]`` to sigmoid(u + c) with sum s, for u finite and sorted downwards.
 
-    Needs ``0 < s < stop - start``.
+    Needs ``0 < s < stop - start``. A step of c no longer than `last_step` is the last one.
     """
     split = start + s
     # c is counted from here, where it is small: u + c then loses no digits to a large c
@@ -73,7 +73,7 @@ def _solve(u, start, stop, s, q):
         else:
             low = c
         step = -g / (excess_slope / excess + lack_slope / lack)
-        if abs(step) <= _LAST_STEP:
+        if abs(step) <= last_step:
             c += step
             break
         c += step
@@ -86,8 +86,10 @@ def _solve(u, start, stop, s, q):
 
 
 @compiled
-def include(u, m, s, q):
+def include(u, m, s, last_step, q):
     """Set ``q[:m]`` to the limit of sigmoid(u + c) with sum s, for u sorted downwards.
+
+    The sum is s as nearly as a last step of c no longer than `last_step` makes it.
 
     Infinite logits are certain labels (+) and impossible ones (-). The limit of ever larger finite
     ones is lexicographic: certain labels come first, impossible ones last, equal ones share.
@@ -103,7 +105,7 @@ def include(u, m, s, q):
     for i in range(possible, m):
         q[i] = max(0.0, (s - possible) / (m - possible))
     if certain < s < possible:
-        _solve(u, certain, possible, s - certain, q)
+        _solve(u, certain, possible, s - certain, last_step, q)
     else:
         for i in range(certain, possible):
             q[i] = 1.0 if s >= possible else 0.0
@@ -134,6 +136,6 @@ def tilt(logits, d, P):
                 for i in range(m):
                     u[i] = column[label[i]]
                 is_sorted = True
-            include(u, m, s, q)
+            include(u, m, s, LAST_STEP, q)
             for i in range(m):
                 P[r, label[i], s - 1] = d[r, s] * q[i]
