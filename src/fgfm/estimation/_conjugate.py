@@ -84,7 +84,6 @@ class _Problems:
     """The penalised likelihoods of B problems, in theta (q, B, C)."""
 
     def __init__(self, rows: Rows, counts: Floats, first: int, reference: bool) -> None:
-        self.rows = rows
         self.Z, self.weight, self.extra = rows
         self.common = Common(self.Z)
         self.transposed = self.common.transposed
