@@ -239,7 +239,7 @@ def fit_ridge_logistic(
     tells much: scale the features.
 
     Beside a copy of the rows of each fold, shared by threads (none where there are more than 10
-    folds), a chunk takes about 35 arrays of 32 MB at most, and 256 MB for the inverses; a single
+    folds), a chunk takes about 40 arrays of 32 MB at most, and 256 MB for the inverses; a single
     target may exceed that if it has more classes or folds than would fit.
 
     A class that no training row of a fold has gets the probability 0 there, and a fold of one
