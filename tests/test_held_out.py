@@ -125,6 +125,16 @@ def test_rows_that_no_fold_holds_out(way):
         np.testing.assert_allclose(fit.held_out, expected, rtol=0.0, atol=way)
 
 
+@pytest.mark.parametrize("seen", [[(0, 1, 2), (0, 1)], [(0, 1), (2,)], [(2,), (0, 1)]])
+def test_last_fold_speaks_of_a_row_whatever_classes_it_knows(way, seen):
+    X, (_, y, _) = rows_and_targets()
+    rest = np.arange(10, 60)
+    cv = [(rest[np.isin(y[rest], classes)], np.arange(10)) for classes in seen]
+    (fit,) = fit_ridge_logistic(X, [y], penalties=[1.0], cv=cv, held_out=True)
+    expected = refitted(X, y, 1.0, cv)
+    np.testing.assert_allclose(fit.held_out, expected, rtol=0.0, atol=way)
+
+
 def test_ridge_where_a_fold_trains_on_one_class(way):
     X, _ = rows_and_targets()
     y = np.zeros(60, dtype=int)

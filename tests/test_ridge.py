@@ -14,12 +14,20 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    PredefinedSplit,
+    ShuffleSplit,
+    StratifiedKFold,
+)
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fgfm.estimation import RidgeLogistic, fit_ridge_logistic
-from fgfm.estimation._design import NEWTON_LIMIT, Design, group_rows
+from fgfm.estimation._design import NEWTON_LIMIT, Design, Fold, Part, group_rows
 from fgfm.estimation._factors import Common, Factor, _inverse
+from fgfm.estimation._path import cut
+from fgfm.estimation._targets import Target
 
 GRID = 10.0 ** np.arange(-4, 4)
 
@@ -565,6 +573,18 @@ def test_large_models_stop_where_smaller_penalties_only_do_worse(
     assert left_out > 3
 
 
+def test_a_loss_may_rise_before_it_falls(large):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=300)
+    X = rng.normal(size=(300, 60))
+    X[:, 0] = 0.03 * z  # all the others tell nothing
+    y = (3.0 * z + 0.3 * rng.normal(size=300) > 0.0).astype(int)
+    model = RidgeLogistic(random_state=0).fit(X, y)
+    mean = model.cv_losses_.mean(axis=0)
+    assert mean[-3:].max() > 1.05 * mean[-1]
+    assert mean.min() < 0.9 * mean[-1]
+
+
 def test_of_penalties_with_the_same_loss_large_models_take_the_first(large):
     X, Y, _ = sparse_rows()
     for penalties in ([2.0, 2.0], [9.0, 2.0, 2.0, 2.0]):
@@ -622,6 +642,52 @@ def test_threads_share_the_rows_of_a_fold():
     del part
     gc.collect()
     assert len(design._parts) == 0
+
+
+@pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.csr_matrix.toarray])
+def test_many_folds_copy_no_training_rows(large, monkeypatch, form):
+    X, Y, s = sparse_rows()
+    copied = []  # of each set of training rows
+
+    class Noted(Part):
+        def __init__(self, groups, weight, rows, *args):
+            super().__init__(groups, weight, rows, *args)
+            if len(rows) > 45:
+                copied.append(self.Z is not groups.Z)
+
+    monkeypatch.setattr("fgfm.estimation._design.Part", Noted)
+    options = {"penalties": [10.0, 1.0, 0.1], "cv": 12, "random_state": 0, "held_out": True}
+    targets = [Y[:, 0], np.minimum(s, 2)]
+    shared = fit_ridge_logistic(form(X), targets, extra=s, **options)
+    assert copied
+    assert not any(copied)
+    monkeypatch.setattr("fgfm.estimation._batch._COPIES", 12)
+    for one, two in zip(
+        shared, fit_ridge_logistic(form(X), targets, extra=s, **options), strict=True
+    ):
+        assert one.penalty == two.penalty
+        np.testing.assert_allclose(one.coef, two.coef, atol=1e-8)
+        np.testing.assert_allclose(one.cv_losses, two.cv_losses, atol=1e-5)
+        np.testing.assert_allclose(one.held_out, two.held_out, atol=1e-4)
+    assert any(copied)
+
+
+def test_chunks_get_smaller_with_the_number_of_folds(large):
+    rng = np.random.default_rng(0)
+    n, p = 40, 1 << 17
+    design = Design(sparse.csr_matrix((n, p)), np.ones(n), centred=True)
+    code = rng.integers(0, 2, n)
+    sizes = []
+    for folds in (2, 3, 6, 30):
+        shared = [Fold(np.arange(n), np.arange(n))] * folds
+        sizes.append(len(cut(design, [Target(code, 2, None, shared)] * 64)[0]))
+    assert sizes == [32, 32, 16, 3]
+
+
+def test_too_many_folds_leave_no_room_for_factors():
+    Z = sparse.csr_matrix(np.ones((1000, 1000)))
+    assert np.isfinite(Common(Z, 30).patience(False))
+    assert np.isinf(Common(Z, 40).patience(False))
 
 
 def test_batch_that_does_not_converge_is_told(large):
@@ -686,6 +752,7 @@ def test_fit_that_does_not_converge_is_told():
         ({"cv": True}, TypeError, "cv is True: it must be a number of folds"),
         ({"cv": "three"}, TypeError, "cv is 'three': it must be a number of folds"),
         ({"cv": []}, ValueError, "cv is empty: it must give one fold at least"),
+        ({"cv": PredefinedSplit([-1] * 40)}, ValueError, "cv is empty: it must give one fold at"),
         (
             {"cv": [([0, 1], [40])]},
             ValueError,

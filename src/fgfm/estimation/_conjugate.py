@@ -44,6 +44,7 @@ class Rows(NamedTuple):
     Z: Any  # (G, r), dense or CSR: the constant, then the columns
     weight: Floats  # (G,)
     extra: Floats | None  # (G, B): one more column for each problem
+    folds: int = 1  # how many there are: each has problems of its own
 
 
 def column_sums(values: Floats) -> Floats:
@@ -96,9 +97,8 @@ class _Problems:
     """The penalised likelihoods of B problems, in theta (q, B, C)."""
 
     def __init__(self, rows: Rows, counts: Floats, first: int, reference: bool) -> None:
-        self.rows = rows
-        self.Z, self.weight, self.extra = rows
-        self.common = Common(self.Z)
+        self.Z, self.weight, self.extra, folds = rows
+        self.common = Common(self.Z, folds)
         self.transposed = self.common.transposed
         self.counts = counts  # (G, B, C)
         self.first = first

@@ -70,14 +70,16 @@ class Part:
         Weights of all rows.
     rows : ndarray of shape (m,) or slice
         The rows.
+    whole : bool, default=False
+        Keep the groups of other rows too, with the weight 0: all groups need no copy.
     """
 
-    def __init__(self, groups: Grouped, weight: Floats, rows: Any) -> None:
+    def __init__(self, groups: Grouped, weight: Floats, rows: Any, whole: bool = False) -> None:
         self.groups = groups
         self.rows = rows
         G = groups.Z.shape[0]
         total = np.bincount(groups.of_row[rows], weight[rows], minlength=G).astype(np.float64)
-        self.kept = np.flatnonzero(total)  # (K,)
+        self.kept = np.arange(G) if whole else np.flatnonzero(total)  # (K,)
         self.weight = total[self.kept]
         self.Z = groups.Z if len(self.kept) == G else groups.Z[self.kept]
 
@@ -137,7 +139,7 @@ class Design(Shared):
         self._base: tuple[Floats, Integers | None] | None = None
         self._grouped: dict[int | None, tuple[Any, Grouped]] = {}
         self._sparse: Grouped | None = None
-        self._parts: weakref.WeakValueDictionary[tuple[int, int], Part] = (
+        self._parts: weakref.WeakValueDictionary[tuple[int, int, bool], Part] = (
             weakref.WeakValueDictionary()
         )
         self._lock = threading.Lock()
@@ -179,13 +181,13 @@ class Design(Shared):
                 )
             return self._sparse
 
-    def part(self, groups: Grouped, rows: Integers) -> Part:
+    def part(self, groups: Grouped, rows: Integers, whole: bool = False) -> Part:
         """Give the groups of the rows of a fold: one copy, as long as somebody uses it."""
-        key = id(groups.Z), id(rows)  # a part holds both, so that they stay taken
+        key = id(groups.Z), id(rows), whole  # a part holds both, so that they stay taken
         with self._lock:
             part = self._parts.get(key)
             if part is None:
-                part = self._parts[key] = Part(groups, self.weight, rows)
+                part = self._parts[key] = Part(groups, self.weight, rows, whole)
             return part
 
     def mean(self, X: Floats) -> Floats:
@@ -244,6 +246,13 @@ def _check_fold(train: Any, test: Any, at: int, n: int, place: Integers) -> Fold
     return Fold(rows[0], rows[1])
 
 
+def _check_folds(splits: Iterable[Any], n: int, place: Integers) -> list[Fold]:
+    folds = [_check_fold(train, test, f, n, place) for f, (train, test) in enumerate(splits)]
+    if not folds:
+        raise ValueError("cv is empty: it must give one fold at least")
+    return folds
+
+
 def make_folds(
     cv: Any, random_state: Any, X: Any, rows: Integers, n: int
 ) -> Callable[[npt.NDArray[Any]], list[Fold]]:
@@ -280,10 +289,7 @@ def make_folds(
             shared = [Fold(train, test) for train, test in splitter.split(kept)]
         return lambda y: shared
     if hasattr(cv, "split") and not isinstance(cv, str):
-        return lambda y: [
-            _check_fold(train, test, f, len(rows), kept)
-            for f, (train, test) in enumerate(cv.split(X, y))
-        ]
+        return lambda y: _check_folds(cv.split(X, y), len(rows), kept)
     if isinstance(cv, str) or not isinstance(cv, Iterable):
         raise TypeError(
             f"cv is {cv!r}: it must be a number of folds, a scikit-learn splitter, or an iterable "
@@ -291,7 +297,5 @@ def make_folds(
         )
     place = np.full(n, -1, dtype=np.int64)
     place[rows] = kept
-    given = [_check_fold(train, test, f, n, place) for f, (train, test) in enumerate(cv)]
-    if not given:
-        raise ValueError("cv is empty: it must give one fold at least")
+    given = _check_folds(cv, n, place)
     return lambda y: given

@@ -19,11 +19,13 @@ from scipy import sparse
 from scipy.linalg.blas import dsymv
 from scipy.linalg.lapack import dpotrf, dpotri
 
-__all__ = ["FACTORED", "Common", "Factor"]
+__all__ = ["FACTORED", "FACTORS", "Common", "Factor"]
 
 Floats = npt.NDArray[np.float64]
 
 FACTORED = 1024  # up to here, rows or columns, factors are made
+# Numbers in the factors of all folds (256 MB): where one target would need more, it gets none.
+FACTORS = 1 << 25
 # So many dense operations take as long as one with a sparse array, one on one vector, or one in a
 # product of sparse columns with themselves.
 _SPARSE = 4
@@ -35,10 +37,19 @@ _STEPS = (6, 2)
 
 
 class Common:
-    """What the factors of all problems on the same rows have in common."""
+    """What the factors of all problems on the same rows have in common.
 
-    def __init__(self, Z: Any) -> None:
+    Parameters
+    ----------
+    Z : ndarray or CSR of shape (G, q)
+        The rows.
+    folds : int, default=1
+        How many there are: each has factors of its own.
+    """
+
+    def __init__(self, Z: Any, folds: int = 1) -> None:
         self.Z = Z
+        self.folds = folds
         self.is_sparse = sparse.issparse(Z)
         self.transposed = Z.T
         G, q = Z.shape
@@ -57,7 +68,7 @@ class Common:
         """Give the number of products in a step after which new factors pay."""
         G, q = self.Z.shape
         m = min(G, q)
-        if m > FACTORED:
+        if m > FACTORED or m * m * self.folds > FACTORS:
             return math.inf
         entries = self.Z.nnz if self.is_sparse else G * q
         product = 4.0 * entries * (_SPARSE if self.is_sparse else 1)

@@ -15,7 +15,7 @@ from scipy.special import softmax
 from fgfm._parallel import Shared, one_blas_thread
 from fgfm.estimation._batch import fit_batch
 from fgfm.estimation._design import Design, Fold, Grouped
-from fgfm.estimation._factors import FACTORED
+from fgfm.estimation._factors import FACTORED, FACTORS
 from fgfm.estimation._targets import Fitted, Settings, Target, class_counts, constant_losses
 
 __all__ = ["Common", "cut", "fit_chunks"]
@@ -27,11 +27,12 @@ Integers = npt.NDArray[np.int64]
 # steps still shrink to less than a fifth, about.
 _SMALL = 20
 _REUSE = 0.2
-# Columns of weights in a chunk of large models, numbers in one of its arrays (32 MB), and in the
-# factors of all folds (256 MB). More columns would hardly make products with the rows faster.
+# Columns of weights in a chunk of large models, and numbers in one of its arrays (32 MB). More
+# columns would hardly make products with the rows faster. Each fold has arrays of its own: with
+# more folds than so many a chunk has fewer columns.
 _COLUMNS = 64
 _NUMBERS = 1 << 22
-_FACTORS = 1 << 25
+_FOLDS = 3
 
 
 def cut(design: Design, targets: list[Target]) -> list[list[int]]:
@@ -52,9 +53,11 @@ def cut(design: Design, targets: list[Target]) -> list[list[int]]:
     smaller = min(design.n, design.p) + 1
     chunks = []
     for (_, _, n_classes), members in alike.items():
-        columns = min(_COLUMNS, _NUMBERS // max(design.n, design.p))
+        folds = len(targets[members[0]].folds)
+        room = _NUMBERS * _FOLDS // max(folds, _FOLDS)
+        columns = min(_COLUMNS, room // max(design.n, design.p))
         if smaller <= FACTORED:
-            columns = min(columns, _FACTORS // (smaller**2 * len(targets[members[0]].folds)))
+            columns = min(columns, FACTORS // (smaller**2 * folds))
         size = max(1, columns // (1 if n_classes == 2 else n_classes or 1))
         chunks += [members[at : at + size] for at in range(0, len(members), size)]
     return alone + chunks

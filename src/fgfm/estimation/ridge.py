@@ -169,8 +169,8 @@ def fit_ridge_logistic(
 
     on the training rows of each fold, for each penalty :math:`\lambda`; take the penalty for which
     the log-loss on test rows, averaged over folds, is least; and minimise it on all rows. What
-    does not depend on the target is done once. Of a large model no smaller penalties are tried
-    once that loss is 5 % above its least.
+    does not depend on the target is done once. Of a large model (see Notes) no smaller penalties
+    are tried once that loss has fallen, and then is 5 % above its least.
 
     Parameters
     ----------
@@ -233,10 +233,13 @@ def fit_ridge_logistic(
     needed, and there are no more than 1023 rows or columns, inverses of the blocks of the Hessian
     that belong to one class make them few. With sparse features a model has the same bits
     whatever other targets it is fitted with. All folds go on together from one penalty to the
-    next; where the mean loss exceeds the least so far by 5 % (and by 1e-6), the target ends there,
-    and the losses of smaller penalties are inf. Beside a copy of the rows of each fold, shared by
-    threads, a chunk takes about 15 arrays of 32 MB and 5 more for each fold at most, and 256 MB
-    for the inverses; a single target may exceed that if it has more classes than would fit.
+    next; where the mean loss has been less than that of the largest penalty, and exceeds the least
+    so far by 5 % (and by 1e-6), the target ends there, and the losses of smaller penalties are
+    inf. A loss that would fall once more, below its least, is missed so.
+
+    Beside a copy of the rows of each fold, shared by threads (none where there are more than 10
+    folds), a chunk takes about 40 arrays of 32 MB at most, and 256 MB for the inverses; a single
+    target may exceed that if it has more classes or folds than would fit.
 
     A class that no training row of a fold has gets the probability 0 there, and a fold of one
     class gives it the probability 1; probabilities are clipped to [1e-15, 1 - 1e-15]. A target
@@ -482,6 +485,9 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     on the training rows of each fold, for each penalty :math:`\lambda`; takes the penalty for
     which the log-loss on test rows, averaged over folds, is least; and minimises it on all rows.
+    Penalties are tried from the largest on; a model of more than 300 unknowns tries no smaller
+    ones once that loss has fallen, and then is 5 % above its least. Scale your features: the
+    penalty is the same for all of them.
 
     Parameters
     ----------
@@ -516,8 +522,8 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     penalties_ : ndarray of shape (L,)
         The grid.
     cv_losses_ : ndarray of shape (folds, L)
-        Mean log-loss on the test rows of each fold for each penalty; inf
-        for those that were not tried (see `fit_ridge_logistic`).
+        Mean log-loss on the test rows of each fold for each penalty; inf for those that were
+        not tried.
     n_iter_ : int
         The most iterations that a fit took.
     n_features_in_ : int
