@@ -4,9 +4,9 @@
 BIN := .venv/bin
 SOURCES = $$(find src -name '*.py')
 PARALLEL = -n auto --maxprocesses 8 --dist worksteal
-# What calls the kernels: run a second time, without the compiler.
-KERNEL_TESTS = $(addprefix tests/test_, cardinality.py cardinality_models.py decision.py \
-    estimation.py forms.py kernels.py quadrature.py refusals.py ridge.py)
+# What tests the kernels: run a second time, without the compiler.
+KERNEL_TESTS = $(addprefix tests/test_, cardinality.py cardinality_models.py condition.py \
+    decision.py forms.py kernels.py quadrature.py refusals.py ridge.py)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 

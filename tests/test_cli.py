@@ -651,15 +651,12 @@ def test_killed_commands_leave_nothing_or_the_whole(folder, tmp_path, model):
     assert whole.stdout.count(b"\n") == 4001
     assert whole.stderr.startswith(b"4000 rows in ")
     assert whole.stderr.count(b"\n") == 1
-    for longest in (0.03, 0.3):
-        killed_while_writing(sets, rng.uniform(0.0, longest), *predict, sets)
-        assert not sets.exists() or sets.read_bytes() == whole.stdout
-        sets.unlink(missing_ok=True)
+    killed_while_writing(sets, rng.uniform(0.0, 0.1), *predict, sets)
+    assert not sets.exists() or sets.read_bytes() == whole.stdout
     path.write_bytes(model.read_bytes())  # what was there stays until the new one is whole
-    for longest in (0.01, 0.1):
-        command = ["fit", folder / "all.npz", "--factors", "independent", "-o", path]
-        killed_while_writing(path, rng.uniform(0.0, longest), *command)
-        assert len(fgfm.load(path)[-1].factors_) in (1, 4)
+    command = ["fit", folder / "all.npz", "--factors", "independent", "-o", path]
+    killed_while_writing(path, rng.uniform(0.0, 0.03), *command)
+    assert len(fgfm.load(path)[-1].factors_) in (1, 4)
 
 
 # --- what must not be mixed up ----------------------------------------------------------------

@@ -151,13 +151,6 @@ def test_round_trip_of_real_wide_tables(name, way, tmp_path):
     same(one, back(one, tmp_path / f"{name}{WAYS[way][1]}", way, dtype="float32"), way)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["svmlight"])
-def test_round_trip_of_imdb(way, tmp_path):
-    one = load(real("imdb"))
-    same(one, back(one, tmp_path / f"imdb{WAYS[way][1]}", way, dtype="float32"), way)
-
-
 @pytest.mark.parametrize("name", ["flags", "foodtruck"])
 def test_nominal_columns_are_encoded_as_those_who_made_the_archive_did(name):
     found = load(real(name))

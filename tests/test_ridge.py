@@ -645,6 +645,7 @@ def test_threads_share_the_rows_of_a_fold():
 
 
 @pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.csr_matrix.toarray])
+@pytest.mark.compiled
 def test_many_folds_copy_no_training_rows(large, monkeypatch, form):
     X, Y, s = sparse_rows()
     copied = []  # of each set of training rows
