@@ -107,7 +107,15 @@ def test_rules_on_csr():
     np.testing.assert_array_equal(top == 1, (rank < 3) & (p > 0.0))
 
 
-def test_speed_on_csr_is_measured():
+def test_speed_on_csr_is_measured(monkeypatch):
+    answers = []
+
+    def once(*arguments, in_child=extreme.in_child):
+        if not answers:
+            answers.append(in_child(*arguments))
+        return answers[0]
+
+    monkeypatch.setattr(extreme, "in_child", once)  # processes take seconds to start
     table = extreme.generated(200, 5000, 10, [np.float32])
     assert [row[:3] for row in table.rows] == [
         ("float32", "yes", 1),
