@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper docs test kernels test-old lint format bench bench-fit bench-paper bench-real \
+.PHONY: help demo paper docs test test-old lint format bench bench-fit bench-paper bench-real \
     quadrature clean
 
 help: ## list the targets
@@ -33,15 +33,10 @@ docs: .venv/.stamp-docs ## build the documentation into build/docs, and check it
 	@$(BIN)/python scripts/check_links.py build/docs
 	@echo "Open build/docs/index.html"
 
-test: .venv/.stamp-dev ## lint, then all tests, then the quick ones without the compiler
-	@$(MAKE) --no-print-directory -j2 lint kernels
+test: lint ## lint, then all tests, then the quick ones without the compiler
 	@MPLBACKEND=Agg $(BIN)/python -m pytest -q $(PARALLEL)
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q $(PARALLEL) -m "not slow and not compiled" \
 	    $(KERNEL_TESTS)
-
-# Compiled while the sources are checked, once for all processes that test.
-kernels: .venv/.stamp-dev
-	@$(BIN)/python -c 'import fgfm.experiments._warm'
 
 # Up to 1.8 scikit-learn hands its checks to pytest in a form that pytest is about to drop.
 test-old: .venv-sklearn-1.7/.stamp .venv-sklearn-1.8/.stamp ## the estimators' tests on scikit-learn 1.7 and 1.8
