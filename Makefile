@@ -72,7 +72,7 @@ bench-paper: .venv/.stamp-dev ## compare with the authors' own results (needs FG
 	@$(BIN)/python -m benchmarks.reference_f
 
 bench-real: .venv/.stamp-dev ## compare decision rules on five real data sets (needs FGFM_DATA)
-	@FGFM_DATA="$${FGFM_DATA:-../shared/data}" $(BIN)/fgfm benchmark -o outputs/bench-real \
+	@FGFM_DATA="$${FGFM_DATA:-../shared/data}" $(BIN)/python -m benchmarks.real -o outputs/bench-real \
 	    --datasets emotions,scene,yeast,medical,enron --limit 120
 
 quadrature: .venv/.stamp-quadrature ## compute the quadrature table again (minutes)

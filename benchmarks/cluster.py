@@ -67,7 +67,7 @@ def fit(quick: bool) -> Table:
     Y = (X[:, :m] + rng.normal(size=(n, m)) > 0.5).astype(int)
     trees = 10 if quick else 100
     models = {
-        "ridge": FGFMClassifier(parameters="two-step", random_state=0),
+        "ridge": FGFMClassifier(method="two-step", random_state=0),
         "forest": FGFMClassifier(
             RandomForestClassifier(trees), factors="independent", calibration=None, random_state=0
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from fgfm.experiments._splits import Split, load_split
+from benchmarks.real.splits import Split, load_split
 
 __all__ = ["FOLDER", "Split", "load"]
 

@@ -28,9 +28,9 @@ from benchmarks.__main__ import _progress
 from benchmarks.datasets import Split, load
 from benchmarks.inputs import sparse_rows
 from benchmarks.measure import in_child, least_times
+from benchmarks.real.peer_packages import PEERS, Peer, prepare, run_peer
 from benchmarks.report import Column, Table, count, duration, mebibytes, number, ratio
 from fgfm import decision, f_measure
-from fgfm.experiments._peers import PEERS, Peer, prepare, run_peer
 
 __all__ = ["generated", "main", "real", "threshold", "top_k"]
 

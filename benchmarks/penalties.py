@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.__main__ import _progress
 from benchmarks.datasets import load
 from benchmarks.report import Column, Table, ratio
-from fgfm.estimation import RidgeFit, _batch, fit_ridge_logistic
+from fgfm.ridge import RidgeFit, _batch, fit_ridge_logistic
 
 __all__ = ["main", "penalty_table"]
 

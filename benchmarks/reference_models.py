@@ -16,9 +16,9 @@ from benchmarks.reference_factors import FOLDER, N_FEATURES, case_key, stored_ta
 from fgfm.cardinality import from_conditionals, merge_factors
 from fgfm.classifier import FGFMClassifier
 from fgfm.decision import from_factors
-from fgfm.estimation import RidgeFit, RidgeLogistic, fit_ridge_logistic
 from fgfm.experiments.paper import SIZES, find_factors
 from fgfm.metrics import f_measure
+from fgfm.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
 
 __all__ = [
     "METHODS",
@@ -227,7 +227,7 @@ def by_our_splits(data: Data, factors: list[Factor], splits: int) -> Run:
         model = FGFMClassifier(
             RidgeLogistic(penalize_intercept=True, reference_class=True),
             factors=factors,
-            parameters="two-step",
+            method="two-step",
             coherent=False,
             nonempty=False,
             random_state=seed,

@@ -108,7 +108,7 @@ def _append(X: Any, column: Any) -> Any:
 
 
 def _ours(task: Task) -> list[Floats]:
-    from fgfm.estimation import fit_ridge_logistic
+    from fgfm.ridge import fit_ridge_logistic
 
     extra = task.extra[: len(task.targets)]
     models = fit_ridge_logistic(task.X, task.targets, extra=extra, cv=FOLDS, random_state=0)

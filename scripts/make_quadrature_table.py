@@ -52,7 +52,9 @@ import numpy as np
 # Arrays of extended precision numbers are object arrays of gmpy2.mpfr.
 Array = np.ndarray[Any, np.dtype[Any]]
 
-DEFAULT_OUTPUT = Path(__file__).resolve().parent.parent / "src" / "fgfm" / "_quadrature_table.npz"
+DEFAULT_OUTPUT = (
+    Path(__file__).resolve().parent.parent / "src" / "fgfm" / "decision" / "_quadrature_table.npz"
+)
 PRECISION_BITS = 256
 LAGUERRE_START_COUNT = 4
 LEVEL_TOLERANCE = 1e-7

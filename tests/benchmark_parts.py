@@ -9,8 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from fgfm.experiments._peers import PeerRun
-from fgfm.experiments._rules import Family, Outcome
+from benchmarks.real.peer_packages import PeerRun
+from benchmarks.real.rules import Family, Outcome
 
 PEERS = {"fake": "fake", "absent": "absent", "weak": "weak"}
 

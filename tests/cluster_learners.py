@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.naive_bayes import GaussianNB
 
-from fgfm.estimation import fit_ridge_logistic
+from fgfm.ridge import fit_ridge_logistic
 
 SEEN = []  # every X that was fitted in this process: none is freed, so that no id is used again
 LOADED = []  # names of classes, once for each object that came from elsewhere

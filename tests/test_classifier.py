@@ -33,7 +33,8 @@ from threadpoolctl import threadpool_limits
 import fgfm
 from fgfm import classifier
 from fgfm.cardinality import is_coherent, merge_factors
-from fgfm.estimation import Direct, Powerset, Reweighted, RidgeLogistic, Tilted, TwoStep
+from fgfm.estimation import Direct, Powerset, Reweighted, Tilted, TwoStep
+from fgfm.ridge import RidgeLogistic
 from oracle import all_labelsets, f_table, gfm
 
 pytestmark = pytest.mark.compiled  # hundreds of small fits: minutes without the compiler
@@ -78,10 +79,10 @@ def close(one, other, rows=X, atol=1e-9):
     [
         fgfm.FGFMClassifier(),
         FGFMClassifier(factors="independent"),
-        FGFMClassifier(parameters="two-step"),
-        FGFMClassifier(parameters="tilted"),
-        FGFMClassifier(parameters="powerset"),
-        FGFMClassifier(parameters="direct"),
+        FGFMClassifier(method="two-step"),
+        FGFMClassifier(method="tilted"),
+        FGFMClassifier(method="powerset"),
+        FGFMClassifier(method="direct"),
     ]
 )
 def test_common_checks(estimator, check):
@@ -142,12 +143,12 @@ def values_of_all_sets(P, d_0, beta, zero_division, nonempty):
 
 
 @pytest.mark.parametrize("factors", FACTORS, ids=str)
-@pytest.mark.parametrize("parameters", NAMES)
+@pytest.mark.parametrize("method", NAMES)
 @pytest.mark.parametrize("coherent", [True, False])
-def test_decisions_are_the_exhaustive_optimum(factors, parameters, coherent):
-    model = FGFMClassifier(
-        factors=factors, parameters=parameters, coherent=coherent, random_state=0
-    ).fit(X, Y)
+def test_decisions_are_the_exhaustive_optimum(factors, method, coherent):
+    model = FGFMClassifier(factors=factors, method=method, coherent=coherent, random_state=0).fit(
+        X, Y
+    )
     P, d = estimates_by_hand(model, X)
     if coherent:
         assert is_coherent(P, d, tol=1e-8).all()
@@ -176,7 +177,7 @@ def test_values_of_all_sets_are_expectations():
 
 
 def test_single_factor_is_gfm():
-    model = FGFMClassifier(parameters="two-step", nonempty=False, random_state=0)
+    model = FGFMClassifier(method="two-step", nonempty=False, random_state=0)
     decided, expected_f = model.fit(X, Y).decide(X)
     P, d = TwoStep(random_state=0).fit(X, Y).estimate(X)
     for row in range(60):
@@ -186,7 +187,7 @@ def test_single_factor_is_gfm():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "kind"),
+    ("method", "kind"),
     [
         ("reweighted", Reweighted),
         ("two-step", TwoStep),
@@ -195,8 +196,8 @@ def test_single_factor_is_gfm():
         ("direct", Direct),
     ],
 )
-def test_factors_are_fitted_as_if_alone(parameters, kind):
-    model = FGFMClassifier(factors=[[2, 0], [1, 3]], parameters=parameters, random_state=0)
+def test_factors_are_fitted_as_if_alone(method, kind):
+    model = FGFMClassifier(factors=[[2, 0], [1, 3]], method=method, random_state=0)
     model.fit(X, Y)
     p = model.predict_proba(X)
     for factor in ([2, 0], [1, 3]):
@@ -204,10 +205,10 @@ def test_factors_are_fitted_as_if_alone(parameters, kind):
         np.testing.assert_allclose(p[:, factor], alone.P.sum(axis=2), atol=1e-12)
 
 
-@pytest.mark.parametrize("parameters", NAMES)
+@pytest.mark.parametrize("method", NAMES)
 @pytest.mark.parametrize("factors", FACTORS, ids=str)
-def test_answers_agree_with_each_other(parameters, factors):
-    model = FGFMClassifier(parameters=parameters, factors=factors, random_state=0).fit(X, Y)
+def test_answers_agree_with_each_other(method, factors):
+    model = FGFMClassifier(method=method, factors=factors, random_state=0).fit(X, Y)
     P, d = estimates_by_hand(model, X)
     np.testing.assert_allclose(model.predict_proba(X), P.sum(axis=2), atol=1e-12)
     np.testing.assert_allclose(model.predict_cardinality_proba(X), d, atol=1e-12)
@@ -270,10 +271,10 @@ def test_settings_of_the_decision_are_checked_when_they_take_effect(setting, err
 def test_other_settings_take_effect_with_the_next_fit(fitted):
     labels = Y.copy()
     labels[:, 1] = 1
-    model = FGFMClassifier(factors="independent", parameters=fitted, random_state=0).fit(X, labels)
+    model = FGFMClassifier(factors="independent", method=fitted, random_state=0).fit(X, labels)
     expected = model.predict_proba(X), model.predict(X)
     for other in ["two-step", "powerset", "tilted"]:
-        model.set_params(parameters=other, factors="single", coherent=False)
+        model.set_params(method=other, factors="single", coherent=False)
         assert (model.predict_proba(X) == expected[0]).all()
         assert (model.predict(X) == expected[1]).all()
 
@@ -524,17 +525,17 @@ class Constant(BaseEstimator):
 
 
 def test_parameters_of_an_object():
-    expected = FGFMClassifier(
-        DummyClassifier(), factors=[[0, 1], [2, 3]], parameters="powerset"
-    ).fit(X, Y)
+    expected = FGFMClassifier(DummyClassifier(), factors=[[0, 1], [2, 3]], method="powerset").fit(
+        X, Y
+    )
     for with_d in (True, False):
-        model = FGFMClassifier(factors=[[0, 1], [2, 3]], parameters=Constant(with_d)).fit(X, Y)
+        model = FGFMClassifier(factors=[[0, 1], [2, 3]], method=Constant(with_d)).fit(X, Y)
         close(model, expected)
         assert (model.predict(X) == expected.predict(X)).all()
         np.testing.assert_allclose(
             model.predict_cardinality_proba(X), expected.predict_cardinality_proba(X), atol=1e-12
         )
-    assert not hasattr(model.parameters, "part_")
+    assert not hasattr(model.method, "part_")
     weight = np.linspace(0.5, 2.0, 60)
     close(model.fit(X, Y, sample_weight=weight), expected.fit(X, Y, sample_weight=weight))
 
@@ -547,10 +548,8 @@ def test_parameters_of_an_object_with_the_wrong_shape():
         def estimate(self, X):
             return np.zeros((len(X), 2, 2))
 
-    model = FGFMClassifier(parameters=Wrong()).fit(X, Y)
-    sentence = (
-        r"parameters\.estimate for factor 0 gave P of shape \(60, 2, 2\): it must have shape"
-    )
+    model = FGFMClassifier(method=Wrong()).fit(X, Y)
+    sentence = r"method\.estimate for factor 0 gave P of shape \(60, 2, 2\): it must have shape"
     with pytest.raises(ValueError, match=sentence + r" \(60, 4, S\)"):
         model.predict(X)
 
@@ -569,12 +568,12 @@ def test_parameters_of_an_object_with_the_wrong_shape():
         ({"nonempty": 1}, TypeError, "nonempty is 1: it must be 'auto', True or False"),
         ({"nonempty": None}, TypeError, "nonempty is None: it must be 'auto', True or False"),
         (
-            {"parameters": "gfm"},
+            {"method": "gfm"},
             ValueError,
-            "parameters is 'gfm': it must be one of 'reweighted', 'two-step', 'tilted', ",
+            "method is 'gfm': it must be one of 'reweighted', 'two-step', 'tilted', ",
         ),
-        ({"parameters": None}, TypeError, "parameters is None: it must be one of 'reweighted'"),
-        ({"parameters": TwoStep}, TypeError, "parameters is .*TwoStep.*: it must be .*instance"),
+        ({"method": None}, TypeError, "method is None: it must be one of 'reweighted'"),
+        ({"method": TwoStep}, TypeError, "method is .*TwoStep.*: it must be .*instance"),
         (
             {"factors": "ilff"},
             ValueError,
@@ -787,20 +786,20 @@ def test_methods_that_need_an_estimate():
     assert not hasattr(model, "repair")
     with pytest.raises(AttributeError) as caught:
         _ = model.predict_mode
-    assert "predict_mode needs parameters='powerset'" in str(caught.value.__cause__)
+    assert "predict_mode needs method='powerset'" in str(caught.value.__cause__)
     with pytest.raises(AttributeError) as caught:
         _ = model.repair
-    assert "repair needs parameters='direct'" in str(caught.value.__cause__)
+    assert "repair needs method='direct'" in str(caught.value.__cause__)
 
 
 def test_mode_and_repair():
     factors = [[1, 3], [0, 2]]
-    model = FGFMClassifier(factors=factors, parameters="powerset", random_state=0).fit(X, Y)
+    model = FGFMClassifier(factors=factors, method="powerset", random_state=0).fit(X, Y)
     mode = model.predict_mode(X)
     for factor in factors:
         alone = Powerset(random_state=0).fit(X, Y[:, factor])
         assert (mode[:, factor] == alone.mode(X)).all()
-    direct = FGFMClassifier(factors=factors, parameters="direct", random_state=0).fit(X, Y)
+    direct = FGFMClassifier(factors=factors, method="direct", random_state=0).fit(X, Y)
     repairs = direct.repair(X)
     assert len(repairs) == 2
     for factor, repair in zip(factors, repairs, strict=True):
@@ -1010,9 +1009,9 @@ def test_random_state(learner):
     same(clone(model).fit(X, labels), model)
 
 
-@pytest.mark.parametrize("parameters", [TwoStep(), TwoStep(RandomForestClassifier(2), cv=2)])
-def test_random_state_reaches_an_object_of_parameters(parameters):
-    model = FGFMClassifier(parameters=parameters, random_state=0)
+@pytest.mark.parametrize("method", [TwoStep(), TwoStep(RandomForestClassifier(2), cv=2)])
+def test_random_state_reaches_an_object_of_parameters(method):
+    model = FGFMClassifier(method=method, random_state=0)
     same(clone(model).fit(X, Y), clone(model).fit(X, Y))
 
 
@@ -1031,17 +1030,17 @@ def test_n_jobs_of_nothing():
         FGFMClassifier(n_jobs=0).fit(X, Y).predict(X)
 
 
-@pytest.mark.parametrize("parameters", [*NAMES, TwoStep(random_state=0)], ids=str)
+@pytest.mark.parametrize("method", [*NAMES, TwoStep(random_state=0)], ids=str)
 @pytest.mark.parametrize("factors", ["single", "independent"])
 @pytest.mark.parametrize("kind", ["array", "sparse", "frame"])
-def test_blocks_of_rows(parameters, factors, kind, monkeypatch):
-    model = FGFMClassifier(parameters=parameters, factors=factors, random_state=0)
+def test_blocks_of_rows(method, factors, kind, monkeypatch):
+    model = FGFMClassifier(method=method, factors=factors, random_state=0)
     rows = X[:24]
     if kind == "sparse":
         rows = sparse.csr_array(rows)
     if kind == "frame":
         rows = pytest.importorskip("pandas").DataFrame(rows, columns=list("abc"))
-        if isinstance(parameters, str):
+        if isinstance(method, str):
             model.set_params(estimator=GaussianNB(), calibration=None)
     model.fit(rows, Y[:24])
 
@@ -1052,9 +1051,9 @@ def test_blocks_of_rows(parameters, factors, kind, monkeypatch):
             model.predict_cardinality_proba(rows),
             model.expected_f(rows),
         ]
-        if parameters == "powerset":
+        if method == "powerset":
             found.append(model.predict_mode(rows))
-        if parameters == "direct":
+        if method == "direct":
             found += [array for repair in model.repair(rows) for array in repair]
         return found
 
@@ -1154,10 +1153,10 @@ REAL_LIFE = labels_of_real_life()
     [
         {},
         {"factors": "independent"},
-        {"parameters": "two-step"},
-        {"parameters": "tilted"},
-        {"parameters": "direct"},
-        {"parameters": "powerset"},
+        {"method": "two-step"},
+        {"method": "tilted"},
+        {"method": "direct"},
+        {"method": "powerset"},
         {"coherent": False},
         {"estimator": GaussianNB(), "cv": 3},
         {"estimator": GaussianNB(), "calibration": "isotonic", "cv": 2},
@@ -1185,16 +1184,16 @@ def test_real_life(case, settings):
 
 def test_many_label_sets_do_not_look_like_a_regression():
     labels = (np.random.default_rng(0).random((24, 30)) < 0.1).astype(int)  # hardly two are equal
-    model = FGFMClassifier(parameters="powerset", random_state=0).fit(X[:24], labels)
+    model = FGFMClassifier(method="powerset", random_state=0).fit(X[:24], labels)
     assert model.predict(X).shape == (60, 30)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("learner", [None, GaussianNB(), LinearSVC(), RandomForestClassifier(2)])
 @pytest.mark.parametrize("factors", ["single", "independent"])
-@pytest.mark.parametrize("parameters", ["two-step", "powerset"])
-def test_few_rows(n, learner, factors, parameters):
-    model = FGFMClassifier(learner, factors=factors, parameters=parameters, random_state=0)
+@pytest.mark.parametrize("method", ["two-step", "powerset"])
+def test_few_rows(n, learner, factors, method):
+    model = FGFMClassifier(learner, factors=factors, method=method, random_state=0)
     labels = np.array([[1, 0, 1], [0, 0, 1], [0, 0, 0]])[:n]
     model.fit(X[:n], labels)
     predicted = model.predict(X)
@@ -1207,10 +1206,10 @@ def test_few_rows(n, learner, factors, parameters):
 def test_duplicate_rows_and_constant_features():
     rows = np.repeat([[0.0, 1.0], [1.0, 1.0]], 10, axis=0)
     labels = np.repeat([[1, 0, 0], [0, 1, 1]], 10, axis=0)
-    for parameters in NAMES:
-        model = FGFMClassifier(parameters=parameters, random_state=0).fit(rows, labels)
+    for method in NAMES:
+        model = FGFMClassifier(method=method, random_state=0).fit(rows, labels)
         assert (model.predict(rows) == labels).all()
-    constant = FGFMClassifier(parameters="two-step", random_state=0).fit(np.ones((20, 2)), labels)
+    constant = FGFMClassifier(method="two-step", random_state=0).fit(np.ones((20, 2)), labels)
     np.testing.assert_allclose(constant.predict_proba(np.ones((1, 2))), 0.5, atol=1e-6)
 
 
@@ -1243,8 +1242,8 @@ def test_nonempty_auto(factors):
 
 
 @pytest.mark.parametrize("factors", ["single", "independent", [[0], [1, 2]]])
-@pytest.mark.parametrize("parameters", NAMES)
-def test_rows_for_which_a_learner_names_no_label(factors, parameters):
+@pytest.mark.parametrize("method", NAMES)
+def test_rows_for_which_a_learner_names_no_label(factors, method):
     # one neighbour, and its number of labels is 1; each label's own model says 0 to all of them
     class Never(DummyClassifier):
         def predict_proba(self, X):
@@ -1254,7 +1253,7 @@ def test_rows_for_which_a_learner_names_no_label(factors, parameters):
             return p
 
     labels = np.array([[1, 0, 0]] * 30 + [[0, 1, 0]] * 20 + [[0, 0, 1]] * 10)
-    model = FGFMClassifier(Never(), factors=factors, parameters=parameters, calibration=None)
+    model = FGFMClassifier(Never(), factors=factors, method=method, calibration=None)
     decided = model.fit(X, labels).predict(X[:3])
     assert model.nonempty_
     assert decided.any(axis=1).all()
@@ -1312,7 +1311,7 @@ def test_verbose(capsys):
     assert [line.split("] ")[1].split(" (")[0] for line in lines[1:]] == [
         f"{count} of 4 models" for count in (1, 2, 3, 4)
     ]
-    FGFMClassifier(parameters=TwoStep(), factors=[[0, 1], [2, 3]], verbose=1).fit(X, Y)
+    FGFMClassifier(method=TwoStep(), factors=[[0, 1], [2, 3]], verbose=1).fit(X, Y)
     assert "2 of 2 models" in capsys.readouterr().out
 
 
@@ -1340,9 +1339,9 @@ class Recording:
     [
         ({}, 5),
         ({"factors": "independent"}, 4),
-        ({"parameters": "powerset"}, 1),
+        ({"method": "powerset"}, 1),
         ({"estimator": GaussianNB(), "calibration": None}, 5),
-        ({"parameters": TwoStep(), "factors": [[0, 1], [2, 3]]}, 2),
+        ({"method": TwoStep(), "factors": [[0, 1], [2, 3]]}, 2),
     ],
     ids=str,
 )
@@ -1392,9 +1391,9 @@ def test_html_and_text():
 
 
 @pytest.mark.parametrize("learner", [None, GaussianNB(), LinearSVC()])
-@pytest.mark.parametrize("parameters", NAMES)
-def test_pickle(learner, parameters):
-    model = FGFMClassifier(learner, parameters=parameters, cv=2, random_state=0).fit(X, Y)
+@pytest.mark.parametrize("method", NAMES)
+def test_pickle(learner, method):
+    model = FGFMClassifier(learner, method=method, cv=2, random_state=0).fit(X, Y)
     same(pickle.loads(pickle.dumps(model)), model)
 
 
@@ -1416,9 +1415,9 @@ def test_a_column_transformer_that_drops_the_number_of_labels():
         return make_pipeline(kept, LogisticRegression())
 
     with pytest.warns(UserWarning, match="drops other columns, .* set remainder='passthrough'"):
-        FGFMClassifier(learner("drop"), parameters="two-step").fit(frame, Y)
-    FGFMClassifier(learner("passthrough"), parameters="two-step").fit(frame, Y)
-    FGFMClassifier(learner("drop"), parameters="tilted").fit(frame, Y)
+        FGFMClassifier(learner("drop"), method="two-step").fit(frame, Y)
+    FGFMClassifier(learner("passthrough"), method="two-step").fit(frame, Y)
+    FGFMClassifier(learner("drop"), method="tilted").fit(frame, Y)
 
 
 def test_an_object_of_parameters_reads_the_features_itself():
@@ -1426,8 +1425,8 @@ def test_an_object_of_parameters_reads_the_features_itself():
     frame = pd.DataFrame({"word": np.where(X[:, 0] > 0.0, "left", "right"), "x": X[:, 1]})
     words = ColumnTransformer([("w", OneHotEncoder(), ["word"])], remainder="passthrough")
     learner = make_pipeline(words, LogisticRegression())
-    own = FGFMClassifier(parameters=TwoStep(learner, random_state=0)).fit(frame, Y)
-    named = FGFMClassifier(learner, parameters="two-step", random_state=0).fit(frame, Y)
+    own = FGFMClassifier(method=TwoStep(learner, random_state=0)).fit(frame, Y)
+    named = FGFMClassifier(learner, method="two-step", random_state=0).fit(frame, Y)
     same(own, named, frame)
 
 
@@ -1491,7 +1490,7 @@ def test_a_generator_is_not_shared_between_processes():
     models = [
         FGFMClassifier(
             factors=[[0, 1], [2, 3]],
-            parameters=learner,
+            method=learner,
             random_state=np.random.RandomState(3),
             n_jobs=n_jobs,
         ).fit(X, Y)

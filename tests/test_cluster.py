@@ -20,10 +20,10 @@ from sklearn.model_selection import KFold
 
 import fgfm
 from cluster_learners import Recording, Slow, count_loads, forget, loads, warm
-from fgfm._blocks import n_threads, n_workers
+from fgfm._utils.blocks import n_threads, n_workers
 from fgfm.data import decide
-from fgfm.estimation import fit_ridge_logistic
 from fgfm.experiments import reproduce
+from fgfm.ridge import fit_ridge_logistic
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cluster.md"
 REASON = "needs distributed: pip install 'fgfm[dask]'"
@@ -138,7 +138,7 @@ def test_features_are_shipped_once_to_each_worker(client, data):
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("fgfm.estimation._path", "Common"), ("fgfm.factors.mutual_information", "_Data")],
+    [("fgfm.ridge._path", "Common"), ("fgfm.factors.mutual_information", "_Data")],
 )
 def test_what_jobs_share_is_shipped_once_to_each_worker(client, data, module, name):
     X, Y = data

@@ -96,7 +96,7 @@ def test_version_is_that_of_the_distribution():
     assert fgfm.__version__ == metadata.version("fgfm")
 
 
-@pytest.mark.parametrize("name", ["py.typed", "_quadrature_table.npz"])
+@pytest.mark.parametrize("name", ["py.typed", "decision/_quadrature_table.npz"])
 def test_data_file_is_installed(name):
     assert (resources.files("fgfm") / name).is_file()
 

@@ -61,7 +61,7 @@ def test_calibration_pays_on_real_data():
     scores, expected = {}, {}
     for calibration in (None, "auto"):
         model = FGFMClassifier(GaussianNB(), factors="single", calibration=calibration)
-        model.set_params(parameters="tilted", random_state=0).fit(X_train, Y_train)
+        model.set_params(method="tilted", random_state=0).fit(X_train, Y_train)
         scores[calibration] = model.score(X_test, Y_test)
         expected[calibration] = model.expected_f(X_test).mean()
     assert scores["auto"] > scores[None] + 0.08

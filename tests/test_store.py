@@ -22,7 +22,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import fgfm
-from fgfm.estimation import Direct, Powerset, Reweighted, RidgeLogistic, Tilted, TwoStep
+from fgfm.estimation import Direct, Powerset, Reweighted, Tilted, TwoStep
+from fgfm.ridge import RidgeLogistic
 
 pytestmark = pytest.mark.compiled  # hundreds of small fits: minutes without the compiler
 
@@ -49,11 +50,11 @@ MODELS = {
     "single": FGFMClassifier(random_state=0),
     "independent": FGFMClassifier(factors="independent", beta=2.0, random_state=0),
     "partition": FGFMClassifier(factors=[[0, 3], [1, 2]], random_state=0),
-    "two-step": FGFMClassifier(parameters="two-step", random_state=0),
-    "tilted": FGFMClassifier(parameters="tilted", random_state=0),
-    "direct": FGFMClassifier(parameters="direct", random_state=0),
-    "powerset": FGFMClassifier(parameters="powerset", nonempty=False, random_state=0),
-    "object": FGFMClassifier(parameters=TwoStep(GaussianNB()), random_state=0),
+    "two-step": FGFMClassifier(method="two-step", random_state=0),
+    "tilted": FGFMClassifier(method="tilted", random_state=0),
+    "direct": FGFMClassifier(method="direct", random_state=0),
+    "powerset": FGFMClassifier(method="powerset", nonempty=False, random_state=0),
+    "object": FGFMClassifier(method=TwoStep(GaussianNB()), random_state=0),
     "splitter": FGFMClassifier(cv=KFold(3)),
     "RidgeLogistic": FGFMClassifier(RidgeLogistic([1.0]), random_state=0),
     "LogisticRegression": FGFMClassifier(LogisticRegression()),

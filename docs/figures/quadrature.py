@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from fgfm._quadrature import nodes
+from fgfm.decision._quadrature import nodes
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 rule = nodes(1.0, 1000, 1000)

@@ -9,9 +9,11 @@ set of labels ``h`` with the largest expectation of
 - `fgfm.cardinality`: the matrices ``p(y_i = 1, |y| = s)`` that such decisions rest on;
 - `fgfm.metrics`: the F-measure itself, and a scorer;
 - `fgfm.factors`: which labels belong together given the features, `ILFCompo` first;
+- `fgfm.ridge`: ridge logistic regression, the default base learner;
 - `fgfm.estimation`: models of such matrices, with any scikit-learn classifier as base learner;
 - `fgfm.FGFMClassifier`: all of it, from features and labels to label sets;
 - `fgfm.data`: data sets in files, of many formats;
+- `fgfm.evaluation`: the F-optimal rule against thresholds, on a user's own data;
 - `fgfm.synthetic`: the random networks of the paper, and all that is true of them;
 - `fgfm.experiments`: the paper's experiment;
 - `fgfm.plotting`: pictures of decisions, of their calibration and of label factors;
@@ -30,10 +32,12 @@ if TYPE_CHECKING:
     import fgfm.data as data
     import fgfm.decision as decision
     import fgfm.estimation as estimation
+    import fgfm.evaluation as evaluation
     import fgfm.experiments as experiments
     import fgfm.factors as factors
     import fgfm.metrics as metrics
     import fgfm.plotting as plotting
+    import fgfm.ridge as ridge
     import fgfm.synthetic as synthetic
     from fgfm.classifier import FGFMClassifier
     from fgfm.decision import Decision
@@ -52,6 +56,7 @@ __all__ = [
     "data",
     "decision",
     "estimation",
+    "evaluation",
     "experiments",
     "f_measure",
     "f_scorer",
@@ -59,6 +64,7 @@ __all__ = [
     "load",
     "metrics",
     "plotting",
+    "ridge",
     "save",
     "synthetic",
 ]
@@ -69,10 +75,12 @@ _SUBMODULES = frozenset(
         "data",
         "decision",
         "estimation",
+        "evaluation",
         "experiments",
         "factors",
         "metrics",
         "plotting",
+        "ridge",
         "synthetic",
     }
 )

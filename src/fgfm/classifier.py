@@ -16,11 +16,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
-from fgfm._blocks import n_threads, row_blocks
-from fgfm._label_table import partition, read_labels
-from fgfm._parallel import run_jobs
-from fgfm._progress import CallbackSupportMixin, Progress, with_callbacks
-from fgfm._validation import (
+from fgfm._utils.blocks import n_threads, row_blocks
+from fgfm._utils.label_table import partition, read_labels
+from fgfm._utils.parallel import run_jobs
+from fgfm._utils.progress import CallbackSupportMixin, Progress, with_callbacks
+from fgfm._utils.rows import frame_library, n_rows, take_rows
+from fgfm._utils.validation import (
     check_beta,
     check_flag,
     check_zero_division,
@@ -30,7 +31,6 @@ from fgfm.cardinality import distribution, merge_distributions
 from fgfm.decision import Decision, from_factors, from_marginals
 from fgfm.estimation._fitting import Settings, fit_models, is_ridge
 from fgfm.estimation._models import RidgeModels, Target
-from fgfm.estimation._rows import frame_library, n_rows, take_rows
 from fgfm.estimation.base import (
     FactorEstimate,
     FactorEstimator,
@@ -41,11 +41,11 @@ from fgfm.estimation.base import (
 from fgfm.estimation.direct import Direct, Repair
 from fgfm.estimation.powerset import Powerset
 from fgfm.estimation.reweighted import Reweighted
-from fgfm.estimation.ridge import RidgeLogistic
 from fgfm.estimation.tilted import Tilted
 from fgfm.estimation.two_step import TwoStep
 from fgfm.factors.ilf import ILFCompo
 from fgfm.metrics import f_measure
+from fgfm.ridge._estimator import RidgeLogistic
 
 __all__ = ["FGFMClassifier"]
 
@@ -53,7 +53,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
 
-_PARAMETERS: dict[str, type[FactorEstimator]] = {
+_METHODS: dict[str, type[FactorEstimator]] = {
     "reweighted": Reweighted,
     "two-step": TwoStep,
     "tilted": Tilted,
@@ -67,8 +67,8 @@ _BLOCK_BYTES = 1 << 26  # of P that exist at one time, while predicting
 def _knows_the_joint(classifier: Any) -> bool:
     if not classifier._has("powerset", Powerset):
         raise AttributeError(
-            f"predict_mode needs parameters='powerset', the estimate that knows the joint "
-            f"distribution; parameters is {classifier.parameters!r}"
+            f"predict_mode needs method='powerset', the estimate that knows the joint "
+            f"distribution; method is {classifier.method!r}"
         )
     return True
 
@@ -76,8 +76,8 @@ def _knows_the_joint(classifier: Any) -> bool:
 def _is_direct(classifier: Any) -> bool:
     if not classifier._has("direct", Direct):
         raise AttributeError(
-            "repair needs parameters='direct', the estimate that is to be repaired; parameters is "
-            f"{classifier.parameters!r}"
+            "repair needs method='direct', the estimate that is to be repaired; method is "
+            f"{classifier.method!r}"
         )
     return True
 
@@ -113,7 +113,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         - a partition, a list of lists of label numbers (positions, whatever the columns are
           called), or of label names where y has columns;
         - an object with ``fit(X, Y)`` that finds ``factors_``, e.g. ``ILFCompo(alpha=0.05)``.
-    parameters : str or object, default="reweighted"
+    method : str or object, default="reweighted"
         How the probabilities of a factor are estimated: "reweighted"
         (`fgfm.estimation.Reweighted`), "two-step" (`TwoStep`, the paper), "tilted" (`Tilted`),
         "direct" (`Direct`) or "powerset" (`Powerset`); or an object with their protocol,
@@ -178,7 +178,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     `score` is the mean :math:`F_\beta` for the classifier's own beta. To search over beta, choose
     the measure yourself, e.g. ``GridSearchCV(..., scoring=fgfm.f_scorer)``.
 
-    The paper's own classifier is ``factors="ilf", parameters="two-step"``.
+    The paper's own classifier is ``factors="ilf", method="two-step"``.
 
     A row to which a learner gives no label at all, in spite of ``nonempty``, is decided by the
     frequencies of the labels in training.
@@ -215,7 +215,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         estimator: Any = None,
         *,
         factors: Any = "single",
-        parameters: Any = "reweighted",
+        method: Any = "reweighted",
         coherent: bool = True,
         calibration: Any = "auto",
         nonempty: Any = "auto",
@@ -228,7 +228,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     ) -> None:
         self.estimator = estimator
         self.factors = factors
-        self.parameters = parameters
+        self.method = method
         self.coherent = coherent
         self.calibration = calibration
         self.nonempty = nonempty
@@ -267,7 +267,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
 
     def _reader(self) -> Any:
         """Give the learner that reads X; of an object that the user passed nothing is known."""
-        return self.estimator if isinstance(self.parameters, str) else self.parameters.estimate
+        return self.estimator if isinstance(self.method, str) else self.method.estimate
 
     def _learner(self) -> Any:
         if self.estimator is not None:
@@ -317,7 +317,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         self.nonempty_ = bool(kept.any(axis=1).all()) and self._kind != "flat"
         # in float64 whatever the weights: this decides rows that no model says anything of
         self._frequencies = np.average(labels, axis=0, weights=weight)  # (m,)
-        if isinstance(self.parameters, str):
+        if isinstance(self.method, str):
             self._fit_named(X, labels, weight, seen, routed, progress)
         else:
             self._fit_objects(X, labels, sample_weight, progress)
@@ -335,18 +335,18 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         check_learner(self.estimator)
         n_threads(self.n_jobs)
         _check_nonempty(self.nonempty, False)
-        if isinstance(self.parameters, str):
-            if self.parameters not in _PARAMETERS:
+        if isinstance(self.method, str):
+            if self.method not in _METHODS:
                 raise ValueError(
-                    f"parameters is {self.parameters!r}: it must be one of "
-                    f"{', '.join(map(repr, _PARAMETERS))}, or an object with fit and estimate"
+                    f"method is {self.method!r}: it must be one of "
+                    f"{', '.join(map(repr, _METHODS))}, or an object with fit and estimate"
                 )
-        elif isinstance(self.parameters, type) or not (
-            hasattr(self.parameters, "fit") and hasattr(self.parameters, "estimate")
+        elif isinstance(self.method, type) or not (
+            hasattr(self.method, "fit") and hasattr(self.method, "estimate")
         ):
             raise TypeError(
-                f"parameters is {self.parameters!r}: it must be one of "
-                f"{', '.join(map(repr, _PARAMETERS))}, or an object (an instance) with fit and "
+                f"method is {self.method!r}: it must be one of "
+                f"{', '.join(map(repr, _METHODS))}, or an object (an instance) with fit and "
                 "estimate"
             )
 
@@ -418,7 +418,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         progress: Progress,
     ) -> None:
         """Fit the models of all factors together."""
-        kind = _PARAMETERS[self.parameters]
+        kind = _METHODS[self.method]
         repair = {"coherent": self.coherent} if kind in _REPAIRED else {}
         self._parts: list[Any] = []
         self._firsts: list[int] = []
@@ -449,9 +449,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         random = check_random_state(self.random_state)
         seeded = self.random_state is not None  # one seed each: a generator cannot be shared
         seeds = random.randint(np.iinfo(np.int32).max, size=len(self.factors_))
-        objects = [
-            _with_seed(clone(self.parameters), int(seed) if seeded else None) for seed in seeds
-        ]
+        objects = [_with_seed(clone(self.method), int(seed) if seeded else None) for seed in seeds]
         jobs = (
             delayed(_fit_object)(part, X, labels[:, factor].astype(np.int8), **weights)
             for part, factor in zip(objects, self.factors_, strict=True)
@@ -466,7 +464,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         """Give P and d of each factor for a block of rows."""
         if self._models is None:
             return [
-                _object_estimate(part, X, f"parameters.estimate for factor {f}", len(factor))
+                _object_estimate(part, X, f"method.estimate for factor {f}", len(factor))
                 for f, (part, factor) in enumerate(zip(self._parts, self.factors_, strict=True))
             ]
         answers = self._models.answers(X)
@@ -493,7 +491,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     def _has(self, name: str, kind: type[FactorEstimator]) -> bool:
         """Tell whether an estimate is the one that is fitted, or will be."""
         parts = getattr(self, "_parts", None)
-        return self.parameters == name if parts is None else isinstance(parts[0], kind)
+        return self.method == name if parts is None else isinstance(parts[0], kind)
 
     def _over_blocks(self, X: Any, work: Callable[[Any], Any]) -> list[Any]:
         """Do the work for blocks of rows that bound the memory; the blocks depend on X alone."""
@@ -668,7 +666,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         Returns
         -------
         ndarray of shape (n, m)
-            Label sets, with ``parameters="powerset"`` only.
+            Label sets, with ``method="powerset"`` only.
         """
 
         def mode(block: Any) -> npt.NDArray[np.int8]:  # numpydoc ignore=GL08
@@ -693,7 +691,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         -------
         list of Repair
             For each factor the d_0 that its raw P implies, negative where it cannot be, and how
-            much probability the repair moves; with ``parameters="direct"`` only.
+            much probability the repair moves; with ``method="direct"`` only.
         """
 
         def measure(block: Any) -> list[Repair]:  # numpydoc ignore=GL08

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._validation import (
+from fgfm._utils.validation import (
     check_beta,
     check_flag,
     check_zero_division,

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from sklearn.base import BaseEstimator
 
-from fgfm._atomic import atomic_file
+from fgfm._utils.atomic import atomic_file
 
 __all__ = ["foreign_classes", "load", "save"]
 
@@ -51,7 +51,7 @@ _TRUSTED = frozenset(
         "fgfm.estimation.powerset.Powerset",
         "fgfm.estimation.reweighted.Reweighted",
         "fgfm.estimation._stack.LogStack",
-        "fgfm.estimation.ridge.RidgeLogistic",
+        "fgfm.ridge._estimator.RidgeLogistic",
         "fgfm.estimation.tilted.Tilted",
         "fgfm.estimation.two_step.TwoStep",
         "fgfm.factors._graph.Cut",

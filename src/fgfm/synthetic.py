@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fgfm._validation import (
+from fgfm._utils.validation import (
     check_beta,
     check_count,
     check_same_rows,

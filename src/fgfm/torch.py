@@ -8,9 +8,9 @@ from __future__ import annotations
 import torch
 
 from fgfm import decision
-from fgfm._arrays.space import read_array
-from fgfm._validation import check_beta, check_flag, check_zero_division
+from fgfm._utils.validation import check_beta, check_flag, check_zero_division
 from fgfm.decision import Decision
+from fgfm.decision._array_api.space import read_array
 
 __all__ = ["FDecision"]
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from fgfm._compile import compiled, compiled_sums, entry_point
+from fgfm._kernels._compile import compiled, compiled_sums, entry_point
 from fgfm._kernels.ordering import sort_descending
 from fgfm._kernels.rule import NOT_PROBABILITY, TOO_MUCH_MASS
 from fgfm._kernels.search import choose, search

@@ -6,7 +6,7 @@ same sum, to the last bit, whatever is beside it.
 
 from __future__ import annotations
 
-from fgfm._compile import entry_point
+from fgfm._kernels._compile import entry_point
 
 __all__ = ["add_columns", "multiply_columns"]
 

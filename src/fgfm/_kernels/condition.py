@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgfm._compile import compiled, entry_point
+from fgfm._kernels._compile import compiled, entry_point
 from fgfm._kernels.tilt import include
 
 __all__ = ["condition", "count"]

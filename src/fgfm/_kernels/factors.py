@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from fgfm._compile import compiled, entry_point
+from fgfm._kernels._compile import compiled, entry_point
 from fgfm._kernels.cardinalities import rank_candidates
 from fgfm._kernels.power_sums import (
     POWERS,

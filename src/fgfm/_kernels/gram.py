@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgfm._compile import entry_point
+from fgfm._kernels._compile import entry_point
 
 __all__ = ["weighted_gram"]
 

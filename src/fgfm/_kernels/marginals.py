@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from fgfm._compile import compiled, compiled_sums, entry_point
+from fgfm._kernels._compile import compiled, compiled_sums, entry_point
 from fgfm._kernels.power_sums import (
     ABOVE_SMALL,
     POWERS,

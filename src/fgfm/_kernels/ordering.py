@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fgfm._compile import compiled
+from fgfm._kernels._compile import compiled
 
 __all__ = ["TINY", "repair_order", "sort_descending"]
 

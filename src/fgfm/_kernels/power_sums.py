@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from fgfm._compile import compiled, compiled_extremes, compiled_sums
+from fgfm._kernels._compile import compiled, compiled_extremes, compiled_sums
 
 __all__ = [
     "ABOVE_SMALL",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from fgfm._compile import compiled
+from fgfm._kernels._compile import compiled
 
 __all__ = ["NOT_PROBABILITY", "TAIL", "TIE", "TOO_MUCH_MASS", "largest_cardinality", "load_rule"]
 

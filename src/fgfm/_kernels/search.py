@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from fgfm._compile import compiled, compiled_sums, entry_point
+from fgfm._kernels._compile import compiled, compiled_sums, entry_point
 from fgfm._kernels.ordering import repair_order
 from fgfm._kernels.rule import TIE
 

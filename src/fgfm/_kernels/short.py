@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fgfm._compile import compiled, compiled_sums, entry_point_sums
+from fgfm._kernels._compile import compiled, compiled_sums, entry_point_sums
 from fgfm._kernels.rule import NOT_PROBABILITY, TIE
 
 __all__ = ["SHORT", "decide_short_row", "decide_short_rows", "load_short_rule", "short_space"]

@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from fgfm._compile import compiled, entry_point
+from fgfm._kernels._compile import compiled, entry_point
 
 __all__ = ["include", "tilt"]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgfm._compile import compiled, compiled_sums
+from fgfm._kernels._compile import compiled, compiled_sums
 from fgfm._kernels.ordering import TINY, sort_descending
 from fgfm._kernels.rule import TIE
 from fgfm._kernels.workspace import BUCKETS

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fgfm._compile import compiled
+from fgfm._kernels._compile import compiled
 
 __all__ = ["BUCKETS", "CHUNK", "Workspace", "workspace"]
 

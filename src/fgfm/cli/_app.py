@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fgfm.cli import _benchmark, _decide, _evaluate, _factors, _fit, _predict, _reproduce
+from fgfm.cli import _decide, _evaluate, _factors, _fit, _predict, _reproduce
 
 __all__ = ["app"]
 
@@ -45,4 +45,3 @@ app.command(epilog=_decide.EPILOG)(_decide.decide)
 app.command(epilog=_evaluate.EPILOG)(_evaluate.evaluate)
 app.command(epilog=_factors.EPILOG)(_factors.factors)
 app.command(epilog=_reproduce.EPILOG)(_reproduce.reproduce)
-app.command(epilog=_benchmark.EPILOG)(_benchmark.benchmark)

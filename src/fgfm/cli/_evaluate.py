@@ -15,8 +15,8 @@ from fgfm.cli._fit import (
     Calibration,
     Estimator,
     Factors,
+    Method,
     Nonempty,
-    Parameters,
     Scale,
     Setting,
     ZeroDivision,
@@ -45,7 +45,7 @@ from fgfm.cli._options import (
 from fgfm.cli._predict import read_for_model, set_objective
 
 if TYPE_CHECKING:
-    from fgfm.experiments import Evaluation
+    from fgfm.evaluation import Evaluation
 
 __all__ = ["EPILOG", "evaluate"]
 
@@ -58,7 +58,7 @@ Examples:
   fgfm evaluate scene.npz -e forest --factors ilf --folds 10 --json
 """
 # what a model that is fitted already cannot be told
-_FITTING = {"estimator", "settings", "factors", "parameters", "calibration", "scale", "dense"}
+_FITTING = {"estimator", "settings", "factors", "method", "calibration", "scale", "dense"}
 _FITTING |= {"folds", "inner_folds"}
 _RULES = {"f_optimal": "F-optimal", "half": "p > 0.5", "threshold": "p > t"}
 _NAMES = {
@@ -104,7 +104,7 @@ def evaluate(
     estimator: Estimator = "ridge",
     settings: Setting = None,
     factors: Factors = "single",
-    parameters: Parameters = "reweighted",
+    method: Method = "reweighted",
     calibration: Calibration = "auto",
     beta: Beta = 1.0,
     zero_division: ZeroDivision = 1.0,
@@ -181,7 +181,7 @@ def evaluate(
                 "estimator": estimator,
                 "settings": settings or [],
                 "factors": factors,
-                "parameters": parameters,
+                "method": method,
                 "calibration": calibration,
                 "beta": beta,
                 "zero_division": zero_division,
@@ -210,7 +210,7 @@ def _of_model(
 ) -> tuple[dict[str, Any], Evaluation]:
     """Score a fitted model."""
     from fgfm.data import DataError
-    from fgfm.experiments import evaluate_fitted
+    from fgfm.evaluation import evaluate_fitted
 
     rows, _ = read_for_model(loaded, data, options, [], split)
     if rows.Y is None:
@@ -241,7 +241,7 @@ def _of_options(
     settings: dict[str, Any],
 ) -> tuple[dict[str, Any], Evaluation]:
     """Fit models, and score them on rows that they did not see."""
-    from fgfm import experiments
+    from fgfm import evaluation
     from fgfm.data import DataError
 
     train = load_labelled(data, options, dense)
@@ -264,7 +264,7 @@ def _of_options(
         def progress(fits: int, total: int, what: str, done: int, of: int) -> None:
             show(done, of, f"fit {fits + 1} of {total}, {what}")
 
-        found = experiments.evaluate(
+        found = evaluation.evaluate(
             model,
             train.X,
             label_frame(train),
@@ -276,7 +276,7 @@ def _of_options(
             progress=progress,
         )
     about = _about(data, train) | {"how": how}
-    kept = ("estimator", "factors", "parameters", "calibration", "seed")
+    kept = ("estimator", "factors", "method", "calibration", "seed")
     return about | {key: settings[key] for key in kept}, found
 
 
@@ -302,7 +302,7 @@ def _table(about: dict[str, Any], found: Evaluation, beta: float) -> str:
         low, high = min(found.factors), max(found.factors)
         count = counted(high, "factor") if low == high else f"{low} to {high} factors"
         what = (
-            f"{clipped(about['estimator'], 30)}, {about['parameters']}, "
+            f"{clipped(about['estimator'], 30)}, {about['method']}, "
             f"{clipped(about['factors'], 20)}: {count}; {about['how']}"
         )
     lines = [wrapped(head), wrapped(what), ""]

@@ -100,7 +100,7 @@ def factors(
     correction for the number of pairs, the smallest first.
     """
     from fgfm import ILFCompo
-    from fgfm._watch import watched
+    from fgfm._utils.watch import watched
 
     if graph is not None:
         _check_picture(graph, data)
@@ -267,7 +267,7 @@ def _draw(finder: Any, names: Sequence[str], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("agg")  # no window: the picture goes to a file
-    from fgfm._atomic import atomic_file
+    from fgfm._utils.atomic import atomic_file
     from fgfm.plotting import LabelGraphDisplay
 
     figure = LabelGraphDisplay.from_estimator(finder, label_names=names).figure_

@@ -36,8 +36,8 @@ __all__ = [
     "Calibration",
     "Estimator",
     "Factors",
+    "Method",
     "Nonempty",
-    "Parameters",
     "Scale",
     "Setting",
     "ZeroDivision",
@@ -76,7 +76,7 @@ Factors = Annotated[
         "tell), 'a,b|c', or a file with such lines or JSON of fgfm factors.",
     ),
 ]
-Parameters = Annotated[
+Method = Annotated[
     str,
     typer.Option(
         metavar="NAME", help="Estimate: reweighted, two-step, tilted, direct or powerset."
@@ -110,7 +110,7 @@ def fit(
     estimator: Estimator = "ridge",
     settings: Setting = None,
     factors: Factors = "single",
-    parameters: Parameters = "reweighted",
+    method: Method = "reweighted",
     calibration: Calibration = "auto",
     beta: Beta = 1.0,
     zero_division: ZeroDivision = 1.0,
@@ -142,7 +142,7 @@ def fit(
     from sklearn.pipeline import Pipeline
 
     from fgfm import save, store
-    from fgfm._watch import watched
+    from fgfm._utils.watch import watched
 
     store._skops()  # missed now, not after the fit
     check_target(out, "-o", [data])
@@ -165,7 +165,7 @@ def fit(
         estimator=estimator,
         settings=settings or [],
         factors=factors,
-        parameters=parameters,
+        method=method,
         calibration=calibration,
         beta=beta,
         zero_division=zero_division,
@@ -193,7 +193,7 @@ def fit(
     typer.echo(f"features {p}")
     typer.echo(f"labels   {m}, {Y.to_numpy().sum() / n:.2f} per row")
     typer.echo(f"factors  {len(sizes)}, the largest of {counted(sizes[0], 'label')}")
-    typer.echo(f"learner  {clipped(estimator, 50)}, {parameters}")
+    typer.echo(f"learner  {clipped(estimator, 50)}, {method}")
     typer.echo(f"model    {clipped(str(out), 50)}, {out.stat().st_size / 1e6:.2f} MB")
     typer.echo(f"time     {seconds:.1f} s, of it {read:.1f} s of reading")
     foreign = store.foreign_classes(out)

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 LEARNERS = {
-    "ridge": "fgfm.estimation.ridge:RidgeLogistic",
+    "ridge": "fgfm.ridge._estimator:RidgeLogistic",
     "logistic": "sklearn.linear_model:LogisticRegression",
     "forest": "sklearn.ensemble:RandomForestClassifier",
     "extra-trees": "sklearn.ensemble:ExtraTreesClassifier",
@@ -191,7 +191,7 @@ def make_model(
     estimator: str,
     settings: Sequence[str],
     factors: str,
-    parameters: str,
+    method: str,
     calibration: str,
     beta: float,
     zero_division: float,
@@ -219,7 +219,7 @@ def make_model(
     classifier = FGFMClassifier(
         learner,
         factors=read_factors(factors, data.label_names),
-        parameters=parameters,
+        method=method,
         calibration=None if calibration == "none" else calibration,
         nonempty=read_flag(nonempty, "--nonempty"),
         zero_division=zero_division,

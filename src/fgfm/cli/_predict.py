@@ -149,7 +149,7 @@ def predict(
     Each row gets its labels, and the F-measure that is expected of them. Labels in DATA are not
     looked at.
     """
-    from fgfm._blocks import row_blocks
+    from fgfm._utils.blocks import row_blocks
     from fgfm.data._label_sets import LabelSetWriter
     from fgfm.data._row_columns import ProbabilityWriter
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from fgfm._validation import check_beta, check_flag, check_zero_division
+from fgfm._utils.validation import check_beta, check_flag, check_zero_division
 from fgfm.data._decide_file import DecideSettings, decide_file
 from fgfm.data._decide_parts import decide_parts
 

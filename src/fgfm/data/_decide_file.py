@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fgfm._dispatch import Objective, decide_marginals
 from fgfm.data._label_sets import LabelSetWriter
 from fgfm.data._probabilities import ProbabilityReader
+from fgfm.decision._dispatch import Objective, decide_marginals
 
 __all__ = ["DecideSettings", "Tally", "decide_file"]
 

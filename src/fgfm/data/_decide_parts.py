@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.parallel import delayed
 
-from fgfm._atomic import remove_leftovers
-from fgfm._blocks import n_workers
-from fgfm._parallel import run_jobs
+from fgfm._utils.atomic import remove_leftovers
+from fgfm._utils.blocks import n_workers
+from fgfm._utils.parallel import run_jobs
 from fgfm.data._decide_file import DecideSettings, Tally, decide_file
 from fgfm.data._errors import bad
 from fgfm.data._extras import need

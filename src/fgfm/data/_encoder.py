@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fgfm._validation import first_index, stored_row
+from fgfm._utils.validation import first_index, stored_row
 from fgfm.data._columns import table_of
 from fgfm.data._errors import bad, shown
 from fgfm.data._table import TRUTH, Table, is_truth, make_csr

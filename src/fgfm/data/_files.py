@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
 
-from fgfm._validation import check_choice
+from fgfm._utils.validation import check_choice
 from fgfm.data._arff import read_arff, write_arff
 from fgfm.data._csv import read_csv, write_csv
 from fgfm.data._dataset import Dataset

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._atomic import atomic_file
-from fgfm._validation import check_choice
+from fgfm._utils.atomic import atomic_file
+from fgfm._utils.validation import check_choice
 from fgfm.data._extras import need
 
 __all__ = ["OUTPUTS", "LabelSetWriter", "output_format"]

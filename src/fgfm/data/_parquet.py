@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fgfm._atomic import atomic_file
+from fgfm._utils.atomic import atomic_file
 from fgfm.data._columns import table_of_columns
 from fgfm.data._errors import DataError, bad
 from fgfm.data._extras import need

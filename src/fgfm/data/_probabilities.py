@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._validation import check_choice, first_index, tolerance
+from fgfm._utils.validation import check_choice, first_index, tolerance
 from fgfm.data._errors import bad, shown
 from fgfm.data._extras import need
 

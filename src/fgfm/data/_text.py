@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, TextIO, cast
 
 import numpy as np
 
-from fgfm._atomic import atomic_file
+from fgfm._utils.atomic import atomic_file
 from fgfm.data._errors import DataError, bad
 
 __all__ = [

@@ -10,7 +10,7 @@ labels of the factor, then ``estimate(X)``.
 - `Direct`: one multinomial model per label;
 - `Powerset`: one multinomial model of the label set.
 
-Their base learner is any scikit-learn classifier, by default `RidgeLogistic`.
+Their base learner is any scikit-learn classifier, by default `fgfm.ridge.RidgeLogistic`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from fgfm.estimation.calibration import needs_calibration
 from fgfm.estimation.direct import Direct, Repair
 from fgfm.estimation.powerset import Powerset
 from fgfm.estimation.reweighted import Reweighted
-from fgfm.estimation.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
 from fgfm.estimation.tilted import Tilted
 from fgfm.estimation.two_step import TwoStep
 
@@ -32,10 +31,7 @@ __all__ = [
     "Powerset",
     "Repair",
     "Reweighted",
-    "RidgeFit",
-    "RidgeLogistic",
     "Tilted",
     "TwoStep",
-    "fit_ridge_logistic",
     "needs_calibration",
 ]

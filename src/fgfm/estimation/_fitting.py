@@ -14,8 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import has_fit_parameter
 
-from fgfm._parallel import Shared, run_jobs
-from fgfm.estimation._design import Fold, make_folds
+from fgfm._utils.parallel import Shared, run_jobs
+from fgfm._utils.rows import append_column, n_rows, on_all_rows, take_rows
 from fgfm.estimation._models import (
     EstimatorModels,
     Fit,
@@ -26,14 +26,14 @@ from fgfm.estimation._models import (
     class_scores,
     proba_of,
 )
-from fgfm.estimation._rows import append_column, n_rows, on_all_rows, take_rows
 from fgfm.estimation.calibration import (
     IsotonicCalibrator,
     Scores,
     SigmoidCalibrator,
     needs_calibration,
 )
-from fgfm.estimation.ridge import RidgeLogistic, fit_ridge_logistic
+from fgfm.ridge._design import Fold, make_folds
+from fgfm.ridge._estimator import RidgeLogistic, fit_ridge_logistic
 
 __all__ = ["Settings", "fit_models", "is_ridge"]
 
@@ -189,7 +189,7 @@ def _warn_of_dropped_column(estimator: Any) -> None:
         warnings.warn(
             "estimator begins with a ColumnTransformer that drops other columns, and with them "
             "the number of labels, which 'two-step' appends to X: set remainder='passthrough' "
-            "there, or parameters='tilted'",
+            "there, or method='tilted'",
             UserWarning,
             stacklevel=5,
         )

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, softmax
 
-from fgfm.estimation._rows import append_column, n_rows
+from fgfm._utils.rows import append_column, n_rows
 from fgfm.estimation.calibration import Scores
-from fgfm.estimation.ridge import RidgeFit
+from fgfm.ridge._estimator import RidgeFit
 
 __all__ = [
     "Answers",

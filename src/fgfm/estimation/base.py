@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import InputTags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fgfm._validation import check_same_rows, label_sets, row_weights
+from fgfm._utils.rows import frame_library, n_rows
+from fgfm._utils.validation import check_same_rows, label_sets, row_weights
 from fgfm.estimation._fitting import Settings, fit_models, is_ridge
 from fgfm.estimation._models import Answers, HeldOut, Models, Target
-from fgfm.estimation._rows import frame_library, n_rows
-from fgfm.estimation.ridge import RidgeLogistic
+from fgfm.ridge._estimator import RidgeLogistic
 
 __all__ = [
     "FactorEstimate",
@@ -40,7 +40,7 @@ class FactorEstimate(NamedTuple):
 
 @runtime_checkable
 class FactorModel(Protocol):
-    """What estimates P for one label factor: the protocol of ``FGFMClassifier(parameters=...)``.
+    """What estimates P for one label factor: the protocol of ``FGFMClassifier(method=...)``.
 
     It is also a scikit-learn estimator, so that ``sklearn.base.clone`` gives one per factor.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fgfm._atomic import atomic_file
+from fgfm._utils.atomic import atomic_file
 from fgfm.experiments._statistics import NAMES, Summary
 from fgfm.experiments._table import structure_title
 

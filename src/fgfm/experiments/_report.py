@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from fgfm._atomic import atomic_file
+from fgfm._utils.atomic import atomic_file
 from fgfm.experiments._figure import draw, draw_differences, save_figure
 from fgfm.experiments._statistics import NAMES, Difference, Summary
 from fgfm.experiments._table import structure_title, tables, value_text

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fgfm._atomic import atomic_file
+from fgfm._utils.atomic import atomic_file
 
 __all__ = ["ResultFile"]
 

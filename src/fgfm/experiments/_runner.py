@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.utils.parallel import delayed
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from fgfm._parallel import run_jobs
+from fgfm._utils.parallel import run_jobs
 from fgfm.experiments._results import ResultFile, Row
 
 __all__ = ["Progress", "run_tasks"]

@@ -17,16 +17,16 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.preprocessing import PolynomialFeatures
 
-from fgfm._blocks import n_threads
-from fgfm._validation import check_beta, check_choice, check_count, check_flag
+from fgfm._utils.blocks import n_threads
+from fgfm._utils.validation import check_beta, check_choice, check_count, check_flag
 from fgfm.classifier import FGFMClassifier
-from fgfm.estimation import RidgeLogistic
 from fgfm.experiments._results import ResultFile, Row
 from fgfm.experiments._runner import Progress, run_tasks
 from fgfm.experiments._statistics import Record, Summary, summarise
 from fgfm.factors._graph import published_grouping
 from fgfm.factors.ilf import ILFCompo
 from fgfm.metrics import f_measure
+from fgfm.ridge import RidgeLogistic
 from fgfm.synthetic import STRUCTURES, LabelNetwork, Sample, factor_sizes_of, paper_data
 
 __all__ = ["LEARNERS", "METHODS", "SIZES", "PaperResults", "reproduce", "run_cell"]
@@ -283,7 +283,7 @@ def run_cell(cell: Cell) -> list[Row]:
             fitted[name] = FGFMClassifier(
                 RidgeLogistic(penalize_intercept=published, reference_class=published),
                 factors=partition,
-                parameters="two-step",
+                method="two-step",
                 coherent=not published,
                 nonempty=False,
                 beta=beta,

@@ -38,7 +38,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.utils.parallel import delayed
 
-from fgfm._parallel import one_blas_thread, run_jobs
+from fgfm._utils.parallel import one_blas_thread, run_jobs
 
 __all__ = ["Smooth", "combine_columns", "scale", "smooth", "standardise"]
 

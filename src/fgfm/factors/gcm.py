@@ -35,7 +35,7 @@ from scipy.special import gammaincc
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_array, check_random_state
 
-from fgfm._validation import check_same_rows, first_index, label_sets, place
+from fgfm._utils.validation import check_same_rows, first_index, label_sets, place
 from fgfm.factors._groups import groups_by_features, groups_by_fit, groups_by_products
 from fgfm.factors._null_law import equivalent_count, signed_normal, two_sided
 from fgfm.factors._pairwise import PairwiseResult

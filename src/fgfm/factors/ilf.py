@@ -26,9 +26,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
-from fgfm._blocks import n_threads
-from fgfm._validation import check_choice, check_same_rows, label_sets
-from fgfm._watch import current_watcher
+from fgfm._utils.blocks import n_threads
+from fgfm._utils.validation import check_choice, check_same_rows, label_sets
+from fgfm._utils.watch import current_watcher
 from fgfm.factors._graph import CORRECTIONS, group_labels
 from fgfm.factors._iamb import check_alpha
 from fgfm.factors._suitability import (

@@ -37,7 +37,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fgfm._validation import check_same_rows
+from fgfm._utils.validation import check_same_rows
 from fgfm.factors._counts import combine, make_strata
 from fgfm.factors._g import Degrees, GTest, g_test_each
 from fgfm.factors._pairwise import PairwiseResult

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_array
 
-from fgfm._validation import check_same_rows, label_sets
+from fgfm._utils.validation import check_same_rows, label_sets
 from fgfm.factors._counts import encode
 from fgfm.factors._g import Degrees
 from fgfm.factors._iamb import check_alpha, iamb

@@ -22,9 +22,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.parallel import delayed
 
-from fgfm._blocks import n_workers
-from fgfm._parallel import Shared, run_jobs
-from fgfm._validation import check_same_rows, label_sets
+from fgfm._utils.blocks import n_workers
+from fgfm._utils.parallel import Shared, run_jobs
+from fgfm._utils.validation import check_same_rows, label_sets
 from fgfm.factors._counts import (
     Columns,
     combine,

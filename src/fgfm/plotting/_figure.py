@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fgfm._validation import real_array
+from fgfm._utils.validation import real_array
 
 __all__ = [
     "check_count",

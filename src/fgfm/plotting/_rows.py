@@ -12,9 +12,9 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from fgfm._utils.rows import n_rows, take_rows
 from fgfm.classifier import FGFMClassifier
 from fgfm.decision import Decision
-from fgfm.estimation._rows import n_rows, take_rows
 
 __all__ = ["classifier_and_features", "decide_row", "dense", "label_names_of", "one_row"]
 

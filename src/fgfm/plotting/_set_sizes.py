@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fgfm._quadrature import nodes
+from fgfm.decision._quadrature import nodes
 
 __all__ = ["SetSizes", "sizes_of_cardinalities", "sizes_of_factors", "sizes_of_marginals"]
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fgfm._validation import check_beta, check_same_rows
+from fgfm._utils.validation import check_beta, check_same_rows
 from fgfm.metrics import f_measure
 from fgfm.plotting._figure import (
     check_count,

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm import decision as decisions
-from fgfm._validation import (
+from fgfm._utils.rows import n_rows
+from fgfm._utils.validation import (
     check_beta,
     check_labels,
     check_same_rows,
     clip_probabilities,
     real_array,
 )
-from fgfm.estimation._rows import n_rows
 from fgfm.plotting._figure import (
     check_count,
     checked_names,

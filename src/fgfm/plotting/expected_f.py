@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm import decision as decisions
-from fgfm._validation import check_beta, check_distributions, check_parts, unit_rows
+from fgfm._utils.validation import check_beta, check_distributions, check_parts, unit_rows
 from fgfm.decision import Decision
 from fgfm.plotting._figure import (
     check_count,

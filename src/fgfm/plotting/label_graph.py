@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._layout import factor_layout
-from fgfm._validation import check_choice
+from fgfm._utils.validation import check_choice
 from fgfm.factors._graph import CORRECTIONS, edge_p_values, group_labels
 from fgfm.factors._iamb import check_alpha
 from fgfm.plotting._figure import checked_names, points_per_unit, pyplot
+from fgfm.plotting._graph_layout import factor_layout
 from fgfm.plotting._pairs import (
     check_square,
     checked_factors,

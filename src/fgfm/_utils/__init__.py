@@ -1,0 +1,1 @@
+"""Helpers shared by several packages: validation, blocks of rows, threads, files, progress."""

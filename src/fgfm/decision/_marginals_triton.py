@@ -1,0 +1,388 @@
+"""Independent labels on a CUDA device of PyTorch: one program of a Triton kernel decides a row.
+
+The row is read once, into registers. What is needed of it at every node of the quadrature rule
+comes from power sums of its small labels and from a short list of the others; what can be in an
+optimal set comes from a second list, sorted by counting. Formulas and bounds are those of
+`fgfm._kernels.marginals`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+from fgfm._utils.validation import check_probabilities
+from fgfm.decision._array_api.space import Space, to_host, work_bytes
+from fgfm.decision._dispatch import Decision, Objective
+from fgfm.decision._marginals_array_api import SMALL
+from fgfm.decision._quadrature import nodes
+
+__all__ = ["decide_rows"]
+
+_CHUNK = 8  # labels of a list that are worked on at once, at all nodes
+_PLACES = 64  # labels of a list that are worked on at once, otherwise
+_LISTS = 6  # times a row's length that a program has as work space
+_FEW = 128  # rows with more candidates, or with equal ones, are left to a second call
+_SORTED = 1024  # labels that the second call sorts whole: for more, compiling it takes minutes
+_REGISTERS = 128  # for each thread: more would leave a multiprocessor too few threads
+_OUTSIDE = -1.0  # instead of an expected F: a value beyond [0, 1]
+_POSTPONED = -2.0  # instead of an expected F: many candidates, or equal ones at the end
+_ROW = 1024  # labels per warp
+_WARPS = 64  # per multiprocessor, that are asked for
+
+
+@triton.jit
+def _times(a, b):
+    return a * b
+
+
+@triton.jit
+def _lower(a, b):
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _add(a1, a2, a3, a4, b1, b2, b3, b4):
+    return a1 + b1, a2 + b2, a3 + b3, a4 + b4
+
+
+@triton.jit
+def _add_pair(a1, a2, b1, b2):
+    return a1 + b1, a2 + b2
+
+
+@triton.jit(do_not_specialize=["n", "row_step", "label_step", "m"])
+def _kernel(
+    proba,
+    labels,
+    expected,
+    table,
+    lists,
+    n,
+    row_step,
+    label_step,
+    m,
+    WIDTH: tl.constexpr,  # a row is a tile of WIDTH x DEPTH labels, each thread has DEPTH
+    DEPTH: tl.constexpr,
+    NODES: tl.constexpr,
+    CHUNK: tl.constexpr,
+    PLACES: tl.constexpr,
+    FEW: tl.constexpr,
+    SORTED: tl.constexpr,
+    MANY: tl.constexpr,
+    OUTSIDE: tl.constexpr,
+    POSTPONED: tl.constexpr,
+    DOUBLE: tl.constexpr,
+    NONEMPTY: tl.constexpr,
+):
+    dtype = expected.dtype.element_ty
+    BLOCK: tl.constexpr = DEPTH * WIDTH
+    column = tl.arange(0, WIDTH)[:, None] + tl.arange(0, DEPTH)[None, :] * WIDTH
+    lane = tl.arange(0, NODES)
+    item = tl.arange(0, CHUNK)
+    many = tl.arange(0, PLACES)
+    every_node = lane[:, None] * 0
+    zeta = tl.load(table + lane)
+    u = tl.load(table + NODES + lane)
+    scale = tl.load(table + 2 * NODES + lane)
+    leap = tl.load(table + 3 * NODES + lane)
+    settings = table + (4 + 2 * CHUNK) * NODES
+    beta2 = tl.load(settings)
+    zero_division = tl.load(settings + 1)
+    tie = tl.load(settings + 2)
+    margin = tl.load(settings + 3)
+    share = tl.load(settings + 4)
+    small = tl.load(settings + 5)
+    # Lists and tables have gaps: of consecutive labels the compiler would lay tiles out along the
+    # labels, and a sum over them would go from thread to thread.
+    item_row = item[None, :] * 2
+    z_powers = table + 4 * NODES + item[None, :] * (2 * NODES) + lane[:, None] * 2
+    is_empty = lane == NODES - 1  # the last node has zeta = 0: the probability of the empty set
+    first = tl.program_id(0).to(tl.int64)  # places in large arrays exceed 32 bits
+    large_list = lists + first * (6 * BLOCK)
+    found_list = large_list + 2 * BLOCK
+    sorted_list = found_list + 2 * BLOCK
+    for row in range(first, n, tl.num_programs(0)):
+        inside = column < m
+        p = tl.load(proba + row * row_step + column, mask=inside, other=0.0).to(dtype)
+
+        # sums of powers of the small labels; the large ones go into a list
+        least_spread = tl.reduce(tl.reduce(p - p * p, 1, _lower), 0, _lower)
+        is_large = p > small
+        gaps = tl.where(is_large, 2, 0)
+        before = tl.cumsum(gaps, 1)
+        own_count = tl.sum(gaps, 1)
+        count = tl.sum(own_count) // 2
+        start_at = tl.cumsum(own_count) - own_count - 2
+        tl.store(large_list + start_at[:, None] + before, p, mask=is_large)
+        few = tl.where(is_large, 0.0, p)
+        few2 = few * few
+        few3 = few2 * few
+        few4 = few2 * few2
+        s1, s2, s3, s4 = tl.reduce(
+            (tl.sum(few, 1), tl.sum(few2, 1), tl.sum(few3, 1), tl.sum(few4, 1)), 0, _add
+        )
+        u2 = u * u
+        exponent = u * (s1 + u * (s2 / 2 + u * (s3 / 3 + u * (s4 / 4))))
+        if DOUBLE:  # four more powers, so small that single precision serves them
+            few = few.to(tl.float32)
+            few4 = few4.to(tl.float32)
+            few5 = few4 * few
+            few6 = few5 * few
+            s5, s6, s7, s8 = tl.reduce(
+                (
+                    tl.sum(few5, 1),
+                    tl.sum(few6, 1),
+                    tl.sum(few6 * few, 1),
+                    tl.sum(few4 * few4, 1),
+                ),
+                0,
+                _add,
+            )
+            exponent += u2 * u2 * u * (s5 / 5 + u * (s6 / 6 + u * (s7 / 7 + u * (s8 / 8))))
+        tl.debug_barrier()
+
+        # D(zeta), and the mass of the large labels
+        tile = tl.full([NODES, CHUNK], 1.0, dtype)
+        for start in range(0, count, CHUNK):
+            k = item_row + every_node
+            x = tl.load(large_list + 2 * start + k, mask=k < 2 * (count - start), other=0.0)
+            tile *= (1.0 - x) + x * zeta[:, None]
+        product = tl.reduce(tile, 1, _times)
+        mass = tl.zeros([PLACES], dtype)
+        highest = tl.zeros([PLACES], dtype)
+        for start in range(0, count, PLACES):
+            x = tl.load(large_list + 2 * (start + many), mask=start + many < count, other=0.0)
+            mass += x
+            highest = tl.maximum(highest, x)
+        mean = s1 + tl.sum(mass)
+        top = tl.max(highest)
+        if count == 0:
+            top = tl.max(tl.max(p, 1))
+        small_at_empty, none_large = tl.reduce(
+            (tl.where(is_empty, exponent, 0.0), tl.where(is_empty, product, 0.0)), 0, _add_pair
+        )
+        product *= tl.exp(-exponent)
+        if NONEMPTY:
+            empty = mean * 0.0
+            log_empty = tl.log(none_large) - small_at_empty
+            # 1 - exp(x), without cancellation where x is small
+            present = mean * 0.0 + 1.0
+            for j in tl.static_range(0, 17):
+                present = 1.0 + log_empty / (18 - j) * present
+            present = tl.where(log_empty > -0.5, -log_empty * present, 1.0 - tl.exp(log_empty))
+        else:
+            empty = zero_division * none_large * tl.exp(-small_at_empty)
+            present = mean * 0.0 + 1.0
+
+        # the best value of mass / (spread + size), by Dinkelbach's iteration: a lower bound
+        spread = beta2 * (1.0 + mean)
+        level = top / (spread + 1.0)
+        for step in tl.static_range(2):  # noqa: B007
+            mass = tl.zeros([PLACES], dtype)
+            number = tl.zeros([PLACES], dtype)
+            for start in range(0, count, PLACES):
+                x = tl.load(large_list + 2 * (start + many), mask=start + many < count, other=0.0)
+                held = x > level
+                mass += tl.where(held, x, 0.0)
+                number += tl.where(held, 1.0, 0.0)
+            total_mass, total_number = tl.reduce((mass, number), 0, _add_pair)
+            level = tl.maximum(level, total_mass / (spread + total_number))
+        floor = tl.maximum((1.0 + beta2) * level, empty)
+        least = tl.minimum(top, floor * share)
+        beaten = (1.0 + beta2) * mean <= empty * (1.0 + tie) * (beta2 * mean + 1.0)
+        least = tl.where(beaten, 2.0, least)
+
+        # the labels that can be in an optimal set
+        found = count * 0
+        if least > small:
+            for start in range(0, count, PLACES):
+                x = tl.load(large_list + 2 * (start + many), mask=start + many < count, other=0.0)
+                marks = (x >= least).to(tl.int32)
+                tl.store(found_list + 2 * (found + tl.cumsum(marks) - 1), x, mask=x >= least)
+                found += tl.sum(marks)
+        else:
+            is_found = (p >= least) & (p > 0.0)
+            gaps = tl.where(is_found, 2, 0)
+            before = tl.cumsum(gaps, 1)
+            own_count = tl.sum(gaps, 1)
+            start_at = tl.cumsum(own_count) - own_count - 2
+            tl.store(found_list + start_at[:, None] + before, p, mask=is_found)
+            found = tl.sum(own_count) // 2
+        postponed = (found > FEW) & (not MANY)  # left to the second call
+        found = tl.where(postponed, 0, found)
+        tl.debug_barrier()
+
+        # sorted: the place of each is the number of those before it
+        if MANY and BLOCK <= SORTED:
+            whole = tl.sort(tl.reshape(p, [BLOCK], can_reorder=True), descending=True)
+            tl.store(sorted_list + 2 * tl.arange(0, BLOCK), whole)
+        else:
+            for start in range(0, found, NODES):
+                own = start + lane
+                x = tl.load(found_list + 2 * own, mask=own < found, other=-1.0)
+                place = lane * 0
+                for other_start in range(0, found, CHUNK):
+                    other = item_row + every_node
+                    known = other < 2 * (found - other_start)
+                    y = tl.load(found_list + 2 * other_start + other, mask=known, other=-1.0)
+                    earlier = (y == x[:, None]) & (other < 2 * (own - other_start)[:, None])
+                    place += tl.sum(((y > x[:, None]) | earlier).to(tl.int32), 1)
+                tl.store(sorted_list + 2 * place, x, mask=own < found)
+        tl.debug_barrier()
+
+        # V_k
+        most = mean * ((1.0 + beta2) / floor * (1.0 + margin) - beta2) + 1.0
+        most = tl.where(most < m, most, m * 1.0)
+        limit = tl.where(found > 0, tl.minimum(found, most.to(tl.int32)), 0)
+        factor = scale * product
+        total = u * 0.0
+        peak = mean * 0.0
+        best = mean * 0.0
+        size = limit * 0
+        for start in range(0, limit, CHUNK):
+            k = item_row + every_node
+            x = tl.load(sorted_list + 2 * start + k, mask=k < 2 * (limit - start), other=0.0)
+            own_factor = (1.0 - x) + x * zeta[:, None]
+            part = x / tl.where(own_factor > 0.0, own_factor, 1.0)
+            sums = tl.cumsum(part, 1) + total[:, None]
+            value = tl.sum(sums * (factor[:, None] * tl.load(z_powers)), 0)
+            value = tl.where(start + item < limit, value, 0.0)
+            high = tl.max(value)
+            if high * (1.0 - tie) > peak:  # else an earlier size is as good
+                size = start + 1 + tl.min(tl.where(value >= high * (1.0 - tie), item, CHUNK))
+                best = tl.sum(tl.where(start + 1 + item == size, value, 0.0))
+            peak = tl.maximum(peak, high)
+            total += tl.sum(part, 1)
+            factor *= leap
+        if NONEMPTY:
+            wins = (peak > 0.0) & (present > 0.0)
+            answer = tl.where(wins, best / present, float("nan"))
+        else:
+            wins = peak > empty * (1.0 + tie)
+            answer = tl.where(wins, best, empty)
+        size = tl.where(wins, size, 0)
+        last = tl.load(sorted_list + 2 * size - 2, mask=size > 0, other=2.0)
+
+        following = tl.load(sorted_list + 2 * size, mask=size < found, other=-1.0)
+        end = BLOCK + size * 0
+        if following == last:  # of the labels that equal the last one the first ones
+            if MANY:
+                low = size * 0
+                for halving in tl.range(0, 15, loop_unroll_factor=1):  # noqa: B007
+                    middle = (low + end) // 2
+                    held = (p > last) | ((p == last) & (column <= middle))
+                    enough = tl.sum(tl.sum(held.to(tl.int32), 1)) >= size
+                    end = tl.where(enough, middle, end)
+                    low = tl.where(enough, low, middle + 1)
+            else:
+                postponed = size > 0
+        chosen = p >= last
+        if MANY:
+            chosen = (p > last) | ((p == last) & (column <= end))
+        tl.store(labels + row * label_step + column, chosen.to(tl.int8), mask=column < m)
+        answer = tl.where(postponed, POSTPONED, answer)
+        tl.store(expected + row, tl.where(least_spread >= 0.0, answer, OUTSIDE))
+
+
+@lru_cache(maxsize=64)
+def _table(beta: float, m: int, settings: tuple[float, ...], dtype: Any, device: Any) -> Any:
+    """Give what the kernel reads of the rule for rows of m labels, and of the settings."""
+    rule = nodes(beta, m, m)
+    beta2 = beta * beta
+    width = max(32, triton.next_power_of_2(len(rule.log_z) + 1))
+    log_z = np.zeros(width)
+    log_z[: len(rule.log_z)] = rule.log_z
+    zeta, u = np.exp(beta2 * log_z), -np.expm1(beta2 * log_z)
+    scale = np.zeros(width)
+    scale[: len(rule.weight)] = (1.0 + beta2) * rule.weight
+    scale *= zeta * np.exp(log_z)
+    zeta[-1], u[-1] = 0.0, 1.0
+    z_powers = np.exp(np.arange(_CHUNK)[:, None] * log_z)  # (chunk, width)
+    heads = np.concatenate([zeta, u, scale, np.exp(_CHUNK * log_z)])
+    flat = np.concatenate([heads, np.repeat(z_powers, 2, axis=1).ravel(), settings])
+    return torch.as_tensor(flat, dtype=dtype, device=device), width
+
+
+def decide_rows(space: Space, proba: Any, objective: Objective) -> Decision:
+    """Decide from marginals, (n, m), of a CUDA device."""
+    labels, expected = _launch(space, proba, objective, many=False)
+    if bool((expected < 0.0).any()):
+        at = (expected == _OUTSIDE).nonzero()[:, 0]
+        if len(at):
+            _check_rows(space, proba, at)
+            again = decide_rows(space, proba[at].clamp(0.0, 1.0), objective)
+            labels[at], expected[at] = again.labels, again.expected_f
+        at = (expected == _POSTPONED).nonzero()[:, 0]
+        for part in at.split(max(1, work_bytes(space) // (proba.shape[1] * proba.element_size()))):
+            labels[part], expected[part] = _launch(space, proba[part], objective, many=True)
+    return Decision(labels, expected)
+
+
+def _check_rows(space: Space, proba: Any, at: Any) -> None:
+    """Raise unless values of the rows `at` are beyond [0, 1] by rounding only."""
+    rows = proba[at]
+    wrong = ~((rows >= -space.slack) & (rows <= 1.0 + space.slack)).all(dim=1)
+    if bool(wrong.any()):
+        row = int(at[wrong.nonzero()[0, 0]])
+        check_probabilities(to_host(proba[row : row + 1]), "proba", row)
+
+
+def _launch(space: Space, proba: Any, objective: Objective, *, many: bool) -> tuple[Any, Any]:
+    """Give labels and expected F; rows that are not decided have a negative one."""
+    n, m = proba.shape
+    if proba.stride(1) != 1:
+        proba = proba.contiguous()
+    beta2, margin = objective.beta2, space.margin
+    settings = (
+        beta2,
+        objective.zero_division,
+        space.tie,
+        margin,
+        (1.0 - margin) / ((1.0 + beta2) * (1.0 + 1.0 / (beta2 + 2.0))),
+        SMALL,
+    )
+    table, nodes_wide = _table(objective.beta, m, settings, space.dtype, proba.device)
+    labels = torch.empty((n, m), dtype=torch.int8, device=proba.device)
+    expected = torch.empty((n,), dtype=space.dtype, device=proba.device)
+    block = max(64, triton.next_power_of_2(m))
+    warps = max(1, block // _ROW)
+    programs = min(n, _multiprocessors(proba.device) * max(1, _WARPS // warps))
+    lists = torch.empty((programs, _LISTS * block), dtype=space.dtype, device=proba.device)
+    with torch.cuda.device(proba.device):
+        _kernel[(programs,)](
+            proba,
+            labels,
+            expected,
+            table,
+            lists,
+            n,
+            proba.stride(0),
+            m,
+            m,
+            WIDTH=32 * warps,
+            DEPTH=block // (32 * warps),
+            NODES=nodes_wide,
+            CHUNK=_CHUNK,
+            PLACES=_PLACES,
+            FEW=_FEW,
+            SORTED=_SORTED,
+            MANY=many,
+            OUTSIDE=_OUTSIDE,
+            POSTPONED=_POSTPONED,
+            DOUBLE=space.itemsize == 8,
+            NONEMPTY=objective.nonempty,
+            num_warps=warps,
+            maxnreg=_REGISTERS if warps == 1 else None,
+        )
+    return labels, expected
+
+
+@lru_cache(maxsize=16)
+def _multiprocessors(device: Any) -> int:
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)

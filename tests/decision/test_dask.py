@@ -1,0 +1,207 @@
+"""Decisions on Dask arrays: the same as on arrays, and not before they are asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+
+import fgfm
+from fgfm import decision
+from fgfm.cardinality import distribution, from_marginals
+from fgfm.decision._dispatch import decide_marginals
+
+dask = pytest.importorskip("dask", reason="needs dask: pip install 'fgfm[dask]'")
+da = pytest.importorskip("dask.array", reason="needs dask: pip install 'fgfm[dask]'")
+
+RNG = np.random.default_rng(0)
+PROBA = RNG.random((50, 6)) ** 2
+P = from_marginals(PROBA)
+PARTS = [from_marginals(PROBA[:, :2]), from_marginals(PROBA[:, 2:])]
+HALVES = [from_marginals(PROBA[:, :3]), from_marginals(PROBA[:, 3:])]
+FACTORS = [[4, 1], [0, 2, 3, 5]]
+DRAWS = RNG.random((50, 9, 4)) < 0.3
+SETS = RNG.random((5, 4)) < 0.5
+WEIGHTS = RNG.dirichlet(np.ones(5), 50)
+
+CASES = {
+    "marginals": (lambda lazy, **how: decision.from_marginals(lazy(PROBA), **how)),
+    "cardinalities": (lambda lazy, **how: decision.from_cardinalities(lazy(P), **how)),
+    "cardinalities, distribution": (
+        lambda lazy, **how: decision.from_cardinalities(
+            lazy(P), distribution=distribution(P), **how
+        )
+    ),
+    "factors": (
+        lambda lazy, **how: decision.from_factors([lazy(PARTS[0]), PARTS[1]], FACTORS, **how)
+    ),
+    "factors, distributions": (
+        lambda lazy, **how: decision.from_factors(
+            [lazy(part) for part in PARTS],
+            FACTORS,
+            distributions=[lazy(distribution(part)) for part in PARTS],
+            **how,
+        )
+    ),
+    "factors, in one array": (
+        lambda lazy, **how: decision.from_factors(
+            lazy(np.stack(HALVES), axis=1), [[4, 1, 0], [2, 3, 5]], **how
+        )
+    ),
+    "factors in one array, distributions": (
+        lambda lazy, **how: decision.from_factors(
+            np.stack(HALVES),
+            [[4, 1, 0], [2, 3, 5]],
+            distributions=[lazy(distribution(part)) for part in HALVES],
+            **how,
+        )
+    ),
+    "samples": (lambda lazy, **how: decision.from_samples(lazy(DRAWS), **how)),
+    "joint": (lambda lazy, **how: decision.from_joint(SETS, lazy(WEIGHTS), **how)),
+}
+
+
+def same(lazy, now):
+    labels, expected_f = dask.compute(*lazy)
+    assert lazy.labels.shape == labels.shape
+    assert lazy.labels.dtype == labels.dtype
+    assert lazy.expected_f.dtype == expected_f.dtype
+    assert_array_equal(labels, now.labels)
+    assert_array_equal(expected_f, now.expected_f)
+
+
+@pytest.mark.parametrize("rows", [1, 17, 50, (20, 5, 0, 25)])
+@pytest.mark.parametrize("case", CASES)
+def test_any_chunks_give_the_decision_of_the_array(case, rows):
+    def lazy(array, axis=0):
+        chunks = [max(1, size - 1) for size in array.shape]  # labels in two chunks
+        chunks[axis] = rows
+        return da.from_array(array, chunks=tuple(chunks))
+
+    for how in ({}, {"beta": 2.0, "nonempty": True}):
+        same(CASES[case](lazy, **how), CASES[case](lambda array, axis=0: array, **how))
+
+
+def test_nothing_is_computed_until_it_is_asked_for_and_then_once(monkeypatch):
+    read, decided = [], []
+
+    def note(block):
+        read.append(len(block))
+        return block
+
+    def count(proba, objective):
+        decided.append(len(proba))
+        return decide_marginals(proba, objective)
+
+    monkeypatch.setattr(decision, "decide_marginals", count)
+    proba = da.from_array(PROBA, chunks=(20, 6)).map_blocks(note, meta=np.empty((0, 0)))
+    lazy = decision.from_marginals(proba)
+    assert read == []
+    assert decided == [0]  # the form of the answer, from no rows
+    dask.compute(*lazy)
+    assert sorted(read) == [10, 20, 20]
+    assert sorted(decided) == [0, 10, 20, 20]
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
+def test_sparse_blocks_stay_sparse(kind):
+    kept = np.where(PROBA < 0.3, 0.0, PROBA)
+    lazy = decision.from_marginals(da.from_array(kept, chunks=(20, 6)).map_blocks(kind))
+    labels, expected_f = dask.compute(*lazy)
+    now = decision.from_marginals(kind(kept))
+    assert type(labels) is type(now.labels) is type(lazy.labels._meta)
+    assert_array_equal(labels.toarray(), now.labels.toarray())
+    assert_array_equal(expected_f, now.expected_f)
+
+
+def test_unknown_numbers_of_rows():
+    proba = da.from_array(PROBA, chunks=(20, 4))
+    some = decision.from_marginals(proba[proba[:, 0] > 0.2])
+    now = decision.from_marginals(PROBA[PROBA[:, 0] > 0.2])
+    labels, expected_f = dask.compute(*some)
+    assert_array_equal(labels, now.labels)
+    assert_array_equal(expected_f, now.expected_f)
+
+
+def test_contradictions_are_nan_without_a_warning():
+    proba = PROBA.copy()
+    proba[30] = 0.0
+    lazy = decision.from_marginals(da.from_array(proba, chunks=(20, 6)), nonempty=True)
+    assert_array_equal(np.flatnonzero(np.isnan(lazy.expected_f.compute())), [30])
+
+
+def test_wrong_values_are_named_with_the_first_row_of_their_block():
+    proba = PROBA.copy()
+    proba[45, 3] = 1.5
+    lazy = decision.from_marginals(da.from_array(proba, chunks=(20, 6)))
+    with pytest.raises(ValueError, match=r"proba\[5, 3\] is 1.5") as caught:
+        lazy.labels.compute()
+    assert caught.value.__notes__ == [
+        "rows are counted from the first of their block, which is row 40"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: decision.from_marginals(x[:, 0]), "2 dimensions"),
+        (lambda x: decision.from_marginals(x, beta=-1), "beta is -1"),
+        (lambda x: decision.from_marginals(x.astype("U3")), "dtype"),
+        (lambda x: decision.from_joint(SETS[:, :3], x), "columns"),
+        (
+            lambda x: decision.from_cardinalities(
+                da.from_array(P), distribution=distribution(P)[:5]
+            ),
+            "distribution has 5 rows and P has 50",
+        ),
+        (lambda x: decision.from_factors([da.from_array(P)], [[0, 1]]), r"factors\[0\] has 2"),
+    ],
+)
+def test_wrong_arguments_are_refused_at_once(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call(da.from_array(PROBA, chunks=(20, 3)))
+
+
+def test_a_decision_is_a_decision():
+    assert isinstance(decision.from_marginals(da.from_array(PROBA)), fgfm.Decision)
+
+
+def test_blocks_of_unknown_rows_beside_others_are_refused():
+    P = da.from_array(np.full((6, 2, 2), 0.1), chunks=(3, 2, 2))
+    d = np.tile([0.6, 0.3, 0.1], (6, 1))
+    unknown = P[da.from_array(np.ones(6, dtype=bool), chunks=3)]
+    for given in (d, d[:3], da.from_array(d, chunks=(6, 3))):
+        with pytest.raises(ValueError, match=r"blocks of P are not known, .*compute_chunk_sizes"):
+            decision.from_cardinalities(unknown, distribution=given)
+    with pytest.raises(ValueError, match=r"blocks of Ps\[0\] are not known"):
+        decision.from_factors([unknown, np.full((3, 2, 2), 0.1)], [[0, 1], [2, 3]])
+
+
+def test_what_cannot_be_cut_beside_a_dask_array_is_refused():
+    P = da.from_array(np.full((6, 2, 2), 0.1), chunks=(3, 2, 2))
+    with pytest.raises(TypeError, match=r"Ps\[1\] is a sparse matrix, beside a Dask array"):
+        decision.from_factors([P, sparse.csr_array(np.full((6, 1), 0.1))], [[0, 1], [2]])
+    with pytest.raises(ValueError, match=r"distribution has shape \(\)"):
+        decision.from_cardinalities(P, distribution=0.5)
+    for distributions in (np.ones((1, 6, 3)), 5):
+        with pytest.raises(TypeError, match="distributions is "):
+            decision.from_factors([P], [[0, 1]], distributions=distributions)
+    with pytest.raises(ValueError, match="distributions has 0 entries"):
+        decision.from_factors([P], [[0, 1]], distributions=[])
+
+
+def test_data_frames_are_refused():
+    frames = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    frame = frames.from_pandas(pd.DataFrame(PROBA), npartitions=2)
+    for call in (decision.from_marginals, lambda proba: decision.from_joint(np.eye(6), proba)):
+        with pytest.raises(TypeError, match=r"proba is a data frame of Dask: .*to_dask_array"):
+            call(frame)
+    array = frame.to_dask_array(lengths=True)
+    same(decision.from_marginals(array), decision.from_marginals(PROBA))
+
+
+def test_label_sets_are_computed_at_once():
+    lazy = decision.from_joint(da.from_array(SETS), da.from_array(WEIGHTS, chunks=(20, 5)))
+    same(lazy, decision.from_joint(SETS, WEIGHTS))
