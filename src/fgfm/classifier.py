@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 from fgfm._utils.blocks import n_threads, row_blocks
 from fgfm._utils.label_table import partition, read_labels
 from fgfm._utils.parallel import run_jobs
-from fgfm._utils.progress import CallbackSupportMixin, Progress, with_callbacks
+from fgfm._utils.progress import CallbackSupportMixin, FitProgress, with_callbacks
 from fgfm._utils.rows import frame_library, n_rows, take_rows
 from fgfm._utils.validation import (
     check_beta,
@@ -309,10 +309,10 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         weight = None if sample_weight is None else row_weights(sample_weight, len(labels), "X")
         seen = np.ones(len(labels), dtype=np.bool_) if weight is None else weight > 0.0
         routed = self._routed(sample_weight, fit_params)
-        progress = Progress(self, self.verbose)
+        progress = FitProgress(self, self.verbose)
 
         self.factors_ = self._find_factors(X, labels, weight)
-        progress.factors(len(self.factors_), labels.shape[1])
+        progress.factors_found(len(self.factors_), labels.shape[1])
         kept = labels[seen]
         self.nonempty_ = bool(kept.any(axis=1).all()) and self._kind != "flat"
         # in float64 whatever the weights: this decides rows that no model says anything of
@@ -415,7 +415,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         weight: Floats | None,
         seen: Labels,
         routed: dict[str, Any] | None,
-        progress: Progress,
+        progress: FitProgress,
     ) -> None:
         """Fit the models of all factors together."""
         kind = _METHODS[self.method]
@@ -428,13 +428,13 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             self._firsts.append(len(targets))
             targets += part.targets(labels[:, factor], seen)
             self._parts.append(part)
-        progress.models(len(targets))
+        progress.begin_models(len(targets))
         fit = fit_models(
             X,
             targets,
             weight,
             self._settings(routed),
-            progress.done,
+            progress.models_done,
             held_out=any(part.uses_held_out() for part in self._parts),
         )
         self._models: Any = fit.models
@@ -443,7 +443,9 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
                 if part.uses_held_out():
                     part.learn(fit.held_out, first, labels[:, factor], weight)
 
-    def _fit_objects(self, X: Any, labels: Labels, sample_weight: Any, progress: Progress) -> None:
+    def _fit_objects(
+        self, X: Any, labels: Labels, sample_weight: Any, progress: FitProgress
+    ) -> None:
         """Fit a clone of the user's object to each factor."""
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         random = check_random_state(self.random_state)
@@ -454,11 +456,11 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             delayed(_fit_object)(part, X, labels[:, factor].astype(np.int8), **weights)
             for part, factor in zip(objects, self.factors_, strict=True)
         )
-        progress.models(len(self.factors_))
+        progress.begin_models(len(self.factors_))
         self._models, self._firsts, self._parts = None, [], []
         for part in run_jobs(jobs, self.n_jobs):
             self._parts.append(part)
-            progress.done(len(self._parts))
+            progress.models_done(len(self._parts))
 
     def _estimates(self, X: Any) -> list[FactorEstimate]:
         """Give P and d of each factor for a block of rows."""

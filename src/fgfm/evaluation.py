@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
 
-from fgfm._utils.watch import current_watcher, watched
+from fgfm._utils.progress import current_callback, report_progress
 from fgfm.classifier import FGFMClassifier
 from fgfm.metrics import f_measure
 from fgfm.plotting.calibration import calibration_bins
@@ -272,7 +272,7 @@ class _Work:
         return proba
 
     def _fit(self, model: Any, X: Any, Y: Any, total: int) -> Any:
-        outer = current_watcher()
+        outer = current_callback()
 
         def tell(what: str, done: int, of: int) -> None:
             if self.progress is not None:
@@ -280,7 +280,7 @@ class _Work:
             elif outer is not None:
                 outer(what, done, of)
 
-        with watched(tell):
+        with report_progress(tell):
             fitted = clone(model).fit(X, Y)
         self.fits += 1
         return fitted

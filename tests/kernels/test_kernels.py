@@ -103,8 +103,9 @@ def test_equal_values_end():
 
 
 def test_fingerprint_follows_the_sources(tmp_path):
-    (tmp_path / "_kernels").mkdir()
-    sources = [tmp_path / name for name in ("_compile.py", "_quadrature.py", "_kernels/a.py")]
+    for folder in ("_kernels", "decision"):
+        (tmp_path / folder).mkdir()
+    sources = [tmp_path / name for name in ("decision/_quadrature.py", "_kernels/a.py")]
     for source in sources:
         source.write_text("x = 1\n")
     for source in sources:

@@ -23,13 +23,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def _fingerprint(package: Path) -> str:
     """Digest of every kernel source, and of what decides on options and on argument types."""
     digest = hashlib.sha256()
-    sources = [package / "_compile.py", package / "_quadrature.py"]
-    for source in sources + sorted((package / "_kernels").glob("*.py")):
+    rules = package / "decision" / "_quadrature.py"
+    for source in [rules, *sorted((package / "_kernels").glob("*.py"))]:
         digest.update(source.read_bytes())
     return digest.hexdigest()[:12]
 
 
-_FINGERPRINT = _fingerprint(Path(__file__).parent)
+_FINGERPRINT = _fingerprint(Path(__file__).parent.parent)
 
 
 def _compile(function: Function, **options: Any) -> Function:

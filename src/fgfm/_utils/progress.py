@@ -1,83 +1,137 @@
-"""How far a fit is: for the user, and for the callbacks of scikit-learn 1.9."""
+"""Progress reporting of long computations: callbacks, verbose output and scikit-learn 1.9."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
-
-from fgfm._utils.watch import current_watcher
 
 try:  # scikit-learn 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # before it there are no callbacks to support
+except ImportError:  # older versions have no callbacks
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands for the mixin of scikit-learn 1.9."""
+        """Replace the mixin of scikit-learn 1.9."""
 
     def with_callbacks(method: Any) -> Any:
-        """Stand for the decorator of scikit-learn 1.9."""
+        """Replace the decorator of scikit-learn 1.9."""
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Progress", "with_callbacks"]
+__all__ = [
+    "CallbackSupportMixin",
+    "FitProgress",
+    "ProgressCallback",
+    "current_callback",
+    "report_progress",
+    "with_callbacks",
+]
+
+ProgressCallback = Callable[[str, int, int], object]  # stage, steps done, steps in all
+
+# A context variable reaches fits inside pipelines and cross-validation without an argument.
+_callback: ContextVar[ProgressCallback | None] = ContextVar("fgfm_progress", default=None)
 
 
-class Progress:
-    """Tells the user, and the callbacks of scikit-learn 1.9, how far the fit is."""
+def current_callback() -> ProgressCallback | None:
+    """Return the callback set by `report_progress`, or None."""
+    return _callback.get()
 
-    def __init__(self, owner: Any, verbose: int) -> None:
-        self.owner = owner
+
+@contextmanager
+def report_progress(callback: ProgressCallback | None) -> Iterator[None]:
+    """Call a function with the progress of all fits inside the context.
+
+    Parameters
+    ----------
+    callback : callable or None
+        Called with the stage ("label factors", "models"), the number of steps done, and the
+        number of steps in all.
+
+    Yields
+    ------
+    None
+        Nothing.
+
+    Examples
+    --------
+    >>> from fgfm import FGFMClassifier
+    >>> seen = []
+    >>> with report_progress(lambda *step: seen.append(step)):
+    ...     _ = FGFMClassifier(factors="single").fit([[0], [0], [1]], [[1, 0], [1, 0], [0, 1]])
+    >>> seen[0], seen[-1]
+    (('models', 0, 3), ('models', 3, 3))
+    """
+    token = _callback.set(callback)
+    try:
+        yield
+    finally:
+        _callback.reset(token)
+
+
+class FitProgress:
+    """Report the progress of one fit: to the callback, to the terminal, to scikit-learn 1.9.
+
+    Parameters
+    ----------
+    estimator : scikit-learn estimator
+        The estimator that is fitted.
+    verbose : int
+        0 prints nothing, 1 a line every five seconds, 2 a line for every model.
+    """
+
+    def __init__(self, estimator: Any, verbose: int) -> None:
+        self.estimator = estimator
         self.verbose = verbose
-        self.watcher = current_watcher()
+        self.callback = current_callback()
         self.start = self.last = time.perf_counter()
         self.total = self.ended = 0
         self.root: Any = None
         self.stage: Any = None
-        if hasattr(owner, "_init_callback_context"):
-            self.root = owner._init_callback_context(max_subtasks=2)
-            self.root.call_on_fit_task_begin(estimator=owner)
+        if hasattr(estimator, "_init_callback_context"):
+            self.root = estimator._init_callback_context(max_subtasks=2)
+            self.root.call_on_fit_task_begin(estimator=estimator)
             self.stage = self.root.subcontext(task_name="label factors")
-            self.stage.call_on_fit_task_begin(estimator=owner)
+            self.stage.call_on_fit_task_begin(estimator=estimator)
 
-    def say(self, text: str) -> None:
-        """Print a line with the time since the start."""
+    def _print(self, text: str) -> None:
         if self.verbose:
-            print(
-                f"[{type(self.owner).__name__}] {text} ({time.perf_counter() - self.start:.1f} s)",
-                flush=True,
-            )
+            elapsed = time.perf_counter() - self.start
+            print(f"[{type(self.estimator).__name__}] {text} ({elapsed:.1f} s)", flush=True)
 
-    def factors(self, n_factors: int, n_labels: int) -> None:
-        """Note that the factors are known."""
-        self.say(f"{n_labels} label(s) in {n_factors} factor(s)")
+    def factors_found(self, n_factors: int, n_labels: int) -> None:
+        """End the stage "label factors"."""
+        self._print(f"{n_labels} label(s) in {n_factors} factor(s)")
         if self.stage is not None:
-            self.stage.call_on_fit_task_end(estimator=self.owner)
+            self.stage.call_on_fit_task_end(estimator=self.estimator)
 
-    def models(self, total: int) -> None:
-        """Note how many models are to be fitted."""
+    def begin_models(self, total: int) -> None:
+        """Begin the stage "models", with the number of models to fit."""
         self.total = total
-        if self.watcher is not None:
-            self.watcher("models", 0, total)
+        if self.callback is not None:
+            self.callback("models", 0, total)
         if self.root is not None:
             self.stage = self.root.subcontext(task_name="models", max_subtasks=total)
-            self.stage.call_on_fit_task_begin(estimator=self.owner)
+            self.stage.call_on_fit_task_begin(estimator=self.estimator)
 
-    def done(self, count: int) -> None:
-        """Note how many models are fitted."""
-        if self.watcher is not None:
-            self.watcher("models", count, self.total)
+    def models_done(self, count: int) -> None:
+        """Report the number of models fitted so far."""
+        if self.callback is not None:
+            self.callback("models", count, self.total)
         now = time.perf_counter()
         if count == self.total or self.verbose > 1 or now - self.last > 5.0:
-            self.say(f"{count} of {self.total} models")
+            self._print(f"{count} of {self.total} models")
             self.last = now
         while self.stage is not None and self.ended < count:
             task = self.stage.subcontext(task_name="model")
-            task.call_on_fit_task_begin(estimator=self.owner)
-            task.call_on_fit_task_end(estimator=self.owner)
+            task.call_on_fit_task_begin(estimator=self.estimator)
+            task.call_on_fit_task_end(estimator=self.estimator)
             self.ended += 1
 
     def end(self) -> None:
-        """Note that all is done."""
+        """End the stage "models" and the fit."""
         if self.root is not None:
-            self.stage.call_on_fit_task_end(estimator=self.owner)
-            self.root.call_on_fit_task_end(estimator=self.owner)
+            self.stage.call_on_fit_task_end(estimator=self.estimator)
+            self.root.call_on_fit_task_end(estimator=self.estimator)

@@ -100,7 +100,7 @@ def factors(
     correction for the number of pairs, the smallest first.
     """
     from fgfm import ILFCompo
-    from fgfm._utils.watch import watched
+    from fgfm._utils.progress import report_progress
 
     if graph is not None:
         _check_picture(graph, data)
@@ -132,7 +132,7 @@ def factors(
     )
     with (
         progress_bar("label factors") as show,
-        watched(lambda what, done, total: show(done, total, what)),
+        report_progress(lambda what, done, total: show(done, total, what)),
     ):
         finder.fit(rows.X, rows.Y)
     names = list(rows.label_names or ())

@@ -142,7 +142,7 @@ def fit(
     from sklearn.pipeline import Pipeline
 
     from fgfm import save, store
-    from fgfm._utils.watch import watched
+    from fgfm._utils.progress import report_progress
 
     store._skops()  # missed now, not after the fit
     check_target(out, "-o", [data])
@@ -178,7 +178,7 @@ def fit(
     read = time.perf_counter() - start
     with (
         progress_bar("label factors" if factors == "ilf" else "models") as show,
-        watched(lambda what, done, total: show(done, total, what)),
+        report_progress(lambda what, done, total: show(done, total, what)),
     ):
         model.fit(rows.X, Y)
     whole = Pipeline([("encoder", rows.encoder), *model.steps])

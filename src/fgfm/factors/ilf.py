@@ -27,8 +27,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
 from fgfm._utils.blocks import n_threads
+from fgfm._utils.progress import current_callback
 from fgfm._utils.validation import check_choice, check_same_rows, label_sets
-from fgfm._utils.watch import current_watcher
 from fgfm.factors._graph import CORRECTIONS, group_labels
 from fgfm.factors._iamb import check_alpha
 from fgfm.factors._suitability import (
@@ -358,7 +358,7 @@ def _check_count(value: Any, name: str, beside: str = "") -> None:
 
 def _progress(verbose: int) -> Any:
     """Give what reports progress, in print ten times at most; None where nobody wants it."""
-    watcher = current_watcher()
+    watcher = current_callback()
     if not verbose and watcher is None:
         return None
     shown = -1
