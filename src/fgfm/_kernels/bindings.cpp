@@ -1,0 +1,211 @@
+// The Python module: one function per kernel, on contiguous NumPy arrays.
+//
+// The same sources are compiled once per instruction set, as MODULE_NAME; fgfm/_kernels/__init__.py
+// imports the best one that the machine can run. Values are checked by the kernels, shapes by the
+// callers in fgfm: a kernel is no public function. All functions release the GIL.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "cardinalities.hpp"
+#include "columns.hpp"
+#include "condition.hpp"
+#include "factors.hpp"
+#include "gram.hpp"
+#include "marginals.hpp"
+#include "ridge.hpp"
+#include "tilt.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace fgfm;
+
+template <class T, int N>
+using Array = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+using Result = std::tuple<Index, double, Index>;  // first refused row or -1, code, factor
+
+template <class T>
+std::span<T> span(const Array<T, 1>& array) {
+    return {array.data(), array.size()};
+}
+
+template <class T>
+Matrix<T> matrix(const Array<T, 2>& array) {
+    return {array.data(), static_cast<Index>(array.shape(0)), static_cast<Index>(array.shape(1))};
+}
+
+static Result result(const Status& status) { return {status.row, status.code, status.factor}; }
+
+template <class T>
+Result bind_dense_rows(Array<const T, 2> proba, double beta2, double zero_division, bool nonempty,
+                       const Rules& rules, Array<std::int8_t, 2> labels, Array<double, 1> expected) {
+    return result(decide_dense_rows(matrix(proba), {beta2, zero_division, nonempty}, rules,
+                                    matrix(labels), expected.data()));
+}
+
+template <class T>
+Result bind_csr_rows(Array<const T, 1> data, Array<const Index, 1> indptr, double beta2,
+                     double zero_division, bool nonempty, const Rules& rules,
+                     Array<std::int8_t, 1> chosen, Array<double, 1> expected) {
+    return result(decide_csr_rows(data.data(), span(indptr), {beta2, zero_division, nonempty},
+                                  rules, chosen.data(), expected.data()));
+}
+
+template <class T>
+Result bind_cardinality_rows(Array<const T, 3> P, Array<const double, 2> mass,
+                             Array<const Index, 1> names, double slack, double beta2,
+                             double zero_division, bool nonempty, Array<std::int8_t, 2> labels,
+                             Array<double, 1> expected) {
+    return result(decide_cardinality_rows(P.data(), P.shape(0), P.shape(1), P.shape(2),
+                                          matrix(mass), span(names), slack,
+                                          {beta2, zero_division, nonempty}, matrix(labels),
+                                          expected.data()));
+}
+
+NB_MODULE(MODULE_NAME, module) {
+    const nb::call_guard<nb::gil_scoped_release> without_gil;
+
+    nb::class_<Rules>(module, "Rules")
+        .def(nb::init<>())
+        .def_rw("fixed_reach", &Rules::fixed_reach)
+        .def_rw("fixed_start", &Rules::fixed_start)
+        .def_rw("fixed_log_z", &Rules::fixed_log_z)
+        .def_rw("fixed_weight", &Rules::fixed_weight)
+        .def_rw("fixed_z", &Rules::fixed_z)
+        .def_rw("fixed_zeta", &Rules::fixed_zeta)
+        .def_rw("fixed_u", &Rules::fixed_u)
+        .def_rw("ratio", &Rules::ratio)
+        .def_rw("start", &Rules::start)
+        .def_rw("exponent", &Rules::exponent)
+        .def_rw("weight", &Rules::weight)
+        .def_rw("longest", &Rules::longest);
+
+    module.def("decide_dense_rows", &bind_dense_rows<double>, without_gil);
+    module.def("decide_dense_rows", &bind_dense_rows<float>, without_gil);
+    module.def("decide_csr_rows", &bind_csr_rows<double>, without_gil);
+    module.def("decide_csr_rows", &bind_csr_rows<float>, without_gil);
+    module.def("decide_cardinality_rows", &bind_cardinality_rows<double>, without_gil);
+    module.def("decide_cardinality_rows", &bind_cardinality_rows<float>, without_gil);
+    module.def(
+        "decide_sample_rows",
+        [](Array<const std::uint8_t, 3> samples, Array<const Index, 1> names, double beta2,
+           double zero_division, bool nonempty, Array<std::int8_t, 2> labels,
+           Array<double, 1> expected) {
+            decide_sample_rows(samples.data(), samples.shape(0), samples.shape(1),
+                               samples.shape(2), span(names), {beta2, zero_division, nonempty},
+                               matrix(labels), expected.data());
+        },
+        without_gil);
+    module.def(
+        "decide_joint_rows",
+        [](Array<const Index, 1> indptr, Array<const Index, 1> indices,
+           Array<const Index, 1> column, Array<const double, 1> s, Array<const Index, 1> names,
+           Array<const double, 2> proba, double beta2, double zero_division, bool nonempty,
+           Array<std::int8_t, 2> labels, Array<double, 1> expected) {
+            decide_joint_rows(span(indptr), span(indices), span(column), span(s), span(names),
+                              matrix(proba), {beta2, zero_division, nonempty}, matrix(labels),
+                              expected.data());
+        },
+        without_gil);
+    module.def(
+        "decide_factor_rows",
+        [](Array<const double, 2> values, Array<double, 2> d, bool given,
+           Array<const Index, 1> sizes, Array<const Index, 1> depths, Array<const Index, 1> names,
+           Index multiple, double slack, double beta2, double zero_division, bool nonempty,
+           const Rules& rules, Array<std::int8_t, 2> labels, Array<double, 1> expected) {
+            return result(decide_factor_rows(
+                matrix(values), matrix(d), given, {span(sizes), span(depths), multiple},
+                span(names), slack, {beta2, zero_division, nonempty}, rules, matrix(labels),
+                expected.data()));
+        },
+        without_gil);
+    module.def(
+        "decide_sparse_factor_rows",
+        [](Array<const double, 1> values, Array<const Index, 1> stored,
+           Array<const Index, 1> indptr, Array<double, 1> d, Index width,
+           Array<const Index, 1> sizes, Array<const Index, 1> depths, Array<const Index, 1> fixed,
+           Index multiple, double slack, double beta2, double zero_division, bool nonempty,
+           const Rules& rules, Array<Index, 1> found, Array<Index, 1> ends,
+           Array<double, 1> expected) {
+            return result(decide_sparse_factor_rows(
+                values.data(), stored.data(), span(indptr), d.data(), width,
+                {span(sizes), span(depths), multiple}, span(fixed), slack,
+                {beta2, zero_division, nonempty}, rules, found.data(), ends.data(),
+                expected.data()));
+        },
+        without_gil);
+    module.def(
+        "rank_candidates",
+        [](Array<const double, 1> p, Array<const double, 1> weighted, double s_max, double beta2,
+           double floor, Array<Index, 1> order) {
+            RankWorkspace work;
+            std::vector<Index> found(p.size() + 1);
+            const Candidates candidates =
+                rank_candidates(span(p), span(weighted), s_max, beta2, floor, found.data(), work);
+            std::copy(found.begin(), found.begin() + candidates.size, order.data());
+            return std::tuple(candidates.size, candidates.guess, candidates.floor);
+        },
+        without_gil);
+    module.def(
+        "search",
+        [](Array<const double, 2> C, Array<const Index, 1> order, Array<const double, 1> totals,
+           Array<const double, 1> base, Array<const double, 1> scale, bool quadrature, Index limit,
+           Index guess, double floor, double empty) {
+            SearchWorkspace work;
+            const SearchResult best =
+                search(matrix(C), span(order), span(totals), {span(base), span(scale), quadrature},
+                       limit, guess, floor, empty, work);
+            return std::tuple(best.size, best.value, best.evaluations);
+        },
+        without_gil);
+    module.def(
+        "tilt",
+        [](Array<const double, 3> logits, Array<const double, 2> d, Array<double, 3> P) {
+            tilt(logits.data(), logits.shape(2), matrix(d), P.data(), P.shape(0), P.shape(1),
+                 P.shape(2));
+        },
+        without_gil);
+    module.def(
+        "condition",
+        [](Array<const double, 2> logits, Array<const double, 2> d, Array<double, 3> P) {
+            condition(matrix(logits), matrix(d), P.data(), P.shape(2));
+        },
+        without_gil);
+    module.def(
+        "count", [](Array<const double, 2> p, Array<double, 2> d) { count(matrix(p), matrix(d)); },
+        without_gil);
+    module.def(
+        "add_columns",
+        [](Array<const double, 2> values, Array<double, 1> sums) {
+            add_columns(matrix(values), sums.data());
+        },
+        without_gil);
+    module.def(
+        "multiply_columns",
+        [](Array<const double, 2> left, Array<const double, 2> right, Array<double, 1> sums) {
+            multiply_columns(matrix(left), matrix(right), sums.data());
+        },
+        without_gil);
+    module.def(
+        "weighted_gram",
+        [](Array<const double, 1> data, Array<const std::uint32_t, 1> indices,
+           Array<const Index, 1> indptr, Array<const double, 1> weight, Array<double, 2> gram) {
+            weighted_gram(data.data(), indices.data(), span(indptr), weight.data(), matrix(gram));
+        },
+        without_gil);
+    // `gemm` is the capsule "dgemm" of scipy.linalg.cython_blas.__pyx_capi__.
+    module.def("fit_path", [](nb::capsule gemm, Array<const double, 2> Z,
+                              Array<const double, 2> pairs, Array<const double, 2> counts,
+                              Array<const double, 2> test_Z, Array<const double, 2> test_counts,
+                              Array<const double, 1> penalties, double share, Index first,
+                              double tol, Index max_iter, double reuse, Array<double, 3> theta,
+                              Array<double, 1> losses, Array<Index, 1> steps) {
+        const auto multiply = reinterpret_cast<Gemm>(gemm.data());
+        nb::gil_scoped_release release;
+        RidgePath path(multiply, matrix(Z), matrix(pairs), matrix(counts), share, first);
+        path.fit(matrix(test_Z), matrix(test_counts), span(penalties), tol, max_iter, reuse,
+                 theta.data(), losses.data(), steps.data());
+    });
+}

@@ -1,0 +1,192 @@
+// Which labels can be the last one of an optimal set, where labels are independent.
+//
+// With M_k the sum of the k largest marginals, E and v mean and variance of |y|,
+//
+//     M_k / (beta^2 (1 + E) + k)
+//         <= V_k / (1 + beta^2)
+//         <= M_k (1 + beta^4 v / ((beta^2 E + k) (beta^2 + k))) / (beta^2 E + k),
+//
+// from Jensen and from E[1/X] - 1/E[X] <= Var(X) / (E[X]^2 min X). With many expected labels the
+// two are close, and only a short window of ranks can hold the optimum: only that is sorted.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "ordering.hpp"
+#include "power_sums.hpp"
+
+namespace fgfm {
+
+constexpr Index CHUNK = 128;     // labels scanned together; chunks without large ones are skipped
+constexpr Index BUCKETS = 1024;  // of probabilities, when candidates are counted
+constexpr Index FEW = 64;        // so few candidates are sorted at once
+constexpr double EDGE_ROUNDING = 1e-15;  // relative rounding error of the edge of a bucket
+
+// beta^2, and mean and variance of |y|.
+struct Moments {
+    double beta2, mean, variance;
+
+    // Bound the value of the best set of size k, whose marginals sum to `mass`: Jensen.
+    double lower_bound(double mass, Index k) const {
+        return (1.0 + beta2) * mass / (beta2 * (1.0 + mean) + k);
+    }
+    double upper_bound(double mass, Index k) const {
+        const double size = beta2 * mean + k;
+        const double spread = variance * (beta2 / size) * (beta2 / (beta2 + k));
+        return (1.0 + beta2) * mass * (1.0 + spread) / size;
+    }
+};
+
+// The labels that can be the last one of an optimal set, sorted downwards.
+struct Window {
+    std::vector<double> value;
+    std::vector<Index> place;
+    std::vector<double> spare;  // for sorting
+    std::vector<Index> spare_place;
+    std::vector<Index> bucket;  // number of labels in a bucket
+
+    Index rank = 0;      // number of labels above the window
+    Index low = 0;       // optimal sets end in [low, high) of the window
+    Index high = 0;
+    double floor = 0.0;  // the best lower bound on the optimum
+
+    explicit Window(Index m)
+        : value(m + 1), place(m + 1), spare(m + 1), spare_place(m + 1),
+          bucket(std::max(m, BUCKETS) + 2) {}
+};
+
+struct Sums {
+    Index count = 0;       // labels with p > above
+    double total = 0.0;    // of their p
+    double squares = 0.0;  // of their p^2
+    Index over_one = 0;    // labels with p > 1
+};
+
+template <class T>
+Sums add_moments(std::span<const T> p, double above) {
+    const Lanes none = {}, one = none + 1.0;
+    Lanes count = {}, total = {}, squares = {}, over_one = {};
+    for_lanes(p, -1.0, [&](Lanes x) {
+        const auto inside = x > above;
+        const Lanes y = inside ? x : none;
+        count += inside ? one : none;
+        over_one += x > 1.0 ? one : none;
+        total += y;
+        squares += y * y;
+    });
+    return {static_cast<Index>(add_lanes(count)), add_lanes(total), add_lanes(squares),
+            static_cast<Index>(add_lanes(over_one))};
+}
+
+// Move the labels of `source` that can be the last one of an optimal set into the window.
+//
+// The labels in [bottom, top] are counted into buckets of equal width, and the bounds at the edges
+// of the buckets show which ones matter, without sorting. `window.rank` labels of total mass
+// `before` lie above `top`. Without `source_place` the places are the indices. The order is kept,
+// and `source` may be the window itself. Updates rank, mass above and lower bound; returns the size.
+template <class T>
+Index narrow(std::span<const T> source, const Index* source_place, double bottom, double top,
+             double& before, const Moments& moments, Window& window) {
+    Index* count = window.bucket.data();
+    const Index n = length(source);
+    Index buckets = std::max<Index>(2, std::min(BUCKETS, n / 4));
+    double width = (top - bottom) / (buckets - 1);
+    if (!(width > TINY)) {  // one bucket: equal labels cannot be separated
+        buckets = 1;
+        width = top - bottom;
+    }
+    const double scale = buckets > 1 ? 1.0 / width : 0.0;
+    const double slack = EDGE_ROUNDING * top;
+    std::fill(count, count + buckets + 1, Index{0});
+    for (const double x : source) {
+        ++count[x >= bottom ? static_cast<Index>((top - x) * scale) : buckets];
+    }
+    // The mass of a bucket lies between its number of labels times its lower and its upper edge.
+    Index k = window.rank;
+    double mass = before;
+    for (Index b = 0; b < buckets; ++b) {
+        k += count[b];
+        mass += count[b] * std::max(bottom, top - (b + 1) * width - slack);
+        window.floor = std::max(window.floor, moments.lower_bound(mass, k));
+    }
+    Index first = buckets, last = -1;
+    k = window.rank;
+    mass = before;
+    for (Index b = 0; b < buckets; ++b) {
+        if (count[b]) {
+            mass += count[b] * (top - b * width + slack);
+            if (moments.upper_bound(mass, k + 1) >= window.floor * (1.0 - TIE)) {
+                first = std::min(first, b);
+                last = b;
+            }
+            k += count[b];
+        }
+    }
+    if (last < 0) return 0;
+    // Widened against rounding: labels cut off for good must lie outside the found buckets.
+    const double high = top - first * width + slack;
+    const double low = std::max(bottom, top - (last + 1) * width - slack);
+    const Sums above = add_moments(source, high);
+    Index size = 0;
+    for (Index i = 0; i < n; ++i) {
+        const double x = source[i];
+        window.place[size] = source_place ? source_place[i] : i;
+        window.value[size] = x;
+        size += (x >= low) & (x <= high);
+    }
+    window.rank += above.count;
+    before += above.total;
+    return size;
+}
+
+// Find and sort the labels of `source` in [threshold, top] that can be the last one of an optimal
+// set; no label is above `top`, and no label above the window equals one in it.
+template <class T>
+void find_window(std::span<const T> source, const Index* source_place, double threshold,
+                 double top, const Moments& moments, Window& window) {
+    Index size = 0;
+    double before = 0.0;
+    window.rank = 0;
+    if (length(source) <= FEW) {
+        for (Index i = 0; i < length(source); ++i) {
+            window.value[size] = source[i];
+            window.place[size] = source_place ? source_place[i] : i;
+            size += source[i] >= threshold;
+        }
+    } else {
+        size = narrow(source, source_place, threshold, top, before, moments, window);
+    }
+    // Narrow the window itself, as long as that removes a quarter of it.
+    Index width = 2 * size;
+    while (size > FEW && 4 * size <= 3 * width) {
+        width = size;
+        const auto [least, most] =
+            std::minmax_element(window.value.begin(), window.value.begin() + size);
+        const double bottom = *least, highest = *most;
+        if (highest == bottom) break;
+        const std::span<const double> inside(window.value.data(), size);
+        size = narrow(inside, window.place.data(), bottom, highest, before, moments, window);
+    }
+    const std::span<double> value(window.value.data(), size);
+    sort_descending(value, {window.place.data(), value.size()}, window.spare.data(),
+                    window.spare_place.data(), window.bucket.data());
+    double total = before;
+    for (Index i = 0; i < size; ++i) {
+        total += value[i];
+        window.floor = std::max(window.floor, moments.lower_bound(total, window.rank + i + 1));
+    }
+    window.low = size;
+    window.high = 0;
+    total = before;
+    for (Index i = 0; i < size; ++i) {
+        total += value[i];
+        if (moments.upper_bound(total, window.rank + i + 1) >= window.floor * (1.0 - TIE)) {
+            window.low = std::min(window.low, i);
+            window.high = i + 1;
+        }
+    }
+}
+
+}  // namespace fgfm
