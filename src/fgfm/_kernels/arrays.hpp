@@ -66,7 +66,7 @@ inline void for_lanes(std::span<const T> values, double rest, Body body) {
     if (i < n) body(load_some(values.data() + i, n - i, rest));
 }
 
-// sum_{i < n} a_i b_i, in two vectors of lanes
+// sum_{i < n} a_i b_i, in two vectors of lanes and a tail
 template <class T>
 inline double dot(const T* a, const double* b, Index n) {
     Lanes first = {}, second = {};
@@ -75,12 +75,9 @@ inline double dot(const T* a, const double* b, Index n) {
         first += load(a + i) * load(b + i);
         second += load(a + i + LANES) * load(b + i + LANES);
     }
-    if (i + LANES <= n) {
-        first += load(a + i) * load(b + i);
-        i += LANES;
-    }
-    if (i < n) second += load_some(a + i, n - i, 0.0) * load_some(b + i, n - i, 0.0);
-    return add_lanes(first + second);
+    double tail = 0.0;
+    for (; i < n; ++i) tail += a[i] * b[i];
+    return add_lanes(first + second) + tail;
 }
 
 // Rules are padded with nodes of weight 0 to a multiple of LANES, so that loops over nodes have no

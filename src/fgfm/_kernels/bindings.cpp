@@ -4,6 +4,10 @@
 // imports the best one that the machine can run. Values are checked by the kernels, shapes by the
 // callers in fgfm: a kernel is no public function. All functions release the GIL.
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
@@ -64,9 +68,27 @@ Result bind_cardinality_rows(Array<const T, 3> P, Array<const double, 2> mass,
                                           expected.data()));
 }
 
-NB_MODULE(MODULE_NAME, module) {
-    const nb::call_guard<nb::gil_scoped_release> without_gil;
+// Return true if this machine and its system can run the module that is compiled for x86-64-v3.
+static bool runs_x86_64_v3() {
+#ifdef __x86_64__
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return false;
+    const bool fma = c & (1u << 12), xsave = c & (1u << 27);
+    if (!fma || !xsave) return false;
+    unsigned low, high;  // XCR0: bits 1 and 2 say that the system saves the vector registers
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    if ((low & 6) != 6 || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+    const bool bmi = b & (1u << 3), avx2 = b & (1u << 5), bmi2 = b & (1u << 8);
+    return avx2 && bmi && bmi2;
+#else
+    return false;
+#endif
+}
 
+NB_MODULE(MODULE_NAME, module) {
+    module.def("runs_x86_64_v3", &runs_x86_64_v3);
+
+    const nb::call_guard<nb::gil_scoped_release> without_gil;
     nb::class_<Rules>(module, "Rules")
         .def(nb::init<>())
         .def_rw("fixed_reach", &Rules::fixed_reach)

@@ -96,27 +96,32 @@ bool scan(Matrix<const T> C, std::span<const double> s, CardinalitiesWorkspace& 
     const Index S = C.cols;
     const Lanes none = {}, one = none + 1.0;
     Lanes bad = {};
-    std::fill(work.totals.begin(), work.totals.begin() + S, 0.0);
+    bool valid = true;
+    double* totals = work.totals.data();
+    std::fill(totals, totals + S, 0.0);
     for (Index i = 0; i < C.rows; ++i) {
         const T* row = C[i];
         Lanes total = {}, load_sum = {};
-        const auto add = [&](Lanes x, Lanes weight) {
-            bad += x - x * x >= 0.0 ? none : one;  // one comparison: outside [0, 1], or NaN
-            total += x;
-            load_sum += x * weight;
-        };
         Index q = 0;
         for (; q + LANES <= S; q += LANES) {
             const Lanes x = load(row + q);
-            add(x, load(s.data() + q));
-            store(&work.totals[q], load(&work.totals[q]) + x);
+            bad += x - x * x >= 0.0 ? none : one;  // one comparison: outside [0, 1], or NaN
+            total += x;
+            load_sum += x * load(s.data() + q);
+            store(totals + q, load(totals + q) + x);
         }
-        if (q < S) add(load_some(row + q, S - q, 0.0), load_some(s.data() + q, S - q, 0.0));
-        for (; q < S; ++q) work.totals[q] += row[q];
-        work.p[i] = add_lanes(total);
-        work.weighted[i] = add_lanes(load_sum);
+        double tail = 0.0, load_tail = 0.0;
+        for (; q < S; ++q) {
+            const double x = row[q];
+            valid &= x - x * x >= 0.0;
+            tail += x;
+            load_tail += x * s[q];
+            totals[q] += x;
+        }
+        work.p[i] = add_lanes(total) + tail;
+        work.weighted[i] = add_lanes(load_sum) + load_tail;
     }
-    return add_lanes(bad) == 0.0;
+    return valid && add_lanes(bad) == 0.0;
 }
 
 // Mark the F-optimal set of a row; return its expected F, or a code.

@@ -26,6 +26,7 @@
 
 namespace fgfm {
 
+constexpr double SURELY_NONEMPTY = 100.0;  // expected labels: exp(-100) does not change a sum
 constexpr Index RESTART = 64;  // powers of z are advanced by multiplication for so many steps
 
 // Arrays for one row of up to m labels.
@@ -73,6 +74,22 @@ struct MarginalsWorkspace {
     }
 };
 
+// Return true if most labels of a long row are not small, by a sample: then a pass for the power
+// sums of small labels would not pay.
+template <class T>
+bool looks_dense(std::span<const T> p) {
+    constexpr Index SAMPLE = 64;
+    const Index m = length(p), stride = m / SAMPLE;
+    if (m < LONG) return false;
+    Index large = 0;
+    double mean = 0.0;
+    for (Index i = 0; i < SAMPLE; ++i) {
+        large += p[i * stride] > SMALL;
+        mean += p[i * stride] * stride;
+    }
+    return 2 * large > SAMPLE && mean > 4.0 * SURELY_NONEMPTY;
+}
+
 template <class T>
 Index count_below(std::span<const T> p, double threshold) {
     Index count = 0;
@@ -103,11 +120,11 @@ Index gather(std::span<const T> p, double threshold, MarginalsWorkspace& work) {
 
 // Fill in the values of the sets that end in [low, high) of the window; return the largest.
 //
-// `large` holds every label above SMALL and every label above the window; `m` is the number of all
-// labels.
+// `large` holds every label from `from` on, and every label above the window; `sums` has the power
+// sums of the labels below `from`; `m` is the number of all labels.
 template <class T>
-double evaluate(std::span<const T> large, Index m, PowerSums& sums, const Moments& moments,
-                const Rules& rules, MarginalsWorkspace& work) {
+double evaluate(std::span<const T> large, double from, Index m, PowerSums& sums,
+                const Moments& moments, const Rules& rules, MarginalsWorkspace& work) {
     const Window& window = work.window;
     const double beta2 = moments.beta2;
     const double s_max = std::min<double>(m, 1.0 + largest_cardinality(moments.mean));
@@ -115,7 +132,7 @@ double evaluate(std::span<const T> large, Index m, PowerSums& sums, const Moment
     work.nodes.load(rules, beta2, beta2 * s_min + window.rank + window.low + 1,
                     beta2 * s_max + window.rank + window.high);
     const Nodes& nodes = work.nodes;
-    fill_products(work.product.data(), nodes, sums, large);
+    fill_products(work.product.data(), nodes, sums, large, from);
     for (Index r = 0; r < nodes.padding; ++r) {
         work.total[r] = work.carry[r] = work.part[r] = work.factor[r] = 0.0;
     }
@@ -150,24 +167,36 @@ double decide_marginals_row(std::span<const T> p, std::int8_t* chosen, const Obj
     const Index m = length(p);
     Window& window = work.window;
     PowerSums sums{};
-    Index count = m;  // of labels that are not small
-    for (Index start = 0; start < m; start += CHUNK) {
-        const Index size = std::min(CHUNK, m - start);
-        work.below[start / CHUNK] = add_power_sums(p.subspan(start, size), 0.0, SMALL, sums);
-        count -= work.below[start / CHUNK];
-    }
-    // The large labels are listed, unless they are so many that p itself serves as the list.
+    double from = next_above(SMALL);  // labels below are in the power sums
+    Index count = m;                  // of the others
+    bool listed = false;              // these are listed, or so many that p itself serves as the list
     const auto is_listed = [&] { return 4 * count < m || m <= 4 * FEW; };
     const auto list = [&] { return std::span<const double>(work.value.data(), count); };
-    bool listed = is_listed();
-    if (listed && gather(p, next_above(SMALL), work) < count) return NOT_PROBABILITY;
-    const Sums large = listed ? add_moments(list(), SMALL) : add_moments(p, SMALL);
-    if (large.count < count || large.over_one) return NOT_PROBABILITY;
-    const double mean = sums[0] + large.total;
-    const Moments moments{beta2, mean, mean - large.squares};
+    Moments moments{beta2, 0.0, 0.0};
+    if (looks_dense(p)) {
+        const Sums all = add_moments(p, -std::numeric_limits<double>::denorm_min());
+        if (all.count < m || all.over_one) return NOT_PROBABILITY;
+        moments = {beta2, all.total, all.total - all.squares};
+        from = 0.0;
+    }
+    if (moments.mean < SURELY_NONEMPTY) {
+        from = next_above(SMALL);
+        for (Index start = 0; start < m; start += CHUNK) {
+            const Index size = std::min(CHUNK, m - start);
+            work.below[start / CHUNK] = add_power_sums(p.subspan(start, size), 0.0, SMALL, sums);
+            count -= work.below[start / CHUNK];
+        }
+        listed = is_listed();
+        if (listed && gather(p, from, work) < count) return NOT_PROBABILITY;
+        const Sums large = listed ? add_moments(list(), SMALL) : add_moments(p, SMALL);
+        if (large.count < count || large.over_one) return NOT_PROBABILITY;
+        moments.mean = sums[0] + large.total;
+        moments.variance = moments.mean - large.squares;
+    }
+    const double mean = moments.mean;
 
     double log_empty = -std::numeric_limits<double>::infinity();
-    if (mean < 100.0) {
+    if (mean < SURELY_NONEMPTY) {
         log_empty = listed ? log_probability_of_empty(sums, list())
                            : log_probability_of_empty(sums, p);
     }
@@ -215,8 +244,8 @@ double decide_marginals_row(std::span<const T> p, std::int8_t* chosen, const Obj
     if (most < window.rank + window.high) window.high = static_cast<Index>(most) - window.rank;
     if (window.high <= window.low) return empty;
 
-    const double peak = listed ? evaluate(list(), m, sums, moments, rules, work)
-                               : evaluate(p, m, sums, moments, rules, work);
+    const double peak = listed ? evaluate(list(), from, m, sums, moments, rules, work)
+                               : evaluate(p, from, m, sums, moments, rules, work);
     if (!objective.nonempty && peak <= empty * (1.0 + TIE)) return empty;
     Index end = window.low;
     while (work.set_value[end] < peak * (1.0 - TIE)) ++end;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,7 @@ namespace fgfm {
 constexpr Index CHUNK = 128;     // labels scanned together; chunks without large ones are skipped
 constexpr Index BUCKETS = 1024;  // of probabilities, when candidates are counted
 constexpr Index FEW = 64;        // so few candidates are sorted at once
+constexpr Index LONG = 8192;     // longer lists are searched by threshold first
 constexpr double EDGE_ROUNDING = 1e-15;  // relative rounding error of the edge of a bucket
 
 // beta^2, and mean and variance of |y|.
@@ -32,10 +34,11 @@ struct Moments {
     double lower_bound(double mass, Index k) const {
         return (1.0 + beta2) * mass / (beta2 * (1.0 + mean) + k);
     }
+    double spread(Index k) const {
+        return variance * (beta2 / (beta2 * mean + k)) * (beta2 / (beta2 + k));
+    }
     double upper_bound(double mass, Index k) const {
-        const double size = beta2 * mean + k;
-        const double spread = variance * (beta2 / size) * (beta2 / (beta2 + k));
-        return (1.0 + beta2) * mass * (1.0 + spread) / size;
+        return (1.0 + beta2) * mass * (1.0 + spread(k)) / (beta2 * mean + k);
     }
 };
 
@@ -141,6 +144,112 @@ Index narrow(std::span<const T> source, const Index* source_place, double bottom
     return size;
 }
 
+// Move the labels in [low, high] into the window, in order; return their number, and the number and
+// the mass of the labels above. Labels outside are passed over LANES * 4 at a time.
+template <class T>
+Index extract(std::span<const T> source, const Index* source_place, double low, double high,
+              Window& window, Sums& above) {
+    constexpr Index STEP = 4 * LANES;
+    const Lanes none = {}, one = none + 1.0;
+    Lanes count = {}, total = {};
+    Index size = 0;
+    const auto keep = [&](Index i) {
+        const double x = source[i];
+        window.place[size] = source_place ? source_place[i] : i;
+        window.value[size] = x;
+        size += (x >= low) & (x <= high);
+    };
+    const Index n = length(source);
+    Index i = 0;
+    for (; i + STEP <= n; i += STEP) {
+        auto found = none > one;
+        for (Index j = 0; j < STEP; j += LANES) {
+            const Lanes x = load(source.data() + i + j);
+            const auto larger = x > high;
+            count += larger ? one : none;
+            total += larger ? x : none;
+            found |= (x >= low) & (x <= high);
+        }
+        if (found[0] | found[1] | found[2] | found[3]) {
+            for (Index j = 0; j < STEP; ++j) keep(i + j);
+        }
+    }
+    above = add_moments(source.subspan(i), high);
+    above.count += static_cast<Index>(add_lanes(count));
+    above.total += add_lanes(total);
+    for (; i < n; ++i) keep(i);
+    return size;
+}
+
+// Return true if no size in [first, last] can be optimal, given that the sum of the k largest labels
+// is at most mass + (k - rank) * slope there, and at most k.
+//
+// The upper bound is a linear fraction of k, monotone, times 1 + (variance term), which falls with
+// k: on [k, 2k] it does not exceed the larger end times the variance term at k.
+inline bool rules_out(Index first, Index last, double mass, Index rank, double slope,
+                      double floor, const Moments& moments) {
+    const double base = moments.beta2 * moments.mean;
+    for (Index k = first; k <= last;) {
+        const Index end = std::min(last, 2 * k);
+        const double at_first = (mass + (k - rank) * slope) / (base + k);
+        const double at_end = (mass + (end - rank) * slope) / (base + end);
+        const double most = std::min(std::max(at_first, at_end), end / (base + k));
+        const double bound = (1.0 + moments.beta2) * most * (1.0 + moments.spread(k));
+        if (!(bound < floor * (1.0 - 1e-9))) return false;
+        k = end + 1;
+    }
+    return true;
+}
+
+// Find the window of a long list around the threshold that the optimum tends to; return its size,
+// or -1 if the bounds do not confirm that optimal sets end there.
+//
+// The lower bound M_k / (beta^2 (1 + E) + k) is largest where its own value is the threshold of the
+// labels included. Dinkelbach's iteration finds that threshold, first on a sample, then in two
+// passes. Nearby, with f labels per unit of probability, moving the threshold by x costs about
+// f x^2 / 2 of the numerator; the two bounds differ by about one threshold: so optimal sets end
+// within sqrt(2 threshold / f) of it, or a few times that.
+template <class T>
+Index find_near_threshold(std::span<const T> source, const Index* source_place, double& before,
+                          const Moments& moments, Window& window) {
+    const Index n = length(source);
+    const double base = moments.beta2 * (1.0 + moments.mean);
+    const auto next = [&](const Sums& sums, double scale) {
+        return scale * sums.total / (base + scale * sums.count);
+    };
+    std::vector<double> sample;
+    const Index stride = n / 2048;
+    for (Index i = stride / 2; i < n; i += stride) sample.push_back(source[i]);
+    double t = 0.0;
+    for (int step = 0; step < 8; ++step) {
+        t = next(add_moments(std::span<const double>(sample), t), static_cast<double>(stride));
+    }
+    for (int step = 0; step < 2; ++step) t = next(add_moments(source, t), 1.0);
+    double near = 0.0;  // sampled labels near the threshold
+    for (const double x : sample) near += std::abs(x - t) <= 0.125 * t;
+    if (near < 8.0) return -1;
+    const double density = near * stride / (0.25 * t);
+    const double spread = moments.variance * moments.beta2 / (base + density * t);
+    const double reach = 2.0 * std::sqrt(2.0 * t * (1.0 + spread) * moments.beta2 / density) +
+                         1e-12 * t;
+    const double low = t - reach, high = t + reach;
+    Sums above;
+    const Index size = extract(source, source_place, low, high, window, above);
+    double inside = 0.0;
+    for (Index i = 0; i < size; ++i) inside += window.value[i];
+    const double mass = above.total + inside;
+    const Index rank = above.count + size;
+    const double floor = std::max(window.floor, (1.0 + moments.beta2) * t);  // t is M / (base + k)
+    if (size == 0 || !rules_out(1, above.count, above.total, above.count, high, floor, moments) ||
+        !rules_out(rank + 1, n, mass, rank, low, floor, moments)) {
+        return -1;
+    }
+    window.rank = above.count;
+    window.floor = floor;
+    before = above.total;
+    return size;
+}
+
 // Find and sort the labels of `source` in [threshold, top] that can be the last one of an optimal
 // set; no label is above `top`, and no label above the window equals one in it.
 template <class T>
@@ -156,7 +265,10 @@ void find_window(std::span<const T> source, const Index* source_place, double th
             size += source[i] >= threshold;
         }
     } else {
-        size = narrow(source, source_place, threshold, top, before, moments, window);
+        size = length(source) > LONG
+                   ? find_near_threshold(source, source_place, before, moments, window)
+                   : -1;
+        if (size < 0) size = narrow(source, source_place, threshold, top, before, moments, window);
     }
     // Narrow the window itself, as long as that removes a quarter of it.
     Index width = 2 * size;

@@ -85,15 +85,15 @@ double log_probability_of_empty(const PowerSums& sums, std::span<const T> large)
     return result + std::log(product);
 }
 
-// Fill in D(zeta_r), from the power sums of the small labels and an array with the large ones.
+// Fill in D(zeta_r), from the power sums of the labels below `from` and an array with the others.
 //
 // Where every u is small, large labels too are served by power sums.
 template <class T>
-void fill_products(double* product, const Nodes& nodes, PowerSums& sums, std::span<const T> large) {
+void fill_products(double* product, const Nodes& nodes, PowerSums& sums, std::span<const T> large,
+                   double from = next_above(SMALL)) {
     const double* u = nodes.u.data();
-    double limit = SMALL / largest(std::span<const double>(u, nodes.count));
-    if (limit > SMALL) add_power_sums_by_parts(large, next_above(SMALL), limit, sums);
-    limit = std::max(limit, SMALL);
+    const double limit = std::max(SMALL, SMALL / largest(std::span<const double>(u, nodes.count)));
+    if (limit > from) add_power_sums_by_parts(large, from, limit, sums);
     for (Index r = 0; r < nodes.padding; ++r) {
         double exponent = 0.0;
         for (Index j = POWERS; j > 0; --j) exponent = (exponent + sums[j - 1] / j) * u[r];

@@ -173,19 +173,16 @@ SearchResult search(Matrix<const T> C, std::span<const Index> order,
     for (Index j = 0; j < size; ++j) {
         const T* row = C[order[j]];
         Lanes value[3] = {};
-        const auto add = [&](Lanes x, Index r, auto load_weights) {
-            for (int slot = 0; slot < 3; ++slot) value[slot] += x * load_weights(weights[slot] + r);
-        };
+        double tail[3] = {};
         Index r = 0;
         for (; r + LANES <= columns; r += LANES) {
-            add(load(row + r), r, [](const double* from) { return load(from); });
+            const Lanes x = load(row + r);
+            for (int slot = 0; slot < 3; ++slot) value[slot] += x * load(weights[slot] + r);
         }
-        if (r < columns) {
-            const Index left = columns - r;
-            add(load_some(row + r, left, 0.0), r,
-                [&](const double* from) { return load_some(from, left, 0.0); });
+        for (; r < columns; ++r) {
+            for (int slot = 0; slot < 3; ++slot) tail[slot] += row[r] * weights[slot][r];
         }
-        for (int slot = 0; slot < 3; ++slot) delta[slot][j] = add_lanes(value[slot]);
+        for (int slot = 0; slot < 3; ++slot) delta[slot][j] = add_lanes(value[slot]) + tail[slot];
     }
     Index evaluations = 3;
     for (int slot = 0; slot < 3; ++slot) {
