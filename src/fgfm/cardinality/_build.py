@@ -160,10 +160,12 @@ def from_marginals(
     ndarray of shape (n, m, S)
         P; S = m without a distribution.
 
-    Notes ----- For independent labels, P is computed by divide and conquer: each half of the
-    labels receives the distribution of the number of labels outside it, and passes it on convolved
-    with that of its other half. This takes O(m^2 log m) per row. Removing one label at a time from
-    the distribution of all labels would take O(m^2), but it subtracts and is unstable. "condition"
+    Notes
+    -----
+    For independent labels, P is computed by divide and conquer: each half of the labels receives
+    the distribution of the number of labels outside it, and passes it on convolved with that of
+    its other half. This takes O(m^2 log m) per row. Removing one label at a time from the
+    distribution of all labels would take O(m^2), but it subtracts and is unstable. "condition"
     takes O(m S^2) per row, "tilt" O(m S).
 
     Examples
@@ -250,11 +252,8 @@ def _tilted(proba: Real, d: Real) -> Floats:
     P = np.empty((n, m, S))  # (n, m, S)
     for rows in row_blocks(n, 8 * m * S):
         p = clip_probabilities(proba[rows], "proba", rows.start).astype(np.float64)
-        tilt(
-            logit(p).reshape(*p.shape[:2], -1),  # (rows, m, S or 1)
-            unit_rows(d[rows], "distribution", rows.start),
-            P[rows],
-        )
+        weights = np.ascontiguousarray(unit_rows(d[rows], "distribution", rows.start))
+        tilt(logit(p).reshape(*p.shape[:2], -1), weights, P[rows])  # logits (rows, m, S or 1)
     return P
 
 
@@ -266,7 +265,8 @@ def _conditioned(proba: Real, d: Real) -> Floats:
     P = np.empty((n, m, S))  # (n, m, S)
     for rows in row_blocks(n, 8 * m * S):
         p = clip_probabilities(proba[rows], "proba", rows.start).astype(np.float64)
-        condition(logit(p), unit_rows(d[rows], "distribution", rows.start), P[rows])
+        weights = np.ascontiguousarray(unit_rows(d[rows], "distribution", rows.start))
+        condition(logit(p), weights, P[rows])
     return P
 
 

@@ -184,7 +184,7 @@ def _fill_coherent(p: Floats, model_d: Floats, d: Floats, out: Floats) -> None:
     from fgfm._kernels.tilt import tilt
 
     tilted = np.empty_like(out)  # (rows, m, S)
-    tilted_d = np.zeros_like(d)  # (rows, S + 1), 0 where nothing has to be solved
+    tilted_d = np.zeros(d.shape)  # (rows, S + 1), 0 where nothing has to be solved
     np.copyto(tilted_d[:, 1:], d[:, 1:], where=to_tilt)
     tilt(logit(q), tilted_d, tilted)  # if all labels are impossible, they share evenly
     np.copyto(out, tilted, where=to_tilt[:, None, :])
@@ -212,9 +212,9 @@ def _implied_distribution(p: Floats) -> Floats:
 
 
 def logit(p: Floats) -> Floats:
-    """Return log(p / (1 - p)), accurate near 0, and infinite at 0 and 1 as the kernels expect."""
+    """Return log(p / (1 - p)) as a C-contiguous array, infinite at 0 and 1: the kernels' input."""
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(p) - np.log1p(-p))
+        return np.ascontiguousarray(np.log(p) - np.log1p(-p))
 
 
 def _check_not_negative(block: Real, name: str, first_row: int) -> None:
