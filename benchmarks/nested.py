@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import connected_components
 from benchmarks.datasets import load
 from benchmarks.report import Column, Table
 from fgfm import ILFCompo, f_measure
-from fgfm._kernels.condition import count
+from fgfm._kernels.poisson_binomial import poisson_binomial
 from fgfm.cardinality import from_marginals
 from fgfm.decision import from_factors
 from fgfm.estimation._fitting import Settings, fit_models
@@ -50,7 +50,7 @@ def partitions(p_values: Floats) -> list[list[Integers]]:
 def counts(p: Floats, largest: int) -> Floats:
     """Give the distribution of the number of independent labels, up to the largest."""
     d = np.empty((len(p), largest + 1))
-    count(np.ascontiguousarray(p), d)
+    poisson_binomial(np.ascontiguousarray(p), d)
     return d
 
 

@@ -1,5 +1,8 @@
 """Tabulate the best approximations of 1/x by sums of exponentials.
 
+The table is what ``fgfm.decision`` builds its quadrature rules from (docs/design.md, "Separating s
+from k").
+
 The mathematical problem.  For a number of terms R and an error level eps, find exponents
 t_r > 0 and weights omega_r > 0, r = 1, ..., R, and the largest range [1, rho_R] such that
 
@@ -49,20 +52,20 @@ from typing import Any, NamedTuple
 import gmpy2
 import numpy as np
 
-# Arrays of extended precision numbers are object arrays of gmpy2.mpfr.
+# Arrays of extended-precision numbers are object arrays of gmpy2.mpfr.
 Array = np.ndarray[Any, np.dtype[Any]]
 
 DEFAULT_OUTPUT = (
     Path(__file__).resolve().parent.parent / "src" / "fgfm" / "decision" / "_quadrature_table.npz"
 )
 PRECISION_BITS = 256
-LAGUERRE_START_COUNT = 4
-LEVEL_TOLERANCE = 1e-7
-POINT_TOLERANCE = 1e-9
+LAGUERRE_START_COUNT = 4  # up to this many terms start from a Gauss-Laguerre rule
+LEVEL_TOLERANCE = 1e-7  # relative error of the level at all alternation points
+POINT_TOLERANCE = 1e-9  # last move of a point, relative to the gap to its neighbours
 MAX_NEWTON_STEPS = 60
 MIN_DAMPING = 1e-4
-MAX_ROUNDS = 40
-VERIFICATION_POINTS = 40_000
+MAX_ROUNDS = 40  # of the exchange, and of the search for extrema
+VERIFICATION_POINTS = 40_000  # of the grid on which the error of a row is printed
 
 exponential = np.frompyfunc(gmpy2.exp, 1, 1)
 logarithm = np.frompyfunc(gmpy2.log, 1, 1)
@@ -100,12 +103,12 @@ def error_curve(parameters: Array, log_point: Array) -> ErrorCurve:
 
 
 def alternating_signs(size: int) -> Array:
-    """The signs of e at the alternation points: -, +, -, ..., -."""
+    """Return the signs of e at the alternation points: -, +, -, ..., -."""
     return np.array([-1 if j % 2 == 0 else 1 for j in range(size)], dtype=object)
 
 
 def factorise(matrix: Array) -> tuple[Array, list[int]]:
-    """LU factors (in one array) and row order, by elimination with row pivoting."""
+    """Return LU factors (in one array) and row order, by elimination with row pivoting."""
     factors = matrix.copy()
     size = len(factors)
     order = list(range(size))
@@ -120,7 +123,7 @@ def factorise(matrix: Array) -> tuple[Array, list[int]]:
 
 
 def solve_factorised(factors: Array, order: list[int], right_side: Array) -> Array:
-    """Solve the linear system whose matrix was given to `factorise`."""
+    """Solve a linear system, given the results of `factorise` for its matrix."""
     result = right_side[order]
     for k in range(1, len(result)):
         result[k] -= factors[k, :k] @ result[:k]
@@ -140,7 +143,7 @@ def damped_newton(
 
     `system` returns residual and Jacobian.  A damped step is accepted when the simplified
     Newton correction that follows it is shorter than the correction before (the affine
-    invariant monotonicity test), so that the bad conditioning does no harm.
+    invariant monotonicity test), which does not depend on the conditioning of the system.
     """
     unknowns = start
     residual, jacobian = system(unknowns)
@@ -166,7 +169,7 @@ def damped_newton(
 
 
 def solve_at_fixed_points(parameters: Array, log_point: Array) -> tuple[Array, int]:
-    """Parameters for which e alternates with one common size at the 2R + 1 given points."""
+    """Return parameters for which e alternates with one size at the 2R + 1 given points."""
     signs = alternating_signs(len(log_point))
 
     def system(unknowns: Array) -> tuple[Array, Array]:
@@ -203,7 +206,7 @@ def locate_extrema(parameters: Array, log_point: Array) -> tuple[Array, ErrorCur
 
 
 def range_sensitivity(curve: ErrorCurve) -> tuple[Array, Any]:
-    """Derivatives of the parameters and of log E in log rho, at a levelled error curve.
+    """Return the derivatives of the parameters and of log E in log rho, at a levelled curve.
 
     Only the last point moves to first order, because e is stationary at the others.
     """
@@ -217,7 +220,7 @@ def range_sensitivity(curve: ErrorCurve) -> tuple[Array, Any]:
 
 
 def predict_from_laguerre(count: int, level: float) -> Solution:
-    """Gauss-Laguerre parameters and Chebyshev points, for a short range.
+    """Return Gauss-Laguerre parameters and Chebyshev points, for a short range.
 
     On a range of length l in y = log x the error of the rule is about
     2 (l / 4)^(2R) (R!)^2 / (2R)!, which is set equal to the level.
@@ -253,7 +256,7 @@ def extrapolate_sequence(history: list[Array]) -> Array:
 
 
 def predict(count: int, solutions: list[Solution], level: float) -> Solution:
-    """Starting values for `count` terms from the solutions for fewer terms."""
+    """Return starting values for `count` terms from the solutions for fewer terms."""
     if count <= LAGUERRE_START_COUNT:
         return predict_from_laguerre(count, level)
     recent = solutions[-max(2, min(4, count // 4)) :]
@@ -265,7 +268,7 @@ def predict(count: int, solutions: list[Solution], level: float) -> Solution:
 def best_approximation(
     count: int, solutions: list[Solution], level: float
 ) -> tuple[Solution, int, int]:
-    """Best approximation with `count` terms, and the numbers of rounds and Newton steps."""
+    """Return the best approximation with `count` terms, and the rounds and Newton steps taken."""
     start = predict(count, solutions, level)
     parameters = np.append(start.log_exponent, start.log_weight)
     log_point = start.log_point
@@ -287,7 +290,7 @@ def best_approximation(
 
 
 def double_precision_row(solution: Solution) -> tuple[float, Array, Array]:
-    """Ratio (rounded down), exponents (ascending) and weights of one table row."""
+    """Return ratio (rounded down), exponents (ascending) and weights of one table row."""
     exponent = exponential(solution.log_exponent).astype(np.float64)
     weight = exponential(solution.log_weight).astype(np.float64)
     order = np.argsort(exponent)
@@ -296,14 +299,14 @@ def double_precision_row(solution: Solution) -> tuple[float, Array, Array]:
 
 
 def double_precision_error(ratio: float, exponent: Array, weight: Array) -> float:
-    """Largest |e| on a dense logarithmic grid of [1, ratio], all in double precision."""
+    """Return the largest |e| on a dense logarithmic grid of [1, ratio], in double precision."""
     x = np.minimum(np.exp(np.linspace(0.0, math.log(ratio), VERIFICATION_POINTS)), ratio)
     total = np.exp(-np.multiply.outer(x, exponent)) @ weight
     return float(np.abs(x * total - 1.0).max())
 
 
 def write_table(path: Path, rows: list[tuple[float, Array, Array]]) -> None:
-    """Write the archive beside its destination, then rename it into place."""
+    """Write the archive to a temporary file, then rename it into place."""
     temporary = path.with_name(path.name + ".partial")
     with temporary.open("wb") as stream:
         np.savez_compressed(

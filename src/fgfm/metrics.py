@@ -1,4 +1,4 @@
-"""The F-measure of one row at a time, and a scikit-learn scorer for it."""
+"""The F-measure of each row, averaged over rows, and a scikit-learn scorer for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["f_measure", "f_scorer"]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-f_scorer: Any  # made by __getattr__ below: importing this module must not import scikit-learn
+f_scorer: Any  # created by __getattr__ below, so that importing fgfm does not import scikit-learn
 
 
 @overload
@@ -53,7 +53,7 @@ def f_measure(
     per_row: bool = False,
     sample_weight: Any = None,
 ) -> float | Floats:
-    r"""Score label sets by the F-measure of each row.
+    r"""Compute the F-measure of predicted label sets, averaged over rows.
 
     For a row with true labels y and predicted labels h, both in {0, 1}^m,
 
@@ -61,23 +61,23 @@ def f_measure(
 
         F_\beta(y, h) = \frac{(1 + \beta^2) \, y \cdot h}{\beta^2 |y| + |h|},
 
-    where 0/0, an empty prediction for an empty truth, is `zero_division`. The score is the mean
-    over rows. It is what the functions of ``fgfm.decision`` maximise in expectation.
+    where 0/0, an empty prediction for an empty true set, is `zero_division`. The functions of
+    ``fgfm.decision`` maximise the expectation of this measure.
 
     Parameters
     ----------
     Y_true : array-like, sparse matrix or data frame of shape (n, m) or (n,)
-        True labels, 0 or 1. A flat array is one label per row. Sparse input stays sparse.
+        True labels, 0 or 1. A 1-D array is one label per row. Sparse input stays sparse.
     Y_pred : array-like, sparse matrix or data frame of the same shape
-        Predicted labels; it need not be of the same type.
+        Predicted labels. Its type may differ from that of `Y_true`.
     beta : float, default=1.0
-        Weight of recall against precision.
+        Weight of recall relative to precision.
     zero_division : float in [0, 1], default=1.0
-        Worth of predicting no label where there is none.
+        Value of predicting no label for a row that has none.
     per_row : bool, default=False
-        Give the F-measure of every row instead of their mean.
+        Return the F-measure of each row instead of their mean.
     sample_weight : array-like of shape (n,), optional
-        Weights of the rows in the mean; not to be combined with `per_row`.
+        Weights of the rows in the mean. It cannot be combined with `per_row`.
 
     Returns
     -------
@@ -86,10 +86,11 @@ def f_measure(
 
     Notes
     -----
-    The same number in scikit-learn, whose default scores empty against empty as 0, with a warning:
+    The equivalent calls in scikit-learn. By default, scikit-learn scores an empty prediction for
+    an empty true set as 0, with a warning.
 
     ============================================== ===============================================
-    here                                           scikit-learn
+    fgfm                                           scikit-learn
     ============================================== ===============================================
     ``f_measure(Y, H)``                            ``f1_score(Y, H, average="samples",
                                                    zero_division=1.0)``
@@ -97,16 +98,16 @@ def f_measure(
                                                    average="samples", zero_division=1.0)``
     ``f_measure(Y, H, zero_division=0.0)``         ``f1_score(Y, H, average="samples",
                                                    zero_division=0.0)``
-    ``f_measure(Y, H, zero_division=0.5)``         none: it knows 0, 1 and NaN
+    ``f_measure(Y, H, zero_division=0.5)``         none: only 0, 1 and NaN are supported
     ``f_measure(Y, H, sample_weight=w)``           ``f1_score(Y, H, average="samples",
                                                    zero_division=1.0, sample_weight=w)``
     ``f_measure(Y, H, per_row=True)``              none
-    ``f_measure(y, h)`` with one label, y flat     none: ``f1_score(y, h)`` is the F-measure of
+    ``f_measure(y, h)`` with 1-D y and h           none: ``f1_score(y, h)`` is the F-measure of
                                                    the positive class over all rows
     ============================================== ===============================================
 
-    ``fgfm.f_scorer`` is this function as a scikit-learn scorer. For another beta, or another worth
-    of the empty set, make one::
+    ``fgfm.f_scorer`` is a scikit-learn scorer for this function with its defaults. For another
+    beta or `zero_division`, create a scorer::
 
         from sklearn.metrics import make_scorer
 
@@ -133,7 +134,7 @@ def f_measure(
     zero_division = check_zero_division(zero_division)
     if check_flag(per_row, "per_row") and sample_weight is not None:
         raise ValueError(
-            "sample_weight is given and per_row is True: weights belong to the mean over rows"
+            "sample_weight is given and per_row is True: weights apply to the mean over rows only"
         )
     _check_column_order(Y_true, Y_pred)
     true = label_sets(Y_true, "Y_true", allow_flat=True)  # (n, m)
@@ -145,7 +146,7 @@ def f_measure(
         )
 
     both = _count_common(true, predicted)  # (n,)
-    size = beta**2 * _count(true) + _count(predicted)  # (n,) 0 only if both sets are empty
+    size = beta**2 * _count(true) + _count(predicted)  # (n,), 0 only if both sets are empty
     f = np.full(len(both), zero_division)  # (n,)
     np.divide((1.0 + beta**2) * both, size, out=f, where=size > 0.0)
     if per_row:
@@ -162,34 +163,35 @@ def _is_sparse(Y: Any) -> bool:
 
 
 def _check_column_order(Y_true: Any, Y_pred: Any) -> None:
-    """Refuse data frames that have the same columns in another order."""
+    """Raise if two data frames have the same columns in different orders."""
     if not (hasattr(Y_true, "columns") and hasattr(Y_pred, "columns")):
         return
     true, predicted = list(Y_true.columns), list(Y_pred.columns)
     if true != predicted and set(true) == set(predicted):
-        at = next(i for i, name in enumerate(predicted) if name != true[i])
+        i = next(i for i, name in enumerate(predicted) if name != true[i])
         raise ValueError(
-            f"Y_pred has column {at} {predicted[at]!r} and Y_true has {true[at]!r}: "
+            f"Y_pred has column {i} {predicted[i]!r} and Y_true has {true[i]!r}: "
             "the columns must be in the same order"
         )
 
 
 def _count(labels: Any) -> Integers:
-    """Give the number of labels of each row."""
+    """Return the number of labels in each row."""
     if _is_sparse(labels):
         return np.asarray(np.diff(labels.indptr), dtype=np.int64)
     return np.asarray(np.count_nonzero(labels, axis=1))
 
 
 def _count_common(first: Any, second: Any) -> Integers:
-    """Give the number of labels of each row that both have; sparse input is never made dense."""
+    """Return the number of common labels in each row, without densifying sparse input."""
     if not _is_sparse(first):
         first, second = second, first
     if not _is_sparse(first):
         return np.asarray(np.count_nonzero(first & second, axis=1))
     if _is_sparse(second):
         return _count(sparse.csr_array(first.multiply(second)))
-    row = np.repeat(np.arange(first.shape[0]), np.diff(first.indptr))  # (entries,)
+    # Look the stored labels up in the dense array.
+    row = np.repeat(np.arange(first.shape[0]), np.diff(first.indptr))  # (nnz,)
     return np.bincount(row[second[row, first.indices]], minlength=first.shape[0])
 
 

@@ -21,7 +21,7 @@ import oracle
 from cases import MARGINALS
 from fgfm import decision
 from fgfm._kernels import factors as factor_kernels
-from fgfm._kernels import power_sums, rule
+from fgfm._kernels import power_sums, quadrature
 from fgfm.decision import _factors_array_api as factor_arrays
 from fgfm.decision import _marginals_array_api as marginal_arrays
 
@@ -439,7 +439,7 @@ def test_memory_is_bounded(torch, monkeypatch, route, dtype):
 def test_constants_are_those_of_the_kernels():
     assert marginal_arrays.SMALL == power_sums.SMALL
     assert marginal_arrays.POWERS == power_sums.POWERS
-    assert marginal_arrays.TAIL == rule.TAIL
+    assert marginal_arrays.TAIL == quadrature.TAIL
     assert tuple(factor_kernels.GROWTH) == factor_arrays.GROWTH
 
 

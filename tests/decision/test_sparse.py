@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from fgfm import cardinality, decision
-from fgfm._kernels.short import SHORT
+from fgfm._kernels.marginals_short import SHORT
 from fgfm._utils import blocks as _blocks
 from oracle import (
     cardinality_matrix,

@@ -1,9 +1,8 @@
-"""How the kernels are compiled: once per machine, cached on disk, releasing the GIL.
+"""Decorators that compile kernels with numba: cached on disk, releasing the GIL.
 
 Numba invalidates a cached kernel when the file that defines it changes, but not when a function
-that it calls from *another* file does. The fingerprint of all kernel sources is therefore part of
-the name under which each kernel is cached: a changed line, or another version of the package, can
-never meet machine code of the old one.
+that it calls from *another* file does. A fingerprint of all kernel sources is therefore part of
+the name under which each kernel is cached, so that machine code of older sources is never used.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _fingerprint(package: Path) -> str:
-    """Digest of every kernel source, and of what decides on options and on argument types."""
+    """Return a digest of the kernel sources and of the file that defines `Rules`."""
     digest = hashlib.sha256()
-    rules = package / "decision" / "_quadrature.py"
-    for source in [rules, *sorted((package / "_kernels").glob("*.py"))]:
+    quadrature = package / "decision" / "_quadrature.py"
+    for source in [quadrature, *sorted((package / "_kernels").glob("*.py"))]:
         digest.update(source.read_bytes())
     return digest.hexdigest()[:12]
 
@@ -34,7 +33,7 @@ _FINGERPRINT = _fingerprint(Path(__file__).parent.parent)
 
 def _compile(function: Function, **options: Any) -> Function:
     function.__qualname__ += f"-{_FINGERPRINT}"
-    njit: Any = numba.njit  # its annotations leave out the options about wrappers
+    njit: Any = numba.njit  # its annotations lack the options for wrappers
     decorate = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)
     return cast(Function, decorate(function))
 
@@ -45,7 +44,7 @@ def entry_point(function: Function) -> Function:
     Parameters
     ----------
     function : callable
-        A function in the subset of Python that numba compiles.
+        A function in the subset of Python that numba supports.
 
     Returns
     -------
@@ -56,12 +55,12 @@ def entry_point(function: Function) -> Function:
 
 
 def entry_point_sums(function: Function) -> Function:
-    """Compile a kernel that Python calls, and whose sums may be reordered: see `compiled_sums`.
+    """Compile a kernel that Python calls and whose sums may be reordered; see `compiled_sums`.
 
     Parameters
     ----------
     function : callable
-        A function in the subset of Python that numba compiles.
+        A function in the subset of Python that numba supports.
 
     Returns
     -------
@@ -74,13 +73,13 @@ def entry_point_sums(function: Function) -> Function:
 def compiled(function: Function) -> Function:
     """Compile a function that only kernels call, with strict IEEE arithmetic.
 
-    It can't be called from Python: the code to convert its arguments is left out, which saves a
-    third of the time to compile.
+    It cannot be called from Python: the wrapper that converts its arguments is omitted, which
+    saves a third of the compilation time.
 
     Parameters
     ----------
     function : callable
-        A function in the subset of Python that numba compiles.
+        A function in the subset of Python that numba supports.
 
     Returns
     -------
@@ -91,15 +90,15 @@ def compiled(function: Function) -> Function:
 
 
 def compiled_sums(function: Function) -> Function:
-    """Compile a function whose sums may be reordered, so that they run in vector registers.
+    """Compile a function whose sums may be reordered, so that they use vector registers.
 
-    Nothing else is relaxed: NaN and infinities keep their meaning, and the same input gives the
-    same bits however the rows are cut into blocks.
+    Nothing else is relaxed: NaN and infinities are respected, and the same input gives the same
+    bits for any partition of the rows into blocks.
 
     Parameters
     ----------
     function : callable
-        A function in the subset of Python that numba compiles.
+        A function in the subset of Python that numba supports.
 
     Returns
     -------
@@ -110,12 +109,12 @@ def compiled_sums(function: Function) -> Function:
 
 
 def compiled_extremes(function: Function) -> Function:
-    """Compile a function that finds extremes of numbers known not to be NaN, in vector registers.
+    """Compile a function that finds extremes of values that are not NaN, in vector registers.
 
     Parameters
     ----------
     function : callable
-        A function in the subset of Python that numba compiles.
+        A function in the subset of Python that numba supports.
 
     Returns
     -------

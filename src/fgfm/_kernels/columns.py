@@ -1,7 +1,7 @@
-"""Sums of columns, each by itself and from the first row to the last.
+"""Column sums whose bits do not depend on the other columns.
 
-NumPy adds one column in another order than several, and BLAS in yet others: here a column has the
-same sum, to the last bit, whatever is beside it.
+NumPy and BLAS add up one column in another order than several. Here each column is added up from
+its first row to its last, so that a target has the same sums in any batch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Products of the columns of sparse rows with each other, every row with a weight.
+"""Weighted Gram matrices of sparse rows.
 
-A product of two sparse matrices would form the pattern of the result as well, which takes five
-times as long where the result is dense.
+SciPy's product of two sparse matrices also computes the sparsity pattern of the result, which
+takes five times as long where the result is dense.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ __all__ = ["weighted_gram"]
 
 @entry_point
 def weighted_gram(data, indices, indptr, weight, gram):
-    """Set the lower triangle of ``Z' diag(weight) Z``, Z in CSR with columns in order.
+    """Set the lower triangle of ``Z' diag(weight) Z``, Z in CSR with sorted indices.
 
     Parameters
     ----------
     data : ndarray of shape (nnz,)
         The entries.
     indices : ndarray of shape (nnz,), uint32
-        Their columns: numba would ask of a signed number whether it counts from the end.
+        Their columns. For a signed index numba would check whether it counts from the end.
     indptr : ndarray of shape (G + 1,)
-        Where each row begins.
+        The start of each row.
     weight : ndarray of shape (G,)
-        Weights of the rows.
+        The weight of each row.
     gram : ndarray of shape (q, q)
-        The result. What is above the diagonal is 0.
+        The result; 0 above the diagonal.
     """
     gram[:] = 0.0
     flat = gram.reshape(gram.size)

@@ -1,17 +1,19 @@
-"""Independent labels: the F-optimal set of a row in one pass over its probabilities.
+"""Decide from independent labels: the F-optimal set of a row in a pass or two over its marginals.
 
-With u = 1 - zeta, the best set of size k holds the k largest marginals and is worth
+The best set of size k consists of the k largest marginals. With u = 1 - zeta, its expected F is
 
     V_k = (1 + beta^2) sum_r w_r z_r^k zeta_r D(zeta_r) A_k(u_r),
-    D(zeta) = prod_i (1 - p_i u),      A_k(u) = sum_{i <= k} p_i / (1 - p_i u).
+    D(zeta) = prod_i (1 - p_i u),      A_k(u) = sum_{i <= k} p_i / (1 - p_i u),
 
-Bounds decide what of this has to be computed:
+for any quadrature rule w, z that covers the row. Three bounds limit what is computed
+(docs/design.md, "Independent labels"):
 
-- an optimal set of two or more labels holds no label with
-  p (1 + beta^2) (1 + 1 / (beta^2 + 2)) < V (leaving the label out would gain): labels below are
-  not even listed;
-- V_k <= (1 + beta^2) E / (beta^2 E + k), which is T(k) by Jensen: larger sets are not looked at;
-- the bounds of the module `window` for single ranks.
+- an optimal set of two or more labels has no label with
+  p (1 + beta^2) (1 + 1 / (beta^2 + 2)) < V, because removing it would be better: labels below are
+  not listed;
+- V_k <= T(k) <= (1 + beta^2) E / (beta^2 E + k), by Jensen's inequality: larger sets are not
+  evaluated;
+- the bounds of `marginals_window` on single ranks.
 """
 
 from __future__ import annotations
@@ -21,6 +23,15 @@ import math
 import numpy as np
 
 from fgfm._kernels._compile import compiled, compiled_sums, entry_point
+from fgfm._kernels.constants import NOT_PROBABILITY, TIE
+from fgfm._kernels.marginals_short import (
+    SHORT,
+    decide_short_row,
+    load_short_rule,
+    short_workspace,
+)
+from fgfm._kernels.marginals_window import FEW, add_moments, find_window, lower_bound
+from fgfm._kernels.marginals_workspace import CHUNK, workspace
 from fgfm._kernels.power_sums import (
     ABOVE_SMALL,
     POWERS,
@@ -31,18 +42,16 @@ from fgfm._kernels.power_sums import (
     largest,
     log_probability_of_empty,
 )
-from fgfm._kernels.rule import NOT_PROBABILITY, TAIL, TIE, largest_cardinality, load_rule
-from fgfm._kernels.short import SHORT, decide_short_row, load_short_rule, short_space
-from fgfm._kernels.window import FEW, add_moments, find_window, lower_bound
-from fgfm._kernels.workspace import CHUNK, workspace
+from fgfm._kernels.quadrature import TAIL, largest_cardinality, load_rule
 
 __all__ = ["decide_csr_rows", "decide_dense_rows"]
 
-_RESTART = 64  # powers of z are advanced by multiplication for so many steps
+_RESTART = 64  # set sizes after which z^k is computed anew, and A_k is compensated
 
 
 @compiled_sums
 def _count_below(p, start, stop, threshold):
+    """Return the number of labels of ``p[start:stop]`` with p < threshold."""
     count = 0
     for i in range(start, stop):
         count += p[i] < threshold
@@ -50,56 +59,64 @@ def _count_below(p, start, stop, threshold):
 
 
 @compiled
-def _gather(p, below, threshold, value, place):
-    """Collect what is not below `threshold` in the order of its places; give the number.
+def _gather(p, n_below, threshold, listed_p, listed_index):
+    """List the labels that are not below `threshold`, in their order; return their number.
 
-    `below` tells for each chunk how many labels are.
+    ``n_below[c]`` is the number of labels below it in chunk c; chunks without others are skipped.
+    NaN is listed as well.
     """
     count = 0
     m = len(p)
     for start in range(0, m, CHUNK):
         stop = min(m, start + CHUNK)
-        if below[start // CHUNK] < stop - start:
+        if n_below[start // CHUNK] < stop - start:
             for i in range(start, stop):
                 x = float(p[i])
-                value[count] = x
-                place[count] = i
+                listed_p[count] = x
+                listed_index[count] = i
                 count += not x < threshold
     return count
 
 
 @compiled_sums
-def _next_value(total, part, factor, z, u, count, x):
-    """Add a label to A_k, give V_k and advance the powers of z."""
+def _next_value(A, A_recent, multiplier, z, u, count, x):
+    """Add a label with p = x to A_k, return V_k, and multiply the powers of z by z."""
     result = 0.0
     for r in range(count):
-        part[r] += x / (1.0 - x * u[r])
-        result += factor[r] * (total[r] + part[r])
-        factor[r] *= z[r]
+        A_recent[r] += x / (1.0 - x * u[r])
+        result += multiplier[r] * (A[r] + A_recent[r])
+        multiplier[r] *= z[r]
     return result
 
 
 @compiled
-def _restart(total, carry, part, count):
-    """Add to A_k what has come since the last time, with what rounding then kept out (Kahan)."""
+def _restart(A, A_error, A_recent, count):
+    """Add the recent terms to A_k by Kahan summation.
+
+    Sums over very many labels keep their accuracy, at the cost of plain additions in between.
+    """
     for r in range(count):
-        y = part[r] - carry[r]
-        t = total[r] + y
-        carry[r] = (t - total[r]) - y
-        total[r] = t
-        part[r] = 0.0
+        y = A_recent[r] - A_error[r]
+        t = A[r] + y
+        A_error[r] = (t - A[r]) - y
+        A[r] = t
+        A_recent[r] = 0.0
 
 
 @compiled
 def _evaluate(large, m, sums, rank, low, high, moments, rules, work):
-    """Fill in the values of the sets that end in [low, high) of the window; give the peak.
+    """Fill V_k of the sets that end at window positions [low, high); return the largest.
 
-    `large` holds every label above ``SMALL`` and every label above the window; `m` is the number
-    of all labels.
+    Position i of the window is the set of size ``rank + i + 1``. `large` contains every label
+    above ``SMALL`` and every label above the window; `sums` are the power sums of the others, and
+    `m` is the number of all labels.
     """
     beta2, mean, _ = moments
     window, set_value, log_z, z, u = work.window, work.set_value, work.log_z, work.z, work.u
-    total, carry, part, factor = work.total, work.carry, work.part, work.factor
+    A, A_error, A_recent = work.A, work.A_error, work.A_recent
+    multiplier = work.multiplier
+    # The range of a = beta^2 s + k, with s given that one label is present: s <= 1 + (the others),
+    # and P(s <= E - x) <= exp(-x^2 / (2 E)) (Chernoff).
     s_max = min(float(m), 1.0 + largest_cardinality(mean))
     s_min = max(1.0, mean - math.sqrt(2.0 * TAIL * mean))
     a_min = beta2 * s_min + rank + low + 1
@@ -107,82 +124,88 @@ def _evaluate(large, m, sums, rank, low, high, moments, rules, work):
     count = load_rule(rules, beta2, a_min, a_max, log_z, z, work.zeta, u, work.weight)
     fill_products(work.product, u, count, sums, large)
     for r in range(count):
-        total[r] = 0.0
-        carry[r] = 0.0
-        part[r] = 0.0
-        factor[r] = 0.0
+        A[r] = 0.0
+        A_error[r] = 0.0
+        A_recent[r] = 0.0
+        multiplier[r] = 0.0
     if rank:
-        fill_fractions(total, u, count, large, window[0])
-    for i in range(low):
-        _next_value(total, part, factor, z, u, count, window[i])
+        fill_fractions(A, u, count, large, window[0])
+    for i in range(low):  # these sets cannot be optimal: only A_k is needed, the multiplier is 0
+        _next_value(A, A_recent, multiplier, z, u, count, window[i])
         if i % _RESTART == 0:
-            _restart(total, carry, part, count)
+            _restart(A, A_error, A_recent, count)
     peak = 0.0
     for i in range(low, high):
         if (i - low) % _RESTART == 0:
-            _restart(total, carry, part, count)
-            for r in range(count):
-                factor[r] = (1.0 + beta2) * work.weight[r] * work.zeta[r] * work.product[r]
-                factor[r] *= math.exp((rank + i + 1) * log_z[r])
-        set_value[i] = _next_value(total, part, factor, z, u, count, window[i])
+            _restart(A, A_error, A_recent, count)
+            for r in range(count):  # (1 + beta^2) w_r zeta_r D(zeta_r) z_r^k
+                multiplier[r] = (1.0 + beta2) * work.weight[r] * work.zeta[r] * work.product[r]
+                multiplier[r] *= math.exp((rank + i + 1) * log_z[r])
+        set_value[i] = _next_value(A, A_recent, multiplier, z, u, count, window[i])
         peak = max(peak, set_value[i])
     return peak
 
 
 @compiled
-def _choose_above(large, above, chosen):
-    for i in range(len(large)):
-        chosen[i] = large[i] > above
+def _choose_above(p, above, chosen):
+    """Mark the labels with p > above, and no others."""
+    for i in range(len(p)):
+        chosen[i] = p[i] > above
 
 
 @compiled
 def _decide_row(p, chosen, beta2, zero_division, nonempty, rules, work):
-    """Mark the F-optimal set of one row in `chosen`; give its expected F.
+    """Mark the F-optimal set of one row in `chosen`; return its expected F.
 
-    ``NOT_PROBABILITY`` says that a value of p is not in [0, 1], and NaN that the row leaves no
-    mass for the non-empty sets that `nonempty` asks for.
+    Returns ``NOT_PROBABILITY`` if a value of p is not in [0, 1], and NaN if `nonempty` is set and
+    every p is 0.
     """
     m = len(p)
-    value, place, window, window_place = work.value, work.place, work.window, work.window_place
-    below, set_value = work.below, work.set_value
-    nowhere = place[:0]
+    listed_p, listed_index = work.listed_p, work.listed_index
+    window, window_index = work.window, work.window_index
+    n_below, set_value = work.n_below, work.set_value
+    no_index = listed_index[:0]
+    # One pass adds up the small labels and counts the large ones, p > 1/64. Invalid values are
+    # counted among these, and found below because the counts then differ: negative ones are not
+    # gathered, NaN is not above SMALL, and values above 1 are counted.
     sums = np.zeros(POWERS)
     count = m
     for start in range(0, m, CHUNK):
-        inside = add_power_sums(p, start, min(m, start + CHUNK), 0.0, SMALL, sums)
-        below[start // CHUNK] = inside
-        count -= inside
-    # The large labels are listed, unless they are so many that p itself is as good.
+        n_small = add_power_sums(p, start, min(m, start + CHUNK), 0.0, SMALL, sums)
+        n_below[start // CHUNK] = n_small
+        count -= n_small
+    # The large labels are listed, unless they are so many that reading p itself costs as much.
     listed = 4 * count < m or m <= 4 * FEW
     if listed:
-        if _gather(p, below, ABOVE_SMALL, value, place) < count:
+        if _gather(p, n_below, ABOVE_SMALL, listed_p, listed_index) < count:
             return NOT_PROBABILITY
-        found, mean, squares, bad = add_moments(value[:count], SMALL)
+        found, mean, squares, n_above_one = add_moments(listed_p[:count], SMALL)
     else:
-        found, mean, squares, bad = add_moments(p, SMALL)
-    if found < count or bad:
+        found, mean, squares, n_above_one = add_moments(p, SMALL)
+    if found < count or n_above_one:
         return NOT_PROBABILITY
     mean += sums[0]
+    # An upper bound on the variance sum_i p_i (1 - p_i): squares of small labels are left out.
     moments = (beta2, mean, mean - squares)
 
-    log_empty = -math.inf
+    log_p_empty = -math.inf  # log p(y = 0) <= -mean: negligible where the mean is large
     if mean < 100.0:
         if listed:
-            log_empty = log_probability_of_empty(sums, value[:count])
+            log_p_empty = log_probability_of_empty(sums, listed_p[:count])
         else:
-            log_empty = log_probability_of_empty(sums, p)
-    present = -math.expm1(log_empty)  # P(y != 0)
-    empty = 0.0
+            log_p_empty = log_probability_of_empty(sums, p)
+    p_nonempty = -math.expm1(log_p_empty)
+    empty_value = 0.0
     if nonempty:
-        if present == 0.0:
+        if p_nonempty == 0.0:
             return math.nan
     else:
-        empty = zero_division * math.exp(log_empty)
-        if (1.0 + beta2) * mean <= empty * (1.0 + TIE) * (beta2 * mean + 1.0):
-            return empty  # T(1) is no more than the worth of the empty set
+        empty_value = zero_division * math.exp(log_p_empty)
+        if (1.0 + beta2) * mean <= empty_value * (1.0 + TIE) * (beta2 * mean + 1.0):
+            return empty_value  # T(1), which bounds every other set, is not above it
 
-    # A first bound from the large labels tells how small a label can still matter.
-    floor = empty
+    # A first lower bound from the large labels limits how small a label can be.
+    floor = empty_value
     top = 1.0
     if count == 0:
         top = largest(p)
@@ -190,54 +213,56 @@ def _decide_row(p, chosen, beta2, zero_division, nonempty, rules, work):
         rank = low = high = 0
     elif listed:
         rank, low, high, floor = find_window(
-            value[:count], place, SMALL, top, floor, moments, work
+            listed_p[:count], listed_index, SMALL, top, floor, moments, work
         )
     else:
-        rank, low, high, floor = find_window(p, nowhere, SMALL, top, floor, moments, work)
-    least = floor / ((1.0 + beta2) * (1.0 + 1.0 / (beta2 + 2.0))) * (1.0 - 1e-9)
-    if least < SMALL:
+        rank, low, high, floor = find_window(p, no_index, SMALL, top, floor, moments, work)
+    # Labels below min_p are in no optimal set of two or more labels; lowered against rounding.
+    min_p = floor / ((1.0 + beta2) * (1.0 + 1.0 / (beta2 + 2.0))) * (1.0 - 1e-9)
+    if min_p < SMALL:  # small labels can be chosen: find the window again, with them
         count = m
         for start in range(0, m, CHUNK):
-            below[start // CHUNK] = _count_below(p, start, min(m, start + CHUNK), least)
-            count -= below[start // CHUNK]
+            n_below[start // CHUNK] = _count_below(p, start, min(m, start + CHUNK), min_p)
+            count -= n_below[start // CHUNK]
         listed = 4 * count < m or m <= 4 * FEW
         if listed:
-            _gather(p, below, least, value, place)
+            _gather(p, n_below, min_p, listed_p, listed_index)
             rank, low, high, floor = find_window(
-                value[:count], place, least, top, floor, moments, work
+                listed_p[:count], listed_index, min_p, top, floor, moments, work
             )
         else:
-            rank, low, high, floor = find_window(p, nowhere, least, top, floor, moments, work)
-    most = mean * ((1.0 + beta2) / floor * (1.0 + TIE) - beta2) + 1.0  # T(k) < floor beyond
-    if most < rank + high:
-        high = int(most) - rank
+            rank, low, high, floor = find_window(p, no_index, min_p, top, floor, moments, work)
+    # Beyond this size (1 + beta^2) E / (beta^2 E + k) < floor.
+    max_size = mean * ((1.0 + beta2) / floor * (1.0 + TIE) - beta2) + 1.0
+    if max_size < rank + high:
+        high = int(max_size) - rank
     if high <= low:
-        return empty
+        return empty_value
 
     if listed:
-        peak = _evaluate(value[:count], m, sums, rank, low, high, moments, rules, work)
+        peak = _evaluate(listed_p[:count], m, sums, rank, low, high, moments, rules, work)
     else:
         peak = _evaluate(p, m, sums, rank, low, high, moments, rules, work)
-    if not nonempty and peak <= empty * (1.0 + TIE):
-        return empty
-    end = low
+    if not nonempty and peak <= empty_value * (1.0 + TIE):
+        return empty_value
+    end = low  # of equal values the smallest set is chosen
     while set_value[end] < peak * (1.0 - TIE):
         end += 1
     if rank:
         if listed:
             for i in range(count):
-                if value[i] > window[0]:
-                    chosen[place[i]] = 1
+                if listed_p[i] > window[0]:
+                    chosen[listed_index[i]] = 1
         else:
             _choose_above(p, window[0], chosen)
     for i in range(end + 1):
-        chosen[window_place[i]] = 1
-    return set_value[end] / present if nonempty else set_value[end]
+        chosen[window_index[i]] = 1
+    return set_value[end] / p_nonempty if nonempty else set_value[end]
 
 
 @entry_point
 def decide_dense_rows(proba, beta2, zero_division, nonempty, rules, labels, expected):
-    """Decide every row of a dense block; give the first that is wrong, or -1, a status, 0."""
+    """Decide every row of `proba` (n, m); return the first invalid row or -1, a status, 0."""
     work = workspace(proba.shape[1], rules.longest)
     for row in range(proba.shape[0]):
         expected[row] = _decide_row(
@@ -250,13 +275,16 @@ def decide_dense_rows(proba, beta2, zero_division, nonempty, rules, labels, expe
 
 @entry_point
 def decide_csr_rows(data, indptr, beta2, zero_division, nonempty, rules, chosen, expected):
-    """Decide rows stored as in CSR: `chosen` marks stored elements; else as for dense rows."""
-    most = 0
+    """Decide rows in CSR form; return the first invalid row or -1, a status, 0.
+
+    Entries that are not stored are 0 and never chosen. `chosen` (nnz,) marks stored entries.
+    """
+    max_length = 0
     for row in range(len(indptr) - 1):
-        most = max(most, indptr[row + 1] - indptr[row])
-    work = workspace(most, rules.longest)
-    short = short_space(rules.longest)
-    length = -1  # that the rule in `short` is for
+        max_length = max(max_length, indptr[row + 1] - indptr[row])
+    work = workspace(max_length, rules.longest)
+    short = short_workspace(rules.longest)
+    loaded_length = -1  # the row length whose rule is loaded in `short`
     first = last = rules.fixed_start[0]
     for row in range(len(indptr) - 1):
         p = data[indptr[row] : indptr[row + 1]]
@@ -264,9 +292,9 @@ def decide_csr_rows(data, indptr, beta2, zero_division, nonempty, rules, chosen,
         if len(p) > SHORT:
             expected[row] = _decide_row(p, marks, beta2, zero_division, nonempty, rules, work)
         else:
-            if len(p) != length:
-                length = len(p)
-                first, last = load_short_rule(rules, beta2, length, short)
+            if len(p) != loaded_length:
+                loaded_length = len(p)
+                first, last = load_short_rule(rules, beta2, loaded_length, short)
             z = rules.fixed_z[first:last]
             u = rules.fixed_u[first:last]
             expected[row] = decide_short_row(p, marks, beta2, zero_division, nonempty, z, u, short)

@@ -1,4 +1,4 @@
-"""Orderings that do not sort what need not be sorted."""
+"""Stable descending sorts of values with their indices, fast on nearly sorted lists."""
 
 from __future__ import annotations
 
@@ -6,71 +6,72 @@ from fgfm._kernels._compile import compiled
 
 __all__ = ["TINY", "repair_order", "sort_descending"]
 
-TINY = 1e-280  # differences below this have no reciprocal to scale by
-_RUN = 16  # so few values are sorted by insertion
+TINY = 1e-280  # the reciprocal of a smaller difference could overflow
+_RUN = 16  # lists up to this length are sorted by insertion alone
 
 
 @compiled
-def _merge_sort(value, place, spare_value, spare_place):
-    """Sort downwards whatever the order; equal values keep theirs."""
+def _merge_sort(value, index, spare_value, spare_index):
+    """Sort any list in descending order by merging; equal values keep their order."""
     size = len(value)
     width = 1
     while width < size:
         for low in range(0, size - width, 2 * width):
             middle = low + width
             if value[middle] <= value[middle - 1]:
-                continue
+                continue  # the two halves are in order already
             high = min(middle + width, size)
             for i in range(low, middle):
                 spare_value[i] = value[i]
-                spare_place[i] = place[i]
+                spare_index[i] = index[i]
             left = low
             right = middle
             out = low
             while left < middle:
                 if right < high and value[right] > spare_value[left]:
                     value[out] = value[right]
-                    place[out] = place[right]
+                    index[out] = index[right]
                     right += 1
                 else:
                     value[out] = spare_value[left]
-                    place[out] = spare_place[left]
+                    index[out] = spare_index[left]
                     left += 1
                 out += 1
         width *= 2
 
 
 @compiled
-def repair_order(value, place, spare_value, spare_place):
-    """Sort an almost sorted list downwards, carrying `place` along; equal values keep their order.
+def repair_order(value, index, spare_value, spare_index):
+    """Sort a nearly sorted list in descending order, permuting `index` alike; stable.
 
-    Insertion costs the number of inversions. Beyond a fixed budget a merge sort takes over.
+    Insertion sort takes as many moves as there are inversions. If there are more than eight per
+    element, a merge sort takes over. The spare arrays are as long as the list.
     """
     size = len(value)
-    budget = 8 * size
+    moves_left = 8 * size
     for i in range(1, size):
         v = value[i]
-        at = place[i]
+        v_index = index[i]
         j = i
         while j > 0 and v > value[j - 1]:
             value[j] = value[j - 1]
-            place[j] = place[j - 1]
+            index[j] = index[j - 1]
             j -= 1
         value[j] = v
-        place[j] = at
-        budget -= i - j
-        if budget < 0:
-            _merge_sort(value, place, spare_value, spare_place)
+        index[j] = v_index
+        moves_left -= i - j
+        if moves_left < 0:
+            _merge_sort(value, index, spare_value, spare_index)
             return
 
 
 @compiled
-def sort_descending(value, place, spare_value, spare_place, count):
-    """Sort a list downwards, carrying `place` along; equal values keep their order.
+def sort_descending(value, index, spare_value, spare_index, count):
+    """Sort a list in descending order, permuting `index` alike; stable.
 
-    The values are first dealt into as many buckets of equal width as there are values, which
-    leaves little to repair unless they are very unevenly spread. The spare arrays have room for as
-    many, `count` for two more.
+    A counting sort into as many buckets of equal width as there are values leaves little to repair
+    unless they are spread very unevenly. The spare arrays are as long as the list, `count` is
+    longer by 2.
     """
     size = len(value)
     if size > _RUN:
@@ -79,7 +80,7 @@ def sort_descending(value, place, spare_value, spare_place, count):
             top = max(top, value[i])
             bottom = min(bottom, value[i])
             spare_value[i] = value[i]
-            spare_place[i] = place[i]
+            spare_index[i] = index[i]
         if top - bottom > size * TINY:
             scale = (size - 1) / (top - bottom)
             for b in range(size + 1):
@@ -87,10 +88,10 @@ def sort_descending(value, place, spare_value, spare_place, count):
             for i in range(size):
                 count[int((top - value[i]) * scale) + 1] += 1
             for b in range(size):
-                count[b + 1] += count[b]
+                count[b + 1] += count[b]  # count[b] is now where bucket b starts
             for i in range(size):
                 b = int((top - spare_value[i]) * scale)
                 value[count[b]] = spare_value[i]
-                place[count[b]] = spare_place[i]
+                index[count[b]] = spare_index[i]
                 count[b] += 1
-    repair_order(value, place, spare_value, spare_place)
+    repair_order(value, index, spare_value, spare_index)

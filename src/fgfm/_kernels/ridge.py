@@ -1,18 +1,17 @@
 """Ridge-penalised multinomial logistic regression along a path of penalties, by Newton's method.
 
-Rows that are equal are one group. With logits ``eta = Z theta``, (G, J), over the logit 0 of the
-reference class, and N[g, k] the weight of class k in group g, minimise for one penalty after the
-other
+Equal rows form a group. With logits ``eta = Z theta`` (G, J) relative to the reference class,
+whose logit is 0, and N[g, k] the weight of class k in group g, minimise for each penalty in turn
 
     - sum_gk N[g, k] log p_k(eta_g) + penalty * sum_j (|theta_j|^2 - share * (sum_k theta_jk)^2)
 
 where j runs over the penalised rows of theta. ``share = 1 / K`` is scikit-learn's symmetric
-softmax with its redundant class solved for: adding a constant to the weights of all K classes
-changes no probability, and that is what is left of their squares at the best constant.
+softmax: adding a constant to the weights of all K classes changes no probability, and the penalty
+is the sum of their squares at the best constant, with the reference class eliminated.
 ``share = 0`` penalises the distance to the reference class.
 
-The first column of Z is the constant. It stays the first pivot of the Cholesky factor: all later
-pivots are then at least the penalty, also where the data are separable and every probability is
+The first column of Z is the constant. It is the first pivot of the Cholesky factor: all later
+pivots are then at least the penalty, even if the data are separable and every probability is
 almost 0 or 1.
 """
 
@@ -26,16 +25,20 @@ from fgfm._kernels._compile import compiled, compiled_sums, entry_point
 
 __all__ = ["fit_path"]
 
-_CLIP = 1e-15  # of a probability whose logarithm is taken to judge it
-_DESCENT = 1e-4  # part of the promised descent that a step must keep
-_SHORT = 0.1  # of a full step: one that must be cut to less is damped the next time
-_SHORTEST = 1e-6  # of the steps tried: then the direction is given up
-_DAMPING = 1e-6  # the first that is tried; a hundred times more each time
+_CLIP = 1e-15  # probabilities are clipped to [_CLIP, 1 - _CLIP] in test losses
+_DESCENT = 1e-4  # the fraction of the predicted descent that a step must achieve (Armijo)
+_SHORT = 0.1  # after a step cut to less than this fraction of a full one, the next is damped
+_SHORTEST = 1e-6  # the shortest fraction of a step that is tried
+_DAMPING = 1e-6  # the first damping factor tried; each next one is a hundred times larger
 
 
 @compiled
 def _evaluate(eta, counts, total, prob):
-    """Set the probabilities of all classes but the reference; give the negative log-likelihood."""
+    """Set the probabilities of all classes but the reference; return the negative log-likelihood.
+
+    `eta` and `prob` are (G, J), `counts` is (G, J + 1), the reference class first, and `total`
+    (G,) its row sums.
+    """
     G, J = eta.shape
     loss = 0.0
     if J == 1:
@@ -44,11 +47,11 @@ def _evaluate(eta, counts, total, prob):
             e = math.exp(-abs(u))
             prob[g, 0] = 1.0 / (1.0 + e) if u >= 0.0 else e / (1.0 + e)
             # log(1 + exp(u)) = max(u, 0) + log(1 + e): no cancellation where the row is certain
-            against = counts[g, 0] * u if u >= 0.0 else -counts[g, 1] * u
-            loss += against + total[g] * math.log1p(e)
+            linear = counts[g, 0] * u if u >= 0.0 else -counts[g, 1] * u
+            loss += linear + total[g] * math.log1p(e)
         return loss
     for g in range(G):
-        top = 0.0
+        top = 0.0  # the largest logit, the reference class included: no exponential overflows
         for k in range(J):
             top = max(top, eta[g, k])
         mass = math.exp(-top)
@@ -66,7 +69,7 @@ def _evaluate(eta, counts, total, prob):
 
 @compiled
 def _clipped_loss(eta, counts):
-    """Give the negative log-likelihood with all probabilities clipped."""
+    """Return the negative log-likelihood with all probabilities clipped."""
     G, J = eta.shape
     loss = 0.0
     for g in range(G):
@@ -86,7 +89,7 @@ def _clipped_loss(eta, counts):
 
 @compiled
 def _penalty(theta, first, share):
-    """Give the penalised squares of the rows of theta from `first` on."""
+    """Return the penalised squares of theta, without its rows before `first`."""
     squares = 0.0
     for j in range(first, theta.shape[0]):
         row = 0.0
@@ -99,6 +102,7 @@ def _penalty(theta, first, share):
 
 @compiled
 def _gradient(Z, counts, total, prob, theta, penalty, first, share, residual, gradient):
+    """Fill the gradient (p, J) with respect to theta; `residual` (G, J) is scratch space."""
     G, J = prob.shape
     for g in range(G):
         for k in range(J):
@@ -114,12 +118,14 @@ def _gradient(Z, counts, total, prob, theta, penalty, first, share, residual, gr
 
 @compiled
 def _hessian(Z, pairs, total, prob, penalty, first, share, curvature, weighted, H):
-    """Fill the lower triangle of H, whose index is ``j * J + k``.
+    """Fill the lower triangle of the Hessian H; theta_jk has the index ``j * J + k``.
 
-    ``pairs`` holds the products of the columns of Z two by two, or nothing where that is too much.
+    `pairs` (G, p (p + 1) / 2) contains the products of all pairs of columns of Z, or is empty if
+    that would take too much memory. `curvature` and `weighted` are scratch space.
     """
     G, J = prob.shape
     p = Z.shape[1]
+    # curvature[g, (k, a)] = N_g (p_k [k = a] - p_k p_a), the Hessian of the loss in the logits
     c = 0
     for k in range(J):
         for a in range(k + 1):
@@ -162,6 +168,7 @@ def _hessian(Z, pairs, total, prob, penalty, first, share, curvature, weighted, 
 
 @compiled_sums
 def _dot(a, b, length):
+    """Return the scalar product of the first `length` elements."""
     total = 0.0
     for i in range(length):
         total += a[i] * b[i]
@@ -170,16 +177,16 @@ def _dot(a, b, length):
 
 @compiled
 def _factorize(H, damping, bound, L):
-    """Set L to the Cholesky factor of ``H + damping * bound``; False where there is none.
+    """Set L to the Cholesky factor of ``H + damping * bound``; return False if there is none.
 
-    ``bound`` is a diagonal, one number for all logits of a row of theta.
+    `bound` (p,) is a diagonal matrix, with one number for all logits of a row of theta.
     """
     J = H.shape[0] // len(bound)
     for i in range(H.shape[0]):
         for j in range(i):
             L[i, j] = (H[i, j] - _dot(L[i], L[j], j)) / L[j, j]
         pivot = H[i, i] + damping * bound[i // J] - _dot(L[i], L[i], i)
-        if not pivot > 1e-15 * H[i, i]:
+        if not pivot > 1e-15 * H[i, i]:  # not positive beyond rounding errors, or NaN
             return False
         L[i, i] = math.sqrt(pivot)
     return True
@@ -187,7 +194,7 @@ def _factorize(H, damping, bound, L):
 
 @compiled
 def _solve(L, x):
-    """Solve ``L L^T x = x`` in place."""
+    """Replace the right-hand side x by the solution of ``L L^T y = x``."""
     d = len(x)
     for i in range(d):
         x[i] = (x[i] - _dot(L[i], x, i)) / L[i, i]
@@ -214,20 +221,20 @@ def fit_path(
     losses,
     steps,
 ):
-    """Fill ``theta`` (L, p, J), the test losses (L,) and the numbers of steps (L,).
+    """Fill `theta` (L, p, J), the test losses (L,) and the numbers of steps (L,).
 
-    ``theta[0]`` is the start for ``penalties[0]``; every other penalty starts where the one before
-    ended. ``counts`` is (G, K), the reference class first; ``test_Z`` and ``test_counts`` have
-    rows of their own. ``first`` is the first penalised row of theta.
+    ``theta[0]`` is the start for ``penalties[0]``; every other penalty starts from the previous
+    solution. `counts` is (G, K), the reference class first; `test_Z` and `test_counts` are the
+    groups of the test rows. `first` is the first penalised row of theta.
 
-    A Hessian serves until the logits have moved by ``reuse`` since it was formed. What a step
-    leaves undone is about its own length times what they have moved; an iteration ends where that
-    is below the square of ``tol``, or where rounding lets it shrink no more. ``steps`` is negative
-    where ``max_iter`` steps were too few.
+    A Hessian is reused until the logits have moved by `reuse` since it was computed. The error
+    after a step is about the length of the step times that distance; the iteration ends when this
+    is below the square of `tol`, or when rounding errors keep it from decreasing. `steps` is
+    negative where `max_iter` steps did not suffice.
 
-    Where an early step has driven all probabilities to 0 and 1, hardly any curvature is left and
-    a Newton step leads astray. It is then damped by a multiple of the largest curvature that any
-    probabilities could give.
+    If an early step has driven all probabilities to 0 and 1, there is hardly any curvature and a
+    Newton step is useless. It is then damped by a multiple of the largest curvature that any
+    probabilities could have.
     """
     n_penalties, p, J = theta.shape
     G = Z.shape[0]
@@ -236,7 +243,7 @@ def fit_path(
     for g in range(G):
         for k in range(J + 1):
             total[g] += counts[g, k]
-    bound = np.full(p, 1e-300)
+    bound = np.full(p, 1e-300)  # on the diagonal of the Hessian, since p (1 - p) <= 1/4
     for g in range(G):
         for j in range(p):
             bound[j] += 0.25 * total[g] * Z[g, j] * Z[g, j]
@@ -255,12 +262,12 @@ def fit_path(
     trial = np.empty((p, J))
     trial_eta = np.empty((G, J))
     likelihood = _evaluate(eta, counts, total, prob)
-    for at in range(n_penalties):
-        penalty = penalties[at]
+    for t in range(n_penalties):
+        penalty = penalties[t]
         value = likelihood + penalty * _penalty(current, first, share)
-        steps[at] = -max_iter
-        moved = np.inf
-        before = np.inf
+        steps[t] = -max_iter
+        moved = np.inf  # how far the logits have moved since the Hessian was computed
+        previous_longest = np.inf
         damping = 0.0
         for iteration in range(max_iter):
             _gradient(Z, counts, total, prob, current, penalty, first, share, residual, gradient)
@@ -272,7 +279,7 @@ def fit_path(
             step[:] = gradient
             _solve(L, step.reshape(d))
             np.dot(Z, step, eta_step)
-            longest = 0.0
+            longest = 0.0  # the largest change of a logit
             for g in range(G):
                 for k in range(J):
                     longest = max(longest, abs(eta_step[g, k]))
@@ -281,8 +288,8 @@ def fit_path(
                 for k in range(J):
                     descent += gradient[j, k] * step[j, k]
             length = 1.0
-            slack = 1e-13 * (abs(value) + 1.0)  # what rounding does to the two values compared
-            while True:
+            slack = 1e-13 * (abs(value) + 1.0)  # rounding error of the two values compared
+            while True:  # halve the step until the value decreases enough
                 for g in range(G):
                     for k in range(J):
                         trial_eta[g, k] = eta[g, k] - length * eta_step[g, k]
@@ -301,16 +308,16 @@ def fit_path(
                 prob, trial_prob = trial_prob, prob
                 value = trial_value
             exact = accepted and length == 1.0 and damping == 0.0
-            moved = moved + longest if exact else np.inf
+            moved = moved + longest if exact else np.inf  # inf: compute the Hessian anew
             if length < _SHORT:
                 damping = max(_DAMPING, 100.0 * damping)
             else:
                 damping = 0.01 * damping if damping > _DAMPING else 0.0
-            stalled = descent <= 10.0 * slack and longest > 0.5 * before
+            stalled = descent <= 10.0 * slack and longest > 0.5 * previous_longest
             if longest * moved <= tol * tol or stalled:
-                steps[at] = iteration + 1
+                steps[t] = iteration + 1
                 break
-            before = longest
-        theta[at] = current
+            previous_longest = longest
+        theta[t] = current
         likelihood = value - penalty * _penalty(current, first, share)
-        losses[at] = _clipped_loss(np.dot(test_Z, current), test_counts)
+        losses[t] = _clipped_loss(np.dot(test_Z, current), test_counts)

@@ -90,7 +90,7 @@ def _decide_marginals(
 ) -> Decision:
     """Decide from the marginals that `read` gives; `check` raises where they are none."""
     from fgfm._kernels.marginals import decide_dense_rows
-    from fgfm._kernels.short import SHORT, decide_short_rows
+    from fgfm._kernels.marginals_short import SHORT, decide_short_rows
 
     decision = _empty_decision(n, m)
     kernel = decide_short_rows if m <= SHORT else decide_dense_rows
@@ -203,7 +203,7 @@ def decide_factors(
 
 def decide_samples(samples: Real, objective: Objective) -> Decision:
     """Decide from draws of the label set, (n, T, m)."""
-    from fgfm._kernels.cardinalities import decide_sample_rows
+    from fgfm._kernels.samples import decide_sample_rows
 
     n, T, m = samples.shape
     names = np.arange(m)
@@ -221,7 +221,7 @@ def decide_samples(samples: Real, objective: Objective) -> Decision:
 
 def decide_label_sets(sets: Any, weights: Real, objective: Objective) -> Decision:
     """Decide from the probabilities, (n, L), of label sets, (L, m) in CSR."""
-    from fgfm._kernels.cardinalities import decide_joint_rows
+    from fgfm._kernels.joint import decide_joint_rows
 
     size = np.diff(sets.indptr)  # (L,)
     s = np.unique(size[size > 0])  # the cardinalities that occur

@@ -82,7 +82,7 @@ def run_kernel(
     If it refuses one, `check` raises unless rounding is to blame, which is then removed. Gives the
     first row that is refused for another reason, or -1, and its factor.
     """
-    from fgfm._kernels.rule import NOT_PROBABILITY
+    from fgfm._kernels.constants import NOT_PROBABILITY
 
     row, status, factor = kernel(values, *known)
     if status == NOT_PROBABILITY:

@@ -48,7 +48,7 @@ def rank_candidates(
     """Order the labels by marginal, and leave out those that no optimal set holds.
 
     `weighted` is E[y_i s], (n, m), and `s_max` (n,) bounds s: see `rank_candidates` of
-    `fgfm._kernels.cardinalities` for the bounds.
+    `fgfm._kernels.candidates` for the bounds.
     """
     xp, beta2 = space.xp, objective.beta2
     order = xp.argsort(p, axis=1, descending=True, stable=True)  # (n, m)

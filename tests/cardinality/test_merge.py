@@ -1,0 +1,255 @@
+"""P and d of all labels from those of independent factors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cardinality_checks import assert_rows_are_independent, close
+from fgfm import cardinality
+from oracle import cardinality_distribution, cardinality_matrix, product_joint, random_joint
+
+SETTINGS = settings(deadline=None, max_examples=40, derandomize=True)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def random_partition(rng, m):
+    """Split the labels, in random order, into factors of one to three."""
+    labels = rng.permutation(m)
+    cuts, at = [], 0
+    while at < m:
+        size = int(rng.integers(1, 4))
+        cuts.append(labels[at : at + size].tolist())
+        at += size
+    return cuts
+
+
+# merge_factors
+
+
+@SETTINGS
+@given(seeds, st.integers(0, 3), st.integers(1, 7))
+def test_merge_factors_agrees_with_enumeration(seed, n, m):
+    rng = np.random.default_rng(seed)
+    factors = random_partition(rng, m)
+    joints = [random_joint(rng, n, len(factor)) for factor in factors]
+    Ps = [cardinality.from_joint(*joint) for joint in joints]
+    whole = product_joint(joints, factors)
+    merged = cardinality.merge_factors(Ps, factors)
+    assert merged.P.shape == (n, m, m)
+    close(merged.P, cardinality.from_joint(*whole), atol=1e-14)
+    close(merged.d, cardinality_distribution(*whole), atol=1e-14)
+
+    order = rng.permutation(len(factors))
+    shuffled = cardinality.merge_factors([Ps[f] for f in order], [factors[f] for f in order])
+    close(shuffled.P, merged.P, atol=1e-14)
+    close(shuffled.d, merged.d, atol=1e-14)
+
+    ds = [cardinality_distribution(*joint) for joint in joints]
+    given_d = cardinality.merge_factors(Ps, factors, ds)
+    close(given_d.P, merged.P, atol=1e-14)
+    close(given_d.d, merged.d, atol=1e-14)
+
+
+def test_merge_of_single_labels_agrees_with_from_marginals():
+    p = np.random.default_rng(8).random((3, 9))
+    merged = cardinality.merge_factors(
+        [p[:, i, None, None] for i in range(9)], np.arange(9)[:, None]
+    )
+    close(merged.P, cardinality.from_marginals(p), rtol=1e-12)
+
+
+def test_merge_of_factors_with_fewer_cardinalities_than_labels():
+    # the largest sets of the factors have 1, 2 and 1 labels
+    rng = np.random.default_rng(9)
+    one = np.array([[0, 0, 0], [1, 0, 0], [0, 0, 1]])
+    two = np.array([[0, 0], [1, 1]])
+    joints = [
+        (sets, rng.dirichlet(np.ones(len(sets)), size=4))
+        for sets in (one, two, np.array([[0], [1]]))
+    ]
+    factors = [[5, 1, 3], [0, 4], [2]]
+    merged = cardinality.merge_factors([cardinality.from_joint(*j) for j in joints], factors)
+    assert merged.P.shape == (4, 6, 4)
+    assert merged.d.shape == (4, 5)
+    P = cardinality_matrix(*product_joint(joints, factors))
+    close(merged.P, P[:, :, :4])
+    np.testing.assert_array_equal(P[:, :, 4:], 0.0)
+
+
+def test_merge_uses_given_distributions_unchanged():
+    Ps = [np.full((1, 1, 1), 0.5), np.full((1, 1, 1), 0.25)]
+    merged = cardinality.merge_factors(Ps, [[0], [1]], [[[0.4, 0.6]], [[0.9, 0.1]]])
+    close(merged.P, [[[0.5 * 0.9, 0.5 * 0.1], [0.25 * 0.4, 0.25 * 0.6]]])
+    close(merged.d, [[0.36, 0.04 + 0.54, 0.06]])
+
+
+def test_merge_factors_in_several_blocks():
+    rng = np.random.default_rng(10)
+    factors = [[0, 2], [1, 3]]
+    Ps = [cardinality.from_joint(*random_joint(rng, 40_000, 2)) for _ in factors]
+    ds = [cardinality.distribution(P) for P in Ps]
+    assert_rows_are_independent(lambda *Ps: cardinality.merge_factors(Ps, factors).P, *Ps)
+    assert_rows_are_independent(lambda *Ps: cardinality.merge_factors(Ps, factors).d, *Ps)
+    Ps[1][39_995] = [[0.9, 0.0], [0.9, 0.0]]
+    with pytest.raises(
+        ValueError, match=r"Ps\[1\]\[39995\] implies d_0 = -0.8: the probabilities of 1 to 2"
+    ):
+        cardinality.merge_factors(Ps, factors)
+    Ps[1][39_995] = [[0.9, 0.9], [0.9, 0.9]]
+    with pytest.raises(
+        ValueError, match=r"Ps\[1\]\[39995, 0\] sums to 1.8 over cardinalities: the probability"
+    ):
+        cardinality.merge_factors(Ps, factors)
+    ds[0][39_996] = 0.5
+    with pytest.raises(
+        ValueError, match=r"distributions\[0\]\[39996\] sums to 1.5: the probabilities"
+    ):
+        cardinality.merge_factors(Ps, factors, ds)
+
+
+def test_merge_factors_rejects_invalid_input():
+    half = np.full((2, 1, 1), 0.5)
+    pair = np.full((2, 2, 1), 0.25)
+    coin = np.full((2, 2), 0.5)
+    with pytest.raises(TypeError, match="it must be a list with the P of each fact"):
+        cardinality.merge_factors(half, [[0]])
+    with pytest.raises(ValueError, match="Ps is empty: there must be at least one factor"):
+        cardinality.merge_factors([], [])
+    with pytest.raises(ValueError, match=r"Ps\[1\] has 1 rows and Ps\[0\] has 2: they must have"):
+        cardinality.merge_factors([half, half[:1]], [[0], [1]])
+    with pytest.raises(ValueError, match=r"Ps\[1\] has shape \(1, 1\): it must have 3 dimensions"):
+        cardinality.merge_factors([half, half[0]], [[0], [1]])
+    with pytest.raises(
+        ValueError, match=r"factors\[0\] and factors\[1\] both hold label 0 and no"
+    ):
+        cardinality.merge_factors([half, half], [[0], [0]])
+    with pytest.raises(
+        ValueError, match=r"factors\[1\] has 1 labels and Ps\[1\] has 2: the sizes"
+    ):
+        cardinality.merge_factors([half, pair], [[0], [1]])
+    with pytest.raises(ValueError, match=r"Ps\[1\]\[0, 0, 0\] is 1.5: probabilities must lie in"):
+        cardinality.merge_factors([half, 3 * half], [[0], [1]])
+    with pytest.raises(TypeError, match="distributions is ndarray: it must be a list with the"):
+        cardinality.merge_factors([half, half], [[0], [1]], np.array([coin, coin]))
+    with pytest.raises(ValueError, match="distributions has 1 entries and Ps has 2: there must"):
+        cardinality.merge_factors([half, half], [[0], [1]], [coin])
+    with pytest.raises(
+        ValueError, match=r"distributions\[1\] has shape \(1, 2\): with a P of 2 rows and 1 card"
+    ):
+        cardinality.merge_factors([half, half], [[0], [1]], [coin, coin[:1]])
+    with pytest.raises(
+        ValueError, match=r"distributions\[1\]\[0, 1\] is -1.0: probabilities must"
+    ):
+        cardinality.merge_factors([half, half], [[0], [1]], [coin, [[2e-10 + 1, -1], [0, 1]]])
+
+
+# merge_distributions
+
+
+def distributions_by_loops(ds):
+    """Convolve the distributions, one number at a time."""
+    n = len(ds[0])
+    total = np.ones((n, 1))
+    for d in ds:
+        longer = np.zeros((n, total.shape[1] + d.shape[1] - 1))
+        for r in range(n):
+            for a in range(total.shape[1]):
+                for b in range(d.shape[1]):
+                    longer[r, a + b] += total[r, a] * d[r, b]
+        total = longer
+    return total
+
+
+@SETTINGS
+@given(seeds)
+def test_merge_distributions_agrees_with_loops(seed):
+    rng = np.random.default_rng(seed)
+    ds = [
+        rng.dirichlet(np.ones(int(rng.integers(1, 5))), size=3)
+        for _ in range(int(rng.integers(1, 8)))
+    ]
+    merged = cardinality.merge_distributions(ds)
+    np.testing.assert_allclose(merged, distributions_by_loops(ds), rtol=1e-12, atol=1e-16)
+    np.testing.assert_allclose(merged.sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_merged_distribution_agrees_with_enumeration():
+    rng = np.random.default_rng(1)
+    joints = [random_joint(rng, 4, m) for m in (2, 1, 3)]
+    factors = [[3, 0], [5], [1, 2, 4]]
+    ds = [cardinality_distribution(*joint) for joint in joints]
+    expected = cardinality_distribution(*product_joint(joints, factors))
+    np.testing.assert_allclose(cardinality.merge_distributions(ds), expected, rtol=1e-12)
+    Ps = [cardinality_matrix(*joint) for joint in joints]
+    np.testing.assert_allclose(
+        cardinality.merge_distributions(ds), cardinality.merge_factors(Ps, factors).d, rtol=1e-12
+    )
+
+
+def test_merged_distribution_does_not_depend_on_the_order_of_factors():
+    rng = np.random.default_rng(2)
+    ds = [rng.dirichlet(np.ones(k), size=5) for k in (2, 5, 3, 2)]
+    np.testing.assert_allclose(
+        cardinality.merge_distributions(ds), cardinality.merge_distributions(ds[::-1]), rtol=1e-12
+    )
+
+
+def test_distribution_of_one_factor_is_unchanged():
+    d = np.random.default_rng(3).dirichlet(np.ones(4), size=6)
+    np.testing.assert_allclose(cardinality.merge_distributions([d]), d, rtol=1e-15)
+
+
+def test_merged_distribution_of_equal_labels_is_binomial():
+    merged = cardinality.merge_distributions([np.full((2, 2), 0.5)] * 40)
+    expected = [math.comb(40, s) / 2**40 for s in range(41)]
+    np.testing.assert_allclose(merged, [expected] * 2, rtol=1e-12)
+
+
+def test_merge_distributions_in_several_blocks():
+    rng = np.random.default_rng(4)
+    ds = [rng.dirichlet(np.ones(k), size=80_000) for k in (2, 4, 3)]
+    assert_rows_are_independent(lambda *ds: cardinality.merge_distributions(ds), *ds)
+
+
+def test_merge_distributions_of_no_rows():
+    assert cardinality.merge_distributions([np.empty((0, 3)), np.empty((0, 2))]).shape == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("ds", "error", "message"),
+    [
+        ([], ValueError, "distributions is empty: there must be at least one factor"),
+        (np.full((1, 2, 2), 0.5), TypeError, "distributions is ndarray: it must be a list"),
+        (5, TypeError, "distributions is int: it must be a list"),
+        (
+            [[[0.5, 0.5]], [[0.5, 0.5], [1.0, 0.0]]],
+            ValueError,
+            r"distributions\[1\] has 2 rows and distributions\[0\] has 1: they must have the same",
+        ),
+        (
+            [[[0.5, 0.5]], [[0.5, 0.6]]],
+            ValueError,
+            r"distributions\[1\]\[0\] sums to 1.1: the probabilities of a row must sum to 1",
+        ),
+        (
+            [[[0.5, 0.5], [0.5, 0.5]], [[0.5, 0.5], [1.5, -0.5]]],
+            ValueError,
+            r"distributions\[1\]\[1, 0\] is 1.5: probabilities must lie in \[0, 1\]",
+        ),
+        (
+            [[[0.5, 0.5]], [[np.nan, 0.5]]],
+            ValueError,
+            r"distributions\[1\]\[0, 0\] is nan: probabilities must lie in \[0, 1\]",
+        ),
+        ([[0.5, 0.5]], ValueError, r"distributions\[0\] has shape \(2,\): it must have 2 dim"),
+        ([[["a", "b"]]], TypeError, r"distributions\[0\] has dtype <U1"),
+    ],
+)
+def test_merge_distributions_rejects_invalid_input(ds, error, message):
+    with pytest.raises(error, match=message):
+        cardinality.merge_distributions(ds)

@@ -1,0 +1,44 @@
+"""Behaviour common to the functions of fgfm.cardinality."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+
+from fgfm import cardinality
+from oracle import random_joint
+
+
+def test_inputs_are_not_modified():
+    """Every function accepts read-only arrays."""
+    rng = np.random.default_rng(13)
+    labelsets, proba = random_joint(rng, 3, 3)
+    P = 1.2 * cardinality.from_joint(labelsets, proba)
+    d = rng.dirichlet(np.ones(4), size=3)
+    for array in (labelsets, proba, P, d):
+        array.setflags(write=False)
+    cardinality.from_joint(labelsets, proba)
+    cardinality.from_samples(labelsets[None])
+    cardinality.from_marginals(proba[:, :3])
+    for method in ("tilt", "condition"):
+        cardinality.from_marginals(proba[:, :3], d, method=method)
+    cardinality.from_conditionals(np.broadcast_to(proba[:, :3, None], (3, 3, 3)), d)
+    cardinality.distribution(P / 2)
+    cardinality.is_coherent(P, d)
+    cardinality.make_coherent(np.minimum(P, 1), d)
+    cardinality.make_coherent(P)
+    cardinality.merge_factors([P / 2], [[0, 1, 2]], [d])
+    cardinality.merge_distributions([d, d])
+
+
+def test_numba_is_imported_only_when_it_is_needed():
+    code = (
+        "import sys; from fgfm import cardinality as c; "
+        "P = c.from_marginals([[0.5, 0.2]]); c.make_coherent(P); c.merge_factors([P], [[0, 1]]); "
+        "print([name for name in ('sklearn', 'numba', 'pandas') if name in sys.modules]); "
+        "c.from_marginals([[0.5, 0.2]], [[0.5, 0.5]]); print('numba' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split("\n")[:2] == ["[]", "True"]
