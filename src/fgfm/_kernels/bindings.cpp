@@ -18,8 +18,11 @@
 #include "condition.hpp"
 #include "factors.hpp"
 #include "gram.hpp"
+#include "joint.hpp"
 #include "marginals.hpp"
+#include "poisson_binomial.hpp"
 #include "ridge.hpp"
+#include "samples.hpp"
 #include "tilt.hpp"
 
 namespace nb = nanobind;
@@ -196,7 +199,10 @@ NB_MODULE(MODULE_NAME, module) {
         },
         without_gil);
     module.def(
-        "count", [](Array<const double, 2> p, Array<double, 2> d) { count(matrix(p), matrix(d)); },
+        "poisson_binomial",
+        [](Array<const double, 2> p, Array<double, 2> d) {
+            poisson_binomial(matrix(p), matrix(d));
+        },
         without_gil);
     module.def(
         "add_columns",

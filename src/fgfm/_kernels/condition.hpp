@@ -78,21 +78,4 @@ inline void condition(Matrix<const double> logits, Matrix<const double> d, doubl
     }
 }
 
-// Fill d[r, s], (n, S + 1), with the probability of s of the independent labels p, (n, m).
-inline void count(Matrix<const double> p, Matrix<double> d) {
-    const Index S = d.cols - 1;
-    for (Index r = 0; r < p.rows; ++r) {
-        double* own = d[r];
-        std::fill(own, own + S + 1, 0.0);
-        own[0] = 1.0;
-        for (Index i = 0; i < p.cols; ++i) {
-            const double x = p[r][i];
-            for (Index s = std::min(S, i + 1); s > 0; --s) {
-                own[s] = own[s] * (1.0 - x) + own[s - 1] * x;
-            }
-            own[0] *= 1.0 - x;
-        }
-    }
-}
-
 }  // namespace fgfm

@@ -13,9 +13,9 @@
 #include <span>
 #include <vector>
 
-#include "cardinalities.hpp"
+#include "candidates.hpp"
+#include "constants.hpp"
 #include "power_sums.hpp"
-#include "rule.hpp"
 #include "search.hpp"
 
 namespace fgfm {

@@ -11,7 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "rule.hpp"
+#include "constants.hpp"
+#include "quadrature.hpp"
 
 namespace fgfm {
 

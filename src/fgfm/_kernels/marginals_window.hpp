@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "constants.hpp"
 #include "ordering.hpp"
 #include "power_sums.hpp"
 

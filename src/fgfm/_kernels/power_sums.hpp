@@ -14,7 +14,7 @@
 #include <limits>
 #include <span>
 
-#include "rule.hpp"
+#include "quadrature.hpp"
 
 namespace fgfm {
 

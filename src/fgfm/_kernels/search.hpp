@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "ordering.hpp"
-#include "rule.hpp"
+#include "constants.hpp"
 
 namespace fgfm {
 
