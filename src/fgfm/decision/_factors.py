@@ -14,7 +14,6 @@ from fgfm._utils.validation import (
     check_parts,
     part_list,
 )
-from fgfm.decision import _factors_array_api
 from fgfm.decision._cardinalities import decide_one_factor
 from fgfm.decision._factors_dense import decide_dense_factors, decide_singletons
 from fgfm.decision._factors_sparse import decide_sparse_factors
@@ -106,7 +105,7 @@ def from_factors(
         arrays,
         objective,
         _decide_numpy,
-        _factors_array_api.decide_factors,
+        _decide_array_api,
         n_factors=len(parts),
         factors=factors,
     )
@@ -125,3 +124,11 @@ def _decide_numpy(*arrays: Any, n_factors: int, factors: Any, objective: Objecti
     if distributions is None and all(P.shape[1] == 1 for P in parts):
         return decide_singletons(parts, members, objective)
     return decide_dense_factors(parts, members, distributions, objective)
+
+
+def _decide_array_api(
+    *arrays: Any, n_factors: int, factors: Any, objective: Objective
+) -> Decision:
+    from fgfm.decision._factors_array_api import decide_factors
+
+    return decide_factors(*arrays, n_factors=n_factors, factors=factors, objective=objective)

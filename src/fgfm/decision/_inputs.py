@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from fgfm.decision._array_api.backend import first_nan
 from fgfm.decision._array_api.libraries import describe, is_array_api, library_of
 from fgfm.decision._dask import any_dask, decide_lazily
 from fgfm.decision._objective import Decision, Objective
@@ -102,6 +101,8 @@ def _check_list(value: Any, name: str) -> None:
 def _warn_about_impossible_rows(expected_f: Any) -> None:
     """Warn about rows with d_0 = 1 under nonempty=True."""
     if is_array_api(expected_f):
+        from fgfm.decision._array_api.backend import first_nan
+
         count, first = first_nan(expected_f)
     else:
         impossible = np.flatnonzero(np.isnan(expected_f))

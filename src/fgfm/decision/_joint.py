@@ -9,18 +9,10 @@ from scipy import sparse
 
 from fgfm._utils.blocks import run_blocks
 from fgfm._utils.validation import check_one_weight_each, label_sets, real_array, unit_rows
-from fgfm.decision._array_api.backend import common_backend, read_array, to_host
-from fgfm.decision._array_api.checks import read_distribution, read_labels
-from fgfm.decision._array_api.columns import decide_cardinality_columns
-from fgfm.decision._array_api.precision import full_precision
-from fgfm.decision._array_api.selection import decide_blocks
 from fgfm.decision._inputs import check_array_types, decide
 from fgfm.decision._objective import Decision, Objective, empty_decision
 
 __all__ = ["from_joint"]
-
-_PROBA_AXES = ("row", "label set")
-_SET_AXES = ("label set", "label")
 
 
 def from_joint(
@@ -76,7 +68,8 @@ def from_joint(
     columns = getattr(labelsets, "columns", None)
     if not check_array_types({"labelsets": labelsets, "proba": proba}):
         # All rows share the label sets: they are converted once, also from a Dask array.
-        labelsets = sparse.csr_array(label_sets(labelsets, "labelsets", _SET_AXES))  # (L, m)
+        sets = label_sets(labelsets, "labelsets", ("label set", "label"))
+        labelsets = sparse.csr_array(sets)  # (L, m)
     return decide(
         {"proba": proba},
         objective,
@@ -91,7 +84,7 @@ def _decide_numpy(proba: Any, labelsets: Any, objective: Objective) -> Decision:
     """Decide from probabilities, (n, L), of label sets, (L, m) in CSR."""
     from fgfm._kernels.cardinalities import decide_joint_rows
 
-    proba = real_array(proba, "proba", _PROBA_AXES)
+    proba = real_array(proba, "proba", ("row", "label set"))
     L, m = labelsets.shape
     check_one_weight_each(proba.shape[1], L)
     size = np.diff(labelsets.indptr)  # (L,)
@@ -115,30 +108,6 @@ def _decide_numpy(proba: Any, labelsets: Any, objective: Objective) -> Decision:
 
 
 def _decide_array_api(proba: Any, labelsets: Any, objective: Objective) -> Decision:
-    proba, xp = read_array(proba, "proba", _PROBA_AXES)
-    labelsets, _ = read_array(labelsets, "labelsets", _SET_AXES)
-    common_backend([proba, labelsets], ["proba", "labelsets"], xp)  # one library, one device
-    backend = common_backend([proba], ["proba"], xp)  # the precision is that of proba
-    objective = backend.representable(objective)
-    sets = read_labels(backend, labelsets, "labelsets", 0)  # (L, m)
-    check_one_weight_each(proba.shape[1], sets.shape[0])
-    size = to_host(xp.sum(sets, axis=1))  # (L,)
-    cardinalities = np.unique(np.append(size[size > 0.0], 1.0))  # (Q,)
-    s = backend.array(cardinalities)[None, :]  # (1, Q)
-    where = [xp.asarray(np.flatnonzero(size == c), device=backend.device) for c in cardinalities]
-    sets_by_size = [(at, xp.take(sets, at, axis=0)) for at in where]
-    is_empty = backend.array(size == 0.0)  # (L,)
-    n, m = proba.shape[0], sets.shape[1]
+    from fgfm.decision._joint_array_api import decide_joint
 
-    def decide_block(rows: slice) -> tuple[Any, Any]:
-        weights = read_distribution(backend, proba[rows, ...], "proba", rows.start)  # (n, L)
-        with full_precision(backend):
-            P = xp.stack(
-                [xp.take(weights, at, axis=1) @ sets_at for at, sets_at in sets_by_size], axis=2
-            )  # (n, m, Q)
-        absent = xp.sum(weights * is_empty[None, :], axis=1)
-        present = xp.sum(weights * (1.0 - is_empty)[None, :], axis=1)
-        return decide_cardinality_columns(backend, P, s, absent, present, objective)
-
-    row_bytes = (4 * proba.shape[1] + m * (4 * len(cardinalities) + 40)) * backend.itemsize
-    return decide_blocks(backend, n, m, row_bytes, decide_block)
+    return decide_joint(proba, labelsets, objective)

@@ -10,7 +10,6 @@ from scipy import sparse
 
 from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import check_probabilities, real_array
-from fgfm.decision import _marginals_array_api
 from fgfm.decision._inputs import decide
 from fgfm.decision._marginals_sparse import decide_sparse_marginals
 from fgfm.decision._objective import Decision, Objective, empty_decision, run_kernel
@@ -83,7 +82,7 @@ def from_marginals(
         {"proba": proba},
         objective,
         decide_marginals,
-        _marginals_array_api.decide_marginals,
+        _decide_array_api,
         columns=getattr(proba, "columns", None),
     )
 
@@ -146,3 +145,9 @@ def decide_dense_marginals(
 
     run_blocks(n, m * itemsize, objective.threads, decide_block)
     return decision
+
+
+def _decide_array_api(proba: Any, objective: Objective) -> Decision:
+    from fgfm.decision._marginals_array_api import decide_marginals
+
+    return decide_marginals(proba, objective)
