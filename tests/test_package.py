@@ -1,7 +1,8 @@
-"""The package as a whole: its names, what importing it costs, and the files around it."""
+"""The package as a whole: public names, imports, docstrings, and the files around it."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -14,32 +15,33 @@ import fgfm
 
 ROOT = Path(__file__).resolve().parent.parent
 
-PUBLIC = {
-    "__version__",
-    "Decision",
-    "FGFMClassifier",
-    "ILFCompo",
+SUBMODULES = {
     "cardinality",
     "data",
     "decision",
     "estimation",
+    "evaluation",
     "experiments",
-    "f_measure",
-    "f_scorer",
     "factors",
-    "load",
     "metrics",
     "plotting",
-    "save",
+    "ridge",
     "synthetic",
 }
-HEAVY = {"matplotlib", "networkx", "numba", "pandas", "polars", "pyarrow", "scipy", "sklearn"}
-TARGETS = {"bench", "bench-fit", "bench-paper", "bench-real", "clean", "demo", "docs", "format"}
-TARGETS |= {"help", "lint", "paper", "quadrature", "test", "test-old"}
+PUBLIC = SUBMODULES | {
+    "__version__",
+    "Decision",
+    "FGFMClassifier",
+    "ILFCompo",
+    "f_measure",
+    "f_scorer",
+    "load",
+    "save",
+}
 
 
 def run_python(code: str) -> str:
-    """Run `code` in a fresh interpreter and give what it prints."""
+    """Run `code` in a fresh interpreter, and return what it prints."""
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
     )
@@ -47,11 +49,15 @@ def run_python(code: str) -> str:
     return done.stdout
 
 
-def of_the_repository(name: str) -> Path:
+def repository_file(name: str) -> Path:
+    """Return the path of a file of the repository; skip the test in an installed package."""
     path = ROOT / name
     if not path.is_file():
         pytest.skip(f"{name} is in the repository only")
     return path
+
+
+# Names -------------------------------------------------------------------------------------------
 
 
 def test_all_and_dir_are_the_public_names():
@@ -63,8 +69,8 @@ def test_all_and_dir_are_the_public_names():
 @pytest.mark.parametrize("backwards", [False, True])
 def test_public_names_resolve_in_a_fresh_interpreter(backwards):
     names = sorted(PUBLIC, reverse=backwards)
-    asked = " and ".join(f"fgfm.{name} is not None" for name in names)
-    assert run_python(f"import fgfm; print({asked})") == "True\n"
+    condition = " and ".join(f"fgfm.{name} is not None" for name in names)
+    assert run_python(f"import fgfm; print({condition})") == "True\n"
 
 
 def test_public_names_are_those_of_their_modules():
@@ -74,22 +80,54 @@ def test_public_names_are_those_of_their_modules():
     assert fgfm.f_scorer is fgfm.metrics.f_scorer
 
 
-def test_star_import_gives_the_public_names():
+def test_star_import_provides_the_public_names():
     names = run_python("from fgfm import *\nprint(*dir())").split()
     assert set(names) >= PUBLIC
 
 
-def test_import_loads_no_heavy_library():
-    loaded = run_python("import sys, fgfm; print(*{name.split('.')[0] for name in sys.modules})")
-    assert "fgfm" in loaded.split()
-    assert not HEAVY & set(loaded.split())
+@pytest.mark.parametrize("name", sorted(SUBMODULES))
+def test_all_of_a_submodule_exists(name):
+    module = getattr(fgfm, name)
+    assert module.__doc__
+    assert len(module.__all__) == len(set(module.__all__))
+    for public in module.__all__:
+        assert not public.startswith("_")
+        assert getattr(module, public) is not None
 
 
-def test_unknown_attribute_is_named():
+def test_docstring_lists_the_public_names():
+    for name in PUBLIC - {"__version__"}:
+        assert f"`fgfm.{name}`" in fgfm.__doc__
+
+
+def test_unknown_attribute_raises():
     with pytest.raises(AttributeError, match=r"^fgfm has no attribute 'nonsense': .*f_measure"):
         _ = fgfm.nonsense
     with pytest.raises(ImportError, match="nonsense"):
         from fgfm import nonsense  # noqa: F401
+
+
+# Imports -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "forbidden"),
+    [
+        ("import fgfm", {"numba", "numpy", "scipy", "sklearn"}),
+        ("import fgfm.decision", {"joblib", "numba", "sklearn"}),
+        ("import fgfm; fgfm.decision.from_marginals([[0.5]])", {"sklearn"}),
+    ],
+)
+def test_import_loads_no_heavy_library(code, forbidden):
+    """Nor any of the optional libraries."""
+    optional = {"array_api_compat", "dask", "matplotlib", "networkx", "pandas", "polars"}
+    optional |= {"pyarrow", "skops", "torch", "triton", "typer"}
+    loaded = run_python(f"import sys; {code}; print(*{{n.split('.')[0] for n in sys.modules}})")
+    assert "fgfm" in loaded.split()
+    assert not (forbidden | optional) & set(loaded.split())
+
+
+# Files -------------------------------------------------------------------------------------------
 
 
 def test_version_is_that_of_the_distribution():
@@ -103,7 +141,7 @@ def test_data_file_is_installed(name):
 
 def test_citation_names_this_version_and_the_paper():
     yaml = pytest.importorskip("yaml")
-    citation = yaml.safe_load(of_the_repository("CITATION.cff").read_text(encoding="utf-8"))
+    citation = yaml.safe_load(repository_file("CITATION.cff").read_text(encoding="utf-8"))
     assert citation["cff-version"] == "1.2.0"
     assert citation["title"] == "fgfm"
     assert citation["version"] == fgfm.__version__
@@ -113,7 +151,9 @@ def test_citation_names_this_version_and_the_paper():
 
 
 def test_make_lists_its_targets():
-    of_the_repository("Makefile")
+    makefile = repository_file("Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+    targets = set(re.search(r"^\.PHONY:(.*)$", makefile, re.MULTILINE)[1].split())
+    assert {"lint", "test"} <= targets
     make = shutil.which("make")
     if make is None:
         pytest.skip("make is not installed")
@@ -125,6 +165,6 @@ def test_make_lists_its_targets():
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
-    # A target's line is indented: its name, then what it does.
+    # The line of a target is indented: its name, then what it does.
     lines = [line.split(maxsplit=1) for line in done.stdout.splitlines() if line.startswith(" ")]
-    assert {name for name, _ in lines} == TARGETS
+    assert {name for name, _ in lines} == targets
