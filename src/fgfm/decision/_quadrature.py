@@ -103,18 +103,20 @@ def _polynomial_rule(count: int, beta2: int) -> Nodes:
 
 
 @lru_cache(maxsize=64)
-def _candidates(beta2: float) -> list[tuple[float, Nodes]]:
+def _shortest_rules(beta2: float) -> list[tuple[float, Nodes]]:
     """Return (reach, rule), each rule the shortest for all ``a`` from beta2 + 1 to its reach."""
     a_min = beta2 + 1.0
-    found = [(ratio * a_min, Nodes(-t / a_min, w / a_min)) for ratio, t, w in _exponential_sums()]
+    candidates = [
+        (ratio * a_min, Nodes(-t / a_min, w / a_min)) for ratio, t, w in _exponential_sums()
+    ]
     if beta2 <= _LARGEST_POLYNOMIAL_BETA2 and beta2 == round(beta2):
-        found += [
+        candidates += [
             (beta2 + 2.0 * count, _polynomial_rule(count, round(beta2)))
             for count in range(1, _LONGEST_POLYNOMIAL_RULE + 1)
         ]
-    found.sort(key=lambda rule: (len(rule[1].log_z), -rule[0]))
+    candidates.sort(key=lambda rule: (len(rule[1].log_z), -rule[0]))
     useful: list[tuple[float, Nodes]] = []
-    for reach, rule in found:
+    for reach, rule in candidates:
         if not useful or reach > useful[-1][0]:
             useful.append((reach, rule))
     return useful
@@ -148,7 +150,7 @@ def nodes(beta: float, max_cardinality: int, max_size: int) -> Nodes:
     """
     beta2 = beta * beta
     a_max = beta2 * max_cardinality + max_size
-    for reach, rule in _candidates(beta2):
+    for reach, rule in _shortest_rules(beta2):
         if reach >= a_max:
             return rule
     raise ValueError(
@@ -179,7 +181,7 @@ def rules(beta: float) -> Rules:
         The rules, shortest first.
     """
     beta2 = beta * beta
-    fixed = _candidates(beta2)
+    fixed = _shortest_rules(beta2)
     fixed_start, log_z = _concatenate([rule.log_z for _, rule in fixed])
     sums = _exponential_sums()
     start, exponent = _concatenate([t for _, t, _ in sums])

@@ -1,6 +1,6 @@
 """Validation on the device; the error messages are built on the host.
 
-One transfer per block says whether a value is wrong. Only then the block is copied to the host,
+One transfer per block shows whether any value is wrong. Only then the block is copied to the host,
 where the functions of `fgfm._utils.validation` raise the same errors as for NumPy arrays.
 """
 
