@@ -1,8 +1,8 @@
 """Validate the docstrings of all public names with numpydoc.
 
-``numpydoc lint`` works file by file and cannot tell which names of private modules are public. This
-script follows ``__all__`` of the public modules, and checks each function, class and public method
-by the rules under [tool.numpydoc_validation] in pyproject.toml.
+``numpydoc lint`` works file by file and cannot tell which names of private modules are public.
+This script follows ``__all__`` of the public modules, and checks each function, class and public
+method by the rules under [tool.numpydoc_validation] in pyproject.toml.
 """
 
 from __future__ import annotations
