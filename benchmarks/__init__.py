@@ -1,1 +1,1 @@
-"""How fast fgfm is, and against what: ``python -m benchmarks``, or ``make bench``."""
+"""Speed of fgfm against alternatives: ``python -m benchmarks``, or ``make bench``."""

@@ -1,7 +1,7 @@
-"""Jobs that need a process of their own: cold starts and peak memory.
+"""Measurements in a fresh process: cold starts and peak memory.
 
-``python -m benchmarks.child JOB [ARGUMENT ...]`` prints one line of JSON. Nothing is imported
-before it is timed.
+``python -m benchmarks.child JOB [ARGUMENT ...]`` prints one line of JSON. Libraries are imported
+inside the jobs, since their import is part of the measurement.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import time
 from importlib import import_module
 from typing import Any
 
+from benchmarks.environment import peak_memory, reset_peak_memory
+
 
 def imports(*names: str) -> float:
-    """Give the seconds that importing modules takes."""
+    """Return the seconds that importing modules takes."""
     start = time.perf_counter()
     for name in names:
         import_module(name)
@@ -22,9 +24,9 @@ def imports(*names: str) -> float:
 
 
 def first_call(name: str) -> float:
-    """Give the seconds from before the import of fgfm to the end of its first decision.
+    """Return the seconds from the import of fgfm to the end of its first decision.
 
-    NumPy and SciPy are loaded before that: whoever has probabilities has them.
+    NumPy and SciPy are imported before, as in a program that has probabilities to decide from.
     """
     import numpy as np
     import scipy.sparse  # noqa: F401
@@ -43,7 +45,7 @@ def first_call(name: str) -> float:
 
 
 def sparse_memory(folder: str, n_jobs: str = "1", calls: str = "1") -> dict[str, float]:
-    """Decide from the CSR matrix in a folder: bytes beyond the input, and the least seconds."""
+    """Decide from the CSR matrix in a folder; return memory in bytes, and the least seconds."""
     from pathlib import Path
 
     import numpy as np
@@ -57,13 +59,13 @@ def sparse_memory(folder: str, n_jobs: str = "1", calls: str = "1") -> dict[str,
     m = int(np.load(Path(folder) / "m.npy"))
     proba = sparse.csr_array((data, indices, indptr), shape=(n, m))
     decision.from_marginals(proba[:10])  # loads the kernels
-    before = _start_of_peak()
+    before = reset_peak_memory()
     seconds = float("inf")
     for _ in range(int(calls)):
         start = time.perf_counter()
         labels, _ = decision.from_marginals(proba, n_jobs=int(n_jobs))
         seconds = min(seconds, time.perf_counter() - start)
-    extra = _peak() - before
+    extra = peak_memory() - before
     decided = labels.data.nbytes + labels.indices.nbytes + labels.indptr.nbytes + 8 * n
     return {
         "rows": n,
@@ -74,40 +76,8 @@ def sparse_memory(folder: str, n_jobs: str = "1", calls: str = "1") -> dict[str,
     }
 
 
-def _start_of_peak() -> float:
-    """Forget the peak so far, where the system can, and give the memory in use, in bytes."""
-    try:
-        with open("/proc/self/clear_refs", "w") as file:
-            file.write("5")
-        return _status("VmRSS")
-    except OSError:
-        return _peak()
-
-
-def _peak() -> float:
-    """Give the peak of the memory in use, in bytes.
-
-    On Linux getrusage would report the peak of the parent, if that is higher.
-    """
-    try:
-        return _status("VmHWM")
-    except OSError:
-        import resource
-
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def _status(field: str) -> float:
-    with open("/proc/self/status") as file:
-        for line in file:
-            if line.startswith(field + ":"):
-                return 1024.0 * int(line.split()[1])
-    raise OSError(f"/proc/self/status has no {field}")
-
-
 def main(arguments: list[str]) -> None:
-    """Run the job that the arguments name."""
+    """Run the job given by name and arguments."""
     jobs: dict[str, Any] = {
         "imports": imports,
         "first_call": first_call,

@@ -1,12 +1,12 @@
-"""Very many labels, probabilities in CSR: ``python -m benchmarks.extreme [NAME ...]``.
+"""Extreme multi-label classification, in CSR: ``python -m benchmarks.extreme [NAME ...]``.
 
-With real data: napkinXC's label trees give the probabilities, and rules decide from the same ones.
-The time is that of the decision alone. xCOLUMNs has no rule for the F-measure of a row; shown are
-those that are nearest: the k most probable labels, and the F-measure of each label averaged over
-labels, by block coordinate ascent. k is the mean number of labels in training, rounded.
+With real data: several rules decide from the probabilities of napkinXC's label trees. Times are
+those of the decision alone. xCOLUMNs has no rule for the F-measure of a row; the nearest ones are
+the k most probable labels, and the macro F-measure by block coordinate ascent. k is the mean
+number of labels in training, rounded.
 
-Without real data (``--only generated``): 100 000 rows, a million labels, 100 of them stored in a
-row, with probabilities that fall like 1 / rank.
+Without real data (``--only generated``): 100,000 rows of a million labels, 100 entries per row,
+with probabilities that fall like 1 / rank.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from benchmarks.__main__ import _progress
 from benchmarks.datasets import Split, load
+from benchmarks.environment import show_progress
 from benchmarks.inputs import sparse_rows
 from benchmarks.measure import in_child, least_times
 from benchmarks.real.peer_packages import PEERS, Peer, prepare, run_peer
@@ -52,15 +52,15 @@ XCOLUMNS = Peer(
 
 
 def threshold(proba: sparse.csr_array) -> sparse.csr_array:
-    """Give the labels that are more probable than not."""
+    """Return the labels that are more probable than not."""
     marks = (proba.data > 0.5, proba.indices, proba.indptr)
-    labels = sparse.csr_array(marks, shape=proba.shape, copy=True)  # it is changed in place
+    labels = sparse.csr_array(marks, shape=proba.shape, copy=True)  # changed in place below
     labels.eliminate_zeros()
     return labels
 
 
 def top_k(proba: sparse.csr_array, k: int) -> sparse.csr_array:
-    """Give the k most probable labels of each row, or all that it stores."""
+    """Return the k most probable labels of each row, or all stored ones if they are fewer."""
     lengths = np.diff(proba.indptr)
     row = np.repeat(np.arange(proba.shape[0]), lengths)
     order = np.lexsort((-proba.data, row))
@@ -73,7 +73,7 @@ def top_k(proba: sparse.csr_array, k: int) -> sparse.csr_array:
 def _xcolumns(
     python: Path, proba: sparse.csr_array, k: int, seconds: float
 ) -> dict[str, tuple[float, sparse.csr_array]]:
-    """Give time and label sets of each rule."""
+    """Return time and label sets of each rule."""
     with tempfile.TemporaryDirectory() as folder:
         given, result = Path(folder) / "proba.npz", Path(folder) / "labels.npz"
         sparse.save_npz(given, proba, compressed=False)
@@ -94,7 +94,7 @@ def _xcolumns(
 
 def real(name: str, split: Split, environments: Path, seconds: float) -> Table:
     """Compare rules on the probabilities of one model."""
-    _progress(f"{name}: napkinXC")
+    show_progress(f"{name}: napkinXC")
     peer = PEERS["napkinxc"]
     run = run_peer(
         peer,
@@ -115,7 +115,7 @@ def real(name: str, split: Split, environments: Path, seconds: float) -> Table:
         "napkinXC, 0.5": lambda: threshold(proba),
         "napkinXC, top-k": lambda: top_k(proba, k),
     }
-    _progress(f"{name}: decisions")
+    show_progress(f"{name}: decisions")
     times = least_times(tasks, seconds=seconds)
     labels = {
         "fgfm": tasks["fgfm"]().labels,
@@ -123,11 +123,11 @@ def real(name: str, split: Split, environments: Path, seconds: float) -> Table:
         "napkinXC, 0.5": run.labels["threshold"],
         "napkinXC, top-k": run.labels["top-k"],
     }
-    _progress(f"{name}: xCOLUMNs")
+    show_progress(f"{name}: xCOLUMNs")
     python = prepare(XCOLUMNS, environments)
     for rule, (took, found) in _xcolumns(python, proba, k, seconds).items():
         times[f"xCOLUMNs, {rule}"], labels[f"xCOLUMNs, {rule}"] = took, found
-    _progress("")
+    show_progress("")
     table = Table(
         f"{name}: {n} test rows, {m} labels, {proba.nnz / n:.0f} stored per row, k = {k}",
         [
@@ -143,7 +143,7 @@ def real(name: str, split: Split, environments: Path, seconds: float) -> Table:
         table.rows.append((rule, f1, sets.sum() / n, times[rule], times[rule] / times["fgfm"]))
     table.notes.append(
         f"napkinXC took {duration(run.fit_s)} to fit and {duration(run.predict_s)} to predict; "
-        "its rules are timed here, on the CSR matrix."
+        "its rules are timed here on the CSR matrix."
     )
     if nonempty:
         table.notes.append("No training row is empty: fgfm decides with nonempty=True.")
@@ -163,7 +163,7 @@ def generated(
             Column("rows/s", count),
             Column("speed-up", ratio),
             Column("input", mebibytes),
-            Column("answer", mebibytes),
+            Column("output", mebibytes),
             Column("peak beyond", mebibytes),
         ],
     )
@@ -174,7 +174,7 @@ def generated(
                 _write(proba, dtype, in_order, Path(folder))
                 alone = None
                 for threads in (1, 2):
-                    _progress(f"{dtype.__name__}, {threads} threads")
+                    show_progress(f"{dtype.__name__}, {threads} threads")
                     found = in_child("sparse_memory", folder, str(threads), "3")
                     alone = alone or found["seconds"]
                     table.rows.append(
@@ -189,16 +189,16 @@ def generated(
                             found["extra"],
                         )
                     )
-    _progress("")
+    show_progress("")
     table.notes.append(
-        "Not in order: the most probable label first. Peak beyond: most memory in use, less what "
-        "was in use before the call (the input and the libraries); the answer is part of it."
+        "Not in order: the most probable label first. Peak beyond: peak memory minus the memory "
+        "before the call (input and libraries); it includes the output."
     )
     return table
 
 
 def _write(proba: sparse.csr_array, dtype: Any, in_order: bool, folder: Path) -> None:
-    """Write what the job `sparse_memory` reads."""
+    """Write the files that the job `sparse_memory` reads."""
     data, indices = proba.data.astype(dtype), proba.indices
     if not in_order:
         row = np.repeat(np.arange(proba.shape[0]), np.diff(proba.indptr))
@@ -213,7 +213,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure and print the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.extreme", description=__doc__)
     parser.add_argument("names", nargs="*", default=NAMES, metavar="NAME", help="data sets")
-    parser.add_argument("--only", choices=("real", "generated"), help="one of the two parts")
+    parser.add_argument("--only", choices=("real", "generated"), help="run one of the two parts")
     parser.add_argument("--quick", action="store_true", help="5000 generated rows, one second")
     parser.add_argument(
         "--environments",
@@ -235,7 +235,7 @@ def main(arguments: list[str] | None = None) -> None:
                 sys.exit(str(error))
             table = real(name, split, options.environments, 1.0 if options.quick else 10.0)
             print("\n".join(table.lines()), end="\n\n", flush=True)
-    print(f"All of it took {duration(time.perf_counter() - start)}.")
+    print(f"Total time: {duration(time.perf_counter() - start)}")
 
 
 if __name__ == "__main__":

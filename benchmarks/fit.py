@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from benchmarks.__main__ import _THREAD_VARIABLES
 from benchmarks.datasets import Split, load
+from benchmarks.environment import THREAD_VARIABLES
 from benchmarks.report import Column, Table, duration, mebibytes, ratio
 
 __all__ = ["main", "run_child", "write_split"]
@@ -60,7 +60,7 @@ def run_child(
             text=True,
             check=False,
             timeout=limit,
-            env={**os.environ, **dict.fromkeys(_THREAD_VARIABLES, "1")},
+            env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")},
         )
     except subprocess.TimeoutExpired:
         return f"took longer than {limit:g} s, and was ended"

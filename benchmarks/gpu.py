@@ -1,11 +1,12 @@
 """Decisions on a CUDA device: ``python -m benchmarks.gpu``.
 
-Rows are drawn on the device. Each case is timed with events, the median of several calls after
-two that warm up, and set against the bytes that must be moved at least (probabilities read once,
-labels and expectations written once) over the bandwidth of a copy on the device, measured in the
-same run. A sample of the rows is decided on the CPU as well: with the compiled kernels on all
-cores where numba is installed, else with PyTorch's own threads. What is expected must agree with
-exact decisions, within the stated bound in float32, and in float64 the sets must be equal.
+Rows are drawn on the device. Each case is timed with events, as the median of several calls after
+two calls to warm up. The lower bound on the time is the number of bytes that must be moved
+(probabilities read once, labels and expectations written once) divided by the bandwidth of a copy
+on the device, measured in the same run. A sample of the rows is decided on the CPU too: with the
+compiled kernels on all cores if numba is installed, otherwise with PyTorch's threads. Expectations
+must agree with exact decisions within the documented bound in float32; in float64 the sets must be
+equal.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from fgfm import decision
 __all__ = ["main"]
 
 Tensor = torch.Tensor
-_BOUND = 2e-5  # relative error of float32
+_BOUND = 2e-5  # documented relative error of float32
 
 
 def marginal_rows(kind: str, n: int, m: int, dtype: torch.dtype, device: str) -> Tensor:
@@ -40,7 +41,7 @@ def marginal_rows(kind: str, n: int, m: int, dtype: torch.dtype, device: str) ->
     likely = 1.0 / torch.arange(1.0, m + 1.0, device=device)
     likely = (likely * (5.0 / likely.sum())).to(dtype)
     proba = torch.empty((n, m), dtype=dtype, device=device)
-    for start in range(0, n, 10_000):  # each row in an order of its own
+    for start in range(0, n, 10_000):  # each row in its own order
         part = proba[start : start + 10_000]
         order = torch.rand(part.shape, device=device).argsort(dim=1)
         part.exponential_().mul_(likely).clamp_(max=0.98)
@@ -66,7 +67,7 @@ def factor_rows(n: int, count: int, dtype: torch.dtype, device: str) -> list[Ten
 
 
 def seconds_on_device(task: Callable[[], object], repeats: int) -> float:
-    """Give the median time of a call, by events on the device."""
+    """Return the median time of a call, by events on the device."""
     for _ in range(2):
         task()
     times = []
@@ -81,14 +82,14 @@ def seconds_on_device(task: Callable[[], object], repeats: int) -> float:
 
 
 def copy_bandwidth(device: str) -> float:
-    """Give the bytes per second, read and written, of a copy on the device."""
+    """Return the bytes per second, read and written, of a copy on the device."""
     source = torch.rand(1 << 30, device=device)
     target = torch.empty_like(source)
     return 2.0 * source.nbytes / seconds_on_device(lambda: target.copy_(source), 10)
 
 
 def on_cpu(call: Callable[..., Any], rows: Any) -> tuple[Any, float, str]:
-    """Decide rows on the CPU; give the decision as arrays, seconds per call, and by what."""
+    """Decide rows on the CPU; return the decision, seconds per call, and the implementation."""
     compiled = find_spec("numba") is not None
     host = [P.cpu() for P in rows] if isinstance(rows, list) else rows.cpu()
     if compiled:
@@ -110,7 +111,7 @@ def exact(call: Callable[..., Any], rows: Any) -> Any:
 
 
 def compare(call: Callable[..., Any], rows: Any) -> str:
-    """Say how the decisions of the device differ from exact ones."""
+    """Describe how decisions on the device differ from exact ones."""
     labels, expected = (np.asarray(part.cpu()) for part in call(rows))
     true_labels, true_expected = (np.asarray(part) for part in exact(call, rows))
     error = float(np.abs(expected / true_expected - 1.0).max())
@@ -124,7 +125,7 @@ def compare(call: Callable[..., Any], rows: Any) -> str:
 def measure(
     name: str, call: Callable[..., Any], rows: Any, bandwidth: float, sample: int, repeats: int
 ) -> None:
-    """Print one case."""
+    """Measure and print one case."""
     parts = rows if isinstance(rows, list) else [rows]
     n = parts[0].shape[0]
     m = sum(P.shape[1] for P in parts)

@@ -13,8 +13,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.__main__ import _progress
 from benchmarks.datasets import Split, load
+from benchmarks.environment import show_progress
 from benchmarks.fit import run_child, write_split
 from benchmarks.measure import growth_exponent
 from benchmarks.report import Column, Table, duration, mebibytes, number
@@ -37,10 +37,10 @@ def _measure(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "split.npz"
         for m in sizes:
-            _progress(f"{who}, {m} labels")
+            show_progress(f"{who}, {m} labels")
             write_split(_first_labels(split, m), path)
             found.append(run_child(who, path, float("inf"), limit))
-    _progress("")
+    show_progress("")
     return found
 
 

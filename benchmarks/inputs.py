@@ -1,4 +1,4 @@
-"""Generated probabilities to measure on, of three kinds.
+"""Generated probabilities of three kinds.
 
 sparse
     A long tail: few labels are likely, most are not, about 5 labels expected. The common case.
@@ -31,14 +31,14 @@ Floats = npt.NDArray[np.float64]
 
 
 class FactorRows(NamedTuple):
-    """What `fgfm.decision.from_factors` takes."""
+    """The arguments of `fgfm.decision.from_factors`."""
 
     Ps: list[Floats]  # (n, m_f, S_f) each
     factors: list[list[int]]
 
 
 def _long_tail(rng: np.random.Generator, n: int, size: int, total: float) -> Floats:
-    """Give n rows of probabilities that fall like 1 / rank, in random order, with about a sum."""
+    """Draw rows of probabilities that fall like 1 / rank, in random order, with about this sum."""
     likely = 1.0 / np.arange(1.0, size + 1.0)
     likely *= total / likely.sum()
     p = np.minimum(likely * rng.exponential(size=(n, size)), 0.98)  # (n, size)
@@ -46,7 +46,7 @@ def _long_tail(rng: np.random.Generator, n: int, size: int, total: float) -> Flo
 
 
 def marginal_rows(kind: str, n: int, m: int, seed: int = 0) -> Floats:
-    """Give marginals, (n, m), of one of the three kinds."""
+    """Draw marginals, (n, m), of one of the three kinds."""
     rng = np.random.default_rng([seed, n, m])
     if kind == "sparse":
         return _long_tail(rng, n, m, total=min(5.0, m / 4))
@@ -56,7 +56,7 @@ def marginal_rows(kind: str, n: int, m: int, seed: int = 0) -> Floats:
 
 
 def sparse_rows(n: int, m: int, stored: int, seed: int = 0) -> sparse.csr_array:
-    """Give marginals in CSR, (n, m), with so many stored elements per row, 5 labels expected."""
+    """Draw marginals in CSR, (n, m), with `stored` entries per row and 5 expected labels."""
     rng = np.random.default_rng([seed, n, m])
     stride = m // stored
     first = np.arange(stored) * stride
@@ -67,7 +67,7 @@ def sparse_rows(n: int, m: int, stored: int, seed: int = 0) -> sparse.csr_array:
 
 
 def factor_rows(kind: str, n: int, singletons: int, fours: int, seed: int = 0) -> FactorRows:
-    """Give so many factors of one label and so many of four, in random places.
+    """Draw factors of one label and factors of four, of labels in random order.
 
     Within a factor of four the 15 non-empty label sets have random probabilities, so that its
     labels depend on each other.
@@ -96,7 +96,7 @@ def factor_rows(kind: str, n: int, singletons: int, fours: int, seed: int = 0) -
 
 
 def cardinality_rows(kind: str, n: int, m: int, seed: int = 0) -> Floats:
-    """Give P, (n, m, m), of mixtures of three independent models: the labels depend."""
+    """Draw P, (n, m, m), of mixtures of three models of independent labels."""
     parts = (cardinality.from_marginals(marginal_rows(kind, n, m, seed + c)) for c in range(3))
     P = sum(parts, start=np.zeros((n, m, m)))
     P /= 3.0

@@ -1,7 +1,7 @@
-"""Time and memory, measured so that a noisy machine spoils neither.
+"""Timing on a noisy machine.
 
-Times of things to be compared are taken in turns within one run, and the least of each counts:
-what else the machine does can only add to a time.
+Tasks that are compared are timed in turns within one run, and the minimum of each counts: other
+load on the machine can only add to a time.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = ["growth_exponent", "in_child", "least_times"]
 Task = Callable[[], object]
 
 _ROOT = Path(__file__).resolve().parent.parent
-_BATCH = 0.01  # seconds that one timed batch of calls should take at least
+_BATCH = 0.01  # minimum seconds of one timed batch of calls
 
 
 def least_times(tasks: Mapping[str, Task], *, seconds: float, rounds: int = 3) -> dict[str, float]:
-    """Give the least seconds per call of each task.
+    """Return the minimum seconds per call of each task.
 
-    Every round times each task once, in turn: a batch of as many calls as fill 10 ms. Rounds go
-    on for so many seconds, and there are at least so many.
+    Every round times each task once, in turn, by a batch of calls that takes 10 ms. Rounds are
+    repeated until `seconds` have passed, and at least `rounds` times.
     """
     calls = {name: _batch_size(task) for name, task in tasks.items()}
     least = dict.fromkeys(tasks, float("inf"))
@@ -50,7 +50,7 @@ def _time_calls(task: Task, calls: int) -> float:
 
 
 def _batch_size(task: Task) -> int:
-    """Give the number of calls that fill a batch; the first call, not counted, warms up."""
+    """Return the number of calls that fill a batch, after one call to warm up."""
     task()
     calls = 1
     while (took := _time_calls(task, calls) * calls) < _BATCH:
@@ -59,12 +59,12 @@ def _batch_size(task: Task) -> int:
 
 
 def growth_exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
-    """Give the least-squares slope of log time over log size: 1 is linear growth."""
+    """Return the least-squares slope of log time over log size: 1 is linear growth."""
     return float(np.polyfit(np.log(sizes), np.log(times), deg=1)[0])
 
 
 def in_child(job: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Any:
-    """Run a function of `benchmarks.child` in a fresh process, and give what it printed."""
+    """Run a function of `benchmarks.child` in a fresh process, and return its result."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.child", job, *arguments],
         cwd=_ROOT,

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.__main__ import _progress
 from benchmarks.datasets import load
+from benchmarks.environment import show_progress
 from benchmarks.report import Column, Table, ratio
 from fgfm.ridge import RidgeFit, _batch, fit_ridge_logistic
 
@@ -49,7 +49,7 @@ def penalty_table(names: Sequence[str], most: int) -> Table:
     )
     total = other = 0
     for name in names:
-        _progress(name)
+        show_progress(name)
         split = load(name)
         labels = np.unique(np.linspace(0, split.Y_train.shape[1] - 1, most).astype(int))
         Y = split.Y_train[:, labels]
@@ -60,7 +60,7 @@ def penalty_table(names: Sequence[str], most: int) -> Table:
         tried = float(np.mean([np.isfinite(one.cv_losses) for one in stopped]))
         table.rows.append((name, len(labels), tried, different, all_seconds / seconds))
         total, other = total + len(labels), other + different
-    _progress("")
+    show_progress("")
     table.notes.append(f"Another penalty is chosen for {other} of {total} labels.")
     return table
 

@@ -1,4 +1,4 @@
-"""Results as tables: at most 80 columns for people, plain values for machines."""
+"""Results as tables of at most 80 columns, and as values for JSON."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ WIDTH = 80
 
 
 def text(value: Any) -> str:
-    """Show a text, or a dash where there is none."""
+    """Format a text, or a dash for None."""
     return "-" if value is None else str(value)
 
 
 def number(value: float | None) -> str:
-    """Show a number with one or two digits after the point."""
+    """Format a number with one or two digits after the point."""
     if value is None:
         return "-"
     return f"{value:.2f}" if abs(value) < 10.0 else f"{value:,.1f}".replace(",", " ")
 
 
 def count(value: float | None) -> str:
-    """Show a whole number, in groups of three digits."""
+    """Format a whole number in groups of three digits."""
     return "-" if value is None else f"{value:,.0f}".replace(",", " ")
 
 
 def ratio(value: float | None) -> str:
-    """Show a ratio; never rounded up, so that none looks better than it is."""
+    """Format a ratio, rounded down, so that it is not overstated."""
     if value is None:
         return "-"
     if value < 10.0:
@@ -51,7 +51,7 @@ def ratio(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Show a time with three digits."""
+    """Format a time with three digits."""
     if seconds is None:
         return "-"
     units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
@@ -62,13 +62,13 @@ def duration(seconds: float | None) -> str:
 
 
 def mebibytes(value: float | None) -> str:
-    """Show bytes in MiB."""
+    """Format bytes in MiB."""
     return "-" if value is None else f"{value / 2**20:.0f} MiB"
 
 
 @dataclass
 class Column:
-    """A column of a table: its name, how its values are shown, and on which side."""
+    """A column of a table: its name, the format of its values, and their alignment."""
 
     name: str
     show: Callable[[Any], str] = text
@@ -85,7 +85,7 @@ class Table:
     notes: list[str] = field(default_factory=list)
 
     def lines(self) -> Iterable[str]:
-        """Give the table as lines of text."""
+        """Return the table as lines of text."""
         heads = [column.name for column in self.columns]
         cells = [
             [column.show(value) for column, value in zip(self.columns, row, strict=True)]
@@ -108,7 +108,7 @@ class Table:
             yield from textwrap.wrap(sentence, WIDTH)
 
     def record(self) -> dict[str, Any]:
-        """Give the table as values for JSON."""
+        """Return the table as values for JSON."""
         names = [column.name for column in self.columns]
         return {
             "title": self.title,
@@ -119,7 +119,7 @@ class Table:
 
 @dataclass
 class Target:
-    """A number that the design must reach, and what was measured."""
+    """A number required by the design, and its measurement."""
 
     what: str
     ours: float | None
@@ -128,41 +128,41 @@ class Target:
     goal: float
     at_least: bool
     show: Callable[[Any], str] = ratio
-    judged: bool = True  # false in a quick run
+    assessed: bool = True  # False in a quick run
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is met, or None where it was not measured."""
-        if self.measured is None or not self.judged:
+        """Whether the target is met, or None if it was not measured."""
+        if self.measured is None or not self.assessed:
             return None
         return self.measured >= self.goal if self.at_least else self.measured <= self.goal
 
     @property
     def verdict(self) -> str:
-        """Say whether the target is met."""
+        """Whether the target is met, as text."""
         return {True: "yes", False: "MISSED", None: "-"}[self.met]
 
     @property
     def bound(self) -> str:
-        """Show the goal."""
+        """The goal, as text."""
         unit = "x" if self.show is ratio else ""
         return f"{'>=' if self.at_least else '<='} {self.goal:g}{unit}"
 
 
 @dataclass
 class Results:
-    """All that a part of the run found."""
+    """The tables and targets of a part of the run."""
 
     tables: list[Table] = field(default_factory=list)
     targets: list[Target] = field(default_factory=list)
 
     def add(self, other: Results) -> None:
-        """Append what another part found."""
+        """Append the results of another part."""
         self.tables += other.tables
         self.targets += other.targets
 
     def target_table(self) -> Table:
-        """Give the targets as a table."""
+        """Return the targets as a table."""
         table = Table(
             "Targets",
             [
@@ -179,7 +179,7 @@ class Results:
         return table
 
     def record(self) -> dict[str, Any]:
-        """Give everything as values for JSON."""
+        """Return everything as values for JSON."""
         targets = [
             {
                 "what": t.what,

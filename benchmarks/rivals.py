@@ -1,8 +1,8 @@
-"""What others compute, written plainly in NumPy, one row at a time.
+"""Published algorithms in plain NumPy, one row at a time, to compare with.
 
-Each rival takes what the matching function of `fgfm.decision` takes for one row, and gives the
-label set and its expected F1, with 0/0 = 1. They are meant to be as fast as vectorised NumPy
-makes them: a ratio against a slow rival says nothing.
+Each takes the arguments of the corresponding function of `fgfm.decision` for one row, and returns
+the label set and its expected F1, with 0/0 = 1. They are vectorised as well as NumPy allows: a
+ratio to a slow implementation would be meaningless.
 
 References
 ----------
@@ -39,7 +39,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Choice(NamedTuple):
-    """A label set, as sorted indices, and what it is expected to score."""
+    """A label set, as sorted indices, and its expected F1."""
 
     labels: npt.NDArray[np.int64]
     expected_f: float
@@ -48,13 +48,13 @@ class Choice(NamedTuple):
 def ye_recursion(p: Floats) -> Choice:
     """Decide from the marginals of independent labels in O(m^2): Ye et al. (2012).
 
-    With the labels in order of falling p, the best set of size k holds the first k. It is worth
+    With the labels in order of falling p, the best set of size k holds the first k. Its value is
 
         f(k) = sum_j C_k(j) 2 j s_k(k + j),
         C_k(j) = p(j of the first k labels are present),
         s_k(a) = E[1 / (a + number of the other labels that are present)].
 
-    C_k follows from C_(k-1), and all of them are kept; s_m(a) = 1 / a, and backwards
+    C_k follows from C_(k-1), and all of them are stored; s_m(a) = 1 / a, and backwards
     s_(k-1)(a) = p_k s_k(a + 1) + (1 - p_k) s_k(a).
     """
     m = len(p)
@@ -69,7 +69,7 @@ def ye_recursion(p: Floats) -> Choice:
         C.append(longer)
     j = np.arange(m + 1.0)
     f = np.empty(m + 1)
-    f[0] = C[m][0]  # 0/0 = 1: the empty set is worth the probability that y is empty
+    f[0] = C[m][0]  # 0/0 = 1: the value of the empty set is the probability that y is empty
     s = 1.0 / np.arange(1.0, 2 * m + 1.0)  # s[a - 1] is s_k(a)
     for k in range(m, 0, -1):
         f[k] = 2.0 * np.dot(C[k][1:] * j[1 : k + 1], s[k : 2 * k])
@@ -81,10 +81,10 @@ def ye_recursion(p: Floats) -> Choice:
 
 
 def algorithm_1(Ps: Sequence[Floats]) -> tuple[Floats, Floats]:
-    """Fold the P of independent factors, each (m_f, S_f), into the whole P: Algorithm 1.
+    """Fold the P of independent factors, each (m_f, S_f), into the P of all labels: Algorithm 1.
 
-    The plain way: the fold is a sum of shifted copies. Gives P transposed, (S, m), with the labels
-    in the order of the factors, and d, (S + 1,).
+    A fold is a sum of shifted copies. Returns P transposed, (S, m), with the labels in the order
+    of the factors, and d, (S + 1,).
     """
     whole = np.zeros((0, 0))  # (S, labels folded in so far)
     d_whole = np.ones(1)
@@ -104,7 +104,7 @@ def algorithm_1(Ps: Sequence[Floats]) -> tuple[Floats, Floats]:
 
 
 def tuned_algorithm_1(Ps: Sequence[Floats]) -> tuple[Floats, Floats]:
-    """Do the same with what NumPy has to speed it up.
+    """Compute the same as `algorithm_1`, with matrix products.
 
     With s first, a fold is a product of windows of S_f + 1 neighbouring rows with d of the factor.
     """
@@ -157,9 +157,9 @@ def algorithm_1_and_gfm(
 
 
 def pypi_gfm(m: int) -> Callable[[Floats, float], npt.NDArray[Any]] | None:
-    """Give ``gfm(p, p_0)`` of the package example-wise-f1-maximizer, or None without it.
+    """Return ``gfm(p, p_0)`` of example-wise-f1-maximizer, or None if it is not installed.
 
-    Its matrix of weights is made beforehand, once for all rows, as the package itself does.
+    Its matrix of weights is computed once for all rows, as in the package itself.
     """
     try:
         from example_wise_f1_maximizer import meta_estimator

@@ -1,8 +1,8 @@
-"""Decide by xCOLUMNs, in its own environment: ``python xcolumns_child.py PROBA K RESULT SECONDS``.
+"""Decide with xCOLUMNs in its own environment: ``xcolumns_child.py PROBA K RESULT SECONDS``.
 
-PROBA is a CSR matrix in an .npz file, K the number of labels of a row. It writes the label sets of
-each rule to RESULT, and prints the least seconds of three calls after one to warm up, or of fewer
-once SECONDS are over.
+PROBA is a CSR matrix in an .npz file, K the number of labels of a row. The script writes the label
+sets of each rule to RESULT, and prints the minimum time of three calls after one to warm up, or of
+fewer calls if they take more than SECONDS.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from xcolumns.weighted_prediction import predict_top_k
 
 
 def rules(proba, k):
-    """Give what there is to call."""
+    """Return the rules as functions without arguments."""
     return {
         "top-k": lambda: predict_top_k(proba, k),
         "macro F1": lambda: predict_optimizing_macro_f1_score_using_bc(
@@ -28,13 +28,13 @@ def rules(proba, k):
 
 
 def main(path, k, result, seconds):
-    """Run all rules."""
+    """Run and time all rules."""
     proba = sparse.csr_matrix(sparse.load_npz(path), dtype=np.float32)
     proba.sort_indices()
     took, found = {}, {}
     for name, rule in rules(proba, int(k)).items():
-        warm = sparse.csr_matrix(proba[:50])
-        rules(warm, int(k))[name]()
+        first_rows = sparse.csr_matrix(proba[:50])
+        rules(first_rows, int(k))[name]()  # to warm up
         took[name] = float("inf")
         end = time.perf_counter() + float(seconds)
         for _ in range(3):

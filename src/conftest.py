@@ -1,4 +1,4 @@
-"""Modules that need a library which is not installed hold no doctests to collect."""
+"""Exclude modules from doctest collection if the libraries that they import are not installed."""
 
 from __future__ import annotations
 

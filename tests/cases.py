@@ -1,8 +1,14 @@
-"""Marginals that have gone wrong somewhere before, or could: one table for all routes."""
+"""Cases that all implementations of a decision are tested on, and helpers to compare decisions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import pytest
+from scipy import sparse
+
+import oracle
 
 _rng = np.random.default_rng(20161)
 
@@ -28,3 +34,34 @@ MARGINALS: dict[str, np.ndarray] = {
 }
 BETAS = [0.1, 0.5, 1.0, 2.0, 5.0]
 ZERO_DIVISIONS = [0.0, 0.4, 1.0]
+
+every_beta = pytest.mark.parametrize("beta", BETAS)
+every_option = pytest.mark.parametrize(
+    ("zero_division", "nonempty"), [(z, False) for z in ZERO_DIVISIONS] + [(1.0, True)]
+)
+
+
+def possible_rows(p: np.ndarray, nonempty: bool) -> np.ndarray:
+    """Leave out the rows without any possible label, if these contradict `nonempty`."""
+    return p[p.max(axis=1) > 0.0] if nonempty else p
+
+
+def random_factors(
+    rng: np.random.Generator, n: int, sizes: Sequence[int]
+) -> tuple[list[oracle.Joint], list[list[int]], list[np.ndarray]]:
+    """Draw joint distributions of factors of these sizes; return them, the factors and their P."""
+    factors = np.split(rng.permutation(sum(sizes)), np.cumsum(sizes)[:-1])
+    joints = [oracle.random_joint(rng, n, size) for size in sizes]
+    Ps = [oracle.cardinality_matrix(*joint) for joint in joints]
+    return joints, [factor.tolist() for factor in factors], Ps
+
+
+def dense(labels):
+    """Return labels as a dense array."""
+    return labels.toarray() if sparse.issparse(labels) else np.asarray(labels)
+
+
+def assert_same_decision(first, second, rtol=1e-11):
+    """Assert that two decisions have the same labels, and nearly the same expectations."""
+    np.testing.assert_allclose(first.expected_f, second.expected_f, rtol=rtol)
+    np.testing.assert_array_equal(dense(first.labels), dense(second.labels))

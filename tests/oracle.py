@@ -1,4 +1,4 @@
-"""Exhaustive enumeration over all 2^m label sets: slow, plain, the reference for everything."""
+"""Reference computations: exhaustive enumeration of all 2^m label sets, slow and plain."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Joint = tuple[Integers, Floats]  # label sets (L, m), probabilities (n, L)
 
 
 def all_labelsets(m: int) -> Integers:
-    """Give the 2^m label sets."""
+    """Return the 2^m label sets."""
     return np.array(list(itertools.product([0, 1], repeat=m)), dtype=np.int64)
 
 
 def random_joint(rng: np.random.Generator, n: int, m: int) -> Joint:
-    """Draw n distributions over the 2^m label sets; a few sets have most of the mass."""
+    """Draw n distributions over the 2^m label sets, in which a few sets have most of the mass."""
     labelsets = all_labelsets(m)  # (2^m, m)
     return labelsets, rng.dirichlet(np.full(len(labelsets), 0.5), size=n)
 
 
 def independent_joint(marginals: npt.ArrayLike) -> Joint:
-    """Give the distribution of independent labels with the given marginals."""
+    """Return the joint distribution of independent labels with the given marginals."""
     p = np.asarray(marginals, dtype=np.float64)  # (n, m)
     labelsets = all_labelsets(p.shape[1])
     terms = np.where(labelsets == 1, p[:, None, :], 1.0 - p[:, None, :])  # (n, 2^m, m)
@@ -33,7 +33,7 @@ def independent_joint(marginals: npt.ArrayLike) -> Joint:
 
 
 def cardinality_matrix(labelsets: Integers, proba: Floats) -> Floats:
-    """Give P (n, m, m), P[r, i, s - 1] = p(y_i = 1, |y| = s), by its definition."""
+    """Compute P (n, m, m), P[r, i, s - 1] = p(y_i = 1, |y| = s), by its definition."""
     m = labelsets.shape[1]
     P = np.zeros((len(proba), m, m))
     for labelset, weight in zip(labelsets, proba.T, strict=True):
@@ -43,7 +43,7 @@ def cardinality_matrix(labelsets: Integers, proba: Floats) -> Floats:
 
 
 def cardinality_distribution(labelsets: Integers, proba: Floats) -> Floats:
-    """Give d (n, m + 1), d[r, s] = p(|y| = s), by its definition."""
+    """Compute d (n, m + 1), d[r, s] = p(|y| = s), by its definition."""
     d = np.zeros((len(proba), labelsets.shape[1] + 1))
     for labelset, weight in zip(labelsets, proba.T, strict=True):
         d[:, labelset.sum()] += weight
@@ -51,7 +51,7 @@ def cardinality_distribution(labelsets: Integers, proba: Floats) -> Floats:
 
 
 def product_joint(joints: Sequence[Joint], factors: Sequence[Sequence[int]]) -> Joint:
-    """Give the distribution of all labels when the factors are independent."""
+    """Return the joint distribution of all labels for independent factors."""
     m = sum(len(factor) for factor in factors)
     labelsets: list[Integers] = []
     proba: list[Floats] = []
@@ -67,7 +67,7 @@ def product_joint(joints: Sequence[Joint], factors: Sequence[Sequence[int]]) -> 
 
 
 def f_table(labelsets: Integers, beta: float, zero_division: float) -> Floats:
-    """Give F_beta(y, h) for every pair of label sets, (true, decided), by its definition."""
+    """Compute F_beta(y, h) for every pair of label sets, (true, decided), by its definition."""
     size = labelsets.sum(axis=1)
     both = labelsets @ labelsets.T
     denominator = beta**2 * size[:, None] + size[None, :]
@@ -77,15 +77,13 @@ def f_table(labelsets: Integers, beta: float, zero_division: float) -> Floats:
 
 
 def expected_f(joint: Joint, beta: float, zero_division: float, nonempty: bool) -> Floats:
-    """Give the expected F of each of the 2^m label sets, in the order of `all_labelsets`.
+    """Compute the expected F of each of the 2^m label sets, in the order of `all_labelsets`.
 
-    The empty set comes first; it is no choice, and gets -1, under the condition y != 0.
+    The empty set comes first. With `nonempty` it cannot be chosen, and gets -1.
     """
     labelsets, proba = joint
     m = labelsets.shape[1]
-    full = np.zeros(
-        (len(proba), 2**m)
-    )  # probabilities of all sets, given ones with equal ones added
+    full = np.zeros((len(proba), 2**m))  # probabilities of all sets; equal given sets are added
     code = labelsets @ (1 << np.arange(m)[::-1])
     np.add.at(full.T, code, proba.T)
     F = f_table(all_labelsets(m), beta, zero_division)
@@ -105,15 +103,15 @@ def check_decision(
     nonempty: bool = False,
     tolerance: float = 1e-11,
 ) -> None:
-    """Assert that a decision is optimal and knows its worth, and that ties fall as promised."""
-    labels, claimed = decision
+    """Assert that a decision is optimal, with its right expectation and ties as documented."""
+    labels, stated = decision
     value = expected_f(joint, beta, zero_division, nonempty)  # (n, 2^m)
     m = labels.shape[1]
     sets = all_labelsets(m)
     assert labels.dtype == np.int8
     assert set(np.unique(labels)) <= {0, 1}
     best = value.max(axis=1)
-    np.testing.assert_allclose(claimed, best, rtol=tolerance, atol=0.0)
+    np.testing.assert_allclose(stated, best, rtol=tolerance, atol=0.0)
     obtained = value[np.arange(len(labels)), labels @ (1 << np.arange(m)[::-1])]
     np.testing.assert_allclose(obtained, best, rtol=tolerance, atol=0.0)
     for row, chosen in enumerate(labels):
@@ -126,7 +124,7 @@ def check_decision(
 def gfm(
     P: Floats, d_0: float, beta: float = 1.0, zero_division: float = 1.0
 ) -> tuple[Integers, float]:
-    """Decide one row from P (m, S): every column of Delta, every size, no shortcut."""
+    """Decide one row from P (m, S) by GFM, evaluating every column of Delta and every size."""
     m, S = P.shape
     s, k = np.arange(1, S + 1), np.arange(1, m + 1)
     delta = (1.0 + beta**2) * P @ (1.0 / (beta**2 * s[:, None] + k[None, :]))  # (m, k)
@@ -141,7 +139,7 @@ def gfm(
 
 
 def independent_values(p: Floats) -> Floats:
-    """Give the expected F_1 of the k most probable labels, k = 1 .. m, by numerical integration.
+    """Compute the expected F_1 of the k most probable labels, k = 1 .. m, by integration.
 
     1 / a = int_0^inf exp(-a t) dt over panels of doubling width, 20 Gauss-Legendre nodes in each.
     """

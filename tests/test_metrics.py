@@ -208,7 +208,7 @@ def test_wrong_shapes_and_dtypes_raise():
         f_measure(Y, Y[:, 0])
     with pytest.raises(ValueError, match=r"Y_true has shape \(4, 0\): it must have at least one"):
         f_measure(Y[:, :0], Y[:, :0])
-    with pytest.raises(ValueError, match=r"Y_pred has shape \(4, 0\): it must have 2 dimensions"):
+    with pytest.raises(ValueError, match=r"Y_pred has shape \(4, 0\): it must have at least one"):
         f_measure(Y, sparse.csr_array(Y[:, :0]))
     with pytest.raises(
         ValueError, match=r"Y_true has shape \(1, 4, 3\): it must have 2 dimension"

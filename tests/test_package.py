@@ -1,10 +1,14 @@
-"""The package as a whole: its names, what importing it costs, and the files around it."""
+"""The package as a whole: public names, imports, docstrings, and the files around it."""
 
 from __future__ import annotations
 
+import inspect
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
+import types
 from importlib import metadata, resources
 from pathlib import Path
 
@@ -14,32 +18,33 @@ import fgfm
 
 ROOT = Path(__file__).resolve().parent.parent
 
-PUBLIC = {
-    "__version__",
-    "Decision",
-    "FGFMClassifier",
-    "ILFCompo",
+SUBMODULES = {
     "cardinality",
     "data",
     "decision",
     "estimation",
+    "evaluation",
     "experiments",
-    "f_measure",
-    "f_scorer",
     "factors",
-    "load",
     "metrics",
     "plotting",
-    "save",
+    "ridge",
     "synthetic",
 }
-HEAVY = {"matplotlib", "networkx", "numba", "pandas", "polars", "pyarrow", "scipy", "sklearn"}
-TARGETS = {"bench", "bench-fit", "bench-paper", "bench-real", "clean", "demo", "docs", "format"}
-TARGETS |= {"help", "lint", "paper", "quadrature", "test", "test-old"}
+PUBLIC = SUBMODULES | {
+    "__version__",
+    "Decision",
+    "FGFMClassifier",
+    "ILFCompo",
+    "f_measure",
+    "f_scorer",
+    "load",
+    "save",
+}
 
 
 def run_python(code: str) -> str:
-    """Run `code` in a fresh interpreter and give what it prints."""
+    """Run `code` in a fresh interpreter, and return what it prints."""
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
     )
@@ -47,11 +52,15 @@ def run_python(code: str) -> str:
     return done.stdout
 
 
-def of_the_repository(name: str) -> Path:
+def repository_file(name: str) -> Path:
+    """Return the path of a file of the repository; skip the test in an installed package."""
     path = ROOT / name
     if not path.is_file():
         pytest.skip(f"{name} is in the repository only")
     return path
+
+
+# Names -------------------------------------------------------------------------------------------
 
 
 def test_all_and_dir_are_the_public_names():
@@ -63,8 +72,8 @@ def test_all_and_dir_are_the_public_names():
 @pytest.mark.parametrize("backwards", [False, True])
 def test_public_names_resolve_in_a_fresh_interpreter(backwards):
     names = sorted(PUBLIC, reverse=backwards)
-    asked = " and ".join(f"fgfm.{name} is not None" for name in names)
-    assert run_python(f"import fgfm; print({asked})") == "True\n"
+    condition = " and ".join(f"fgfm.{name} is not None" for name in names)
+    assert run_python(f"import fgfm; print({condition})") == "True\n"
 
 
 def test_public_names_are_those_of_their_modules():
@@ -74,22 +83,93 @@ def test_public_names_are_those_of_their_modules():
     assert fgfm.f_scorer is fgfm.metrics.f_scorer
 
 
-def test_star_import_gives_the_public_names():
+def test_star_import_provides_the_public_names():
     names = run_python("from fgfm import *\nprint(*dir())").split()
     assert set(names) >= PUBLIC
 
 
-def test_import_loads_no_heavy_library():
-    loaded = run_python("import sys, fgfm; print(*{name.split('.')[0] for name in sys.modules})")
-    assert "fgfm" in loaded.split()
-    assert not HEAVY & set(loaded.split())
+@pytest.mark.parametrize("name", sorted(SUBMODULES))
+def test_all_of_a_submodule_exists(name):
+    module = getattr(fgfm, name)
+    assert module.__doc__
+    assert len(module.__all__) == len(set(module.__all__))
+    for public in module.__all__:
+        assert not public.startswith("_")
+        assert getattr(module, public) is not None
 
 
-def test_unknown_attribute_is_named():
+def test_docstring_lists_the_public_names():
+    for name in PUBLIC - {"__version__"}:
+        assert f"`fgfm.{name}`" in fgfm.__doc__
+
+
+def public_objects(module_name: str) -> list[str]:
+    """Return the dotted names of public classes and functions, and of methods defined there."""
+    module = getattr(fgfm, module_name)
+    names = []
+    for name in module.__all__:
+        value = getattr(module, name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            names.append(f"fgfm.{module_name}.{name}")
+        if inspect.isclass(value):
+            methods = [
+                member
+                for member, function in vars(value).items()
+                if not member.startswith("_")
+                and isinstance(function, (types.FunctionType, classmethod, staticmethod, property))
+            ]
+            names += [f"fgfm.{module_name}.{name}.{member}" for member in methods]
+    return names
+
+
+@pytest.mark.parametrize("name", sorted(SUBMODULES))
+def test_public_docstrings_follow_numpydoc(name):
+    """Also in private modules, which ``numpydoc lint`` leaves out."""
+    validate = pytest.importorskip("numpydoc.validate").validate
+    settings = tomllib.loads(repository_file("pyproject.toml").read_text(encoding="utf-8"))
+    every, *ignored = settings["tool"]["numpydoc_validation"]["checks"]
+    assert every == "all"  # then the others are left out
+    wrong = []
+    for public in public_objects(name):
+        result = validate(public)
+        # Fields of named tuples, data classes and protocols are documented as attributes.
+        is_record = result["type"] != "function" and "Parameters\n" not in result["docstring"]
+        wrong += [
+            (public, code, message)
+            for code, message in result["errors"]
+            if code not in ignored and not (is_record and code == "PR01")
+        ]
+    assert not wrong
+
+
+def test_unknown_attribute_raises():
     with pytest.raises(AttributeError, match=r"^fgfm has no attribute 'nonsense': .*f_measure"):
         _ = fgfm.nonsense
     with pytest.raises(ImportError, match="nonsense"):
         from fgfm import nonsense  # noqa: F401
+
+
+# Imports -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "forbidden"),
+    [
+        ("import fgfm", {"numba", "numpy", "scipy", "sklearn"}),
+        ("import fgfm.decision", {"joblib", "numba", "sklearn"}),
+        ("import fgfm; fgfm.decision.from_marginals([[0.5]])", {"sklearn"}),
+    ],
+)
+def test_import_loads_no_heavy_library(code, forbidden):
+    """Nor any of the optional libraries."""
+    optional = {"array_api_compat", "dask", "matplotlib", "networkx", "pandas", "polars"}
+    optional |= {"pyarrow", "skops", "torch", "triton", "typer"}
+    loaded = run_python(f"import sys; {code}; print(*{{n.split('.')[0] for n in sys.modules}})")
+    assert "fgfm" in loaded.split()
+    assert not (forbidden | optional) & set(loaded.split())
+
+
+# Files -------------------------------------------------------------------------------------------
 
 
 def test_version_is_that_of_the_distribution():
@@ -103,7 +183,7 @@ def test_data_file_is_installed(name):
 
 def test_citation_names_this_version_and_the_paper():
     yaml = pytest.importorskip("yaml")
-    citation = yaml.safe_load(of_the_repository("CITATION.cff").read_text(encoding="utf-8"))
+    citation = yaml.safe_load(repository_file("CITATION.cff").read_text(encoding="utf-8"))
     assert citation["cff-version"] == "1.2.0"
     assert citation["title"] == "fgfm"
     assert citation["version"] == fgfm.__version__
@@ -113,7 +193,9 @@ def test_citation_names_this_version_and_the_paper():
 
 
 def test_make_lists_its_targets():
-    of_the_repository("Makefile")
+    makefile = repository_file("Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+    targets = set(re.search(r"^\.PHONY:(.*)$", makefile, re.MULTILINE)[1].split())
+    assert {"lint", "test"} <= targets
     make = shutil.which("make")
     if make is None:
         pytest.skip("make is not installed")
@@ -125,6 +207,6 @@ def test_make_lists_its_targets():
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
-    # A target's line is indented: its name, then what it does.
+    # The line of a target is indented: its name, then what it does.
     lines = [line.split(maxsplit=1) for line in done.stdout.splitlines() if line.startswith(" ")]
-    assert {name for name, _ in lines} == TARGETS
+    assert {name for name, _ in lines} == targets

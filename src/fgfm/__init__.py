@@ -1,25 +1,34 @@
-"""Label sets that maximise the expected F-measure, exactly, from any multi-label model.
+"""Exact F-measure maximisation for multi-label classification, with any probabilistic model.
 
-A probabilistic multi-label model says how likely labels are; `fgfm.decision` turns that into the
-set of labels ``h`` with the largest expectation of
+Given the probabilities of labels, `fgfm.decision` returns the label set ``h`` that maximises the
+expectation of
 
     F_beta(y, h) = (1 + beta^2) (y . h) / (beta^2 |y| + |h|),      0/0 = 1.
 
-- `fgfm.decision`: from probabilities to label sets;
-- `fgfm.cardinality`: the matrices ``p(y_i = 1, |y| = s)`` that such decisions rest on;
-- `fgfm.metrics`: the F-measure itself, and a scorer;
-- `fgfm.factors`: which labels belong together given the features, `ILFCompo` first;
-- `fgfm.ridge`: ridge logistic regression, the default base learner;
-- `fgfm.estimation`: models of such matrices, with any scikit-learn classifier as base learner;
-- `fgfm.FGFMClassifier`: all of it, from features and labels to label sets;
-- `fgfm.data`: data sets in files, of many formats;
-- `fgfm.evaluation`: the F-optimal rule against thresholds, on a user's own data;
-- `fgfm.synthetic`: the random networks of the paper, and all that is true of them;
-- `fgfm.experiments`: the paper's experiment;
-- `fgfm.plotting`: pictures of decisions, of their calibration and of label factors;
-- `fgfm.save` and `fgfm.load`: models in files that run no code when loaded.
+Submodules:
 
-Everything is imported on first use: ``import fgfm`` alone loads no other library.
+- `fgfm.decision`: label sets from probabilities;
+- `fgfm.cardinality`: the matrices ``p(y_i = 1, |y| = s)`` that decisions are computed from;
+- `fgfm.metrics`: the F-measure and a scikit-learn scorer;
+- `fgfm.factors`: groups of labels that are independent of each other given the features;
+- `fgfm.ridge`: ridge logistic regression, the default base learner;
+- `fgfm.estimation`: estimators of the matrices, with any scikit-learn classifier as base learner;
+- `fgfm.data`: data sets and probabilities in files of many formats;
+- `fgfm.evaluation`: the F-optimal rule compared with thresholds on your own data;
+- `fgfm.plotting`: figures of decisions, calibration and label factors;
+- `fgfm.synthetic`: the random networks of the paper, with their exact probabilities;
+- `fgfm.experiments`: the experiment of the paper;
+- `fgfm.torch`: a PyTorch layer; import it explicitly.
+
+Classes and functions of the package itself:
+
+- `fgfm.FGFMClassifier`: a scikit-learn classifier from features to label sets;
+- `fgfm.ILFCompo`: label factors from data;
+- `fgfm.Decision`: the result of a decision;
+- `fgfm.f_measure` and `fgfm.f_scorer`: the F-measure and its scorer;
+- `fgfm.save` and `fgfm.load`: model files that run no code when loaded.
+
+Submodules are imported on first use: ``import fgfm`` alone loads no other library.
 """
 
 from __future__ import annotations
@@ -41,7 +50,7 @@ if TYPE_CHECKING:
     import fgfm.synthetic as synthetic
     from fgfm.classifier import FGFMClassifier
     from fgfm.decision import Decision
-    from fgfm.factors.ilf import ILFCompo
+    from fgfm.factors import ILFCompo
     from fgfm.metrics import f_measure, f_scorer
     from fgfm.store import load, save
 
@@ -84,10 +93,10 @@ _SUBMODULES = frozenset(
         "synthetic",
     }
 )
-_HOME = {  # the module that defines each name
+_MODULE_OF = {  # the module to import each name from
     "Decision": "fgfm.decision",
     "FGFMClassifier": "fgfm.classifier",
-    "ILFCompo": "fgfm.factors.ilf",
+    "ILFCompo": "fgfm.factors",
     "f_measure": "fgfm.metrics",
     "f_scorer": "fgfm.metrics",
     "load": "fgfm.store",
@@ -99,8 +108,8 @@ def __getattr__(name: str) -> Any:
     value: Any
     if name in _SUBMODULES:
         value = import_module(f"fgfm.{name}")
-    elif name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
+    elif name in _MODULE_OF:
+        value = getattr(import_module(_MODULE_OF[name]), name)
     elif name == "__version__":
         from importlib.metadata import version
 
@@ -109,7 +118,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(
             f"fgfm has no attribute {name!r}: its public names are {', '.join(__all__)}"
         )
-    globals()[name] = value  # asked once only
+    globals()[name] = value  # found there the next time
     return value
 
 

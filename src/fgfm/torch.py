@@ -1,6 +1,7 @@
-"""Decisions at the end of a PyTorch network.
+"""`FDecision`, a PyTorch layer that decides at the end of a network.
 
-Imported on its own (``import fgfm.torch``), since it needs PyTorch: install ``fgfm[torch]``.
+It needs PyTorch (``pip install fgfm[torch]``) and must be imported explicitly:
+``import fgfm.torch``.
 """
 
 from __future__ import annotations
@@ -10,10 +11,9 @@ import torch
 from fgfm import decision
 from fgfm._utils.validation import check_beta, check_flag, check_zero_division
 from fgfm.decision import Decision
-from fgfm.decision._array_api.space import read_array
+from fgfm.decision._array_api.backend import read_array
 
 __all__ = ["FDecision"]
-
 
 _SCHEMA = (
     "(Tensor inputs, float beta, float zero_division, bool nonempty, bool from_logits)"
@@ -25,7 +25,7 @@ _SCHEMA = (
 def _decide(
     inputs: torch.Tensor, beta: float, zero_division: float, nonempty: bool, from_logits: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Decide, as one operation of PyTorch: what traces a network does not look inside."""
+    """Decide in one PyTorch operator, which torch.compile and torch.export do not trace into."""
     proba, _ = read_array(inputs, "inputs", ("row", "label"))
     if proba.dtype != torch.float64:
         proba = proba.float()
@@ -37,7 +37,7 @@ def _decide(
             nonempty=nonempty,
         )
     except ValueError as error:
-        error.add_note("proba: the sigmoid of the inputs" if from_logits else "proba: the inputs")
+        error.add_note(f"proba is {'the sigmoid of the inputs' if from_logits else 'the inputs'}")
         raise
 
 
@@ -45,34 +45,34 @@ def _decide(
 def _decide_without_values(
     inputs: torch.Tensor, beta: float, zero_division: float, nonempty: bool, from_logits: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Give tensors of the right form, to what traces a network."""
+    """Return tensors of the right shape, dtype and device for tracing."""
     dtype = torch.float64 if inputs.dtype == torch.float64 else torch.float32
     labels = torch.empty_like(inputs, dtype=torch.int8, memory_format=torch.contiguous_format)
     return labels, inputs.new_empty((inputs.shape[0],), dtype=dtype)
 
 
 class FDecision(torch.nn.Module):
-    r"""The label sets of the largest expected F-measure, as the last layer at inference.
+    r"""Layer that returns the label sets of largest expected F-measure, for inference.
 
-    Maximises :math:`E[F_\beta(y, h)]` over all label sets h, labels taken as independent given the
-    row, with the sigmoid of the inputs as marginals. There is nothing to train, and no gradient:
-    train the network on its logits, by the binary cross-entropy say, and decide with this layer.
-    ``torch.compile`` and ``torch.export`` take it for one operation.
+    Maximises :math:`E[F_\beta(y, h)]` over all label sets h, assuming labels independent given the
+    row, with the sigmoid of the inputs as marginals. The layer has no parameters and no gradient:
+    train the network on its logits, for instance by binary cross-entropy, and decide with this
+    layer. It is a single operator for ``torch.compile`` and ``torch.export``.
 
     Parameters
     ----------
     beta : float, default=1.0
-        How many times as important recall is as precision.
+        Recall is considered `beta` times as important as precision.
     zero_division : float, default=1.0
-        What an empty decision is worth where the true set is empty, from 0 to 1.
+        The value of 0/0, an empty decision where the true set is empty, from 0 to 1.
     nonempty : bool, default=False
-        Decide under the condition that the true set is not empty.
+        Condition on the true set not being empty.
     from_logits : bool, default=True
-        Whether the inputs are logits; else they are probabilities.
+        Whether the inputs are logits or probabilities.
 
     See Also
     --------
-    fgfm.decision.from_marginals : The function behind it.
+    fgfm.decision.from_marginals : The function that the layer calls.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class FDecision(torch.nn.Module):
         Parameters
         ----------
         inputs : tensor of shape (n, m)
-            Logits or probabilities. Half precision is taken to float32 first.
+            Logits or probabilities. Half precision is converted to float32.
 
         Returns
         -------
@@ -111,12 +111,12 @@ class FDecision(torch.nn.Module):
         )
 
     def extra_repr(self) -> str:
-        """Write the settings.
+        """Return the parameters for the repr of the layer.
 
         Returns
         -------
         str
-            What stands between the brackets of the layer's repr.
+            The text between the parentheses.
         """
         return (
             f"beta={self.beta:g}, zero_division={self.zero_division:g}, "

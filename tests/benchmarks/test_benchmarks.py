@@ -1,7 +1,4 @@
-"""The benchmarks: a ratio means something only if both sides solve the problem.
-
-And data that are drawn for them must be what they are said to be.
-"""
+"""The benchmarks: compared algorithms solve the same problem, generated data are as described."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ datasets = pytest.importorskip("benchmarks.datasets")
 
 
 @pytest.mark.parametrize("power", [1, 3, 9])
-def test_recursion(power):
+def test_recursion_decides_as_from_marginals(power):
     p = np.random.default_rng(power).random((5, 30)) ** power
     labels, expected_f = decision.from_marginals(p)
     for row in range(5):
@@ -30,7 +27,7 @@ def test_recursion(power):
 
 
 @pytest.mark.parametrize("tuned", [False, True])
-def test_algorithm_1(tuned):
+def test_algorithm_1_decides_as_from_factors(tuned):
     rng = np.random.default_rng(8)
     sizes = [4, 1, 3, 4, 2]
     factors = [part.tolist() for part in np.split(rng.permutation(14), np.cumsum(sizes)[:-1])]
@@ -97,25 +94,25 @@ def test_comparison_with_the_authors_runs(capsys):
     assert (n, to_the_fourth) == ("all", cells)
 
 
-def test_rules_on_csr():
+def test_threshold_and_top_k_on_csr():
     p = np.random.default_rng(3).random((20, 9)) * (np.arange(9) < np.arange(20)[:, None])
     csr = sparse.csr_array(p)
     np.testing.assert_array_equal(extreme.threshold(csr).toarray(), p > 0.5)
-    np.testing.assert_array_equal(csr.toarray(), p)  # it was not changed
+    np.testing.assert_array_equal(csr.toarray(), p)  # the input is not changed
     top = extreme.top_k(csr, 3).toarray()
     rank = np.argsort(np.argsort(-p, axis=1), axis=1)
     np.testing.assert_array_equal(top == 1, (rank < 3) & (p > 0.0))
 
 
-def test_speed_on_csr_is_measured(monkeypatch):
-    answers = []
+def test_table_of_the_speed_on_csr(monkeypatch):
+    measured = []
 
     def once(*arguments, in_child=extreme.in_child):
-        if not answers:
-            answers.append(in_child(*arguments))
-        return answers[0]
+        if not measured:
+            measured.append(in_child(*arguments))
+        return measured[0]
 
-    monkeypatch.setattr(extreme, "in_child", once)  # processes take seconds to start
+    monkeypatch.setattr(extreme, "in_child", once)  # a process takes seconds
     table = extreme.generated(200, 5000, 10, [np.float32])
     assert [row[:3] for row in table.rows] == [
         ("float32", "yes", 1),

@@ -89,7 +89,7 @@ def test_from_joint_rejects_invalid_input():
     ):
         cardinality.from_joint(sets[:0], np.zeros((0, 1)))
     with pytest.raises(
-        ValueError, match=r"labelsets has shape \(3, 0\): it must have 2 dimension"
+        ValueError, match=r"labelsets has shape \(3, 0\): it must have at least on"
     ):
         cardinality.from_joint(sparse.csr_array((3, 0)), third)
     with pytest.raises(ValueError, match=r"labelsets has shape \(3,\): it must have 2 dimensions"):

@@ -1,7 +1,8 @@
-"""Rows in blocks: bounded memory, threads, and the same bits for any block size and thread count.
+"""Blocks of rows: bounded memory, threads, and thread counts as in joblib.
 
-A row is decided by itself, whatever stands beside it; blocks only bound the memory for what has to
-be converted or copied, and give threads something to share.
+Each row is processed independently of all others, so that results have the same bits for any block
+size and number of threads. Blocks bound the memory of converted copies, and are the unit of work
+of a thread.
 """
 
 from __future__ import annotations
@@ -16,20 +17,18 @@ import numpy.typing as npt
 
 __all__ = ["BLOCK_BYTES", "float_block", "n_threads", "n_workers", "row_blocks", "run_blocks"]
 
-BLOCK_BYTES = 1 << 22  # of input, or of work space, that a block may have
-
-
-_LOCAL = ("loky", "multiprocessing", "sequential", "threading")  # joblib's own backends
+BLOCK_BYTES = 1 << 22  # input or work space of one block; about the size of an L2 cache
+_LOCAL_BACKENDS = ("loky", "multiprocessing", "sequential", "threading")  # of joblib itself
 
 
 def n_workers(n_jobs: Any) -> int:
-    """Give the number of jobs at a time that `n_jobs` asks for, in joblib's meaning.
+    """Return the number of concurrent jobs for `n_jobs`, as in joblib.
 
-    None is 1, unless a ``joblib.parallel_config`` says otherwise; -1 is all cores. A backend for a
-    cluster counts the workers there.
+    None is 1 unless in a ``joblib.parallel_config`` context, and -1 is all cores. The backend of a
+    cluster counts the workers of the cluster.
     """
     if n_jobs is None and "joblib" not in sys.modules:
-        return 1  # nobody can have configured it
+        return 1  # without importing joblib: no context can be active
     valid = n_jobs is None or (
         isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool) and n_jobs != 0
     )
@@ -41,10 +40,10 @@ def n_workers(n_jobs: Any) -> int:
 
 
 def n_threads(n_jobs: Any) -> int:
-    """Give the number of threads of this process that `n_jobs` asks for, in joblib's meaning.
+    """Return the number of threads of this process for `n_jobs`, as in joblib.
 
-    As `n_workers`, but the workers of a cluster are no threads: where a backend for one is
-    configured, None is 1, and -1 all cores of this machine.
+    Same as `n_workers`, except that workers of a cluster do not count: with the backend of a
+    cluster, None is 1, and -1 is all cores of this machine.
     """
     workers = n_workers(n_jobs)
     if workers == 1:
@@ -53,7 +52,7 @@ def n_threads(n_jobs: Any) -> int:
     from joblib.parallel import BACKENDS, get_active_backend
 
     backend, _ = get_active_backend()
-    if type(backend) in {BACKENDS[name] for name in _LOCAL}:
+    if type(backend) in {BACKENDS[name] for name in _LOCAL_BACKENDS}:
         return workers
     if n_jobs is None:
         return 1
@@ -61,17 +60,18 @@ def n_threads(n_jobs: Any) -> int:
 
 
 def row_blocks(n: int, row_bytes: int, threads: int = 1) -> list[slice]:
-    """Cut n rows into blocks of bounded size, and enough of them for all threads."""
+    """Split n rows into blocks of at most `BLOCK_BYTES`, at least four per thread if possible."""
     rows = max(1, BLOCK_BYTES // max(1, row_bytes))
     if threads > 1:
+        # Four blocks per thread even out rows that take different times.
         rows = max(1, min(rows, -(-n // (4 * threads))))
     return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 
 def run_blocks(n: int, row_bytes: int, threads: int, work: Callable[[slice], Any]) -> list[Any]:
-    """Call ``work(rows)`` for blocks of rows that cover all n; give the answers in order.
+    """Call ``work(rows)`` for all blocks of n rows, and return the results in order.
 
-    An error of the first block that has one is raised; blocks that have not begun are dropped.
+    The error of the first block that fails is raised; blocks that have not started are cancelled.
     """
     blocks = row_blocks(n, row_bytes, threads)
     if threads == 1 or len(blocks) < 2:
@@ -85,10 +85,10 @@ def run_blocks(n: int, row_bytes: int, threads: int, work: Callable[[slice], Any
 
 
 def float_block(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Give a block as the kernels read it: float32 or float64, contiguous, marked as writable.
+    """Convert a block for the kernels: float32 or float64, C-contiguous and writeable.
 
-    The kernels do not write to it, but to them an array that cannot be written has another type,
-    and would take machine code of its own: a copy of the block costs less.
+    The kernels do not write to their input, but numba compiles a separate version for read-only
+    arrays, which takes longer than copying the block.
     """
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)

@@ -14,7 +14,7 @@ from fgfm._utils.validation import (
     distribution_array,
     first_index,
     place,
-    refuse_mass,
+    raise_excess_mass,
     tolerance,
     unit_rows,
 )
@@ -198,7 +198,7 @@ def recover_distribution(p: Floats, block: Real, name: str, first_row: int) -> F
     d = _implied_distribution(p)  # (rows, S + 1)
     wrong = d[:, 0] < -tolerance(block)
     if wrong.any():
-        refuse_mass(block, first_index(wrong)[0], name, first_row)
+        raise_excess_mass(block, first_index(wrong)[0], name, first_row)
     np.maximum(d[:, 0], 0.0, out=d[:, 0])
     return d
 

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from fgfm.data._label_sets import LabelSetWriter
 from fgfm.data._probabilities import ProbabilityReader
-from fgfm.decision._dispatch import Objective, decide_marginals
+from fgfm.decision._marginals import decide_marginals
+from fgfm.decision._objective import Objective
 
 __all__ = ["DecideSettings", "Tally", "decide_file"]
 

@@ -1,7 +1,7 @@
-"""Decisions on Dask arrays: nothing is computed until it is asked for, and then block by block.
+"""Lazy decisions on Dask arrays, one task per block of rows.
 
-A row is decided by itself, so that a block of rows is one task, whatever the other blocks are. The
-labels of a row must lie together: other axes than that of the rows become one chunk.
+Rows are decided independently of each other, so that any chunks of rows will do. The other axes
+are rechunked to one chunk each, because a decision needs all labels of a row.
 """
 
 from __future__ import annotations
@@ -15,66 +15,51 @@ import numpy as np
 from scipy import sparse
 
 from fgfm._utils.validation import check_same_rows
-from fgfm.decision._dispatch import Decision
+from fgfm.decision._objective import Decision
 
-__all__ = ["any_lazy", "decide_lazily", "refuse_lazy_frame"]
+__all__ = ["any_dask", "decide_lazily"]
 
 
-def any_lazy(*values: Any) -> bool:
-    """Tell whether there is a Dask array among values."""
-    library = sys.modules.get("dask.array")  # without it nobody can have made one
+def any_dask(*values: Any) -> bool:
+    """Return True if one of the values is a Dask array."""
+    library = sys.modules.get("dask.array")  # None: no Dask array can exist
     return library is not None and any(isinstance(value, library.Array) for value in values)
-
-
-def refuse_lazy_frame(value: Any, name: str) -> None:
-    """Raise for a data frame of Dask, which would be computed as a whole."""
-    if hasattr(value, "to_dask_array"):
-        raise TypeError(
-            f"{name} is a data frame of Dask: it must be a Dask array, as "
-            f"{name}.to_dask_array(lengths=True) gives"
-        )
 
 
 def decide_lazily(
     decide: Callable[..., Decision], arrays: Mapping[str, Any], **shared: Any
 ) -> Decision:
-    """Give a decision made of Dask arrays.
+    """Build a decision of Dask arrays.
 
     Parameters
     ----------
     decide : callable
-        From blocks of the arrays, and what is shared, to a decision.
+        Decides from blocks of the arrays and the shared arguments.
     arrays : mapping of str to array-like
-        The arrays by their names, with the same rows. One of them, at least, is a Dask array: the
-        first says where the rows are cut.
+        The arrays, with the same rows, by the name of the argument. At least one is a Dask array;
+        the chunks of rows are those of the first one.
     **shared : object
         Further arguments of `decide`, the same for all blocks.
 
     Returns
     -------
     Decision
-        ``labels`` and ``expected_f``, two Dask arrays that share their work.
+        ``labels`` and ``expected_f`` as Dask arrays, which share their tasks.
     """
     from dask import array, delayed
 
-    arrays = {name: _checked(a, name) for name, a in arrays.items()}
-    leading = next(a for a in arrays.values() if any_lazy(a))
-    _check_blocks(arrays)
-    # Without rows a decision costs nothing: its arguments are checked, and it has the right types.
-    try:
-        empty = decide(*[_no_rows(a) for a in arrays.values()], **shared)
-    except ValueError as error:
-        shapes = ", ".join(f"{name} {np.shape(a)}" for name, a in arrays.items())
-        error.add_note(f"found before any row was computed; with all rows: {shapes}")
-        raise
-    known = {name: n for name, a in arrays.items() if not math.isnan(n := np.shape(a)[0])}
-    if known:
-        check_same_rows(list(known.values()), list(known))
-    cut = [_cut_rows(array, a, leading.chunks[0]) for a in arrays.values()]
-    starts = np.cumsum([0, *leading.chunks[0][:-1]])  # (blocks,), NaN where it is not known
+    arrays = {name: _array_with_rows(a, name) for name, a in arrays.items()}
+    leading = next(a for a in arrays.values() if any_dask(a))
+    _check_unknown_chunks(arrays)
+    empty = _decide_no_rows(decide, arrays, shared)
+    row_counts = {name: n for name, a in arrays.items() if not math.isnan(n := np.shape(a)[0])}
+    if row_counts:
+        check_same_rows(list(row_counts.values()), list(row_counts))
     indexed: list[Any] = []
-    for k, a in enumerate(cut):
-        indexed += [a, ("row", *(f"axis {axis} of {k}" for axis in range(1, a.ndim)))]
+    for k, value in enumerate(arrays.values()):
+        chunked = _rechunk(array, value, leading.chunks[0])
+        indexed += [chunked, ("row", *(f"axis {axis} of {k}" for axis in range(1, chunked.ndim)))]
+    starts = np.cumsum([0, *leading.chunks[0][:-1]])  # (blocks,) NaN where not known
     indexed += [array.from_array(starts, chunks=1), ("row",)]
     decided = array.blockwise(
         _decide_block,
@@ -97,14 +82,26 @@ def decide_lazily(
     return Decision(labels, expected_f)
 
 
-def _checked(value: Any, name: str) -> Any:
-    """Give an array whose rows can be cut, or raise."""
+def _decide_no_rows(
+    decide: Callable[..., Decision], arrays: Mapping[str, Any], shared: Mapping[str, Any]
+) -> Decision:
+    """Decide from no rows: this validates all arguments, and shows the types of the decision."""
+    try:
+        return decide(*[_no_rows(a) for a in arrays.values()], **shared)
+    except ValueError as error:
+        shapes = ", ".join(f"{name} {np.shape(a)}" for name, a in arrays.items())
+        error.add_note(f"raised for arrays without rows; with all rows the shapes are: {shapes}")
+        raise
+
+
+def _array_with_rows(value: Any, name: str) -> Any:
+    """Return a Dask or NumPy array whose first axis can be split into blocks."""
     if sparse.issparse(value):
         raise TypeError(
             f"{name} is a sparse matrix, beside a Dask array: it must be a Dask array too, of "
             "blocks in CSR"
         )
-    if not any_lazy(value):
+    if not any_dask(value):
         value = np.asarray(value)
     if value.ndim == 0:
         raise ValueError(f"{name} has shape (): its first axis must be that of the rows")
@@ -116,22 +113,22 @@ def _checked(value: Any, name: str) -> Any:
     return value
 
 
-def _check_blocks(arrays: dict[str, Any]) -> None:
-    """Raise unless arrays whose numbers of rows are not known can be cut alike."""
-    unknown = [n for n, a in arrays.items() if any_lazy(a) and any(map(math.isnan, a.chunks[0]))]
+def _check_unknown_chunks(arrays: dict[str, Any]) -> None:
+    """Raise unless arrays with unknown chunks have the same number of blocks."""
+    unknown = [n for n, a in arrays.items() if any_dask(a) and any(map(math.isnan, a.chunks[0]))]
     if not unknown or len(arrays) == 1:
         return
-    blocks = {a.numblocks[0] if any_lazy(a) else None for a in arrays.values()}
+    blocks = {a.numblocks[0] if any_dask(a) else None for a in arrays.values()}
     if len(blocks) > 1 or len(unknown) < len(arrays):
         raise ValueError(
-            f"the numbers of rows in the blocks of {unknown[0]} are not known, so that the others "
-            "cannot be cut alike: call its compute_chunk_sizes()"
+            f"the numbers of rows in the blocks of {unknown[0]} are not known, so that the other "
+            "arrays cannot be split alike: call its compute_chunk_sizes()"
         )
 
 
 def _no_rows(value: Any) -> Any:
-    """Give an array of the same kind and without rows."""
-    if not any_lazy(value):
+    """Return an array of the same type without rows."""
+    if not any_dask(value):
         return np.asarray(value)[:0]
     if sparse.issparse(value._meta):
         kind = sparse.csr_matrix if sparse.isspmatrix(value._meta) else sparse.csr_array
@@ -139,9 +136,9 @@ def _no_rows(value: Any) -> Any:
     return np.empty((0, *value.shape[1:]), dtype=value.dtype)
 
 
-def _cut_rows(array: Any, value: Any, rows: tuple[int, ...]) -> Any:
-    """Give a Dask array with these chunks of rows, and one chunk along every other axis."""
-    if not any_lazy(value):
+def _rechunk(array: Any, value: Any, rows: tuple[int, ...]) -> Any:
+    """Return a Dask array with the given chunks of rows, and one chunk along every other axis."""
+    if not any_dask(value):
         value = array.from_array(np.asarray(value), chunks=-1)
     chunks: dict[int, Any] = dict.fromkeys(range(1, value.ndim), -1)
     if value.chunks[0] != rows and not any(math.isnan(n) for n in rows):
@@ -150,15 +147,15 @@ def _cut_rows(array: Any, value: Any, rows: tuple[int, ...]) -> Any:
 
 
 def _decide_block(*blocks: Any, decide: Callable[..., Decision], **shared: Any) -> Decision:
-    """Decide for a block of rows; an axis that is left out comes as a list of its one chunk."""
-    whole = []
+    """Decide for one block of rows; the last block is the number of its first row."""
+    arrays = []
     for block in blocks:
-        while isinstance(block, list):
+        while isinstance(block, list):  # blockwise passes an axis that is not in the output so
             (block,) = block
-        whole.append(block)
-    *whole, start = whole
+        arrays.append(block)
+    *arrays, start = arrays
     try:
-        return decide(*whole, **shared)
+        return decide(*arrays, **shared)
     except ValueError as error:
         first = float(start[0])
         if first:

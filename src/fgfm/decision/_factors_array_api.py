@@ -1,144 +1,206 @@
-"""Independent factors: generating functions at the nodes of a rule.
+"""Decisions from independent factors, on arrays of PyTorch, CuPy and JAX.
 
-See `fgfm._kernels.factors`. Here the factors of a block of rows are padded to one depth, and the
-labels stand in their final order.
+Formulas and bounds are those of `fgfm._kernels.factors`: for label i of factor f,
+
+    E[y_i zeta^s] = G_i(zeta) prod_{g != f} D_g(zeta),
+    G_i(zeta) = sum_s p^f_is zeta^s,      D_g(zeta) = sum_s d^g_s zeta^s,
+
+at the nodes zeta of a quadrature rule. All factors of a block are padded to the largest S_f.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fgfm.decision._array_api.checks import read_group, read_units
+from fgfm._utils.validation import (
+    CARDINALITY_AXES,
+    DISTRIBUTION_AXES,
+    check_cardinality_shape,
+    check_distribution_shape,
+    check_factors,
+    check_same_rows,
+)
+from fgfm.decision._array_api.backend import Backend, common_backend, read_array
+from fgfm.decision._array_api.checks import read_distribution, read_factors
 from fgfm.decision._array_api.columns import Columns, decide_columns, gather, rank_candidates
+from fgfm.decision._array_api.precision import full_precision
 from fgfm.decision._array_api.selection import decide_blocks
-from fgfm.decision._array_api.space import Space, full_precision
-from fgfm.decision._dispatch import Decision, Objective
 from fgfm.decision._marginals_array_api import TAIL
+from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import nodes
 
 __all__ = ["GROWTH", "decide_factors"]
 
 Array = Any
-GROWTH = (2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)  # rates at which the tail of |y| is bounded
+GROWTH = (2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)  # exponents at which the tail of s is bounded
 
 
-def decide_factors(
-    space: Space,
-    parts: Sequence[Array],
-    members: Sequence[npt.NDArray[np.int64]],
-    distributions: Sequence[Array],
-    objective: Objective,
-) -> Decision:
-    """Decide from the P of each factor, (n, m_f, S_f), and perhaps their distributions."""
-    xp = space.xp
+class _Layout(NamedTuple):
+    """How the factors are read: in groups of one shape and dtype, whose labels are then sorted."""
+
+    groups: list[list[int]]  # factors
+    place: Array  # (m,) the position of each label in the concatenated groups
+    factor: Array  # (m,) the factor of each label, numbered in the order of the groups
+
+
+def decide_factors(*arrays: Any, n_factors: int, factors: Any, objective: Objective) -> Decision:
+    """Decide from the P of each factor, (n, m_f, S_f), followed by their distributions, if any."""
+    parts, xp = [], None
+    names = [f"Ps[{f}]" for f in range(n_factors)]
+    for name, value in zip(names, arrays[:n_factors], strict=True):
+        P, namespace = read_array(value, name, CARDINALITY_AXES)
+        check_cardinality_shape(tuple(P.shape), name)
+        parts.append(P)
+        xp = xp or namespace
+    check_same_rows([P.shape[0] for P in parts], names)
+    members = check_factors(factors, [P.shape[1] for P in parts])
+    distributions = []
+    for f, value in enumerate(arrays[n_factors:]):
+        name = f"distributions[{f}]"
+        d, _ = read_array(value, name, DISTRIBUTION_AXES)
+        check_distribution_shape(tuple(d.shape), name, parts[f].shape[0], parts[f].shape[2])
+        distributions.append(d)
+        names.append(name)
+    backend = common_backend([*parts, *distributions], names, xp)
+    objective = backend.representable(objective)
+    layout = _layout(backend, parts, members)
     longest = max(P.shape[2] for P in parts)
-    groups: dict[tuple[Any, ...], list[int]] = {}  # factors of one form are read together
+    n, m = parts[0].shape[0], sum(map(len, members))
+
+    def decide(rows: slice) -> tuple[Array, Array]:
+        P, d = _read_block(backend, parts, distributions, layout, longest, rows)
+        return _decide_block(backend, P, d, layout.factor, objective)
+
+    most_nodes = len(nodes(objective.beta, m, m).log_z)
+    row_bytes = (2 * m * longest + 7 * most_nodes * m + most_nodes * n_factors) * backend.itemsize
+    return decide_blocks(backend, n, m, row_bytes, decide)
+
+
+def _layout(
+    backend: Backend, parts: Sequence[Array], members: Sequence[npt.NDArray[np.int64]]
+) -> _Layout:
+    """Group factors of the same shape and dtype, so that one operation reads all of a group."""
+    groups: dict[tuple[Any, ...], list[int]] = {}
     for f, P in enumerate(parts):
         groups.setdefault((*P.shape[1:], str(P.dtype)), []).append(f)
     sequence = [f for group in groups.values() for f in group]
-    order = np.argsort(np.concatenate([members[f] for f in sequence]))
-    owner = np.repeat(np.arange(len(parts)), [parts[f].shape[1] for f in sequence])[order]
-    place = xp.asarray(order, device=space.device)  # (m,) where each label is
-    factor = xp.asarray(owner, device=space.device)  # (m,) the factor of each label
-    n, m = parts[0].shape[0], len(order)
+    order = np.argsort(np.concatenate([members[f] for f in sequence]))  # (m,)
+    owner = np.repeat(np.arange(len(parts)), [len(members[f]) for f in sequence])[order]
+    return _Layout(
+        list(groups.values()),
+        backend.xp.asarray(order, device=backend.device),
+        backend.xp.asarray(owner, device=backend.device),
+    )
 
-    def decide(rows: slice) -> tuple[Array, Array]:
-        values, depths = [], []
-        for group in groups.values():
-            stacked = xp.stack([parts[f][rows, ...] for f in group], axis=1)  # (rows, F, m, S)
-            P, d = read_group(
-                space, stacked, [f"Ps[{f}]" for f in group], rows.start, given=bool(distributions)
-            )
+
+def _read_block(
+    backend: Backend,
+    parts: Sequence[Array],
+    distributions: Sequence[Array],
+    layout: _Layout,
+    longest: int,
+    rows: slice,
+) -> tuple[Array, Array]:
+    """Return P of all labels, (n, m, longest), and d of all factors, (n, F, longest + 1)."""
+    xp = backend.xp
+    P_groups, d_groups = [], []
+    for group in layout.groups:
+        stacked = xp.stack([parts[f][rows, ...] for f in group], axis=1)  # (n, F, m_f, S_f)
+        P, d = read_factors(
+            backend,
+            stacked,
+            [f"Ps[{f}]" for f in group],
+            rows.start,
+            any_mass=bool(distributions),
+        )
+        if distributions:
+            given = [
+                read_distribution(
+                    backend, distributions[f][rows, ...], f"distributions[{f}]", rows.start
+                )
+                for f in group
+            ]
+            d = xp.stack(given, axis=1)  # (n, F, S_f + 1)
+        else:
             present = xp.sum(d, axis=2, keepdims=True)
-            d = xp.concat([xp.clip(1.0 - present, 0.0, None), d], axis=2)  # (rows, F, S + 1)
-            if distributions:
-                given = [
-                    read_units(
-                        space, distributions[f][rows, ...], f"distributions[{f}]", rows.start
-                    )
-                    for f in group
-                ]
-                d = xp.stack(given, axis=1)
-            values.append(_padded(space, xp.reshape(P, (P.shape[0], -1, P.shape[3])), longest))
-            depths.append(_padded(space, d, longest + 1))
-        P = xp.take(xp.concat(values, axis=1), place, axis=1)  # (rows, m, longest)
-        return _decide_block(space, P, xp.concat(depths, axis=1), factor, objective)
-
-    most_nodes = len(nodes(objective.beta, m, m).log_z)
-    row_bytes = (2 * m * longest + 7 * most_nodes * m + most_nodes * len(parts)) * space.itemsize
-    return decide_blocks(space, n, m, row_bytes, decide)
+            d = xp.concat([xp.clip(1.0 - present, 0.0, None), d], axis=2)  # (n, F, S_f + 1)
+        P_groups.append(_padded(backend, xp.reshape(P, (P.shape[0], -1, P.shape[3])), longest))
+        d_groups.append(_padded(backend, d, longest + 1))
+    P = xp.take(xp.concat(P_groups, axis=1), layout.place, axis=1)
+    return P, xp.concat(d_groups, axis=1)
 
 
-def _padded(space: Space, array: Array, size: int) -> Array:
-    """Fill the last axis up with zeros."""
+def _padded(backend: Backend, array: Array, size: int) -> Array:
+    """Pad the last axis with zeros."""
     missing = size - array.shape[-1]
     if missing == 0:
         return array
     shape = (*array.shape[:-1], missing)
-    rest = space.xp.zeros(shape, dtype=space.dtype, device=space.device)
-    return space.xp.concat([array, rest], axis=-1)
+    zeros = backend.xp.zeros(shape, dtype=backend.dtype, device=backend.device)
+    return backend.xp.concat([array, zeros], axis=-1)
 
 
 def _decide_block(
-    space: Space, P: Array, d: Array, factor: Array, objective: Objective
+    backend: Backend, P: Array, d: Array, factor: Array, objective: Objective
 ) -> tuple[Array, Array]:
     """Decide from P, (n, m, S), and the distributions of the factors, (n, F, S + 1)."""
-    xp, beta2 = space.xp, objective.beta2
+    xp, beta2 = backend.xp, objective.beta2
     n, m, S = P.shape
-    s = space.upto(S)
+    s = backend.one_to(S)
     own_present = xp.sum(d[:, :, 1:], axis=2)  # (n, F)
-    # a given d_0 may be far smaller than the rounding of the others' sum
+    # A given d_0 may be far smaller than the rounding error of 1 - own_present.
     log_absent = xp.where(
         own_present < 0.5, xp.log1p(-xp.clip(own_present, 0.0, 0.5)), xp.log(d[:, :, 0])
     )
     log_empty = xp.sum(log_absent, axis=1)
     present = -xp.expm1(log_empty)
-    empty = xp.exp(log_empty) * (0.0 if objective.nonempty else objective.zero_division)
+    empty = xp.exp(log_empty) * objective.empty_value
     own_mean = xp.sum(d[:, :, 1:] * s, axis=2)  # (n, F)
     others = xp.sum(own_mean, axis=1)[:, None] - xp.take(own_mean, factor, axis=1)  # (n, m)
     p = xp.sum(P, axis=2)
-    weighted = xp.sum(P * s, axis=2) + others * p  # E[y_i |y|]
-    s_max = _cardinality_bound(space, xp.sum(d[:, :, 1:], axis=1), m)
-    found = rank_candidates(space, p, weighted, s_max, empty, objective)
-    M = found.order.shape[1]
-    (reach,) = space.fetch(xp.max(s_max))
+    weighted = xp.sum(P * s, axis=2) + others * p  # (n, m) E[y_i s]
+    s_max = _cardinality_bound(backend, xp.sum(d[:, :, 1:], axis=1), m)
+    candidates = rank_candidates(backend, p, weighted, s_max, empty, objective)
+    M = candidates.order.shape[1]
+    (reach,) = backend.fetch(xp.max(s_max))
     rule = nodes(objective.beta, math.ceil(reach), M)
     log_zeta = beta2 * rule.log_z  # (R,)
     powers = np.exp(np.arange(S + 1)[:, None] * log_zeta)  # (S + 1, R)
-    with full_precision(space):
-        D = d @ space.array(powers)[None, :, :]  # (n, F, R)
-        G = xp.permute_dims(gather(space, P, found.order), (0, 2, 1))  # (n, M, S)
-        G = G @ space.array(powers[:-1])[None, :, :]  # (n, M, R), divided by zeta
+    with full_precision(backend):
+        D = d @ backend.array(powers)[None, :, :]  # (n, F, R)
+        G = xp.permute_dims(gather(backend, P, candidates.order), (0, 2, 1))  # (n, M, S)
+        G = G @ backend.array(powers[:-1])[None, :, :]  # (n, M, R) G_i(zeta) / zeta
     product = xp.prod(D, axis=1)[:, None, :]  # (n, 1, R)
-    at = xp.take(factor, xp.reshape(found.order, (-1,)))
+    at = xp.take(factor, xp.reshape(candidates.order, (-1,)))
     at = xp.reshape(at, (n, M, 1))
     own = xp.take_along_axis(D, xp.broadcast_to(at, G.shape), axis=1)  # (n, M, R)
-    C = xp.where(own > 0.0, G * product / xp.where(own > 0.0, own, 1.0), 0.0)
+    C = xp.where(own > 0.0, G * product / xp.where(own > 0.0, own, 1.0), 0.0)  # where D is 0, G is
     scale = (1.0 + beta2) * rule.weight * np.exp(log_zeta)
     columns = Columns(
         xp.permute_dims(C, (0, 2, 1)),
-        space.array(rule.log_z)[None, :],
-        space.array(scale)[None, :],
+        backend.array(rule.log_z)[None, :],
+        backend.array(scale)[None, :],
         True,
     )
-    return decide_columns(space, columns, found, empty, present, objective)
+    return decide_columns(backend, columns, candidates, empty, present, objective)
 
 
-def _cardinality_bound(space: Space, histogram: Array, total: int) -> Array:
-    """Bound |y| up to a probability of exp(-TAIL), given any y_i = 1 as well; (n,).
+def _cardinality_bound(backend: Backend, histogram: Array, total: int) -> Array:
+    """Bound s up to a probability of exp(-TAIL), also given any y_i = 1; (n,).
 
-    `histogram` (n, S) sums d_1 .. d_S over the factors. Chernoff, with log(1 + x) <= x.
+    `histogram` (n, S) sums d_1 .. d_S over the factors. Chernoff's bound, with log(1 + x) <= x:
+    log E[exp(t s)] <= sum_s histogram_s (exp(t s) - 1), at several rates t.
     """
-    xp, S = space.xp, histogram.shape[1]
+    xp, S = backend.xp, histogram.shape[1]
     upper = xp.sum(histogram, axis=1) * 0.0 + float(total)
     for rate in GROWTH:
-        if rate * S < 50.0:
-            growth = space.array(np.expm1(rate * np.arange(1.0, S + 1.0)))
+        if rate * S < 50.0:  # exp(t S) stays far from overflow
+            growth = backend.array(np.expm1(rate * np.arange(1.0, S + 1.0)))
             bound = (TAIL + xp.sum(histogram * growth, axis=1)) / rate + S
             upper = xp.where(bound < upper, bound, upper)
     return xp.where(upper > 1.0, upper, 1.0)

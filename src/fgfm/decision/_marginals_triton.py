@@ -1,9 +1,9 @@
-"""Independent labels on a CUDA device of PyTorch: one program of a Triton kernel decides a row.
+"""Decisions from marginals of independent labels, by a Triton kernel for CUDA tensors of PyTorch.
 
-The row is read once, into registers. What is needed of it at every node of the quadrature rule
-comes from power sums of its small labels and from a short list of the others; what can be in an
-optimal set comes from a second list, sorted by counting. Formulas and bounds are those of
-`fgfm._kernels.marginals`.
+One program decides one row at a time. The row is read once, into registers. The values at the
+nodes of the quadrature rule are computed from power sums of its small labels and from a short list
+of the large ones; the candidates for an optimal set are a second list, sorted by counting.
+Formulas and bounds are those of `fgfm._kernels.marginals`.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ import triton
 import triton.language as tl
 
 from fgfm._utils.validation import check_probabilities
-from fgfm.decision._array_api.space import Space, to_host, work_bytes
-from fgfm.decision._dispatch import Decision, Objective
+from fgfm.decision._array_api.backend import Backend, to_host, work_bytes
 from fgfm.decision._marginals_array_api import SMALL
+from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import nodes
 
 __all__ = ["decide_rows"]
 
-_CHUNK = 8  # labels of a list that are worked on at once, at all nodes
-_PLACES = 64  # labels of a list that are worked on at once, otherwise
-_LISTS = 6  # times a row's length that a program has as work space
-_FEW = 128  # rows with more candidates, or with equal ones, are left to a second call
-_SORTED = 1024  # labels that the second call sorts whole: for more, compiling it takes minutes
-_REGISTERS = 128  # for each thread: more would leave a multiprocessor too few threads
-_OUTSIDE = -1.0  # instead of an expected F: a value beyond [0, 1]
-_POSTPONED = -2.0  # instead of an expected F: many candidates, or equal ones at the end
+_CHUNK = 8  # labels of a list processed at once, at all nodes
+_PLACES = 64  # labels of a list processed at once otherwise
+_LISTS = 6  # work space of a program, in row lengths
+_FEW = 128  # rows with more candidates, or with ties at the end, are decided by a second call
+_SORTED = 1024  # labels that the second call sorts as a whole; compiling it for more takes minutes
+_REGISTERS = 128  # per thread; with more, a multiprocessor could run too few threads
+_OUTSIDE = -1.0  # in place of an expected F: a value outside [0, 1]
+_POSTPONED = -2.0  # in place of an expected F: many candidates, or ties at the end
 _ROW = 1024  # labels per warp
-_WARPS = 64  # per multiprocessor, that are asked for
+_WARPS = 64  # warps per multiprocessor to launch
 
 
 @triton.jit
@@ -98,12 +98,12 @@ def _kernel(
     margin = tl.load(settings + 3)
     share = tl.load(settings + 4)
     small = tl.load(settings + 5)
-    # Lists and tables have gaps: of consecutive labels the compiler would lay tiles out along the
-    # labels, and a sum over them would go from thread to thread.
+    # Lists and tables store every other element: with consecutive elements the compiler would
+    # distribute a tile over threads along the labels, and sums over labels would cross threads.
     item_row = item[None, :] * 2
     z_powers = table + 4 * NODES + item[None, :] * (2 * NODES) + lane[:, None] * 2
     is_empty = lane == NODES - 1  # the last node has zeta = 0: the probability of the empty set
-    first = tl.program_id(0).to(tl.int64)  # places in large arrays exceed 32 bits
+    first = tl.program_id(0).to(tl.int64)  # offsets in large arrays exceed 32 bits
     large_list = lists + first * (6 * BLOCK)
     found_list = large_list + 2 * BLOCK
     sorted_list = found_list + 2 * BLOCK
@@ -111,7 +111,7 @@ def _kernel(
         inside = column < m
         p = tl.load(proba + row * row_step + column, mask=inside, other=0.0).to(dtype)
 
-        # sums of powers of the small labels; the large ones go into a list
+        # power sums of the small labels; the large labels go into a list
         least_spread = tl.reduce(tl.reduce(p - p * p, 1, _lower), 0, _lower)
         is_large = p > small
         gaps = tl.where(is_large, 2, 0)
@@ -129,7 +129,7 @@ def _kernel(
         )
         u2 = u * u
         exponent = u * (s1 + u * (s2 / 2 + u * (s3 / 3 + u * (s4 / 4))))
-        if DOUBLE:  # four more powers, so small that single precision serves them
+        if DOUBLE:  # four more powers, small enough to be summed in float32
             few = few.to(tl.float32)
             few4 = few4.to(tl.float32)
             few5 = few4 * few
@@ -147,7 +147,7 @@ def _kernel(
             exponent += u2 * u2 * u * (s5 / 5 + u * (s6 / 6 + u * (s7 / 7 + u * (s8 / 8))))
         tl.debug_barrier()
 
-        # D(zeta), and the mass of the large labels
+        # D(zeta) = prod_i (1 - p_i u), and the sum of the large labels
         tile = tl.full([NODES, CHUNK], 1.0, dtype)
         for start in range(0, count, CHUNK):
             k = item_row + every_node
@@ -180,7 +180,8 @@ def _kernel(
             empty = zero_division * none_large * tl.exp(-small_at_empty)
             present = mean * 0.0 + 1.0
 
-        # the best value of mass / (spread + size), by Dinkelbach's iteration: a lower bound
+        # a lower bound on the optimum: the maximum of mass / (spread + size) over sets of the
+        # most probable labels (Jensen), by Dinkelbach's iteration
         spread = beta2 * (1.0 + mean)
         level = top / (spread + 1.0)
         for step in tl.static_range(2):  # noqa: B007
@@ -198,7 +199,7 @@ def _kernel(
         beaten = (1.0 + beta2) * mean <= empty * (1.0 + tie) * (beta2 * mean + 1.0)
         least = tl.where(beaten, 2.0, least)
 
-        # the labels that can be in an optimal set
+        # the candidates: p (1 + beta^2) (1 + 1 / (beta^2 + 2)) >= V, the factor being 1 / share
         found = count * 0
         if least > small:
             for start in range(0, count, PLACES):
@@ -218,7 +219,7 @@ def _kernel(
         found = tl.where(postponed, 0, found)
         tl.debug_barrier()
 
-        # sorted: the place of each is the number of those before it
+        # sort by counting: the rank of a candidate is the number of larger or earlier equal ones
         if MANY and BLOCK <= SORTED:
             whole = tl.sort(tl.reshape(p, [BLOCK], can_reorder=True), descending=True)
             tl.store(sorted_list + 2 * tl.arange(0, BLOCK), whole)
@@ -236,7 +237,7 @@ def _kernel(
                 tl.store(sorted_list + 2 * place, x, mask=own < found)
         tl.debug_barrier()
 
-        # V_k
+        # V_k for all sizes up to the bound of T(k), a chunk of sizes at a time
         most = mean * ((1.0 + beta2) / floor * (1.0 + margin) - beta2) + 1.0
         most = tl.where(most < m, most, m * 1.0)
         limit = tl.where(found > 0, tl.minimum(found, most.to(tl.int32)), 0)
@@ -254,7 +255,7 @@ def _kernel(
             value = tl.sum(sums * (factor[:, None] * tl.load(z_powers)), 0)
             value = tl.where(start + item < limit, value, 0.0)
             high = tl.max(value)
-            if high * (1.0 - tie) > peak:  # else an earlier size is as good
+            if high * (1.0 - tie) > peak:  # a smaller set wins a tie
                 size = start + 1 + tl.min(tl.where(value >= high * (1.0 - tie), item, CHUNK))
                 best = tl.sum(tl.where(start + 1 + item == size, value, 0.0))
             peak = tl.maximum(peak, high)
@@ -271,7 +272,7 @@ def _kernel(
 
         following = tl.load(sorted_list + 2 * size, mask=size < found, other=-1.0)
         end = BLOCK + size * 0
-        if following == last:  # of the labels that equal the last one the first ones
+        if following == last:  # among the labels equal to the last chosen one the first ones win
             if MANY:
                 low = size * 0
                 for halving in tl.range(0, 15, loop_unroll_factor=1):  # noqa: B007
@@ -292,7 +293,7 @@ def _kernel(
 
 @lru_cache(maxsize=64)
 def _table(beta: float, m: int, settings: tuple[float, ...], dtype: Any, device: Any) -> Any:
-    """Give what the kernel reads of the rule for rows of m labels, and of the settings."""
+    """Return the rule for rows of m labels with the settings as one tensor, and its width."""
     rule = nodes(beta, m, m)
     beta2 = beta * beta
     width = max(32, triton.next_power_of_2(len(rule.log_z) + 1))
@@ -309,51 +310,52 @@ def _table(beta: float, m: int, settings: tuple[float, ...], dtype: Any, device:
     return torch.as_tensor(flat, dtype=dtype, device=device), width
 
 
-def decide_rows(space: Space, proba: Any, objective: Objective) -> Decision:
-    """Decide from marginals, (n, m), of a CUDA device."""
-    labels, expected = _launch(space, proba, objective, many=False)
+def decide_rows(backend: Backend, proba: Any, objective: Objective) -> Decision:
+    """Decide from marginals, (n, m), on a CUDA device."""
+    labels, expected = _launch(backend, proba, objective, many=False)
     if bool((expected < 0.0).any()):
         at = (expected == _OUTSIDE).nonzero()[:, 0]
         if len(at):
-            _check_rows(space, proba, at)
-            again = decide_rows(space, proba[at].clamp(0.0, 1.0), objective)
+            _check_rows(backend, proba, at)
+            again = decide_rows(backend, proba[at].clamp(0.0, 1.0), objective)
             labels[at], expected[at] = again.labels, again.expected_f
         at = (expected == _POSTPONED).nonzero()[:, 0]
-        for part in at.split(max(1, work_bytes(space) // (proba.shape[1] * proba.element_size()))):
-            labels[part], expected[part] = _launch(space, proba[part], objective, many=True)
+        rows = max(1, work_bytes(backend) // (proba.shape[1] * proba.element_size()))
+        for part in at.split(rows):
+            labels[part], expected[part] = _launch(backend, proba[part], objective, many=True)
     return Decision(labels, expected)
 
 
-def _check_rows(space: Space, proba: Any, at: Any) -> None:
-    """Raise unless values of the rows `at` are beyond [0, 1] by rounding only."""
+def _check_rows(backend: Backend, proba: Any, at: Any) -> None:
+    """Raise unless the values of the rows `at` lie in [0, 1], up to rounding."""
     rows = proba[at]
-    wrong = ~((rows >= -space.slack) & (rows <= 1.0 + space.slack)).all(dim=1)
+    wrong = ~((rows >= -backend.slack) & (rows <= 1.0 + backend.slack)).all(dim=1)
     if bool(wrong.any()):
         row = int(at[wrong.nonzero()[0, 0]])
         check_probabilities(to_host(proba[row : row + 1]), "proba", row)
 
 
-def _launch(space: Space, proba: Any, objective: Objective, *, many: bool) -> tuple[Any, Any]:
-    """Give labels and expected F; rows that are not decided have a negative one."""
+def _launch(backend: Backend, proba: Any, objective: Objective, *, many: bool) -> tuple[Any, Any]:
+    """Return labels and expected F, which is negative for rows that are not decided."""
     n, m = proba.shape
     if proba.stride(1) != 1:
         proba = proba.contiguous()
-    beta2, margin = objective.beta2, space.margin
+    beta2, margin = objective.beta2, backend.margin
     settings = (
         beta2,
         objective.zero_division,
-        space.tie,
+        backend.tie,
         margin,
         (1.0 - margin) / ((1.0 + beta2) * (1.0 + 1.0 / (beta2 + 2.0))),
         SMALL,
     )
-    table, nodes_wide = _table(objective.beta, m, settings, space.dtype, proba.device)
+    table, nodes_wide = _table(objective.beta, m, settings, backend.dtype, proba.device)
     labels = torch.empty((n, m), dtype=torch.int8, device=proba.device)
-    expected = torch.empty((n,), dtype=space.dtype, device=proba.device)
+    expected = torch.empty((n,), dtype=backend.dtype, device=proba.device)
     block = max(64, triton.next_power_of_2(m))
     warps = max(1, block // _ROW)
     programs = min(n, _multiprocessors(proba.device) * max(1, _WARPS // warps))
-    lists = torch.empty((programs, _LISTS * block), dtype=space.dtype, device=proba.device)
+    lists = torch.empty((programs, _LISTS * block), dtype=backend.dtype, device=proba.device)
     with torch.cuda.device(proba.device):
         _kernel[(programs,)](
             proba,
@@ -375,7 +377,7 @@ def _launch(space: Space, proba: Any, objective: Objective, *, many: bool) -> tu
             MANY=many,
             OUTSIDE=_OUTSIDE,
             POSTPONED=_POSTPONED,
-            DOUBLE=space.itemsize == 8,
+            DOUBLE=backend.itemsize == 8,
             NONEMPTY=objective.nonempty,
             num_warps=warps,
             maxnreg=_REGISTERS if warps == 1 else None,

@@ -1,4 +1,4 @@
-"""What is maximised, what is answered, and how a kernel is run on a block of rows."""
+"""The decision, the objective that it maximises, and the call of a kernel on a block of rows."""
 
 from __future__ import annotations
 
@@ -12,34 +12,45 @@ from fgfm._utils.blocks import n_threads
 from fgfm._utils.validation import check_beta, check_flag, check_zero_division
 from fgfm.decision._quadrature import Rules, rules
 
-__all__ = ["Decision", "Objective", "run_kernel"]
+__all__ = ["Decision", "Objective", "empty_decision", "run_kernel"]
 
 Real = npt.NDArray[Any]
 
 
 class Decision(NamedTuple):
-    """Decided label sets, and what they are expected to score.
+    """Decided label sets and their expected F-measure.
 
     Attributes
     ----------
     labels : array, sparse array or data frame of shape (n, m)
-        The label sets, 0 or 1, as 8-bit integers. Sparse where the probabilities were, a data
-        frame with the same index and columns where they were one, an array of the same library on
-        the same device where they were one of PyTorch, CuPy or JAX.
+        The label sets, 0 or 1, as 8-bit integers. The type is that of the probabilities: CSR for
+        sparse matrices, a data frame with the same index and columns for data frames, and for
+        PyTorch, CuPy or JAX an array of the same library on the same device.
     expected_f : array or Series of shape (n,)
-        The expected F-measure of each label set, under the given probabilities.
+        The expected F-measure of each label set under the given probabilities.
     """
 
     labels: Any
     expected_f: Any
 
     def at(self, rows: slice) -> Decision:
-        """Give the part of it that some rows have."""
+        """Return the decision for some of the rows.
+
+        Parameters
+        ----------
+        rows : slice
+            The rows.
+
+        Returns
+        -------
+        Decision
+            Views of ``labels`` and ``expected_f``.
+        """
         return Decision(self.labels[rows], self.expected_f[rows])
 
 
 class Objective(NamedTuple):
-    """What is maximised, and by how many threads."""
+    """Parameters of the expected F-measure, and the number of threads."""
 
     beta: float
     beta2: float
@@ -49,7 +60,7 @@ class Objective(NamedTuple):
 
     @classmethod
     def checked(cls, beta: Any, zero_division: Any, nonempty: Any, n_jobs: Any) -> Objective:
-        """Give the objective for what a user passed."""
+        """Validate the parameters that the five public functions share."""
         beta = check_beta(beta)
         return cls(
             beta,
@@ -60,8 +71,8 @@ class Objective(NamedTuple):
         )
 
     @property
-    def arguments(self) -> tuple[float, float, bool]:
-        """What every kernel takes."""
+    def kernel_arguments(self) -> tuple[float, float, bool]:
+        """The parameters that every kernel takes."""
         return self.beta2, self.zero_division, self.nonempty
 
     @property
@@ -69,24 +80,57 @@ class Objective(NamedTuple):
         """The quadrature rules for this beta."""
         return rules(self.beta)
 
+    @property
+    def empty_value(self) -> float:
+        """The value of the empty decision where the true set is empty.
+
+        It is 0 under `nonempty`: the true set is never empty.
+        """
+        return 0.0 if self.nonempty else self.zero_division
+
+
+def empty_decision(n: int, m: int) -> Decision:
+    """Allocate a decision for n rows of m labels, with no label chosen yet."""
+    return Decision(np.zeros((n, m), dtype=np.int8), np.empty(n))
+
 
 def run_kernel(
     kernel: Callable[..., tuple[int, float, int]],
     values: Real,
-    known: tuple[Any, ...],
+    arguments: tuple[Any, ...],
     chosen: Real,
     check: Callable[[], None],
 ) -> tuple[int, int]:
-    """Run a kernel, which takes values in [0, 1] and no others.
+    """Run a kernel on a block of rows, so that valid input is read once.
 
-    If it refuses one, `check` raises unless rounding is to blame, which is then removed. Gives the
-    first row that is refused for another reason, or -1, and its factor.
+    A kernel accepts values in [0, 1] only, and stops at the first other value. Then `check` raises
+    if the value is wrong by more than rounding; else the kernel runs again on clipped values.
+
+    Parameters
+    ----------
+    kernel : callable
+        A function of `fgfm._kernels`.
+    values : ndarray
+        The probabilities.
+    arguments : tuple
+        Further arguments of the kernel.
+    chosen : ndarray
+        The array among `arguments` that the kernel marks chosen labels in.
+    check : callable
+        Raises unless all values are probabilities, up to rounding.
+
+    Returns
+    -------
+    row : int
+        The first row with too much probability, or -1.
+    factor : int
+        The factor of this row that has too much.
     """
     from fgfm._kernels.constants import NOT_PROBABILITY
 
-    row, status, factor = kernel(values, *known)
+    row, status, factor = kernel(values, *arguments)
     if status == NOT_PROBABILITY:
         check()
         chosen[...] = 0
-        row, status, factor = kernel(np.clip(values, 0.0, 1.0), *known)
+        row, status, factor = kernel(np.clip(values, 0.0, 1.0), *arguments)
     return row, factor

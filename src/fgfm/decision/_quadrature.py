@@ -1,4 +1,4 @@
-"""The reciprocal as a short sum of powers.
+"""Quadrature rules: the reciprocal 1 / a as a short sum of powers.
 
 Every expected F-measure is a sum of terms ``1 / a`` with ``a = beta^2 s + k``, where ``s`` is a
 number of true labels and ``k`` the size of the decided set. A rule
@@ -6,15 +6,17 @@ number of true labels and ``k`` the size of the decided set. A rule
     sum_r w_r z_r^a = 1 / a     (relative error <= 1e-13 for all a in [a_min, a_max])
 
 with positive ``w_r`` and ``0 < z_r < 1`` separates ``s`` from ``k``, and turns an expectation over
-``s`` into values of its generating function, which factorises over independent factors.
+``s`` into values of its generating function, which factorises over independent factors
+(docs/design.md, "Separating s from k").
 
-Two kinds of rules serve, whichever needs fewer nodes:
+There are two kinds of rules; the one with fewer nodes is used:
 
-- *best exponential sums*: ``1 / x`` on ``[1, ratio]`` by a sum of exponentials, the minimax
-  approximation of Braess and Hackbusch (2005) at a fixed relative error, computed once in extended
-  precision by ``scripts/make_quadrature_table.py`` and stored; it depends on ``a_max / a_min``.
-- *Gauss-Jacobi*: where ``beta^2`` is an integer, ``a`` is one, ``z^(a - 1)`` is a polynomial times
-  the weight ``z^(beta^2)``, and ``ceil((a_max - beta^2) / 2)`` nodes are exact.
+- *best exponential sums*: ``1 / x`` on ``[1, ratio]`` as a sum of exponentials, the minimax
+  approximation of Braess and Hackbusch (2005) at a fixed relative error. It depends on
+  ``a_max / a_min`` only. ``scripts/make_quadrature_table.py`` computed the stored table once, in
+  extended precision.
+- *Gauss-Jacobi*: where ``beta^2`` is an integer, so is ``a``. Then ``z^(a - 1)`` is a polynomial
+  times the weight ``z^(beta^2)``, and ``ceil((a_max - beta^2) / 2)`` nodes are exact.
 
 References
 ----------
@@ -37,10 +39,10 @@ __all__ = ["ERROR", "Nodes", "Rules", "nodes", "rules"]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-ERROR = 1e-13  # the relative error that every rule keeps
-_LONGEST_POLYNOMIAL_RULE = 24  # beyond this an exponential sum is shorter for every beta
-_LARGEST_POLYNOMIAL_BETA2 = 25  # and beyond this for every range
-_LONGEST_RATIO = 1e12  # what the trapezoidal rule behind the stored table serves
+ERROR = 1e-13  # bound on the relative error of every rule
+_LONGEST_POLYNOMIAL_RULE = 24  # nodes; for longer ranges an exponential sum has fewer
+_LARGEST_POLYNOMIAL_BETA2 = 25  # beyond it an exponential sum has fewer nodes for every range
+_LONGEST_RATIO = 1e12  # a_max / a_min of the trapezoidal rule after the stored table
 
 
 class Nodes(NamedTuple):
@@ -51,30 +53,30 @@ class Nodes(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """All rules for one beta, in the form that the kernels read.
+    """All rules for one beta, as the kernels take them.
 
-    The ``fixed_*`` arrays hold, one after the other, the rules that start at the smallest
-    possible ``a = beta^2 + 1``, with what the kernels derive from the nodes; the others hold the
-    exponential sums on ``[1, ratio]``, to be stretched to a range that starts elsewhere.
+    The ``fixed_*`` arrays concatenate the rules that start at the smallest possible
+    ``a = beta^2 + 1``, with quantities derived from the nodes. The other arrays concatenate the
+    exponential sums on ``[1, ratio]``, which the kernels scale to ranges that start elsewhere.
     """
 
-    fixed_reach: Floats  # (T,) the largest a that a rule serves, increasing
-    fixed_start: Integers  # (T + 1,) where its nodes are
+    fixed_reach: Floats  # (T,) the largest a of each rule, increasing
+    fixed_start: Integers  # (T + 1,) the first node of each rule
     fixed_log_z: Floats
     fixed_weight: Floats
     fixed_z: Floats
     fixed_zeta: Floats  # z^(beta^2)
     fixed_u: Floats  # 1 - zeta, without cancellation
-    ratio: Floats  # (T',) the largest a_max / a_min that a sum serves, increasing
+    ratio: Floats  # (T',) the largest a_max / a_min of each sum, increasing
     start: Integers  # (T' + 1,)
     exponent: Floats
     weight: Floats
-    longest: int  # the most nodes that any rule has
+    longest: int  # the largest number of nodes of a rule
 
 
 @cache
 def _exponential_sums() -> list[tuple[float, Floats, Floats]]:
-    """Give (ratio, exponents, weights) of the stored sums and of a long one behind them."""
+    """Return (ratio, exponents, weights) of the stored sums, and of a longer one after them."""
     source = resources.files("fgfm.decision") / "_quadrature_table.npz"
     with source.open("rb") as stream, np.load(stream, allow_pickle=False) as table:
         ends = np.cumsum(table["count"])
@@ -82,43 +84,46 @@ def _exponential_sums() -> list[tuple[float, Floats, Floats]]:
         weights = np.split(table["weight"], ends[:-1])
         sums = list(zip(table["ratio"].tolist(), exponents, weights, strict=True))
     # The trapezoidal rule for 1/x = int exp(v - x exp(v)) dv converges like exp(-pi^2 / step) on
-    # any range: longer than a best sum, but it needs no table. log(1e-15) is about -34.5.
+    # any range. It has more nodes than a best sum, but needs no table. The range of v is such that
+    # the tails left out are below 1e-15 = exp(-34.5).
     v = np.arange(-math.log(_LONGEST_RATIO) - 34.5, 4.0, 0.27)
     sums.append((_LONGEST_RATIO, np.exp(v), 0.27 * np.exp(v)))
     return sums
 
 
 def _polynomial_rule(count: int, beta2: int) -> Nodes:
-    """Give the Gauss-Jacobi rule with weight ``z^beta2`` on [0, 1]."""
+    """Return the Gauss-Jacobi rule with weight ``z^beta2`` on [0, 1]."""
     from scipy.special import roots_jacobi
 
     x, w = roots_jacobi(count, 0.0, beta2)
     z = (x + 1.0) / 2.0
-    # int z^(a-1) = int z^beta2 z^(a-1-beta2): the power beta2 + 1 goes into the weight, since
-    # a rule is applied to z^a.
+    # 1 / a = int z^(a-1) dz = int z^beta2 z^(a-1-beta2) dz. A rule is applied to z^a, so that the
+    # weights are divided by z^(beta2 + 1).
     return Nodes(np.log(z), w * 0.5 ** (beta2 + 1) * z ** -(beta2 + 1.0))
 
 
 @lru_cache(maxsize=64)
-def _candidates(beta2: float) -> list[tuple[float, Nodes]]:
-    """Give rules for the smallest possible ``a``, each the shortest for all ``a <= reach``."""
+def _shortest_rules(beta2: float) -> list[tuple[float, Nodes]]:
+    """Return (reach, rule), each rule the shortest for all ``a`` from beta2 + 1 to its reach."""
     a_min = beta2 + 1.0
-    found = [(ratio * a_min, Nodes(-t / a_min, w / a_min)) for ratio, t, w in _exponential_sums()]
+    candidates = [
+        (ratio * a_min, Nodes(-t / a_min, w / a_min)) for ratio, t, w in _exponential_sums()
+    ]
     if beta2 <= _LARGEST_POLYNOMIAL_BETA2 and beta2 == round(beta2):
-        found += [
+        candidates += [
             (beta2 + 2.0 * count, _polynomial_rule(count, round(beta2)))
             for count in range(1, _LONGEST_POLYNOMIAL_RULE + 1)
         ]
-    found.sort(key=lambda rule: (len(rule[1].log_z), -rule[0]))
+    candidates.sort(key=lambda rule: (len(rule[1].log_z), -rule[0]))
     useful: list[tuple[float, Nodes]] = []
-    for reach, rule in found:
+    for reach, rule in candidates:
         if not useful or reach > useful[-1][0]:
             useful.append((reach, rule))
     return useful
 
 
 def nodes(beta: float, max_cardinality: int, max_size: int) -> Nodes:
-    """Give the shortest rule for all true cardinalities and set sizes that can occur.
+    """Return the shortest rule for all true cardinalities and set sizes that can occur.
 
     Parameters
     ----------
@@ -127,7 +132,7 @@ def nodes(beta: float, max_cardinality: int, max_size: int) -> Nodes:
     max_cardinality : int
         The largest possible number of true labels, S.
     max_size : int
-        The largest set that is considered, K.
+        The largest set size that is considered, K.
 
     Returns
     -------
@@ -145,13 +150,17 @@ def nodes(beta: float, max_cardinality: int, max_size: int) -> Nodes:
     """
     beta2 = beta * beta
     a_max = beta2 * max_cardinality + max_size
-    for reach, rule in _candidates(beta2):
+    for reach, rule in _shortest_rules(beta2):
         if reach >= a_max:
             return rule
-    raise ValueError(f"max_cardinality and max_size give a = {a_max:g}: no rule reaches so far")
+    raise ValueError(
+        f"max_cardinality and max_size give a = {a_max:g}: the largest a of a rule is "
+        f"{_LONGEST_RATIO * (beta2 + 1.0):g}"
+    )
 
 
 def _concatenate(parts: list[Floats]) -> tuple[Integers, Floats]:
+    """Concatenate arrays, and return the start of each as well."""
     start = np.zeros(len(parts) + 1, dtype=np.int64)
     np.cumsum([len(part) for part in parts], out=start[1:])
     return start, np.concatenate(parts)
@@ -159,7 +168,7 @@ def _concatenate(parts: list[Floats]) -> tuple[Integers, Floats]:
 
 @lru_cache(maxsize=64)
 def rules(beta: float) -> Rules:
-    """Give every rule for one beta, for the kernels.
+    """Return all rules for one beta, for the kernels.
 
     Parameters
     ----------
@@ -172,7 +181,7 @@ def rules(beta: float) -> Rules:
         The rules, shortest first.
     """
     beta2 = beta * beta
-    fixed = _candidates(beta2)
+    fixed = _shortest_rules(beta2)
     fixed_start, log_z = _concatenate([rule.log_z for _, rule in fixed])
     sums = _exponential_sums()
     start, exponent = _concatenate([t for _, t, _ in sums])

@@ -1,5 +1,14 @@
-"""Decisions on arrays of other libraries, where they are: PyTorch, CuPy, JAX.
+"""Building blocks of the array API implementations, for PyTorch, CuPy and JAX.
 
-The functions follow the array API standard. They compute what `fgfm._kernels` compute; here every
-step is an operation on a block of rows.
+They compute the same as `fgfm._kernels`, following the array API standard: each step is an
+operation on a whole block of rows, on the device that holds the arrays. The implementations
+themselves are beside the others of the same problem, such as
+`fgfm.decision._marginals_array_api`.
+
+- `libraries`: the library that an array comes from;
+- `backend`: namespace, device and precision of a computation, and transfers to the host;
+- `precision`: full precision of float32 matrix products;
+- `checks`: validation on the device;
+- `columns`: GFM from columns of Delta;
+- `selection`: the best set size and its labels, and blocks of rows.
 """

@@ -1,4 +1,8 @@
-"""Values that are refused: looked for on the device, told apart on the host."""
+"""Validation on the device; the error messages are built on the host.
+
+One transfer per block shows whether any value is wrong. Only then the block is copied to the host,
+where the functions of `fgfm._utils.validation` raise the same errors as for NumPy arrays.
+"""
 
 from __future__ import annotations
 
@@ -7,64 +11,64 @@ from typing import Any
 
 import numpy as np
 
-from fgfm._utils.validation import check_labels, check_probabilities, refuse_mass, unit_rows
-from fgfm.decision._array_api.space import Space, to_host
+from fgfm._utils.validation import check_labels, check_probabilities, raise_excess_mass, unit_rows
+from fgfm.decision._array_api.backend import Backend, to_host
 
-__all__ = ["read_group", "read_labels", "read_mass", "read_units"]
+__all__ = ["read_cardinalities", "read_distribution", "read_factors", "read_labels"]
 
 Array = Any
 
 
-def read_mass(
-    space: Space, raw: Array, name: str, first_row: int, *, given: bool
+def read_cardinalities(
+    backend: Backend, raw: Array, name: str, first_row: int, *, any_mass: bool
 ) -> tuple[Array, Array]:
-    """Give a block of P, (n, m, S), checked, and its distribution d_1 .. d_S, (n, S).
+    """Validate a block of P, (n, m, S); return it with its distribution d_1 .. d_S, (n, S).
 
-    With a `given` distribution that of P may have any sum.
+    With `any_mass` the sum of d may exceed 1, since the user gave another distribution.
     """
-    P, d = read_group(space, raw[:, None, :, :], [name], first_row, given=given)
+    P, d = read_factors(backend, raw[:, None, :, :], [name], first_row, any_mass=any_mass)
     return P[:, 0, :, :], d[:, 0, :]
 
 
-def read_group(
-    space: Space, raw: Array, names: Sequence[str], first_row: int, *, given: bool
+def read_factors(
+    backend: Backend, raw: Array, names: Sequence[str], first_row: int, *, any_mass: bool
 ) -> tuple[Array, Array]:
-    """Give the P of several factors of one shape, (n, F, m, S), and their d, (n, F, S)."""
-    xp = space.xp
-    P = space.floats(raw)
-    wrong = ~((-space.slack <= P) & (1.0 + space.slack >= P))
+    """Validate the P of factors of one shape, (n, F, m, S); return it with their d, (n, F, S)."""
+    xp = backend.xp
+    P = backend.floats(raw)
+    wrong = ~((-backend.slack <= P) & (1.0 + backend.slack >= P))  # True for NaN
     P = xp.clip(P, 0.0, 1.0)
-    over = xp.any(xp.sum(P, axis=3) > 1.0 + space.slack, axis=2)  # (n, F)
-    d = xp.sum(P, axis=2) / space.upto(P.shape[3])  # (n, F, S)
-    if not given:
-        over = over | (xp.sum(d, axis=2) > 1.0 + space.slack)
-    if any(space.fetch(xp.any(wrong), xp.any(over))):
-        host, full = to_host(raw), to_host(over)
+    over = xp.any(xp.sum(P, axis=3) > 1.0 + backend.slack, axis=2)  # (n, F)
+    d = xp.sum(P, axis=2) / backend.one_to(P.shape[3])  # (n, F, S), d_s = sum_i p_is / s
+    if not any_mass:
+        over = over | (xp.sum(d, axis=2) > 1.0 + backend.slack)
+    if any(backend.fetch(xp.any(wrong), xp.any(over))):
+        host, over_host = to_host(raw), to_host(over)
         for f, name in enumerate(names):
             check_probabilities(host[:, f], name, first_row)
-        for at in np.flatnonzero(full.any(axis=0)).tolist():
-            refuse_mass(host[:, at], int(full[:, at].argmax()), names[at], first_row)
+        for f in np.flatnonzero(over_host.any(axis=0)).tolist():
+            raise_excess_mass(host[:, f], int(over_host[:, f].argmax()), names[f], first_row)
     return P, d
 
 
-def read_units(space: Space, raw: Array, name: str, first_row: int) -> Array:
-    """Give rows that are distributions, checked, with a sum of 1."""
-    xp = space.xp
-    d = space.floats(raw)
-    wrong = xp.any(~((d >= -space.slack) & (d <= 1.0 + space.slack)))
+def read_distribution(backend: Backend, raw: Array, name: str, first_row: int) -> Array:
+    """Validate rows that are distributions; return them rescaled to sum to 1."""
+    xp = backend.xp
+    d = backend.floats(raw)
+    wrong = xp.any(~((d >= -backend.slack) & (d <= 1.0 + backend.slack)))
     d = xp.clip(d, 0.0, 1.0)
     total = xp.sum(d, axis=1)
-    off = xp.any(~(xp.abs(total - 1.0) <= space.slack))
-    if any(space.fetch(wrong, off)):
+    off = xp.any(~(xp.abs(total - 1.0) <= backend.slack))
+    if any(backend.fetch(wrong, off)):
         unit_rows(to_host(raw), name, first_row)
     return d / total[:, None]
 
 
-def read_labels(space: Space, raw: Array, name: str, first_row: int) -> Array:
-    """Give labels, checked to be 0 or 1, as floats."""
-    xp = space.xp
-    values = space.floats(raw)
-    (wrong,) = space.fetch(xp.any((values != 0.0) & (values != 1.0)))
+def read_labels(backend: Backend, raw: Array, name: str, first_row: int) -> Array:
+    """Validate 0/1 labels; return them as floats."""
+    xp = backend.xp
+    values = backend.floats(raw)
+    (wrong,) = backend.fetch(xp.any((values != 0.0) & (values != 1.0)))
     if wrong:
         check_labels(to_host(raw), name, first_row)
     return values

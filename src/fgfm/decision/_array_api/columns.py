@@ -1,18 +1,29 @@
-"""The best set size and its labels from columns of Delta: GFM on a block of rows.
+"""GFM on a block of rows, from columns of Delta.
 
-Delta_ik is a weighted sum over the columns q of C_iq, with weights that depend on k, as in
-`fgfm._kernels.search`, and so are the bounds that leave out labels and sizes.
+Delta_ik = sum_q C_iq w_q(k), a weighted sum of the columns of C with weights that depend on the
+set size k. The value of the best set of size k, V_k, is the sum of its k largest entries. C is P
+itself (GFM), or generating functions at the nodes of a quadrature rule (F-GFM). The bounds that
+discard labels and set sizes are those of `fgfm._kernels.search` and of
+`fgfm._kernels.cardinalities`; docs/design.md, "Which set sizes are looked at", has the proofs.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from fgfm.decision._array_api.selection import finish, largest_labels, power_of_two
-from fgfm.decision._array_api.space import Space, full_precision
-from fgfm.decision._dispatch import Objective
+from fgfm.decision._array_api.backend import Backend
+from fgfm.decision._array_api.precision import full_precision
+from fgfm.decision._array_api.selection import best_size, largest_labels, power_of_two
+from fgfm.decision._objective import Objective
 
-__all__ = ["Candidates", "Columns", "decide_columns", "gather", "rank_candidates"]
+__all__ = [
+    "Candidates",
+    "Columns",
+    "decide_cardinality_columns",
+    "decide_columns",
+    "gather",
+    "rank_candidates",
+]
 
 Array = Any
 
@@ -20,113 +31,164 @@ Array = Any
 class Candidates(NamedTuple):
     """The labels that can be in an optimal set, the same number in every row of a block."""
 
-    order: Array  # (n, M) labels, most probable first
-    rank: Array  # (n, m) the place of each label in the order of all
+    order: Array  # (n, M) candidate labels, most probable first
+    rank: Array  # (n, m) the rank of each label among all, by probability
     guess: Array  # (n,) a likely size of the best set
     floor: Array  # (n,) a lower bound on the optimum
 
 
 class Columns(NamedTuple):
-    """What Delta is made of, for the candidates."""
+    """The matrix C for the candidates, and the weights of its columns."""
 
     C: Array  # (n, Q, M)
     base: Array  # (n or 1, Q)
     scale: Array  # (n or 1, Q)
-    quadrature: bool  # the weights are scale exp(k base), else scale / (base + k)
+    quadrature: bool  # weights are scale exp(k base) if True, else scale / (base + k)
 
-    def weights(self, space: Space, k: Array) -> Array:
-        """Give the weight of each column in Delta_ik, (n or 1, Q, K), for k of (n or 1, 1, K)."""
+    def weights(self, backend: Backend, k: Array) -> Array:
+        """Return the weights w_q(k), (n or 1, Q, K), for sizes k of shape (n or 1, 1, K)."""
         base, scale = self.base[:, :, None], self.scale[:, :, None]
         if self.quadrature:
-            return scale * space.xp.exp(k * base)
+            return scale * backend.xp.exp(k * base)
         return scale / (base + k)
 
 
 def rank_candidates(
-    space: Space, p: Array, weighted: Array, s_max: Array, empty: Array, objective: Objective
+    backend: Backend, p: Array, weighted: Array, s_max: Array, empty: Array, objective: Objective
 ) -> Candidates:
-    """Order the labels by marginal, and leave out those that no optimal set holds.
+    """Order the labels by marginal, and discard those that are in no optimal set.
 
-    `weighted` is E[y_i s], (n, m), and `s_max` (n,) bounds s: see `rank_candidates` of
-    `fgfm._kernels.candidates` for the bounds.
+    Parameters
+    ----------
+    backend : Backend
+        Namespace, device and precision.
+    p : array of shape (n, m)
+        The marginals.
+    weighted : array of shape (n, m)
+        E[y_i s].
+    s_max : array of shape (n,)
+        An upper bound on s.
+    empty : array of shape (n,)
+        The value of the empty set.
+    objective : Objective
+        What is maximised.
+
+    Returns
+    -------
+    Candidates
+        The remaining labels, in order.
     """
-    xp, beta2 = space.xp, objective.beta2
+    xp, beta2 = backend.xp, objective.beta2
     order = xp.argsort(p, axis=1, descending=True, stable=True)  # (n, m)
     x = xp.take_along_axis(p, order, axis=1)
-    mass = xp.cumulative_sum(x, axis=1)
-    load = xp.cumulative_sum(xp.take_along_axis(weighted, order, axis=1), axis=1)
-    k = space.upto(p.shape[1])[None, :]
-    size = xp.where(mass > 0.0, beta2 * load / mass, 0.0) + k
-    lower = (1.0 + beta2) * mass / size  # (n, m)
+    # Jensen: the k first labels have at least the value (1 + beta^2) M / (beta^2 W / M + k), with
+    # M = sum p_i and W = sum E[y_i s].
+    M_k = xp.cumulative_sum(x, axis=1)  # (n, m)
+    W_k = xp.cumulative_sum(xp.take_along_axis(weighted, order, axis=1), axis=1)  # (n, m)
+    k = backend.one_to(p.shape[1])[None, :]
+    size = xp.where(M_k > 0.0, beta2 * W_k / M_k, 0.0) + k
+    lower = (1.0 + beta2) * M_k / size  # (n, m)
     best = xp.max(lower, axis=1)
     guess = xp.min(xp.where(lower >= best[:, None], k, float(p.shape[1])), axis=1)
-    floor = xp.where(best > empty, best, empty) * (1.0 - space.margin)
+    floor = xp.where(best > empty, best, empty) * (1.0 - backend.margin)
+    # A label of an optimal set has p_i (beta^2 s_max + 1) >= V: else leaving it out would gain.
     least = floor / (beta2 * s_max + 1.0)
-    (count,) = space.fetch(xp.max(space.counted(x >= least[:, None], 1)))
+    (count,) = backend.fetch(xp.max(backend.count_true(x >= least[:, None], 1)))
     M = power_of_two(max(count, 1.0), p.shape[1])
-    rank = xp.argsort(order, axis=1, stable=True)
+    rank = xp.argsort(order, axis=1, stable=True)  # the inverse permutation
     return Candidates(order[:, :M], rank, guess, floor)
 
 
-def gather(space: Space, values: Array, order: Array) -> Array:
-    """Give the candidates' part of (n, m, Q), as (n, Q, M)."""
-    xp = space.xp
+def gather(backend: Backend, values: Array, order: Array) -> Array:
+    """Select the candidates from (n, m, Q), as (n, Q, M)."""
+    xp = backend.xp
     where = xp.broadcast_to(order[:, :, None], (*order.shape, values.shape[2]))
     return xp.permute_dims(xp.take_along_axis(values, where, axis=1), (0, 2, 1))
 
 
+def decide_cardinality_columns(
+    backend: Backend, P: Array, s: Array, absent: Array, present: Array, objective: Objective
+) -> tuple[Array, Array]:
+    """Decide a block from P; return labels and expected F-measure.
+
+    Parameters
+    ----------
+    backend : Backend
+        Namespace, device and precision.
+    P : array of shape (n, m, Q)
+        The joint probabilities of each label and of cardinality ``s[0, q]``.
+    s : array of shape (1, Q)
+        The cardinalities that can occur.
+    absent, present : array of shape (n,)
+        The probabilities that the true set is empty, and that it is not.
+    objective : Objective
+        What is maximised.
+
+    Returns
+    -------
+    labels, expected_f : array of shape (n, m) and (n,)
+        The decision.
+    """
+    xp, beta2 = backend.xp, objective.beta2
+    empty = absent * objective.empty_value
+    p, weighted = xp.sum(P, axis=2), xp.sum(P * s[None, :, :], axis=2)  # (n, m)
+    candidates = rank_candidates(backend, p, weighted, xp.max(s, axis=1), empty, objective)
+    scale = (1.0 + beta2) * xp.ones_like(s)
+    columns = Columns(gather(backend, P, candidates.order), beta2 * s, scale, False)
+    return decide_columns(backend, columns, candidates, empty, present, objective)
+
+
 def decide_columns(
-    space: Space,
+    backend: Backend,
     columns: Columns,
     candidates: Candidates,
     empty: Array,
     present: Array,
     objective: Objective,
 ) -> tuple[Array, Array]:
-    """Decide a block of rows; give labels and expected F."""
-    xp, M = space.xp, columns.C.shape[2]
-    with full_precision(space):
-        V = _search(space, columns, candidates)  # (n, K)
-        size, expected = finish(space, objective, V, empty, present)
+    """Decide a block of rows; return labels and expected F-measure."""
+    xp, M = backend.xp, columns.C.shape[2]
+    with full_precision(backend):
+        V = _search(backend, columns, candidates)  # (n, K)
+        size, expected = best_size(backend, objective, V, empty, present)
         own = xp.where(size > 0.0, size, 1.0)  # (n,)
-        worth = _column(space, columns, own)  # (n, M)
-    at = space.places(own - 1.0)[:, None]
-    least = xp.take_along_axis(xp.sort(worth, axis=1, descending=True), at, axis=1)[:, 0]
+        delta = _column(backend, columns, own)  # (n, M)
+    at = backend.indices(own - 1.0)[:, None]
+    least = xp.take_along_axis(xp.sort(delta, axis=1, descending=True), at, axis=1)[:, 0]
     rank = candidates.rank
-    inside = xp.take_along_axis(worth, xp.clip(rank, 0, M - 1), axis=1)
-    worth = xp.where(rank < M, inside, -1.0)  # (n, m), in the order of the labels
-    return largest_labels(space, worth, least, size, space.tie), expected
+    inside = xp.take_along_axis(delta, xp.clip(rank, 0, M - 1), axis=1)
+    delta = xp.where(rank < M, inside, -1.0)  # (n, m), in the order of the labels
+    return largest_labels(backend, delta, least, size, backend.tie), expected
 
 
-def _column(space: Space, columns: Columns, k: Array) -> Array:
-    """Give Delta_ik, (n, M), where every row has a size k, (n,), of its own."""
-    weights = columns.weights(space, k[:, None, None])  # (n, Q, 1)
-    return (space.xp.permute_dims(weights, (0, 2, 1)) @ columns.C)[:, 0, :]
+def _column(backend: Backend, columns: Columns, k: Array) -> Array:
+    """Return Delta_ik, (n, M), for one size k per row, (n,)."""
+    weights = columns.weights(backend, k[:, None, None])  # (n, Q, 1)
+    return (backend.xp.permute_dims(weights, (0, 2, 1)) @ columns.C)[:, 0, :]
 
 
-def _search(space: Space, columns: Columns, candidates: Candidates) -> Array:
-    """Give V_k, (n, K), where it can be the largest, and 0 elsewhere.
+def _search(backend: Backend, columns: Columns, candidates: Candidates) -> Array:
+    """Return V_k, (n, K), for the sizes k that can be optimal, and 0 for the others.
 
-    K bounds the sizes that T(k) admits. Every row values the size of its guess, 1 and K, and then,
-    again and again, the size whose bound is the highest, until no bound exceeds the largest value:
-    see `fgfm._kernels.search` for the bound between two sizes whose columns are known.
+    K bounds the sizes that T(k) = sum_i Delta_ik admits. Every row evaluates its guess, 1 and K,
+    and then repeatedly the size with the highest bound, until no bound exceeds the largest value.
     """
-    xp = space.xp
+    xp = backend.xp
     n, M = columns.C.shape[0], columns.C.shape[2]
-    every = space.upto(M)
+    every = backend.one_to(M)
     totals = xp.sum(columns.C, axis=2)[:, None, :]  # (n, 1, Q)
-    bound = (totals @ columns.weights(space, every[None, None, :]))[:, 0, :]  # (n, M)
+    bound = (totals @ columns.weights(backend, every[None, None, :]))[:, 0, :]  # (n, M) T(k)
     admitted = bound >= candidates.floor[:, None]
-    (limit,) = space.fetch(xp.max(space.counted(admitted, 1)))
+    (limit,) = backend.fetch(xp.max(backend.count_true(admitted, 1)))
     K = power_of_two(max(limit, 1.0), M)
     k = xp.broadcast_to(every[None, :K], (n, K))
-    V = xp.zeros((n, K), dtype=space.dtype, device=space.device)
-    # for each size the nearest ones whose column is known, and the k largest Delta of these
+    V = xp.zeros((n, K), dtype=backend.dtype, device=backend.device)
+    # For each size k: the nearest evaluated sizes, and the sums of their k largest Delta.
     left, right, left_sum, right_sum = V, V + (K + 1.0), V, V
     guess = xp.clip(candidates.guess, 1.0, float(K))
     size, first = guess, [xp.ones_like(guess), xp.ones_like(guess) * K]
     while True:
-        delta = xp.sort(_column(space, columns, size), axis=1, descending=True)
+        delta = xp.sort(_column(backend, columns, size), axis=1, descending=True)
         sums = xp.cumulative_sum(delta[:, :K], axis=1)
         at = size[:, None]
         V = xp.where(k == at, sums, V)
@@ -137,29 +199,33 @@ def _search(space: Space, columns: Columns, candidates: Candidates) -> Array:
         if first:
             size = first.pop()
             continue
-        upper = _bound(space, k, left, right, left_sum, right_sum)
+        upper = _harmonic_bound(backend, k, left, right, left_sum, right_sum)
         peak = xp.max(V, axis=1)[:, None]
-        low, high = peak * (1.0 - space.tie), peak * (1.0 + space.tie)
+        low, high = peak * (1.0 - backend.tie), peak * (1.0 + backend.tie)
         best = xp.min(xp.where(low <= V, k, K + 1.0), axis=1)[:, None]
-        least = xp.where(k < best, low, high)  # a smaller set need only be as good
-        unclear = (V == 0.0) & admitted[:, :K] & (upper > least)
-        (left_over,) = space.fetch(xp.any(unclear))
-        if not left_over:
+        least = xp.where(k < best, low, high)  # a smaller set wins a tie
+        is_open = (V == 0.0) & admitted[:, :K] & (upper > least)
+        (any_open,) = backend.fetch(xp.any(is_open))
+        if not any_open:
             return V
-        upper = xp.where(unclear, upper, -1.0)
+        upper = xp.where(is_open, upper, -1.0)
         highest = xp.max(upper, axis=1)[:, None]
-        size = xp.min(xp.where(unclear & (upper >= highest), k, K + 1.0), axis=1)
-        size = xp.where(size > K, guess, size)  # nothing is unclear in this row
+        size = xp.min(xp.where(is_open & (upper >= highest), k, K + 1.0), axis=1)
+        size = xp.where(size > K, guess, size)  # rows without an open size repeat their guess
 
 
-def _bound(
-    space: Space, k: Array, left: Array, right: Array, left_sum: Array, right_sum: Array
+def _harmonic_bound(
+    backend: Backend, k: Array, left: Array, right: Array, left_sum: Array, right_sum: Array
 ) -> Array:
-    """Bound V_k, (n, K), from the sums of the k largest Delta at sizes on both sides."""
-    xp = space.xp
-    apart = right > left
-    share = (right - k) / xp.where(apart, right - left, 1.0)
+    """Bound V_k, (n, K), by the harmonic mean of the sums of the k largest Delta on both sides.
+
+    V_k <= 1 / (l / Q_1(k) + (1 - l) / Q_2(k)) at k = l k_1 + (1 - l) k_2, since the reciprocal of
+    sum_{i in h} Delta_ik is concave in k.
+    """
+    xp = backend.xp
+    between = right > left
+    share = (right - k) / xp.where(between, right - left, 1.0)  # l
     ratio = left_sum / xp.where(right_sum > 0.0, right_sum, 1.0)
     below = share + (1.0 - share) * ratio
-    inside = apart & (right_sum > 0.0)
+    inside = between & (right_sum > 0.0)
     return xp.where(inside, left_sum / xp.where(inside, below, 1.0), left_sum)

@@ -1,34 +1,44 @@
-"""What all routes share once the values of the set sizes are known."""
+"""The best set size and its labels, and blocks of rows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from fgfm.decision._array_api.space import Space, work_bytes
-from fgfm.decision._dispatch import Decision, Objective
+from fgfm.decision._array_api.backend import Backend, work_bytes
+from fgfm.decision._objective import Decision, Objective
 
-__all__ = ["decide_blocks", "finish", "largest_labels", "power_of_two"]
+__all__ = ["best_size", "decide_blocks", "largest_labels", "power_of_two"]
 
 Array = Any
 
 
 def power_of_two(count: float, limit: int) -> int:
-    """Give a size for arrays that hold `count` things: few sizes occur, and none over `limit`."""
+    """Round `count` up to a power of two, at most `limit`.
+
+    Arrays of few different sizes reuse memory, and what JAX has compiled for their shape.
+    """
     return min(limit, 1 << max(0, int(count) - 1).bit_length())
 
 
-def decide_blocks(space: Space, n: int, m: int, row_bytes: int, decide: Any) -> Decision:
-    """Call ``decide(rows)`` for blocks of rows that fit the work space; give one decision."""
-    xp = space.xp
-    rows = max(1, work_bytes(space) // max(1, row_bytes))
-    with np.errstate(all="ignore"):  # of libraries that compute with NumPy
+def decide_blocks(
+    backend: Backend,
+    n: int,
+    m: int,
+    row_bytes: int,
+    decide: Callable[[slice], tuple[Array, Array]],
+) -> Decision:
+    """Call ``decide(rows)`` for blocks of rows that fit in `work_bytes`, and join the results."""
+    xp = backend.xp
+    rows = max(1, work_bytes(backend) // max(1, row_bytes))
+    with np.errstate(all="ignore"):  # array-api-strict computes with NumPy
         blocks = [decide(slice(start, min(start + rows, n))) for start in range(0, n, rows)]
     if not blocks:
         return Decision(
-            xp.zeros((0, m), dtype=xp.int8, device=space.device),
-            xp.zeros((0,), dtype=space.dtype, device=space.device),
+            xp.zeros((0, m), dtype=xp.int8, device=backend.device),
+            xp.zeros((0,), dtype=backend.dtype, device=backend.device),
         )
     if len(blocks) == 1:
         return Decision(*blocks[0])
@@ -37,37 +47,69 @@ def decide_blocks(space: Space, n: int, m: int, row_bytes: int, decide: Any) -> 
     )
 
 
-def finish(
-    space: Space, objective: Objective, V: Array, empty: Array, present: Array
+def best_size(
+    backend: Backend, objective: Objective, V: Array, empty: Array, present: Array
 ) -> tuple[Array, Array]:
-    """Give the size of the best set of each row and its expected F, from the values of all sizes.
+    """Return the size of the best set of each row, and its expected F-measure.
 
-    ``V`` is (n, K), for the sizes 1 .. K; ``empty`` (n,) is the worth of the empty set, and
-    ``present`` (n,) the probability of the other ones.
+    Parameters
+    ----------
+    backend : Backend
+        Namespace, device and precision.
+    objective : Objective
+        What is maximised.
+    V : array of shape (n, K)
+        The values of the best sets of sizes 1 .. K.
+    empty : array of shape (n,)
+        The value of the empty set.
+    present : array of shape (n,)
+        The probability that the true set is not empty.
+
+    Returns
+    -------
+    size, expected_f : array of shape (n,)
+        Both as floats.
     """
-    xp = space.xp
+    xp = backend.xp
     peak = xp.max(V, axis=1)  # (n,)
-    sizes = xp.broadcast_to(space.upto(V.shape[1])[None, :], V.shape)
-    size = xp.min(xp.where((peak * (1.0 - space.tie))[:, None] <= V, sizes, V.shape[1]), axis=1)
+    sizes = xp.broadcast_to(backend.one_to(V.shape[1])[None, :], V.shape)
+    tied = (peak * (1.0 - backend.tie))[:, None] <= V
+    size = xp.min(xp.where(tied, sizes, V.shape[1]), axis=1)  # the smaller set wins a tie
     value = xp.max(xp.where(sizes == size[:, None], V, 0.0), axis=1)
     if objective.nonempty:
         possible = present > 0.0
         size = xp.where(possible & (peak > 0.0), size, 0.0)
         return size, xp.where(size > 0.0, value, xp.nan) / xp.where(possible, present, 1.0)
-    wins = peak > empty * (1.0 + space.tie)
+    wins = peak > empty * (1.0 + backend.tie)  # the empty set wins its ties
     return xp.where(wins, size, 0.0), xp.where(wins, value, empty)
 
 
-def largest_labels(space: Space, worth: Array, least: Array, size: Array, tie: float) -> Array:
-    """Mark the `size` labels of the largest worth, (n, m); of equal ones those of lowest index.
+def largest_labels(backend: Backend, value: Array, least: Array, size: Array, tie: float) -> Array:
+    """Mark the `size` labels of largest value; among equal ones those of lowest index.
 
-    `least` is the smallest worth among them.
+    Parameters
+    ----------
+    backend : Backend
+        Namespace, device and precision.
+    value : array of shape (n, m)
+        The value of each label.
+    least : array of shape (n,)
+        The smallest value among the labels to choose.
+    size : array of shape (n,)
+        The number of labels to choose.
+    tie : float
+        Values with a smaller relative difference count as equal.
+
+    Returns
+    -------
+    array of shape (n, m)
+        0 or 1, as int8.
     """
-    xp = space.xp
+    xp = backend.xp
     low, high = (least * (1.0 - tie))[:, None], (least * (1.0 + tie))[:, None]
-    above = worth > high
-    equal = (worth >= low) & (worth <= high)
-    left = size - space.counted(above, 1)  # (n,)
-    first = xp.cumulative_sum(xp.astype(equal, xp.int32), axis=1, dtype=xp.int32)
-    chosen = above | (equal & (space.floats(first) <= left[:, None]))
+    above = value > high
+    equal = (value >= low) & (value <= high)
+    left = size - backend.count_true(above, 1)  # (n,) how many of the equal ones are chosen
+    rank = xp.cumulative_sum(xp.astype(equal, xp.int32), axis=1, dtype=xp.int32)
+    chosen = above | (equal & (backend.floats(rank) <= left[:, None]))
     return xp.astype(chosen & (size > 0.0)[:, None], xp.int8)

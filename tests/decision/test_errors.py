@@ -1,4 +1,4 @@
-"""Bad input: an error that names the argument, the rule, the offending value and its place."""
+"""Invalid input: errors name the argument, the offending value with its position, and the rule."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VALUES = [
 
 @pytest.mark.parametrize(("value", "shown"), VALUES)
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_values(value, shown, n_jobs):
+def test_value_that_is_not_a_probability_raises(value, shown, n_jobs):
     rule = f" is {shown}: probabilities must lie in [0, 1]"
     calls = {
         "proba[1, 2]": lambda: decision.from_marginals(with_value(HALF, (1, 2), value)),
@@ -56,8 +56,7 @@ def test_values(value, shown, n_jobs):
 
 
 @pytest.mark.compiled
-def test_the_first_of_many_is_named():
-    """For any number of threads and size of blocks."""
+def test_first_wrong_value_is_named_for_any_number_of_threads():
     proba = np.full((2000, 40), 0.2)
     proba[1500:, 7] = 2.0
     proba[1203, 31] = -1.0
@@ -66,18 +65,7 @@ def test_the_first_of_many_is_named():
             decision.from_marginals(proba, n_jobs=n_jobs)
 
 
-def test_float32_may_be_off_by_more():
-    off = np.full((2, 3), 1.0 + 2e-6, dtype=np.float32)
-    np.testing.assert_allclose(decision.from_marginals(off).expected_f, 1.0)
-    with pytest.raises(
-        ValueError, match=re.escape("proba[0, 0] is 1.0000020265579224: probabilities must lie")
-    ):
-        decision.from_marginals(off.astype(np.float64))
-    with pytest.raises(ValueError, match=re.escape("proba[0, 0] is 1.0001: ")):
-        decision.from_marginals(np.full((2, 3), 1.0001, dtype=np.float32))
-
-
-def test_mass():
+def test_probabilities_that_sum_to_more_than_one_raise():
     too_much = with_value(P, (1, slice(None), 0), 0.7)
     rule = "implies d_0 = -0.5: the probabilities of 1 to 2 labels, d_s = sum_i p_is / s, must not"
     with pytest.raises(ValueError, match=re.escape("P[1] " + rule)):
@@ -111,7 +99,7 @@ def test_mass():
         (
             lambda: decision.from_marginals(sparse.csr_array((3, 0))),
             ValueError,
-            "proba has shape (3, 0): it must have 2 dimensions (row, label) and at least one",
+            "proba has shape (3, 0): it must have at least one label",
         ),
         (
             lambda: decision.from_marginals([["a", "b"]]),
@@ -193,7 +181,7 @@ def test_mass():
         (
             lambda: decision.from_factors([ONE, P], [[0], [1, 1]]),
             ValueError,
-            "factors[1] holds twice label 1 and no factor holds label 2: every label must be in",
+            "factors[1] holds label 1 twice and no factor holds label 2: every label must be in",
         ),
         (
             lambda: decision.from_factors([ONE, P], [[0], [1, 3]]),
@@ -247,7 +235,7 @@ def test_mass():
         ),
     ],
 )
-def test_forms(call, error, message):
+def test_invalid_shape_or_dtype_raises(call, error, message):
     with pytest.raises(error, match=re.escape(message)):
         call()
 
@@ -305,24 +293,12 @@ def test_forms(call, error, message):
         lambda **kwargs: decision.from_joint([[0, 1]], [[1.0]], **kwargs),
     ],
 )
-def test_options(call, argument, error, message):
+def test_invalid_parameter_raises(call, argument, error, message):
     with pytest.raises(error, match=re.escape(message)):
         call(**argument)
 
 
-@pytest.mark.parametrize("beta", [1e-6, 1e-3, 50.0, 1e4, np.float32(2.0), np.int64(3)])
-def test_unusual_betas(beta):
-    """Far from 1 the measure is precision or recall; nothing breaks on the way there."""
-    p = np.array([[0.9, 0.5, 0.3, 0.01]])
-    labels, expected_f = decision.from_marginals(p, beta=beta, nonempty=True)
-    assert 0.0 < expected_f[0] <= 1.0
-    if beta >= 50:
-        assert labels.sum() == 4  # recall alone: take everything
-    if beta <= 1e-3:
-        np.testing.assert_array_equal(labels, [[1, 0, 0, 0]])  # precision alone: the surest
-
-
-def test_label_over_certainty():
+def test_label_of_probability_over_one_raises():
     P_over = np.zeros((2, 10, 10))
     P_over[1, 3, 4:] = 0.3
     rule = "sums to 1.8 over cardinalities: the probability of a label must not exceed 1"
@@ -350,7 +326,7 @@ def test_label_over_certainty():
         (
             lambda: decision.from_marginals(np.ma.masked_array(HALF, mask=HALF > 0)),
             TypeError,
-            "proba is a masked array: fill in what is masked first",
+            "proba is a masked array: fill the masked values first",
         ),
         (
             lambda: decision.from_marginals([[0.5, 0.2], [0.1]]),
@@ -359,6 +335,6 @@ def test_label_over_certainty():
         ),
     ],
 )
-def test_containers(call, error, message):
+def test_unsupported_container_raises(call, error, message):
     with pytest.raises(error, match=re.escape(message)):
         call()

@@ -1,0 +1,76 @@
+"""The machine and the process: threads, processor, peak memory, progress on a terminal.
+
+Imports the standard library only, since thread variables must be set before NumPy is loaded.
+"""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = [
+    "THREAD_VARIABLES",
+    "peak_memory",
+    "processor_name",
+    "reset_peak_memory",
+    "show_progress",
+]
+
+THREAD_VARIABLES = (
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+
+def show_progress(message: str) -> None:
+    """Print what is being measured, on a terminal only; an empty message clears the line."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{message}", end="", file=sys.stderr, flush=True)
+
+
+def processor_name() -> str:
+    """Return the name of the processor, as far as the system provides it."""
+    import platform
+
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def reset_peak_memory() -> float:
+    """Reset the peak memory if the system can, and return the memory in use, in bytes."""
+    try:
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+        return _process_status("VmRSS")
+    except OSError:
+        return peak_memory()
+
+
+def peak_memory() -> float:
+    """Return the peak memory of this process, in bytes.
+
+    On Linux getrusage would return the peak of the parent process, if that is higher.
+    """
+    try:
+        return _process_status("VmHWM")
+    except OSError:
+        import resource
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _process_status(field: str) -> float:
+    with open("/proc/self/status") as file:
+        for line in file:
+            if line.startswith(field + ":"):
+                return 1024.0 * int(line.split()[1])
+    raise OSError(f"/proc/self/status has no {field}")

@@ -1,0 +1,55 @@
+"""Scalar parameters: numbers, flags, counts and choices."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+
+__all__ = ["check_beta", "check_choice", "check_count", "check_flag", "check_zero_division"]
+
+
+def _number(value: Any, name: str, rule: str) -> float:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} is {value!r}: it must be {rule}")
+    return float(value)
+
+
+def check_beta(beta: Any) -> float:
+    """Return beta as a float in the range in which beta^4 neither overflows nor underflows."""
+    rule = "a number greater than 0 (from 1e-50 to 1e50)"
+    number = _number(beta, "beta", rule)
+    if not 1e-50 <= number <= 1e50:
+        raise ValueError(f"beta is {number!r}: it must be {rule}")
+    return number
+
+
+def check_zero_division(zero_division: Any) -> float:
+    """Return the value of 0/0, an empty decision for an empty true set, as a float in [0, 1]."""
+    rule = "a number in [0, 1]"
+    number = _number(zero_division, "zero_division", rule)
+    if not (0.0 <= number <= 1.0) or math.isnan(number):
+        raise ValueError(f"zero_division is {number!r}: it must be {rule}")
+    return number
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """Return a flag as a bool."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} is {value!r}: it must be True or False")
+    return bool(value)
+
+
+def check_count(value: Any, name: str, least: int = 0) -> int:
+    """Return a count as an int that is not smaller than `least`."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} is {value!r}: it must be an integer, {least} or more")
+    return int(value)
+
+
+def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
+    """Raise unless a parameter is one of some strings, or None where that is among them."""
+    if not (value is None or isinstance(value, str)) or value not in choices:
+        raise ValueError(f"{name} is {value!r}: it must be one of {', '.join(map(repr, choices))}")

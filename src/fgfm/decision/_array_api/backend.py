@@ -1,0 +1,193 @@
+"""Namespace, device and precision of a computation, and transfers to the host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fgfm._utils.validation import check_axes
+from fgfm.decision._array_api.libraries import describe
+from fgfm.decision._objective import Objective
+
+__all__ = ["Backend", "common_backend", "first_nan", "read_array", "to_host", "work_bytes"]
+
+Array = Any  # of any of the libraries
+
+
+class Backend(NamedTuple):
+    """Where, and in which precision, a decision is computed.
+
+    Attributes
+    ----------
+    xp : module
+        The array API namespace of the library.
+    device : object
+        The device of the arrays.
+    dtype : object
+        The floating point type of the computation.
+    itemsize : int
+        The number of bytes of `dtype`.
+    tie : float
+        Values with a smaller relative difference count as equal.
+    margin : float
+        The relative rounding error of a bound: only candidates beyond it are discarded.
+    slack : float
+        The rounding error that is allowed for a probability, or a sum of them; that of the least
+        precise array.
+    """
+
+    xp: Any
+    device: Any
+    dtype: Any
+    itemsize: int
+    tie: float
+    margin: float
+    slack: float
+
+    def array(self, values: npt.ArrayLike) -> Array:
+        """Convert NumPy values to an array of `dtype` on the device."""
+        return self.xp.asarray(np.asarray(values), dtype=self.dtype, device=self.device)
+
+    def floats(self, array: Array) -> Array:
+        """Convert an array to `dtype`."""
+        return self.xp.astype(array, self.dtype, copy=False)
+
+    def indices(self, array: Array) -> Array:
+        """Convert an array of whole numbers to the integer type for indexing."""
+        dtypes = self.xp.__array_namespace_info__().default_dtypes(device=self.device)
+        return self.xp.astype(array, dtypes["indexing"])
+
+    def count_true(self, array: Array, axis: int) -> Array:
+        """Count the True elements along an axis, as floats for further arithmetic."""
+        return self.xp.sum(self.floats(array), axis=axis)
+
+    def one_to(self, count: int) -> Array:
+        """Return 1, 2, .., count as floats."""
+        return self.xp.arange(1, count + 1, dtype=self.dtype, device=self.device)
+
+    def fetch(self, *scalars: Array) -> list[float]:
+        """Copy scalars to the host, in one transfer: each one waits for the device."""
+        stacked = self.xp.stack([self.floats(scalar) for scalar in scalars])
+        return [float(number) for number in to_host(stacked)]
+
+    def representable(self, objective: Objective) -> Objective:
+        """Return the objective with a beta whose square float32 can represent.
+
+        Beyond these limits F_beta equals recall, or precision, in all digits of float32.
+        """
+        if self.itemsize == 8:
+            return objective
+        beta = min(max(objective.beta, 1e-9), 1e9)
+        return objective._replace(beta=beta, beta2=beta * beta)
+
+
+def common_backend(arrays: Sequence[Array], names: Sequence[str], xp: Any) -> Backend:
+    """Return the backend for arrays, which must share library and device.
+
+    The computation is in float32 if all arrays have float32 or less, and in float64 otherwise,
+    for integers and booleans too, if the device has float64.
+    """
+    from array_api_compat import array_namespace, device
+
+    where = device(arrays[0])
+    for array, name in zip(arrays, names, strict=True):
+        if array_namespace(array) is not xp:
+            raise TypeError(
+                f"{name} is a {describe(array)} and {names[0]} is a {describe(arrays[0])}: "
+                "they must be of one library"
+            )
+        if device(array) != where:
+            raise ValueError(
+                f"{name} is on {device(array)} and {names[0]} is on {where}: "
+                "they must be on one device"
+            )
+    is_single = [
+        xp.isdtype(array.dtype, "real floating") and array.dtype != xp.float64 for array in arrays
+    ]
+    available = xp.__array_namespace_info__().dtypes(device=where, kind="real floating")
+    if all(is_single) or "float64" not in available:
+        return Backend(xp, where, xp.float32, 4, tie=2e-6, margin=1e-4, slack=1e-5)
+    slack = 1e-5 if any(is_single) else 1e-9
+    return Backend(xp, where, xp.float64, 8, tie=1e-12, margin=1e-9, slack=slack)
+
+
+def work_bytes(backend: Backend) -> int:
+    """Return the memory for the temporary arrays of one block of rows.
+
+    Small blocks stay in the cache of a CPU; large blocks need fewer launches on an accelerator.
+    """
+    if "cpu" in str(backend.device).lower():
+        return 1 << 28
+    if getattr(backend.device, "type", "") == "cuda":
+        import torch
+
+        free, _ = torch.cuda.mem_get_info(backend.device)
+        return int(min(1 << 32, free // 4))
+    return 1 << 30
+
+
+def read_array(value: Any, name: str, axes: Sequence[str]) -> tuple[Array, Any]:
+    """Validate a dense array of real numbers; return it without gradient, and its namespace."""
+    try:
+        from array_api_compat import array_namespace
+    except ImportError:
+        raise ImportError(
+            f"{name} is a {describe(value)}: this needs array-api-compat; install fgfm[array]"
+        ) from None
+    try:
+        xp = array_namespace(value)
+    except TypeError:
+        raise TypeError(f"{name} is a {describe(value)}: it must be a dense array") from None
+    if hasattr(value, "detach"):
+        value = _plain_tensor(value, name)
+    if xp.__name__ == "jax.numpy":
+        _check_not_traced(value, name)
+    if not xp.isdtype(value.dtype, ("bool", "integral", "real floating")):
+        raise TypeError(
+            f"{name} has dtype {value.dtype}: it must hold real numbers (float32 or float64)"
+        )
+    check_axes(tuple(value.shape), name, axes)
+    return value, xp
+
+
+def _plain_tensor(tensor: Any, name: str) -> Any:
+    """Return a PyTorch tensor without gradient; raise unless it is dense and has values."""
+    if tensor.is_nested or str(tensor.layout) != "torch.strided":
+        form = "nested tensor" if tensor.is_nested else f"tensor of layout {tensor.layout}"
+        raise TypeError(f"{name} is a {form}: it must be dense")
+    if tensor.is_meta:
+        raise TypeError(f"{name} is a tensor on the meta device: it must have values")
+    return tensor.detach()
+
+
+def _check_not_traced(value: Any, name: str) -> None:
+    from jax.core import Tracer
+
+    if isinstance(value, Tracer):
+        raise TypeError(
+            f"{name} is traced by JAX: it must have values, so decide outside jax.jit and jax.vmap"
+        )
+
+
+def to_host(array: Array) -> npt.NDArray[Any]:
+    """Copy an array to NumPy."""
+    if hasattr(array, "cpu"):
+        array = array.cpu()
+        if str(array.dtype).startswith(("torch.bfloat", "torch.float8")):  # unknown to NumPy
+            array = array.float()
+    if hasattr(array, "get"):
+        array = array.get()
+    return np.asarray(array)
+
+
+def first_nan(array: Array) -> tuple[int, int]:
+    """Return the number of NaN in a 1-D array, and the index of the first."""
+    from array_api_compat import array_namespace
+
+    xp = array_namespace(array)
+    missing = xp.astype(xp.isnan(array), xp.int32)
+    count = int(xp.sum(missing))
+    return count, int(xp.argmax(missing)) if count else 0

@@ -1,0 +1,145 @@
+"""`from_cardinalities`: GFM, decisions from p(y_i = 1, |y| = s)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fgfm._utils.blocks import float_block, run_blocks
+from fgfm._utils.validation import (
+    check_cardinality_matrix,
+    check_probabilities,
+    distribution_array,
+    raise_excess_mass,
+    tolerance,
+    unit_rows,
+)
+from fgfm.decision._inputs import decide
+from fgfm.decision._objective import Decision, Objective, empty_decision, run_kernel
+
+__all__ = ["decide_one_factor", "from_cardinalities"]
+
+Real = npt.NDArray[Any]
+
+
+def from_cardinalities(
+    P: Any,
+    *,
+    distribution: Any = None,
+    beta: float = 1.0,
+    zero_division: float = 1.0,
+    nonempty: bool = False,
+    n_jobs: int | None = None,
+) -> Decision:
+    r"""Decide from the joint probabilities of each label and the number of labels: GFM.
+
+    Maximises :math:`E[F_\beta(y, h)]` over all label sets h, for arbitrary dependence between
+    labels: with :math:`p_{is} = p(y_i = 1, |y| = s)`, the expectation for a set h of size k is
+
+    .. math:: \sum_{i \in h} \Delta_{ik}, \qquad
+        \Delta_{ik} = (1 + \beta^2) \sum_s \frac{p_{is}}{\beta^2 s + k},
+
+    and for the empty set :math:`d_0 = 1 - \sum_s \frac1s \sum_i p_{is}` (times `zero_division`).
+
+    Parameters
+    ----------
+    P : array-like of shape (n, m, S)
+        ``P[r, i, s - 1]`` is the probability that row r has label i and s labels in all. S may be
+        smaller than m where no larger set is possible.
+    distribution : array-like of shape (n, S + 1), default=None
+        The probabilities of 0 to S labels, if they come from a separate model; P need not agree
+        with them (`fgfm.cardinality.is_coherent`). By default they are computed from P.
+    beta : float, default=1.0
+        Recall is considered `beta` times as important as precision.
+    zero_division : float, default=1.0
+        The value of 0/0, an empty decision where the true set is empty, from 0 to 1.
+    nonempty : bool, default=False
+        Condition on the true set not being empty, for the decision and its expectation. A row of
+        zeros contradicts this condition: it gets the empty set, an expectation of NaN, and a
+        warning.
+    n_jobs : int, default=None
+        The number of threads, as in joblib. It does not change the result.
+
+    Returns
+    -------
+    Decision
+        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,).
+
+    See Also
+    --------
+    fgfm.cardinality : Functions that compute P.
+
+    Examples
+    --------
+    Exactly one of two labels, or all three:
+
+    >>> import fgfm
+    >>> P = [[[0.5, 0.0, 0.2], [0.3, 0.0, 0.2], [0.0, 0.0, 0.2]]]
+    >>> labels, expected_f = fgfm.decision.from_cardinalities(P)
+    >>> labels
+    array([[1, 1, 0]], dtype=int8)
+    >>> expected_f.round(4)
+    array([0.6933])
+    """
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
+    arrays = {"P": P} if distribution is None else {"P": P, "distribution": distribution}
+    return decide(arrays, objective, _decide_numpy, _decide_array_api)
+
+
+def _decide_numpy(P: Any, distribution: Any = None, *, objective: Objective) -> Decision:
+    P = check_cardinality_matrix(P)
+    n, m, S = P.shape
+    d = None if distribution is None else distribution_array(distribution, "distribution", n, S)
+    return decide_one_factor(P, d, np.arange(m), objective, "P", "distribution")
+
+
+def decide_one_factor(
+    P: Real,
+    distribution: Real | None,
+    members: npt.NDArray[np.int64],
+    objective: Objective,
+    name: str,
+    distribution_name: str,
+) -> Decision:
+    """Decide from one P, (n, m, S); its i-th label is label ``members[i]``."""
+    from fgfm._kernels.cardinalities import decide_cardinality_rows
+
+    n, m, S = P.shape
+    decision = empty_decision(n, m)
+
+    def decide_block(rows: slice) -> None:
+        block = float_block(P[rows])
+        if distribution is None:
+            mass = np.full((2, len(block)), np.nan)  # NaN: the kernel computes it from P
+        else:
+            d = unit_rows(distribution[rows], distribution_name, rows.start)
+            mass = np.stack([d[:, 0], d[:, 1:].sum(axis=1)])  # of the empty set, and of all others
+        labels, expected_f = decision.at(rows)
+        arguments = (
+            mass,
+            members,
+            tolerance(block),
+            *objective.kernel_arguments,
+            labels,
+            expected_f,
+        )
+        row, _ = run_kernel(
+            decide_cardinality_rows,
+            block,
+            arguments,
+            labels,
+            lambda: check_probabilities(block, name, rows.start),
+        )
+        if row >= 0:
+            raise_excess_mass(block, row, name, rows.start)
+
+    run_blocks(n, m * S * P.itemsize, objective.threads, decide_block)
+    return decision
+
+
+def _decide_array_api(P: Any, distribution: Any = None, *, objective: Objective) -> Decision:
+    from fgfm.decision._cardinalities_array_api import decide_cardinalities
+
+    return decide_cardinalities(P, distribution, objective=objective)

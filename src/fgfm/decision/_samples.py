@@ -1,0 +1,88 @@
+"""`from_samples`: decisions from draws of the label set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fgfm._utils.blocks import run_blocks
+from fgfm._utils.validation import check_labels, real_array
+from fgfm.decision._inputs import decide
+from fgfm.decision._objective import Decision, Objective, empty_decision
+
+__all__ = ["from_samples"]
+
+
+def from_samples(
+    samples: Any,
+    *,
+    beta: float = 1.0,
+    zero_division: float = 1.0,
+    nonempty: bool = False,
+    n_jobs: int | None = None,
+) -> Decision:
+    r"""Decide from draws of the label set, from any sampler.
+
+    Maximises the mean of :math:`F_\beta(y^t, h)` over the draws :math:`y^1 .. y^T` of a row, over
+    all label sets h, not only those drawn.
+
+    Parameters
+    ----------
+    samples : array-like of shape (n, T, m)
+        T draws of m labels for each row, 0 or 1.
+    beta : float, default=1.0
+        Recall is considered `beta` times as important as precision.
+    zero_division : float, default=1.0
+        The value of 0/0, an empty decision where the true set is empty, from 0 to 1.
+    nonempty : bool, default=False
+        Ignore empty draws. A row with empty draws only gets the empty set, an expectation of NaN,
+        and a warning.
+    n_jobs : int, default=None
+        The number of threads, as in joblib. It does not change the result.
+
+    Returns
+    -------
+    Decision
+        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,).
+
+    See Also
+    --------
+    from_joint : Decisions from label sets with probabilities.
+
+    Examples
+    --------
+    >>> import fgfm
+    >>> draws = [[[1, 0, 0], [1, 1, 0], [0, 0, 0], [1, 0, 1]]]
+    >>> labels, expected_f = fgfm.decision.from_samples(draws)
+    >>> labels
+    array([[1, 0, 0]], dtype=int8)
+    >>> expected_f.round(4)
+    array([0.5833])
+    """
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
+    return decide({"samples": samples}, objective, _decide_numpy, _decide_array_api)
+
+
+def _decide_numpy(samples: Any, objective: Objective) -> Decision:
+    from fgfm._kernels.samples import decide_sample_rows
+
+    samples = real_array(samples, "samples", ("row", "draw", "label"))
+    n, T, m = samples.shape
+    members = np.arange(m)
+    decision = empty_decision(n, m)
+
+    def decide_block(rows: slice) -> None:
+        block = samples[rows]
+        check_labels(block, "samples", rows.start)
+        draws = np.require(block, np.uint8, ["C", "W"])
+        decide_sample_rows(draws, members, *objective.kernel_arguments, *decision.at(rows))
+
+    run_blocks(n, T * m, objective.threads, decide_block)
+    return decision
+
+
+def _decide_array_api(samples: Any, objective: Objective) -> Decision:
+    from fgfm.decision._samples_array_api import decide_samples
+
+    return decide_samples(samples, objective)

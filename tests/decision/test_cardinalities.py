@@ -1,0 +1,92 @@
+"""`from_cardinalities`: against enumeration, and with a distribution from a separate model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oracle
+from cases import every_beta, every_option
+from fgfm import cardinality, decision
+
+
+@every_beta
+@every_option
+@pytest.mark.parametrize("m", [1, 2, 3, 5, 8, 10])
+def test_decision_is_optimal(m, beta, zero_division, nonempty):
+    joint = oracle.random_joint(np.random.default_rng(m), 4, m)
+    kwargs = {"beta": beta, "zero_division": zero_division, "nonempty": nonempty}
+    decided = decision.from_cardinalities(oracle.cardinality_matrix(*joint), **kwargs)
+    oracle.check_decision(decided, joint, **kwargs)
+
+
+@every_beta
+@pytest.mark.parametrize("S", [1, 2, 4])
+def test_depth_may_be_smaller_than_the_number_of_labels(S, beta):
+    """No set has more than S labels, so that P needs no more columns."""
+    labelsets = oracle.all_labelsets(6)
+    labelsets = labelsets[labelsets.sum(axis=1) <= S]
+    proba = np.random.default_rng(S).dirichlet(np.ones(len(labelsets)), size=8)
+    P = oracle.cardinality_matrix(labelsets, proba)
+    assert not P[:, :, S:].any()
+    decided = decision.from_cardinalities(P[:, :, :S], beta=beta)
+    oracle.check_decision(decided, (labelsets, proba), beta=beta)
+    full = decision.from_cardinalities(P, beta=beta)
+    np.testing.assert_array_equal(full.labels, decided.labels)
+    np.testing.assert_allclose(full.expected_f, decided.expected_f, rtol=1e-13)
+
+
+def test_scale_of_tiny_values_does_not_matter():
+    rng = np.random.default_rng(23)
+    P = rng.random((5, 40, 5))
+    P /= (P.sum(axis=1, keepdims=True) / np.arange(1, 6)).sum(axis=2, keepdims=True)
+    reference = decision.from_cardinalities(P, nonempty=True)
+    for scale in (1e-20, 1e-150, 1e-170, 1e-290):
+        scaled = decision.from_cardinalities(P * scale, nonempty=True)
+        np.testing.assert_array_equal(scaled.labels, reference.labels)
+        np.testing.assert_allclose(scaled.expected_f, reference.expected_f, rtol=1e-10)
+
+
+# Errors of published implementations -------------------------------------------------------------
+
+
+def test_empty_set_is_considered():
+    P = cardinality.from_marginals([[0.1, 0.2, 0.05]])
+    assert not decision.from_cardinalities(P).labels.any()
+
+
+def test_beta_is_squared():
+    """F_beta of {0} for y = {0, 1} is (1 + b^2) / (2 b^2 + 1): at b = 2 that is 5/9, not 3/5."""
+    P = np.zeros((1, 2, 2))
+    P[0, 0, 1] = 1.0  # two labels for certain; P omits the second, and is incoherent on purpose
+    decided = decision.from_cardinalities(P, distribution=[[0.0, 0.0, 1.0]], beta=2.0)
+    np.testing.assert_array_equal(decided.labels, [[1, 0]])
+    assert decided.expected_f[0] == pytest.approx(5 / 9, rel=1e-14)
+
+
+@every_beta
+def test_factor_one_plus_beta_squared(beta):
+    labels, expected_f = decision.from_cardinalities([[[1.0]]], beta=beta)
+    assert labels[0, 0] == 1
+    assert expected_f[0] == pytest.approx(1.0, rel=1e-13)
+
+
+# A separate distribution -------------------------------------------------------------------------
+
+
+def test_distribution_need_not_agree_with_the_matrix():
+    """As in the paper, where d comes from a model of its own."""
+    P = np.array([[[0.5, 0.3], [0.5, 0.1]]])  # implies d_1 = 1.0 and d_2 = 0.2
+    with pytest.raises(ValueError, match=r"P\[0\] implies d_0 = -0\.2"):
+        decision.from_cardinalities(P)
+    d = np.array([[0.1, 0.6, 0.3]])
+    labels, expected_f = decision.from_cardinalities(P, distribution=d)
+    delta_2 = 2.0 * (P[0] @ [1 / 3, 1 / 4])
+    np.testing.assert_array_equal(labels, [[1, 1]])
+    assert expected_f[0] == pytest.approx(delta_2.sum(), rel=1e-13)
+
+
+def test_distribution_determines_the_value_of_the_empty_set():
+    P = np.array([[[0.3], [0.2]]])
+    assert decision.from_cardinalities(P, distribution=[[0.2, 0.8]]).labels.any()
+    assert not decision.from_cardinalities(P, distribution=[[0.9, 0.1]]).labels.any()

@@ -1,0 +1,174 @@
+"""`from_factors` with sparse matrices of factors of one label."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import oracle
+from cases import assert_same_decision, dense
+from csr_cases import OBJECTIVES, random_marginals, shuffled
+from fgfm import cardinality, decision
+
+RNG = np.random.default_rng(11)
+
+
+def random_mixture(n=25):
+    """Draw two factors of dependent labels and five labels alone: joints, Ps and factors."""
+    alone = random_marginals(RNG, n, 5)
+    joints = [
+        oracle.random_joint(RNG, n, 3),
+        oracle.independent_joint(alone),
+        oracle.random_joint(RNG, n, 2),
+    ]
+    factors = [[7, 0, 4], [9, 2, 5, 1, 8], [6, 3]]
+    Ps = [
+        oracle.cardinality_matrix(*joints[0]),
+        sparse.csr_array(alone),
+        oracle.cardinality_matrix(*joints[2]),
+    ]
+    return joints, Ps, factors
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
+def test_decision_is_optimal(objective):
+    joints, Ps, factors = random_mixture()
+    decided = decision.from_factors(Ps, factors, **objective)
+    assert isinstance(decided.labels, sparse.csr_array)
+    assert decided.labels.has_canonical_format
+    joint = oracle.product_joint(joints, factors)
+    oracle.check_decision((dense(decided.labels), decided.expected_f), joint, **objective)
+
+
+def test_ties_between_stored_and_dense_labels():
+    """Among equal labels those of lowest index win, in whatever form they are given."""
+    pair = cardinality.from_marginals(np.full((4, 2), 0.3))
+    alone = sparse.csr_array(np.full((4, 3), 0.3))
+    joint = oracle.independent_joint(np.full((4, 6), 0.3))
+    for factors in ([[1, 4], [5, 0, 2], [3]], [[5, 0], [1, 2, 3], [4]]):
+        decided = decision.from_factors([pair, alone, np.full((4, 1, 1), 0.3)], factors)
+        oracle.check_decision((dense(decided.labels), decided.expected_f), joint)
+
+
+def test_sparse_matrices_only():
+    p = random_marginals(RNG, 30, 9)
+    expected = decision.from_marginals(p)
+    columns = RNG.permutation(9)
+    decided = decision.from_factors([sparse.csr_array(p[:, columns])], [columns])
+    assert_same_decision(decided, expected, rtol=1e-13)
+    two = [sparse.csc_matrix(p[:, columns[:4]]), sparse.coo_array(p[:, columns[4:]])]
+    decided = decision.from_factors(two, [columns[:4], columns[4:]])
+    assert isinstance(decided.labels, sparse.csr_matrix)
+    assert_same_decision(decided, expected, rtol=1e-13)
+    mixed = [two[0], *(p[:, [i], None] for i in columns[4:])]
+    decided = decision.from_factors(mixed, [columns[:4], *([i] for i in columns[4:])])
+    assert_same_decision(decided, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 25])  # 25 threads: blocks of one row
+def test_formats_index_types_and_threads(n_jobs):
+    _, Ps, factors = random_mixture()
+    expected = decision.from_factors(Ps, factors)
+    wide = Ps[1].copy()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    for given in (Ps[1], wide, Ps[1].tocsc()):
+        decided = decision.from_factors([Ps[0], given, Ps[2]], factors, n_jobs=n_jobs)
+        np.testing.assert_array_equal(dense(decided.labels), dense(expected.labels))
+        np.testing.assert_array_equal(decided.expected_f, expected.expected_f)
+    given = [Ps[0], shuffled(Ps[1], RNG), Ps[2]]
+    decided = decision.from_factors(given, factors, n_jobs=n_jobs)
+    assert_same_decision(decided, expected, rtol=1e-12)
+    single = [P.astype(np.float32) for P in Ps]
+    exact = [P.astype(np.float64) for P in single]
+    one, other = (decision.from_factors(parts, factors) for parts in (single, exact))
+    np.testing.assert_array_equal(dense(one.labels), dense(other.labels))
+
+
+def test_rounding_errors_are_clipped():
+    P = cardinality.from_marginals([[0.2, 0.1]])
+    off = sparse.csr_array([[1.0 + 1e-12, 0.0, -1e-12]])
+    decided = decision.from_factors([P, off], [[0, 1], [2, 3, 4]])
+    right = sparse.csr_array(np.clip(off.toarray(), 0.0, 1.0))
+    expected = decision.from_factors([P, right], [[0, 1], [2, 3, 4]])
+    assert_same_decision(decided, expected, rtol=1e-13)
+
+
+def test_no_rows():
+    empty = sparse.csr_array((0, 4))
+    decided = decision.from_factors([np.empty((0, 2, 2)), empty], [[0, 1], [2, 3, 4, 5]])
+    assert decided.labels.shape == (0, 6)
+    assert decided.expected_f.shape == (0,)
+    assert decision.from_factors([empty], [[0, 1, 2, 3]]).labels.shape == (0, 4)
+
+
+def test_row_that_contradicts_nonempty_warns():
+    P = np.zeros((2, 2, 2))
+    with pytest.warns(UserWarning, match="the first is row 1"):
+        decided = decision.from_factors(
+            [P, sparse.csr_array([[0.5], [0.0]])], [[0, 2], [1]], nonempty=True
+        )
+    np.testing.assert_array_equal(decided.labels.toarray(), [[0, 1, 0], [0, 0, 0]])
+    np.testing.assert_array_equal(np.isnan(decided.expected_f), [False, True])
+
+
+def test_index_type_can_count_all_chosen_labels(monkeypatch):
+    """Dense factors may add more chosen labels than the index type of the input can count.
+
+    A real overflow takes 2^31 labels, so that the call of SciPy is observed instead.
+    """
+    calls = []
+    get_index_dtype = sparse.get_index_dtype
+
+    def observed(arrays=(), maxval=None, check_contents=False):
+        calls.append(maxval)
+        return get_index_dtype(arrays, maxval, check_contents)
+
+    monkeypatch.setattr(sparse, "get_index_dtype", observed)
+    Ps = [np.ones((30, 1, 1)), sparse.csr_array((30, 2))]
+    assert decision.from_factors(Ps, [[0], [1, 2]]).labels.nnz == 30
+    assert calls == [30]
+
+
+@pytest.mark.parametrize(
+    ("Ps", "factors", "distributions", "message"),
+    [
+        (
+            [np.zeros((2, 2, 2)), sparse.csr_array((3, 2))],
+            [[0, 1], [2, 3]],
+            None,
+            r"Ps\[1\] has 3 rows and Ps\[0\] has 2",
+        ),
+        ([sparse.csr_array((3, 2))], [[0]], None, r"factors\[0\] has 1 labels and Ps\[0\] has 2"),
+        (
+            [np.zeros((2, 1, 1)), sparse.csr_array((2, 2))],
+            [[0], [0, 1]],
+            None,
+            r"factors\[0\] and factors\[1\] both hold label 0",
+        ),
+        (
+            [np.zeros((2, 1, 1)), sparse.csr_array((2, 1))],
+            [[0], [1]],
+            [[[1, 0]] * 2, [[1, 0]] * 2],
+            r"distributions is given and Ps\[1\] is a sparse matrix",
+        ),
+        (
+            [np.full((2, 2, 2), 0.7), sparse.csr_array((2, 1))],
+            [[0, 1], [2]],
+            None,
+            r"Ps\[0\]\[0, 0\] sums to 1.4 over cardinalities",
+        ),
+        (
+            [sparse.csr_array((2, 0))],
+            [[]],
+            None,
+            r"Ps\[0\] has shape \(2, 0\): it must have at least one label",
+        ),
+    ],
+)
+def test_invalid_factors_raise(Ps, factors, distributions, message):
+    with pytest.raises(ValueError, match=message):
+        decision.from_factors(Ps, factors, distributions=distributions)
+    if distributions is None and sparse.issparse(Ps[-1]):
+        with pytest.raises(TypeError, match="sparse matrix: it must be a dense array"):
+            cardinality.merge_factors(Ps, factors)

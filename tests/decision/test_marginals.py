@@ -1,0 +1,181 @@
+"""`from_marginals` on dense arrays: against enumeration, and for very many or tiny values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oracle
+from cases import BETAS, MARGINALS, every_beta, every_option, possible_rows
+from fgfm import cardinality, decision
+
+probabilities = st.one_of(
+    st.floats(0.0, 1.0, allow_nan=False),
+    st.sampled_from([0.0, 1.0, 0.5, 0.25, 1e-300, 1e-16, 1.0 - 1e-16, 1 / 64]),
+)
+
+
+# Against enumeration -----------------------------------------------------------------------------
+
+
+@every_beta
+@every_option
+@pytest.mark.parametrize("name", MARGINALS)
+def test_decision_is_optimal(name, beta, zero_division, nonempty):
+    p = possible_rows(MARGINALS[name], nonempty)
+    kwargs = {"beta": beta, "zero_division": zero_division, "nonempty": nonempty}
+    decided = decision.from_marginals(p, **kwargs)
+    oracle.check_decision(decided, oracle.independent_joint(p), **kwargs)
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(
+    p=st.lists(probabilities, min_size=1, max_size=7),
+    beta=st.floats(0.1, 10.0),
+    zero_division=st.floats(0.0, 1.0),
+    nonempty=st.booleans(),
+)
+def test_any_decision_is_optimal(p, beta, zero_division, nonempty):
+    p = np.array([p])
+    nonempty = nonempty and bool(p.any())
+    kwargs = {"beta": beta, "zero_division": zero_division, "nonempty": nonempty}
+    labels, expected_f = decision.from_marginals(p, **kwargs)
+    value = oracle.expected_f(oracle.independent_joint(p), beta, zero_division, nonempty)[0]
+    chosen = value[labels[0] @ (1 << np.arange(p.shape[1])[::-1])]
+    assert expected_f[0] == pytest.approx(value.max(), rel=1e-11, abs=1e-305)
+    assert chosen == pytest.approx(value.max(), rel=1e-11, abs=1e-305)
+
+
+@pytest.mark.parametrize("beta", BETAS)
+def test_certain_labels_are_decided(beta):
+    sets = oracle.all_labelsets(5)
+    labels, expected_f = decision.from_marginals(sets.astype(float), beta=beta)
+    np.testing.assert_array_equal(labels, sets)
+    np.testing.assert_allclose(expected_f, 1.0, rtol=1e-13)
+
+
+# Errors of published implementations -------------------------------------------------------------
+
+
+def test_empty_set_is_considered():
+    labels, expected_f = decision.from_marginals([[0.1, 0.2, 0.05]])
+    assert not labels.any()
+    assert expected_f[0] == pytest.approx(0.9 * 0.8 * 0.95, rel=1e-13)
+
+
+def test_empty_set_is_not_preferred():
+    """Every p is below 1/2, and d_0 exceeds each of them; still two labels are better."""
+    labels, expected_f = decision.from_marginals([[0.45, 0.45]])
+    np.testing.assert_array_equal(labels, [[1, 1]])
+    assert expected_f[0] > 0.55**2
+
+
+# Many labels -------------------------------------------------------------------------------------
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("power", [0.1, 1, 3, 8, 40])
+@pytest.mark.parametrize("m", [150, 600, pytest.param(3000, marks=pytest.mark.slow)])
+def test_bounds_on_set_sizes_keep_the_optimum(m, power):
+    rng = np.random.default_rng(m)
+    p = rng.random((3, m)) ** power
+    p[1] = np.round(p[1], 2)  # ties
+    p[2, : m // 2] = p[2, 0]  # more ties
+    labels, expected_f = decision.from_marginals(p)
+    for row in range(3):
+        value = oracle.independent_values(p[row])
+        assert expected_f[row] == pytest.approx(value.max(), rel=1e-11)
+        size = labels[row].sum()
+        assert value[size - 1] >= value.max() * (1.0 - 1e-11)
+        assert size == np.flatnonzero(value >= value.max() * (1.0 - 1e-12))[0] + 1
+        chosen = np.lexsort((np.arange(m), -p[row]))[:size]  # the largest, lower index first
+        np.testing.assert_array_equal(np.flatnonzero(labels[row]), np.sort(chosen))
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("beta", [0.3, 1.0, 3.0])
+def test_every_label_twice_doubles_the_set(beta):
+    """With 50,000 labels the value hardly changes if every label is repeated."""
+    rng = np.random.default_rng(1)
+    p = rng.random(50_000)
+    once = decision.from_marginals([p], beta=beta)
+    twice = decision.from_marginals([np.repeat(p, 2)], beta=beta)
+    assert twice.expected_f[0] == pytest.approx(once.expected_f[0], rel=1e-4)
+    assert twice.labels.sum() == pytest.approx(2 * once.labels.sum(), rel=1e-3)
+    # The decision is a threshold: p > F / (1 + beta^2), up to terms of order 1 / m.
+    threshold = once.expected_f[0] / (1.0 + beta**2)
+    assert p[once.labels[0] == 1].min() == pytest.approx(threshold, rel=1e-3)
+    assert p[once.labels[0] == 0].max() == pytest.approx(threshold, rel=1e-3)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("m", [10**5, pytest.param(10**6, marks=pytest.mark.slow)])
+def test_equal_labels_have_the_binomial_expectation(m):
+    """All labels are chosen, and F is 2 s / (s + m) with s binomial."""
+    from scipy.stats import binom
+
+    p = 0.3
+    s = np.arange(m + 1)
+    expected = float((binom.pmf(s, m, p) * 2.0 * s / (s + m)).sum())
+    labels, expected_f = decision.from_marginals(np.full((1, m), p))
+    assert labels.all()
+    assert expected_f[0] == pytest.approx(expected, rel=2e-12)
+
+
+# Tiny values and extreme parameters --------------------------------------------------------------
+
+
+def test_values_that_differ_by_rounding():
+    """Differences of a few units in the last place, near the smallest float."""
+    rng = np.random.default_rng(22)
+    for m in (20, 40, 200):
+        p = 1e-300 * (1.0 + 2.2e-16 * rng.integers(0, 4, (3, m)))
+        labels, expected_f = decision.from_marginals(p, nonempty=True)
+        np.testing.assert_allclose(expected_f, 2.0 / (1.0 + m), rtol=1e-11)
+        assert labels.all()
+        decided = decision.from_cardinalities(p[:, :, None], nonempty=True)
+        np.testing.assert_allclose(decided.expected_f, 2.0 / (1.0 + m), rtol=1e-11)
+
+
+def test_nonempty_with_tiny_probabilities():
+    """Given that the set is not empty, it does not matter how improbable that was."""
+    p = np.array([[1e-300, 3e-300, 2e-300], [1e-20, 3e-20, 2e-20]])
+    labels, expected_f = decision.from_marginals(p, nonempty=True)
+    # One label is present, with probabilities 1/6, 1/2, 1/3: {1} has the value 1/2, {1, 2} has
+    # 2/3 (1/2 + 1/3) = 5/9, and {0, 1, 2} has 1/2.
+    np.testing.assert_array_equal(labels, [[0, 1, 1]] * 2)
+    np.testing.assert_allclose(expected_f, 5 / 9, rtol=1e-13)
+    decided = decision.from_cardinalities(cardinality.from_marginals(p), nonempty=True)
+    np.testing.assert_array_equal(decided.labels, labels)
+    np.testing.assert_allclose(decided.expected_f, 5 / 9, rtol=1e-13)
+
+
+@pytest.mark.parametrize("beta", [1e-50, 1e-20, 1e-5, 1e5, 1e20, 1e50])
+def test_extreme_beta_is_precision_or_recall(beta):
+    """Then the most probable label is best, or all possible ones."""
+    p = np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.0]])
+    labels, expected_f = decision.from_marginals(p, beta=beta)
+    factored = decision.from_factors(
+        [p[:, [0], None], p[:, 1:, None] / 2], [[0], [1, 2]], beta=beta
+    )
+    assert np.isfinite(factored.expected_f).all()
+    if beta > 1.0:
+        np.testing.assert_array_equal(labels, [[1, 1, 1], [1, 1, 0]])
+        expected = 1.0 - (1.0 - p).prod(axis=1)
+    else:
+        np.testing.assert_array_equal(labels, [[0, 1, 0], [1, 0, 0]])
+        expected = p.max(axis=1)
+    np.testing.assert_allclose(expected_f, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("beta", [1e-6, 1e-3, 50.0, 1e4, np.float32(2.0), np.int64(3)])
+def test_beta_of_any_number_type(beta):
+    p = np.array([[0.9, 0.5, 0.3, 0.01]])
+    labels, expected_f = decision.from_marginals(p, beta=beta, nonempty=True)
+    assert 0.0 < expected_f[0] <= 1.0
+    if beta >= 50:
+        assert labels.sum() == 4  # recall alone
+    if beta <= 1e-3:
+        np.testing.assert_array_equal(labels, [[1, 0, 0, 0]])  # precision alone

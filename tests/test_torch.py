@@ -1,0 +1,75 @@
+"""`fgfm.torch.FDecision`, the PyTorch layer."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from fgfm import decision
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: fgfm[torch]")
+FDecision = pytest.importorskip("fgfm.torch").FDecision
+
+
+def test_layer_decides_from_the_sigmoid_of_its_inputs():
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Linear(5, 7), FDecision(beta=2.0, nonempty=True))
+    x = torch.randn(11, 5)
+    labels, expected = network(x)
+    exact = decision.from_marginals(torch.sigmoid(network[0](x)), beta=2.0, nonempty=True)
+    assert torch.equal(labels, exact.labels)
+    assert torch.equal(expected, exact.expected_f)
+    assert not expected.requires_grad
+    assert list(network[1].parameters()) == []
+    assert "beta=2, zero_division=1, nonempty=True, from_logits=True" in repr(network)
+    proba = torch.rand(3, 4, dtype=torch.bfloat16)
+    decided = FDecision(from_logits=False)(proba)
+    assert torch.equal(decided.labels, decision.from_marginals(proba.float()).labels)
+    with pytest.raises(ValueError, match=r"beta is 0.0: it must be a number greater than 0"):
+        FDecision(beta=0.0)
+
+
+def test_invalid_inputs_raise():
+    logits = torch.zeros(2, 3)
+    for inputs, message in (
+        (logits + 0j, "inputs has dtype torch.complex64: it must hold real numbers"),
+        (logits.to_sparse(), "inputs is a tensor of layout torch.sparse_coo: it must be dense"),
+        (logits.numpy(), "inputs is ndarray: it must be a tensor"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            FDecision()(inputs)
+    with pytest.raises(ValueError, match=r"inputs has shape \(3,\): it must have 2 dimensions"):
+        FDecision()(logits[0])
+    with pytest.raises(ValueError, match=r"proba\[0, 0\] is nan") as caught:
+        FDecision()(logits * torch.nan)
+    assert caught.value.__notes__ == ["proba is the sigmoid of the inputs"]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_layer_is_one_operator(dtype):
+    """torch.compile and torch.export do not trace into it; the number of rows may vary."""
+    layer = FDecision(nonempty=True)
+    torch.manual_seed(0)
+    logits = torch.randn(6, 5).to(getattr(torch, dtype))
+    torch.library.opcheck(torch.ops.fgfm.decide, (logits, 1.0, 1.0, True, True))
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+    rows = {0: torch.export.Dim("rows")}
+    exported = torch.export.export(layer, (logits,), dynamic_shapes=(rows,)).module()
+    for inputs in (logits, 5.0 * torch.cat([logits, -logits])):
+        labels, expected = layer(inputs)
+        for decided in (compiled(inputs), exported(inputs)):
+            assert torch.equal(decided.labels, labels)
+            assert torch.equal(decided.expected_f, expected)
+
+
+def test_layer_behaves_as_a_module():
+    torch.manual_seed(0)
+    layer = FDecision(2.0, nonempty=True).half().train()
+    assert layer.state_dict() == {}
+    logits = torch.randn(4, 5, requires_grad=True)
+    decided = layer(logits)
+    assert not decided.expected_f.requires_grad
+    assert torch.equal(pickle.loads(pickle.dumps(layer))(logits).labels, decided.labels)
+    assert layer(logits[:0]).labels.shape == (0, 5)
+    assert layer(logits.to("meta")).labels.shape == (4, 5)
