@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import connected_components
 from benchmarks.datasets import load
 from benchmarks.report import Column, Table
 from fgfm import ILFCompo, f_measure
-from fgfm._kernels.poisson_binomial import poisson_binomial
+from fgfm._kernels import poisson_binomial
 from fgfm.cardinality import from_marginals
 from fgfm.decision import from_factors
 from fgfm.estimation._fitting import Settings, fit_models

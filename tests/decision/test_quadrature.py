@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fgfm.decision._quadrature import ERROR, nodes, rules
+from fgfm.decision._quadrature import ERROR, nodes, rule_tables
 
 BETAS = [0.1, 0.3, 0.5, 1.0, np.sqrt(2.0), 2.0, 3.0, 5.0, 10.0]
 
@@ -61,7 +61,7 @@ def test_range_beyond_all_rules_raises():
 
 @pytest.mark.parametrize("beta", BETAS)
 def test_error_of_every_rule_for_the_kernels(beta):
-    table = rules(beta)
+    table = rule_tables(beta)
     beta2 = beta**2
     for t, reach in enumerate(table.fixed_reach):
         part = slice(table.fixed_start[t], table.fixed_start[t + 1])

@@ -1,14 +1,13 @@
-"""Compiled loops: one file per problem, named as the packages that call them.
+"""Compiled loops, written in C++: one header per problem, named as the packages that call them.
 
 The formulas, bounds and symbols are those of ``docs/design.md``; comments name its sections.
 
 =======================  ==========================================================================
-module                   contents
+header                   contents
 =======================  ==========================================================================
 ``marginals``            decide rows of independent labels, dense or CSR
 ``marginals_short``      the same for rows of at most 128 labels
 ``marginals_window``     bounds that select the ranks to evaluate
-``marginals_workspace``  scratch arrays of ``marginals``
 ``power_sums``           products and sums over independent labels from eight power sums
 ``cardinalities``        decide rows from P (GFM)
 ``samples``, ``joint``   decide rows from draws and from probabilities of label sets
@@ -16,16 +15,21 @@ module                   contents
 ``candidates``           labels that can be in an optimal set, and a first guess of its size
 ``search``               the best set size from a few columns of Delta
 ``ordering``             stable sorting of nearly sorted lists
-``quadrature``           the quadrature rule of a row
-``constants``            ties and status codes
+``quadrature``           the quadrature rules, and the rule of a row
+``constants``            ties, status codes, shared types
+``arrays``               views of arrays, and sums in a fixed order
 ``tilt``, ``condition``  inclusion probabilities given the number of labels
 ``poisson_binomial``     distribution of the number of independent labels
 ``ridge``                multinomial logistic regression by Newton's method
 ``columns``, ``gram``    column sums and weighted Gram matrices
 =======================  ==========================================================================
 
-Kernels that Python calls read C-contiguous arrays and write their results into arrays that the
-caller allocates. Those that decide take each row by itself, so that results have the same bits for
+``bindings.cpp`` makes them functions of a Python module, which is compiled twice: for every
+processor of an architecture (``_native``) and, on x86, for those with AVX2 (``_native_v3``). The
+better one that the machine can run is imported here; both give the same bits.
+
+Kernels read C-contiguous arrays and write their results into arrays that the caller allocates, and
+release the GIL. Those that decide take each row by itself, so that results have the same bits for
 any block size and number of threads ("Determinism"). They share their last arguments:
 
 - ``beta2`` is beta squared, ``zero_division`` the value of 0/0, and ``nonempty`` whether to
@@ -34,6 +38,63 @@ any block size and number of threads ("Determinism"). They share their last argu
 - ``labels`` (n, m) are int8 zeros, set to 1 at the chosen labels; ``expected`` (n,) is filled with
   the expected F-measures.
 
-Kernels that validate their input return ``(row, status, factor)``: the first invalid row, its code
-from ``constants``, and its factor; or ``(-1, 0.0, 0)``.
+Kernels that validate their input return ``(row, status, factor)``: the first invalid row, its
+status code, and its factor; or ``(-1, 0.0, 0)``.
 """
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "NOT_PROBABILITY",
+    "Rules",
+    "add_columns",
+    "condition",
+    "decide_cardinality_rows",
+    "decide_csr_rows",
+    "decide_dense_rows",
+    "decide_factor_rows",
+    "decide_joint_rows",
+    "decide_sample_rows",
+    "decide_sparse_factor_rows",
+    "fit_path",
+    "multiply_columns",
+    "poisson_binomial",
+    "rank_candidates",
+    "search",
+    "tilt",
+    "weighted_gram",
+]
+
+
+def _import_native() -> Any:
+    from fgfm._kernels import _native
+
+    if _native.runs_x86_64_v3():
+        from fgfm._kernels import _native_v3
+
+        return _native_v3
+    return _native
+
+
+_native_module = _import_native()
+
+NOT_PROBABILITY: float = _native_module.NOT_PROBABILITY
+Rules: Any = _native_module.Rules
+add_columns: Any = _native_module.add_columns
+condition: Any = _native_module.condition
+decide_cardinality_rows: Any = _native_module.decide_cardinality_rows
+decide_csr_rows: Any = _native_module.decide_csr_rows
+decide_dense_rows: Any = _native_module.decide_dense_rows
+decide_factor_rows: Any = _native_module.decide_factor_rows
+decide_joint_rows: Any = _native_module.decide_joint_rows
+decide_sample_rows: Any = _native_module.decide_sample_rows
+decide_sparse_factor_rows: Any = _native_module.decide_sparse_factor_rows
+fit_path: Any = _native_module.fit_path
+multiply_columns: Any = _native_module.multiply_columns
+poisson_binomial: Any = _native_module.poisson_binomial
+rank_candidates: Any = _native_module.rank_candidates
+search: Any = _native_module.search
+tilt: Any = _native_module.tilt
+weighted_gram: Any = _native_module.weighted_gram

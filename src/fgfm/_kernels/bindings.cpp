@@ -90,6 +90,12 @@ static bool runs_x86_64_v3() {
 
 NB_MODULE(MODULE_NAME, module) {
     module.def("runs_x86_64_v3", &runs_x86_64_v3);
+    module.attr("NOT_PROBABILITY") = NOT_PROBABILITY;
+    module.attr("SHORT") = SHORT;
+    module.attr("SMALL") = SMALL;
+    module.attr("POWERS") = POWERS;
+    module.attr("TAIL") = TAIL;
+    module.attr("GROWTH") = nb::make_tuple(GROWTH[0], GROWTH[1], GROWTH[2], GROWTH[3], GROWTH[4], GROWTH[5]);
 
     const nb::call_guard<nb::gil_scoped_release> without_gil;
     nb::class_<Rules>(module, "Rules")
@@ -107,12 +113,12 @@ NB_MODULE(MODULE_NAME, module) {
         .def_rw("weight", &Rules::weight)
         .def_rw("longest", &Rules::longest);
 
-    module.def("decide_dense_rows", &bind_dense_rows<double>, without_gil);
-    module.def("decide_dense_rows", &bind_dense_rows<float>, without_gil);
-    module.def("decide_csr_rows", &bind_csr_rows<double>, without_gil);
-    module.def("decide_csr_rows", &bind_csr_rows<float>, without_gil);
-    module.def("decide_cardinality_rows", &bind_cardinality_rows<double>, without_gil);
-    module.def("decide_cardinality_rows", &bind_cardinality_rows<float>, without_gil);
+    module.def("decide_dense_rows", &bind_dense_rows<double>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
+    module.def("decide_dense_rows", &bind_dense_rows<float>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
+    module.def("decide_csr_rows", &bind_csr_rows<double>, without_gil, "data"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a.noconvert(), "expected"_a.noconvert());
+    module.def("decide_csr_rows", &bind_csr_rows<float>, without_gil, "data"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a.noconvert(), "expected"_a.noconvert());
+    module.def("decide_cardinality_rows", &bind_cardinality_rows<double>, without_gil, "P"_a, "mass"_a, "names"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
+    module.def("decide_cardinality_rows", &bind_cardinality_rows<float>, without_gil, "P"_a, "mass"_a, "names"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
     module.def(
         "decide_sample_rows",
         [](Array<const std::uint8_t, 3> samples, Array<const Index, 1> names, double beta2,
@@ -122,7 +128,7 @@ NB_MODULE(MODULE_NAME, module) {
                                samples.shape(2), span(names), {beta2, zero_division, nonempty},
                                matrix(labels), expected.data());
         },
-        without_gil);
+        without_gil, "samples"_a, "names"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
     module.def(
         "decide_joint_rows",
         [](Array<const Index, 1> indptr, Array<const Index, 1> indices,
@@ -133,7 +139,7 @@ NB_MODULE(MODULE_NAME, module) {
                               matrix(proba), {beta2, zero_division, nonempty}, matrix(labels),
                               expected.data());
         },
-        without_gil);
+        without_gil, "indptr"_a, "indices"_a, "column"_a, "s"_a, "names"_a, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
     module.def(
         "decide_factor_rows",
         [](Array<const double, 2> values, Array<double, 2> d, bool given,
@@ -145,7 +151,7 @@ NB_MODULE(MODULE_NAME, module) {
                 span(names), slack, {beta2, zero_division, nonempty}, rules, matrix(labels),
                 expected.data()));
         },
-        without_gil);
+        without_gil, "values"_a, "d"_a.noconvert(), "given"_a, "sizes"_a, "depths"_a, "names"_a, "multiple"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
     module.def(
         "decide_sparse_factor_rows",
         [](Array<const double, 1> values, Array<const Index, 1> stored,
@@ -160,7 +166,7 @@ NB_MODULE(MODULE_NAME, module) {
                 {beta2, zero_division, nonempty}, rules, found.data(), ends.data(),
                 expected.data()));
         },
-        without_gil);
+        without_gil, "values"_a, "stored"_a, "indptr"_a, "d"_a.noconvert(), "width"_a, "sizes"_a, "depths"_a, "fixed"_a, "multiple"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "found"_a.noconvert(), "ends"_a.noconvert(), "expected"_a.noconvert());
     module.def(
         "rank_candidates",
         [](Array<const double, 1> p, Array<const double, 1> weighted, double s_max, double beta2,
@@ -172,7 +178,7 @@ NB_MODULE(MODULE_NAME, module) {
             std::copy(found.begin(), found.begin() + candidates.size, order.data());
             return std::tuple(candidates.size, candidates.guess, candidates.floor);
         },
-        without_gil);
+        without_gil, "p"_a, "weighted"_a, "s_max"_a, "beta2"_a, "floor"_a, "order"_a.noconvert());
     module.def(
         "search",
         [](Array<const double, 2> C, Array<const Index, 1> order, Array<const double, 1> totals,
@@ -184,45 +190,45 @@ NB_MODULE(MODULE_NAME, module) {
                        limit, guess, floor, empty, work);
             return std::tuple(best.size, best.value, best.evaluations);
         },
-        without_gil);
+        without_gil, "C"_a, "order"_a, "totals"_a, "base"_a, "scale"_a, "quadrature"_a, "limit"_a, "guess"_a, "floor"_a, "empty"_a);
     module.def(
         "tilt",
         [](Array<const double, 3> logits, Array<const double, 2> d, Array<double, 3> P) {
             tilt(logits.data(), logits.shape(2), matrix(d), P.data(), P.shape(0), P.shape(1),
                  P.shape(2));
         },
-        without_gil);
+        without_gil, "logits"_a, "d"_a, "P"_a.noconvert());
     module.def(
         "condition",
         [](Array<const double, 2> logits, Array<const double, 2> d, Array<double, 3> P) {
             condition(matrix(logits), matrix(d), P.data(), P.shape(2));
         },
-        without_gil);
+        without_gil, "logits"_a, "d"_a, "P"_a.noconvert());
     module.def(
         "poisson_binomial",
         [](Array<const double, 2> p, Array<double, 2> d) {
             poisson_binomial(matrix(p), matrix(d));
         },
-        without_gil);
+        without_gil, "p"_a, "d"_a.noconvert());
     module.def(
         "add_columns",
         [](Array<const double, 2> values, Array<double, 1> sums) {
             add_columns(matrix(values), sums.data());
         },
-        without_gil);
+        without_gil, "values"_a, "sums"_a.noconvert());
     module.def(
         "multiply_columns",
         [](Array<const double, 2> left, Array<const double, 2> right, Array<double, 1> sums) {
             multiply_columns(matrix(left), matrix(right), sums.data());
         },
-        without_gil);
+        without_gil, "left"_a, "right"_a, "sums"_a.noconvert());
     module.def(
         "weighted_gram",
         [](Array<const double, 1> data, Array<const std::uint32_t, 1> indices,
            Array<const Index, 1> indptr, Array<const double, 1> weight, Array<double, 2> gram) {
             weighted_gram(data.data(), indices.data(), span(indptr), weight.data(), matrix(gram));
         },
-        without_gil);
+        without_gil, "data"_a, "indices"_a, "indptr"_a, "weight"_a, "gram"_a.noconvert());
     // `gemm` is the capsule "dgemm" of scipy.linalg.cython_blas.__pyx_capi__.
     module.def("fit_path", [](nb::capsule gemm, Array<const double, 2> Z,
                               Array<const double, 2> pairs, Array<const double, 2> counts,
@@ -235,5 +241,5 @@ NB_MODULE(MODULE_NAME, module) {
         RidgePath path(multiply, matrix(Z), matrix(pairs), matrix(counts), share, first);
         path.fit(matrix(test_Z), matrix(test_counts), span(penalties), tol, max_iter, reuse,
                  theta.data(), losses.data(), steps.data());
-    });
+    }, "gemm"_a, "Z"_a, "pairs"_a, "counts"_a, "test_Z"_a, "test_counts"_a, "penalties"_a, "share"_a, "first"_a, "tol"_a, "max_iter"_a, "reuse"_a, "theta"_a.noconvert(), "losses"_a.noconvert(), "steps"_a.noconvert());
 }

@@ -246,7 +246,7 @@ def from_conditionals(proba: Any, distribution: Any) -> Floats:
 
 def _tilted(proba: Real, d: Real) -> Floats:
     """Return P of d (n, S + 1) and probabilities (n, m, S), or (n, m) for every s, tilted."""
-    from fgfm._kernels.tilt import tilt
+    from fgfm._kernels import tilt
 
     n, m, S = len(proba), proba.shape[1], d.shape[1] - 1
     P = np.empty((n, m, S))  # (n, m, S)
@@ -259,7 +259,7 @@ def _tilted(proba: Real, d: Real) -> Floats:
 
 def _conditioned(proba: Real, d: Real) -> Floats:
     """Return P of independent labels (n, m), conditioned on a number of distribution d."""
-    from fgfm._kernels.condition import condition
+    from fgfm._kernels import condition
 
     n, m, S = len(proba), proba.shape[1], d.shape[1] - 1
     P = np.empty((n, m, S))  # (n, m, S)

@@ -181,7 +181,7 @@ def _fill_coherent(p: Floats, model_d: Floats, d: Floats, out: Floats) -> None:
     to_tilt = ~sums_to_s & (d[:, 1:] > 0.0)  # (rows, S)
     if not to_tilt.any():
         return
-    from fgfm._kernels.tilt import tilt
+    from fgfm._kernels import tilt
 
     tilted = np.empty_like(out)  # (rows, m, S)
     tilted_d = np.zeros(d.shape)  # (rows, S + 1), 0 where nothing has to be solved

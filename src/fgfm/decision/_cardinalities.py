@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fgfm._kernels import decide_cardinality_rows
 from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import (
     check_cardinality_matrix,
@@ -104,8 +105,6 @@ def decide_one_factor(
     distribution_name: str,
 ) -> Decision:
     """Decide from one P, (n, m, S); its i-th label is label ``members[i]``."""
-    from fgfm._kernels.cardinalities import decide_cardinality_rows
-
     n, m, S = P.shape
     decision = empty_decision(n, m)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fgfm._kernels import decide_factor_rows
 from fgfm._utils.blocks import run_blocks
 from fgfm._utils.validation import check_probabilities, raise_excess_mass, tolerance, unit_rows
 from fgfm.decision._marginals import decide_dense_marginals
@@ -75,8 +76,6 @@ def decide_dense_factors(
     objective: Objective,
 ) -> Decision:
     """Decide from the P of several factors, (n, m_f, S_f), and perhaps their distributions."""
-    from fgfm._kernels.factors import decide_factor_rows
-
     # The kernel treats factors of one label as marginals, through power sums. A factor with a
     # given distribution is not one of them, since its P need not agree with the distribution.
     single = [distributions is None and P.shape[1] == 1 for P in parts]
@@ -103,7 +102,7 @@ def decide_dense_factors(
         arguments = (
             read_distributions(rows, len(labels)),
             distributions is not None,
-            shape,
+            *shape,
             slack,
             *objective.kernel_arguments,
             objective.rules,

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from fgfm._kernels import decide_sparse_factor_rows
 from fgfm._utils.blocks import run_blocks
 from fgfm._utils.validation import check_probabilities, raise_excess_mass, tolerance
 from fgfm.decision._factors_dense import kernel_shape
@@ -48,8 +49,6 @@ def _decide_both(
     objective: Objective,
 ) -> Decision:
     """Decide from the P of the factors in `order`, and marginals in CSR."""
-    from fgfm._kernels.factors import decide_sparse_factor_rows
-
     dense: list[Real] = [parts[f] for f in order]
     n_multiple = sum(P.shape[1] > 1 for P in dense)
     shape = kernel_shape(parts, members, order, n_multiple)
@@ -75,7 +74,7 @@ def _decide_both(
             entries.indptr,
             np.empty(total_depth),  # work space for the distributions of one row
             width,
-            shape,
+            *shape,
             slack,
             *objective.kernel_arguments,
             objective.rules,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from fgfm._kernels import decide_joint_rows
 from fgfm._utils.blocks import run_blocks
 from fgfm._utils.validation import check_one_weight_each, label_sets, real_array, unit_rows
 from fgfm.decision._inputs import check_array_types, decide
@@ -82,8 +83,6 @@ def from_joint(
 
 def _decide_numpy(proba: Any, labelsets: Any, objective: Objective) -> Decision:
     """Decide from probabilities, (n, L), of label sets, (L, m) in CSR."""
-    from fgfm._kernels.joint import decide_joint_rows
-
     proba = real_array(proba, "proba", ("row", "label set"))
     L, m = labelsets.shape
     check_one_weight_each(proba.shape[1], L)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy.typing as npt
 from scipy import sparse
 
+from fgfm._kernels import decide_dense_rows
 from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import check_probabilities, real_array
 from fgfm.decision._inputs import decide
@@ -131,17 +132,14 @@ def decide_dense_marginals(
     Decision
         As arrays.
     """
-    from fgfm._kernels.marginals import decide_dense_rows
-    from fgfm._kernels.marginals_short import SHORT, decide_short_rows
-
     decision = empty_decision(n, m)
-    # Short rows compare all set sizes: there the bounds on sizes cost more than they save.
-    kernel = decide_short_rows if m <= SHORT else decide_dense_rows
 
     def decide_block(rows: slice) -> None:
         labels, expected_f = decision.at(rows)
         arguments = (*objective.kernel_arguments, objective.rules, labels, expected_f)
-        run_kernel(kernel, float_block(read(rows)), arguments, labels, lambda: check(rows))
+        run_kernel(
+            decide_dense_rows, float_block(read(rows)), arguments, labels, lambda: check(rows)
+        )
 
     run_blocks(n, m * itemsize, objective.threads, decide_block)
     return decision

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from fgfm._kernels import decide_csr_rows
 from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import check_stored_probabilities, sparse_marginals
 from fgfm.decision._objective import Decision, Objective, run_kernel
@@ -135,8 +136,6 @@ def decide_sparse_marginals(proba: Any, objective: Objective) -> Decision:
 
 def decide_csr_marginals(marginals: CSRMarginals, m: int, objective: Objective) -> Decision:
     """Decide from marginals of m independent labels in CSR."""
-    from fgfm._kernels.marginals import decide_csr_rows
-
     expected_f = np.empty(marginals.n)
 
     def decide_block(rows: slice) -> tuple[Real, Real]:

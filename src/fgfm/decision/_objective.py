@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fgfm._kernels import NOT_PROBABILITY, Rules
 from fgfm._utils.blocks import n_threads
 from fgfm._utils.validation import check_beta, check_flag, check_zero_division
-from fgfm.decision._quadrature import Rules, rules
+from fgfm.decision._quadrature import rules
 
 __all__ = ["Decision", "Objective", "empty_decision", "run_kernel"]
 
@@ -126,8 +127,6 @@ def run_kernel(
     factor : int
         The factor of this row that has too much.
     """
-    from fgfm._kernels.constants import NOT_PROBABILITY
-
     row, status, factor = kernel(values, *arguments)
     if status == NOT_PROBABILITY:
         check()

@@ -34,7 +34,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ERROR", "Nodes", "Rules", "nodes", "rules"]
+from fgfm._kernels import Rules
+
+__all__ = ["ERROR", "Nodes", "RuleTables", "nodes", "rule_tables", "rules"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -52,8 +54,8 @@ class Nodes(NamedTuple):
     weight: Floats  # (R,)
 
 
-class Rules(NamedTuple):
-    """All rules for one beta, as the kernels take them.
+class RuleTables(NamedTuple):
+    """All rules for one beta.
 
     The ``fixed_*`` arrays concatenate the rules that start at the smallest possible
     ``a = beta^2 + 1``, with quantities derived from the nodes. The other arrays concatenate the
@@ -166,9 +168,8 @@ def _concatenate(parts: list[Floats]) -> tuple[Integers, Floats]:
     return start, np.concatenate(parts)
 
 
-@lru_cache(maxsize=64)
-def rules(beta: float) -> Rules:
-    """Return all rules for one beta, for the kernels.
+def rule_tables(beta: float) -> RuleTables:
+    """Return all rules for one beta.
 
     Parameters
     ----------
@@ -177,7 +178,7 @@ def rules(beta: float) -> Rules:
 
     Returns
     -------
-    Rules
+    RuleTables
         The rules, shortest first.
     """
     beta2 = beta * beta
@@ -185,7 +186,7 @@ def rules(beta: float) -> Rules:
     fixed_start, log_z = _concatenate([rule.log_z for _, rule in fixed])
     sums = _exponential_sums()
     start, exponent = _concatenate([t for _, t, _ in sums])
-    return Rules(
+    return RuleTables(
         fixed_reach=np.array([reach for reach, _ in fixed]),
         fixed_start=fixed_start,
         fixed_log_z=log_z,
@@ -199,3 +200,23 @@ def rules(beta: float) -> Rules:
         weight=np.concatenate([w for _, _, w in sums]),
         longest=max(len(t) for _, t, _ in sums),
     )
+
+
+@lru_cache(maxsize=64)
+def rules(beta: float) -> Rules:
+    """Return all rules for one beta as the object that the kernels take.
+
+    Parameters
+    ----------
+    beta : float
+        The beta of the F-measure.
+
+    Returns
+    -------
+    fgfm._kernels.Rules
+        The rules.
+    """
+    result = Rules()
+    for name, value in rule_tables(beta)._asdict().items():
+        setattr(result, name, value.tolist() if isinstance(value, np.ndarray) else value)
+    return result

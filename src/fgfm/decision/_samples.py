@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fgfm._kernels import decide_sample_rows
 from fgfm._utils.blocks import run_blocks
 from fgfm._utils.validation import check_labels, real_array
 from fgfm.decision._inputs import decide
@@ -65,8 +66,6 @@ def from_samples(
 
 
 def _decide_numpy(samples: Any, objective: Objective) -> Decision:
-    from fgfm._kernels.samples import decide_sample_rows
-
     samples = real_array(samples, "samples", ("row", "draw", "label"))
     n, T, m = samples.shape
     members = np.arange(m)

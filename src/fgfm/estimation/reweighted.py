@@ -157,7 +157,7 @@ class Reweighted(Tilted):  # numpydoc ignore=PR02
 
     def _counts(self, p: Floats) -> Floats:
         """Give how probable the numbers that occur are for independent labels, (n, K)."""
-        from fgfm._kernels.poisson_binomial import poisson_binomial
+        from fgfm._kernels import poisson_binomial
 
         d = np.empty((len(p), self.largest_ + 1))
         poisson_binomial(np.ascontiguousarray(p), d)

@@ -49,7 +49,7 @@ class Rows(NamedTuple):
 
 def column_sums(values: Floats) -> Floats:
     """Sum over the first axis, every column by itself and always in the same order."""
-    from fgfm._kernels.columns import add_columns
+    from fgfm._kernels import add_columns
 
     sums = np.empty(values.shape[1:])
     add_columns(_flat(values), sums.reshape(-1))
@@ -58,7 +58,7 @@ def column_sums(values: Floats) -> Floats:
 
 def _dots(A: Floats, B: Floats) -> Floats:
     """Give one scalar product for each problem, of two arrays (q, B, C)."""
-    from fgfm._kernels.columns import multiply_columns
+    from fgfm._kernels import multiply_columns
 
     sums = np.empty(A.shape[1:])
     multiply_columns(_flat(A), _flat(B), sums.reshape(-1))

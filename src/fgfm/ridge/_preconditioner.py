@@ -148,7 +148,7 @@ class Factor:
 
     def _columns(self, root: Floats) -> Floats:
         """Give ``Z' D Z``, where Z is sparse its lower triangle."""
-        from fgfm._kernels.gram import weighted_gram
+        from fgfm._kernels import weighted_gram
 
         common = self.common
         if not common.is_sparse:
