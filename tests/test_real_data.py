@@ -35,7 +35,6 @@ def load(name):
 
 
 @pytest.mark.slow
-@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("name", "factors", "published"),
     [("scene", "single", 0.745), ("emotions", "ilf", 0.65), ("emotions", "independent", 0.65)],
@@ -54,7 +53,6 @@ def test_classifier_reaches_what_is_published(name, factors, published):
 
 
 @pytest.mark.slow
-@pytest.mark.compiled
 def test_calibration_pays_on_real_data():
     """Naive Bayes is far too sure of itself; calibrated, it decides better and knows how well."""
     X_train, Y_train, X_test, Y_test = load("yeast")
@@ -70,7 +68,6 @@ def test_calibration_pays_on_real_data():
 
 
 @pytest.mark.slow
-@pytest.mark.compiled
 @pytest.mark.parametrize(("name", "gain"), [("emotions", 0.05), ("scene", 0.05), ("yeast", 0.03)])
 def test_better_than_one_half(name, gain):
     """No row of these sets is without a label, hence nonempty."""

@@ -25,8 +25,6 @@ import fgfm
 from fgfm.estimation import Direct, Powerset, Reweighted, Tilted, TwoStep
 from fgfm.ridge import RidgeLogistic
 
-pytestmark = pytest.mark.compiled  # hundreds of small fits: minutes without the compiler
-
 skops_io = pytest.importorskip("skops.io")
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 
 from fgfm import cardinality
@@ -31,14 +28,3 @@ def test_inputs_are_not_modified():
     cardinality.make_coherent(P)
     cardinality.merge_factors([P / 2], [[0, 1, 2]], [d])
     cardinality.merge_distributions([d, d])
-
-
-def test_numba_is_imported_only_when_it_is_needed():
-    code = (
-        "import sys; from fgfm import cardinality as c; "
-        "P = c.from_marginals([[0.5, 0.2]]); c.make_coherent(P); c.merge_factors([P], [[0, 1]]); "
-        "print([name for name in ('sklearn', 'numba', 'pandas') if name in sys.modules]); "
-        "c.from_marginals([[0.5, 0.2]], [[0.5, 0.5]]); print('numba' in sys.modules)"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.split("\n")[:2] == ["[]", "True"]

@@ -744,7 +744,6 @@ def test_encoder_passes_the_common_checks(estimator, check):
         check(estimator)
 
 
-@pytest.mark.compiled
 def test_encoder_in_a_pipeline(tmp_path):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("skops.io")

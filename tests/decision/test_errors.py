@@ -55,7 +55,6 @@ def test_value_that_is_not_a_probability_raises(value, shown, n_jobs):
             call()
 
 
-@pytest.mark.compiled
 def test_first_wrong_value_is_named_for_any_number_of_threads():
     proba = np.full((2000, 40), 0.2)
     proba[1500:, 7] = 2.0

@@ -75,7 +75,6 @@ def test_empty_set_is_not_preferred():
 # Many labels -------------------------------------------------------------------------------------
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("power", [0.1, 1, 3, 8, 40])
 @pytest.mark.parametrize("m", [150, 600, pytest.param(3000, marks=pytest.mark.slow)])
 def test_bounds_on_set_sizes_keep_the_optimum(m, power):
@@ -94,7 +93,6 @@ def test_bounds_on_set_sizes_keep_the_optimum(m, power):
         np.testing.assert_array_equal(np.flatnonzero(labels[row]), np.sort(chosen))
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("beta", [0.3, 1.0, 3.0])
 def test_every_label_twice_doubles_the_set(beta):
     """With 50,000 labels the value hardly changes if every label is repeated."""
@@ -110,7 +108,6 @@ def test_every_label_twice_doubles_the_set(beta):
     assert p[once.labels[0] == 0].max() == pytest.approx(threshold, rel=1e-3)
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("m", [10**5, pytest.param(10**6, marks=pytest.mark.slow)])
 def test_equal_labels_have_the_binomial_expectation(m):
     """All labels are chosen, and F is 2 s / (s + m) with s binomial."""

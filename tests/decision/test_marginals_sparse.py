@@ -13,7 +13,7 @@ import oracle
 from cases import assert_same_decision, dense
 from csr_cases import OBJECTIVES, random_marginals, shuffled
 from fgfm import cardinality, decision
-from fgfm._kernels.marginals_short import SHORT
+from fgfm._kernels import native
 from fgfm._utils import blocks
 
 RNG = np.random.default_rng(11)
@@ -109,7 +109,7 @@ def test_index_types_give_the_same_bits():
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 60])  # 60 threads: blocks of one row
 def test_rows_of_any_length(n_jobs):
-    m = 3 * SHORT
+    m = 3 * native.SHORT
     p = RNG.random((60, m)) ** 4
     for row, length in enumerate(RNG.integers(0, m, size=60)):
         p[row, RNG.permutation(m)[length:]] = 0.0
@@ -122,10 +122,10 @@ def test_rows_of_any_length(n_jobs):
     np.testing.assert_array_equal(decision.from_marginals(csr, n_jobs=n_jobs).expected_f, alone)
 
 
-@pytest.mark.parametrize("width", [SHORT - 1, SHORT, SHORT + 1])
+@pytest.mark.parametrize("width", [native.SHORT - 1, native.SHORT, native.SHORT + 1])
 def test_rows_around_the_longest_short_row(width):
     p = RNG.random((30, width)) ** 3
-    wide = decision.from_marginals(np.hstack([p, np.zeros((30, 2 * SHORT))]))
+    wide = decision.from_marginals(np.hstack([p, np.zeros((30, 2 * native.SHORT))]))
     for given in (p, sparse.csr_array(p)):
         labels, expected_f = decision.from_marginals(given)
         np.testing.assert_array_equal(dense(labels), wide.labels[:, :width])
@@ -183,7 +183,6 @@ def test_inconsistent_matrix_raises(matrix, message):
 # Size --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("in_order", [True, False])
 @pytest.mark.parametrize("function", ["from_marginals", "from_factors"])
@@ -218,7 +217,6 @@ def test_memory_is_that_of_a_block(dtype, in_order, function, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.compiled
 def test_large_matrix_is_not_densified():
     """100,000 x 100,000 with 50 entries a row: the dense labels alone would take 10 GB."""
     n = m = 100_000

@@ -103,7 +103,6 @@ def draw(joint, n, rng):
     return np.eye(3)[cell], sets[np.minimum(of_set, len(sets) - 1)]
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("estimate", "truth"),
     [
@@ -246,7 +245,6 @@ def test_constant_labels(estimate, value, m, learner):
     close(d, np.eye(S + 1)[[S if value else 0] * 5])
 
 
-@pytest.mark.compiled
 @estimates
 def test_sparse_and_frames(estimate):
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")

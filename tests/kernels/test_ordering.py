@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fgfm._kernels.ordering import repair_order, sort_descending
-
-
-@numba.njit
-def call_sort(value, index, spare_value, spare_index, count):
-    sort_descending(value, index, spare_value, spare_index, count)
-
-
-@numba.njit
-def call_repair(value, index, spare_value, spare_index, count):
-    repair_order(value, index, spare_value, spare_index)
-
+from fgfm._kernels import native
 
 lists = st.one_of(
     st.lists(st.floats(0.0, 1.0, allow_nan=False), max_size=200),
@@ -31,12 +19,11 @@ lists = st.one_of(
 
 @settings(deadline=None, max_examples=150, derandomize=True)
 @given(lists)
-@pytest.mark.parametrize("kernel", [call_sort, call_repair])
-def test_sorts_are_stable_and_descending(kernel, unsorted):
+@pytest.mark.parametrize("repair", [False, True])
+def test_sorts_are_stable_and_descending(repair, unsorted):
     unsorted = np.array(unsorted, dtype=np.float64)
-    value, n = unsorted.copy(), len(unsorted)
-    index = np.arange(n)
-    kernel(value, index, np.empty(n), np.empty(n, dtype=np.int64), np.empty(n + 2, np.int64))
+    value, index = unsorted.copy(), np.arange(len(unsorted))
+    native.sort_descending(value, index, repair)
     expected = np.argsort(-unsorted, kind="stable")
     np.testing.assert_array_equal(index, expected)
     np.testing.assert_array_equal(value, unsorted[expected])

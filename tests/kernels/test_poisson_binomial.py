@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fgfm._kernels.poisson_binomial import poisson_binomial
+from fgfm._kernels import poisson_binomial
 
 
 @pytest.mark.parametrize("m", [1, 2, 7, 40])

@@ -486,7 +486,6 @@ def test_batches_find_the_minima_of_scikit_learn(large, form, shape, weighted):
             assert model.penalty == penalties[np.argmin(np.mean(losses, axis=0))]
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_batches_do_not_feel_each_other(large, monkeypatch, n_jobs):
     X, Y, s = sparse_rows()
@@ -512,7 +511,6 @@ def test_batches_do_not_feel_each_other(large, monkeypatch, n_jobs):
             assert (one.cv_losses == other.cv_losses).all()
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("dense", [False, True])
 def test_number_of_threads_changes_nothing(dense):
     X, Y, s = sparse_rows()
@@ -645,7 +643,6 @@ def test_threads_share_the_rows_of_a_fold():
 
 
 @pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.csr_matrix.toarray])
-@pytest.mark.compiled
 def test_many_folds_copy_no_training_rows(large, monkeypatch, form):
     X, Y, s = sparse_rows()
     copied = []  # of each set of training rows
@@ -817,7 +814,6 @@ def test_refused_columns():
         with_extra.predict_proba(X)
 
 
-@pytest.mark.compiled
 @parametrize_with_checks([RidgeLogistic(), RidgeLogistic(reference_class=True)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -60,6 +60,7 @@ __all__ = [
     "decide_sparse_factor_rows",
     "fit_path",
     "multiply_columns",
+    "native",
     "poisson_binomial",
     "rank_candidates",
     "search",
@@ -78,23 +79,23 @@ def _import_native() -> Any:
     return _native
 
 
-_native_module = _import_native()
+native = _import_native()
 
-NOT_PROBABILITY: float = _native_module.NOT_PROBABILITY
-Rules: Any = _native_module.Rules
-add_columns: Any = _native_module.add_columns
-condition: Any = _native_module.condition
-decide_cardinality_rows: Any = _native_module.decide_cardinality_rows
-decide_csr_rows: Any = _native_module.decide_csr_rows
-decide_dense_rows: Any = _native_module.decide_dense_rows
-decide_factor_rows: Any = _native_module.decide_factor_rows
-decide_joint_rows: Any = _native_module.decide_joint_rows
-decide_sample_rows: Any = _native_module.decide_sample_rows
-decide_sparse_factor_rows: Any = _native_module.decide_sparse_factor_rows
-fit_path: Any = _native_module.fit_path
-multiply_columns: Any = _native_module.multiply_columns
-poisson_binomial: Any = _native_module.poisson_binomial
-rank_candidates: Any = _native_module.rank_candidates
-search: Any = _native_module.search
-tilt: Any = _native_module.tilt
-weighted_gram: Any = _native_module.weighted_gram
+NOT_PROBABILITY: float = native.NOT_PROBABILITY
+Rules: Any = native.Rules
+add_columns: Any = native.add_columns
+condition: Any = native.condition
+decide_cardinality_rows: Any = native.decide_cardinality_rows
+decide_csr_rows: Any = native.decide_csr_rows
+decide_dense_rows: Any = native.decide_dense_rows
+decide_factor_rows: Any = native.decide_factor_rows
+decide_joint_rows: Any = native.decide_joint_rows
+decide_sample_rows: Any = native.decide_sample_rows
+decide_sparse_factor_rows: Any = native.decide_sparse_factor_rows
+fit_path: Any = native.fit_path
+multiply_columns: Any = native.multiply_columns
+poisson_binomial: Any = native.poisson_binomial
+rank_candidates: Any = native.rank_candidates
+search: Any = native.search
+tilt: Any = native.tilt
+weighted_gram: Any = native.weighted_gram

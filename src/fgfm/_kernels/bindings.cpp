@@ -242,4 +242,32 @@ NB_MODULE(MODULE_NAME, module) {
         path.fit(matrix(test_Z), matrix(test_counts), span(penalties), tol, max_iter, reuse,
                  theta.data(), losses.data(), steps.data());
     }, "gemm"_a, "Z"_a, "pairs"_a, "counts"_a, "test_Z"_a, "test_counts"_a, "penalties"_a, "share"_a, "first"_a, "tol"_a, "max_iter"_a, "reuse"_a, "theta"_a.noconvert(), "losses"_a.noconvert(), "steps"_a.noconvert());
+
+    // Parts of kernels that only tests call by themselves.
+    module.def(
+        "decide_long_rows",
+        [](Array<const double, 2> proba, double beta2, double zero_division, bool nonempty,
+           const Rules& rules, Array<std::int8_t, 2> labels, Array<double, 1> expected) {
+            MarginalsWorkspace work(proba.shape(1), rules);
+            const Objective objective{beta2, zero_division, nonempty};
+            for (Index row = 0; row < matrix(proba).rows; ++row) {
+                expected.data()[row] = decide_marginals_row(
+                    matrix(proba).row(row), matrix(labels)[row], objective, rules, work);
+            }
+        },
+        "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a,
+        "labels"_a.noconvert(), "expected"_a.noconvert());
+    module.def(
+        "sort_descending",
+        [](Array<double, 1> value, Array<Index, 1> place, bool repair) {
+            std::vector<double> spare(value.size());
+            std::vector<Index> spare_place(value.size()), count(value.size() + 2);
+            if (repair) {
+                repair_order(span(value), span(place), spare.data(), spare_place.data());
+            } else {
+                sort_descending(span(value), span(place), spare.data(), spare_place.data(),
+                                count.data());
+            }
+        },
+        "value"_a.noconvert(), "place"_a.noconvert(), "repair"_a);
 }

@@ -85,11 +85,7 @@ def run_blocks(n: int, row_bytes: int, threads: int, work: Callable[[slice], Any
 
 
 def float_block(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Convert a block for the kernels: float32 or float64, C-contiguous and writeable.
-
-    The kernels do not write to their input, but numba compiles a separate version for read-only
-    arrays, which takes longer than copying the block.
-    """
+    """Convert a block for the kernels: float32 or float64, C-contiguous, in native byte order."""
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
-    return np.require(array, array.dtype.newbyteorder("="), ["C", "W"])
+    return np.require(array, array.dtype.newbyteorder("="), ["C"])
