@@ -16,7 +16,8 @@ from benchmarks.reference_factors import FOLDER, N_FEATURES, case_key, stored_ta
 from fgfm.cardinality import from_conditionals, merge_factors
 from fgfm.classifier import FGFMClassifier
 from fgfm.decision import from_factors
-from fgfm.experiments.paper import SIZES, find_factors
+from fgfm.experiments._cell import find_factors
+from fgfm.experiments._reproduce import SIZES
 from fgfm.metrics import f_measure
 from fgfm.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
 
