@@ -17,7 +17,7 @@ from fgfm.experiments import reproduce
 
 PROGRAM = [sys.executable, "-m", "fgfm.cli", "reproduce"]
 FEW = ["--reps", "1", "--sizes", "50", "--dags", "1,4", "--interactions", "none"]
-MORE = ["--reps", "3", "--sizes", "50,100", "--dags", "1,4", "--interactions", "none"]
+MORE = ["--sizes", "50,100", "--dags", "1,4", "--interactions", "none"]
 
 
 def test_command_prints_the_table_and_names_the_files(tmp_path, monkeypatch):
@@ -73,9 +73,9 @@ def test_output_without_a_terminal_is_plain(tmp_path):
     assert "\x1b" not in done.stdout + done.stderr  # no progress bar, no colours
 
 
-def start(folder, jobs="2"):
+def start(folder, *, reps, jobs):
     return subprocess.Popen(
-        [*PROGRAM, *MORE, "--out", str(folder), "--jobs", jobs],
+        [*PROGRAM, *MORE, "--reps", str(reps), "--out", str(folder), "--jobs", str(jobs)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -99,7 +99,7 @@ def test_killed_runs_continue_and_end_the_same(tmp_path):
     whole = reproduce(one, **settings)
     expected = (one / "published" / "results.csv").read_text()
     for rows in (1, 25):
-        process = start(other)
+        process = start(other, reps=3, jobs=2)
         wait_for_rows(other, rows, process)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -113,7 +113,7 @@ def test_killed_runs_continue_and_end_the_same(tmp_path):
 
 @pytest.mark.slow
 def test_control_c_explains_how_to_continue(tmp_path):
-    process = start(tmp_path / "here", jobs="1")
+    process = start(tmp_path / "here", reps=100, jobs=1)
     wait_for_rows(tmp_path / "here", 1, process)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
