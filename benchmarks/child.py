@@ -12,6 +12,8 @@ import time
 from importlib import import_module
 from typing import Any
 
+from benchmarks.memory import peak_bytes, reset_peak
+
 
 def imports(*names: str) -> float:
     """Give the seconds that importing modules takes."""
@@ -57,13 +59,13 @@ def sparse_memory(folder: str, n_jobs: str = "1", calls: str = "1") -> dict[str,
     m = int(np.load(Path(folder) / "m.npy"))
     proba = sparse.csr_array((data, indices, indptr), shape=(n, m))
     decision.from_marginals(proba[:10])  # loads the kernels
-    before = _start_of_peak()
+    before = reset_peak()
     seconds = float("inf")
     for _ in range(int(calls)):
         start = time.perf_counter()
         labels, _ = decision.from_marginals(proba, n_jobs=int(n_jobs))
         seconds = min(seconds, time.perf_counter() - start)
-    extra = _peak() - before
+    extra = peak_bytes() - before
     decided = labels.data.nbytes + labels.indices.nbytes + labels.indptr.nbytes + 8 * n
     return {
         "rows": n,
@@ -72,38 +74,6 @@ def sparse_memory(folder: str, n_jobs: str = "1", calls: str = "1") -> dict[str,
         "extra": extra,
         "decided": decided,
     }
-
-
-def _start_of_peak() -> float:
-    """Forget the peak so far, where the system can, and give the memory in use, in bytes."""
-    try:
-        with open("/proc/self/clear_refs", "w") as file:
-            file.write("5")
-        return _status("VmRSS")
-    except OSError:
-        return _peak()
-
-
-def _peak() -> float:
-    """Give the peak of the memory in use, in bytes.
-
-    On Linux getrusage would report the peak of the parent, if that is higher.
-    """
-    try:
-        return _status("VmHWM")
-    except OSError:
-        import resource
-
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def _status(field: str) -> float:
-    with open("/proc/self/status") as file:
-        for line in file:
-            if line.startswith(field + ":"):
-                return 1024.0 * int(line.split()[1])
-    raise OSError(f"/proc/self/status has no {field}")
 
 
 def main(arguments: list[str]) -> None:
