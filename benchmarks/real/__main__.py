@@ -13,7 +13,7 @@ from benchmarks.real import BenchmarkResults, benchmark, write_report
 from benchmarks.real.peers import PEERS
 from benchmarks.real.problem import LEARNERS
 from benchmarks.real.rules import RULES
-from benchmarks.real.tables import format_terminal
+from benchmarks.real.tables import count, format_terminal
 
 EXAMPLES = """\
 examples:
@@ -116,14 +116,16 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         parser.exit(
             130,
-            f"\n{progress.done} tasks are stored in {options.out}; the same command continues "
+            f"\n{count(progress.done, 'task')} stored in {options.out}; the same command continues "
             "from there\n",
         )
     seconds = time.perf_counter() - start
     paths = write_report(results, shlex.join([*parser.prog.split(), *arguments]))
     print(format_terminal(results.summary))
     if progress.done:
-        _print_message(f"{progress.done} tasks computed in {seconds:.0f} s, including start-up")
+        _print_message(
+            f"{count(progress.done, 'task')} computed in {seconds:.0f} s, including start-up"
+        )
     else:
         _print_message(f"nothing to compute: {options.out} contains all results")
     names = [*(path.name for path in paths), "results.csv", "settings.json", "rows"]
