@@ -116,8 +116,8 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         parser.exit(
             130,
-            f"\n{count(progress.done, 'task')} stored in {options.out}; the same command continues "
-            "from there\n",
+            f"\n{count(progress.done, 'task')} stored in {options.out}; the same command "
+            "continues from there\n",
         )
     seconds = time.perf_counter() - start
     paths = write_report(results, shlex.join([*parser.prog.split(), *arguments]))
