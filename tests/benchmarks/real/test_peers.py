@@ -250,7 +250,6 @@ run_peer(peer, sys.executable, np.eye(3), np.eye(3, dtype=np.int8), np.eye(3))
     assert not is_alive(pid)
 
 
-@pytest.mark.slow
 def test_an_environment_is_created_once(tmp_path):
     peer = PEERS["mlknn"]._replace(environment="empty", requirements=())
     python = install(peer, tmp_path / "new")
