@@ -137,7 +137,8 @@ class _LabelModels:
     def sizes(self) -> npt.NDArray[np.int64]:
         """Return the most probable number of labels of each test row."""
         classes = np.unique(self.problem.Y_train.astype(np.bool_).sum(axis=1))
-        return classes[self.models.answers(self.problem.X_test).proba(0).argmax(axis=1)]
+        proba = self.models.answers(self.problem.X_test).proba(0)  # (n, classes)
+        return np.asarray(classes[proba.argmax(axis=1)])
 
     def decide(self, rule: str, fit_s: float) -> Outcome:
         """Decide by an estimate of P, for each beta."""
@@ -189,7 +190,7 @@ def _run_label_models(problem: Problem) -> Iterator[Outcome]:
 
 
 def _above(p: Floats, threshold: Any) -> Labels:
-    return (p > threshold).astype(np.int8)
+    return np.asarray(p > threshold, dtype=np.int8)
 
 
 def _most_probable(p: Floats, sizes: npt.NDArray[np.int64]) -> Labels:

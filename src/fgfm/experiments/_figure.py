@@ -105,7 +105,7 @@ def draw(results: PaperResults, learner: str = "linear") -> Any:
 
 
 def _share_scales(axes: Any) -> None:
-    """Give all panels of means one vertical scale, and all panels of differences another."""
+    """Share one vertical scale among panels of means, another among panels of differences."""
     for ax in axes[1:, 0]:
         ax.sharey(axes[0, 0])
     for ax in axes[:, 1:].ravel()[1:]:

@@ -103,14 +103,18 @@ def _table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]) ->
 def _findings(summary: Summary) -> list[str]:
     if not summary.findings:
         return []
-    judged = summary.settings["estimates"] == "published"
+    published = summary.settings["estimates"] == "published"
     items = [
         f"<li>{escape(f.claim)}: <b>{escape(f.verdict or '')}</b>; {escape(f.detail)}.</li>"
-        if judged
+        if published
         else f"<li>{escape(f.topic)}: {escape(f.detail)}.</li>"
         for f in summary.findings
     ]
-    return [f"<h3>{'Findings of the paper' if judged else 'Findings'}</h3><ul>", *items, "</ul>"]
+    return [
+        f"<h3>{'Findings of the paper' if published else 'Findings'}</h3><ul>",
+        *items,
+        "</ul>",
+    ]
 
 
 def _means(summary: Summary) -> list[str]:

@@ -218,13 +218,13 @@ def _factors(summary: Summary) -> Iterator[str]:
 def _findings(summary: Summary) -> Iterator[str]:
     if not summary.findings:
         return
-    judged = summary.settings["estimates"] == "published"
-    title = "The paper's findings" if judged else "With our estimates"
+    published = summary.settings["estimates"] == "published"
+    title = "The paper's findings" if published else "With our estimates"
     reps = summary.settings["reps"]
     yield title + (":" if reps >= _PAPER_REPS else f" ({reps} of {_PAPER_REPS} distributions):")
     for finding in summary.findings:
         text = f"- {finding.topic}: {finding.detail}."
-        if judged:
+        if published:
             text = f"- {finding.claim}: {finding.verdict}; {finding.detail}."
         yield from textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     yield ""
