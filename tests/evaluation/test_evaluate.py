@@ -109,6 +109,7 @@ def test_test_rows_and_a_fitted_model_agree(data):
     assert scored.threshold_from == "the other half of the rows"
 
 
+@pytest.mark.slow
 def test_standard_errors_over_rows_agree_with_the_bootstrap():
     X, Y = make_multilabel_classification(600, n_features=4, n_classes=4, random_state=3)
     found = evaluate(model(), X[:200], Y[:200], X[200:], Y[200:], inner_folds=0)

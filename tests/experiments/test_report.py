@@ -12,8 +12,12 @@ from fgfm.experiments import format_tables, reproduce, write_report
 COMMAND = "fgfm reproduce --out <folder>"
 
 
-def test_report_is_complete_and_reproducible(small):
-    paths = write_report(small, COMMAND)
+@pytest.fixture(scope="module")
+def paths(small):
+    return write_report(small, COMMAND)
+
+
+def test_report_is_complete_and_reproducible(small, paths):
     assert {path.name for path in paths} == {
         "figure.png",
         "figure.pdf",
@@ -36,15 +40,23 @@ def test_report_is_complete_and_reproducible(small):
     assert {path.name: path.read_bytes() for path in paths} == first
 
 
+@pytest.mark.usefixtures("paths")
 def test_page_stands_alone(small):
-    write_report(small, COMMAND)
     page = (small.folder / "report.html").read_text(encoding="utf-8")
     assert "fgfm reproduce --out &lt;folder&gt;" in page
     assert not re.search(r"""(src|href)=["'](?!data:)""", page)
     assert page.count("<tr>") == page.count("</tr>")
 
 
-@pytest.mark.parametrize("methods", [["gfm"], ["threshold"], ["ilf", "true"], ["bayes"]])
+@pytest.mark.parametrize(
+    "methods",
+    [
+        pytest.param(["gfm"], marks=pytest.mark.slow),
+        pytest.param(["threshold"], marks=pytest.mark.slow),
+        ["ilf", "true"],
+        ["bayes"],
+    ],
+)
 def test_reports_of_few_methods(tmp_path, methods):
     results = reproduce(
         tmp_path,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 
+import joblib
 import numpy as np
 import pytest
 
@@ -38,9 +39,17 @@ def test_every_cell_has_its_records(small):
     assert len(lines) == 1 + len(found)
 
 
-@pytest.mark.parametrize("n_jobs", [2, pytest.param(-1, marks=pytest.mark.slow)])
-def test_results_do_not_depend_on_n_jobs(small, small_settings, tmp_path, n_jobs):
-    reproduce(tmp_path, n_jobs=n_jobs, **small_settings)
+@pytest.mark.parametrize(
+    ("backend", "n_jobs"),
+    [
+        ("threading", 3),
+        pytest.param("loky", 2, marks=pytest.mark.slow),
+        pytest.param("loky", -1, marks=pytest.mark.slow),
+    ],
+)
+def test_results_do_not_depend_on_n_jobs(small, small_settings, tmp_path, backend, n_jobs):
+    with joblib.parallel_config(backend):
+        reproduce(tmp_path, n_jobs=n_jobs, **small_settings)
     assert stored(tmp_path) == stored(small.folder)
 
 
