@@ -161,7 +161,7 @@ def _clearest_gain(f: Values) -> list[Finding]:
     return [
         Finding(
             f"Gain of F-GFM ILF over GFM in structures 3 and 4 at n <= {_SMALL}",
-            "the gain over GFM is clearest for structures 3 and 4 at small n",
+            "The gain over GFM is clearest for structures 3 and 4 at small n",
             verdict,
             f"mean gain {gain.mean():+.4f} (s.e. {standard_error(gain):.4f}, p = "
             f"{positive.p_value:.2g}) for n <= {_SMALL}; {other.mean():+.4f} (s.e. "
