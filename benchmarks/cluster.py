@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import resource
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from typing import Any
 import joblib
 import numpy as np
 
+from benchmarks.memory import peak_bytes
 from benchmarks.report import Column, Table, count, duration
 
 __all__ = ["main"]
@@ -108,10 +108,6 @@ def _warm() -> None:
     fgfm.decision.from_marginals(np.full((1, LABELS), 0.5))
 
 
-def _most_memory() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-
-
 def _in_child(job: str, rows: int, where: str) -> tuple[float, float]:
     """Run a job in a fresh process: its seconds, and the most memory of any process in it."""
     command = [sys.executable, "-m", "benchmarks.cluster", "--child", job, str(rows), where]
@@ -134,10 +130,10 @@ def _child(job: str, rows: int, where: str) -> None:
             seconds = _decide_parts(rows, number, client)
         else:
             seconds = _decide_array(rows, number, client)
-        memory = _most_memory()
+        memory = peak_bytes()
         if client is not None:
-            memory = max(memory, *client.run(_most_memory).values())
-    print(seconds, memory)
+            memory = max(memory, *client.run(peak_bytes).values())
+    print(seconds, memory / 2**20)
 
 
 def _decide_parts(rows: int, number: int, client: Any) -> float:

@@ -263,7 +263,7 @@ def test_ray_gives_the_same(data, tmp_path):
     discrete = (X > 0).astype(int)
     found = fgfm.ILFCompo().fit(discrete, Y).p_values_
     paper = {"reps": 2, "sizes": [50], "structures": [2], "interactions": "none"}
-    records = reproduce(tmp_path / "here", **paper).records
+    runs = reproduce(tmp_path / "here", **paper).runs
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"ray\b")
         warnings.filterwarnings("ignore", category=ResourceWarning)  # of processes that Ray starts
@@ -272,9 +272,9 @@ def test_ray_gives_the_same(data, tmp_path):
             there = names["model"].predict_proba(X)
             with joblib.parallel_config("ray", n_jobs=2):
                 found_there = fgfm.ILFCompo().fit(discrete, Y).p_values_
-                records_there = reproduce(tmp_path / "there", **paper).records
+                runs_there = reproduce(tmp_path / "there", **paper).runs
         finally:
             ray.shutdown()
     assert_array_equal(here, there)
     assert_array_equal(found, found_there)
-    assert records == records_there
+    assert runs == runs_there

@@ -539,7 +539,7 @@ def test_what_cannot_be_evaluated_is_refused():
     X, Y = rows()
     with pytest.raises(TypeError, match="model is Pipeline: it must be an FGFMClassifier, or a"):
         evaluate(Pipeline([("scaler", StandardScaler())]), X, Y)
-    with pytest.raises(ValueError, match="Y has 1 rows: an evaluation needs two at least"):
+    with pytest.raises(ValueError, match=r"len\(Y\) is 1: an evaluation needs at least 2 rows"):
         evaluate_fitted(fgfm.FGFMClassifier(), X[:1], Y[:1])
 
 

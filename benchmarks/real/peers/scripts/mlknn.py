@@ -8,7 +8,7 @@ from skmultilearn.adapt import MLkNN
 
 
 def fit(X: Any, Y: Any, seed: int) -> Any:
-    """Count the labels of neighbours."""
+    """Fit the neighbours and their label counts."""
     return MLkNN(k=10, s=1.0).fit(X, Y)
 
 

@@ -1,8 +1,8 @@
 """dacaf-mlc: a probabilistic classifier chain, all 2^m label sets enumerated, and GFM.
 
-The chain is one of logistic regressions, as in its README, with a penalty chosen by
-cross-validation, and keeps the order of the labels. Rows are enumerated in batches that fit
-into a GiB; where one row alone does not, there is no answer.
+The chain consists of logistic regressions, as in its README, in the order of the labels, with a
+penalty chosen by cross-validation. Rows are enumerated in batches that fit into 1 GiB; if a single
+row does not, a MemoryError is raised.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MEMORY = 2**30
 def fit(X: Any, Y: Any, seed: int) -> Any:
     """Fit the chain."""
     m = Y.shape[1]
-    # the last of the chain sees 2^(m-1) copies of a row; three of them exist at a time
+    # the last model of the chain gets 2^(m-1) copies of a row, in three arrays at a time
     row = 3 * 8 * 2 ** (m - 1) * (X.shape[1] + m)
     if row > MEMORY:
         raise MemoryError(f"a row takes {row / 2**30:.3g} GiB to enumerate the sets of {m} labels")

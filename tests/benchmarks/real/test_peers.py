@@ -1,4 +1,4 @@
-"""Peers in environments of their own: what they are asked, and what becomes of their failures."""
+"""Other packages in environments of their own: data in, label sets out, and failures."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from benchmarks.real import peer_packages as _peers
-from benchmarks.real.peer_packages import PEERS, Peer, PeerError, PeerLimit, prepare, run_peer
+from benchmarks.real.peers import PEERS, Peer, PeerError, PeerLimit, install, run_peer
 
 X = np.arange(12.0).reshape(6, 2)
 Y = np.array([[0, 1, 0], [1, 1, 0], [0, 1, 0], [1, 1, 0], [0, 1, 1], [1, 1, 1]])
@@ -35,8 +34,8 @@ GOOD = """
 
 @pytest.fixture
 def fake(tmp_path, monkeypatch):
-    """Give a peer for the text of its script; it runs under the Python of the tests."""
-    # pytest puts warnings of its own run into the environment: a peer has none of them
+    """Return a function that makes a peer of a script, run by the Python of the tests."""
+    # pytest sets PYTHONWARNINGS for its own run
     monkeypatch.delenv("PYTHONWARNINGS", raising=False)
 
     def make(text: str, rules: tuple[str, ...] = ("a",)) -> Peer:
@@ -48,11 +47,10 @@ def fake(tmp_path, monkeypatch):
 
 
 def run(peer: Peer, X_train=X, X_test=X_TEST, **options):
-
     return run_peer(peer, sys.executable, X_train, Y, X_test, **options)
 
 
-def predicting(answer: str) -> str:
+def predicting(output: str) -> str:
     return f"""
         import numpy as np
         from scipy import sparse
@@ -63,13 +61,13 @@ def predicting(answer: str) -> str:
         def predict(model, X):
             Y, seed = model
             n, m = X.shape[0], Y.shape[1]
-            return {answer}
+            return {output}
     """
 
 
-def test_a_run_gives_label_sets_and_what_they_took(fake):
+def test_a_run_returns_label_sets_times_and_memory(fake):
     found = run(fake(GOOD))
-    # the second label is constant: it never reaches the script
+    # the second label is constant and is not passed to the script
     assert found.labels["a"].dtype == np.int8
     assert found.labels["a"].tolist() == [[1, 1, 0]] * 4
     assert found.expected_f["a"].tolist() == [0.25] * 4
@@ -79,7 +77,7 @@ def test_a_run_gives_label_sets_and_what_they_took(fake):
     assert 1.0 < found.peak_mib < 100_000.0
 
 
-def test_labels_that_never_vary_are_not_shown_to_the_peer(fake):
+def test_constant_labels_are_not_passed_to_the_script(fake):
     shape = run(
         fake(predicting('{"labels": {"a": np.ones((n, m))}, "proba": np.full((n, m), m)/4}'))
     )
@@ -87,7 +85,7 @@ def test_labels_that_never_vary_are_not_shown_to_the_peer(fake):
 
 
 @pytest.mark.parametrize("kind", ["array", "csr", "csc"])
-def test_features_arrive_as_they_were_sent(fake, kind):
+def test_features_are_passed_unchanged(fake, kind):
     send = {"array": np.asarray, "csr": sparse.csr_array, "csc": sparse.csc_matrix}[kind]
     sparse_there = kind != "array"
     peer = fake(f"""
@@ -110,60 +108,66 @@ def test_features_arrive_as_they_were_sent(fake, kind):
     assert run(peer, send(X), send(X_TEST), seed=7).labels["a"].tolist() == [[0, 1, 0]] * 4
 
 
-def test_sparse_probabilities_come_back_sparse(fake):
+def test_sparse_probabilities_stay_sparse(fake):
     proba = "sparse.csr_matrix(np.tile([0.0, 0.25], (n, 1)))"
-    answer = f'{{"labels": {{"a": np.zeros((n, m))}}, "proba": {proba}}}'
-    found = run(fake(predicting(answer)))
+    output = f'{{"labels": {{"a": np.zeros((n, m))}}, "proba": {proba}}}'
+    found = run(fake(predicting(output)))
     assert sparse.issparse(found.proba)
     assert found.proba.toarray().tolist() == [[0.0, 1.0, 0.25]] * 4
 
 
-def test_rounding_beyond_one_is_cut(fake):
-    answer = '{"labels": {"a": np.zeros((n, m))}, "proba": np.full((n, m), 1.0 + 1e-7)}'
-    assert run(fake(predicting(answer))).proba.max() == 1.0
+def test_rounding_errors_are_clipped(fake):
+    output = '{"labels": {"a": np.zeros((n, m))}, "proba": np.full((n, m), 1.0 + 1e-7)}'
+    assert run(fake(predicting(output))).proba.max() == 1.0
 
 
 @pytest.mark.parametrize(
-    ("answer", "message"),
+    ("output", "message"),
     [
-        ('{"labels": {"a": np.zeros((n - 1, m))}}', r"shape \(4, 3\): they have \(3, 3\)"),
-        ('{"labels": {"a": np.full((n, m), 2)}}', "by a must be 0 and 1: they hold .*2"),
-        ('{"labels": {"b": np.zeros((n, m))}}', r"label sets for \('a',\): it gave \('b',\)"),
+        (
+            '{"labels": {"a": np.zeros((n - 1, m))}}',
+            r"have the shape \(3, 3\): it must be \(4, 3\)",
+        ),
+        (
+            '{"labels": {"a": np.full((n, m), 2)}}',
+            "by the rule a contain .*2.*: they must be 0 and 1",
+        ),
+        ('{"labels": {"b": np.zeros((n, m))}}', r"by the rules \('b',\): they must be \('a',\)"),
         (
             '{"labels": {"a": np.zeros((n, m))}, "expected_f": {"a": np.zeros(n + 1)}}',
-            r"expected F-measure by a must have the shape \(4,\): they have \(5,\)",
+            r"expected F-measures of fake by the rule a have the shape \(5,\): it must be \(4,\)",
         ),
         (
             '{"labels": {"a": np.zeros((n, m))}, "expected_f": {"a": np.full(n, np.nan)}}',
-            r"must lie in \[0, 1\]: they hold nan",
+            r"contain nan: they must lie in \[0, 1\]",
         ),
         (
             '{"labels": {"a": np.zeros((n, m))}, "proba": np.full((n, m), 1.5)}',
-            r"probabilities must lie in \[0, 1\]: they hold 1.5",
+            r"probabilities of fake contain 1.5: they must lie in \[0, 1\]",
         ),
     ],
 )
-def test_wrong_answers_are_refused(fake, answer, message):
+def test_invalid_results_raise(fake, output, message):
     with pytest.raises(PeerError, match=message):
-        run(fake(predicting(answer)))
+        run(fake(predicting(output)))
 
 
-def test_no_answer_is_refused(fake):
-    with pytest.raises(PeerError, match="fake gave no answer that can be read"):
+def test_no_result_raises(fake):
+    with pytest.raises(PeerError, match="fake returned no readable result"):
         run(fake("import os\nos._exit(0)"))
 
 
-def test_a_failure_is_told_by_the_last_line_of_the_traceback(fake):
+def test_a_failure_shows_the_last_line_of_the_traceback(fake):
     with pytest.raises(PeerError, match=r"^fake failed: ValueError: too few rows: 6$"):
         run(fake("def fit(X, Y, seed):\n    raise ValueError(f'too few rows: {len(X)}')"))
 
 
-def test_a_crash_is_told_by_its_signal(fake):
-    with pytest.raises(PeerError, match="fake failed: it was killed by SIGKILL"):
+def test_a_crash_shows_the_signal(fake):
+    with pytest.raises(PeerError, match="fake failed: killed by SIGKILL"):
         run(fake("import os\nos.kill(os.getpid(), 9)"))
 
 
-def test_a_peer_does_not_see_our_modules(fake, monkeypatch):
+def test_a_script_does_not_see_our_modules(fake, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
     peer = fake(
         "import os\nraise ValueError(sorted({'PYTHONPATH', 'OMP_NUM_THREADS'} & {*os.environ}))"
@@ -172,9 +176,8 @@ def test_a_peer_does_not_see_our_modules(fake, monkeypatch):
         run(peer)
 
 
-def test_labels_that_are_all_constant_are_refused(fake):
-
-    with pytest.raises(PeerError, match="no label varies in the training rows"):
+def test_constant_labels_only_raise(fake):
+    with pytest.raises(PeerError, match="all labels are constant in the training rows"):
         run_peer(fake(GOOD), sys.executable, X, np.ones((6, 3)), X_TEST)
 
 
@@ -186,58 +189,60 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
-def test_the_limit_ends_a_peer_and_its_children(fake, tmp_path):
-    note = tmp_path / "pids"
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads processes from /proc")
+@pytest.mark.slow
+def test_the_limit_kills_a_script_and_its_children(fake, tmp_path):
+    pid_file = tmp_path / "pids"
     peer = fake(f"""
         import os, subprocess, sys, time
 
         def fit(X, Y, seed):
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-            with open({str(note)!r} + ".part", "w") as file:
+            with open({str(pid_file)!r} + ".part", "w") as file:
                 file.write(f"{{os.getpid()}} {{child.pid}}")
-            os.replace({str(note)!r} + ".part", {str(note)!r})
+            os.replace({str(pid_file)!r} + ".part", {str(pid_file)!r})
             time.sleep(600)
     """)
-    with pytest.raises(PeerLimit, match=r"^fake took longer than 10 seconds, and was stopped$"):
+    with pytest.raises(PeerLimit, match=r"^fake exceeded the limit of 10 seconds$"):
         run(peer, limit=10.0)
-    pids = [int(pid) for pid in note.read_text().split()]
+    pids = [int(pid) for pid in pid_file.read_text().split()]
     assert len(pids) == 2
-    for _ in range(100):  # an orphan's end is not ours to wait for
+    for _ in range(100):  # an orphan cannot be waited for
         if not any(map(is_alive, pids)):
             break
         time.sleep(0.1)
     assert not any(map(is_alive, pids))
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
-def test_a_peer_ends_with_the_process_that_wants_it(fake, tmp_path):
-    note = tmp_path / "pid"
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads processes from /proc")
+@pytest.mark.slow
+def test_a_script_ends_with_its_parent(fake, tmp_path):
+    pid_file = tmp_path / "pid"
     peer = fake(f"""
         import os, time
 
         def fit(X, Y, seed):
-            with open({str(note)!r} + ".part", "w") as file:
+            with open({str(pid_file)!r} + ".part", "w") as file:
                 file.write(str(os.getpid()))
-            os.replace({str(note)!r} + ".part", {str(note)!r})
+            os.replace({str(pid_file)!r} + ".part", {str(pid_file)!r})
             time.sleep(600)
     """)
     code = f"""
 import sys
 import numpy as np
 from pathlib import Path
-from benchmarks.real.peer_packages import Peer, run_peer
+from benchmarks.real.peers import Peer, run_peer
 peer = Peer("fake", "A fake", "fake", (), Path({str(peer.script)!r}), ("a",), "", "")
 run_peer(peer, sys.executable, np.eye(3), np.eye(3, dtype=np.int8), np.eye(3))
 """
     process = subprocess.Popen([sys.executable, "-c", code])
     for _ in range(600):
-        if note.exists():
+        if pid_file.exists():
             break
         time.sleep(0.1)
     process.kill()
     process.wait()
-    pid = int(note.read_text())
+    pid = int(pid_file.read_text())
     for _ in range(100):
         if not is_alive(pid):
             break
@@ -245,22 +250,23 @@ run_peer(peer, sys.executable, np.eye(3), np.eye(3, dtype=np.int8), np.eye(3))
     assert not is_alive(pid)
 
 
-def test_an_environment_is_made_once(tmp_path):
+def test_an_environment_is_created_once(tmp_path):
     peer = PEERS["mlknn"]._replace(environment="empty", requirements=())
-    python = prepare(peer, tmp_path / "new")
+    python = install(peer, tmp_path / "new")
     assert python.is_relative_to(tmp_path / "new" / "empty")
     assert os.access(python, os.X_OK)
     trace = tmp_path / "new" / "empty" / "trace"
     trace.touch()
-    assert prepare(peer, tmp_path / "new") == python
+    assert install(peer, tmp_path / "new") == python
     assert trace.exists()
-    # other requirements, or a marker that was never written: it is made anew
-    (tmp_path / "new" / "empty" / _peers._MARKER).unlink()
-    prepare(peer, tmp_path / "new")
+    # without the marker, which is written last, it is created again
+    (tmp_path / "new" / "empty" / "installed.txt").unlink()
+    install(peer, tmp_path / "new")
     assert not trace.exists()
 
 
-def test_what_cannot_be_installed_leaves_no_marker(tmp_path, monkeypatch):
+@pytest.mark.slow
+def test_a_failed_installation_leaves_no_marker(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
@@ -269,9 +275,9 @@ def test_what_cannot_be_installed_leaves_no_marker(tmp_path, monkeypatch):
         "^mlknn cannot be installed: ERROR: No matching distribution found for no-such-package"
     )
     with pytest.raises(PeerError, match=message) as caught:
-        prepare(peer, tmp_path)
+        install(peer, tmp_path)
     assert "\n" not in str(caught.value)
-    assert not (tmp_path / "none" / _peers._MARKER).exists()
+    assert not (tmp_path / "none" / "installed.txt").exists()
     assert "no-such-package" in (tmp_path / "none.log").read_text()
 
 

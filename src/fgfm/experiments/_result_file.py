@@ -1,6 +1,7 @@
-"""Results in a file that survives its program: rows are appended whole, and none twice.
+"""Result files that survive a killed program.
 
-A run that was stopped, by whatever means, is taken up where it was: what the file holds is done.
+Rows are appended as soon as they are computed, each with a unique key. A run that was stopped
+continues where it ended: what the file contains is not computed again.
 """
 
 from __future__ import annotations
@@ -16,25 +17,25 @@ from typing import Any
 
 from fgfm._utils.atomic import atomic_file
 
-__all__ = ["ResultFile"]
+__all__ = ["ResultFile", "Row"]
 
 Row = tuple[Any, ...]
 
 
 class ResultFile:
-    """Rows of a CSV file, each with a key of its own.
+    """A CSV file of rows with unique keys, and the settings that its rows depend on.
 
     Parameters
     ----------
     path : path
-        The file. It is made if it is not there.
+        The file; created if it does not exist.
     columns : dict of str to callable
-        The columns: name, and what makes a value of its text (`int`, `float`, `str`).
+        The columns: name, and the function that parses a value (`int`, `float`, `str`).
     n_key : int
-        How many columns, the first, are the key of a row.
+        Number of leading columns that form the key of a row.
     settings : dict
-        What the rows depend on. They are kept in settings.json beside the file, and a file of
-        other settings is refused.
+        What the rows depend on. They are stored in ``settings.json`` beside the file; opening a
+        file of other settings raises.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class ResultFile:
 
     @contextmanager
     def opened(self) -> Iterator[ResultFile]:
-        """Read the file and hold it open to append to, for this program alone.
+        """Read the file and keep it open for appending, locked against other programs.
 
         Yields
         ------
@@ -59,12 +60,12 @@ class ResultFile:
             The file.
         """
         with self.path.with_suffix(".lock").open("wb") as lock:
-            _take_lock(lock, self.path)
-            there = self.path.exists()
-            if there:
+            _acquire_lock(lock, self.path)
+            exists = self.path.exists()
+            if exists:
                 self._read()
             _check_settings(self.path.with_name("settings.json"), self.settings, bool(self.rows))
-            if not there:
+            if not exists:
                 self.rewrite()
             self._file = self.path.open("ab")
             try:
@@ -73,7 +74,7 @@ class ResultFile:
                 self._file.close()
 
     def append(self, rows: Iterable[Row]) -> None:
-        """Write rows to the end of the file, in one step.
+        """Append rows to the open file, in a single write.
 
         Parameters
         ----------
@@ -82,12 +83,12 @@ class ResultFile:
         """
         rows = list(rows)
         for row in rows:
-            self._take(row)
-        self._file.write(self._text(rows).encode())
+            self._add(row)
+        self._file.write(self._format(rows).encode())
         self._file.flush()
 
     def discard(self, keys: Iterable[Row]) -> None:
-        """Remove rows from the file, which must be open.
+        """Remove rows from the open file.
 
         Parameters
         ----------
@@ -103,53 +104,54 @@ class ResultFile:
             self._file = self.path.open("ab")
 
     def rewrite(self) -> None:
-        """Write all rows anew, in the order of their keys: the same rows give the same bytes."""
+        """Write all rows in the order of their keys: the same rows give the same bytes."""
         rows = [self.rows[key] for key in sorted(self.rows)]
         with atomic_file(self.path) as file:
-            file.write((",".join(self.columns) + "\n" + self._text(rows)).encode())
+            file.write((",".join(self.columns) + "\n" + self._format(rows)).encode())
 
-    def _text(self, rows: Sequence[Row]) -> str:
+    def _format(self, rows: Sequence[Row]) -> str:
         text = io.StringIO()
+        # repr of a float is read back to the same float
         csv.writer(text, lineterminator="\n").writerows(
             [repr(v) if isinstance(v, float) else v for v in row] for row in rows
         )
         return text.getvalue()
 
-    def _take(self, row: Row) -> None:
+    def _add(self, row: Row) -> None:
         key = row[: self.n_key]
         if key in self.rows:
             raise ValueError(f"{self.path} has two rows for {key}")
         self.rows[key] = row
 
     def _read(self) -> None:
-        """Read what is there; a last line that was cut off is taken away."""
+        """Read the rows; remove an incomplete last line, left by a killed program."""
         content = self.path.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
+        complete = content[: content.rfind(b"\n") + 1]
         try:
-            lines = whole.decode().splitlines()
+            lines = complete.decode().splitlines()
         except UnicodeDecodeError:
             lines = []
         if not lines or lines[0] != ",".join(self.columns):
             raise ValueError(
-                f"{self.path} is no file of results: its first line must be "
+                f"{self.path} is not a results file: its first line must be "
                 f"{','.join(self.columns)!r}"
             )
         self.rows.clear()
-        kinds = list(self.columns.values())
+        parsers = list(self.columns.values())
         for number, fields in enumerate(csv.reader(lines[1:]), start=2):
             try:
-                row = tuple(kind(v) for kind, v in zip(kinds, fields, strict=True))
+                row = tuple(parse(v) for parse, v in zip(parsers, fields, strict=True))
             except ValueError:
                 raise ValueError(
-                    f"{self.path}, line {number} is no row of results: {','.join(fields)!r}"
+                    f"{self.path}, line {number} is not a row of results: {','.join(fields)!r}"
                 ) from None
-            self._take(row)
-        if len(whole) < len(content):
+            self._add(row)
+        if len(complete) < len(content):
             self.rewrite()
 
 
-def _take_lock(lock: Any, path: Path) -> None:
-    """Take a file for this program alone, where the system can do so."""
+def _acquire_lock(lock: Any, path: Path) -> None:
+    """Lock an open file, where the system supports it; raise if another program holds it."""
     try:
         import fcntl
     except ImportError:  # not on Windows
@@ -157,39 +159,44 @@ def _take_lock(lock: Any, path: Path) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise ValueError(f"{path} is being written to by another program") from None
+        raise ValueError(f"{path} is being written by another program") from None
 
 
-def _check_settings(path: Path, settings: dict[str, Any], needed: bool) -> None:
-    """Keep the settings that results depend on, or raise if others are there.
+def _check_settings(path: Path, settings: dict[str, Any], required: bool) -> None:
+    """Store the settings of the results, or raise if other settings are stored.
 
     Parameters
     ----------
     path : path
-        The file that keeps them.
+        The file of the settings.
     settings : dict
         What the results depend on.
-    needed : bool
-        There are results: the file must be there too.
+    required : bool
+        The file must exist, because there are results already.
     """
     if not path.exists():
-        if needed:
+        if required:
             raise ValueError(
-                f"{path} is missing: nothing tells what the results beside it depend on. Choose "
+                f"{path} is missing: the settings of the results beside it are unknown. Choose "
                 "another folder"
             )
         with atomic_file(path) as file:
             file.write((json.dumps(settings, indent=2) + "\n").encode())
         return
     try:
-        there = json.loads(path.read_text(encoding="utf-8"))
+        stored = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is damaged: {error}") from error
-    if not isinstance(there, dict):
-        raise ValueError(f"{path} is damaged: it must hold the settings of a run")
-    other = [k for k in settings.keys() | there.keys() if settings.get(k) != there.get(k)]
-    if other:
-        told = ", ".join(f"{k} = {there.get(k)!r}, not {settings.get(k)!r}" for k in sorted(other))
+    if not isinstance(stored, dict):
+        raise ValueError(f"{path} is damaged: it must contain the settings of a run")
+    names = sorted(settings.keys() | stored.keys())
+    changed = [
+        f"{name} = {stored.get(name)!r}, not {settings.get(name)!r}"
+        for name in names
+        if settings.get(name) != stored.get(name)
+    ]
+    if changed:
         raise ValueError(
-            f"{os.fspath(path.parent)} holds results of another run: {told}. Choose another folder"
+            f"{os.fspath(path.parent)} contains results of another run: {', '.join(changed)}. "
+            "Choose another folder"
         )

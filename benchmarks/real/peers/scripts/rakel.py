@@ -1,7 +1,7 @@
 """scikit-multilearn-ng: RAkEL with overlapping label sets.
 
-2 m sets of 3 labels, as its authors advise. The base learner is a multinomial logistic regression
-with a penalty chosen by cross-validation.
+2 m sets of 3 labels, as its authors recommend. The base learner is a multinomial logistic
+regression with a penalty chosen by cross-validation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def fit(X: Any, Y: Any, seed: int) -> Any:
         labelset_size=size,
         model_count=min(2 * m, comb(m, size)),
     )
-    model.fit(X, Y)  # it gives something else than the model
+    model.fit(X, Y)  # does not return the model
     return model
 
 

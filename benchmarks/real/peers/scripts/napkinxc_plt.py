@@ -1,7 +1,7 @@
 """napkinXC: a probabilistic label tree with its defaults.
 
-It gives marginal probabilities, and decides by a threshold of 0.5 or for the k most probable
-labels, with k the mean number of labels in training, rounded.
+It returns marginal probabilities, and decides by a threshold of 0.5 or for the k most probable
+labels, where k is the rounded mean number of labels of the training rows.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import numpy as np
 from napkinxc.models import PLT
 from scipy import sparse
 
-LEAST = 1e-5  # less probable labels are left out
+MIN_PROBA = 1e-5  # less probable labels are left out
 
 
 def fit(X: Any, Y: Any, seed: int) -> Any:
-    """Fit the tree; its files go to the working folder."""
+    """Fit the tree; it writes its files to the working folder."""
     model = PLT("plt", seed=seed + 1, threads=1)
     model.fit(_features(X), sparse.csr_matrix(Y, dtype=np.float32))
     return model, Y.shape[1], max(1, round(Y.sum() / Y.shape[0]))
 
 
 def predict(model: Any, X: Any) -> dict[str, Any]:
-    """Give the marginals and both decisions."""
+    """Return the marginals and both decisions."""
     tree, m, k = model
-    rows = tree.predict_proba(_features(X), threshold=LEAST)  # each with the most probable first
+    rows = tree.predict_proba(_features(X), threshold=MIN_PROBA)  # of each, most probable first
     shape = (len(rows), m)
     proba = _csr([[p for _, p in row] for row in rows], rows, shape)
     top = _csr([[1.0] * len(row[:k]) for row in rows], [row[:k] for row in rows], shape)

@@ -1,4 +1,4 @@
-"""Statistics of several systems on several data sets (Demsar, 2006), and bootstrap intervals.
+"""Comparison of several systems on several data sets (Demsar, 2006), and bootstrap intervals.
 
 References
 ----------
@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Friedman(NamedTuple):
-    """The test that all systems have the same mean rank."""
+    """Friedman test of the hypothesis that all systems have the same mean rank."""
 
     statistic: float
     p_value: float
@@ -40,12 +40,12 @@ def ranks(scores: Floats) -> Floats:
     Parameters
     ----------
     scores : ndarray of shape (data sets, systems)
-        Scores, of which higher ones are better; NaN is one that is missing.
+        Scores, higher is better; NaN is a missing score.
 
     Returns
     -------
     ndarray of shape (data sets, systems)
-        Ranks. Equal scores share the mean of their ranks, and missing ones the last ranks.
+        Ranks. Equal scores share the mean of their ranks; missing ones share the last ranks.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def ranks(scores: Floats) -> Floats:
 
 
 def friedman(ranked: Floats) -> Friedman:
-    """Test whether all systems have the same mean rank, corrected for ties.
+    """Run the Friedman test, corrected for ties.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def friedman(ranked: Floats) -> Friedman:
     Returns
     -------
     Friedman
-        The statistic and its p-value, from the chi-square law; NaN where all ranks are equal.
+        The statistic and its chi-square p-value; NaN if all ranks are equal.
     """
     k = ranked.shape[1]
     centred = ranked - (k + 1) / 2.0
@@ -79,43 +79,44 @@ def friedman(ranked: Floats) -> Friedman:
 
 
 def critical_difference(n_systems: int, n_datasets: int, level: float = 0.05) -> float:
-    """Give the difference of mean ranks above which two systems differ, by Nemenyi's test.
+    """Return the critical difference of mean ranks of Nemenyi's test.
 
     Parameters
     ----------
     n_systems, n_datasets : int
         Numbers of systems and of data sets.
     level : float, default=0.05
-        The probability of any false difference where there is none.
+        Probability of one or more false differences.
 
     Returns
     -------
     float
-        The critical difference.
+        Two systems differ significantly if their mean ranks differ by more than this.
 
     Examples
     --------
     >>> round(critical_difference(4, 14), 2)  # Demsar (2006)
     1.25
     """
+    # the quantile of the studentized range over sqrt(2), as in table 5 of Demsar (2006)
     q = stats.studentized_range.ppf(1.0 - level, n_systems, np.inf) / np.sqrt(2.0)
     return float(q * np.sqrt(n_systems * (n_systems + 1) / (6.0 * n_datasets)))
 
 
 def groups_within(mean_ranks: Floats, difference: float) -> list[tuple[int, int]]:
-    """Find the largest runs of systems whose mean ranks differ by no more than a difference.
+    """Find the maximal runs of systems whose mean ranks differ by at most a difference.
 
     Parameters
     ----------
     mean_ranks : ndarray of shape (k,)
-        Mean ranks in rising order.
+        Mean ranks in ascending order.
     difference : float
         The critical difference.
 
     Returns
     -------
     list of tuple of int
-        First and last system of each run of two or more that no other run contains.
+        First and last system of each run of two or more that is not part of another run.
 
     Examples
     --------
@@ -131,42 +132,42 @@ def groups_within(mean_ranks: Floats, difference: float) -> list[tuple[int, int]
 
 
 def bootstrap_means(values: Floats, n_samples: int, random: np.random.Generator) -> Floats:
-    """Give means of samples of the values, drawn with replacement.
+    """Return the means of bootstrap samples.
 
     Parameters
     ----------
     values : ndarray of shape (n,)
         The values.
     n_samples : int
-        How many samples.
+        Number of samples.
     random : numpy.random.Generator
-        Draws them.
+        Random number generator.
 
     Returns
     -------
     ndarray of shape (n_samples,)
         The means.
     """
-    # how often each distinct value is drawn: differences of F-measures take few
+    # Differences of F-measures take few distinct values: draw how often each occurs.
     distinct, count = np.unique(values, return_counts=True)
     drawn = random.multinomial(len(values), count / len(values), size=n_samples)
     return np.asarray(drawn @ distinct / len(values))
 
 
 def interval(means: Floats, level: float = 0.95) -> tuple[float, float]:
-    """Give the interval that holds the middle part of bootstrap means.
+    """Return the percentile interval of bootstrap means.
 
     Parameters
     ----------
     means : ndarray of shape (n,)
         The means.
     level : float, default=0.95
-        The part.
+        Coverage of the interval.
 
     Returns
     -------
     tuple of float
-        The ends.
+        The ends of the interval.
     """
     low, high = np.quantile(means, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
     return float(low), float(high)

@@ -1,19 +1,19 @@
-"""Fit a peer to a split and predict, in the process and the environment of the peer.
+"""Run the script of a package on a split, in the package's own environment.
 
-``python child.py SCRIPT SPLIT RESULT SEED``: SCRIPT is a file beside this one, SPLIT and RESULT
-are .npz files. A script offers
+``python run_peer.py SCRIPT SPLIT RESULT SEED``: SCRIPT is a file beside this one, SPLIT and RESULT
+are .npz files. A script defines
 
     fit(X, Y, seed) -> model
     predict(model, X) -> {"labels": {rule: matrix of 0 and 1}}
 
 with X a float64 array or CSR matrix and Y an int8 array. `predict` may add "expected_f",
-{rule: one value for each row}, and "proba", the marginal probabilities, dense or sparse. What a
-script imports at its top is not part of the time. Its working folder is a temporary one.
+{rule: one value per row}, and "proba", the marginal probabilities, dense or sparse. Imports at the
+top of a script are not timed. The working folder is temporary.
 
-Standard input is a pipe from the process that wants the result, and tells when that ends.
+Standard input is a pipe from the parent process, which is closed when the parent ends.
 
-A label that all training rows have, or none, is decided by that: many learners refuse it, so none
-is asked.
+Labels that are constant in the training rows are removed, because many learners cannot fit them,
+and predicted by their constant.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ import numpy as np
 from scipy import sparse
 
 
-def _follow() -> None:
-    """End this process, and those that it started, when the one that wants it has ended."""
-    os.read(0, 1)  # nothing is ever sent
+def _exit_with_parent() -> None:
+    """Kill this process, and those that it started, when the parent has ended."""
+    os.read(0, 1)  # nothing is ever sent: it returns when the pipe is closed
     if hasattr(os, "killpg"):
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
@@ -42,10 +42,10 @@ def _follow() -> None:
 
 def main(script: str, split: str, result: str, seed: str) -> None:
     """Run one script."""
-    threading.Thread(target=_follow, daemon=True).start()
-    warnings.simplefilter("ignore")  # those of the peer, about its own libraries
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    warnings.simplefilter("ignore")  # of the package, about its own libraries
     random.seed(int(seed))
-    # for peers that draw from the global generator
+    # for packages that use the global generator
     np.random.seed(int(seed))  # noqa: NPY002
     with np.load(split, allow_pickle=False) as stored:
         parts = dict(stored)
@@ -55,7 +55,7 @@ def main(script: str, split: str, result: str, seed: str) -> None:
     first = Y_train[0]
     varies = (Y_train != first).any(axis=0)
     if not varies.any():
-        raise ValueError("no label varies in the training rows: there is nothing to learn")
+        raise ValueError("all labels are constant in the training rows: there is nothing to learn")
 
     start = time.perf_counter()
     model = peer.fit(X_train, np.ascontiguousarray(Y_train[:, varies]), int(seed))
@@ -63,18 +63,18 @@ def main(script: str, split: str, result: str, seed: str) -> None:
     predicted = peer.predict(model, X_test)
     end = time.perf_counter()
 
-    answer: dict[str, Any] = {
+    output: dict[str, Any] = {
         "fit_s": fitted - start,
         "predict_s": end - fitted,
         "peak_mib": _peak_mib(),
     }
     for rule, labels in predicted["labels"].items():
-        answer[f"labels/{rule}"] = _widen(_dense(labels), first, varies).astype(np.int8)
+        output[f"labels/{rule}"] = _insert_constant(_dense(labels), first, varies).astype(np.int8)
     for rule, expected_f in predicted.get("expected_f", {}).items():
-        answer[f"expected_f/{rule}"] = expected_f
+        output[f"expected_f/{rule}"] = expected_f
     if "proba" in predicted:
-        answer |= _proba_parts(predicted["proba"], first, varies)
-    np.savez(result, **answer)
+        output |= _proba_parts(predicted["proba"], first, varies)
+    np.savez(result, **output)
 
 
 def _load(script: str) -> Any:
@@ -97,8 +97,8 @@ def _dense(matrix: Any) -> Any:
     return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
 
 
-def _widen(values: Any, constant: Any, varies: Any) -> Any:
-    """Put the columns of the labels that vary between those of the constant ones."""
+def _insert_constant(values: Any, constant: Any, varies: Any) -> Any:
+    """Insert the columns of constant labels between those that vary."""
     whole = np.tile(constant.astype(values.dtype), (values.shape[0], 1))
     whole[:, varies] = values
     return whole
@@ -106,7 +106,7 @@ def _widen(values: Any, constant: Any, varies: Any) -> Any:
 
 def _proba_parts(proba: Any, constant: Any, varies: Any) -> dict[str, Any]:
     if not sparse.issparse(proba):
-        return {"proba": _widen(np.asarray(proba), constant, varies)}
+        return {"proba": _insert_constant(np.asarray(proba), constant, varies)}
     n, m = proba.shape[0], len(varies)
     place = sparse.csr_matrix(
         (np.ones(varies.sum()), (np.arange(varies.sum()), np.flatnonzero(varies))),
@@ -124,8 +124,8 @@ def _proba_parts(proba: Any, constant: Any, varies: Any) -> dict[str, Any]:
 
 
 def _peak_mib() -> float:
-    """Give the peak of the memory in use; NaN where the system does not tell."""
-    # getrusage on Linux carries over the peak of the process that started this one
+    """Return the peak memory of this process in MiB; NaN if it is unknown."""
+    # on Linux getrusage reports the peak of the parent process if that is higher
     if os.path.exists("/proc/self/status"):
         with open("/proc/self/status") as file:
             for line in file:

@@ -1,4 +1,4 @@
-"""Rules and another package that the benchmark's processes import, some of which go wrong."""
+"""Rules that fail and a fake module of packages, imported by the benchmark's processes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.real.peer_packages import PeerRun
-from benchmarks.real.rules import Family, Outcome
+from benchmarks.real.peers import PeerRun
+from benchmarks.real.problem import Family, Outcome
 
 PEERS = {"fake": "fake", "absent": "absent", "weak": "weak"}
 
@@ -19,45 +19,45 @@ class PeerError(Exception):
     pass
 
 
-def nothing(rule, problem):
+def empty_sets(rule, problem):
     labels = np.zeros((problem.X_test.shape[0], problem.Y_train.shape[1]), dtype=np.int8)
     return Outcome(rule, {1.0: labels}, None, 0.0, 0.0)
 
 
 def slow(problem):
-    yield nothing("quick", problem)
+    yield empty_sets("quick", problem)
     time.sleep(600)
-    yield nothing("slow", problem)
+    yield empty_sets("slow", problem)
 
 
 def waiting(mark, problem):
-    """Say which process this is, and wait for its end."""
+    """Write the process id to a file, and wait to be killed."""
     with open(f"{mark}.part", "w") as file:
         file.write(str(os.getpid()))
     os.replace(f"{mark}.part", mark)
     time.sleep(600)
-    yield nothing("waiting", problem)
+    yield empty_sets("waiting", problem)
 
 
 def broken(problem):
-    raise ValueError("there is\nno such thing")
+    raise ValueError("the message has\ntwo lines")
     yield
 
 
 def killed(problem):
-    yield nothing("early", problem)
+    yield empty_sets("early", problem)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def marked(mark, problem):
-    """Fail, unless somebody has put things right."""
+    """Fail unless a file exists."""
     if not os.path.exists(mark):
         raise RuntimeError("not yet")
-    yield nothing("marked", problem)
+    yield empty_sets("marked", problem)
 
 
-def odd(mark):
-    """Give families that go wrong, or do something about the file `mark`."""
+def failing_families(mark):
+    """Return families that fail, or that depend on the file `mark`."""
     return [
         Family(("quick", "slow"), slow),
         Family(("broken",), broken),
@@ -67,7 +67,7 @@ def odd(mark):
     ]
 
 
-def prepare(peer, folder):
+def install(peer, folder):
     if peer == "absent":
         raise PeerError("there is no network")
     return f"/python/of/{peer}"
@@ -77,7 +77,7 @@ def run_peer(peer, python, X_train, Y_train, X_test, *, seed, limit):
     assert python == f"/python/of/{peer}"
     assert (seed, limit) == (0, 60.0)
     if peer == "weak":
-        raise PeerError("it cannot do that")
+        raise PeerError("it failed")
     labels = np.ones((X_test.shape[0], Y_train.shape[1]), dtype=np.int8)
     expected = np.full(len(labels), 0.5)
     sets = {"all-on": labels, "off": 1 - labels}
