@@ -97,7 +97,7 @@ def select_labels(names: Sequence[str], options: ReadOptions, source: str) -> li
     if isinstance(labels, int):
         if abs(labels) >= len(names):
             raise DataError(
-                f"{labels} labels leave no features: there are {len(names)} columns in all",
+                f"{abs(labels)} labels leave no features: there are {len(names)} columns in all",
                 source=source,
                 arguments=["labels"],
             )
