@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import fgfm.synthetic as synthetic
     from fgfm.classifier import FGFMClassifier
     from fgfm.decision import Decision
-    from fgfm.factors.ilf import ILFCompo
+    from fgfm.factors import ILFCompo
     from fgfm.metrics import f_measure, f_scorer
     from fgfm.store import load, save
 
@@ -87,7 +87,7 @@ _SUBMODULES = frozenset(
 _HOME = {  # the module that defines each name
     "Decision": "fgfm.decision",
     "FGFMClassifier": "fgfm.classifier",
-    "ILFCompo": "fgfm.factors.ilf",
+    "ILFCompo": "fgfm.factors",
     "f_measure": "fgfm.metrics",
     "f_scorer": "fgfm.metrics",
     "load": "fgfm.store",

@@ -136,7 +136,7 @@ def factors(
     ):
         finder.fit(rows.X, rows.Y)
     names = list(rows.label_names or ())
-    found = _edges(finder, rows.Y)
+    found = _edges(finder)
     if as_json:
         typer.echo(json.dumps(_as_dict(finder, data, rows, names, found), indent=1))
     else:
@@ -148,24 +148,20 @@ def factors(
 
 
 def _check_picture(path: Path, data: Path) -> None:
-    from fgfm.plotting._figure import pyplot
+    from fgfm._utils.optional import import_optional
 
     if path.suffix.lower() not in _PICTURES:
         raise ValueError(f"--graph is {path}: its name must end in one of {', '.join(_PICTURES)}")
     check_target(path, "--graph", [data])
-    pyplot("--graph")
+    import_optional("matplotlib.pyplot", "--graph", "plot")
 
 
-def _edges(finder: Any, Y: Any) -> list[tuple[int, int, float, float]]:
+def _edges(finder: Any) -> list[tuple[int, int, float, float]]:
     """Give the labels of each edge, its corrected p-value and its strength; smallest p first."""
     import numpy as np
     from scipy import sparse
 
-    from fgfm.factors._graph import edge_p_values
-
-    varies = (Y.min(axis=0) == 0) & (Y.max(axis=0) == 1)
-    tested = varies[:, None] & varies
-    p = edge_p_values(finder.p_values_, finder.rule, finder.correction, tested)
+    p = finder.edge_p_values_
     stronger = np.fmax if finder.rule == "or" else np.fmin
     strength = stronger(finder.effects_, finder.effects_.T)
     i, j = sparse.triu(finder.graph_, 1).nonzero()

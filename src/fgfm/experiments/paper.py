@@ -23,8 +23,7 @@ from fgfm.classifier import FGFMClassifier
 from fgfm.experiments._results import ResultFile, Row
 from fgfm.experiments._runner import Progress, run_tasks
 from fgfm.experiments._statistics import Record, Summary, summarise
-from fgfm.factors._graph import published_grouping
-from fgfm.factors.ilf import ILFCompo
+from fgfm.factors import ILFCompo, published_grouping
 from fgfm.metrics import f_measure
 from fgfm.ridge import RidgeLogistic
 from fgfm.synthetic import STRUCTURES, LabelNetwork, Sample, factor_sizes_of, paper_data

@@ -1,8 +1,8 @@
-"""Discrete columns as indicators, strata, and contingency tables of all columns at once.
+"""Discrete columns, strata and contingency tables.
 
-A column with levels 0 .. L - 1 becomes the indicators of its levels 1 .. L - 1; what is left is
-level 0, which is the most frequent one in sparse data and costs nothing there. The tables of all
-columns against a target within strata are then one matrix product.
+A column with levels 0 .. L - 1 is stored as the 0/1 indicators of its levels 1 .. L - 1. Level 0,
+the most frequent one in sparse data, needs no storage: its counts follow from the margins. One
+matrix product then counts all columns against a target within strata.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ __all__ = [
 
 Integers = npt.NDArray[np.int64]
 
-MAX_CELLS = 1 << 20  # of contingency tables that are held in memory at a time
-_SPARSE = 0.1  # share of ones below which indicators are kept sparse
-_ONE_HOT = 1 << 20  # elements of a dense one-hot matrix
+MAX_CELLS = 1 << 20  # cells of contingency tables in memory at a time
+_SPARSE_SHARE = 0.1  # indicators with a smaller share of ones are stored sparse
+_ONE_HOT_SIZE = 1 << 20  # largest dense one-hot matrix, in elements
 
 
 class Columns(NamedTuple):
-    """Discrete columns of n rows.
+    """Discrete columns of n rows, as indicators of their levels.
 
-    `indicators` is dense, (n, Q), or CSR and transposed, (Q, n). The indicators of column j are
-    those from `starts[j]` to `starts[j + 1]`; a constant column has one, without a one.
+    `indicators` is a dense array of shape (n, Q), or a CSR array of its transpose, (Q, n). The
+    indicators of column j are those from `starts[j]` to `starts[j + 1]`. A constant column has
+    one indicator, which is 0 in every row.
     """
 
     indicators: Any
@@ -45,7 +46,7 @@ class Columns(NamedTuple):
     levels: Integers  # (d,)
 
     def codes(self, j: int) -> Integers:
-        """Give the levels of column j, counted from 0."""
+        """Return the level of each row in column j."""
         start, stop = int(self.starts[j]), int(self.starts[j + 1])
         if sparse.issparse(self.indicators):
             codes = np.zeros(self.indicators.shape[1], dtype=np.int64)
@@ -59,9 +60,17 @@ class Columns(NamedTuple):
         return np.asarray(self.indicators[:, start:stop] @ weights, dtype=np.int64)
 
     def blocks(self, cells: int) -> Iterator[tuple[slice, slice]]:
-        """Cut the columns into blocks of bounded size, for tables with so many cells each.
+        """Split the columns into blocks whose tables have at most about `MAX_CELLS` cells.
 
-        A block is given as a slice of columns and the slice of their indicators.
+        Parameters
+        ----------
+        cells : int
+            Number of cells that one indicator needs: strata times levels of the target.
+
+        Yields
+        ------
+        tuple of slice
+            The columns of the block, and their indicators.
         """
         d, Q = len(self.levels), int(self.starts[-1])
         width = max(1, MAX_CELLS // max(1, cells))  # indicators in a block
@@ -71,7 +80,16 @@ class Columns(NamedTuple):
             yield slice(first, last), slice(int(self.starts[first]), int(self.starts[last]))
 
     def counts(self, strata: Strata, part: slice) -> Integers:
-        """Count some indicators by stratum and level of the target: (K, L, indicators)."""
+        """Count some indicators by stratum and level of the target.
+
+        The counts are S^T B for the one-hot matrix S of the pairs (stratum, level), (rows, K L),
+        and the indicators B, (rows, Q).
+
+        Returns
+        -------
+        ndarray of shape (K, L, Q)
+            Counts for K strata, L levels of the target and Q indicators.
+        """
         K, L = strata.counts.shape
         if sparse.issparse(self.indicators):
             n = self.indicators.shape[1]
@@ -85,7 +103,7 @@ class Columns(NamedTuple):
         else:
             B = self.indicators[:, part][strata.rows]  # (rows, Q)
             n = len(strata.joint)
-            if n * K * L <= _ONE_HOT:
+            if n * K * L <= _ONE_HOT_SIZE:
                 S = np.zeros((n, K * L), dtype=B.dtype)
                 S[np.arange(n), strata.joint] = 1
             else:
@@ -96,20 +114,20 @@ class Columns(NamedTuple):
 
 
 class Strata(NamedTuple):
-    """The rows of the strata in which the target varies, and the target's counts there.
+    """A target within strata: only the strata in which the target varies.
 
-    In the other strata nothing can be learnt: their tables have one row.
+    A table of a stratum with a constant target has one row: its G and its expectation are 0.
     """
 
-    rows: npt.NDArray[np.bool_] | slice  # (n,), or all of them
+    rows: npt.NDArray[np.bool_] | slice  # (n,) rows in such strata, or slice(None) for all
     joint: Integers  # (rows,) stratum * L + level of the target
     counts: Integers  # (K, L)
 
 
 def refine(codes: Integers, n_codes: int, values: Integers, levels: int) -> tuple[Integers, int]:
-    """Split strata by one more column; strata without rows are left out."""
+    """Split strata by one more column, and renumber those that have rows."""
     joint = codes * levels + values
-    if n_codes * levels > 8 * len(codes) + 64:
+    if n_codes * levels > 8 * len(codes) + 64:  # far more cells than rows: sort instead of count
         kept, renumbered = np.unique(joint, return_inverse=True)
         return renumbered.reshape(-1), len(kept)
     present = np.bincount(joint, minlength=n_codes * levels) > 0
@@ -120,7 +138,20 @@ def refine(codes: Integers, n_codes: int, values: Integers, levels: int) -> tupl
 
 
 def combine(columns: Sequence[tuple[Integers, int]], n: int) -> tuple[Integers, int]:
-    """Give the strata of several columns, each with its number of levels, and their number."""
+    """Return the stratum of each row, and the number of strata.
+
+    Parameters
+    ----------
+    columns : sequence of (codes, levels)
+        The columns that define the strata, each with its number of levels.
+    n : int
+        Number of rows.
+
+    Returns
+    -------
+    tuple of (ndarray of shape (n,), int)
+        Strata, numbered from 0, and how many there are.
+    """
     codes, count = np.zeros(n, dtype=np.int64), 1
     for values, levels in columns:
         codes, count = refine(codes, count, values, levels)
@@ -128,7 +159,7 @@ def combine(columns: Sequence[tuple[Integers, int]], n: int) -> tuple[Integers, 
 
 
 def make_strata(target: Integers, target_levels: int, codes: Integers, n_codes: int) -> Strata:
-    """Count a target within strata, and leave out the strata in which it does not vary."""
+    """Count a target within strata, and drop the strata in which it is constant."""
     joint = codes * target_levels + target
     counts = np.bincount(joint, minlength=n_codes * target_levels).reshape(-1, target_levels)
     varies = (counts > 0).sum(axis=1) > 1  # (K,)
@@ -141,21 +172,19 @@ def make_strata(target: Integers, target_levels: int, codes: Integers, n_codes: 
 
 
 def encode_labels(Y: npt.NDArray[np.bool_]) -> Columns:
-    """Give 0/1 labels, (n, m), as columns."""
+    """Encode 0/1 labels of shape (n, m)."""
     m = Y.shape[1]
     levels = np.where(Y.any(axis=0), 2, 1) if len(Y) else np.ones(m, dtype=np.int64)
     return Columns(_pack(Y), np.arange(m + 1), levels.astype(np.int64))
 
 
 def count_levels(X: Any) -> Integers:
-    """Count the levels of each column, (d,), in little memory whatever their number."""
+    """Count the levels of each column, without building indicators."""
     if not sparse.issparse(X):
-        # values that cannot be ordered, such as names among numbers, can be told apart
+        # A set, not np.unique: columns may mix numbers and strings, which cannot be sorted.
         columns = np.asarray(X).T
         return np.array([max(1, len(set(column.tolist()))) for column in columns], dtype=np.int64)
-    csc = sparse.csc_array(X, copy=True)
-    csc.sum_duplicates()
-    csc.eliminate_zeros()
+    csc = _canonical(X)
     n, d = csc.shape
     levels = np.ones(d, dtype=np.int64)
     for j in range(d):
@@ -165,7 +194,7 @@ def count_levels(X: Any) -> Integers:
 
 
 def encode(X: Any) -> Columns:
-    """Give the columns of a dense array or of a sparse matrix as indicators of their levels."""
+    """Encode the columns of a dense array or of a sparse matrix by their levels."""
     return _encode_sparse(X) if sparse.issparse(X) else _encode_dense(np.asarray(X))
 
 
@@ -184,9 +213,7 @@ def _encode_dense(X: npt.NDArray[Any]) -> Columns:
 
 
 def _encode_sparse(X: Any) -> Columns:
-    csc = sparse.csc_array(X, copy=True)
-    csc.sum_duplicates()
-    csc.eliminate_zeros()
+    csc = _canonical(X)
     n, d = csc.shape
     if bool((csc.data == 1).all()):
         ones = sparse.csr_array(
@@ -200,7 +227,7 @@ def _encode_sparse(X: Any) -> Columns:
     for j in range(d):
         stored = slice(int(csc.indptr[j]), int(csc.indptr[j + 1]))
         values, codes = np.unique(csc.data[stored], return_inverse=True)
-        filled = stored.stop - stored.start == n  # no zero: the first value is level 0
+        filled = stored.stop - stored.start == n  # no zeros: the first stored value is level 0
         levels[j] = max(1, len(values) + (not filled))
         for level in range(int(filled), len(values)):
             at = csc.indices[stored][codes == level]
@@ -217,13 +244,22 @@ def _encode_sparse(X: Any) -> Columns:
     return Columns(ones, _starts(levels), levels)
 
 
+def _canonical(X: Any) -> Any:
+    """Return a CSC copy without duplicates and without stored zeros."""
+    csc = sparse.csc_array(X, copy=True)
+    csc.sum_duplicates()
+    csc.eliminate_zeros()
+    return csc
+
+
 def _starts(levels: Integers) -> Integers:
+    """Return the first indicator of each column, and the number of all indicators."""
     return np.concatenate([[0], np.cumsum(np.maximum(1, levels - 1))]).astype(np.int64)
 
 
 def _pack(ones: npt.NDArray[np.bool_]) -> Any:
-    """Keep indicators, (n, Q), in the form in which they are counted fastest."""
-    if ones.size > _ONE_HOT // 16 and np.count_nonzero(ones) < _SPARSE * ones.size:
+    """Store indicators of shape (n, Q) in the format that is counted fastest."""
+    if ones.size > _ONE_HOT_SIZE // 16 and np.count_nonzero(ones) < _SPARSE_SHARE * ones.size:
         return sparse.csr_array(np.ascontiguousarray(ones.T).astype(np.int32))
-    # Sums of ones are exact in float32 up to 2^24.
+    # Floats, for the matrix product of BLAS; sums of ones are exact in float32 up to 2^24.
     return ones.astype(np.float32 if len(ones) < 1 << 24 else np.float64)

@@ -1,4 +1,4 @@
-r"""All pairs of labels, tested given the Markov boundary of the first: the paper's test.
+r"""Tests of all pairs of labels given the Markov boundary of the first label: the paper's test.
 
 For labels i and j and the Markov boundary :math:`M_i` of label i in the features,
 
@@ -6,7 +6,16 @@ For labels i and j and the Markov boundary :math:`M_i` of label i in the feature
 
     Y_i \perp Y_j \mid X \implies Y_i \perp Y_j \mid M_i,
 
-and the G test of the right-hand side has far fewer strata.
+and the G test given :math:`M_i` has far fewer strata than the one given X (Gasse, Aussem and
+Elghazel, 2015).
+
+References
+----------
+Gasse, M., Aussem, A. and Elghazel, H. (2015). On the Optimality of Multi-Label Classification
+under Subset Zero-One Loss for Distributions Satisfying the Composition Property. ICML 2015.
+
+Gasse, M. and Aussem, A. (2016). Identifying the Irreducible Disjoint Factors of a Multivariate
+Probability Distribution. PGM 2016.
 """
 
 from __future__ import annotations
@@ -17,15 +26,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.parallel import delayed
 
 from fgfm._utils.blocks import n_workers
 from fgfm._utils.parallel import Shared, run_jobs
-from fgfm._utils.validation import check_same_rows, label_sets
-from fgfm.factors._counts import (
+from fgfm.factors._contingency import (
     Columns,
     combine,
     count_levels,
@@ -34,21 +41,21 @@ from fgfm.factors._counts import (
     make_strata,
     refine,
 )
-from fgfm.factors._g import Degrees, g_test_columns, g_test_each
-from fgfm.factors._iamb import check_alpha, iamb
-from fgfm.factors.independence import PairwiseResult
+from fgfm.factors._g_batch import DegreesOfFreedom, g_test_columns, g_test_each
+from fgfm.factors._markov_boundary import iamb
+from fgfm.factors._pairwise import PairwiseResult, Progress
+from fgfm.factors._validation import check_alpha, check_labels
 
 __all__ = ["MutualInformation"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-Progress = Callable[[int, int], None]
 
-_IN_STEP = 16  # labels whose tables are computed together, at most
+_BATCH_SIZE = 16  # most labels whose tables are computed together
 
 
 class MutualInformation(BaseEstimator):  # type: ignore[misc]
-    r"""Conditional independence of labels by G tests, for discrete features.
+    r"""Test all pairs of labels for conditional independence by G tests, for discrete features.
 
     For each label i, find its Markov boundary :math:`M_i` in the features by IAMB, and test
 
@@ -61,15 +68,15 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
     df : {"mi", "moments", "g", "permutation"}, default="mi"
         Degrees of freedom of all tests, as in `fgfm.factors.g_test`.
     max_levels : int or None, default=None
-        Most levels that a feature may have; None is no limit.
+        Largest number of levels of a feature; None for no limit.
     n_tables : int, default=100
-        Number of tables that "permutation" draws.
+        Number of random tables for "permutation".
     random_state : int, RandomState instance or None, default=None
-        Seed of "permutation".
+        Seed for "permutation".
 
     See Also
     --------
-    ILFCompo : Turns the p-values into label factors.
+    ILFCompo : Derives label factors from the p-values.
 
     Examples
     --------
@@ -115,19 +122,19 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
         Y : array-like or sparse matrix of shape (n, m)
             Labels, 0 or 1.
         n_jobs : int, optional
-            Number of jobs, over labels. The answer does not depend on it.
+            Number of jobs, over labels. The result does not depend on it.
         progress : callable, optional
-            Called with the number of labels done and the number of all labels.
+            Called with the number of labels done and the number of labels in all.
 
         Returns
         -------
         PairwiseResult
-            The p-values; the effects are empirical conditional mutual informations, in nats.
+            The p-values; the effects are empirical conditional mutual informations in nats.
         """
-        data = self._data(X, Y)
-        answers = _each(_rows, data, n_jobs, progress)
-        p_values, effects = (np.vstack([a[k] for a in answers]) for k in (1, 2))
-        return PairwiseResult(p_values, effects, [b for a in answers for b in a[0]])
+        data = self._validate(X, Y)
+        results = _run_batches(_test_batch, data, n_jobs, progress)
+        p_values, effects = (np.vstack([result[k] for result in results]) for k in (1, 2))
+        return PairwiseResult(p_values, effects, [b for result in results for b in result[0]])
 
     def ordered_pairs(
         self,
@@ -138,54 +145,52 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
         n_jobs: int | None = None,
         progress: Progress | None = None,
     ) -> PairwiseResult:
-        """Test each label against the later ones, given the earlier ones and those not joined.
+        """Test each label against the later ones, with growing conditioning sets.
 
-        For label i the labels j > i are taken in order. Label j is tested given the features, the
-        labels before i, and those labels between i and j that were found independent of i so far.
-        The components of the resulting graph are the irreducible factors of any distribution
-        (Gasse and Aussem, PGM 2016, theorem 10), at the price of very large conditioning sets.
+        For label i the labels j > i are tested in order. Label j is tested given the features, the
+        labels before i, and those labels between i and j that were found independent of i. The
+        connected components of the resulting graph are the irreducible factors of any distribution
+        (Gasse and Aussem, 2016, theorem 10), without the Composition property; the price is very
+        large conditioning sets.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
-            Discrete features. The Markov boundaries of all labels at hand stand for them.
+            Discrete features, represented by the Markov boundaries of the labels involved.
         Y : array-like or sparse matrix of shape (n, m)
             Labels, 0 or 1.
         level : float, optional
-            Labels with a larger p-value are independent; by default that of the boundaries.
+            Labels with a larger p-value count as independent; by default `alpha`.
         n_jobs : int, optional
-            Number of jobs, over labels. The answer does not depend on it.
+            Number of jobs, over labels. The result does not depend on it.
         progress : callable, optional
-            Called with the number of steps done and the number of all steps.
+            Called with the number of steps done and the number of steps in all.
 
         Returns
         -------
         PairwiseResult
             The p-values and effects, symmetric.
         """
-        data = self._data(X, Y)
+        data = self._validate(X, Y)
         m = data.Y.shape[1]
         steps = None if progress is None else lambda done, _: progress(done, 2 * m)
-        boundaries = [b for a in _each(_boundaries, data, n_jobs, steps) for b in a]
+        boundaries = [b for batch in _run_batches(_boundaries, data, n_jobs, steps) for b in batch]
         steps = None if progress is None else lambda done, _: progress(m + done, 2 * m)
         data = replace(data, boundaries=boundaries, alpha=data.alpha if level is None else level)
-        answers = _each(_ordered_rows, data, n_jobs, steps)
-        p_values, effects = (np.vstack([a[k] for a in answers]) for k in (0, 1))
+        results = _run_batches(_test_later_labels, data, n_jobs, steps)
+        p_values, effects = (np.vstack([result[k] for result in results]) for k in (0, 1))
         for matrix in (p_values, effects):
             below = np.tril_indices(m, -1)
             matrix[below] = matrix.T[below]
         return PairwiseResult(p_values, effects, boundaries)
 
-    def _data(self, X: Any, Y: Any) -> _Data:
-        degrees = Degrees.checked(self.df, self.n_tables)
+    def _validate(self, X: Any, Y: Any) -> _TestData:
+        df = DegreesOfFreedom.validate(self.df, self.n_tables)
         alpha = check_alpha(self.alpha)
         X = check_array(X, accept_sparse="csc", dtype=None)
-        labels = label_sets(Y, "Y", allow_flat=True)  # (n, m)
-        check_same_rows([X.shape[0], labels.shape[0]], ["X", "Y"])
-        if sparse.issparse(labels):
-            labels = labels.toarray()
+        labels = check_labels(Y, X.shape[0])  # (n, m)
         if self.max_levels is not None:
-            levels = count_levels(X)  # before there is an indicator for each of them
+            levels = count_levels(X)  # before encoding, which allocates an indicator per level
             wide = np.flatnonzero(levels > self.max_levels)
             if len(wide):
                 raise ValueError(
@@ -196,92 +201,93 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
         seed = 0
         if self.df == "permutation":
             seed = int(check_random_state(self.random_state).randint(2**31))
-        return _Data(encode(X), labels.astype(bool), alpha, degrees, seed, [])
+        return _TestData(encode(X), labels, alpha, df, seed, [])
 
 
 @dataclass(frozen=True, eq=False)
-class _Data(Shared):
-    """What the tests of every label share."""
+class _TestData(Shared):
+    """Data and settings that the jobs of all labels share."""
 
     columns: Columns
     Y: npt.NDArray[np.bool_]
     alpha: float
-    degrees: Degrees
+    df: DegreesOfFreedom
     seed: int
     boundaries: Sequence[Integers]
 
     def target(self, i: int) -> Integers:
-        """Give label i as integers."""
+        """Return label i as integers."""
         return self.Y[:, i].astype(np.int64)
 
     def rngs(self, labels: Iterable[int], step: int) -> list[Any]:
-        """Give the generators of labels in a step; nothing is drawn but by "permutation"."""
-        if self.degrees.kind != "permutation":
+        """Return a generator for each label, which depends on the label and the step only."""
+        if self.df.kind != "permutation":  # no other kind draws random numbers
             return [None for _ in labels]
         return [np.random.default_rng([self.seed, i, step]) for i in labels]
 
     def features(self, chosen: Iterable[int]) -> list[tuple[Integers, int]]:
-        """Give the codes and the number of levels of some features."""
+        """Return the codes and the number of levels of some features."""
         return [(self.columns.codes(int(j)), int(self.columns.levels[j])) for j in chosen]
 
 
-def _each(
-    work: Callable[[_Data, range], Any],
-    data: _Data,
+def _run_batches(
+    function: Callable[[_TestData, range], Any],
+    data: _TestData,
     n_jobs: int | None,
     progress: Progress | None,
 ) -> list[Any]:
-    """Call ``work(data, labels)`` for groups of labels, in parallel; answers come in order."""
+    """Call ``function(data, labels)`` for batches of labels, in parallel; keep their order."""
     m = data.Y.shape[1]
     jobs = n_workers(n_jobs)
-    size = _IN_STEP if jobs == 1 else max(1, min(_IN_STEP, m // (4 * jobs)))
-    groups = [range(start, min(start + size, m)) for start in range(0, m, size)]
+    size = _BATCH_SIZE if jobs == 1 else max(1, min(_BATCH_SIZE, m // (4 * jobs)))
+    batches = [range(start, min(start + size, m)) for start in range(0, m, size)]
     running: Iterator[Any]
     if jobs == 1:
-        running = (work(data, group) for group in groups)
+        running = (function(data, batch) for batch in batches)
     else:
-        running = run_jobs((delayed(work)(data, group) for group in groups), n_jobs)
-    answers = []
-    for group, answer in zip(groups, running, strict=True):
-        answers.append(answer)
+        running = run_jobs((delayed(function)(data, batch) for batch in batches), n_jobs)
+    results = []
+    for batch, result in zip(batches, running, strict=True):
+        results.append(result)
         if progress is not None:
-            progress(group.stop, m)
-    return answers
+            progress(batch.stop, m)
+    return results
 
 
-def _boundaries(data: _Data, labels: range) -> list[Integers]:
+def _boundaries(data: _TestData, labels: range) -> list[Integers]:
     targets = [data.target(i) for i in labels]
-    return iamb(data.columns, targets, data.alpha, data.degrees, data.rngs(labels, 0))
+    return iamb(data.columns, targets, data.alpha, data.df, data.rngs(labels, 0))
 
 
-def _rows(data: _Data, labels: range) -> tuple[list[Integers], Floats, Floats]:
-    """Give the boundaries of labels, and their p-values and effects against all labels."""
+def _test_batch(data: _TestData, labels: range) -> tuple[list[Integers], Floats, Floats]:
+    """Return the boundaries of labels, and their p-values and effects against all labels."""
     n = len(data.Y)
     boundaries = _boundaries(data, labels)
     problems = [
         make_strata(data.target(i), 2, *combine(data.features(boundary), n))
         for i, boundary in zip(labels, boundaries, strict=True)
     ]
-    every = encode_labels(data.Y)
-    result = g_test_columns(problems, every, data.degrees, data.rngs(labels, 1))
-    p_values, effects = result.p_value, result.statistic / (2.0 * max(1, n))
+    result = g_test_columns(problems, encode_labels(data.Y), data.df, data.rngs(labels, 1))
+    # G = 2 n I(Y_i; Y_j | M_i), in nats
+    p_values, effects = result.p_value, result.statistic / (2.0 * max(1, n))  # (labels, m)
     own = np.arange(len(labels)), np.array(labels)
     p_values[own] = effects[own] = np.nan
     return boundaries, p_values, effects
 
 
-def _ordered_rows(data: _Data, labels: range) -> tuple[Floats, Floats]:
-    """Give the p-values and effects of labels against the later ones."""
+def _test_later_labels(data: _TestData, labels: range) -> tuple[Floats, Floats]:
+    """Return the p-values and effects of labels against the later ones, NaN elsewhere."""
     rows = [
-        _ordered_row(data, i, rng) for i, rng in zip(labels, data.rngs(labels, 1), strict=True)
+        _test_later(data, i, rng) for i, rng in zip(labels, data.rngs(labels, 1), strict=True)
     ]
     p_values, effects = (np.vstack([row[k] for row in rows]) for k in (0, 1))
     return p_values, effects
 
 
-def _ordered_row(data: _Data, i: int, rng: Any) -> tuple[Floats, Floats]:
+def _test_later(data: _TestData, i: int, rng: Any) -> tuple[Floats, Floats]:
     n, m = data.Y.shape
-    # The boundary of several labels together, up to what each of them does not show alone.
+    # The union of the boundaries of single labels stands for the boundary of all of them
+    # together; it misses features that matter to several labels jointly, but to none alone.
     features = sorted({int(k) for b in data.boundaries[: i + 1] for k in b})
     strata = combine(data.features(features), n)
     for k in range(i):
@@ -291,10 +297,10 @@ def _ordered_row(data: _Data, i: int, rng: Any) -> tuple[Floats, Floats]:
     for j in range(i + 1, m):
         other = data.target(j)
         problem = make_strata(target, 2, *strata)
-        result = g_test_each([problem], [(other, 2)], data.degrees, [rng])
+        result = g_test_each([problem], [(other, 2)], data.df, [rng])
         p_values[j] = result.p_value[0]
         effects[j] = result.statistic[0] / (2.0 * max(1, n))
-        if p_values[j] > data.alpha:
+        if p_values[j] > data.alpha:  # independent: condition on label j from now on
             new = [int(k) for k in data.boundaries[j] if int(k) not in features]
             features += new
             for codes, levels in data.features(new):

@@ -1,4 +1,7 @@
-"""Which test suits the features? Few levels and strata with rows in them, or plain numbers."""
+"""Types of features: discrete or not, with missing values, as numbers.
+
+`ILFCompo` chooses its test by these properties.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm.factors._counts import combine, count_levels, encode
+from fgfm.factors._contingency import combine, count_levels, encode
 
 __all__ = ["as_numbers", "has_missing", "is_discrete", "rows_in_populated_strata"]
 
-_POPULATED = 5  # rows that make a stratum populated
-_MOST_NAMES = 50  # of a column, that are told apart
+_POPULATED = 5  # rows of a populated stratum
+_MAX_CATEGORIES = 50  # one-hot columns of a categorical feature
 
 
 def is_discrete(X: Any, max_levels: int) -> bool:
-    """Tell whether each column holds whole numbers or names, and few different ones."""
+    """Return True if all columns hold integers or categories, with at most `max_levels` levels."""
     values = X.data if sparse.issparse(X) else np.asarray(X)
     if values.dtype.kind == "f" and not bool((values == np.floor(values)).all()):
         return False
@@ -30,7 +33,7 @@ def is_discrete(X: Any, max_levels: int) -> bool:
 
 
 def rows_in_populated_strata(X: Any, boundaries: Sequence[npt.NDArray[np.int64]]) -> float:
-    """Give the share of rows whose stratum has five rows at least, averaged over boundaries."""
+    """Return the share of rows whose stratum has five rows or more, averaged over boundaries."""
     columns = encode(X)
     n = columns.codes(0).shape[0]
     shares = []
@@ -43,7 +46,7 @@ def rows_in_populated_strata(X: Any, boundaries: Sequence[npt.NDArray[np.int64]]
 
 
 def has_missing(X: Any) -> bool:
-    """Tell whether a value is missing: NaN or None."""
+    """Return True if any value is missing: NaN, None, or pandas' NA or NaT."""
     values = X.data if sparse.issparse(X) else np.asarray(X)
     if values.dtype.kind == "f":
         return bool(np.isnan(values).any())
@@ -51,32 +54,27 @@ def has_missing(X: Any) -> bool:
 
 
 def _is_missing(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # of pandas
+    # pandas is optional: its missing values are recognised by name.
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
 
 
 def as_numbers(X: Any) -> Any:
-    """Give features as numbers: names one-hot, missing numbers as the mean and an indicator.
+    """Encode features as numbers.
 
-    A name that fewer than five rows have, or that is not among the fifty most frequent ones of its
-    column, is told apart from others of its kind by nothing.
+    Categories become one-hot columns; missing numbers become the mean of the column, with an
+    indicator column in front. A category with fewer than five rows, or that is not among the fifty
+    most frequent ones of its column, has no one-hot column.
     """
     if sparse.issparse(X) or (X.dtype.kind in "biuf" and not has_missing(X)):
         return X
     columns: list[npt.NDArray[np.float64]] = []
     for column in X.T:
         missing = np.array([_is_missing(v) for v in column], dtype=np.bool_)
-        known = [_number(v) for v in column[~missing]]
+        known = [_as_number(v) for v in column[~missing]]
         if any(number is None for number in known):
-            names = np.array([str(v) for v in column])
-            levels, count = np.unique(names, return_counts=True)
-            frequent = levels[np.argsort(-count, kind="stable")][:_MOST_NAMES]
-            columns += [
-                (names == level).astype(np.float64)
-                for level in np.sort(frequent)
-                if np.count_nonzero(names == level) >= min(_POPULATED, len(names))
-            ]
+            columns += _one_hot(np.array([str(v) for v in column]))
             continue
         numbers = np.zeros(len(column))
         numbers[~missing] = known
@@ -87,8 +85,19 @@ def as_numbers(X: Any) -> Any:
     return np.column_stack(columns) if columns else np.zeros((X.shape[0], 1))
 
 
-def _number(value: Any) -> float | None:
-    """Give a value as a number, a moment in seconds; None for a name."""
+def _one_hot(names: npt.NDArray[np.str_]) -> list[npt.NDArray[np.float64]]:
+    """Return an indicator column for each frequent category."""
+    levels, count = np.unique(names, return_counts=True)
+    frequent = levels[np.argsort(-count, kind="stable")][:_MAX_CATEGORIES]
+    return [
+        (names == level).astype(np.float64)
+        for level in np.sort(frequent)
+        if np.count_nonzero(names == level) >= min(_POPULATED, len(names))
+    ]
+
+
+def _as_number(value: Any) -> float | None:
+    """Return a value as a float, dates in seconds, or None for a category."""
     if hasattr(value, "timestamp"):
         return float(value.timestamp())
     if isinstance(value, np.datetime64):
