@@ -10,8 +10,7 @@ import numpy.typing as npt
 from benchmarks.real.isolation import peak_mib
 from benchmarks.real.rules import Outcome
 from fgfm.evaluation import scores_of
-from fgfm.metrics import f_measure
-from fgfm.plotting.calibration import calibration_bins
+from fgfm.metrics import calibration_bins, f_measure
 
 __all__ = ["ANY", "OK", "Key", "Record", "measured"]
 

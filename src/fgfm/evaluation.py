@@ -13,8 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from fgfm._utils.progress import current_callback, report_progress
 from fgfm.classifier import FGFMClassifier
-from fgfm.metrics import f_measure
-from fgfm.plotting.calibration import calibration_bins
+from fgfm.metrics import calibration_bins, f_measure
 
 __all__ = ["MEASURES", "RULES", "Evaluation", "Value", "evaluate", "evaluate_fitted"]
 

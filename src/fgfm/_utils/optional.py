@@ -1,4 +1,4 @@
-"""Optional dependencies, imported when they are needed."""
+"""Import of optional dependencies."""
 
 from __future__ import annotations
 
@@ -8,33 +8,32 @@ from typing import Any
 __all__ = ["import_optional"]
 
 
-def import_optional(library: str, needed_by: str, extra: str) -> Any:
-    """Import an optional library, or raise an error that says how to install it.
+def import_optional(module: str, purpose: str, extra: str) -> Any:
+    """Import a module, or raise an ImportError that says how to install it.
 
     Parameters
     ----------
-    library : str
-        Name of the module.
-    needed_by : str
-        What needs the library, such as "LabelGraphDisplay"; the message begins with it.
+    module : str
+        The name of the module.
+    purpose : str
+        What needs it, such as "reading Parquet".
     extra : str
-        The extra of fgfm that installs the library.
+        The extra of fgfm that installs it, such as "data".
 
     Returns
     -------
     module
-        The module.
+        The imported module.
 
     Examples
     --------
-    >>> import_optional("nonsense", "this example", "plot")
+    >>> import_optional("no_such_library.core", "drawing", "plot")
     Traceback (most recent call last):
         ...
-    ImportError: this example needs nonsense: pip install 'fgfm[plot]'
+    ImportError: drawing needs no_such_library: pip install 'fgfm[plot]'
     """
     try:
-        return import_module(library)
+        return import_module(module)
     except ImportError as error:
-        raise ImportError(
-            f"{needed_by} needs {library.partition('.')[0]}: pip install 'fgfm[{extra}]'"
-        ) from error
+        library = module.partition(".")[0]
+        raise ImportError(f"{purpose} needs {library}: pip install 'fgfm[{extra}]'") from error

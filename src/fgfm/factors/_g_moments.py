@@ -117,9 +117,7 @@ def expected_cell(n: Any, r: Any, c: Any) -> Floats:
     return _moments(n, r, c, whole_table=False)[0]
 
 
-def _moments(
-    n: Integers, r: Integers, c: Integers, *, whole_table: bool
-) -> tuple[Floats, Floats]:
+def _moments(n: Integers, r: Integers, c: Integers, *, whole_table: bool) -> tuple[Floats, Floats]:
     """Return E[v] and E[v^2], where v is G of the table, or the contribution of one cell."""
     result = np.zeros((2, len(n)))
     # With an empty row or column only one table is possible, and its G is 0.

@@ -218,7 +218,7 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         self.__dict__.pop("label_names_in_", None)  # of an earlier fit
         if names is not None:
             self.label_names_in_ = np.asarray([str(name) for name in names], dtype=object)
-        varies = labels.any(axis=0) & ~labels.all(axis=0)
+        varies = np.asarray(labels.any(axis=0) & ~labels.all(axis=0))  # (m,)
         result = self._test_pairs(X, labels, alpha, int(varies.sum()))
         grouping = group_labels(
             result.p_values,
@@ -261,7 +261,10 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         self, X: Any, Y: npt.NDArray[np.bool_], alpha: float, n_varied: int
     ) -> PairwiseResult:
         """Test all pairs, by the test that was requested or that suits the features."""
-        options = {"n_jobs": self.n_jobs, "progress": _make_progress(self.verbose)}
+        options: dict[str, Any] = {
+            "n_jobs": self.n_jobs,
+            "progress": _make_progress(self.verbose),
+        }
         if (self.test in _G_TESTS or self.method == "general") and has_missing(X):
             raise ValueError(
                 f"X has missing values: with test={self.test!r} and method={self.method!r} it "

@@ -4,7 +4,8 @@ One singular value decomposition of the features serves the ridge regressions of
 all penalties. With left singular vectors U and shrinkage factors :math:`s^2 / (s^2 + c)`, the
 leverages are :math:`h_i = 1/n + \sum_k u_{ik}^2 s_k^2 / (s_k^2 + c)`, and the leave-one-out
 residual of row i is the ordinary one divided by :math:`1 - h_i`, exactly (Allen, 1974). Logistic
-regressions use the same formula in the last step of Newton's method (Rahnama Rad and Maleki, 2020).
+regressions use the same formula in the last step of Newton's method (Rahnama Rad and Maleki,
+2020).
 
 References
 ----------
@@ -248,7 +249,7 @@ def _fit_logistic(Z: Floats, y: Floats, noise: Floats, penalty: float, start: Fl
     p, w, hessian = newton(at)
     eta = D @ at
     # With H = L L^T and columns L^-1 d_i: spread_i = d_i^T H^-1 d_i, leverage_i = w_i spread_i,
-    # and without row i the linear predictor is about eta_i - spread_i (y_i - p_i) / (1 - leverage).
+    # and the linear predictor without row i is about eta_i - spread_i (y_i - p_i) / left_i.
     half = linalg.solve_triangular(hessian[0], D.T, lower=True)  # (1 + r, n)
     spread = np.sum(half * half, axis=0)  # (n,)
     left = np.maximum(1.0 - w * spread, 1e-6)

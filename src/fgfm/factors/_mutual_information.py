@@ -277,9 +277,7 @@ def _test_batch(data: _TestData, labels: range) -> tuple[list[Integers], Floats,
 
 def _test_later_labels(data: _TestData, labels: range) -> tuple[Floats, Floats]:
     """Return the p-values and effects of labels against the later ones, NaN elsewhere."""
-    rows = [
-        _test_later(data, i, rng) for i, rng in zip(labels, data.rngs(labels, 1), strict=True)
-    ]
+    rows = [_test_later(data, i, rng) for i, rng in zip(labels, data.rngs(labels, 1), strict=True)]
     p_values, effects = (np.vstack([row[k] for row in rows]) for k in (0, 1))
     return p_values, effects
 

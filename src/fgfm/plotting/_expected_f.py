@@ -1,4 +1,4 @@
-"""The expected F-measure against the size of the label set, for one row."""
+"""Display of the expected F-measure against the size of the label set, for one row."""
 
 from __future__ import annotations
 
@@ -9,26 +9,32 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fgfm import cardinality
 from fgfm import decision as decisions
-from fgfm._utils.validation import check_beta, check_distributions, check_parts, unit_rows
-from fgfm.decision import Decision
-from fgfm.plotting._figure import (
+from fgfm._utils.text import counted
+from fgfm._utils.validation import (
+    check_beta,
     check_count,
-    checked_vector,
-    f_name,
-    plural,
-    points,
-    pyplot,
-    text_scale,
-    write,
+    check_distributions,
+    check_parts,
+    unit_rows,
 )
-from fgfm.plotting._rows import classifier_and_features, decide_row, dense, one_row
+from fgfm.decision import Decision
+from fgfm.plotting._estimator import (
+    classifier_and_features,
+    decide_row,
+    decision_inputs,
+    dense,
+    select_row,
+)
+from fgfm.plotting._figure import f_symbol, font_points, import_pyplot, set_labels, text_scale
 from fgfm.plotting._set_sizes import (
     SetSizes,
     sizes_of_cardinalities,
     sizes_of_factors,
     sizes_of_marginals,
 )
+from fgfm.plotting._validation import check_vector
 
 __all__ = ["ExpectedFDisplay"]
 
@@ -36,24 +42,24 @@ Floats = npt.NDArray[np.float64]
 
 
 class ExpectedFDisplay:
-    r"""What the best set of each size is worth: the expected F-measure of a row against size.
+    r"""Expected F-measure of the best label set of each size, for one row.
 
-    The decision is the highest point, :math:`\max_k V_k`, where
+    The decision is the maximum of the curve, :math:`\max_k V_k`, where
 
     .. math:: V_k = \max_{|h| = k} E[F_\beta(y, h)] \le T(k) = E\left[
               \frac{(1 + \beta^2) |y|}{\beta^2 |y| + k}\right].
 
-    The bound T(k) falls with k: where it is below the best value, no larger set needs a look. The
-    empty set stands apart, as it scores by `zero_division` alone.
+    The bound T(k) decreases with k: once it is below the best value, no larger set can be better.
+    The empty set is drawn separately, since its value depends on `zero_division` alone.
 
     Parameters
     ----------
     values : array-like of shape (m + 1,)
-        The worth of the best set of each size, 0 to m; NaN at 0 where it is no choice.
+        The value of the best set of each size, 0 to m; NaN at 0 if the empty set is not allowed.
     bounds : array-like of shape (m + 1,), optional
         The bound at each size; it is not drawn at 0.
     size : int, optional
-        The size that was chosen; by default the smallest of the best.
+        The chosen size; by default the smallest one with the maximal value.
     beta : float, default=1.0
         The beta of the F-measure.
 
@@ -64,17 +70,17 @@ class ExpectedFDisplay:
     figure_ : matplotlib Figure
         Figure with the axes.
     line_ : matplotlib Line2D
-        The worth of each size from 1.
+        The value of each size from 1.
     bound_ : matplotlib Line2D, or None
         The bound.
     empty_ : matplotlib Line2D, or None
-        The empty set, where it is a choice.
+        The empty set, if it is allowed.
     chosen_ : matplotlib Line2D
         The chosen size.
 
     See Also
     --------
-    DecisionDisplay : The labels that were chosen.
+    DecisionDisplay : The chosen labels.
 
     Examples
     --------
@@ -120,25 +126,47 @@ class ExpectedFDisplay:
         ax : matplotlib Axes, optional
             Axes to draw into; by default those of a new figure.
         max_size : int, optional
-            Largest size that is shown; by default twice the size beyond which the bound says that
-            no set is better, and 10 at least.
+            Largest size shown; by default twice the size beyond which the bound excludes better
+            sets, and at least 10.
         bound : bool, default=True
             Whether to draw the bound.
         legend : bool, default=True
             Whether to draw the legend.
         title : str, optional
-            Title; by default what the chosen set is worth.
+            Title; by default the value and the size of the chosen set.
 
         Returns
         -------
         ExpectedFDisplay
             The display, with the artists as attributes.
         """
-        plt = pyplot("ExpectedFDisplay")
-        from matplotlib.ticker import MaxNLocator
+        plt = import_pyplot("ExpectedFDisplay")
+        measure = f_symbol(check_beta(self.beta))
+        values, bounds, size = self._validate()
+        m = len(values) - 1
+        last = _last_shown(values, bounds, size)
+        if max_size is not None:
+            last = min(m, check_count(max_size, "max_size", 1))
+        scale = 1.0 if ax is None else text_scale(ax)
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        self._draw(values, bounds if bound else None, size, last)
+        value = f"expected {measure} = {values[size]:.3f} with {size} of {counted(m, 'label')}"
+        set_labels(
+            ax,
+            scale,
+            value if title is None else title,
+            xlabel="size of the label set",
+            ylabel=f"expected {measure}",
+        )
+        if legend:
+            ax.legend(loc="best", fontsize=font_points("small", scale))
+        return self
 
-        measure = f_name(check_beta(self.beta))
-        values = checked_vector(self.values, "values", "size")
+    def _validate(self) -> tuple[Floats, Floats | None, int]:
+        """Return the values and bounds as arrays, and the chosen size."""
+        values = check_vector(self.values, "values", "size")
         m = len(values) - 1
         if m == 0:
             raise ValueError(
@@ -151,26 +179,25 @@ class ExpectedFDisplay:
             )
         bounds = None
         if self.bounds is not None:
-            bounds = checked_vector(self.bounds, "bounds", "size", m + 1)
+            bounds = check_vector(self.bounds, "bounds", "size", m + 1)
         size = _smallest_best(values) if self.size is None else self.size
-        whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
-        if not whole or not 0 <= size <= m or np.isnan(values[size]):
-            raise ValueError(f"size is {size}: it must be one that values has a number for")
-        last = _last_shown(values, bounds, size)
-        if max_size is not None:
-            last = min(m, check_count(max_size, "max_size"))
-        scale = 1.0 if ax is None else text_scale(ax)
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
+        integral = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
+        if not integral or not 0 <= size <= m or np.isnan(values[size]):
+            raise ValueError(f"size is {size}: it must be a size that values has a number for")
+        return values, bounds, size
 
-        k = np.arange(1, m + 1)
-        dots = "o" if min(m, last) <= 40 else None
+    def _draw(self, values: Floats, bounds: Floats | None, size: int, last: int) -> None:
+        """Draw curve, bound, empty set and chosen size, for sizes up to `last`."""
+        from matplotlib.ticker import MaxNLocator
+
+        ax = self.ax_
+        k = np.arange(1, len(values))
+        marker = "o" if last <= 40 else None
         (self.line_,) = ax.plot(
-            k, values[1:], color="C0", marker=dots, markersize=4, label="best set of each size"
+            k, values[1:], color="C0", marker=marker, markersize=4, label="best set of each size"
         )
         self.bound_ = self.empty_ = None
-        if bound and bounds is not None:
+        if bounds is not None:
             (self.bound_,) = ax.plot(
                 k, bounds[1:], color="0.45", linestyle="--", linewidth=1.2, label="bound $T(k)$"
             )
@@ -186,31 +213,20 @@ class ExpectedFDisplay:
             color="C3",
             mec="white",
             markersize=9,
-            label=f"chosen: {plural(size, 'label') if size else 'empty set'}",
+            label=f"chosen: {counted(size, 'label') if size else 'empty set'}",
             zorder=3,
             clip_on=False,
         )
-        # What the bound says of small sets is often more than 1, and of no use.
+        # The bound of small sets often exceeds 1: the scale is that of the values.
         top = 1.05 * max(1.0, float(np.nanmax(values)))
         ax.set(xlim=(-0.03 * last - 0.2, last * 1.03 + 0.2), ylim=(0.0, top))
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-        worth = f"expected {measure} = {values[size]:.3f} with {size} of {plural(m, 'label')}"
-        write(
-            ax,
-            scale,
-            worth if title is None else title,
-            xlabel="size of the label set",
-            ylabel=f"expected {measure}",
-        )
-        if legend:
-            ax.legend(loc="best", fontsize=points("small", scale))
-        return self
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: Any, *, row: int = 0, ax: Any = None, **options: Any
     ) -> ExpectedFDisplay:
-        """Draw what a fitted classifier expects of each set size for a row.
+        """Draw the set sizes of a row as a fitted classifier evaluates them.
 
         Parameters
         ----------
@@ -219,23 +235,22 @@ class ExpectedFDisplay:
         X : array-like, sparse matrix or data frame of shape (n, p)
             Features.
         row : int, default=0
-            The row of X to draw.
+            Index of the row of X to draw.
         ax : matplotlib Axes, optional
             Axes to draw into.
         **options : dict
-            Passed on to `plot`.
+            Keyword arguments of `plot`.
 
         Returns
         -------
         ExpectedFDisplay
             The display.
         """
-        classifier, X = classifier_and_features(estimator, one_row(X, row, "X"))
-        decided = decide_row(classifier.decide, [X], [X], row)
-        (grounds,) = classifier._over_blocks(X, classifier._grounds)
-        how = classifier._objective()
-        sizes = _sizes([e.P for e in grounds[0]], [e.d for e in grounds[0]], how)
-        return cls._of(sizes, decided, how["beta"]).plot(ax, **options)
+        classifier, X = classifier_and_features(estimator, select_row(X, row, "X"))
+        decision = decide_row(classifier.decide, [X], [X], row)
+        Ps, ds, _, objective = decision_inputs(classifier, X)
+        sizes = _sizes(Ps, ds, objective)
+        return cls._from_sizes(sizes, decision, objective["beta"]).plot(ax, **options)
 
     @classmethod
     def from_marginals(
@@ -249,35 +264,40 @@ class ExpectedFDisplay:
         ax: Any = None,
         **options: Any,
     ) -> ExpectedFDisplay:
-        """Draw the set sizes of a row of marginals, labels taken as independent.
+        """Draw the set sizes of a row of marginals of independent labels.
 
         Parameters
         ----------
         proba : array-like, sparse matrix or data frame of shape (n, m)
-            As for `fgfm.decision.from_marginals`.
+            Marginal probabilities, as for `fgfm.decision.from_marginals`.
         row : int, default=0
-            The row to draw.
+            Index of the row to draw.
         beta : float, default=1.0
-            How many times as important recall is as precision.
+            Weight of recall relative to precision.
         zero_division : float, default=1.0
-            What an empty decision is worth where the true set is empty, from 0 to 1.
+            F-measure of an empty prediction if the true set is empty, in [0, 1].
         nonempty : bool, default=False
-            Suppose that the true set is not empty.
+            Assume that the true set is not empty.
         ax : matplotlib Axes, optional
             Axes to draw into.
         **options : dict
-            Passed on to `plot`.
+            Keyword arguments of `plot`.
 
         Returns
         -------
         ExpectedFDisplay
             The display.
         """
-        how: dict[str, Any] = {"beta": beta, "zero_division": zero_division, "nonempty": nonempty}
-        of_row = one_row(proba, row, "proba")
-        decided = decide_row(partial(decisions.from_marginals, **how), [of_row], [proba], row)
-        sizes = sizes_of_marginals(np.clip(dense(of_row)[0], 0.0, 1.0), **how)
-        return cls._of(sizes, decided, beta).plot(ax, **options)
+        objective: dict[str, Any] = {
+            "beta": beta,
+            "zero_division": zero_division,
+            "nonempty": nonempty,
+        }
+        decide = partial(decisions.from_marginals, **objective)
+        of_row = select_row(proba, row, "proba")
+        decision = decide_row(decide, [of_row], [proba], row)
+        sizes = sizes_of_marginals(np.clip(dense(of_row)[0], 0.0, 1.0), **objective)
+        return cls._from_sizes(sizes, decision, beta).plot(ax, **options)
 
     @classmethod
     def from_cardinalities(
@@ -292,42 +312,46 @@ class ExpectedFDisplay:
         ax: Any = None,
         **options: Any,
     ) -> ExpectedFDisplay:
-        """Draw the set sizes of a row of joint probabilities of label and number of labels.
+        """Draw the set sizes of a row of joint probabilities of label and cardinality.
 
         Parameters
         ----------
         P : array-like of shape (n, m, S)
-            As for `fgfm.decision.from_cardinalities`.
+            Joint probabilities, as for `fgfm.decision.from_cardinalities`.
         distribution : array-like of shape (n, S + 1), optional
-            The probabilities of 0 to S labels, where P need not agree with them.
+            The probabilities of 0 to S labels, if P does not determine them.
         row : int, default=0
-            The row to draw.
+            Index of the row to draw.
         beta : float, default=1.0
-            How many times as important recall is as precision.
+            Weight of recall relative to precision.
         zero_division : float, default=1.0
-            What an empty decision is worth where the true set is empty, from 0 to 1.
+            F-measure of an empty prediction if the true set is empty, in [0, 1].
         nonempty : bool, default=False
-            Suppose that the true set is not empty.
+            Assume that the true set is not empty.
         ax : matplotlib Axes, optional
             Axes to draw into.
         **options : dict
-            Passed on to `plot`.
+            Keyword arguments of `plot`.
 
         Returns
         -------
         ExpectedFDisplay
             The display.
         """
-        how: dict[str, Any] = {"beta": beta, "zero_division": zero_division, "nonempty": nonempty}
+        objective: dict[str, Any] = {
+            "beta": beta,
+            "zero_division": zero_division,
+            "nonempty": nonempty,
+        }
 
         def decide(P: Any, d: Any) -> Decision:  # numpydoc ignore=GL08
-            return decisions.from_cardinalities(P, distribution=d, **how)
+            return decisions.from_cardinalities(P, distribution=d, **objective)
 
-        part = one_row(P, row, "P")
-        d = None if distribution is None else one_row(distribution, row, "distribution")
-        decided = decide_row(decide, [part, d], [P, distribution], row)
-        sizes = _sizes([part], None if d is None else [d], how)
-        return cls._of(sizes, decided, beta).plot(ax, **options)
+        of_row = select_row(P, row, "P")
+        d = None if distribution is None else select_row(distribution, row, "distribution")
+        decision = decide_row(decide, [of_row, d], [P, distribution], row)
+        sizes = _sizes([of_row], None if d is None else [d], objective)
+        return cls._from_sizes(sizes, decision, beta).plot(ax, **options)
 
     @classmethod
     def from_factors(
@@ -343,69 +367,76 @@ class ExpectedFDisplay:
         ax: Any = None,
         **options: Any,
     ) -> ExpectedFDisplay:
-        """Draw the set sizes of a row whose label factors are independent of each other.
+        """Draw the set sizes of a row of independent label factors.
 
         Parameters
         ----------
         Ps : list of array-like of shape (n, m_f, S_f)
-            As for `fgfm.decision.from_factors`.
+            Joint probabilities of each factor, as for `fgfm.decision.from_factors`.
         factors : list of list of int
             The labels of each factor, in the order of its P.
         distributions : list of array-like of shape (n, S_f + 1), optional
             The probabilities of 0 to S_f labels of each factor.
         row : int, default=0
-            The row to draw.
+            Index of the row to draw.
         beta : float, default=1.0
-            How many times as important recall is as precision.
+            Weight of recall relative to precision.
         zero_division : float, default=1.0
-            What an empty decision is worth where the true set is empty, from 0 to 1.
+            F-measure of an empty prediction if the true set is empty, in [0, 1].
         nonempty : bool, default=False
-            Suppose that the true set is not empty.
+            Assume that the true set is not empty.
         ax : matplotlib Axes, optional
             Axes to draw into.
         **options : dict
-            Passed on to `plot`.
+            Keyword arguments of `plot`.
 
         Returns
         -------
         ExpectedFDisplay
             The display.
         """
-        how: dict[str, Any] = {"beta": beta, "zero_division": zero_division, "nonempty": nonempty}
+        objective: dict[str, Any] = {
+            "beta": beta,
+            "zero_division": zero_division,
+            "nonempty": nonempty,
+        }
 
         def decide(Ps: Any, ds: Any) -> Decision:  # numpydoc ignore=GL08
-            return decisions.from_factors(Ps, factors, distributions=ds, **how)
+            return decisions.from_factors(Ps, factors, distributions=ds, **objective)
 
         parts = check_parts(Ps)
         given = check_distributions(distributions, parts)
-        of_row = [one_row(P, row, f"Ps[{f}]") for f, P in enumerate(parts)]
+        of_row = [select_row(P, row, f"Ps[{f}]") for f, P in enumerate(parts)]
         ds = None
         if given is not None:
-            ds = [one_row(d, row, f"distributions[{f}]") for f, d in enumerate(given)]
-        decided = decide_row(decide, [of_row, ds], [parts, given], row)
-        return cls._of(_sizes(of_row, ds, how), decided, beta).plot(ax, **options)
+            ds = [select_row(d, row, f"distributions[{f}]") for f, d in enumerate(given)]
+        decision = decide_row(decide, [of_row, ds], [parts, given], row)
+        return cls._from_sizes(_sizes(of_row, ds, objective), decision, beta).plot(ax, **options)
 
     @classmethod
-    def _of(cls, sizes: SetSizes, decided: Decision, beta: float) -> ExpectedFDisplay:
-        size = int(dense(decided.labels).sum())
+    def _from_sizes(cls, sizes: SetSizes, decision: Decision, beta: float) -> ExpectedFDisplay:
+        size = int(dense(decision.labels).sum())
         return cls(sizes.values, sizes.bounds, size=size, beta=beta)
 
 
-def _sizes(Ps: Sequence[Any], ds: Sequence[Any] | None, how: dict[str, Any]) -> SetSizes:
-    """Give the worth of each size for factors of one row, which the decision has accepted."""
+def _sizes(Ps: Sequence[Any], ds: Sequence[Any] | None, objective: dict[str, Any]) -> SetSizes:
+    """Return the value of each size for the factors of one row, which the decision validated."""
     parts = [np.clip(dense(P)[0], 0.0, 1.0) for P in Ps]
-    given = None if ds is None else [unit_rows(np.asarray(d), "d")[0] for d in ds]
+    if ds is None:
+        ds = [cardinality.distribution(P) for P in Ps]
+    given = [unit_rows(np.asarray(d), "d")[0] for d in ds]
     if len(parts) == 1:
-        return sizes_of_cardinalities(parts[0], None if given is None else given[0], **how)
-    return sizes_of_factors(parts, given, **how)
+        return sizes_of_cardinalities(parts[0], given[0], **objective)
+    return sizes_of_factors(parts, given, **objective)
 
 
 def _smallest_best(values: Floats) -> int:
+    """Return the smallest size with the maximal value, up to rounding."""
     return int(np.flatnonzero(values >= np.nanmax(values) * (1.0 - 1e-12))[0])
 
 
 def _last_shown(values: Floats, bounds: Floats | None, size: int) -> int:
-    """Give the largest size of interest."""
+    """Return the largest size of interest: twice the one beyond which the bound is too low."""
     last = 2 * size
     if bounds is not None:
         last = 2 * int(np.count_nonzero(bounds[1:] > values[size]))

@@ -1,4 +1,4 @@
-"""The p-values of all pairs of labels as a picture."""
+"""Display of the p-values of all pairs of labels as a matrix."""
 
 from __future__ import annotations
 
@@ -9,23 +9,25 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._utils.validation import check_choice
-from fgfm.factors._graph import CORRECTIONS, edge_p_values, group_labels
-from fgfm.factors._iamb import check_alpha
-from fgfm.plotting._figure import checked_names, points_per_unit, pyplot
-from fgfm.plotting._pairs import checked_factors, checked_square, factor_title, finder
+from fgfm.factors import group_labels
+from fgfm.plotting._estimator import factor_finder
+from fgfm.plotting._figure import import_pyplot, points_per_unit
+from fgfm.plotting._label_graph import factor_title
+from fgfm.plotting._validation import check_factors, check_label_names, check_matrix
 
 __all__ = ["PValueDisplay"]
 
 Floats = npt.NDArray[np.float64]
 
+_OUTLINE_COLOR = "#d62728"
+
 
 class PValueDisplay:
-    """The p-values of all pairs of labels as a picture, ordered by factor.
+    """Matrix of the p-values of all pairs of labels, ordered by factor.
 
-    Row i, column j: the test of label i against label j given what matters to label i. The darker,
-    the smaller the p-value, on a logarithmic scale. Factors of more than one label are outlined,
-    largest first.
+    Row i, column j is the test of label i against label j given the Markov boundary of label i.
+    Smaller p-values are darker, on a logarithmic scale. Factors of more than one label are
+    outlined, largest first.
 
     Parameters
     ----------
@@ -34,9 +36,9 @@ class PValueDisplay:
     factors : sequence of array-like
         The labels of each factor.
     level : float, optional
-        Largest p-value that made an edge; it is marked on the scale.
+        Largest p-value of an edge, marked on the colour bar.
     label_names : sequence of str, optional
-        Names of the labels; by default their numbers.
+        Names of the labels; by default their indices.
 
     Attributes
     ----------
@@ -49,13 +51,13 @@ class PValueDisplay:
     outlines_ : list of matplotlib Rectangle
         One for each factor of more than one label.
     colorbar_ : matplotlib Colorbar, or None
-        The scale.
+        The colour bar.
     order_ : ndarray of shape (m,)
         The labels in the order of rows and columns.
 
     See Also
     --------
-    LabelGraphDisplay : The graph that the p-values lead to.
+    LabelGraphDisplay : The graph that the p-values define.
 
     Examples
     --------
@@ -102,16 +104,16 @@ class PValueDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Axes to draw into; by default those of a new figure, which is the larger the more
-            labels there are.
+            Axes to draw into; by default those of a new figure, whose size grows with the number
+            of labels.
         smallest : float, default=1e-10
-            Darkest p-value; smaller ones look the same.
+            P-value of the darkest colour; smaller ones look the same.
         names : bool or "auto", default="auto"
-            Whether to write the names; "auto" does where they fit.
+            Whether to write the names; "auto" writes them if they fit.
         cmap : str or matplotlib Colormap, default="GnBu_r"
             Colours.
         colorbar : bool, default=True
-            Whether to draw the scale.
+            Whether to draw the colour bar.
         title : str, optional
             Title; by default the numbers of labels and factors.
 
@@ -120,47 +122,30 @@ class PValueDisplay:
         PValueDisplay
             The display, with the artists as attributes.
         """
-        plt = pyplot("PValueDisplay")
+        plt = import_pyplot("PValueDisplay")
         from matplotlib.colors import LogNorm
-        from matplotlib.patches import Rectangle
 
-        p = checked_square(self.p_values, "p_values")
+        p = check_matrix(self.p_values, "p_values")
         m = len(p)
-        factors = checked_factors(self.factors, m)
-        shown = checked_names(self.label_names, m)
+        factors = check_factors(self.factors, m)
+        label_names = check_label_names(self.label_names, m)
         by_size = sorted(factors, key=lambda factor: -len(factor))  # stable: then by first label
         self.order_ = np.concatenate(by_size)
         if ax is None:
-            side = float(np.clip(2.0 + 0.26 * m, 4.0, 15.0))
+            side = float(np.clip(2.0 + 0.26 * m, 4.0, 15.0))  # inches
             _, ax = plt.subplots(figsize=(side + 1.0, side), layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
-        colors = plt.get_cmap(cmap).with_extremes(bad="0.9")
         self.image_ = ax.imshow(
             np.maximum(p[np.ix_(self.order_, self.order_)], smallest),
             norm=LogNorm(vmin=smallest, vmax=1.0),
-            cmap=colors,
+            cmap=plt.get_cmap(cmap).with_extremes(bad="0.9"),
             interpolation="nearest",
         )
-        self.outlines_ = []
-        start = 0
-        for factor in by_size:
-            size = len(factor)
-            if size > 1:
-                outline = Rectangle(
-                    (start - 0.5, start - 0.5),
-                    size,
-                    size,
-                    fill=False,
-                    edgecolor="#d62728",
-                    linewidth=1.6,
-                    clip_on=False,
-                )
-                self.outlines_.append(ax.add_patch(outline))
-            start += size
-        cell = abs(points_per_unit(ax))
+        self._draw_outlines([len(factor) for factor in by_size])
+        cell = points_per_unit(ax)
         if names is True or (names == "auto" and cell >= 5.0):
             font = float(np.clip(0.8 * cell, 3.5, 10.0))
-            ordered = [shown[k] for k in self.order_]
+            ordered = [label_names[k] for k in self.order_]
             ax.set_xticks(range(m), ordered, rotation=90, fontsize=font)
             ax.set_yticks(range(m), ordered, fontsize=font)
             ax.tick_params(length=0)
@@ -174,9 +159,29 @@ class PValueDisplay:
                 self.image_, ax=ax, extend="min", shrink=0.7, label="p-value"
             )
             if self.level is not None and self.level > smallest:
-                self.colorbar_.ax.axhline(self.level, color="#d62728", linewidth=1.6)
+                self.colorbar_.ax.axhline(self.level, color=_OUTLINE_COLOR, linewidth=1.6)
         ax.set_title(factor_title(factors) if title is None else title)
         return self
+
+    def _draw_outlines(self, sizes: Sequence[int]) -> None:
+        """Draw a square around each factor of several labels, along the diagonal."""
+        from matplotlib.patches import Rectangle
+
+        self.outlines_ = []
+        start = -0.5
+        for size in sizes:
+            if size > 1:
+                outline = Rectangle(
+                    (start, start),
+                    size,
+                    size,
+                    fill=False,
+                    edgecolor=_OUTLINE_COLOR,
+                    linewidth=1.6,
+                    clip_on=False,
+                )
+                self.outlines_.append(self.ax_.add_patch(outline))
+            start += size
 
     @classmethod
     def from_estimator(
@@ -192,26 +197,27 @@ class PValueDisplay:
         Parameters
         ----------
         estimator : ILFCompo or FGFMClassifier
-            Fitted; of a classifier its ``factor_finder_`` is drawn.
+            Fitted; of a classifier with ``factors="ilf"`` its ``factor_finder_`` is drawn.
         label_names : sequence of str, optional
-            Names of the labels; by default those that the estimator has seen.
+            Names of the labels; by default those seen in `fit`.
         ax : matplotlib Axes, optional
             Axes to draw into.
         **options : dict
-            Passed on to `plot`.
+            Keyword arguments of `plot`.
 
         Returns
         -------
         PValueDisplay
             The display.
         """
-        found, seen = finder(estimator)
-        shown = seen if label_names is None else label_names
-        cuts = [(cut[0], cut[1]) for cut in found.cuts_]
-        p = found.p_values_
-        level = _level(p, found.graph_, found.rule, cuts)
-        display = cls(p, found.factors_, level=level, label_names=shown)
-        return display.plot(ax, **options)
+        finder, names = factor_finder(estimator)
+        cuts = [(i, j) for i, j, _ in finder.cuts_]
+        return cls(
+            finder.p_values_,
+            finder.factors_,
+            level=_largest_of_edges(finder.p_values_, finder.graph_, finder.rule, cuts),
+            label_names=names if label_names is None else label_names,
+        ).plot(ax, **options)
 
     @classmethod
     def from_p_values(
@@ -225,7 +231,7 @@ class PValueDisplay:
         ax: Any = None,
         **options: Any,
     ) -> PValueDisplay:
-        """Draw p-values, ordered by the factors that they lead to.
+        """Draw p-values, ordered by the factors that they define.
 
         Parameters
         ----------
@@ -234,35 +240,35 @@ class PValueDisplay:
         alpha : float, default=0.01
             Level of the tests.
         rule : {"or", "and"}, default="or"
-            Draw an edge if either of the two tests rejects, or only if both do.
+            Join two labels if either of the two tests rejects, or only if both do.
         correction : {None, "bonferroni", "bh", "by"}, default="bonferroni"
-            How p-values are corrected for their number, as in `fgfm.ILFCompo`.
+            Correction for the number of pairs, as in `fgfm.ILFCompo`.
         label_names : sequence of str, optional
             Names of the labels.
         ax : matplotlib Axes, optional
             Axes to draw into.
         **options : dict
-            Passed on to `plot`.
+            Keyword arguments of `plot`.
 
         Returns
         -------
         PValueDisplay
             The display.
         """
-        p = checked_square(p_values, "p_values")
-        alpha = check_alpha(alpha)
-        check_choice(rule, "rule", ("or", "and"))
-        check_choice(correction, "correction", CORRECTIONS)
-        factors, graph, _ = group_labels(p, -p, alpha, rule, correction=correction)
-        level = _level(p, graph, rule, [])
-        return cls(p, factors, level=level, label_names=label_names).plot(ax, **options)
+        p = check_matrix(p_values, "p_values")
+        grouping = group_labels(p, alpha, rule, correction=correction)
+        level = _largest_of_edges(p, grouping.graph, rule, [])
+        return cls(p, grouping.factors, level=level, label_names=label_names).plot(ax, **options)
 
 
-def _level(p_values: Floats, graph: Any, rule: str, cuts: Sequence[tuple[int, int]]) -> Any:
-    """Give the largest p-value of an edge, None without any."""
+def _largest_of_edges(
+    p_values: Floats, graph: Any, rule: str, cuts: Sequence[tuple[int, int]]
+) -> float | None:
+    """Return the largest p-value of an edge, including edges that were cut; None without any."""
     i, j = sparse.triu(graph, 1).nonzero()
     pairs = [*zip(i, j, strict=True), *cuts]
     if not pairs:
         return None
-    p = edge_p_values(p_values, rule)
+    smaller = np.fmin if rule == "or" else np.fmax
+    p = smaller(p_values, p_values.T)
     return float(max(p[pair] for pair in pairs))
