@@ -203,7 +203,14 @@ class ExpectedFDisplay:
             )
         if not np.isnan(values[0]):
             (self.empty_,) = ax.plot(
-                0, values[0], "s", mfc="none", color="C0", markersize=6, label="empty set"
+                0,
+                values[0],
+                "s",
+                mfc="none",
+                color="C0",
+                markersize=6,
+                label="empty set",
+                clip_on=False,
             )
         ax.plot([size, size], [0.0, values[size]], color="C3", linestyle=":", linewidth=1.2)
         (self.chosen_,) = ax.plot(

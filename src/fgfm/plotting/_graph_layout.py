@@ -67,7 +67,9 @@ def factor_layout(
     lengths = np.full(graph.shape[0], 5) if lengths is None else lengths
     widths = np.clip(_LETTER_WIDTH * lengths, 0.5, 2.0)  # (m,)
     sizes = np.array([len(factor) for factor in factors])
-    radii = np.where(sizes > 1, 0.6 * np.sqrt(sizes) + 0.15, 0.35)
+    # The area of a disc grows with its labels, and with names longer than a unit.
+    areas = np.array([np.maximum(1.0, widths[factor]).sum() for factor in factors])
+    radii = np.where(sizes > 1, 0.6 * np.sqrt(areas) + 0.15, 0.35)
     several = np.flatnonzero(sizes > 1)
     centres = np.zeros((len(factors), 2))
     centres[several] = _pack_discs(radii[several] + _GAP / 2.0, aspect)
