@@ -134,8 +134,8 @@ def main(arguments: list[str] | None = None) -> None:
             outcomes = [outcome(features, Y, seed, test) for seed in range(shuffles)]
             _report(name, test, Y.shape[1], outcomes, time.perf_counter() - begin)
     print(
-        "\nacross: tests between the copies that reject at alpha = 0.01; within: pairs of labels of\n"
-        "one copy with an edge; factors: median number; s: seconds of a fit"
+        "\nacross: tests between the copies that reject at alpha = 0.01; within: pairs of labels\n"
+        "of one copy with an edge; factors: median number; s: seconds of a fit"
     )
     print(f"took {time.perf_counter() - start:.0f} s")
 
