@@ -152,21 +152,27 @@ def decision_inputs(classifier: FGFMClassifier, X: Any) -> DecisionInputs:
     Returns
     -------
     DecisionInputs
-        P and d of each factor. For a row without any probable label, which is decided by the label
-        frequencies, those of one factor per label.
+        P and d of each factor; for a row decided by the label frequencies, those of independent
+        labels with these frequencies.
     """
-    # To connect: FGFMClassifier.estimate(X) -> list of FactorEstimate(P, d) replaces the first
-    # line, and the public parameters of the decision replace _objective().
-    ((estimates, factors),) = classifier._over_blocks(X, classifier._grounds)
-    objective = classifier._objective()
-    return DecisionInputs([e.P for e in estimates], [e.d for e in estimates], factors, objective)
+    if hasattr(classifier, "estimate"):
+        estimates, factors = classifier.estimate(X), classifier.factors_
+        objective = classifier.decision_params()
+    else:  # to be removed, with the private methods, once the public ones are there
+        ((estimates, factors),) = classifier._over_blocks(X, classifier._grounds)
+        objective = classifier._objective()
+    return DecisionInputs([P for P, _ in estimates], [d for _, d in estimates], factors, objective)
 
 
 def true_labels(classifier: FGFMClassifier, Y: Any) -> Any:
     """Return labels as the 0/1 matrix of shape (n, m) that `decide` predicts."""
-    # To connect: a public method of FGFMClassifier; it checks the columns of a data frame, and
-    # encodes the classes of a flat y as 0 and 1.
-    return classifier._true_labels(Y)
+    if hasattr(classifier, "multilabel_"):
+        from fgfm._utils.label_table import read_true_labels  # type: ignore[attr-defined]
+
+        form = "matrix" if classifier.multilabel_ else "flat"
+        names = getattr(classifier, "label_names_in_", None)
+        return read_true_labels(Y, form, classifier.classes_, names)
+    return classifier._true_labels(Y)  # to be removed, likewise
 
 
 def label_names_of(classifier: FGFMClassifier, X: Any) -> Sequence[Any] | None:
