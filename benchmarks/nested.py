@@ -60,24 +60,24 @@ def estimates(held_out: Floats, Y: npt.NDArray[Any], p: Floats) -> tuple[Any, An
     seen = np.unique(s)
     largest = max(1, int(seen[-1]))
     stack = LogStack().fit([counts(held_out, largest)[:, seen]], np.searchsorted(seen, s))
-    results = []
+    answers = []
     for marginals in (held_out, p):
         d = np.zeros((len(marginals), largest + 1))
         d[:, seen] = stack.proba([counts(marginals, largest)[:, seen]])
-        results.append((from_marginals(marginals, d, method="condition"), d))
-    return results[0], results[1]
+        answers.append((from_marginals(marginals, d, method="condition"), d))
+    return answers[0], answers[1]
 
 
 def measure(name: str) -> list[tuple[Any, ...]]:
     """Return a row for each partition: factors, largest, F1 held out, F1 on the test rows."""
     split = load(name)
     targets = [Target(y) for y in split.Y_train.T]
-    models, predicted = fit_models(
+    models, judged = fit_models(
         split.X_train, targets, None, Settings(random_state=0), held_out=True
     )
-    assert predicted is not None
+    assert judged is not None
     every = slice(0, len(targets))
-    held_out, p = predicted.positives(every), models.answers(split.X_test).positives(every)
+    held_out, p = judged.positives(every), models.answers(split.X_test).positives(every)
     finder = ILFCompo(random_state=0).fit(split.X_train, split.Y_train)
     nonempty = bool(split.Y_train.any(axis=1).all())
     rows = []
