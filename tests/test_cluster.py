@@ -138,7 +138,7 @@ def test_features_are_shipped_once_to_each_worker(client, data):
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("fgfm.ridge._path", "Common"), ("fgfm.factors.mutual_information", "_Data")],
+    [("fgfm.ridge._path", "Common"), ("fgfm.factors._mutual_information", "_TestData")],
 )
 def test_what_jobs_share_is_shipped_once_to_each_worker(client, data, module, name):
     X, Y = data

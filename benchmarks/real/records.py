@@ -11,8 +11,7 @@ from benchmarks.memory import peak_bytes
 from benchmarks.real.problem import Outcome
 from benchmarks.real.subprocesses import OK
 from fgfm.evaluation._scores import score_measures
-from fgfm.metrics import f_measure
-from fgfm.plotting.calibration import calibration_bins
+from fgfm.metrics import calibration_bins, f_measure
 
 __all__ = ["ALL_RULES", "Key", "Record", "make_record"]
 

@@ -43,7 +43,7 @@ from fgfm.estimation.powerset import Powerset
 from fgfm.estimation.reweighted import Reweighted
 from fgfm.estimation.tilted import Tilted
 from fgfm.estimation.two_step import TwoStep
-from fgfm.factors.ilf import ILFCompo
+from fgfm.factors import ILFCompo
 from fgfm.metrics import f_measure
 from fgfm.ridge._estimator import RidgeLogistic
 

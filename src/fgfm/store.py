@@ -54,10 +54,10 @@ _TRUSTED = frozenset(
         "fgfm.ridge._estimator.RidgeLogistic",
         "fgfm.estimation.tilted.Tilted",
         "fgfm.estimation.two_step.TwoStep",
-        "fgfm.factors._graph.Cut",
-        "fgfm.factors.gcm.GCM",
-        "fgfm.factors.ilf.ILFCompo",
-        "fgfm.factors.mutual_information.MutualInformation",
+        "fgfm.factors._label_graph.Cut",
+        "fgfm.factors._gcm.GCM",
+        "fgfm.factors._ilf.ILFCompo",
+        "fgfm.factors._mutual_information.MutualInformation",
     }
 )
 

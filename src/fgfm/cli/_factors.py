@@ -168,19 +168,15 @@ def _find_factors(data: Path, split: str | None, params: Mapping[str, Any]) -> _
     ):
         finder.fit(rows.X, rows.Y)
     names = list(rows.label_names or ())
-    return _Found(finder, str(data), rows.X.shape, names, _edges(finder, rows.Y))
+    return _Found(finder, str(data), rows.X.shape, names, _edges(finder))
 
 
-def _edges(finder: Any, Y: Any) -> list[_Edge]:
+def _edges(finder: Any) -> list[_Edge]:
     """Return the edges, sorted by p-value, then by strength."""
     import numpy as np
     from scipy import sparse
 
-    from fgfm.factors._graph import edge_p_values
-
-    varies = (Y.min(axis=0) == 0) & (Y.max(axis=0) == 1)  # (m,) constant labels are not tested
-    tested = varies[:, None] & varies  # (m, m)
-    p = edge_p_values(finder.p_values_, finder.rule, finder.correction, tested)
+    p = finder.edge_p_values_  # (m, m)
     stronger = np.fmax if finder.rule == "or" else np.fmin
     strength = stronger(finder.effects_, finder.effects_.T)
     i, j = sparse.triu(finder.graph_, 1).nonzero()

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fgfm.metrics import f_measure
-from fgfm.plotting.calibration import calibration_bins
+from fgfm.metrics import calibration_bins, f_measure
 
 __all__ = ["MEASURES", "RULES", "Decided", "Evaluation", "Value", "score", "score_measures"]
 

@@ -16,8 +16,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from fgfm.classifier import FGFMClassifier
 from fgfm.experiments._records import Record
 from fgfm.experiments._result_file import Row
-from fgfm.factors import ILFCompo
-from fgfm.factors._graph import published_grouping
+from fgfm.factors import ILFCompo, published_grouping
 from fgfm.metrics import f_measure
 from fgfm.ridge import RidgeLogistic
 from fgfm.synthetic import LabelNetwork, Sample, paper_data
