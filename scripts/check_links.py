@@ -1,8 +1,9 @@
-"""Check the internal links of built pages: every file and every anchor must be there.
+"""Check the internal links of the built pages: every target file and anchor must exist.
 
     python scripts/check_links.py build/docs
 
-prints what is missing, and fails if anything is. Links to other sites are not followed.
+prints the broken links and exits with status 1 if there are any. Links to other sites are not
+checked.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 
 class Page(HTMLParser):
-    """The anchors of a page, and where it points."""
+    """The anchors and the links of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -22,7 +23,7 @@ class Page(HTMLParser):
         self.links: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note anchors and links."""
+        """Collect anchors and links."""
         for name, value in attrs:
             if value is None:
                 continue
@@ -35,19 +36,19 @@ class Page(HTMLParser):
 
 
 def read_page(path: Path) -> Page:
-    """Read a page."""
+    """Parse a page."""
     page = Page()
     page.feed(path.read_text(encoding="utf-8"))
     return page
 
 
 def html_files(root: Path) -> list[Path]:
-    """Give the pages; what is in _static are templates of the theme."""
+    """Return the pages, without the templates of the theme in _static."""
     return [p for p in sorted(root.rglob("*.html")) if "_static" not in p.parts]
 
 
-def missing(root: Path) -> list[str]:
-    """Give a line for each link that leads nowhere."""
+def broken_links(root: Path) -> list[str]:
+    """Return one line for each broken link."""
     pages = {path.resolve(): read_page(path) for path in html_files(root)}
     lines = []
     for path, page in pages.items():
@@ -60,24 +61,24 @@ def missing(root: Path) -> list[str]:
                 target /= "index.html"
             where = f"{path.relative_to(root.resolve())}: {link}"
             if not target.is_file():
-                lines.append(f"{where}: there is no such file")
+                lines.append(f"{where}: no such file")
             elif parts.fragment and target in pages:
                 anchor = unquote(parts.fragment)
                 if anchor not in pages[target].anchors:
-                    lines.append(f"{where}: the page has no such anchor")
+                    lines.append(f"{where}: no such anchor in the page")
     return lines
 
 
 def main() -> None:
-    """Check the folder that is named."""
+    """Check the folder given on the command line."""
     root = Path(sys.argv[1])
     pages = len(html_files(root))
     if pages == 0:
         sys.exit(f"{root} has no pages")
-    wrong = sorted(set(missing(root)))
-    if wrong:
-        sys.exit("\n".join([*wrong, f"{len(wrong)} links lead nowhere"]))
-    print(f"{pages} pages in {root}: all internal links lead somewhere")
+    broken = sorted(set(broken_links(root)))
+    if broken:
+        sys.exit("\n".join([*broken, f"{len(broken)} broken links"]))
+    print(f"{pages} pages in {root}: no broken internal links")
 
 
 if __name__ == "__main__":
