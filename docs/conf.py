@@ -35,6 +35,7 @@ extensions = [
     "names",
     "optional_results",
     "tidy",
+    "torch_stub",
 ]
 exclude_patterns = [
     "_ext",
@@ -54,7 +55,7 @@ nitpick_ignore_regex = [(r"py:.*", r"(matplotlib|numpy|pandas|scipy|sklearn|typi
 rst_prolog = r".. |y| replace:: \|y\|"  # docstrings write |y| for the number of labels
 
 # -- pages in Markdown ---------------------------------------------------------------------------
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 myst_url_schemes = {
     "http": None,
@@ -66,7 +67,6 @@ myst_url_schemes = {
 autosummary_generate = True
 autosummary_ignore_module_all = False
 autodoc_typehints = "none"  # the docstrings describe the types
-autodoc_mock_imports = ["torch"]  # for fgfm.torch
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False  # the template lists the members
 numpydoc_class_members_toctree = False

@@ -2,9 +2,9 @@
 
 In the pages, inline code such as `decision.from_marginals(proba)` links to the function.
 
-In docstrings, a name that Sphinx does not resolve, such as `ILFCompo` in ``fgfm.factors``, which is
-documented as ``fgfm.ILFCompo``, is looked up in all documented modules and linked if exactly one
-has it.
+In docstrings, a name that Sphinx does not resolve, such as `ILFCompo` in ``fgfm.factors`` (which
+is documented as ``fgfm.ILFCompo``), is looked up in all documented modules and linked if exactly
+one has it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from docutils import nodes
 from sphinx.util.nodes import make_refnode
 
 
-def _resolve_unqualified(app: Any, env: Any, node: Any, contnode: nodes.Element) -> nodes.Element | None:
+def _resolve_unqualified(
+    app: Any, env: Any, node: Any, contnode: nodes.Element
+) -> nodes.Element | None:
     if node.get("refdomain") != "py":
         return None
     wanted = node["reftarget"].rpartition(".")[2]
@@ -39,6 +41,8 @@ def _link_code(app: Any, doctree: nodes.document, page: str) -> None:
         name = code.astext().partition("(")[0].removeprefix("fgfm.")
         entry = objects.get(f"fgfm.{name}")
         if entry is None or isinstance(code.parent, nodes.reference):
+            continue
+        if entry.objtype == "module" and code.astext() == name:  # `data` need not be fgfm.data
             continue
         link = make_refnode(app.builder, page, entry.docname, entry.node_id, code.deepcopy(), name)
         code.replace_self(link)

@@ -5,8 +5,8 @@
     :::
 
 shows the text, the command (the first line of ``table.txt``), ``figure.svg``, ``differences.svg``
-and the rest of ``table.txt``, as far as the folder ``docs/paper`` has them. Without ``table.txt`` the
-output is empty.
+and the rest of ``table.txt``, as far as the folder ``docs/paper`` has them. Without ``table.txt``
+the output is empty.
 """
 
 from __future__ import annotations
