@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tomllib
 import warnings
@@ -31,6 +32,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "matplotlib.sphinxext.plot_directive",
     "command_line",
+    "constants",
     "folded",
     "names",
     "optional_results",
@@ -103,7 +105,7 @@ plot_basedir = str(HERE)
 html_theme = "pydata_sphinx_theme"
 html_title = "fgfm"
 html_favicon = "_static/favicon.svg"
-html_baseurl = URLS["Documentation"]
+html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", URLS["Documentation"] + "/")
 # MathJax and its glyphs in one local file, so that the pages work offline.
 mathjax_path = "tex-svg.js"
 mathjax_folder = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax"

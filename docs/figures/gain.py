@@ -20,12 +20,12 @@ DOCS = Path(__file__).resolve().parent.parent
 RULES = {"half": "p > 0.5", "threshold": "best single threshold", "default": "fgfm"}
 
 
-def read_scores(path: Path = DOCS / "benchmark/results.csv") -> dict[str, dict[str, float]]:
-    """Return F1 by rule and data set, as a mean over folds, with the ridge models."""
+def read_scores(learner: str = "ridge") -> dict[str, dict[str, float]]:
+    """Return F1 by rule and data set, as a mean over folds, for the models of one learner."""
     folds: dict[tuple[str, str], list[float]] = defaultdict(list)
-    with path.open(newline="", encoding="utf-8") as file:
+    with (DOCS / "benchmark/results.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            if row["learner"] == "ridge" and row["status"] == "ok":
+            if row["learner"] == learner and row["status"] == "ok":
                 folds[row["rule"], row["dataset"]].append(float(row["f1"]))
     scores: dict[str, dict[str, float]] = defaultdict(dict)
     for (rule, dataset), values in sorted(folds.items()):
