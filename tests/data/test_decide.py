@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -299,6 +300,12 @@ def test_invalid_header_raises(tmp_path):
     (tmp_path / "p.csv").write_text("a" * 200_000 + "\n")
     with pytest.raises(DataError, match="line 1: the header cannot be parsed"):
         decide(tmp_path / "p.csv", tmp_path / "s.csv")
+
+
+def test_closed_standard_input_raises(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(DataError, match="standard input: it is closed"):
+        decide("-", tmp_path / "s.csv")
 
 
 def test_suffix_of_gzip_in_capitals(table, tmp_path):
