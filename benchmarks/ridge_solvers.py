@@ -12,9 +12,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 from unittest import mock
@@ -25,7 +27,7 @@ import numpy.typing as npt
 from benchmarks.__main__ import _THREAD_VARIABLES, _progress
 from benchmarks.datasets import Split, load
 from benchmarks.fit_child import peak
-from benchmarks.report import Column, Table, duration, mebibytes
+from benchmarks.report import Column, Table, duration
 
 __all__ = ["fit_with", "main", "solver_table"]
 
@@ -71,7 +73,7 @@ def _targets(split: Split, kind: str, most: int) -> list[npt.NDArray[np.int64]]:
     return list(Y[:, varying[np.unique(np.linspace(0, len(varying) - 1, most).astype(int))]].T)
 
 
-def _cholesky_bytes(split: Split, targets: list[npt.NDArray[np.int64]]) -> tuple[int, int]:
+def _cholesky_size(split: Split, targets: list[npt.NDArray[np.int64]]) -> tuple[int, int]:
     """Return the number of unknowns, and the bytes that Cholesky factors would take."""
     n, p = split.X_train.shape
     unknowns = (min(n, p) + 1) * (len(np.unique(targets[0])) - 1)
@@ -79,8 +81,8 @@ def _cholesky_bytes(split: Split, targets: list[npt.NDArray[np.int64]]) -> tuple
     return unknowns, 8 * (2 * unknowns**2 + rows)
 
 
-def child(solver: str, name: str, kind: str, most: int) -> None:
-    """Fit and print, after each chunk of targets, what it took so far as one line of JSON."""
+def child(solver: str, name: str, kind: str, most: int, limit: float) -> None:
+    """Fit and print, after each chunk of targets, the cost so far as one line of JSON."""
     from fgfm.ridge import RidgeFit
 
     split = load(name)
@@ -90,6 +92,8 @@ def child(solver: str, name: str, kind: str, most: int) -> None:
         fit_with(each, few, [np.arange(40) % 2, np.arange(40) % 3], penalties=[1.0])
     before = peak()
     start = time.process_time()
+    seconds = int(start + limit) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))  # then the process is killed
 
     def report(done: int, fits: list[RidgeFit] | None = None) -> None:
         found = {"done": done, "seconds": time.process_time() - start, "memory": peak() - before}
@@ -102,59 +106,58 @@ def child(solver: str, name: str, kind: str, most: int) -> None:
 
 
 def _run(solver: str, name: str, kind: str, most: int, limit: float) -> dict[str, Any] | None:
-    """Return the last report of a child, or None if it fitted no target within the limit."""
-    command = [sys.executable, "-m", "benchmarks.ridge_solvers", "--child", solver, kind]
-    process = subprocess.Popen(
-        [*command, name, "--labels", str(most)],
+    """Return the last report of a child, or None if it fitted no chunk within the limit."""
+    command = [sys.executable, "-m", "benchmarks.ridge_solvers", "--child", solver, kind, name]
+    done = subprocess.run(
+        [*command, "--labels", str(most), "--seconds", str(limit)],
         stdout=subprocess.PIPE,
         text=True,
+        check=False,
         env={**os.environ, **dict.fromkeys(_THREAD_VARIABLES, "1")},
     )
-    try:
-        text, _ = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        text, _ = process.communicate()
-    lines = text.splitlines()
+    lines = done.stdout.splitlines()
     return dict(json.loads(lines[-1])) if lines else None
 
 
-def solver_table(names: list[str], most: int, limit: float) -> Table:
+def solver_table(names: Sequence[str], most: int, limit: float) -> Table:
     """Compare the solvers on up to `most` labels of each data set, and on their number."""
     table = Table(
         "Large ridge models: processor time per target, and memory",
         [
             Column("data", left=True),
             Column("targets", left=True),
-            Column("unknowns"),
+            Column("size"),
             Column("CG", duration),
-            Column("plain CG"),
+            Column("plain"),
             Column("Cholesky"),
-            Column("CG", mebibytes),
-            Column("Cholesky", mebibytes),
-            Column("same"),
+            Column("MiB", _mebibytes),
+            Column("Cholesky", _mebibytes),
         ],
     )
+    compared = different = 0
     for name in names:
         split = load(name)
         for kind in ("labels", "number"):
             targets = _targets(split, kind, most)
-            unknowns, needed = _cholesky_bytes(split, targets)
-            if unknowns <= 300:  # small models
+            size, needed = _cholesky_size(split, targets)
+            if size <= 300:  # small models
                 continue
             found: dict[str, dict[str, Any] | None] = {}
             for solver in SOLVERS:
                 _progress(f"{name}, {kind}: {solver}")
-                fits = solver != "cholesky" or needed <= _MOST_BYTES
-                found[solver] = _run(solver, name, kind, most, limit) if fits else None
-            what = f"{len(targets)} labels" if kind == "labels" else "number"
-            table.rows.append((name, what, unknowns, *_cells(found, needed, limit, len(targets))))
+                possible = solver != "cholesky" or needed <= _MOST_BYTES
+                found[solver] = _run(solver, name, kind, most, limit) if possible else None
+            table.rows.append((name, kind, size, *_cells(found, needed, limit, len(targets))))
+            chosen = [one["penalties"] for one in found.values() if one and "penalties" in one]
+            if len(chosen) > 1:
+                compared += len(targets)
+                different += sum(len(set(each)) > 1 for each in zip(*chosen, strict=True))
     _progress("")
     table.notes += [
-        "CG: conjugate gradients, as in fit_ridge_logistic; plain: without the preconditioner; "
-        "Cholesky: one target at a time. Times as multiples of CG's.",
-        f">: not one target within {limit:g} s. Memory in GiB: not tried, it would take as much.",
-        "same: targets with the same penalty from all solvers, of those that were compared.",
+        f"CG: conjugate gradients, as in fit_ridge_logistic, up to {most} labels at a time. "
+        "Times of plain CG (without the preconditioner) and Cholesky as multiples of it.",
+        f">: stopped after {limit:g} s. GiB: not tried, it would take that much memory.",
+        f"Another penalty is chosen for {different} of {compared} targets.",
     ]
     return table
 
@@ -162,24 +165,27 @@ def solver_table(names: list[str], most: int, limit: float) -> Table:
 def _cells(
     found: dict[str, dict[str, Any] | None], needed: int, limit: float, n_targets: int
 ) -> tuple[Any, ...]:
-    """Return the cells of a row behind the name and the size of its targets."""
+    """Return the cells of a row: seconds per target, two ratios, and the memory of two solvers."""
     cg = found["cg"]
     if cg is None:
-        return (None, f"> {limit:g} s", "-", None, None, "-")
+        return (None, "-", "-", None, None)
     seconds = cg["seconds"] / cg["done"]
     ratios = []
     for solver in ("plain", "cholesky"):
         other = found[solver]
         if other is not None:
-            ratios.append(f"{other['seconds'] / other['done'] / seconds:.2f}x")
+            ratios.append(f"{other['seconds'] / other['done'] / seconds:.1f}x")
         elif solver == "cholesky" and needed > _MOST_BYTES:
             ratios.append(f"{needed / 2**30:.0f} GiB")
-        else:
-            ratios.append(f"> {limit / seconds:.0f}x")
-    chosen = [one["penalties"] for one in found.values() if one and "penalties" in one]
-    same = sum(len(set(penalties)) == 1 for penalties in zip(*chosen, strict=True))
+        else:  # not even the first chunk: one target, or all of them
+            bound = limit if solver == "cholesky" else limit / n_targets
+            ratios.append(f"> {bound / seconds:.0f}x")
     memory = [None if one is None else one["memory"] for one in (cg, found["cholesky"])]
-    return (seconds, *ratios, *memory, f"{same}/{n_targets}" if len(chosen) > 1 else "-")
+    return (seconds, *ratios, *memory)
+
+
+def _mebibytes(value: float | None) -> str:
+    return "-" if value is None else f"{value / 2**20:.0f}"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -196,10 +202,10 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.child is not None:
         solver, kind = options.child
-        child(solver, options.names[0], kind, options.labels)
+        child(solver, options.names[0], kind, options.labels, options.seconds)
         return
     try:
-        table = solver_table(list(options.names), options.labels, options.seconds)
+        table = solver_table(options.names, options.labels, options.seconds)
     except FileNotFoundError as error:
         sys.exit(str(error))
     print("\n".join(table.lines()))
