@@ -138,14 +138,14 @@ def test_features_are_shipped_once_to_each_worker(client, data):
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("fgfm.ridge._path", "Common"), ("fgfm.factors._mutual_information", "_TestData")],
+    [("fgfm.ridge._chunks", "SharedInputs"), ("fgfm.factors._mutual_information", "_TestData")],
 )
 def test_what_jobs_share_is_shipped_once_to_each_worker(client, data, module, name):
     X, Y = data
     client.run(forget)
     client.run(count_loads, module, name)
     with joblib.parallel_config("dask"):
-        if name == "Common":
+        if name == "SharedInputs":
             fit_ridge_logistic(X, np.tile(Y, 4), random_state=0)
         else:
             fgfm.ILFCompo().fit((X > 0).astype(int), np.tile(Y, 4))
@@ -154,7 +154,7 @@ def test_what_jobs_share_is_shipped_once_to_each_worker(client, data, module, na
 
 
 def test_many_small_targets_make_few_jobs(client, data, monkeypatch):
-    from fgfm.estimation import ridge
+    from fgfm.ridge import _fit as ridge
 
     X, Y = data
     jobs = []

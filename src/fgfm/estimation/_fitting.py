@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import has_fit_parameter
 
+from fgfm._utils.folds import Fold, make_folds
 from fgfm._utils.parallel import Shared, run_jobs
 from fgfm._utils.rows import append_column, n_rows, on_all_rows, take_rows
 from fgfm.estimation._models import (
@@ -32,8 +33,7 @@ from fgfm.estimation.calibration import (
     SigmoidCalibrator,
     needs_calibration,
 )
-from fgfm.ridge._design import Fold, make_folds
-from fgfm.ridge._estimator import RidgeLogistic, fit_ridge_logistic
+from fgfm.ridge import RidgeLogistic, fit_ridge_logistic
 
 __all__ = ["Settings", "fit_models", "is_ridge"]
 
@@ -230,7 +230,7 @@ def _fit_ridge(
         sample_weight=weight,
         n_jobs=settings.n_jobs,
         held_out=held_out,
-        _progress=progress,
+        progress=progress,
         **params,
     )
     models = RidgeModels(fits, [target.extra is not None for target in targets])

@@ -17,7 +17,7 @@ from scipy.special import expit, softmax
 
 from fgfm._utils.rows import append_column, n_rows
 from fgfm.estimation.calibration import Scores
-from fgfm.ridge._estimator import RidgeFit
+from fgfm.ridge import RidgeFit
 
 __all__ = [
     "Answers",
