@@ -21,8 +21,9 @@ from sklearn.multioutput import ClassifierChain
 from fgfm._utils.blocks import row_blocks
 from fgfm.classifier import FGFMClassifier
 from fgfm.decision import Decision, from_cardinalities, from_marginals
-from fgfm.estimation import Reweighted, Tilted
-from fgfm.estimation._fitting import Settings, fit_models
+from fgfm.estimation._fitting import LearnerSettings, fit_models
+from fgfm.estimation._reweighted import ReweightedStrategy
+from fgfm.estimation._tilted import TiltedStrategy
 from fgfm.evaluation import best_threshold
 from fgfm.ridge import RidgeLogistic
 
@@ -208,33 +209,37 @@ class _Models:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         Y = problem.Y_train.astype(np.bool_)
-        self.parts = {"tilted": Tilted(), DEFAULT: Reweighted()}
+        self.parts = {"tilted": TiltedStrategy(), DEFAULT: ReweightedStrategy()}
         for part in self.parts.values():
-            targets = part.targets(Y, np.ones(len(Y), dtype=np.bool_))
-        settings = Settings(problem.learner, random_state=problem.seed)
-        self.models, held_out = fit_models(problem.X_train, targets, None, settings, held_out=True)
+            targets = part.make_targets(Y, np.ones(len(Y), dtype=np.bool_))
+        settings = LearnerSettings(problem.learner, random_state=problem.seed)
+        self.models, held_out = fit_models(
+            problem.X_train, targets, None, settings, out_of_fold=True
+        )
         assert held_out is not None
         first = len(targets) - Y.shape[1]  # that of the number comes first, if there is one
         self.labels = slice(first, len(targets))
-        self.held_out = held_out.positives(self.labels)  # (n, m)
-        if self.parts[DEFAULT].uses_held_out():
-            self.parts[DEFAULT].learn(held_out, 0, Y, None)
+        self.held_out = held_out.positive_proba(self.labels)  # (n, m)
+        if self.parts[DEFAULT].needs_out_of_fold():
+            self.parts[DEFAULT].fit_out_of_fold(held_out, Y, None)
         self.nonempty = bool(Y.any(axis=1).all())
 
     def marginals(self) -> Floats:
         """Give the probabilities of the labels of the test rows."""
         X = self.problem.X_test
         rows = row_blocks(X.shape[0], 16 * self.held_out.shape[1])
-        return np.concatenate([self.models.answers(X[r]).positives(self.labels) for r in rows])
+        return np.concatenate(
+            [self.models.predictions(X[r]).positive_proba(self.labels) for r in rows]
+        )
 
     def optimal(self, rule: str, fit_s: float) -> Outcome:
         """Decide by an estimate of P, for each beta."""
         X, part = self.problem.X_test, self.parts[rule]
         decided: dict[float, list[Decision]] = {beta: [] for beta in BETAS}
         seconds = 0.0
-        for rows in row_blocks(X.shape[0], 8 * part.row_size()):
+        for rows in row_blocks(X.shape[0], 8 * part.floats_per_row()):
             clock = _Clock()
-            P, d = part.combine(self.models.answers(X[rows]), 0)
+            P, d = part.combine(self.models.predictions(X[rows]))
             for beta in BETAS:
                 decided[beta].append(
                     from_cardinalities(P, distribution=d, beta=beta, nonempty=self.nonempty)
@@ -264,7 +269,7 @@ def _marginals(problem: Problem) -> Iterator[Outcome]:
     yield Outcome("independent", labels, decided[1.0].expected_f, fit_s, seconds)
     clock.read()
     number = np.unique(Y.sum(axis=1))  # the classes of the first model, of one label too
-    size = number[shared.models.answers(problem.X_test).proba(0).argmax(axis=1)]
+    size = number[shared.models.predictions(problem.X_test).predict_proba(0).argmax(axis=1)]
     yield Outcome("topk", {1.0: _largest(p, size)}, None, fit_s, proba_s + clock.read())
     for rule in shared.parts:
         yield shared.optimal(rule, fit_s)

@@ -42,8 +42,8 @@ from benchmarks.real.summary import standings
 from benchmarks.real.tables import markdown, terminal
 from fgfm import FGFMClassifier, data, f_measure
 from fgfm.cli._app import app
-from fgfm.estimation._fitting import Settings, fit_models
-from fgfm.estimation._models import Target
+from fgfm.estimation._fitting import LearnerSettings, fit_models
+from fgfm.estimation._models import ModelTarget
 
 QUICK = ["half", "independent", "lp", "powerset"]
 TIMES = ("fit_s", "predict_s", "peak_mib")
@@ -239,9 +239,11 @@ def test_other_measures_are_those_of_scikit_learn(rows):
 def test_thresholds_are_chosen_on_rows_that_models_did_not_see(rows):
     found, split, _ = rows
     problem = make_problem(split, LEARNERS["ridge"], 0)
-    targets = [Target(y) for y in split.Y_train.T]
-    fit = fit_models(split.X_train, targets, None, Settings(random_state=0), held_out=True)
-    held_out, truth = fit.held_out.positives(slice(0, len(targets))), split.Y_train.astype(bool)
+    targets = [ModelTarget(y) for y in split.Y_train.T]
+    settings = LearnerSettings(random_state=0)
+    _, out_of_fold = fit_models(split.X_train, targets, None, settings, out_of_fold=True)
+    held_out = out_of_fold.positive_proba(slice(0, len(targets)))
+    truth = split.Y_train.astype(bool)
     model = problem.classifier(factors="independent").fit(split.X_train, split.Y_train)
     assert np.abs(held_out - model.predict_proba(split.X_train)).max() > 0.01
     p = model.predict_proba(split.X_test)

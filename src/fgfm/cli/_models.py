@@ -204,13 +204,13 @@ def make_model(
     from scipy import sparse
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+    from sklearn.utils import get_tags
 
     from fgfm import FGFMClassifier
-    from fgfm.estimation.base import learner_tags
 
     learner = make_learner(estimator, settings)
     is_sparse = sparse.issparse(data.X)
-    if is_sparse and not learner_tags(learner).sparse:
+    if is_sparse and not get_tags(FGFMClassifier(learner)).input_tags.sparse:
         raise ValueError(
             f"{data.source} has sparse features, and {estimator} takes dense ones only: give "
             "--dense, or another --estimator"
@@ -274,7 +274,7 @@ def load_model(path: Path, trust: Sequence[str]) -> LoadedModel:
     rest = model[1:] if encoder is not None else model
     classifier = steps[-1]
     names = [str(name) for name in classifier.classes_]
-    if classifier._kind == "flat":
+    if not classifier.multilabel_:
         names = names[-1:]
     elif not hasattr(classifier, "label_names_in_") and encoder is not None:
         known = getattr(encoder, "label_names_", None)

@@ -94,7 +94,7 @@ def classifier_and_features(estimator: Any, X: Any) -> tuple[FGFMClassifier, Any
 
 def label_names_of(classifier: FGFMClassifier) -> Sequence[Any] | None:
     """Give the names of the labels; of a flat y the class that the one label stands for."""
-    if classifier._kind == "flat":
+    if not classifier.multilabel_:
         return list(classifier.classes_[-1:])
     names: Sequence[Any] | None = getattr(classifier, "label_names_in_", None)
     return names

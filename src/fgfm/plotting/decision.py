@@ -277,9 +277,8 @@ class DecisionDisplay:
         """
         classifier, X = classifier_and_features(estimator, one_row(X, row, "X"))
         decided = decide_row(classifier.decide, [X], [X], row)
-        ((estimates, factors),) = classifier._over_blocks(X, classifier._grounds)
         p = np.empty(decided.labels.shape[1])
-        for factor, (P, _) in zip(factors, estimates, strict=True):
+        for factor, (P, _) in zip(classifier.factors_, classifier.estimate(X), strict=True):
             p[factor] = np.minimum(P[0].sum(axis=1), 1.0)
         return cls(
             p,

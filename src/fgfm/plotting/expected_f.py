@@ -232,9 +232,9 @@ class ExpectedFDisplay:
         """
         classifier, X = classifier_and_features(estimator, one_row(X, row, "X"))
         decided = decide_row(classifier.decide, [X], [X], row)
-        (grounds,) = classifier._over_blocks(X, classifier._grounds)
-        how = classifier._objective()
-        sizes = _sizes([e.P for e in grounds[0]], [e.d for e in grounds[0]], how)
+        estimates = classifier.estimate(X)
+        how = classifier.decision_params()
+        sizes = _sizes([e.P for e in estimates], [e.d for e in estimates], how)
         return cls._of(sizes, decided, how["beta"]).plot(ax, **options)
 
     @classmethod
