@@ -168,7 +168,7 @@ def test_permissions_are_those_of_any_new_file(path, tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(other.stat().st_mode)
 
 
-# What is no model
+# What is not a model
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_only_estimators_are_saved(value, name, tmp_path):
 def test_foreign_files_are_refused(content, tmp_path):
     path = tmp_path / "model.fgfm"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"model\.fgfm is no model saved by fgfm"):
+    with pytest.raises(ValueError, match=r"model\.fgfm is not a model saved by fgfm"):
         fgfm.load(path)
 
 
@@ -203,10 +203,10 @@ def test_other_archives_are_refused(tmp_path, model):
     path = tmp_path / "model.fgfm"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.txt", "hello")
-    with pytest.raises(ValueError, match=r"is no model saved by fgfm: it has no fgfm\.json"):
+    with pytest.raises(ValueError, match=r"is not a model saved by fgfm: it has no fgfm\.json"):
         fgfm.load(path)
     skops_io.dump(model, path)  # without our header
-    with pytest.raises(ValueError, match=r"is no model saved by fgfm: it has no fgfm\.json"):
+    with pytest.raises(ValueError, match=r"is not a model saved by fgfm: it has no fgfm\.json"):
         fgfm.load(path)
 
 
@@ -223,7 +223,7 @@ def test_an_archive_of_something_else_is_refused(tmp_path):
     skops_io.dump({"a": np.ones(3)}, path)
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("fgfm.json", json.dumps({"format": 1, "fgfm": "0.1.0"}))
-    with pytest.raises(ValueError, match="holds dict: it must hold an estimator"):
+    with pytest.raises(ValueError, match="contains dict: it must contain an estimator"):
         fgfm.load(path)
 
 
@@ -385,7 +385,7 @@ def test_a_pickle_is_not_run(tmp_path):
     bomb = tmp_path / "exploded"
     path = tmp_path / "model.fgfm"
     path.write_bytes(pickle.dumps(Bomb(str(bomb))))
-    with pytest.raises(ValueError, match="is no model saved by fgfm"):
+    with pytest.raises(ValueError, match="is not a model saved by fgfm"):
         fgfm.load(path)
     assert not bomb.exists()
 
@@ -412,9 +412,9 @@ def test_untrusted_classes_are_named_and_loaded_on_request(tmp_path):
     path = tmp_path / "model.fgfm"
     fgfm.save(model, path)
     full = f"{Mine.__module__}.Mine"
-    with pytest.raises(ValueError, match=f"holds {full}: such classes are loaded only if you"):
+    with pytest.raises(ValueError, match=f"contains {full}: such classes are loaded only if you"):
         fgfm.load(path)
-    with pytest.raises(ValueError, match=f"holds {full}: "):
+    with pytest.raises(ValueError, match=f"contains {full}: "):
         fgfm.load(path, trusted=["some.other.Class"])
     same_answers(fgfm.load(path, trusted=[full]), model)
     same_answers(fgfm.load(path, trusted=(full, "and.another")), model)
@@ -425,7 +425,7 @@ def test_trees_of_scikit_learn_need_a_word(tmp_path):
     model = FGFMClassifier(RandomForestClassifier(3), random_state=0).fit(X, Y)
     path = tmp_path / "model.fgfm"
     fgfm.save(model, path)
-    with pytest.raises(ValueError, match=r"holds sklearn\.tree\._tree\.Tree: such classes"):
+    with pytest.raises(ValueError, match=r"contains sklearn\.tree\._tree\.Tree: such classes"):
         fgfm.load(path)
     same_answers(fgfm.load(path, trusted=["sklearn.tree._tree.Tree"]), model)
 

@@ -221,7 +221,7 @@ def test_singletons_take_one_binary_model(estimate):
     X, Y = some_data(50)
     y = Y[:, :1]
     model = estimate(cv=folds(50)).fit(X, y)
-    assert [c.tolist() for c in model.models_.classes] == [[0, 1]]
+    assert [c.tolist() for c in model._factor_models.models.classes] == [[0, 1]]
     P, d = model.estimate(X)
     (by_hand,) = fit_ridge_logistic(X, [y[:, 0]], cv=folds(50))
     p = by_hand.predict_proba(X)
@@ -319,8 +319,10 @@ def test_two_step_is_the_product_of_its_models():
 def test_two_step_models_know_the_number_of_labels():
     X, Y = some_data(400)
     model = TwoStep(cv=folds(400)).fit(X, Y)
-    assert [len(c) for c in model.models_.classes] == [5, 2, 2, 2, 2]
-    assert model.models_.coef_extra[5:].min() > 0.1  # more labels, and each is more probable
+    assert [len(c) for c in model._factor_models.models.classes] == [5, 2, 2, 2, 2]
+    assert (
+        model._factor_models.models.coef_extra[5:].min() > 0.1
+    )  # more labels, and each is more probable
 
 
 def test_tilted_is_the_tilt_of_its_models():
@@ -505,7 +507,7 @@ def test_scale_of_weights_does_not_choose_the_labels(estimate):
 def test_a_ridge_learner_keeps_its_own_settings():
     X, Y = some_data(60, 3)
     model = TwoStep(RidgeLogistic([0.5])).fit(X, Y)
-    assert (model.models_.penalties == 0.5).all()
+    assert (model._factor_models.models.penalties == 0.5).all()
     default = TwoStep(random_state=3).fit(X, Y).estimate(X)
     same = TwoStep(RidgeLogistic(random_state=3)).fit(X, Y).estimate(X)
     assert (same.P == default.P).all()
@@ -562,10 +564,10 @@ def test_a_row_to_which_a_learner_gives_nothing_gets_the_frequencies():
 @pytest.mark.parametrize(
     ("scores", "sentence"),
     [
-        (np.full((5, 2), np.nan), r"gave scores of shape \(5, 2\) that are not all finite"),
+        (np.full((5, 2), np.nan), r"returned scores of shape \(5, 2\) that are not all finite"),
         (
             np.ones((5, 3)),
-            r"gave scores of shape \(5, 3\): there must be a finite number",
+            r"returned scores of shape \(5, 3\): there must be a finite number",
         ),
     ],
 )

@@ -11,9 +11,9 @@ from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
-from fgfm.estimation._fitting import Settings, fit_models
-from fgfm.estimation._models import HeldOut, Target
-from fgfm.estimation.calibration import Scores, SigmoidCalibrator
+from fgfm.estimation._calibration import Scores, SigmoidCalibrator
+from fgfm.estimation._fitting import LearnerSettings, fit_models
+from fgfm.estimation._models import ModelTarget, OutOfFoldPredictions
 from fgfm.ridge import RidgeLogistic, _design, fit_ridge_logistic
 
 GRID = 10.0 ** np.arange(-2, 3)
@@ -177,23 +177,27 @@ def by_hand(learner, X, y, cv, calibrated):
         proba[:] = scores
         return proba
     calibrator = SigmoidCalibrator().fit(Scores(scores, True), code, np.ones(len(y)))
-    return calibrator.proba(Scores(scores, True))
+    return calibrator.predict_proba(Scores(scores, True))
 
 
 @pytest.mark.parametrize("calibration", [None, "sigmoid"])
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_other_learners_are_refitted(calibration, n_jobs):
     X, targets = rows_and_targets()
-    settings = Settings(GaussianNB(var_smoothing=1e-2), calibration, folds(60), n_jobs)
-    fit = fit_models(X, [Target(y) for y in targets], None, settings, held_out=True)
-    plain = fit_models(X, [Target(y) for y in targets], None, settings)
-    assert plain.held_out is None
+    settings = LearnerSettings(GaussianNB(var_smoothing=1e-2), calibration, folds(60), n_jobs)
+    models, out_of_fold = fit_models(
+        X, [ModelTarget(y) for y in targets], None, settings, out_of_fold=True
+    )
+    plain, nothing = fit_models(X, [ModelTarget(y) for y in targets], None, settings)
+    assert nothing is None
     for t, y in enumerate(targets):
         expected = by_hand(settings.estimator, X, y, folds(60), calibration is not None)
-        np.testing.assert_allclose(fit.held_out.proba(t), expected, atol=1e-12)
-        assert (fit.models.answers(X).proba(t) == plain.models.answers(X).proba(t)).all()
-    positives = fit.held_out.positives(slice(0, 1))
-    np.testing.assert_allclose(positives[:, 0], fit.held_out.proba(0)[:, 1])
+        np.testing.assert_allclose(out_of_fold.predict_proba(t), expected, atol=1e-12)
+        assert (
+            models.predictions(X).predict_proba(t) == plain.predictions(X).predict_proba(t)
+        ).all()
+    positives = out_of_fold.positive_proba(slice(0, 1))
+    np.testing.assert_allclose(positives[:, 0], out_of_fold.predict_proba(0)[:, 1])
 
 
 def test_a_learner_without_calibration_takes_three_folds():
@@ -205,12 +209,14 @@ def test_a_learner_without_calibration_takes_three_folds():
             fitted.append(len(X))
             return super().fit(X, y)
 
-    settings = Settings(Recorder(), None, random_state=0)
-    fit = fit_models(X, [Target(targets[0])], None, settings, held_out=True)
+    settings = LearnerSettings(Recorder(), None, random_state=0)
+    models, out_of_fold = fit_models(
+        X, [ModelTarget(targets[0])], None, settings, out_of_fold=True
+    )
     assert sorted(fitted) == [40, 40, 40, 60]
-    assert np.isfinite(fit.held_out.proba(0)).all()
+    assert np.isfinite(out_of_fold.predict_proba(0)).all()
     fitted.clear()
-    fit_models(X, [Target(targets[0])], None, settings)
+    fit_models(X, [ModelTarget(targets[0])], None, settings)
     assert fitted == [60]
 
 
@@ -218,16 +224,18 @@ def test_rows_of_weight_zero_and_never_held_out_of_other_learners():
     X, (y, *_) = rows_and_targets()
     weight = np.where(np.arange(60) % 5 == 0, 0.0, 1.0)
     cv = KFold(4)
-    settings = Settings(GaussianNB(), None, cv)
-    fit = fit_models(X, [Target(y)], weight, settings, held_out=True)
-    found = fit.held_out.proba(0)
+    settings = LearnerSettings(GaussianNB(), None, cv)
+    models, out_of_fold = fit_models(X, [ModelTarget(y)], weight, settings, out_of_fold=True)
+    found = out_of_fold.predict_proba(0)
     assert (np.isnan(found).all(axis=1) == (weight == 0.0)).all()
     kept = weight > 0.0
     expected = by_hand(GaussianNB(), X[kept], y[kept], cv.split(X[kept]), False)
     np.testing.assert_allclose(found[kept], expected, atol=1e-12)
     some = ShuffleSplit(1, test_size=10, random_state=0)
-    fit = fit_models(X, [Target(y)], None, Settings(GaussianNB(), None, some), held_out=True)
-    assert np.isfinite(fit.held_out.proba(0)).all(axis=1).sum() == 10
+    models, out_of_fold = fit_models(
+        X, [ModelTarget(y)], None, LearnerSettings(GaussianNB(), None, some), out_of_fold=True
+    )
+    assert np.isfinite(out_of_fold.predict_proba(0)).all(axis=1).sum() == 10
 
 
 @pytest.mark.parametrize("learner", [LogisticRegression(), LinearSVC()])
@@ -236,9 +244,9 @@ def test_a_class_that_occurs_once_leaves_no_row_unanswered(learner):
     y = np.zeros(60, dtype=int)
     y[5] = 1
     calibration = None if hasattr(learner, "predict_proba") else "sigmoid"
-    settings = Settings(learner, calibration, folds(60))
-    fit = fit_models(X, [Target(y)], None, settings, held_out=True)
-    found = fit.held_out.proba(0)
+    settings = LearnerSettings(learner, calibration, folds(60))
+    models, out_of_fold = fit_models(X, [ModelTarget(y)], None, settings, out_of_fold=True)
+    found = out_of_fold.predict_proba(0)
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
     assert (found[5 % 3 :: 3] == [1.0, 0.0]).all()
     assert (found[0::3, 1] > 0.0).all()
@@ -246,19 +254,21 @@ def test_a_class_that_occurs_once_leaves_no_row_unanswered(learner):
 
 def test_scores_that_no_fold_could_calibrate():
     y = np.array([0, 0, 0, 1])
-    settings = Settings(LinearSVC(), "sigmoid", [(np.array([0, 1]), np.array([2, 3]))])
-    fit = fit_models(np.eye(4), [Target(y)], None, settings, held_out=True)
-    np.testing.assert_array_equal(fit.held_out.proba(0), [[0.75, 0.25]] * 4)
+    settings = LearnerSettings(LinearSVC(), "sigmoid", [(np.array([0, 1]), np.array([2, 3]))])
+    models, out_of_fold = fit_models(np.eye(4), [ModelTarget(y)], None, settings, out_of_fold=True)
+    np.testing.assert_array_equal(out_of_fold.predict_proba(0), [[0.75, 0.25]] * 4)
 
 
 def test_constant_targets():
     X, _ = rows_and_targets()
-    targets = [Target(np.full(60, value)) for value in (0, 1)]
+    targets = [ModelTarget(np.full(60, value)) for value in (0, 1)]
     for learner in (None, GaussianNB()):
-        fit = fit_models(X, targets, None, Settings(learner), held_out=True)
-        assert (fit.held_out.positives(slice(0, 2)) == [0.0, 1.0]).all()
+        models, out_of_fold = fit_models(
+            X, targets, None, LearnerSettings(learner), out_of_fold=True
+        )
+        assert (out_of_fold.positive_proba(slice(0, 2)) == [0.0, 1.0]).all()
 
 
 def test_nan_stays_in_positives():
-    held_out = HeldOut([np.array([[0.2, 0.8], [np.nan, np.nan]])], [np.array([0, 1])])
-    np.testing.assert_array_equal(held_out.positives(slice(0, 1)), [[0.8], [np.nan]])
+    held_out = OutOfFoldPredictions([np.array([[0.2, 0.8], [np.nan, np.nan]])], [np.array([0, 1])])
+    np.testing.assert_array_equal(held_out.positive_proba(slice(0, 1)), [[0.8], [np.nan]])

@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 from fgfm import FGFMClassifier
 from fgfm.cardinality import is_coherent
 from fgfm.estimation import Reweighted
-from fgfm.estimation._stack import LogStack
+from fgfm.estimation._log_linear_pool import LogLinearPool
 from fgfm.ridge import RidgeLogistic, fit_ridge_logistic
 from oracle import cardinality_distribution, cardinality_matrix, independent_joint
 
@@ -53,10 +53,10 @@ def loss(proba, code, weight=None):
 
 def test_stack_recovers_the_first_distribution():
     proba, code = drawn(20_000)
-    stack = LogStack().fit(proba, code)
+    stack = LogLinearPool().fit(proba, code)
     close(stack.weights_, [1.0, 0.0], atol=0.05)
     close(stack.shifts_ - stack.shifts_.mean(), 0.0, atol=0.05)
-    close(stack.proba(proba), proba[0], atol=0.03)
+    close(stack.predict_proba(proba), proba[0], atol=0.03)
 
 
 def test_stack_recovers_a_weighted_product():
@@ -65,7 +65,7 @@ def test_stack_recovers_a_weighted_product():
     shifts = np.array([0.5, -0.5, 0.0])
     truth = softmax(0.6 * np.log(first) + 0.3 * np.log(second) + shifts, axis=1)
     code = (rng.random((len(truth), 1)) > truth.cumsum(axis=1)).sum(axis=1)
-    stack = LogStack().fit([first, second], code)
+    stack = LogLinearPool().fit([first, second], code)
     close(stack.weights_, [0.6, 0.3], atol=0.05)
     close(stack.shifts_ - stack.shifts_.mean(), shifts, atol=0.05)
 
@@ -76,21 +76,24 @@ def test_stack_is_no_worse_than_its_parts(seed, swapped):
     proba, code = drawn(seed=seed)
     if swapped:
         proba = proba[::-1]
-    stack = LogStack().fit(proba, code)
-    found = loss(stack.proba(proba), code)
+    stack = LogLinearPool().fit(proba, code)
+    found = loss(stack.predict_proba(proba), code)
     assert found <= loss(proba[0], code)
     assert found <= loss(proba[1], code) + 2.0 / len(code)  # what it may cost to leave the first
     assert (stack.weights_ >= 0.0).all()
-    close(stack.proba(proba).sum(axis=1), 1.0)
+    close(stack.predict_proba(proba).sum(axis=1), 1.0)
 
 
 def test_stack_without_rows_is_the_first_distribution():
     proba, code = drawn(6)
     nothing = [np.full((6, 4), np.nan), proba[1]]
-    for given in (LogStack().fit(nothing, code), LogStack().fit(proba, code, np.zeros(6))):
+    for given in (
+        LogLinearPool().fit(nothing, code),
+        LogLinearPool().fit(proba, code, np.zeros(6)),
+    ):
         assert given.weights_.tolist() == [1.0, 0.0]
         assert not given.shifts_.any()
-        close(given.proba(proba), proba[0])
+        close(given.predict_proba(proba), proba[0])
 
 
 def test_stack_ignores_rows_with_nan():
@@ -99,8 +102,8 @@ def test_stack_ignores_rows_with_nan():
     for j in range(2):
         holes = [p.copy() for p in proba]
         holes[j][~kept, 0] = np.nan
-        with_holes = LogStack().fit(holes, code)
-        without = LogStack().fit([p[kept] for p in proba], code[kept])
+        with_holes = LogLinearPool().fit(holes, code)
+        without = LogLinearPool().fit([p[kept] for p in proba], code[kept])
         assert (with_holes.weights_ == without.weights_).all()
         assert (with_holes.shifts_ == without.shifts_).all()
 
@@ -109,26 +112,26 @@ def test_stack_with_weights():
     proba, code = drawn()
     weight = np.arange(400) % 3.0  # 0, 1 and 2
     rows = np.repeat(np.arange(400), weight.astype(int))
-    weighted = LogStack().fit(proba, code, weight)
-    repeated = LogStack().fit([p[rows] for p in proba], code[rows])
+    weighted = LogLinearPool().fit(proba, code, weight)
+    repeated = LogLinearPool().fit([p[rows] for p in proba], code[rows])
     close(weighted.weights_, repeated.weights_, atol=1e-5)
     close(weighted.shifts_, repeated.shifts_, atol=1e-5)
     kept = weight > 0.0
-    removed = LogStack().fit([p[kept] for p in proba], code[kept], weight[kept])
+    removed = LogLinearPool().fit([p[kept] for p in proba], code[kept], weight[kept])
     assert (removed.weights_ == weighted.weights_).all()
-    assert np.abs(LogStack().fit(proba, code).shifts_ - weighted.shifts_).max() > 1e-3
+    assert np.abs(LogLinearPool().fit(proba, code).shifts_ - weighted.shifts_).max() > 1e-3
 
 
 def test_stack_of_one_class_is_sure():
-    stack = LogStack().fit([np.ones((5, 1))] * 2, np.zeros(5, dtype=int))
-    close(stack.proba([np.ones((3, 1))] * 2), 1.0, atol=0.0)
+    stack = LogLinearPool().fit([np.ones((5, 1))] * 2, np.zeros(5, dtype=int))
+    close(stack.predict_proba([np.ones((3, 1))] * 2), 1.0, atol=0.0)
 
 
 def test_stack_takes_probabilities_of_zero():
     proba = [np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])] * 2
-    stack = LogStack().fit(proba, np.array([0, 1, 0]))  # the last has what was impossible
-    assert np.isfinite(stack.proba(proba)).all()
-    assert (stack.proba(proba) > 0.0).all()
+    stack = LogLinearPool().fit(proba, np.array([0, 1, 0]))  # the last has what was impossible
+    assert np.isfinite(stack.predict_proba(proba)).all()
+    assert (stack.predict_proba(proba) > 0.0).all()
 
 
 # The estimate
@@ -143,8 +146,8 @@ def formula(model, X, Y, cv):
     mu[:, number.classes] = number.predict_proba(X)
     sets, proba = independent_joint(p)
     pi = cardinality_distribution(sets, proba)
-    a, b = model.stack_.weights_, np.zeros(m + 1)
-    b[number.classes] = model.stack_.shifts_
+    a, b = model.pool_.weights_, np.zeros(m + 1)
+    b[number.classes] = model.pool_.shifts_
     d = np.where(np.isin(np.arange(m + 1), number.classes), np.exp(b), 0.0)
     d = d * pi ** a[0] * mu ** a[1]
     d /= d.sum(axis=1, keepdims=True)
@@ -177,9 +180,9 @@ def test_stack_is_fitted_to_what_was_held_out():
     number, *labels = fit_ridge_logistic(X, [s, *Y.T], cv=folds(90), held_out=True)
     p = np.column_stack([fit.held_out[:, 1] for fit in labels])
     pi = cardinality_distribution(*independent_joint(p))[:, classes]
-    by_hand = LogStack().fit([pi, number.held_out], code)
-    close(model.stack_.weights_, by_hand.weights_, atol=1e-6)
-    close(model.stack_.shifts_, by_hand.shifts_, atol=1e-6)
+    by_hand = LogLinearPool().fit([pi, number.held_out], code)
+    close(model.pool_.weights_, by_hand.weights_, atol=1e-6)
+    close(model.pool_.shifts_, by_hand.shifts_, atol=1e-6)
 
 
 def test_independent_labels_stay_independent():
@@ -210,7 +213,7 @@ def test_clone_has_the_settings_alone():
     model = Reweighted(GaussianNB(), calibration=None, cv=4, n_jobs=1, random_state=3)
     model.fit(*some_data())
     again = clone(model)
-    assert not hasattr(again, "stack_")
+    assert not hasattr(again, "pool_")
     params = again.get_params(deep=False)
     assert isinstance(params.pop("estimator"), GaussianNB)
     assert params == {"calibration": None, "cv": 4, "n_jobs": 1, "random_state": 3}
@@ -240,7 +243,7 @@ def test_rows_are_held_out_only_where_there_is_a_number_to_learn(factors, fits):
 def test_a_single_label_has_no_stack():
     X, Y = some_data()
     model = Reweighted(random_state=0).fit(X, Y[:, :1])
-    assert not hasattr(model, "stack_")
+    assert not hasattr(model, "pool_")
     assert model.estimate(X).P.shape == (90, 1, 1)
 
 
@@ -267,7 +270,7 @@ def test_labels_that_occur_once_do_not_silence_the_stack():
     rare = np.zeros((90, 3), dtype=int)
     rare[[0, 1, 2], [0, 1, 2]] = 1  # one in each fold
     model = Reweighted(LogisticRegression(), cv=folds(90)).fit(X, np.hstack([Y, rare]))
-    assert model.stack_.shifts_.any()
+    assert model.pool_.shifts_.any()
     P, d = model.estimate(X)
     assert is_coherent(P, d).all()
 
