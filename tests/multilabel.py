@@ -25,6 +25,11 @@ def interleaved_folds(n, k=3):
 X, Y = make_data()
 
 
+def close(actual, expected, atol=1e-12):
+    """Assert that arrays are equal up to an absolute tolerance."""
+    np.testing.assert_allclose(actual, expected, rtol=0.0, atol=atol)
+
+
 def assert_same(one, other, X=X):
     """Assert that two classifiers predict the same bits."""
     assert (one.predict(X) == other.predict(X)).all()
