@@ -97,7 +97,7 @@ def two_copies(X, Y, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("discrete", [False, True])
 def test_two_copies_are_found_to_be_independent(discrete):
-    """With default parameters; labels within a copy are dependent. "mi" needs discrete features."""
+    """Labels within a copy are dependent. The test "mi" needs discrete features."""
     X_train, Y_train, X_test, Y_test = load("emotions")
     X, Y = np.vstack([X_train, X_test]), np.vstack([Y_train, Y_test])
     if discrete:

@@ -23,13 +23,17 @@ from fgfm._utils.label_table import (
     read_true_labels,
 )
 from fgfm._utils.progress import CallbackSupportMixin, FitProgress, with_callbacks
-from fgfm._utils.rows import frame_library, n_rows, take_rows
+from fgfm._utils.rows import frame_maker, n_rows, take_rows
 from fgfm._utils.validation import check_beta, check_flag, check_zero_division, row_weights
-from fgfm.cardinality import distribution, merge_distributions
-from fgfm.cardinality import from_marginals as independent_cardinalities
+from fgfm.cardinality import merge_distributions
 from fgfm.decision import Decision, from_factors, from_marginals
 from fgfm.estimation import FactorEstimate, Repair
-from fgfm.estimation._factor_models import fit_custom_models, fit_factor_models
+from fgfm.estimation._factor_models import (
+    concatenate_estimates,
+    fit_custom_models,
+    fit_factor_models,
+    replace_by_independent,
+)
 from fgfm.estimation._fitting import LearnerSettings
 from fgfm.estimation._learner import (
     check_learner,
@@ -432,12 +436,12 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         True
         """
         blocks = self._map_blocks(X, lambda block: self._factor_models.estimate(block))
-        estimates = [_concatenate(of_factor) for of_factor in zip(*blocks, strict=True)]
+        estimates = [concatenate_estimates(of_factor) for of_factor in zip(*blocks, strict=True)]
         rows = self._rows_by_frequencies([P for P, _ in estimates])
         if not rows.any():
             return estimates
         return [
-            _with_frequencies(one, rows, self.label_frequencies_[factor])
+            replace_by_independent(one, rows, self.label_frequencies_[factor])
             for one, factor in zip(estimates, self.factors_, strict=True)
         ]
 
@@ -525,11 +529,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             The probabilities of 0, 1, .. S labels, where S is the sum of the largest cardinalities
             of the factors.
         """
-
-        def merged(block: Any) -> Floats:
-            return merge_distributions([d for _, d in self._factor_models.estimate(block)])
-
-        return np.concatenate(self._map_blocks(X, merged))
+        return np.concatenate(self._map_blocks(X, self._cardinality_proba))
 
     @available_if(  # type: ignore[untyped-decorator]
         _needs_method("predict_mode", "powerset", "which models the joint distribution")
@@ -549,15 +549,12 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         ndarray of shape (n, m)
             Label sets.
         """
-
-        def mode(block: Any) -> npt.NDArray[np.int8]:
-            labels = np.empty((n_rows(block), self._n_labels), dtype=np.int8)
-            modes = self._factor_models.mode(block)
-            for factor, of_factor in zip(self.factors_, modes, strict=True):
-                labels[:, factor] = of_factor
-            return labels
-
-        return np.concatenate(self._map_blocks(X, mode))
+        blocks = self._map_blocks(X, lambda block: self._factor_models.mode(block))
+        modes = [np.concatenate(of_factor) for of_factor in zip(*blocks, strict=True)]
+        labels = np.empty((len(modes[0]), self._n_labels), dtype=np.int8)
+        for factor, mode in zip(self.factors_, modes, strict=True):
+            labels[:, factor] = mode
+        return labels
 
     @available_if(  # type: ignore[untyped-decorator]
         _needs_method("repair", "direct", "whose probabilities are repaired")
@@ -598,26 +595,11 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             One column per label, with the index of X; a polars data frame if X is one, otherwise a
             pandas data frame.
         """
-        library = frame_library(X)
-        if library != "polars":
-            try:
-                import pandas as pd
-            except ImportError as error:
-                raise ImportError(
-                    "predict_frame returns a pandas data frame, and pandas is not installed: "
-                    "pip install pandas, or call predict"
-                ) from error
+        make_frame = frame_maker(X, "predict_frame")
         labels = self.decide(X).labels
         if self.multilabel_:
-            columns, values = list(self.classes_), labels.astype(self._label_dtype)
-        else:
-            columns, values = ["y"], self.classes_[labels[:, :1]]
-        if library == "polars":
-            import polars as pl
-
-            return pl.DataFrame(values, schema=[str(name) for name in columns])
-        index = X.index if library == "pandas" else None
-        return pd.DataFrame(values, index=index, columns=columns)
+            return make_frame(labels.astype(self._label_dtype), list(self.classes_))
+        return make_frame(self.classes_[labels[:, :1]], ["y"])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute the mean F-measure of the predictions, for the beta of this estimator.
@@ -676,6 +658,10 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         for factor, (P, _) in zip(self.factors_, self._factor_models.estimate(X), strict=True):
             p[:, factor] = np.minimum(P.sum(axis=2), 1.0)
         return p
+
+    def _cardinality_proba(self, X: Any) -> Floats:
+        """Return the distribution of the number of labels (n, S + 1) for a block of rows."""
+        return merge_distributions([d for _, d in self._factor_models.estimate(X)])
 
     def _rows_by_frequencies(self, probabilities: Sequence[Floats]) -> Labels:
         """Return the rows (n,) that are decided by the label frequencies.
@@ -774,30 +760,3 @@ def _partition(factors: Any, m: int, names: npt.NDArray[Any] | None) -> list[Int
             "and factors_"
         )
     return check_partition(getattr(factors, "factors_", factors), m, names)
-
-
-def _concatenate(blocks: Sequence[FactorEstimate]) -> FactorEstimate:
-    """Concatenate the estimates of one factor for blocks of rows."""
-    S = max(P.shape[2] for P, _ in blocks)  # objects of the user may return different S
-    padded = [_pad(block, S) for block in blocks]
-    return FactorEstimate(
-        np.concatenate([P for P, _ in padded]), np.concatenate([d for _, d in padded])
-    )
-
-
-def _pad(estimate: FactorEstimate, S: int) -> FactorEstimate:
-    """Append cardinalities of probability 0, up to S."""
-    P, d = estimate
-    more = S - P.shape[2]
-    if more == 0:
-        return estimate
-    return FactorEstimate(np.pad(P, [(0, 0), (0, 0), (0, more)]), np.pad(d, [(0, 0), (0, more)]))
-
-
-def _with_frequencies(estimate: FactorEstimate, rows: Labels, p: Floats) -> FactorEstimate:
-    """Replace some rows by independent labels with marginals p (m_f,)."""
-    P, d = _pad(estimate, len(p))
-    P, d = P.copy(), d.copy()
-    P_prior = independent_cardinalities(p[None])  # (1, m_f, m_f)
-    P[rows], d[rows] = P_prior, distribution(P_prior)
-    return FactorEstimate(P, d)

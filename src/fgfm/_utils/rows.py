@@ -5,13 +5,21 @@ Features keep their type, since a base learner may select columns by name or rea
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-__all__ = ["append_column", "frame_library", "n_rows", "on_all_rows", "take_rows"]
+__all__ = [
+    "append_column",
+    "frame_library",
+    "frame_maker",
+    "n_rows",
+    "on_all_rows",
+    "take_rows",
+]
 
 _COLUMN = "number of labels"  # the column that the method "two-step" appends
 
@@ -65,6 +73,28 @@ def append_column(X: Any, values: float | npt.NDArray[np.float64]) -> Any:
     appended = X.copy(deep=False)
     appended[name] = column
     return appended
+
+
+def frame_maker(X: Any, caller: str) -> Callable[[npt.NDArray[Any], list[Any]], Any]:
+    """Return a function from values and column names to a data frame with the rows of X.
+
+    It makes a polars data frame if X is one, otherwise a pandas data frame, with the index of X if
+    there is one.
+    """
+    library = frame_library(X)
+    if library == "polars":
+        import polars as pl
+
+        return lambda values, columns: pl.DataFrame(values, schema=[str(c) for c in columns])
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(
+            f"{caller} returns a pandas data frame, and pandas is not installed: "
+            "pip install pandas, or call predict"
+        ) from error
+    index = X.index if library == "pandas" else None
+    return lambda values, columns: pd.DataFrame(values, index=index, columns=columns)
 
 
 def _free_name(taken: list[Any]) -> Any:

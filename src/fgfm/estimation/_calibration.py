@@ -164,6 +164,7 @@ class SigmoidCalibrator:
             slope = float((p * f).sum()) - linear
             return value / mass, np.append(slope, (p.sum(axis=0) - expected)[1:]) / mass
 
+        # The start is the identity for probabilities; f has been divided by `scale`.
         start = np.append(1.0 if not scores.are_probabilities else scale, np.zeros(K - 1))
         bounds = [(0.0, None)] + [(None, None)] * (K - 1)
         found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)

@@ -41,6 +41,7 @@ class DirectStrategy(Strategy):
         if self.coherent:
             P = make_coherent(P)
         d = np.empty((len(P), self.max_cardinality + 1))
+        # A coherent P has sum_i p_is = s d_s: a set of s labels is counted s times.
         d[:, 1:] = P.sum(axis=1) / np.arange(1, self.max_cardinality + 1)
         total = d[:, 1:].sum(axis=1)
         d[:, 1:] /= np.maximum(1.0, total)[:, None]  # an incoherent P may imply more than 1

@@ -14,13 +14,20 @@ from sklearn.utils.parallel import delayed
 from fgfm._utils.parallel import run_jobs
 from fgfm._utils.progress import FitProgress
 from fgfm._utils.rows import n_rows
-from fgfm.cardinality import distribution
+from fgfm.cardinality import distribution, from_marginals
 from fgfm.estimation._fitting import LearnerSettings, fit_models
 from fgfm.estimation._models import Models, ModelTarget
 from fgfm.estimation._strategy import Strategy
 from fgfm.estimation._types import FactorEstimate, Repair
 
-__all__ = ["CustomFactorModels", "FactorModels", "fit_custom_models", "fit_factor_models"]
+__all__ = [
+    "CustomFactorModels",
+    "FactorModels",
+    "concatenate_estimates",
+    "fit_custom_models",
+    "fit_factor_models",
+    "replace_by_independent",
+]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -235,3 +242,29 @@ def fit_custom_models(
 def _fit_custom_model(model: Any, X: Any, Y: npt.NDArray[np.int8], **weights: Any) -> Any:
     model.fit(X, Y, **weights)
     return model  # from another process, fit changed a copy
+
+
+def concatenate_estimates(blocks: Sequence[FactorEstimate]) -> FactorEstimate:
+    """Concatenate the estimates of one factor for consecutive blocks of rows."""
+    S = max(P.shape[2] for P, _ in blocks)  # objects of the user may return different S
+    padded = [_pad(block, S) for block in blocks]
+    return FactorEstimate(
+        np.concatenate([P for P, _ in padded]), np.concatenate([d for _, d in padded])
+    )
+
+
+def replace_by_independent(estimate: FactorEstimate, rows: Labels, p: Floats) -> FactorEstimate:
+    """Replace rows, a mask (n,), by independent labels with marginals p (m,); S becomes m."""
+    P, d = _pad(estimate, len(p))
+    P_independent = from_marginals(p[None])  # (1, m, m)
+    P[rows], d[rows] = P_independent, distribution(P_independent)
+    return FactorEstimate(P, d)
+
+
+def _pad(estimate: FactorEstimate, S: int) -> FactorEstimate:
+    """Append cardinalities of probability 0, up to S."""
+    P, d = estimate
+    more = S - P.shape[2]
+    if more == 0:
+        return estimate
+    return FactorEstimate(np.pad(P, [(0, 0), (0, 0), (0, more)]), np.pad(d, [(0, 0), (0, more)]))

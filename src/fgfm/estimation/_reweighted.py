@@ -53,6 +53,7 @@ class ReweightedStrategy(TiltedStrategy):
         code = np.minimum(np.searchsorted(self.cardinalities, s), len(self.cardinalities) - 1)
         pi = self._independent_cardinalities(self._marginals(predictions))
         mu = predictions.predict_proba(self.first_target)
+        # d_s ~ exp(b_s) pi_s^a_1 mu_s^a_2, fitted to the cardinality of each row
         self.pool = LogLinearPool().fit([pi, mu], code, weight)
 
     def _combine(self, predictions: Predictions) -> FactorEstimate:
@@ -60,6 +61,8 @@ class ReweightedStrategy(TiltedStrategy):
         pi = self._independent_cardinalities(p)
         mu = predictions.predict_proba(self.first_target)
         d = self._distribution(self.pool.predict_proba([pi, mu]))
+        # p_is = d_s p(y_i = 1 | |y| = s) for independent labels; the derivation is in
+        # docs/design.md, "Estimating P for one factor".
         return FactorEstimate(from_marginals(p, d, method="condition"), d)
 
     def _marginals(self, predictions: Predictions) -> Floats:

@@ -25,6 +25,7 @@ class TiltedStrategy(Strategy):
     def _combine(self, predictions: Predictions) -> FactorEstimate:
         d = self._distribution(predictions.predict_proba(self.first_target))
         p = predictions.positive_proba(self._label_targets())  # (n, m)
+        # The logits of all labels are shifted by one c_s for each s, so that sum_i p_is = s d_s.
         return FactorEstimate(from_marginals(p, d), d)
 
 

@@ -32,6 +32,7 @@ class TwoStepStrategy(Strategy):
         q = np.zeros((len(d), self.n_labels, self.max_cardinality))  # (n, m, S): q_i(s)
         for s in self.cardinalities[self.cardinalities > 0]:
             q[:, :, s - 1] = predictions.positive_proba(self._label_targets(), extra=float(s))
+        # p_is = d_s q_i(s): Gasse and Aussem (2016), section 5. Tilting makes sum_i q_i(s) = s.
         P = from_conditionals(q, d) if self.coherent else q * d[:, None, 1:]
         return FactorEstimate(P, d)
 
