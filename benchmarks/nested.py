@@ -24,9 +24,9 @@ from fgfm import ILFCompo, f_measure
 from fgfm._kernels.poisson_binomial import poisson_binomial
 from fgfm.cardinality import from_marginals
 from fgfm.decision import from_factors
-from fgfm.estimation._fitting import Settings, fit_models
-from fgfm.estimation._models import Target
-from fgfm.estimation._stack import LogStack
+from fgfm.estimation._fitting import LearnerSettings, fit_models
+from fgfm.estimation._log_linear_pool import LogLinearPool
+from fgfm.estimation._models import ModelTarget
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -59,11 +59,11 @@ def estimates(held_out: Floats, Y: npt.NDArray[Any], p: Floats) -> tuple[Any, An
     s = Y.sum(axis=1)
     seen = np.unique(s)
     largest = max(1, int(seen[-1]))
-    stack = LogStack().fit([counts(held_out, largest)[:, seen]], np.searchsorted(seen, s))
+    stack = LogLinearPool().fit([counts(held_out, largest)[:, seen]], np.searchsorted(seen, s))
     answers = []
     for marginals in (held_out, p):
         d = np.zeros((len(marginals), largest + 1))
-        d[:, seen] = stack.proba([counts(marginals, largest)[:, seen]])
+        d[:, seen] = stack.predict_proba([counts(marginals, largest)[:, seen]])
         answers.append((from_marginals(marginals, d, method="condition"), d))
     return answers[0], answers[1]
 
@@ -71,13 +71,14 @@ def estimates(held_out: Floats, Y: npt.NDArray[Any], p: Floats) -> tuple[Any, An
 def measure(name: str) -> list[tuple[Any, ...]]:
     """Return a row for each partition: factors, largest, F1 held out, F1 on the test rows."""
     split = load(name)
-    targets = [Target(y) for y in split.Y_train.T]
+    targets = [ModelTarget(y) for y in split.Y_train.T]
     models, judged = fit_models(
-        split.X_train, targets, None, Settings(random_state=0), held_out=True
+        split.X_train, targets, None, LearnerSettings(random_state=0), out_of_fold=True
     )
     assert judged is not None
     every = slice(0, len(targets))
-    held_out, p = judged.positives(every), models.answers(split.X_test).positives(every)
+    held_out = judged.positive_proba(every)
+    p = models.predictions(split.X_test).positive_proba(every)
     finder = ILFCompo(random_state=0).fit(split.X_train, split.Y_train)
     nonempty = bool(split.Y_train.any(axis=1).all())
     rows = []

@@ -238,7 +238,7 @@ def by_our_splits(data: Data, factors: list[Factor], splits: int) -> Run:
             random_state=seed,
         ).fit(data.X, data.Y)
         f.append(data.losses(model.predict(INPUTS))[0])
-        chosen.append(model._models.penalties)  # no public attribute has them
+        chosen.append(model._factor_models.models.penalties)
     names = [(factor, target) for factor in factors for target in _targets(factor)]
     return Run(factors, np.array(f), dict(zip(names, np.array(chosen).T, strict=True)))
 

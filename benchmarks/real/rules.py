@@ -20,8 +20,9 @@ from benchmarks.real.problem import BETAS, Family, Outcome, Problem
 from fgfm import FGFMClassifier
 from fgfm._utils.blocks import row_blocks
 from fgfm.decision import Decision, from_cardinalities, from_marginals
-from fgfm.estimation import Reweighted, Tilted
-from fgfm.estimation._fitting import Settings, fit_models
+from fgfm.estimation._fitting import LearnerSettings, fit_models
+from fgfm.estimation._reweighted import ReweightedStrategy
+from fgfm.estimation._tilted import TiltedStrategy
 from fgfm.evaluation import best_threshold
 from fgfm.ridge import RidgeLogistic
 
@@ -113,17 +114,21 @@ class _LabelModels:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         Y = problem.Y_train.astype(np.bool_)
-        self.estimates = {"tilted": Tilted(), DEFAULT: Reweighted()}
-        for estimate in self.estimates.values():
-            targets = estimate.targets(Y, np.ones(len(Y), dtype=np.bool_))  # the same for both
-        settings = Settings(problem.learner, random_state=problem.seed)
-        self.models, held_out = fit_models(problem.X_train, targets, None, settings, held_out=True)
+        self.strategies = {"tilted": TiltedStrategy(), DEFAULT: ReweightedStrategy()}
+        for strategy in self.strategies.values():
+            targets = strategy.make_targets(
+                Y, np.ones(len(Y), dtype=np.bool_)
+            )  # the same for both
+        settings = LearnerSettings(problem.learner, random_state=problem.seed)
+        self.models, held_out = fit_models(
+            problem.X_train, targets, None, settings, out_of_fold=True
+        )
         assert held_out is not None
         # the model of the number of labels, if there is one, comes before those of the labels
         self.labels = slice(len(targets) - Y.shape[1], len(targets))
-        self.held_out = held_out.positives(self.labels)  # (n, m)
-        if self.estimates[DEFAULT].uses_held_out():
-            self.estimates[DEFAULT].learn(held_out, 0, Y, None)
+        self.held_out = held_out.positive_proba(self.labels)  # (n, m)
+        if self.strategies[DEFAULT].needs_out_of_fold():
+            self.strategies[DEFAULT].fit_out_of_fold(held_out, Y, None)
         self.nonempty = bool(Y.any(axis=1).all())
 
     def marginals(self) -> Floats:
@@ -131,23 +136,23 @@ class _LabelModels:
         X = self.problem.X_test
         blocks = row_blocks(X.shape[0], 16 * self.held_out.shape[1])
         return np.concatenate(
-            [self.models.answers(X[rows]).positives(self.labels) for rows in blocks]
+            [self.models.predictions(X[rows]).positive_proba(self.labels) for rows in blocks]
         )
 
     def sizes(self) -> npt.NDArray[np.int64]:
         """Return the most probable number of labels of each test row."""
         classes = np.unique(self.problem.Y_train.astype(np.bool_).sum(axis=1))
-        proba = self.models.answers(self.problem.X_test).proba(0)  # (n, classes)
+        proba = self.models.predictions(self.problem.X_test).predict_proba(0)  # (n, classes)
         return np.asarray(classes[proba.argmax(axis=1)])
 
     def decide(self, rule: str, fit_s: float) -> Outcome:
         """Decide by an estimate of P, for each beta."""
-        X, estimate = self.problem.X_test, self.estimates[rule]
+        X, strategy = self.problem.X_test, self.strategies[rule]
         decided: dict[float, list[Decision]] = {beta: [] for beta in BETAS}
         seconds = 0.0
-        for rows in row_blocks(X.shape[0], 8 * estimate.row_size()):
+        for rows in row_blocks(X.shape[0], 8 * strategy.floats_per_row()):
             clock = _Clock()
-            P, d = estimate.combine(self.models.answers(X[rows]), 0)
+            P, d = strategy.combine(self.models.predictions(X[rows]))
             for beta in BETAS:
                 decided[beta].append(
                     from_cardinalities(P, distribution=d, beta=beta, nonempty=self.nonempty)
@@ -178,7 +183,7 @@ def _run_label_models(problem: Problem) -> Iterator[Outcome]:
     clock.read()
     top = _most_probable(p, models.sizes())
     yield Outcome("topk", {1.0: top}, None, fit_s, proba_s + clock.read())
-    for rule in models.estimates:
+    for rule in models.strategies:
         yield models.decide(rule, fit_s)
     for rule, choose in ((THRESHOLD, best_threshold), ("thresholds", best_thresholds)):
         clock.read()

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from fgfm._utils.label_table import read_true_labels
 from fgfm._utils.rows import n_rows, take_rows
 from fgfm.classifier import FGFMClassifier
 from fgfm.decision import Decision
@@ -155,29 +156,25 @@ def decision_inputs(classifier: FGFMClassifier, X: Any) -> DecisionInputs:
         P and d of each factor; for a row decided by the label frequencies, those of independent
         labels with these frequencies.
     """
-    if hasattr(classifier, "estimate"):
-        estimates, factors = classifier.estimate(X), classifier.factors_
-        objective = classifier.decision_params()
-    else:  # to be removed, with the private methods, once the public ones are there
-        ((estimates, factors),) = classifier._over_blocks(X, classifier._grounds)
-        objective = classifier._objective()
-    return DecisionInputs([P for P, _ in estimates], [d for _, d in estimates], factors, objective)
+    estimates = classifier.estimate(X)
+    return DecisionInputs(
+        [P for P, _ in estimates],
+        [d for _, d in estimates],
+        classifier.factors_,
+        classifier.decision_params(),
+    )
 
 
 def true_labels(classifier: FGFMClassifier, Y: Any) -> Any:
     """Return labels as the 0/1 matrix of shape (n, m) that `decide` predicts."""
-    if hasattr(classifier, "multilabel_"):
-        from fgfm._utils.label_table import read_true_labels  # type: ignore[attr-defined]
-
-        form = "matrix" if classifier.multilabel_ else "flat"
-        names = getattr(classifier, "label_names_in_", None)
-        return read_true_labels(Y, form, classifier.classes_, names)
-    return classifier._true_labels(Y)  # to be removed, likewise
+    form = "matrix" if classifier.multilabel_ else "flat"
+    names = getattr(classifier, "label_names_in_", None)
+    return read_true_labels(Y, form, classifier.classes_, names)
 
 
 def label_names_of(classifier: FGFMClassifier, X: Any) -> Sequence[Any] | None:
     """Return the names of the labels, if any; for a flat y the name of the positive class."""
-    if classifier.predict(X).ndim == 1:
+    if not classifier.multilabel_:
         return list(classifier.classes_[-1:])
     names: Sequence[Any] | None = getattr(classifier, "label_names_in_", None)
     return names

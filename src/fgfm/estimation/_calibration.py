@@ -1,10 +1,9 @@
-r"""Probabilities that mean what they say: calibration of base learners, out of fold.
+"""Calibration of base learners on out-of-fold scores.
 
-The expected F-measure is a function of probabilities, and F-optimal decisions from badly
-calibrated ones can be worse than a threshold. Boosting, forests, support vector machines and naive
-Bayes are known to be off; logistic regression is not. A calibrator is fitted to the scores of rows
-that the model did not see, for two classes or for many: the model of the number of labels needs it
-as well.
+F-optimal decisions from badly calibrated probabilities can be worse than a threshold. Boosting,
+forests, support vector machines and naive Bayes are known to be miscalibrated; logistic regression
+is not. A calibrator is fitted to out-of-fold scores, for two classes or more: the model of the
+cardinality |y| is calibrated too.
 """
 
 from __future__ import annotations
@@ -17,17 +16,13 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.isotonic import IsotonicRegression
 
-__all__ = [
-    "IsotonicCalibrator",
-    "SigmoidCalibrator",
-    "needs_calibration",
-]
+__all__ = ["IsotonicCalibrator", "Scores", "SigmoidCalibrator", "needs_calibration"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-# Classes whose probabilities are known to be off: by the name of the class, with its library.
-_OFF = {
+# Classes with miscalibrated probabilities, by library and name, so that none is imported.
+_MISCALIBRATED = {
     "sklearn": {
         "AdaBoostClassifier",
         "BaggingClassifier",
@@ -46,23 +41,25 @@ _OFF = {
         "SVC",
     },
 }
-_BOOSTING = {"catboost", "lightgbm", "xgboost"}  # every classifier of these libraries
-_SMALLEST = 1e-300
+_BOOSTING = {"catboost", "lightgbm", "xgboost"}  # all classifiers of these libraries
+_SMALLEST = 1e-300  # probabilities are raised to this before taking logarithms
 
 
 def needs_calibration(estimator: Any) -> bool:
-    """Tell whether the probabilities of a base learner are known to be off.
+    """Return True if the probabilities of a base learner are known to be miscalibrated.
+
+    ``calibration="auto"`` calibrates such learners.
 
     Parameters
     ----------
     estimator : scikit-learn classifier
-        A pipeline is judged by its last step, a search by what it searches over.
+        The base learner. For a pipeline its last step counts, for a search its estimator.
 
     Returns
     -------
     bool
-        True for boosting, trees and forests, support vector machines, naive Bayes, and all that
-        give scores only.
+        True for boosting, trees and forests, support vector machines, naive Bayes, and learners
+        without ``predict_proba``.
 
     Examples
     --------
@@ -75,7 +72,7 @@ def needs_calibration(estimator: Any) -> bool:
         return True
     for base in type(estimator).__mro__:
         library = base.__module__.partition(".")[0]
-        if library in _BOOSTING or base.__name__ in _OFF.get(library, ()):
+        if library in _BOOSTING or base.__name__ in _MISCALIBRATED.get(library, ()):
             return True
     if hasattr(estimator, "steps"):
         return needs_calibration(estimator.steps[-1][1])
@@ -86,29 +83,29 @@ def needs_calibration(estimator: Any) -> bool:
 
 
 class Scores(NamedTuple):
-    """What a model says of each class: probabilities, or decision values."""
+    """Scores of a model for each class: probabilities, or decision values."""
 
     values: Floats  # (n, K)
     are_probabilities: bool
 
 
 def _logarithms(scores: Scores, floor: Floats) -> Floats:
-    """Give scores on a scale where a class is linear: logarithms of probabilities."""
+    """Return decision values as they are, and the logarithms of probabilities."""
     if not scores.are_probabilities:
         return scores.values
     return np.asarray(np.log(np.maximum(scores.values, floor)))
 
 
 class SigmoidCalibrator:
-    r"""Calibrate by one slope for all classes and one shift for each.
+    r"""Calibrator with one slope for all classes and one shift per class.
 
     With :math:`f_k` the logarithms of probabilities, or decision values,
 
     .. math:: p_k \propto \exp(a f_k + b_k), \qquad a \ge 0,
 
-    fitted by maximum likelihood to rows that the model did not see. For two classes this is
-    Platt's sigmoid; his smoothed targets are used for any number of classes, so that a perfect
-    ranking of few rows does not give certainties.
+    fitted by maximum likelihood to out-of-fold scores. For two classes this is Platt's sigmoid.
+    His smoothed targets are used for any number of classes, so that a perfect ranking of few rows
+    does not lead to probabilities of 0 and 1.
 
     Attributes
     ----------
@@ -117,8 +114,8 @@ class SigmoidCalibrator:
     shifts_ : ndarray of shape (K,)
         The shifts b.
     floor_ : ndarray of shape (K,)
-        What a probability of 0 counts as: half of the smallest other of its class, or of all
-        classes where its class has no other.
+        Lower bound of the probabilities of each class: half of the smallest positive one of the
+        class, or of all classes if the class has none.
     """
 
     def fit(self, scores: Scores, code: Integers, weight: Floats) -> SigmoidCalibrator:
@@ -127,37 +124,39 @@ class SigmoidCalibrator:
         Parameters
         ----------
         scores : Scores
-            Scores (n, K) of rows that the model did not see.
+            Out-of-fold scores (n, K).
         code : ndarray of shape (n,)
             Class of each row, 0 to K - 1.
         weight : ndarray of shape (n,)
-            Weight of each row.
+            Sample weights.
 
         Returns
         -------
         SigmoidCalibrator
-            Itself.
+            The fitted calibrator.
         """
         K = scores.values.shape[1]
         positive = np.where(scores.values > 0.0, scores.values, np.inf)
-        smallest = positive.min(axis=0)
+        smallest = positive.min(axis=0)  # (K,)
         smallest = np.where(np.isfinite(smallest), smallest, smallest.min())
         self.floor_ = np.maximum(0.5 * smallest, _SMALLEST)
         f = _logarithms(scores, self.floor_)  # (n, K)
+        # softmax ignores an offset of the row; a common scale makes the optimisation well posed.
         f = f - f.mean(axis=1, keepdims=True)
         scale = float(np.sqrt(np.average((f**2).mean(axis=1), weights=weight))) or 1.0
         f = f / scale
 
+        # Platt's smoothed targets: (n_k + 1) / (n_k + K) for the true class k of n_k rows, and
+        # 1 / (n_k + K) for the other classes.
         total = np.bincount(code, weights=weight, minlength=K)  # (K,)
-        targets = np.tile((1.0 / (total + K))[:, None], (1, K))  # by true class, then class
+        targets = np.tile((1.0 / (total + K))[:, None], (1, K))  # (K, K): true class, class
         np.fill_diagonal(targets, (total + 1.0) / (total + K))
-        # The sum of the targets of a class over its rows: shifts see nothing else.
-        expected = total @ targets  # (K,)
+        expected = total @ targets  # (K,) sums of the targets: all that the shifts depend on
         T = targets[code]  # (n, K)
         linear = float(weight @ (T * f).sum(axis=1))
         mass = float(weight.sum())
 
-        def loss(theta: Floats) -> tuple[float, Floats]:  # numpydoc ignore=GL08
+        def loss(theta: Floats) -> tuple[float, Floats]:
             eta = theta[0] * f + np.append(0.0, theta[1:])
             log_p = log_softmax(eta, axis=1)
             p = weight[:, None] * np.exp(log_p)
@@ -165,6 +164,7 @@ class SigmoidCalibrator:
             slope = float((p * f).sum()) - linear
             return value / mass, np.append(slope, (p.sum(axis=0) - expected)[1:]) / mass
 
+        # The start is the identity for probabilities; f has been divided by `scale`.
         start = np.append(1.0 if not scores.are_probabilities else scale, np.zeros(K - 1))
         bounds = [(0.0, None)] + [(None, None)] * (K - 1)
         found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
@@ -172,8 +172,8 @@ class SigmoidCalibrator:
         self.shifts_ = np.append(0.0, found.x[1:])
         return self
 
-    def proba(self, scores: Scores) -> Floats:
-        """Give calibrated probabilities.
+    def predict_proba(self, scores: Scores) -> Floats:
+        """Return calibrated probabilities.
 
         Parameters
         ----------
@@ -190,47 +190,47 @@ class SigmoidCalibrator:
 
 
 class IsotonicCalibrator:
-    """Calibrate each class by an increasing step function of its score, then normalise.
+    """Calibrator with an isotonic regression per class, normalised over the classes.
 
     It assumes less than the sigmoid and needs more rows: about a thousand.
 
     Attributes
     ----------
-    steps_ : list of IsotonicRegression
-        One per class; one in all where there are two classes.
+    regressors_ : list of IsotonicRegression
+        One per class; for two classes only that of the second.
     frequencies_ : ndarray of shape (K,)
-        What a row gets that no class claims.
+        Class frequencies, the probabilities of rows that get 0 for every class.
     """
 
     def fit(self, scores: Scores, code: Integers, weight: Floats) -> IsotonicCalibrator:
-        """Fit the step functions.
+        """Fit the isotonic regressions.
 
         Parameters
         ----------
         scores : Scores
-            Scores (n, K) of rows that the model did not see.
+            Out-of-fold scores (n, K).
         code : ndarray of shape (n,)
             Class of each row, 0 to K - 1.
         weight : ndarray of shape (n,)
-            Weight of each row.
+            Sample weights.
 
         Returns
         -------
         IsotonicCalibrator
-            Itself.
+            The fitted calibrator.
         """
         K = scores.values.shape[1]
         total = np.bincount(code, weights=weight, minlength=K)
         self.frequencies_ = total / total.sum()
-        self.steps_ = []
+        self.regressors_ = []
         for k in range(1 if K == 2 else 0, K):
-            step = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-            step.fit(scores.values[:, k], code == k, sample_weight=weight)
-            self.steps_.append(step)
+            regressor = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+            regressor.fit(scores.values[:, k], code == k, sample_weight=weight)
+            self.regressors_.append(regressor)
         return self
 
-    def proba(self, scores: Scores) -> Floats:
-        """Give calibrated probabilities.
+    def predict_proba(self, scores: Scores) -> Floats:
+        """Return calibrated probabilities.
 
         Parameters
         ----------
@@ -244,11 +244,11 @@ class IsotonicCalibrator:
         """
         K = len(self.frequencies_)
         if K == 2:
-            p = self.steps_[0].predict(scores.values[:, 1])
+            p = self.regressors_[0].predict(scores.values[:, 1])
             return np.column_stack([1.0 - p, p])
         p = np.column_stack(
-            [step.predict(scores.values[:, k]) for k, step in enumerate(self.steps_)]
-        )
+            [step.predict(scores.values[:, k]) for k, step in enumerate(self.regressors_)]
+        )  # (n, K)
         total = p.sum(axis=1, keepdims=True)
         p = np.where(total > 0.0, p, self.frequencies_)
         return np.asarray(p / p.sum(axis=1, keepdims=True))
