@@ -116,9 +116,8 @@ class _LabelModels:
         Y = problem.Y_train.astype(np.bool_)
         self.strategies = {"tilted": TiltedStrategy(), DEFAULT: ReweightedStrategy()}
         for strategy in self.strategies.values():
-            targets = strategy.make_targets(
-                Y, np.ones(len(Y), dtype=np.bool_)
-            )  # the same for both
+            # the same targets for both
+            targets = strategy.make_targets(Y, np.ones(len(Y), dtype=np.bool_))
         settings = LearnerSettings(problem.learner, random_state=problem.seed)
         self.models, held_out = fit_models(
             problem.X_train, targets, None, settings, out_of_fold=True
