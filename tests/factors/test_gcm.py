@@ -347,7 +347,7 @@ def test_many_rows_and_sparse_features():
     assert (p_values[2:, :2] > 1e-3).all()
 
 
-@pytest.mark.parametrize("weights", ["auto", "fixed"])
+@pytest.mark.parametrize("weights", ["auto", pytest.param("fixed", marks=pytest.mark.slow)])
 def test_wide_sparse_features_are_not_densified(weights):
     n, d = 200, 60_000
     rng = np.random.default_rng(31)
