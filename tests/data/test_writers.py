@@ -75,9 +75,14 @@ def test_header_without_rows(tmp_path):
 def test_failure_keeps_the_old_file(tmp_path):
     path = tmp_path / "s.csv"
     path.write_text("before")
-    with pytest.raises(KeyError), LabelSetWriter(path, NAMES) as writer:
-        writer.write(LABELS, EXPECTED_F)
-        raise KeyError
+
+    def fail():
+        with LabelSetWriter(path, NAMES) as writer:
+            writer.write(LABELS, EXPECTED_F)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fgfm._utils.memory import peak_memory
+from fgfm._utils.memory import peak_bytes
 from fgfm._utils.text import counted
 from fgfm.cli._console import plain_errors, rows_counter, say
 from fgfm.cli._options import Beta, ZeroDivision
@@ -129,7 +129,7 @@ def decide(
             progress=progress,
         )
     if as_json:
-        values = report._asdict() | {"peak_mebibytes": peak_memory()}
+        values = report._asdict() | {"peak_mebibytes": peak_bytes() / 2**20}
         say(json.dumps({k: None if math.isnan(v) else v for k, v in values.items()}))
     elif stats:
         say(_statistics(report))
@@ -144,6 +144,6 @@ def _statistics(report: DecideReport) -> str:
         f"waiting  {report.waited:8.2f} s for the reader",
         f"deciding {report.decided:8.2f} s",
         f"writing  {report.written:8.2f} s",
-        f"peak memory {peak_memory():.0f} MiB",
+        f"peak memory {peak_bytes() / 2**20:.0f} MiB",
     ]
     return "\n".join(lines)

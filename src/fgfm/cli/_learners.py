@@ -51,12 +51,12 @@ def make_learner(name: str, settings: Sequence[str]) -> Any:
         return None
     learner_class = _import_class(LEARNERS.get(name, name))
     signature = inspect.signature(learner_class).parameters
-    known = [key for key, given in signature.items() if given.kind is not given.VAR_KEYWORD]
+    names = [key for key, given in signature.items() if given.kind is not given.VAR_KEYWORD]
     for key in values:
-        if key not in known and len(known) == len(signature):
+        if key not in names and len(names) == len(signature):  # no **kwargs
             raise ValueError(
                 f"--set is {key}={values[key]!r}: {learner_class.__name__} has no such parameter; "
-                f"it has {', '.join(known) or 'none'}"
+                f"it has {', '.join(names) or 'none'}"
             )
     try:
         return learner_class(**(_DEFAULTS.get(name, {}) | values))

@@ -1,31 +1,26 @@
-"""ARFF, dense and sparse, with the labels declared as in MULAN or as in MEKA.
-
-MULAN keeps the names of the labels in an XML file beside the ARFF file. MEKA writes ``-C n`` into
-the name of the relation: the first n attributes are labels, or the last n if n is negative.
-"""
+"""ARFF, dense and sparse."""
 
 from __future__ import annotations
 
 import math
 import re
-import xml.etree.ElementTree as ElementTree
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 from scipy import sparse
 
 from fgfm._utils.text import quoted
+from fgfm.data._arff_labels import arff_label_columns, write_xml_labels
 from fgfm.data._errors import DataError
-from fgfm.data._label_columns import dropped_columns, select_labels, split_labels
+from fgfm.data._label_columns import dropped_columns, split_labels
 from fgfm.data._numbers import format_numbers, is_plain, parse_number
 from fgfm.data._options import ReadOptions
-from fgfm.data._table import Table, check_names, column_positions, make_categorical, make_csr
-from fgfm.data._text_files import is_gzip_name, open_text, write_text
+from fgfm.data._table import Table, check_names, make_categorical, make_csr
+from fgfm.data._text_files import open_text, write_text
 
 __all__ = ["read_arff", "write_arff"]
 
@@ -34,10 +29,8 @@ _ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s'\"{{]\S*)\s*(.+)", re.IG
 _VALUE = re.compile(rf"\s*({_QUOTED}|[^,'\"\s][^,]*?|)\s*(,|$)")
 _ENTRY = re.compile(rf"\s*([0-9]{{1,10}})\s+({_QUOTED}|[^,'\"\s][^,]*?)\s*(,|$)")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
-_MEKA = re.compile(r"-C\s+(-?[0-9]{1,9})(?![0-9])")
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _TO_ESCAPE = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass
@@ -61,7 +54,7 @@ def read_arff(path: Path, options: ReadOptions) -> Table:
     table = make_categorical(rows.table(), options.categorical)
     names = [attribute.name for attribute in attributes]
     if options.with_labels:
-        labels = _label_columns(path, relation, names, options)
+        labels = arff_label_columns(path, relation, names, options)
         dropped = dropped_columns(names, options, source)
         if labels is not None:
             table = split_labels(table, [j for j in labels if j not in dropped])
@@ -69,7 +62,7 @@ def read_arff(path: Path, options: ReadOptions) -> Table:
         dropped = dropped_columns(names, replace(options, labels=None), source)
         if options.labels is not None or options.encoder is None:
             with_labels = replace(options, with_labels=True)
-            dropped |= set(_label_columns(path, relation, names, with_labels) or ())
+            dropped |= set(arff_label_columns(path, relation, names, with_labels) or ())
     return table.without({names[j] for j in dropped})
 
 
@@ -320,60 +313,6 @@ class _Rows:
         return Table(self.source, matrix, names, categories, lines)
 
 
-def _label_columns(
-    path: Path, relation: str, names: list[str], options: ReadOptions
-) -> list[int] | None:
-    """Return the positions of the labels: by `labels`, else the XML file, else the relation."""
-    source = str(path)
-    labels = options.labels
-    if isinstance(labels, str) and labels.lower().endswith(".xml") and labels not in names:
-        wanted = _read_xml_labels(Path(labels))
-        return sorted(column_positions(names, wanted, source, required_by=f"{labels} names"))
-    if labels is not None:
-        return select_labels(names, options, source)
-    if options.encoder is not None:
-        where = select_labels(names, options, source)
-        if where is not None or set(options.training_features).issuperset(names):
-            return where
-    xml = _xml_path(path)
-    if xml.is_file():
-        wanted = _read_xml_labels(xml)
-        if not set(wanted).intersection(names):
-            return None  # rows without labels
-        return sorted(column_positions(names, wanted, source, required_by=f"{xml} names"))
-    match = _MEKA.search(relation)
-    if match is None or int(match[1]) == 0:
-        return None
-    return select_labels(names, replace(options, labels=int(match[1])), source)
-
-
-def _xml_path(path: Path) -> Path:
-    """Return the path of the XML file of an ARFF file."""
-    uncompressed = path.with_suffix("") if is_gzip_name(path) else path
-    return uncompressed.with_suffix(".xml")
-
-
-def _read_xml_labels(path: Path) -> list[str]:
-    """Return the names of the labels in a MULAN XML file, including those of a hierarchy."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"the file cannot be read: {error}", source=path) from error
-    if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
-        raise DataError("document types and entities are not allowed", source=path)
-    try:
-        root = ElementTree.fromstring(content)
-    except (ElementTree.ParseError, ValueError, LookupError) as error:
-        raise DataError(f"this is not XML: {error}", source=path) from error
-    elements = [element for element in root.iter() if element.tag.rpartition("}")[2] == "label"]
-    names = [element.get("name") for element in elements]
-    if not names or None in names:
-        raise DataError("there must be <label name=...> elements, each with a name", source=path)
-    found = [str(name) for name in names]
-    check_names(found, str(path))
-    return found
-
-
 def write_arff(
     path: Path,
     X: Any,
@@ -386,7 +325,7 @@ def write_arff(
     m = 0 if Y is None else Y.shape[1]
     name = path.name.removesuffix(".gz").removesuffix(".arff")
     if not meka and m:
-        _write_xml_labels(_xml_path(path), label_names)
+        write_xml_labels(path, label_names)
     with write_text(path) as text:
         relation = f"{name}: -C -{m}" if meka and m else name
         text.write(f"@relation {_with_quotes(relation, always=True)}\n\n")
@@ -401,17 +340,6 @@ def write_arff(
         for row in range(X.shape[0]):
             labels = [] if Y is None else list(map(str, Y[row].tolist()))
             text.write(",".join(format_numbers(X[row]) + labels) + "\n")
-
-
-def _write_xml_labels(path: Path, label_names: Sequence[str]) -> None:
-    with write_text(path) as text:
-        text.write('<?xml version="1.0" encoding="utf-8"?>\n')
-        text.write('<labels xmlns="http://mulan.sourceforge.net/labels">\n')
-        for label in label_names:
-            if _NOT_IN_XML.search(label):
-                raise DataError(f"the label {label!r} has characters that XML does not allow")
-            text.write(f"<label name={quoteattr(label)}></label>\n")
-        text.write("</labels>\n")
 
 
 def _write_sparse(text: Any, X: Any, Y: Any) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -17,17 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 from fgfm._utils.text import quoted
 from fgfm._utils.validation import first_index, stored_row
 from fgfm.data._frames import table_from_features
-from fgfm.data._label_columns import BINARY_WORDS, are_binary_words
-from fgfm.data._numbers import category_name
-from fgfm.data._table import Table, make_csr
+from fgfm.data._label_columns import are_binary_words
+from fgfm.data._table import Table
+from fgfm.data._text_columns import binary_column, insert_dense, insert_sparse, one_hot
 
 __all__ = ["FeatureEncoder"]
 
 _MAX_WIDE = 1 << 24  # sparse features beyond which missing values are refused
 _TRUTH_VALUES = {"false": 0.0, "true": 1.0}
 _MANY = 20  # rows from which distinct texts in nearly all of them raise a warning
-# Codes with leading zeros, such as 01234, are not numbers.
-_NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,4})?")
 
 
 class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -173,12 +168,11 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 )
             rows = int((~np.isnan(table.column(j))).sum())
             if rows >= _MANY and len(texts) > 0.9 * rows:
-                _warn(
-                    table,
-                    j,
+                table.warn(
                     f"nearly every row has a text of its own ({len(texts)} in {rows} rows), such "
                     f"as {quoted(texts[0])}: this is an identifier or free text; leave the column "
                     "out",
+                    column=j,
                 )
             categorical.append(j)
             self.categories_.append(_object_array(texts))
@@ -297,9 +291,9 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the encoded features of a table with the columns of training."""
         blocks: dict[int, npt.NDArray[np.float64]] = {}  # (n, categories) of columns with texts
         for j, categories in zip(self.categorical_.tolist(), self.categories_, strict=True):
-            blocks[j] = _one_hot(table, j, _texts(table, j), categories.tolist())
+            blocks[j] = one_hot(table, j, categories.tolist())
         for j in self.binary_.tolist():
-            blocks[j] = _binary(table, j)[:, None]
+            blocks[j] = binary_column(table, j)[:, None]
         indicators = None
         if len(self.missing_):
             indicators = np.column_stack(
@@ -308,10 +302,10 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         replaced = bool(blocks) or indicators is not None
         if sparse.issparse(table.matrix):
             X = self._impute_sparse(table.matrix)
-            X = _insert_sparse(X, blocks, indicators) if replaced else X
+            X = insert_sparse(X, blocks, indicators) if replaced else X
             return X if self.sparse_ else X.toarray()
         X = self._impute(table.matrix)
-        X = _insert(X, blocks, indicators) if replaced else X
+        X = insert_dense(X, blocks, indicators) if replaced else X
         return sparse.csr_array(X) if self.sparse_ else X
 
     def _training_medians(self, columns: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -376,10 +370,6 @@ def _object_array(values: Sequence[Any]) -> npt.NDArray[Any]:
     return out
 
 
-def _warn(table: Table, j: int, reason: str) -> None:
-    warnings.warn(str(table.error(reason, column=j)), UserWarning, stacklevel=2)
-
-
 def _zero_one_columns(matrix: Any, with_texts: set[int]) -> npt.NDArray[np.int64]:
     """Return the columns of numbers of a dense matrix that are all 0, 1 or missing."""
     if sparse.issparse(matrix):
@@ -404,114 +394,6 @@ def _with_numbers(table: Table, numbers: dict[int, npt.NDArray[Any]]) -> Table:
         columns[j] = values
     categories = {j: texts for j, texts in table.categories.items() if j not in numbers}
     return table.with_columns(columns, categories)
-
-
-def _exact_number(text: str) -> Decimal | None:
-    """Return the number in a text without rounding, None if it is not a number."""
-    return Decimal(text) if _NUMBER.fullmatch(text) else None
-
-
-def _texts(table: Table, j: int) -> list[str | None]:
-    """Return the texts of a column; numbers are formatted as categories."""
-    values = table.column(j)
-    texts = table.categories.get(j)
-    if texts is None:
-        return [None if value != value else category_name(value) for value in values.tolist()]
-    return [None if value != value else texts[int(value)] for value in values.tolist()]
-
-
-def _binary(table: Table, j: int) -> npt.NDArray[np.float64]:
-    """Return a column of words for 0 and 1 as numbers."""
-    out = np.zeros(table.matrix.shape[0])  # (n,)
-    for row, text in enumerate(_texts(table, j)):
-        if text is None:
-            continue
-        value = BINARY_WORDS.get(text.lower(), _exact_number(text))
-        if value not in (0, 1):
-            raise table.error(
-                f"{quoted(text)} is neither 0 nor 1: in training this column had no and yes, or "
-                "false and true",
-                row,
-                j,
-            )
-        out[row] = float(value)
-    return out
-
-
-def _one_hot(
-    table: Table, j: int, texts: Sequence[str | None], categories: Sequence[str]
-) -> npt.NDArray[np.float64]:
-    """Return one 0/1 column per category; warn about unseen categories."""
-    where: dict[str, int] = {text: k for k, text in enumerate(categories)}
-    numbers = {_exact_number(text): k for k, text in enumerate(categories)}
-    all_numbers = len(numbers) == len(categories) and None not in numbers
-    out = np.zeros((len(texts), len(categories)))
-    unseen: dict[str, int] = {}  # the number of rows of each
-    for row, text in enumerate(texts):
-        if text is None:
-            continue
-        k = where.get(text)
-        if k is None and all_numbers and (value := _exact_number(text)) is not None:
-            k = numbers.get(value)
-            if k is not None:
-                where[text] = k
-        if k is None:
-            unseen[text] = unseen.get(text, 0) + 1
-        else:
-            out[row, k] = 1.0
-    if unseen:
-        _warn(
-            table,
-            j,
-            f"{sum(unseen.values())} of {len(texts)} rows have a category that training did not "
-            f"have, such as {quoted(next(iter(unseen)))}",
-        )
-    return out
-
-
-def _layout(p: int, blocks: dict[int, Any]) -> tuple[npt.NDArray[np.int64], int]:
-    """Return the first encoded feature of each of the p columns, and their total width."""
-    widths = np.ones(p, dtype=np.int64)
-    for j, block in blocks.items():
-        widths[j] = block.shape[1]
-    return np.cumsum(widths) - widths, int(widths.sum())
-
-
-def _insert(X: npt.NDArray[Any], blocks: dict[int, Any], indicators: Any) -> npt.NDArray[Any]:
-    """Return X with some columns replaced by blocks, and with the indicators appended."""
-    n, p = X.shape
-    starts, width = _layout(p, blocks)
-    extra = 0 if indicators is None else indicators.shape[1]
-    out = np.empty((n, width + extra), dtype=X.dtype)
-    numeric = [j for j in range(p) if j not in blocks]
-    out[:, starts[numeric]] = X[:, numeric]
-    for j, block in blocks.items():
-        out[:, starts[j] : starts[j] + block.shape[1]] = block
-    if indicators is not None:
-        out[:, width:] = indicators
-    return out
-
-
-def _insert_sparse(X: Any, blocks: dict[int, Any], indicators: Any) -> Any:
-    """Do the same as `_insert` for CSR."""
-    n, p = X.shape
-    starts, width = _layout(p, blocks)
-    coo = X.tocoo()
-    numeric = ~np.isin(coo.col, list(blocks))
-    rows, columns, data = [coo.row[numeric]], [starts[coo.col[numeric]]], [coo.data[numeric]]
-    pieces = [(int(starts[j]), block) for j, block in blocks.items()]
-    total = width
-    if indicators is not None:
-        pieces.append((width, indicators.astype(np.float64)))
-        total += indicators.shape[1]
-    for start, block in pieces:
-        row, column = np.nonzero(block)
-        rows.append(row)
-        columns.append(start + column)
-        data.append(block[row, column])
-    at = (np.concatenate(rows), np.concatenate(columns))
-    out = sparse.csr_array((np.concatenate(data).astype(X.dtype), at), shape=(n, total))
-    return make_csr(out.data, out.indices, out.indptr, (n, total))
 
 
 def _check_finite(table: Table) -> None:

@@ -54,7 +54,7 @@ def _suffix(path: str | os.PathLike[str]) -> str:
 
 
 def dataset_format(path: str | os.PathLike[str]) -> str | None:
-    """Return the format of a data set by its file name, or None if the name does not tell."""
+    """Return the format of a data set by its file name, or None if it has another extension."""
     return _DATASET_SUFFIXES.get(_suffix(path))
 
 

@@ -88,11 +88,11 @@ def select_labels(names: Sequence[str], options: ReadOptions, source: str) -> li
     if not options.with_labels:
         return None
     if labels is None:
-        known = options.training_labels
-        if known is None or not set(names).intersection(known):
+        training = options.training_labels
+        if training is None or not set(names).intersection(training):
             return None
         return column_positions(
-            names, known, source, required_by="is one of the labels of the model"
+            names, training, source, required_by="is one of the labels of the model"
         )
     if isinstance(labels, int):
         if abs(labels) >= len(names):
@@ -180,9 +180,9 @@ def find_tag_column(
     """Return the position of the column of label lists, None if there is none."""
     if not options.with_labels:
         return None
-    known = options.training_tag_column
-    if options.labels is None and known is not None:
-        return list(names).index(known) if known in names else None
+    training = options.training_tag_column
+    if options.labels is None and training is not None:
+        return list(names).index(training) if training in names else None
     if options.separator is None and not has_lists:
         return None
     if not isinstance(options.labels, str):
@@ -209,8 +209,8 @@ def split_tags(
             f"{quoted(cell)} is a list in the notation of a programming language: labels must be "
             "joined by a separator, such as a;b, or be lists in Parquet"
         )
-    known = None if options.encoder is None else options.encoder.separator_
-    separator = options.separator or known or ";"
+    training = None if options.encoder is None else options.encoder.separator_
+    separator = options.separator or training or ";"
     return [tag for part in cell.split(separator) if (tag := part.strip())]
 
 

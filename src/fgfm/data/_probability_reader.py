@@ -45,7 +45,7 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
         By default it follows from the file name; standard input is CSV. CSV and TSV have a header
         with the names of the labels. "npz" is a sparse matrix of `scipy.sparse.save_npz`.
     ids : sequence of str, default=()
-        Columns that are not labels, to be kept beside the label sets.
+        Columns that are not labels, to be copied to the output.
     delimiter : str, optional
         The delimiter of CSV; a comma by default, and a tab for TSV.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -56,6 +57,10 @@ class Table:
         return DataError(
             reason, source=self.source, line=line, row=row, column=name, arguments=arguments
         )
+
+    def warn(self, reason: str, column: int) -> None:
+        """Issue a warning on a column."""
+        warnings.warn(str(self.error(reason, column=column)), UserWarning, stacklevel=2)
 
     def column(self, j: int) -> npt.NDArray[Any]:
         """Return one column as a dense array."""
