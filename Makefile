@@ -13,7 +13,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper docs test test-all test-old test-sanitized lint format wheel bench bench-fit bench-paper \
+.PHONY: help demo paper picture docs test test-all test-old test-sanitized lint format wheel \
+    bench bench-fit bench-paper \
     bench-real quadrature clean
 
 help: ## list the targets
@@ -28,8 +29,11 @@ demo: .venv/.stamp-dev ## the paper's experiment with 15 of its 100 repetitions 
 paper: .venv/.stamp-dev ## the paper's experiment, whole (7 minutes on two cores)
 	@$(BIN)/fgfm reproduce --out outputs/paper
 
+picture: .venv/.stamp-dev ## draw the picture of the README again, after new results
+	@$(BIN)/python docs/figures/gain.py
+
 docs: .venv/.stamp-docs ## build the documentation into build/docs, and check its links
-	@rm -rf docs/reference/generated build/docs
+	@rm -rf docs/reference/generated build/docs build/doctrees
 	@$(BIN)/python -m sphinx -q -W --keep-going -n -d build/doctrees docs build/docs
 	@$(BIN)/python scripts/check_links.py build/docs
 	@echo "Open build/docs/index.html"

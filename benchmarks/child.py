@@ -12,7 +12,7 @@ import time
 from importlib import import_module
 from typing import Any
 
-from benchmarks.environment import peak_memory, reset_peak_memory
+from benchmarks.memory import peak_bytes, reset_peak
 
 
 def imports(*names: str) -> float:
@@ -59,13 +59,13 @@ def sparse_memory(folder: str, n_jobs: str = "1", calls: str = "1") -> dict[str,
     m = int(np.load(Path(folder) / "m.npy"))
     proba = sparse.csr_array((data, indices, indptr), shape=(n, m))
     decision.from_marginals(proba[:10])  # loads the kernels
-    before = reset_peak_memory()
+    before = reset_peak()
     seconds = float("inf")
     for _ in range(int(calls)):
         start = time.perf_counter()
         labels, _ = decision.from_marginals(proba, n_jobs=int(n_jobs))
         seconds = min(seconds, time.perf_counter() - start)
-    extra = peak_memory() - before
+    extra = peak_bytes() - before
     decided = labels.data.nbytes + labels.indices.nbytes + labels.indptr.nbytes + 8 * n
     return {
         "rows": n,

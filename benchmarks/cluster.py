@@ -1,17 +1,16 @@
-"""Clusters: what does it cost to fit and to decide on the workers of Dask, and what is gained?
+"""Cost of fitting and deciding on Dask workers.
 
 ``python -m benchmarks.cluster [--quick] [--only fit|parts|arrays]`` fits data of the size of yeast
-in this process, with ``n_jobs=2``, and on one and two Dask workers; and decides for a folder of
-Parquet files and for a Dask array of 20 labels and up to 5 million rows, with the most memory that
-a process held. Workers are processes of this machine, of one thread: with them goes the cost of
-shipping, and not the gain of other machines.
+in this process, with ``n_jobs=2``, and on one and two Dask workers. It decides for a folder of
+Parquet files and for a Dask array of 20 labels and up to 5 million rows, and reports the peak
+memory of a process. The workers are processes of one thread on this machine: the results contain
+the cost of sending data, but not the gain of other machines.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import resource
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from typing import Any
 import joblib
 import numpy as np
 
+from benchmarks.memory import peak_bytes
 from benchmarks.report import Column, Table, count, duration
 
 __all__ = ["main"]
@@ -44,8 +44,8 @@ def _workers(number: int) -> Iterator[Any]:
         yield client
 
 
-def _least(task: Callable[[], object], times: int) -> float:
-    """Give the least seconds of some calls, after one that is not counted."""
+def _minimum_time(task: Callable[[], object], times: int) -> float:
+    """Return the minimum time of some calls, after one that is not timed."""
     task()
     found = []
     for _ in range(times):
@@ -78,15 +78,17 @@ def fit(quick: bool) -> Table:
         [Column("where", left=True), *(Column(name, duration) for name in models)],
     )
 
-    def measured() -> list[float]:
-        return [_least(lambda model=model: model.fit(X, Y), times) for model in models.values()]
+    def times_of_fits() -> list[float]:
+        return [
+            _minimum_time(lambda model=model: model.fit(X, Y), times) for model in models.values()
+        ]
 
-    table.rows.append(("one process", *measured()))
+    table.rows.append(("one process", *times_of_fits()))
     with joblib.parallel_config(n_jobs=2):
-        table.rows.append(("n_jobs=2", *measured()))
+        table.rows.append(("n_jobs=2", *times_of_fits()))
     for number in (1, 2):
         with _workers(number), joblib.parallel_config("dask"):
-            table.rows.append((f"Dask, workers: {number}", *measured()))
+            table.rows.append((f"Dask, workers: {number}", *times_of_fits()))
     return table
 
 
@@ -100,20 +102,16 @@ def _write_parts(folder: Path, rows: int) -> None:
         pq.write_table(table, folder / f"{k:05d}.parquet")
 
 
-def _warm() -> None:
-    """Load what a process loads once."""
+def _load_libraries() -> None:
+    """Import libraries and compiled code, which happens once per process."""
     import fgfm.data
     import fgfm.decision
 
     fgfm.decision.from_marginals(np.full((1, LABELS), 0.5))
 
 
-def _most_memory() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-
-
 def _in_child(job: str, rows: int, where: str) -> tuple[float, float]:
-    """Run a job in a fresh process: its seconds, and the most memory of any process in it."""
+    """Run a job in a new process; return its time, and the peak memory of its processes."""
     command = [sys.executable, "-m", "benchmarks.cluster", "--child", job, str(rows), where]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     seconds, memory = done.stdout.split()[-2:]
@@ -121,23 +119,23 @@ def _in_child(job: str, rows: int, where: str) -> tuple[float, float]:
 
 
 def _child(job: str, rows: int, where: str) -> None:
-    """Do a job, where "1" and "2" are threads, and "dask1" and "dask2" are workers."""
+    """Run a job on 1 or 2 threads ("1", "2") or workers ("dask1", "dask2")."""
     number = int(where[-1])
     with contextlib.ExitStack() as stack:
         client = None
         if where.startswith("dask"):
             client = stack.enter_context(_workers(number))
-        _warm()
+        _load_libraries()
         if client is not None:
-            client.run(_warm)
+            client.run(_load_libraries)
         if job == "parts":
             seconds = _decide_parts(rows, number, client)
         else:
             seconds = _decide_array(rows, number, client)
-        memory = _most_memory()
+        memory = peak_bytes()
         if client is not None:
-            memory = max(memory, *client.run(_most_memory).values())
-    print(seconds, memory)
+            memory = max(memory, *client.run(peak_bytes).values())
+    print(seconds, memory / 2**20)
 
 
 def _decide_parts(rows: int, number: int, client: Any) -> float:
@@ -146,15 +144,15 @@ def _decide_parts(rows: int, number: int, client: Any) -> float:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "p").mkdir()
         _write_parts(Path(folder) / "p", rows)
-        how = {"n_jobs": number} if client is None else {"backend": "dask"}
+        config = {"n_jobs": number} if client is None else {"backend": "dask"}
         start = time.perf_counter()
-        with joblib.parallel_config(**how):
+        with joblib.parallel_config(**config):
             decide(Path(folder) / "p", Path(folder) / "s")
         return time.perf_counter() - start
 
 
 def _decide_array(rows: int, number: int, client: Any) -> float:
-    """Reduce the decisions to a number, so that no worker has to hold them all."""
+    """Decide for an array, and reduce the decisions, so that no worker holds them all."""
     import dask
     from dask import array
 
@@ -162,24 +160,24 @@ def _decide_array(rows: int, number: int, client: Any) -> float:
 
     proba = array.random.default_rng(0).random((rows, LABELS), chunks=(PART_ROWS, LABELS)) ** 4
     labels, expected_f = from_marginals(proba)
-    asked = labels.sum(), expected_f.mean()
+    results = labels.sum(), expected_f.mean()
     start = time.perf_counter()
     if client is None:
-        dask.compute(*asked, scheduler="threads", num_workers=number)
+        dask.compute(*results, scheduler="threads", num_workers=number)
     else:
-        client.gather(client.compute(list(asked)))
+        client.gather(client.compute(list(results)))
     return time.perf_counter() - start
 
 
 def decisions(job: str, title: str, sizes: tuple[int, ...]) -> Table:
-    """Decide for tables of several sizes in threads and on workers."""
+    """Decide for tables of several sizes with threads and with workers."""
     table = Table(
         title,
         [
             Column("rows", count),
             Column("where", left=True),
             Column("time", duration),
-            Column("most memory of a process", lambda v: f"{v:.0f} MiB"),
+            Column("peak memory of a process", lambda v: f"{v:.0f} MiB"),
         ],
     )
     names = {"1": "one thread", "2": "two threads", "dask1": "one worker", "dask2": "two workers"}
@@ -190,19 +188,19 @@ def decisions(job: str, title: str, sizes: tuple[int, ...]) -> Table:
 
 
 def main() -> None:
-    """Measure what the command line asks for."""
+    """Run the benchmarks and print their tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="small sizes")
     parser.add_argument("--only", choices=("fit", "parts", "arrays"))
     parser.add_argument("--child", nargs=3, metavar=("JOB", "ROWS", "WHERE"))
-    asked = parser.parse_args()
-    if asked.child:
-        job, rows, where = asked.child
+    options = parser.parse_args()
+    if options.child:
+        job, rows, where = options.child
         _child(job, int(rows), where)
         return
-    sizes = (200_000, 400_000) if asked.quick else (1_000_000, 5_000_000)
+    sizes = (200_000, 400_000) if options.quick else (1_000_000, 5_000_000)
     tables = {
-        "fit": lambda: fit(asked.quick),
+        "fit": lambda: fit(options.quick),
         "parts": lambda: decisions(
             "parts", "A folder of Parquet files of 100 000 rows and 20 labels", sizes
         ),
@@ -211,7 +209,7 @@ def main() -> None:
         ),
     }
     for name, make in tables.items():
-        if asked.only in (None, name):
+        if options.only in (None, name):
             print("\n".join(make().lines()), flush=True)
 
 

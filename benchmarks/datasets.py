@@ -1,4 +1,4 @@
-"""The real data sets: read from the folder that ``FGFM_DATA`` names, never part of the project."""
+"""Read real data sets from the folder named by ``FGFM_DATA``; they are not part of the project."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ FOLDER = Path(os.environ.get("FGFM_DATA", Path(__file__).parents[2] / "shared" /
 
 
 def load(name: str) -> Split:
-    """Read a data set in its standard split, features scaled by its training rows."""
+    """Read a data set in its standard split, with features scaled by its training rows."""
     path = FOLDER / f"{name}.npz"
     if not path.exists():
         raise FileNotFoundError(
-            f"{name}.npz is not there: FGFM_DATA must name the folder of the data sets"
+            f"{path} does not exist: FGFM_DATA must name the folder of the data sets"
         )
     return load_split(path)

@@ -1,4 +1,4 @@
-"""The machine and the process: threads, processor, peak memory, progress on a terminal.
+"""The machine and the process: threads, processor, progress on a terminal.
 
 Imports the standard library only, since thread variables must be set before NumPy is loaded.
 """
@@ -9,9 +9,7 @@ import sys
 
 __all__ = [
     "THREAD_VARIABLES",
-    "peak_memory",
     "processor_name",
-    "reset_peak_memory",
     "show_progress",
 ]
 
@@ -42,35 +40,3 @@ def processor_name() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
-
-
-def reset_peak_memory() -> float:
-    """Reset the peak memory if the system can, and return the memory in use, in bytes."""
-    try:
-        with open("/proc/self/clear_refs", "w") as file:
-            file.write("5")
-        return _process_status("VmRSS")
-    except OSError:
-        return peak_memory()
-
-
-def peak_memory() -> float:
-    """Return the peak memory of this process, in bytes.
-
-    On Linux getrusage would return the peak of the parent process, if that is higher.
-    """
-    try:
-        return _process_status("VmHWM")
-    except OSError:
-        import resource
-
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def _process_status(field: str) -> float:
-    with open("/proc/self/status") as file:
-        for line in file:
-            if line.startswith(field + ":"):
-                return 1024.0 * int(line.split()[1])
-    raise OSError(f"/proc/self/status has no {field}")

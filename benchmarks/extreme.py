@@ -28,7 +28,7 @@ from benchmarks.datasets import Split, load
 from benchmarks.environment import show_progress
 from benchmarks.inputs import sparse_rows
 from benchmarks.measure import in_child, least_times
-from benchmarks.real.peer_packages import PEERS, Peer, prepare, run_peer
+from benchmarks.real.peers import PEERS, Peer, install, run_peer
 from benchmarks.report import Column, Table, count, duration, mebibytes, number, ratio
 from fgfm import decision, f_measure
 
@@ -98,7 +98,7 @@ def real(name: str, split: Split, environments: Path, seconds: float) -> Table:
     peer = PEERS["napkinxc"]
     run = run_peer(
         peer,
-        prepare(peer, environments),
+        install(peer, environments),
         split.X_train,
         split.Y_train,
         split.X_test,
@@ -124,7 +124,7 @@ def real(name: str, split: Split, environments: Path, seconds: float) -> Table:
         "napkinXC, top-k": run.labels["top-k"],
     }
     show_progress(f"{name}: xCOLUMNs")
-    python = prepare(XCOLUMNS, environments)
+    python = install(XCOLUMNS, environments)
     for rule, (took, found) in _xcolumns(python, proba, k, seconds).items():
         times[f"xCOLUMNs, {rule}"], labels[f"xCOLUMNs, {rule}"] = took, found
     show_progress("")

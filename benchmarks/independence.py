@@ -1,10 +1,9 @@
-"""Are the tests of conditional independence calibrated, and what do they find?
+"""Level and power of the tests of conditional independence.
 
-``python -m benchmarks.independence [--quick]`` prints, for labels that are independent given the
-features, how often independence is rejected (it should be as often as alpha says): by G tests
-given the strata, and by the tests of `fgfm.ILFCompo` given the features, which "mi" and "moments"
-must select. Then, for a pair of labels that is not independent, how often it is found; a picture
-of this table goes to ``outputs/``.
+``python -m benchmarks.independence [--quick]`` prints the rejection rates for labels that are
+independent given the features, which should be alpha: of G tests given known strata, and of the
+tests of `fgfm.ILFCompo` given the features, among which "mi" and "moments" have to select. It then
+prints how often a dependent pair of labels is found; a figure of this table goes to ``outputs/``.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fgfm.factors import MutualInformation, gcm
-from fgfm.factors._counts import encode_labels, make_strata
-from fgfm.factors._g import Degrees, g_test_columns
+from fgfm.factors import GCM, MutualInformation
+from fgfm.factors._contingency import encode_labels, make_strata  # faster than g_test one by one
+from fgfm.factors._g_batch import DegreesOfFreedom, g_test_columns
 
 __all__ = [
     "DEPENDENT",
@@ -53,60 +52,60 @@ def _draw(rng: np.random.Generator, P: Floats) -> Labels:
 
 
 def linear(rng: np.random.Generator, n: int, m: int) -> Data:
-    """Give labels by logistic regressions on 6 features."""
+    """Draw labels by logistic regressions on 6 features."""
     X = rng.normal(size=(n, 6))
     return X, _draw(rng, _expit(0.8 * X @ rng.normal(size=(6, m))))
 
 
 def wide(rng: np.random.Generator, n: int, m: int) -> Data:
-    """Give labels by logistic regressions on 10 of 60 features."""
+    """Draw labels by logistic regressions on 10 of 60 features."""
     X = rng.normal(size=(n, 60))
     return X, _draw(rng, _expit(0.5 * X[:, :10] @ rng.normal(size=(10, m))))
 
 
 def smooth(rng: np.random.Generator, n: int, m: int) -> Data:
-    """Give labels by waves along one feature and parabolas along another, of 6."""
+    """Draw labels by waves along one of 6 features and parabolas along another."""
     X = rng.normal(size=(n, 6))
     wave = 1.5 * np.sin(2.0 * X[:, :1] + 6.0 * rng.random(m))
     return X, _draw(rng, _expit(wave + X[:, 1:2] ** 2 * rng.normal(size=m) - 0.5))
 
 
 def strong(rng: np.random.Generator, n: int, m: int) -> Data:
-    """Give labels that one feature of 6 nearly determines, all of them."""
+    """Draw labels that one of 6 features nearly determines, all of them."""
     X = rng.normal(size=(n, 6))
     logits = 3.0 * X[:, :1] * rng.choice([-1.0, 1.0], m) + 0.5 * rng.normal(size=m)
     return X, _draw(rng, _expit(logits))
 
 
 def shared(rng: np.random.Generator, n: int, m: int) -> Data:
-    """Give labels by the same steep logistic regression on 10 features, all of them."""
+    """Draw all labels by the same steep logistic regression on 10 features."""
     X = rng.normal(size=(n, 10))
     return X, _draw(rng, _expit(np.repeat(3.0 * X.sum(axis=1, keepdims=True) / 10**0.5, m, 1)))
 
 
 def steps(rng: np.random.Generator, n: int, m: int) -> Data:
-    """Give labels by the same step along the sum of 5 features, all of them, with some noise."""
+    """Draw all labels by the same step along the sum of 5 features, with some noise."""
     X = rng.normal(size=(n, 5))
     P = np.where(X.sum(axis=1, keepdims=True) > 0.0, 0.9, 0.1)
     return X, _draw(rng, np.repeat(P, m, 1))
 
 
 def strata(rng: np.random.Generator, n: int, m: int) -> Data:
-    """Give labels with a random probability in each of 64 strata of 6 binary features."""
+    """Draw labels with a random probability in each of 64 strata of 6 binary features."""
     X = rng.integers(0, 2, (n, 6))
     P = rng.random((64, m))[X @ 2 ** np.arange(6)]
     return X.astype(float), _draw(rng, P)
 
 
 def xor(rng: np.random.Generator, n: int, m: int) -> Data:
-    """Give labels by the sign of a product of two features of 6: no feature tells anything."""
+    """Draw labels by the sign of a product of two of 6 features, uninformative by themselves."""
     X = rng.normal(size=(n, 6))
     effect = 0.4 * rng.random(m) * rng.choice([-1.0, 1.0], m)
     return X, _draw(rng, 0.5 + np.sign(X[:, :1] * X[:, 1:2]) * effect)
 
 
 def rare(rng: np.random.Generator, n: int, m: int) -> Data:
-    """Give labels that 1 to 10 percent of the rows have, by logistic regressions."""
+    """Draw labels with frequencies of 1 to 10 percent, by logistic regressions."""
     X = rng.normal(size=(n, 6))
     return X, _draw(rng, _expit(0.6 * X @ rng.normal(size=(6, m)) - rng.uniform(3.0, 5.0, m)))
 
@@ -116,18 +115,18 @@ INDEPENDENT = {
 }
 
 
-# Data with one pair of labels that are not, the first two --------------------------------------
+# Data with one dependent pair of labels, the first two -----------------------------------------
 
 
 def constant_sign(rng: np.random.Generator, n: int, strength: float) -> Data:
-    """Give six labels, the second a copy of the first in a share of the rows."""
+    """Draw six labels, the second a copy of the first in a share of the rows."""
     X, Y = linear(rng, n, 6)
     Y[:, 1] = np.where(rng.random(n) < strength, Y[:, 0], Y[:, 1])
     return X, Y
 
 
 def changing_sign(rng: np.random.Generator, n: int, strength: float) -> Data:
-    """Give six labels, the first two alike where a feature is positive and opposite elsewhere."""
+    """Draw six labels, the first two equal if a feature is positive, and opposite otherwise."""
     X, Y = linear(rng, n, 6)
     copy = np.where(X[:, 0] > 0, Y[:, 0], 1 - Y[:, 0])
     Y[:, 1] = np.where(rng.random(n) < strength, copy, Y[:, 1])
@@ -135,7 +134,7 @@ def changing_sign(rng: np.random.Generator, n: int, strength: float) -> Data:
 
 
 def strata_sign(rng: np.random.Generator, n: int, strength: float) -> Data:
-    """Give six labels, the first two alike or opposite at random in 16 strata."""
+    """Draw six labels, the first two equal or opposite at random in 16 strata."""
     X, Y = strata(rng, n, 6)
     alike = rng.random(16) < 0.5
     copy = np.where(alike[X[:, :4].astype(int) @ 2 ** np.arange(4)], Y[:, 0], 1 - Y[:, 0])
@@ -144,7 +143,7 @@ def strata_sign(rng: np.random.Generator, n: int, strength: float) -> Data:
 
 
 def strata_copy(rng: np.random.Generator, n: int, strength: float) -> Data:
-    """Give six labels in 64 strata, the second a copy of the first in a share of the rows."""
+    """Draw six labels in 64 strata, the second a copy of the first in a share of the rows."""
     X, Y = strata(rng, n, 6)
     Y[:, 1] = np.where(rng.random(n) < strength, Y[:, 0], Y[:, 1])
     return X, Y
@@ -157,33 +156,28 @@ DEPENDENT = {f.__name__: f for f in (constant_sign, changing_sign, strata_copy, 
 
 
 def _gcm(X: Floats, Y: Labels, seed: int) -> dict[str, Floats]:
-    """Give p-values of the plain and the weighted test, from the same residuals."""
-    rng = np.random.default_rng(seed)
-    test = gcm.GCM()
-    residuals = test._residuals(X, Y.astype(float), rng, None, gcm._Steps(None))
-    plain = gcm._Weights.given(None, X)
-    auto = plain.found("auto", X, residuals, rng)
+    """Return p-values of the plain and of the weighted test, from the same residuals."""
     return {
-        "gcm, plain": gcm._test_pairs(residuals, plain).p_values,
-        "gcm": gcm._test_pairs(residuals, auto).p_values,
+        "gcm, plain": GCM(weights=None, random_state=seed).pairs(X, Y).p_values,
+        "gcm": GCM(random_state=seed).pairs(X, Y).p_values,
     }
 
 
 def _discrete(X: Floats, Y: Labels, seed: int) -> dict[str, Floats]:
-    """Give p-values of the tests for discrete features, where these are discrete."""
+    """Return p-values of the tests for discrete features, if the features are discrete."""
     if not set(np.unique(X)) <= {0.0, 1.0}:
         return {}
     whole = X.astype(int)
     return {df: MutualInformation(df=df).pairs(whole, Y).p_values for df in ("mi", "moments")}
 
 
-# Each gives p-values of all pairs, (m, m), under one or more names, for features, labels and seed.
+# Each returns p-values of all pairs, (m, m), by name, for features, labels and seed.
 METHODS: list[Callable[[Floats, Labels, int], dict[str, Floats]]] = [_gcm, _discrete]
 KINDS = ("mi", "moments", "g")  # degrees of freedom of G tests
 
 
 class Row(NamedTuple):
-    """How often a test rejected at each of `ALPHAS`, among so many pairs."""
+    """Rejection rates of a test at each of `ALPHAS`, and the number of pairs."""
 
     data: str
     n: int
@@ -195,12 +189,12 @@ class Row(NamedTuple):
 
 def _p_values(X: Floats, Y: Labels, seed: int) -> dict[str, Floats]:
     varied = (Y.min(axis=0) < Y.max(axis=0)).nonzero()[0]
-    answers: dict[str, Floats] = {}
+    p_values: dict[str, Floats] = {}
     for method in METHODS:
         for name, p in method(X, Y[:, varied], seed).items():
-            answers[name] = np.ones((Y.shape[1], Y.shape[1]))
-            answers[name][np.ix_(varied, varied)] = p
-    return answers
+            p_values[name] = np.ones((Y.shape[1], Y.shape[1]))
+            p_values[name][np.ix_(varied, varied)] = p
+    return p_values
 
 
 def _row(data: str, n: int, strength: float, test: str, p: Sequence[Any]) -> Row:
@@ -210,7 +204,7 @@ def _row(data: str, n: int, strength: float, test: str, p: Sequence[Any]) -> Row
 
 
 def calibration(name: str, n: int, repeats: int) -> list[Row]:
-    """Give how often independence is rejected where it holds, one row for each test."""
+    """Return rejection rates under independence, one row for each test."""
     found: dict[str, list[Floats]] = {}
     for seed in range(repeats):
         rng = np.random.default_rng([seed, n])
@@ -220,7 +214,7 @@ def calibration(name: str, n: int, repeats: int) -> list[Row]:
 
 
 def calibration_in_strata(count: int, n: int, repeats: int, share: float = 1.0) -> list[Row]:
-    """Give how often G tests reject for independent labels in so many strata, given these.
+    """Return rejection rates of G tests given strata, for labels that are independent there.
 
     The probability of a label in a stratum is uniform on [0, share].
     """
@@ -233,14 +227,15 @@ def calibration_in_strata(count: int, n: int, repeats: int, share: float = 1.0) 
         m = Y.shape[1]
         problems = [make_strata(y, 2, z, count) for y in Y.T]
         for kind in KINDS:
-            test = g_test_columns(problems, encode_labels(Y == 1), Degrees(kind), [None] * m)
+            df = DegreesOfFreedom(kind)
+            test = g_test_columns(problems, encode_labels(Y == 1), df, [None] * m)
             found.setdefault(kind, []).append(test.p_value[np.triu_indices(m, 1)])
     name = f"{count} {'stratum' if count == 1 else 'strata'}" if share == 1.0 else f"{count}, rare"
     return [_row(name, n, 0.0, kind, p) for kind, p in found.items()]
 
 
 def power(name: str, n: int, strength: float, repeats: int) -> list[Row]:
-    """Give how often the pair that depends is found, one row for each test."""
+    """Return how often the dependent pair is found, one row for each test."""
     found: dict[str, list[float]] = {}
     for seed in range(repeats):
         rng = np.random.default_rng([seed, n])
@@ -253,7 +248,7 @@ def power(name: str, n: int, strength: float, repeats: int) -> list[Row]:
 
 
 def _beyond(rate: float, alpha: float, pairs: int) -> str:
-    """Mark a rate above or below alpha by more than three binomial standard errors."""
+    """Return a mark for a rate more than three standard errors above or below alpha."""
     error = math.sqrt(alpha * (1.0 - alpha) / pairs)
     return "+" if rate - alpha > 3.0 * error else "-" if alpha - rate > 3.0 * error else " "
 
@@ -269,7 +264,7 @@ def _print_head(title: str, sizes: dict[int, int]) -> None:
 
 
 def _print_rows(rows: Sequence[Row]) -> None:
-    """Print rows of one kind of data, a line for each test."""
+    """Print the rows of one kind of data, one line for each test."""
     by_test: dict[str, list[str]] = {}
     for row in rows:
         cells = [
@@ -316,7 +311,7 @@ def _print_power(n: int, strengths: Sequence[float], repeats: int) -> list[Row]:
 
 
 def _draw_power(rows: Sequence[Row], path: Path) -> bool:
-    """Draw the power curves, if matplotlib is there."""
+    """Draw the power curves, if matplotlib is installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -338,9 +333,11 @@ def _draw_power(rows: Sequence[Row], path: Path) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print both tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.independence")
-    parser.add_argument("--quick", action="store_true", help="small sizes: does it all run?")
+    parser.add_argument(
+        "--quick", action="store_true", help="small sizes, to check that everything runs"
+    )
     parser.add_argument(
         "--data",
         nargs="+",

@@ -1,11 +1,11 @@
-"""Do learned label factors pay? ``python -m benchmarks.nested [NAME ...]``.
+"""F1 of a nested family of label factors: ``python -m benchmarks.nested [NAME ...]``.
 
-The p-values of `fgfm.ILFCompo` order all pairs of labels from weak to strong dependence. Every
-threshold on them gives a partition into label factors: the higher, the finer. They form a nested
-family, from one factor ("single") to one for each label ("independent"). Each partition is judged
-with the same models of the labels, which are fitted once: within a factor the number of labels is
-put right as `fgfm.estimation.Reweighted` does, from the labels' own distribution alone. F1 is
-printed for rows held out in training, by which one would choose, and for the test rows.
+The p-values of `fgfm.ILFCompo` order all pairs of labels from weak to strong dependence. Each
+threshold defines a partition into label factors, and higher thresholds finer ones: a nested
+family, from one factor ("single") to one for each label ("independent"). All partitions use the
+same models of the labels, fitted once; within a factor the cardinality distribution is learned as
+by `fgfm.estimation.Reweighted`, from the distribution of independent labels alone. F1 is printed
+for held-out rows of the training data, which could select a partition, and for the test rows.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from fgfm import ILFCompo, f_measure
 from fgfm._kernels import poisson_binomial
 from fgfm.cardinality import from_marginals
 from fgfm.decision import from_factors
-from fgfm.estimation._fitting import Settings, fit_models
-from fgfm.estimation._models import Target
-from fgfm.estimation._stack import LogStack
+from fgfm.estimation._fitting import LearnerSettings, fit_models
+from fgfm.estimation._log_linear_pool import LogLinearPool
+from fgfm.estimation._models import ModelTarget
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 NAMES = ("flags", "foodtruck", "emotions", "scene", "yeast", "image", "medical")
-THRESHOLDS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 100)  # -log10 of p-values
+THRESHOLDS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 100)  # of -log10(p)
 
 
 def partitions(p_values: Floats) -> list[list[Integers]]:
-    """Give the nested family: one factor, the components of ever stronger edges, one a label."""
+    """Return the nested family: one factor, components of ever stronger edges, single labels."""
     strength = -np.log10(np.maximum(np.minimum(p_values, p_values.T), 1e-300))
     np.fill_diagonal(strength, 0.0)
     m = len(strength)
@@ -48,36 +48,37 @@ def partitions(p_values: Floats) -> list[list[Integers]]:
 
 
 def counts(p: Floats, largest: int) -> Floats:
-    """Give the distribution of the number of independent labels, up to the largest."""
+    """Return the distribution of the number of independent labels, 0 to `largest`."""
     d = np.empty((len(p), largest + 1))
     poisson_binomial(np.ascontiguousarray(p), d)
     return d
 
 
 def estimates(held_out: Floats, Y: npt.NDArray[Any], p: Floats) -> tuple[Any, Any]:
-    """Give P and d of one factor for rows held out, and for others."""
+    """Return P and d of one factor, for held-out rows and for test rows."""
     s = Y.sum(axis=1)
     seen = np.unique(s)
     largest = max(1, int(seen[-1]))
-    stack = LogStack().fit([counts(held_out, largest)[:, seen]], np.searchsorted(seen, s))
+    stack = LogLinearPool().fit([counts(held_out, largest)[:, seen]], np.searchsorted(seen, s))
     answers = []
     for marginals in (held_out, p):
         d = np.zeros((len(marginals), largest + 1))
-        d[:, seen] = stack.proba([counts(marginals, largest)[:, seen]])
+        d[:, seen] = stack.predict_proba([counts(marginals, largest)[:, seen]])
         answers.append((from_marginals(marginals, d, method="condition"), d))
     return answers[0], answers[1]
 
 
 def measure(name: str) -> list[tuple[Any, ...]]:
-    """Give a row for each partition of a data set: factors, largest, F1 held out, F1 on test."""
+    """Return a row for each partition: factors, largest, F1 held out, F1 on the test rows."""
     split = load(name)
-    targets = [Target(y) for y in split.Y_train.T]
+    targets = [ModelTarget(y) for y in split.Y_train.T]
     models, judged = fit_models(
-        split.X_train, targets, None, Settings(random_state=0), held_out=True
+        split.X_train, targets, None, LearnerSettings(random_state=0), out_of_fold=True
     )
     assert judged is not None
     every = slice(0, len(targets))
-    held_out, p = judged.positives(every), models.answers(split.X_test).positives(every)
+    held_out = judged.positive_proba(every)
+    p = models.predictions(split.X_test).positive_proba(every)
     finder = ILFCompo(random_state=0).fit(split.X_train, split.Y_train)
     nonempty = bool(split.Y_train.any(axis=1).all())
     rows = []
@@ -101,7 +102,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.nested", description=__doc__)
     parser.add_argument("names", nargs="*", default=NAMES, metavar="NAME", help="data sets")
     table = Table(
-        "Mean instance F1 of a nested family of label factors, from one to one a label",
+        "Mean instance F1 of a nested family of label factors, from one factor to single labels",
         [
             Column("data", left=True),
             Column("factors"),

@@ -1,6 +1,6 @@
-"""What is measured. Each part gives tables and, where the design sets them, targets.
+"""The parts of ``python -m benchmarks``: each returns tables, and targets of the design.
 
-Values are compared with the rival's before a ratio is formed: a fast wrong answer raises.
+Expected F-measures are compared with those of the rival before times are: a wrong result raises.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from fgfm import decision
 __all__ = ["PARTS", "Settings"]
 
 KINDS = ("sparse", "dense", "flat")
-_NUMBERS = 2_000_000  # numbers in a batch of rows: 16 MB
+_BATCH_SIZE = 2_000_000  # float64 numbers in a batch of rows: 16 MB
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How large and how long."""
+    """Sizes and durations of a run."""
 
     quick: bool
     progress: Callable[[str], None]
 
     @property
     def seconds(self) -> float:
-        """How long one comparison goes on."""
+        """Minimum seconds of one comparison."""
         return 0.02 if self.quick else 0.6
 
     @property
     def rounds(self) -> int:
-        """How many rounds it has at least."""
+        """Minimum number of rounds of one comparison."""
         return 1 if self.quick else 3
 
     def time(self, **tasks: Callable[[], object]) -> dict[str, float]:
@@ -62,14 +62,16 @@ class Settings:
         return least_times(tasks, seconds=self.seconds, rounds=self.rounds)
 
 
-def _rows(numbers_per_row: int, most: int = 5000) -> int:
-    return min(most, max(2, _NUMBERS // numbers_per_row))
+def _n_rows(row_size: int, most: int = 5000) -> int:
+    return min(most, max(2, _BATCH_SIZE // row_size))
 
 
-def _in_turn(rival: Callable[..., object], rows: Sequence[Sequence[Any]]) -> Callable[[], object]:
-    """Give a task that calls the rival for one row after the other.
+def _cycle_rows(
+    rival: Callable[..., object], rows: Sequence[Sequence[Any]]
+) -> Callable[[], object]:
+    """Return a task that calls the rival for one row after the other.
 
-    It reads the rows from where we read them: one row again and again would stay in the cache.
+    The rows come from the same memory as ours: a single row would stay in the cache.
     """
     arguments = itertools.cycle(rows)
     return lambda: rival(*next(arguments))
@@ -77,13 +79,13 @@ def _in_turn(rival: Callable[..., object], rows: Sequence[Sequence[Any]]) -> Cal
 
 def _require_agreement(what: str, ours: float, rival: float) -> None:
     if not abs(ours - rival) <= 1e-10:
-        raise RuntimeError(f"{what}: fgfm expects F = {ours!r}, and the rival {rival!r}")
+        raise RuntimeError(f"{what}: expected F is {ours!r} with fgfm, {rival!r} with the rival")
 
 
 def marginals(settings: Settings) -> Results:
     """Time from_marginals against the O(m^2) recursion and a pass of np.sum."""
     sizes = (10, 100, 1000) if settings.quick else (10, 20, 100, 10**3, 10**4, 10**5, 10**6)
-    large = 1000 if settings.quick else 10**5  # where passes are counted
+    large = 1000 if settings.quick else 10**5  # size of the target in passes
     table = Table(
         "from_marginals: time per row, one core",
         [
@@ -97,8 +99,8 @@ def marginals(settings: Settings) -> Results:
             Column("passes", number),
         ],
         notes=[
-            "labels: chosen per row. recursion: O(m^2), Ye et al. 2012, in NumPy. "
-            "passes: ours in units of one np.sum over the same rows."
+            "labels: per decision. recursion: O(m^2), Ye et al. 2012, in NumPy. passes: our time "
+            "in units of one np.sum over the same rows."
         ],
     )
     results = Results([table])
@@ -109,7 +111,7 @@ def marginals(settings: Settings) -> Results:
         per_row = {}
         for m in sizes:
             settings.progress(f"from_marginals, {kind}, m = {m}")
-            p = inputs.marginal_rows(kind, _rows(m), m)
+            p = inputs.marginal_rows(kind, _n_rows(m), m)
             n = len(p)
             tasks: dict[str, Callable[[], object]] = {
                 "ours": partial(decision.from_marginals, p),
@@ -120,7 +122,7 @@ def marginals(settings: Settings) -> Results:
                 for row in range(2):
                     choice = rivals.ye_recursion(p[row])
                     _require_agreement(f"m = {m}, {kind}", expected_f[row], choice.expected_f)
-                tasks["rival"] = _in_turn(rivals.ye_recursion, [(row,) for row in p])
+                tasks["rival"] = _cycle_rows(rivals.ye_recursion, [(row,) for row in p])
             least = settings.time(**tasks)
             ours, one_pass = least["ours"] / n, least["sum"] / n
             rival = least.get("rival")
@@ -170,7 +172,7 @@ def factors(settings: Settings) -> Results:
         for name, singletons, fours in shapes:
             m = singletons + 4 * fours
             settings.progress(f"from_factors, {kind}, {name}, m = {m}")
-            n = _rows(singletons + 16 * fours, 50 if settings.quick else 1000)
+            n = _n_rows(singletons + 16 * fours, 50 if settings.quick else 1000)
             Ps, members = inputs.factor_rows(kind, n, singletons, fours)
             labels, expected_f = decision.from_factors(Ps, members)
             tasks: dict[str, Callable[[], object]] = {
@@ -180,12 +182,12 @@ def factors(settings: Settings) -> Results:
                 rows = [([P[r] for P in Ps], members) for r in range(min(n, 50))]
                 choice = rivals.algorithm_1_and_gfm(*rows[0])
                 _require_agreement(f"{kind}, {name}, m = {m}", expected_f[0], choice.expected_f)
-                tasks["rival"] = _in_turn(rivals.algorithm_1_and_gfm, rows)
+                tasks["rival"] = _cycle_rows(rivals.algorithm_1_and_gfm, rows)
                 plain = rivals.algorithm_1_and_gfm(*rows[0], tuned=False)
                 _require_agreement(f"{kind}, {name}, m = {m}", expected_f[0], plain.expected_f)
                 if m == 400:
                     decide_plainly = partial(rivals.algorithm_1_and_gfm, tuned=False)
-                    tasks["plain"] = _in_turn(decide_plainly, rows)
+                    tasks["plain"] = _cycle_rows(decide_plainly, rows)
             least = settings.time(**tasks)
             ours, rival = least["ours"] / n, least.get("rival")
             faster = rival / ours if rival else None
@@ -215,13 +217,13 @@ def cardinalities(settings: Settings) -> Results:
             Column("PyPI gfm()", duration),
             Column("ratio", ratio),
         ],
-        notes=["PyPI gfm(): example-wise-f1-maximizer, its weights made beforehand."],
+        notes=["PyPI gfm(): example-wise-f1-maximizer, with precomputed weights."],
     )
     results = Results([table])
     for kind in ("sparse", "dense"):
         for m in (100,) if settings.quick else (100, 1000):
             settings.progress(f"from_cardinalities, {kind}, m = {m}")
-            P = inputs.cardinality_rows(kind, _rows(m * m, 20 if settings.quick else 200), m)
+            P = inputs.cardinality_rows(kind, _n_rows(m * m, 20 if settings.quick else 200), m)
             n = len(P)
             labels, expected_f = decision.from_cardinalities(P)
             tasks: dict[str, Callable[[], object]] = {
@@ -238,7 +240,7 @@ def cardinalities(settings: Settings) -> Results:
                 if len(chosen):
                     value = 2.0 * (P[0, chosen] / (s + len(chosen))).sum()
                 _require_agreement(f"from_cardinalities, {kind}", expected_f[0], value)
-                tasks["rival"] = _in_turn(gfm, list(zip(P, d_0, strict=True)))
+                tasks["rival"] = _cycle_rows(gfm, list(zip(P, d_0, strict=True)))
             least = settings.time(**tasks)
             ours, rival = least["ours"] / n, least.get("rival")
             faster = rival / ours if rival else None
@@ -261,7 +263,7 @@ def threads(settings: Settings) -> Results:
         ],
     )
     if (os.cpu_count() or 1) < 2:
-        table.notes = ["This machine has one core: not measured."]
+        table.notes = ["Not measured: this machine has one core."]
         return Results([table])
     settings.progress("threads")
     n = 200 if settings.quick else 2000
@@ -305,7 +307,7 @@ def memory(settings: Settings) -> Results:
             Column("n", count),
             Column("time per row", duration),
             Column("input", mebibytes),
-            Column("the decisions", mebibytes),
+            Column("output", mebibytes),
             Column("peak beyond the input", mebibytes),
         ],
         [

@@ -1,9 +1,9 @@
-"""How many rows do the true factors of the toy networks take?
+"""Recovery of the true factors of the paper's toy networks, by number of rows.
 
 ``python -m benchmarks.recovery [--quick]`` draws networks of the four structures of the paper,
-fits `fgfm.ILFCompo` to n rows of each, and compares pairs of labels: of the pairs put in one
-factor, the share that belongs there (precision), and of the pairs that belong together, the share
-that was (recall). A picture of the table goes to ``outputs/``.
+fits `fgfm.ILFCompo` to n rows of each, and compares pairs of labels: precision is the share of
+pairs put into one factor that belong together, recall the share of pairs that belong together and
+were put into one factor. A figure of the table goes to ``outputs/``.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Row(NamedTuple):
     n: int
     precision: float
     recall: float
-    exact: float  # share of networks whose factors were all found
+    exact: float  # share of networks with all factors recovered
 
 
 def recovery(structure: str, test: str, n: int, repeats: int) -> list[Row]:
-    """Fit to n rows of so many networks; one row for each correction."""
+    """Fit to n rows of `repeats` networks; one row for each correction."""
     scores: dict[str | None, list[tuple[float, float, bool]]] = {c: [] for c in CORRECTIONS}
     for repetition in range(1, repeats + 1):
         network, train, _ = paper_data(STRUCTURES[structure], repetition, n, n_test=0)
@@ -67,7 +67,7 @@ def _print(rows: Sequence[Row], sizes: Sequence[int]) -> None:
 
 
 def _draw(rows: Sequence[Row], path: Path) -> bool:
-    """Draw both measures against n, if matplotlib is there."""
+    """Draw both measures against n, if matplotlib is installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -110,7 +110,7 @@ def main(arguments: list[str] | None = None) -> None:
     start = time.perf_counter()
     print(
         f"Pairs of labels in one factor, test {options.test!r}, alpha {ALPHA}; means over "
-        f"{repeats} networks\n(exact: share of the networks whose factors were all found)\n"
+        f"{repeats} networks\n(exact: share of the networks with all factors recovered)\n"
     )
     rows = [
         row for s in STRUCTURES for n in sizes for row in recovery(s, options.test, n, repeats)

@@ -1,12 +1,12 @@
-"""The F-measure against what the authors' R scripts obtained on the same rows.
+"""Compare our F-measures with those of the authors' R scripts on the same rows.
 
 ``python -m benchmarks.reference_f [--quick]``
 
-Two questions. Given the penalties and the label factors that their scripts chose, are our
-decisions theirs? Nothing random is left there. And if we choose penalties and factors ourselves,
-by their procedure, is the difference that of another random split of the rows?
+Two comparisons. With the penalties and label factors that their scripts chose nothing is random:
+all F-measures should be equal. With penalties and factors chosen by our own run of their
+procedure, the differences should be those of another random split of the rows.
 
-The folder with their results is named by the environment variable ``FGFM_REFERENCE``.
+The environment variable ``FGFM_REFERENCE`` names the folder of their results.
 """
 
 from __future__ import annotations
@@ -41,35 +41,35 @@ __all__ = ["run"]
 Floats = npt.NDArray[np.float64]
 
 SPLITS = 10  # repetitions of our cross-validation
-# The sd of F over their splits, as it is given with their results: gfm against t-gfm where both
-# are one model.
+# Standard deviation of F over their splits, as stated with their results: from gfm and t-gfm on
+# structures where both fit the same model.
 THEIR_SD = {50: 0.009, 100: 0.009, 200: 0.002, 500: 0.002, 1000: 0.002, 2000: 3e-4, 5000: 3e-4}
 
 
-def _tiny(value: float) -> str:
+def _format_tiny(value: float) -> str:
     return f"{value:.0e}" if value else "0"
 
 
-def _plain(value: float) -> str:
+def _format_f(value: float) -> str:
     return f"{value:.4f}"
 
 
-def _signed(value: float) -> str:
+def _format_signed(value: float) -> str:
     return f"{round(value, 4) + 0.0:+.4f}"  # no negative zero
 
 
-def _z(value: float) -> str:
+def _format_z(value: float) -> str:
     return f"{round(value, 1) + 0.0:+.1f}"
 
 
 def _given_tables(stored: list[Data]) -> list[Table]:
-    """Compare decisions by their penalties and factors."""
+    """Compare F-measures with the authors' penalties and factors."""
     summary = Table(
         "Their penalties, their factors: largest difference of F1 in any cell",
         [
             Column("n"),
             Column("cells", count),
-            *(Column(method, _tiny) for method in METHODS),
+            *(Column(method, _format_tiny) for method in METHODS),
             Column("to 1e-4", count),
             Column("to 1e-3", count),
             Column("all losses", count),
@@ -80,8 +80,8 @@ def _given_tables(stored: list[Data]) -> list[Table]:
         [
             Column("data", left=True),
             Column("method", left=True),
-            Column("difference", _signed),
-            Column("smallest margin", _tiny),
+            Column("difference", _format_signed),
+            Column("smallest margin", _format_tiny),
         ],
     )
     gaps = []
@@ -109,11 +109,10 @@ def _given_tables(stored: list[Data]) -> list[Table]:
     summary.rows.append(("all", last[0], *largest, *last[1:]))
     margin = np.concatenate(gaps)
     summary.notes.append(
-        "A cell: a structure, a repetition, a method. All losses: F1, Hamming loss and subset "
-        f"loss agree to 1e-9. Of the {count(len(margin))} decisions, "
-        f"{(margin < 1e-3).sum()} are by a margin of less than 1e-3 in expected F, "
-        f"{(margin < 1e-4).sum()} of less than 1e-4, {(margin < 1e-5).sum()} of less than 1e-5; "
-        f"the smallest is {margin.min():.0e}."
+        "Cell: a structure, a repetition and a method. All losses: F1, Hamming loss and subset "
+        f"loss agree to 1e-9. Of the {count(len(margin))} decisions, {(margin < 1e-3).sum()} "
+        f"have a margin below 1e-3 in expected F, {(margin < 1e-4).sum()} below 1e-4 and "
+        f"{(margin < 1e-5).sum()} below 1e-5; the smallest is {margin.min():.0e}."
     )
     return [summary, other] if other.rows else [summary]
 
@@ -128,16 +127,16 @@ CHANGES = {
 
 
 def _change_table(stored: list[Data]) -> Table:
-    """Tell what each of their settings does to F."""
+    """Show the effect of each of the authors' settings on F."""
     table = Table(
-        "Their penalties and factors, one thing changed: F1 less theirs",
+        "Their penalties and factors, one setting changed: F1 minus theirs",
         [
             Column("changed", left=True),
             Column("cells", count),
             Column("same", count),
             Column("to 1e-3", count),
-            *(Column(name, _signed) for name in ("n<=100", "n>=200")),
-            Column("largest", _plain),
+            *(Column(name, _format_signed) for name in ("n<=100", "n>=200")),
+            Column("largest", _format_f),
         ],
     )
     for name, rule in CHANGES.items():
@@ -161,14 +160,14 @@ def _change_table(stored: list[Data]) -> Table:
         )
     table.notes.append(
         "Means over cells with up to 100 training rows, and with more; the largest in absolute "
-        "value. Single labels: their scripts have a second model for them, of a label given "
-        "itself; counted are the cells with such factors, all those of i-gfm among them."
+        "value. Single labels: the scripts fit a second model, of the label given itself; only "
+        "cells with such factors are counted, all those of i-gfm among them."
     )
     return table
 
 
 class Cell(NamedTuple):
-    """A structure, a size and a method, with its repetitions."""
+    """A structure, a size and a method, with all repetitions."""
 
     dag: str
     n: int
@@ -177,12 +176,12 @@ class Cell(NamedTuple):
     runs: list[Run]
 
     def differences(self) -> Floats:
-        """Give the mean of our F over splits less theirs, for each repetition."""
+        """Return our mean F over splits minus theirs, for each repetition."""
         theirs = [data.stored[self.method].losses[0] for data in self.data]
         return np.array([run.f.mean() for run in self.runs]) - theirs
 
     def same_factors(self) -> list[bool]:
-        """Tell in which repetitions our factors are theirs."""
+        """Return for each repetition whether our factors equal theirs."""
         return [
             sorted(run.factors) == sorted(data.stored[self.method].factors)
             for data, run in zip(self.data, self.runs, strict=True)
@@ -190,7 +189,7 @@ class Cell(NamedTuple):
 
 
 def _cells(stored: list[Data], splits: int) -> list[Cell]:
-    """Run all methods on all data sets."""
+    """Run all methods on all data sets, and collect the cells."""
     cells: dict[Any, Cell] = {}
     for data in stored:
         for method, ours in our_runs(data, splits).items():
@@ -202,11 +201,11 @@ def _cells(stored: list[Data], splits: int) -> list[Cell]:
 
 
 def _split_tables(cells: list[Cell], splits: int) -> list[Table]:
-    """Compare F by our own cross-validation with theirs."""
+    """Compare F with our own cross-validation with theirs."""
     groups: dict[tuple[int, str], list[Cell]] = defaultdict(list)
     for cell in cells:
         groups[cell.n, cell.method].append(cell)
-    spread = {  # of F over our splits
+    spread = {  # standard deviation of F over our splits
         key: float(np.sqrt(np.mean([run.f.var(ddof=1) for cell in group for run in cell.runs])))
         for key, group in groups.items()
     }
@@ -215,12 +214,12 @@ def _split_tables(cells: list[Cell], splits: int) -> list[Table]:
         [
             Column("n"),
             Column("method", left=True),
-            Column("ours", _plain),
-            Column("theirs", _plain),
-            Column("difference", _signed),
-            Column("sd of a split", _plain),
-            Column("noise", _plain),
-            Column("z", _z),
+            Column("ours", _format_f),
+            Column("theirs", _format_f),
+            Column("difference", _format_signed),
+            Column("sd of a split", _format_f),
+            Column("noise", _format_f),
+            Column("z", _format_z),
         ],
     )
     for (n, method), group in groups.items():
@@ -232,8 +231,8 @@ def _split_tables(cells: list[Cell], splits: int) -> list[Table]:
         summary.rows.append((n, method, ours, ours - mean, mean, sd, noise, mean / noise))
     same = [same for cell in cells if cell.method == "f-gfm" for same in cell.same_factors()]
     summary.notes.append(
-        "Means over structures and repetitions. sd of a split: of F over our splits of the same "
-        "rows. Noise: that of the difference, where theirs is one split. "
+        "Means over structures and repetitions. sd of a split: standard deviation of F over our "
+        "splits of the same rows. Noise: that of the difference; theirs is one split. "
         f"ILF-Compo finds their factors in {sum(same)} of {len(same)} data sets."
     )
     detail, beyond = _structure_table(cells, spread, splits)
@@ -242,16 +241,18 @@ def _split_tables(cells: list[Cell], splits: int) -> list[Table]:
 
 
 def _noise(theirs: float, ours: float, splits: int, repetitions: int) -> float:
-    """Give the sd of a mean difference of F: one split of theirs, several of ours."""
+    """Return the standard deviation of a mean difference: one split of theirs, several of ours."""
     noise = np.sqrt((theirs**2 + ours**2 / splits) / repetitions)
-    return max(float(noise), 1e-9)  # where all splits lead to the same decisions
+    return max(float(noise), 1e-9)  # if all splits lead to the same decisions
 
 
 def _structure_table(
     cells: list[Cell], spread: dict[tuple[int, str], float], splits: int
 ) -> tuple[Table, list[tuple[Cell, float]]]:
-    """Give the differences of all cells, and those cells that noise does not explain well."""
-    pairs = [column for m in METHODS for column in (Column(m, _signed), Column("z", _z))]
+    """Return the differences of all cells, and the cells beyond the noise."""
+    pairs = [
+        column for m in METHODS for column in (Column(m, _format_signed), Column("z", _format_z))
+    ]
     table = Table(
         "By structure: difference and z", [Column("n"), Column("structure", left=True), *pairs]
     )
@@ -263,7 +264,7 @@ def _structure_table(
         measured = mean / _noise(sd, sd, splits, len(cell.runs))
         given = mean / _noise(THEIR_SD[cell.n], sd, splits, len(cell.runs))
         z["as measured"].append(measured)
-        z["as given with their results"].append(given)
+        z["as stated with their results"].append(given)
         rows[cell.n, cell.dag][cell.method] = mean, measured
         if abs(measured) > 2.0 or abs(given) > 3.0:
             beyond.append((cell, measured))
@@ -279,15 +280,15 @@ def _structure_table(
 
 
 def _reason_table(beyond: list[tuple[Cell, float]], splits: int) -> Table:
-    """Tell where the largest differences come from."""
+    """Explain the largest differences."""
     table = Table(
-        "Cells beyond 2 as measured, or 3 as given: the repetition that differs most",
+        "Cells beyond 2 as measured, or 3 as stated: the repetition that differs most",
         [
             Column("n"),
             Column("cell", left=True),
-            Column("z", _z),
+            Column("z", _format_z),
             Column("rep"),
-            Column("diff", _signed),
+            Column("diff", _format_signed),
             Column("reason", left=True),
         ],
     )
@@ -299,14 +300,14 @@ def _reason_table(beyond: list[tuple[Cell, float]], splits: int) -> Table:
         name = f"{cell.dag} {cell.method}"
         table.rows.append((cell.n, name, z, data.rep, differences[worst], why))
     table.notes.append(
-        "Reason: the model whose penalty matters most, their penalty, the one that most of our "
-        "splits choose, and what that alone would change in their F."
+        "Reason: the model whose penalty has the largest effect, their penalty, the one that most "
+        "of our splits choose, and the change of their F with that penalty alone."
     )
     return table
 
 
 def _reason(data: Data, run: Run, method: str, splits: int) -> str:
-    """Say what makes our F differ from theirs: the factors, or which penalty most."""
+    """Return why our F differs from theirs: the factors, or the penalty of one model."""
     stored = data.stored[method]
     if sorted(stored.factors) != sorted(run.factors):
         theirs = by_our_splits(data, stored.factors, splits)
@@ -321,7 +322,7 @@ def _reason(data: Data, run: Run, method: str, splits: int) -> str:
             effect = data.losses(changed.labels())[0] - stored.losses[0]
             effects.append((abs(effect), effect, name, usual, times))
     if not effects:
-        return "the same penalties in most splits"
+        return "same penalties in most splits"
     _, effect, (factor, target), usual, times = max(effects)
     label = target if len(factor) > 1 else f"y{factor[0]}"
     their = stored.penalties[factor, target]
@@ -331,15 +332,15 @@ def _reason(data: Data, run: Run, method: str, splits: int) -> str:
 def _penalty_table(cells: list[Cell], splits: int) -> Table:
     """Compare the penalties that our splits choose with each other, and with theirs."""
     table = Table(
-        "Chosen penalties: how often the same",
+        "Chosen penalties: how often they agree",
         [
             Column("n"),
             Column("models", count),
             Column("two of ours", lambda v: f"{100.0 * v:.1f} %"),
             Column("ours and theirs", lambda v: f"{100.0 * v:.1f} %"),
-            Column("z", _z),
+            Column("z", _format_z),
             Column("log10 ratio", lambda v: f"{v:+.3f}"),
-            Column("z", _z),
+            Column("z", _format_z),
         ],
     )
     by_size: dict[int, dict[Any, list[tuple[float, float, float]]]] = defaultdict(
@@ -362,35 +363,35 @@ def _penalty_table(cells: list[Cell], splits: int) -> Table:
         models = sum(map(len, groups.values()))
         table.rows.append((n, models, own, agree, z[0], shift, z[1]))
     table.notes.append(
-        "Of two splits of ours, and of one of ours with theirs; the ratio is of ours to theirs. "
-        "The z are by the spread over data sets. Left out: data sets where our factors are "
-        "not theirs, and the second models of single labels, which always have 1e-4."
+        "Between two splits of ours, and between one of ours and theirs; the ratio is ours to "
+        "theirs. z: by the spread over data sets. Left out: data sets with other factors than "
+        "theirs, and second models of single labels, whose penalty is always 1e-4."
     )
     return table
 
 
 def run(*, quick: bool = False, splits: int = SPLITS) -> list[Table]:
-    """Compare, print the tables, and give them.
+    """Compare, print the tables, and return them.
 
     Parameters
     ----------
     quick : bool, default=False
-        Take two sizes, two structures, one repetition of each and three splits.
+        Use two sizes, two structures, one repetition of each and three splits.
     splits : int, default=10
         Repetitions of our cross-validation.
 
     Returns
     -------
     list of Table
-        What was printed.
+        The printed tables.
     """
     if not FOLDER.is_dir():
         raise SystemExit(
-            f"{FOLDER} is not there: FGFM_REFERENCE must name the folder of the stored results"
+            f"{FOLDER} does not exist: FGFM_REFERENCE must name the folder of the stored results"
         )
     splits = 3 if quick else splits
     if quick:
-        print("Quick: too few splits and data sets to take the z for more than an example.\n")
+        print("Quick: too few splits and data sets for meaningful z values.\n")
     stored = list(data_sets((100, 1000), ("lp2", "lp6"), 1) if quick else data_sets())
     tables = [*_given_tables(stored), _change_table(stored)]
     tables += _split_tables(_cells(stored, splits), splits)
@@ -400,9 +401,11 @@ def run(*, quick: bool = False, splits: int = SPLITS) -> list[Table]:
 
 
 def main() -> None:
-    """Read the options, and run."""
+    """Parse the options, and run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reference_f", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a few cells: does it all run?")
+    parser.add_argument(
+        "--quick", action="store_true", help="a few cells, to check that everything runs"
+    )
     run(quick=parser.parse_args().quick)
 
 
@@ -410,6 +413,6 @@ if __name__ == "__main__":
     alone = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     if alone.items() <= os.environ.items():
         main()
-    else:  # one core; the libraries read these when they are loaded
+    else:  # one core; libraries read these variables when they are loaded
         command = [sys.executable, "-m", "benchmarks.reference_f", *sys.argv[1:]]
         os.execve(sys.executable, command, {**os.environ, **alone})

@@ -1,10 +1,10 @@
-"""ILF-Compo against what the authors' R scripts found on the same rows.
+"""Comparison of ILF-Compo with the results of the authors' R scripts on the same rows.
 
 ``python -m benchmarks.reference_factors``
 
-The folder with their results is named by the environment variable ``FGFM_REFERENCE``, by default
+The environment variable ``FGFM_REFERENCE`` names the folder with their results, by default
 ../shared/reference beside the clone. Their test draws 100 random tables where ours takes the
-expectation, so their p-values are ours plus noise, whose size is known.
+expectation, so that their p-values are ours plus noise of a known size.
 """
 
 from __future__ import annotations
@@ -24,12 +24,8 @@ from scipy.stats import chi2
 
 from benchmarks.measure import least_times
 from benchmarks.report import Column, Table, count, duration, ratio, text
-from fgfm.factors import ILFCompo
-from fgfm.factors._counts import Columns, combine, encode, encode_labels, make_strata
-from fgfm.factors._expected import moments_2x2
-from fgfm.factors._g import Degrees, GTest, g_test_columns, g_test_each
-from fgfm.factors._graph import published_grouping
-from fgfm.factors._iamb import grow, iamb
+from fgfm.factors import GTest, ILFCompo, g_test, markov_boundary, published_grouping
+from fgfm.factors._g_moments import moments_2x2  # timed by itself
 
 __all__ = ["Case", "cases", "given_boundaries", "monte_carlo_range", "published_boundary", "run"]
 
@@ -39,12 +35,11 @@ Integers = npt.NDArray[np.int64]
 FOLDER = Path(os.environ.get("FGFM_REFERENCE", Path(__file__).parents[2] / "shared" / "reference"))
 ALPHA = 0.01
 N_FEATURES = 6
-SEEDS = 100  # repetitions of their random test where a boundary differs
-EXACT = Degrees()
+SEEDS = 100  # repetitions of their random test if a boundary differs
 
 
 class Case(NamedTuple):
-    """One data set, and what their scripts found on it."""
+    """One data set, and the results of their scripts."""
 
     dag: str
     n: int
@@ -57,11 +52,13 @@ class Case(NamedTuple):
 
 
 def stored_table(name: str) -> Iterator[dict[str, str]]:
+    """Read the rows of a stored table."""
     with (FOLDER / name).open(newline="") as lines:
         yield from csv.DictReader(lines)
 
 
 def case_key(row: dict[str, str]) -> tuple[str, int, int]:
+    """Return structure, number of rows and repetition."""
     return row["dag"], int(row["n_train"]), int(row["rep"])
 
 
@@ -94,50 +91,57 @@ def cases() -> list[Case]:
 
 def given_boundaries(case: Case, boundaries: list[Integers]) -> GTest:
     """Test all ordered pairs of labels given boundaries; arrays of shape (8, 8)."""
-    columns = encode(case.X)
-    problems = []
+    found = np.zeros((3, 8, 8))
     for i, boundary in enumerate(boundaries):
-        strata = combine([(columns.codes(j), int(columns.levels[j])) for j in boundary], case.n)
-        problems.append(make_strata(case.Y[:, i].astype(np.int64), 2, *strata))
-    return g_test_columns(problems, encode_labels(case.Y == 1), EXACT, [None] * 8)
+        for j in range(8):
+            found[:, i, j] = g_test(case.Y[:, j], case.Y[:, i], case.X[:, boundary])
+    return GTest(*found)
 
 
 def monte_carlo_range(result: GTest, deviations: float) -> tuple[Floats, Floats]:
-    """Give the p-values that a mean of 100 random tables can lead to, so many deviations off.
+    """Return the range of p-values if the mean G of 100 random tables deviates.
 
-    G of a random table has about the variance of a chi-square variable of the same mean.
+    G of a random table has about the variance of a chi-square variable with the same mean.
     """
     noise = deviations * np.sqrt(2.0 * result.df / 100.0)
     with np.errstate(invalid="ignore"):
         low = chi2.sf(result.statistic, np.maximum(result.df - noise, 1e-12))
         high = chi2.sf(result.statistic, result.df + noise)
-    told = result.df > 0.0
-    return np.where(told, low, 1.0), np.where(told, high, 1.0)
+    informative = result.df > 0.0
+    return np.where(informative, low, 1.0), np.where(informative, high, 1.0)
 
 
 def published_boundary(
-    columns: Columns, target: Integers, degrees: Degrees, rng: Any
+    X: npt.NDArray[Any], y: npt.NDArray[Any], df: str = "mi", seed: int | None = None
 ) -> tuple[int, ...]:
-    """Find a boundary by their rule: one pass of shrinking, the last member excepted."""
-    (members,) = grow(columns, [target], ALPHA, degrees, [rng])
+    """Find a boundary by their rule: IAMB with one pass of shrinking, without the last member."""
+    rng = np.random.default_rng(seed)
+
+    def p_value(j: int, given: list[int]) -> tuple[float, float]:
+        test = g_test(X[:, j], y, X[:, given], df=df, random_state=rng)
+        return test.p_value, -test.statistic
+
+    members: list[int] = []
+    while len(members) < X.shape[1]:
+        rest = [j for j in range(X.shape[1]) if j not in members]
+        found = {j: p_value(j, members) for j in rest}
+        best = min(rest, key=found.__getitem__)
+        if found[best][0] > ALPHA:
+            break
+        members.append(best)
     kept = list(members)
     for j in members[:-1]:
-        others = [(columns.codes(k), int(columns.levels[k])) for k in kept if k != j]
-        problem = make_strata(target, 2, *combine(others, len(target)))
-        other = columns.codes(j), int(columns.levels[j])
-        if g_test_each([problem], [other], degrees, [rng]).p_value[0] > ALPHA:
+        if p_value(j, [k for k in kept if k != j])[0] > ALPHA:
             kept.remove(j)
     return tuple(sorted(kept))
 
 
-def _reason(columns: Columns, target: Integers, theirs: tuple[int, ...]) -> str:
-    """Say why their boundary is not ours."""
-    if published_boundary(columns, target, EXACT, None) == theirs:
+def _reason(X: npt.NDArray[Any], y: npt.NDArray[Any], theirs: tuple[int, ...]) -> str:
+    """Return why their boundary is not ours."""
+    if published_boundary(X, y) == theirs:
         return "they shrink in one pass, we until stable"
-    drawn = Degrees("permutation", 100)
     for seed in range(SEEDS):
-        rng = np.random.default_rng(seed)
-        if published_boundary(columns, target, drawn, rng) == theirs:
+        if published_boundary(X, y, "permutation", seed) == theirs:
             return "the noise of 100 random tables"
     return f"not found in {SEEDS} repetitions of their random test"
 
@@ -190,13 +194,9 @@ def _p_value_table(stored: list[Case]) -> Table:
 def _boundary_table(stored: list[Case]) -> Table:
     reasons: Counter[str] = Counter()
     for case in stored:
-        columns = encode(case.X)
-        targets = [y.astype(np.int64) for y in case.Y.T]
-        ours = iamb(columns, targets, ALPHA, EXACT, [None] * 8)
-        for target, mine, theirs in zip(targets, ours, case.boundaries, strict=True):
-            same = np.array_equal(mine, theirs)
-            key = "the same" if same else _reason(columns, target, tuple(map(int, theirs)))
-            reasons[key] += 1
+        for y, theirs in zip(case.Y.T, case.boundaries, strict=True):
+            same = np.array_equal(markov_boundary(case.X, y, ALPHA), theirs)
+            reasons["the same" if same else _reason(case.X, y, tuple(map(int, theirs)))] += 1
     table = Table(
         f"Markov boundaries of {sum(reasons.values())} labels",
         [Column("ours and theirs", left=True), Column("labels", count)],
@@ -243,7 +243,7 @@ def _factor_tables(stored: list[Case]) -> list[Table]:
 
 
 def _flips(case: Case, result: GTest) -> Iterator[tuple[Any, ...]]:
-    """Give the pairs above the diagonal on which the two p-values decide differently."""
+    """Yield the pairs above the diagonal on which the two p-values decide differently."""
     low, high = monte_carlo_range(result, 3.0)
     for i, j in zip(*np.triu_indices(8, 1), strict=True):
         ours, theirs = result.p_value[i, j], case.p_values[i, j]
@@ -263,7 +263,7 @@ def _as_tuples(factors: list[Integers]) -> list[tuple[int, ...]]:
 
 
 def _cpu_seconds(case: Case, seconds: float) -> float:
-    """Give the least processor time of a fit; theirs is the processor's as well."""
+    """Return the least processor time of a fit; theirs is processor time as well."""
     least = float("inf")
     end = time.perf_counter() + seconds
     runs = 0
@@ -305,7 +305,7 @@ def _time_table(stored: list[Case], n: int, seconds: float) -> Table:
 
 
 def _expectation_table() -> Table:
-    """Compare the two ways to E[G]: all tables at once, and scikit-learn's one by one."""
+    """Time E[G] of all tables at once, and of scikit-learn's function table by table."""
     from sklearn.metrics.cluster import expected_mutual_information
 
     table = Table(
@@ -351,21 +351,21 @@ def _expectation_table() -> Table:
 
 
 def run(*, seconds: float = 2.0) -> list[Table]:
-    """Compare, print the tables, and give them.
+    """Compare, print the tables, and return them.
 
     Parameters
     ----------
     seconds : float, default=2.0
-        Time for timing each structure.
+        Time spent on timing each structure.
 
     Returns
     -------
     list of Table
-        What was printed.
+        The tables.
     """
     if not FOLDER.is_dir():
         raise SystemExit(
-            f"{FOLDER} is not there: FGFM_REFERENCE must name the folder of the stored results"
+            f"{FOLDER} does not exist: set FGFM_REFERENCE to the folder of the stored results"
         )
     stored = cases()
     tables = [_time_table(stored, 1000, seconds), _expectation_table(), _p_value_table(stored)]
@@ -379,6 +379,6 @@ if __name__ == "__main__":
     alone = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     if alone.items() <= os.environ.items():
         run()
-    else:  # one core; the libraries read these when they are loaded
+    else:  # one core; the libraries read these variables when they are loaded
         command = [sys.executable, "-m", "benchmarks.reference_factors"]
         os.execve(sys.executable, command, {**os.environ, **alone})

@@ -1,6 +1,6 @@
-"""Models of the authors' data sets: with the penalties of their scripts, and with ours.
+"""Models of the authors' data sets, with the penalties of their scripts and with our own.
 
-`reference_f` compares what comes of them with what their scripts obtained.
+`reference_f` compares their F-measures with those that the scripts obtained.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from benchmarks.reference_factors import FOLDER, N_FEATURES, case_key, stored_ta
 from fgfm.cardinality import from_conditionals, merge_factors
 from fgfm.classifier import FGFMClassifier
 from fgfm.decision import from_factors
-from fgfm.experiments.paper import SIZES, find_factors
+from fgfm.experiments._cell import find_factors
+from fgfm.experiments._reproduce import SIZES
 from fgfm.metrics import f_measure
 from fgfm.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
 
@@ -39,17 +40,18 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Factor = tuple[int, ...]
-Name = tuple[Factor, str]  # of a model: its factor, and "s" or "y0" .. "y7"
+Name = tuple[Factor, str]  # of a model: its factor, and the target "s" or "y0" .. "y7"
 Penalties = dict[Name, float]
 
-METHODS = ("gfm", "i-gfm", "f-gfm", "t-gfm")  # one factor, one each, ILF-Compo, the true ones
+# one factor, one factor per label, factors by ILF-Compo, true factors
+METHODS = ("gfm", "i-gfm", "f-gfm", "t-gfm")
 STRUCTURES = ("lp2", "lp4", "lp6", "lp8")
 N_LABELS = 8
-INPUTS = np.arange(1 << N_FEATURES)[:, None] >> np.arange(N_FEATURES) & 1  # (64, 6): all there are
+INPUTS = np.arange(1 << N_FEATURES)[:, None] >> np.arange(N_FEATURES) & 1  # (64, 6): all inputs
 
 
 class Stored(NamedTuple):
-    """What their scripts chose and obtained for one data set by one method."""
+    """Choices and losses of the authors' scripts for one data set and method."""
 
     losses: tuple[float, float, float]  # F1, Hamming loss, subset loss
     factors: list[Factor]
@@ -57,31 +59,31 @@ class Stored(NamedTuple):
 
 
 class Data(NamedTuple):
-    """One data set, and what their scripts made of it."""
+    """One data set, and the stored results of the authors' scripts."""
 
     dag: str
     n: int
     rep: int
     X: npt.NDArray[np.uint8]  # (n, 6)
     Y: npt.NDArray[np.uint8]  # (n, 8)
-    at: Integers  # (5000,): the row of INPUTS that a test row is
+    at: Integers  # (5000,): the row of INPUTS of each test row
     Y_test: npt.NDArray[np.uint8]  # (5000, 8)
     stored: dict[str, Stored]
 
     def losses(self, labels: npt.NDArray[Any]) -> tuple[float, float, float]:
-        """Measure F1, Hamming loss and subset loss of the label sets of INPUTS."""
+        """Return F1, Hamming loss and subset loss of label sets for the rows of INPUTS."""
         wrong = labels[self.at] != self.Y_test
         f = f_measure(self.Y_test, labels[self.at])
         return f, float(wrong.mean()), float(wrong.any(axis=1).mean())
 
 
 class Rule(NamedTuple):
-    """How probabilities are estimated; the defaults are their scripts' way."""
+    """How probabilities are estimated; the defaults are those of the authors' scripts."""
 
     penalize_intercept: bool = True
     reference_class: bool = True
     scale: float = 1.0  # of the penalties
-    second_model: bool = True  # of a single label, given itself
+    second_model: bool = True  # of a factor of one label: the label given its own number
     coherent: bool = False
 
 
@@ -89,14 +91,14 @@ PUBLISHED = Rule()
 
 
 class Estimate(NamedTuple):
-    """The P and d of each factor for the rows of INPUTS."""
+    """P and d of each factor for the rows of INPUTS."""
 
     factors: Sequence[Factor]
     Ps: list[Floats]
     ds: list[Floats]
 
     def labels(self) -> npt.NDArray[Any]:
-        """Decide."""
+        """Return the F-optimal label sets."""
         labels: npt.NDArray[Any] = from_factors(
             self.Ps, self.factors, distributions=self.ds
         ).labels
@@ -104,7 +106,7 @@ class Estimate(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Our F over several splits, and the penalties that each chose."""
+    """F-measures over several splits, and the penalties that each split chose."""
 
     factors: list[Factor]
     f: Floats  # (splits,)
@@ -114,7 +116,7 @@ class Run(NamedTuple):
 def data_sets(
     sizes: Sequence[int] = SIZES, structures: Sequence[str] = STRUCTURES, reps: int = 3
 ) -> Iterator[Data]:
-    """Read stored data sets."""
+    """Read the stored data sets and results."""
     losses = {
         (*case_key(row), row["method"]): tuple(float(row[k]) for k in ("f1", "hloss", "sloss"))
         for row in stored_table("results.csv")
@@ -147,7 +149,7 @@ def _factor(labels: str) -> Factor:
 
 
 class GivenModels:
-    """Models of one data set with given penalties, each fitted once."""
+    """Models of one data set with given penalties; each is fitted once."""
 
     def __init__(self, data: Data, rule: Rule) -> None:
         self.data = data
@@ -155,7 +157,7 @@ class GivenModels:
         self.fits: dict[tuple[Name, float], RidgeFit] = {}
 
     def fit(self, wanted: Iterable[tuple[Name, float]]) -> None:
-        """Fit models, those of the same penalty together."""
+        """Fit models; those with the same penalty are fitted together."""
         by_penalty: dict[float, list[Name]] = defaultdict(list)
         for name, penalty in dict.fromkeys(wanted):
             if (name, penalty) not in self.fits:
@@ -173,7 +175,7 @@ class GivenModels:
                 [sums[f] if t == "s" else labels[:, int(t[1:])] for f, t in names],
                 extra=[None if t == "s" else beside[f] for f, t in names],
                 penalties=[self.rule.scale * penalty],
-                cv=2,  # idle: there is one penalty to choose from
+                cv=2,  # unused: there is one penalty to choose from
                 penalize_intercept=self.rule.penalize_intercept,
                 reference_class=self.rule.reference_class,
                 random_state=0,
@@ -181,7 +183,7 @@ class GivenModels:
             self.fits.update(zip(((name, penalty) for name in names), models, strict=True))
 
     def estimate(self, factors: Sequence[Factor], penalties: Penalties) -> Estimate:
-        """Give P = d q of each factor."""
+        """Return P = d q of each factor: P(i, s) = P(y_i = 1 | s) d(s)."""
         self.fit(penalties.items())
         Ps, ds = [], []
         for factor in factors:
@@ -202,26 +204,29 @@ class GivenModels:
 
 
 def by_their_penalties(data: Data, rule: Rule = PUBLISHED) -> dict[str, Estimate]:
-    """Estimate with the penalties and factors that their scripts chose, by every method."""
+    """Return the estimates with the authors' penalties and factors, by method."""
     models = GivenModels(data, rule)
     models.fit(item for stored in data.stored.values() for item in stored.penalties.items())
     return {m: models.estimate(s.factors, s.penalties) for m, s in data.stored.items()}
 
 
 def margins(data: Data, estimate: Estimate) -> Floats:
-    """Give by how much the best set's expected F exceeds the next best's, where rows occur."""
+    """Return the margins of expected F between the best and the next best label set.
+
+    Only inputs that occur among the test rows are returned.
+    """
     P, d = merge_factors(estimate.Ps, estimate.factors, estimate.ds)
     sizes = np.arange(1, N_LABELS + 1)
     delta = 2.0 * P @ (1.0 / (sizes[:, None] + sizes))  # (64, m, K)
     delta = np.sort(delta, axis=1)[:, ::-1]
     best = np.stack([delta[:, :k, k - 1].sum(axis=1) for k in sizes], axis=1)  # (64, K)
-    step = [delta[:, k - 1, k - 1] - delta[:, k, k - 1] for k in sizes[:-1]]  # one label exchanged
+    step = [delta[:, k - 1, k - 1] - delta[:, k, k - 1] for k in sizes[:-1]]  # exchange one label
     values = np.sort(np.concatenate([best, best[:, :-1] - np.stack(step, 1), d[:, :1]], 1), axis=1)
     return np.asarray((values[:, -1] - values[:, -2])[np.unique(data.at)])
 
 
 def by_our_splits(data: Data, factors: list[Factor], splits: int) -> Run:
-    """Choose penalties by cross-validation, as they do, for several splits; measure F."""
+    """Choose penalties by cross-validation, as the authors do, for several splits."""
     f, chosen = [], []
     for seed in range(splits):
         model = FGFMClassifier(
@@ -233,18 +238,18 @@ def by_our_splits(data: Data, factors: list[Factor], splits: int) -> Run:
             random_state=seed,
         ).fit(data.X, data.Y)
         f.append(data.losses(model.predict(INPUTS))[0])
-        chosen.append(model._models.penalties)
+        chosen.append(model._factor_models.models.penalties)
     names = [(factor, target) for factor in factors for target in _targets(factor)]
     return Run(factors, np.array(f), dict(zip(names, np.array(chosen).T, strict=True)))
 
 
 def _targets(factor: Factor) -> list[str]:
-    """Name the models of a factor that have a penalty to choose; one label is its own number."""
+    """Return the targets of a factor whose penalty is chosen; one label is its own number."""
     return ["s"] if len(factor) == 1 else ["s", *(f"y{label}" for label in factor)]
 
 
 def our_runs(data: Data, splits: int) -> dict[str, Run]:
-    """Run every method on one data set; factors that two methods share are run once."""
+    """Run every method on one data set; methods with the same factors share a run."""
     found = find_factors(data.X, data.Y, "published")
     runs: dict[Any, Run] = {}
     by_method = {}

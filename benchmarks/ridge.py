@@ -1,6 +1,7 @@
-"""The ridge path against a loop over LogisticRegression: the same folds, the same penalties.
+"""fit_ridge_logistic against a loop over LogisticRegression: ``python -m benchmarks.ridge``.
 
-``python -m benchmarks.ridge``
+Both use the same folds and the same penalties. The last column is the largest difference between
+their probabilities.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +34,7 @@ class Task(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Seconds, and the largest difference between probabilities of the two."""
+    """Seconds of both, and the largest difference between their probabilities."""
 
     name: str
     solver: str
@@ -44,7 +44,7 @@ class Row(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many times faster we are."""
+        """The time of scikit-learn's loop as a multiple of ours."""
         return self.sklearn / self.ours
 
 
@@ -54,7 +54,7 @@ def _two_step(name: str, X: Floats, Y: npt.NDArray[np.int64]) -> Task:
 
 
 def _toy(rng: np.random.Generator, n: int = 1000) -> Task:
-    """Give data like the paper's: 6 binary features, 8 labels that depend on each other."""
+    """Draw data like the paper's: 6 binary features, 8 dependent labels."""
     X = rng.integers(0, 2, (n, 6)).astype(float)
     shared = rng.normal(size=(n, 1))
     logits = (2.0 * X - 1.0) @ rng.normal(scale=0.7, size=(6, 8)) + shared
@@ -65,7 +65,7 @@ def _toy(rng: np.random.Generator, n: int = 1000) -> Task:
 def _dense(
     rng: np.random.Generator, n: int = 1500, p: int = 103, m: int = 14
 ) -> tuple[Task, Task]:
-    """Give data like yeast's, the labels apart from their cardinality."""
+    """Draw data of the size of yeast; the labels and their number are separate tasks."""
     X = rng.normal(scale=0.1, size=(n, p))
     logits = X @ rng.normal(scale=1.2, size=(p, m)) - 1.0
     Y = (rng.random((n, m)) < 1.0 / (1.0 + np.exp(-logits))).astype(int)
@@ -77,19 +77,16 @@ def _dense(
 
 
 def _text(name: str, n_labels: int, cardinality: bool) -> list[Task]:
-    """Give labels of a real data set, with their number as a column; perhaps that number too."""
-    from scipy import sparse
+    """Read labels of a real data set, with their number as extra column or as a second task."""
+    from benchmarks.datasets import load
 
-    folder = Path(os.environ.get("FGFM_DATA", Path(__file__).parents[2] / "shared" / "data"))
-    if not (folder / f"{name}.npz").exists():
+    try:
+        X, Y, _, _ = load(name)
+    except FileNotFoundError:
         return []
-    with np.load(folder / f"{name}.npz", allow_pickle=False) as data:
-        parts = (data["X_data"].astype(float), data["X_indices"], data["X_indptr"])
-        X = sparse.csr_matrix(parts, shape=tuple(data["X_shape"]))[data["train_idx"]]
-        Y = data["Y"][data["train_idx"]].astype(np.int64)
     s = Y.sum(axis=1)
     some = np.linspace(0, Y.shape[1] - 1, n_labels).astype(int)
-    some = some[Y[:, some].sum(axis=0) > 9]  # scikit-learn refuses folds of one class
+    some = some[Y[:, some].sum(axis=0) > 9]  # scikit-learn does not fit folds of one class
     size = f"{X.shape[0]}x{X.shape[1]}"
     tasks = [Task(f"{name} {size}, {len(some)} labels", X, [*Y[:, some].T], [s] * len(some))]
     if cardinality:
@@ -118,43 +115,43 @@ def _ours(task: Task) -> list[Floats]:
 
 
 def _loop(task: Task, **options: Any) -> list[Floats]:
-    """Fit every fold and penalty by itself, then the best penalty."""
+    """Fit every fold and penalty separately, then the best penalty."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import KFold
 
     folds = list(KFold(FOLDS, shuffle=True, random_state=0).split(task.X))
-    answers = []
+    probabilities = []
     for y, column in zip(task.targets, task.extra, strict=False):
         X = _append(task.X, column)
         losses = np.zeros(len(PENALTIES))
         for train, test in folds:
             for at, penalty in enumerate(PENALTIES):
                 model = LogisticRegression(C=0.5 / penalty, **options).fit(X[train], y[train])
-                place = np.minimum(
-                    np.searchsorted(model.classes_, y[test]), len(model.classes_) - 1
-                )
-                proba = model.predict_proba(X[test])[np.arange(len(test)), place]
-                proba = np.where(model.classes_[place] == y[test], proba, 0.0)
+                index = np.searchsorted(model.classes_, y[test])
+                index = np.minimum(index, len(model.classes_) - 1)
+                proba = model.predict_proba(X[test])[np.arange(len(test)), index]
+                proba = np.where(model.classes_[index] == y[test], proba, 0.0)
                 losses[at] -= np.log(np.clip(proba, 1e-15, 1.0 - 1e-15)).mean()
         best = PENALTIES[np.argmin(losses)]
         model = LogisticRegression(C=0.5 / best, **options).fit(X, y)
-        answers.append(model.predict_proba(X))
-    return answers
+        probabilities.append(model.predict_proba(X))
+    return probabilities
 
 
 def _least(task: Callable[[], Any], rounds: int) -> tuple[float, Any]:
-    least, answer = float("inf"), None
+    """Return the least seconds of several rounds, and the result."""
+    least, result = float("inf"), None
     for _ in range(rounds):
         start = time.perf_counter()
-        answer = task()
+        result = task()
         least = min(least, time.perf_counter() - start)
-    return least, answer
+    return least, result
 
 
 def _compare(
     task: Task, solvers: dict[str, dict[str, Any]], rounds: int, ours_rounds: int = 5
 ) -> list[Row]:
-    answers = _ours(task)  # compiles
+    found = _ours(task)  # compiles the kernels
     ours = float("inf")
     theirs = {}
     for name, options in solvers.items():
@@ -163,13 +160,13 @@ def _compare(
     ours = min(ours, _least(lambda: _ours(task), ours_rounds)[0])
     rows = []
     for name, (seconds, expected) in theirs.items():
-        difference = max(float(abs(a - b).max()) for a, b in zip(answers, expected, strict=True))
+        difference = max(float(abs(a - b).max()) for a, b in zip(found, expected, strict=True))
         rows.append(Row(task.name, name, ours, seconds, difference))
     return rows
 
 
 def run(*, quick: bool = False) -> list[Row]:
-    """Measure, print a table, and give its rows.
+    """Measure, print a table, and return its rows.
 
     Parameters
     ----------
@@ -213,9 +210,9 @@ def run(*, quick: bool = False) -> list[Row]:
 
 
 if __name__ == "__main__":
-    alone = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    if alone.items() <= os.environ.items():
+    single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    if single.items() <= os.environ.items():
         run()
-    else:  # one core for everybody; the libraries read these when they are loaded
+    else:  # one core for both; the libraries read these variables when they are loaded
         command = [sys.executable, "-m", "benchmarks.ridge"]
-        os.execve(sys.executable, command, {**os.environ, **alone})
+        os.execve(sys.executable, command, {**os.environ, **single})

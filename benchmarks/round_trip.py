@@ -1,8 +1,8 @@
-"""Every data set in every format and back: the same numbers, labels and names?
+"""Round trips of real data sets through all formats.
 
-``python -m benchmarks.round_trip [NAME ...]`` takes the data sets of the folder that FGFM_DATA
-names, writes each in every format, reads it back and compares. Tables are dense: sparse data with
-more cells than `CELLS` are left out of CSV, TSV and Parquet.
+``python -m benchmarks.round_trip [NAME ...]`` writes the data sets of the folder FGFM_DATA in
+every format, reads them and compares numbers, labels and names. CSV, TSV and Parquet are dense:
+data with more than `CELLS` cells are skipped there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy import sparse
 from benchmarks.report import Column, Table, count, text
 from fgfm.data import Dataset, load, save
 
-__all__ = ["main", "same", "there_and_back"]
+__all__ = ["are_equal", "main", "round_trip"]
 
 FOLDER = Path(os.environ.get("FGFM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 FORMATS = ("csv", "tsv", "parquet", "arff", "meka", "svmlight", "xmc", "npz")
@@ -29,8 +29,8 @@ TABLES = ("csv", "tsv", "parquet")
 CELLS = 3_000_000
 
 
-def same(one: Dataset, other: Dataset, format: str) -> bool:
-    """Tell whether what came back is what went out."""
+def are_equal(one: Dataset, other: Dataset, format: str) -> bool:
+    """Return True if a data set was not changed by a format."""
     X, Z = (
         d.X.toarray() if sparse.issparse(d.X) and d.X.size < CELLS else d.X for d in (one, other)
     )
@@ -42,12 +42,12 @@ def same(one: Dataset, other: Dataset, format: str) -> bool:
     if format in NAMELESS:
         return equal
     names = one.feature_names or tuple(f"x{j + 1}" for j in range(one.X.shape[1]))
-    kept = other.feature_names in (names, one.feature_names)
-    return equal and kept and one.label_names == other.label_names
+    same_names = other.feature_names in (names, one.feature_names)
+    return equal and same_names and one.label_names == other.label_names
 
 
-def there_and_back(one: Dataset, format: str, folder: Path) -> str:
-    """Write a data set, read it and compare; say how long it took, or what is wrong."""
+def round_trip(one: Dataset, format: str, folder: Path) -> str:
+    """Write, read and compare a data set; return the seconds, or the fault."""
     cells = one.X.shape[0] * one.X.shape[1]
     if format in TABLES and cells > CELLS:
         return "wide"
@@ -64,7 +64,7 @@ def there_and_back(one: Dataset, format: str, folder: Path) -> str:
     save(one, path, format=format)
     other = load(path, **options)
     seconds = time.perf_counter() - start
-    return f"{seconds:.1f}" if same(one, other, format) else "DIFFERS"
+    return f"{seconds:.1f}" if are_equal(one, other, format) else "DIFFERS"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -73,10 +73,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="data sets; all by default")
     options = parser.parse_args(arguments)
     if not FOLDER.is_dir():
-        raise SystemExit(f"{FOLDER} is not there: FGFM_DATA must name the folder of the data sets")
+        raise SystemExit(f"{FOLDER} does not exist: FGFM_DATA must be the folder of the data sets")
     names = options.names or sorted(path.stem for path in FOLDER.glob("*.npz"))
     table = Table(
-        "Seconds to write and read a data set, where it came back the same",
+        "Seconds to write and read a data set, if it is unchanged",
         [
             Column("data", text, left=True),
             Column("n", count),
@@ -87,11 +87,11 @@ def main(arguments: list[str] | None = None) -> None:
     for name in names:
         one = load(FOLDER / f"{name}.npz")
         with tempfile.TemporaryDirectory() as folder:
-            cells = [there_and_back(one, format, Path(folder)) for format in FORMATS]
+            cells = [round_trip(one, format, Path(folder)) for format in FORMATS]
         table.rows.append((name[:11], *one.X.shape, *cells))
     table.notes.append(
-        f"wide: a dense table of more than {CELLS} cells is not written. DIFFERS: it did not come "
-        "back the same."
+        f"wide: a dense table of more than {CELLS} cells, which is skipped. DIFFERS: the data set "
+        "was changed."
     )
     print("\n".join(table.lines()))
 

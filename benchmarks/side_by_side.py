@@ -1,14 +1,13 @@
-"""Two unrelated copies of a data set side by side must come apart into the two halves.
+"""False edges between two unrelated copies of a data set.
 
-``python -m benchmarks.side_by_side [--quick]`` puts a data set beside itself with the rows of the
-second copy shuffled, features and labels, so that no label of one copy depends on one of the
-other. `fgfm.ILFCompo` is fitted to it: by "gcm" on the features as they are, by "mi" and "moments"
-on features cut into three bins with as many rows each. Printed is how often a test across the
-copies rejects at alpha = 0.01, and in what share of the shuffles no path of edges leads from one
-copy to the other, for each correction of the p-values.
+``python -m benchmarks.side_by_side [--quick]`` puts a data set beside a copy of itself with
+shuffled rows, so that no label of one copy depends on a label of the other. `fgfm.ILFCompo` is
+fitted to both: by "gcm" on the original features, by "mi" and "moments" on features in three bins
+of equal size. The table shows how often tests across the copies reject at alpha = 0.01, and for
+which share of the shuffles no path of edges joins the copies, for each correction of the p-values.
 
-Every shuffle holds m^2 pairs across, so that edges across are expected without a correction: the
-share that comes apart cannot be much larger than 0.99 ** (m^2).
+There are m^2 pairs across the copies, so that edges are expected without a correction: the share
+of separated copies cannot be much larger than 0.99 ** (m^2).
 """
 
 from __future__ import annotations
@@ -26,74 +25,73 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from fgfm import ILFCompo
-from fgfm.factors._graph import CORRECTIONS, group_labels
+from fgfm.factors import group_labels
 
-__all__ = ["Outcome", "comes_apart", "in_bins", "load", "main", "outcome", "side_by_side"]
+__all__ = ["Outcome", "in_bins", "load", "main", "outcome", "separate_halves", "side_by_side"]
 
 DATA = ("emotions", "scene", "yeast")
 TESTS = ("gcm", "mi", "moments")
+CORRECTIONS = (None, "bonferroni", "bh", "by")
 DEFAULT = ILFCompo().correction
 WIDTHS = (6, 11, 5, 5)  # of columns
 
 
 class Outcome(NamedTuple):
-    """What was found for one shuffle."""
+    """Results for one shuffle."""
 
-    apart: dict[str | None, bool]  # by correction
-    across: float  # share of the tests across that reject, no correction
-    within: float  # share of the pairs within a copy that are joined, by default
-    factors: int  # by default
+    separate: dict[str | None, bool]  # by correction
+    across: float  # share of the tests across the copies that reject, without a correction
+    within: float  # share of the pairs within a copy that are joined, by the default correction
+    factors: int  # by the default correction
 
 
 def side_by_side(X: Any, Y: Any, seed: int) -> tuple[Any, Any]:
-    """Give features and labels beside those of the same rows in another order."""
+    """Return features and labels beside those of the same rows in another order."""
     other = np.random.default_rng(seed).permutation(len(Y))
     return np.hstack([X, X[other]]), np.hstack([Y, Y[other]])
 
 
 def in_bins(X: Any) -> npt.NDArray[np.int64]:
-    """Cut each feature into three bins with as many rows each, fewer where values are equal."""
+    """Discretise each feature into three bins of equal size, fewer if values are equal."""
     low, high = np.quantile(X, [1 / 3, 2 / 3], axis=0)
     return (low < X).astype(np.int64) + (high < X)
 
 
-def comes_apart(edges: Any, m: int) -> tuple[bool, int]:
-    """Tell whether no path joins the first m labels and the others; count the factors."""
+def separate_halves(edges: Any, m: int) -> tuple[bool, int]:
+    """Return True if no path joins the first m labels to the others, and the number of factors."""
     number, factor = connected_components(csr_array(edges), directed=False)
     return not set(factor[:m]) & set(factor[m:]), int(number)
 
 
 def outcome(X: Any, Y: Any, seed: int, test: str) -> Outcome:
-    """Fit to two copies, and see what joins them."""
+    """Fit to two copies, and count the edges between them."""
     m = Y.shape[1]
     ilf = ILFCompo(test, n_jobs=-1).fit(*side_by_side(X, Y, seed))
-    apart = {}
+    separate = {}
     for correction in CORRECTIONS:
-        grouping = group_labels(
-            ilf.p_values_, ilf.effects_, ilf.alpha, ilf.rule, correction=correction
-        )
-        apart[correction], _ = comes_apart(grouping.graph, m)
-    by_default, factors = comes_apart(ilf.graph_, m)
-    assert apart[ilf.correction] == by_default
+        grouping = group_labels(ilf.p_values_, ilf.alpha, ilf.rule, correction=correction)
+        separate[correction], _ = separate_halves(grouping.graph, m)
+    by_default, factors = separate_halves(ilf.graph_, m)
+    assert separate[ilf.correction] == by_default
     across = np.concatenate([ilf.p_values_[:m, m:], ilf.p_values_[m:, :m]])
     halves = [ilf.graph_[:m, :m], ilf.graph_[m:, m:]]
     within = sum(half.nnz for half in halves) / (2.0 * m * (m - 1))
-    return Outcome(apart, float(np.mean(across <= ilf.alpha)), within, factors)
+    return Outcome(separate, float(np.mean(across <= ilf.alpha)), within, factors)
 
 
 def load(name: str) -> tuple[Any, Any] | None:
-    """Read features and labels, if the data set is there."""
+    """Read features and labels, or return None if the data set does not exist."""
     folder = Path(os.environ.get("FGFM_DATA", Path(__file__).parents[2] / "shared" / "data"))
     path = folder / f"{name}.npz"
     if not path.exists():
-        print(f"{name:<10}is not in {folder}: FGFM_DATA must name the folder of the data sets")
+        print(f"{name:<10}not found in {folder}: set FGFM_DATA to the folder of the data sets")
         return None
     with np.load(path, allow_pickle=False) as stored:
         return stored["X"], stored["Y"]
 
 
 def _report(name: str, test: str, m: int, outcomes: Sequence[Outcome], seconds: float) -> None:
-    shares = [float(np.mean([o.apart[c] for o in outcomes])) for c in CORRECTIONS]
+    shares = [float(np.mean([o.separate[c] for o in outcomes])) for c in CORRECTIONS]
     across = float(np.mean([o.across for o in outcomes]))
     within = float(np.mean([o.within for o in outcomes]))
     factors = float(np.median([o.factors for o in outcomes]))
@@ -106,17 +104,19 @@ def _report(name: str, test: str, m: int, outcomes: Sequence[Outcome], seconds: 
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print the outcome for each data set."""
+    """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.side_by_side")
-    parser.add_argument("--quick", action="store_true", help="few rows: does it all run?")
+    parser.add_argument(
+        "--quick", action="store_true", help="few rows, to check that everything runs"
+    )
     parser.add_argument("--shuffles", type=int, metavar="N", help="by default 10")
     parser.add_argument("--data", nargs="+", default=DATA, metavar="NAME")
     options = parser.parse_args(arguments)
     shuffles = options.shuffles or (2 if options.quick else 10)
     start = time.perf_counter()
-    print(f"Two copies side by side, one of them shuffled, {shuffles} times; default: {DEFAULT}\n")
+    print(f"Two copies of a data set, one shuffled, {shuffles} times; default: {DEFAULT}\n")
     names = (f"{c or 'none':>{w}}" for c, w in zip(CORRECTIONS, WIDTHS, strict=True))
-    print(f"{'':<22}{'across':>7}{'come apart, by correction':>27}{'by default':>16}")
+    print(f"{'':<22}{'across':>7}{'separate, by correction':>27}{'by default':>16}")
     print(
         f"{'data':<9}{'m':>3}  {'test':<8}{'reject':>7}{''.join(names)}{'within':>8}{'factors':>8}"
         f"{'s':>6}"
@@ -134,8 +134,8 @@ def main(arguments: list[str] | None = None) -> None:
             outcomes = [outcome(features, Y, seed, test) for seed in range(shuffles)]
             _report(name, test, Y.shape[1], outcomes, time.perf_counter() - begin)
     print(
-        "\nacross: tests of labels of different copies that reject at alpha = 0.01; within:\n"
-        "pairs of labels of one copy with an edge; factors: median; s: seconds of a fit"
+        "\nacross: tests between the copies that reject at alpha = 0.01; within: pairs of labels\n"
+        "of one copy with an edge; factors: median number; s: seconds of a fit"
     )
     print(f"took {time.perf_counter() - start:.0f} s")
 

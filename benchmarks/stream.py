@@ -1,8 +1,8 @@
-"""``fgfm decide`` on a stream: does memory stay flat, and what takes the time?
+"""Time and memory of ``fgfm decide`` on a stream.
 
-``python -m benchmarks.stream [--quick]`` pipes CSV with 20 labels into the program, up to 10
-million rows, and prints the processor time of reading, the time of deciding and writing, and the
-most memory held. One thread decides, so that its time is processor time too.
+``python -m benchmarks.stream [--quick]`` pipes CSV with 20 labels and up to 10 million rows into
+the program, and prints the processor time of reading, the times of deciding and writing, and the
+peak memory. One thread decides, so that its time is processor time.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from benchmarks.report import Column, Table, count
 __all__ = ["main", "run"]
 
 LABELS = 20
-PIECE = 50_000  # rows that are written again and again
+PIECE = 50_000  # rows that are written repeatedly
 
 
 def _text(digits: str) -> bytes:
-    """Give rows of CSV: some labels likely, most not."""
+    """Return rows of CSV in which most probabilities are small."""
     proba = np.random.default_rng(0).beta(0.2, 1.2, (PIECE, LABELS))
     lines = io.StringIO()
     np.savetxt(lines, proba, fmt=digits, delimiter=",")
@@ -32,7 +32,7 @@ def _text(digits: str) -> bytes:
 
 
 def _measure(piece: bytes, rows: int) -> dict[str, float]:
-    """Pipe so many rows through the program; give what it reports."""
+    """Pipe rows through the program; return its report."""
     head = ",".join(f"label{j}" for j in range(LABELS)) + "\n"
     command = [sys.executable, "-m", "fgfm.cli", "decide", "-", "--jobs", "1", "--json"]
     with subprocess.Popen(
@@ -44,15 +44,15 @@ def _measure(piece: bytes, rows: int) -> dict[str, float]:
         for _ in range(rows // PIECE):
             process.stdin.write(piece)
         process.stdin.close()
-        told = process.stderr.read()
+        printed = process.stderr.read()
         if process.wait() != 0:
-            raise RuntimeError(told.decode())
-    report: dict[str, float] = json.loads(told)
+            raise RuntimeError(printed.decode())
+    report: dict[str, float] = json.loads(printed)
     return report
 
 
 def run(sizes: tuple[int, ...]) -> Table:
-    """Measure, print the table and give it."""
+    """Run the benchmark, print its table and return it."""
 
     def seconds(value: float) -> str:
         return f"{value:.1f} s"
@@ -91,8 +91,8 @@ def run(sizes: tuple[int, ...]) -> Table:
                 )
             )
     table.notes.append(
-        "Processor time of reading, which goes on beside the rest; time of deciding and writing "
-        "by one thread; their shares of the sum. Peak: most memory held, libraries included."
+        "Processor time of reading, which runs in parallel; times of deciding and writing with "
+        "one thread; shares of their sum. Peak: peak memory, libraries included."
     )
     print("\n".join(table.lines()))
     return table

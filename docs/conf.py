@@ -1,8 +1,10 @@
-"""How Sphinx builds the documentation: `make docs`."""
+"""Sphinx configuration; `make docs` builds the pages into build/docs."""
 
 from __future__ import annotations
 
+import os
 import sys
+import tomllib
 import warnings
 from importlib.metadata import version as version_of
 from importlib.util import find_spec
@@ -12,6 +14,8 @@ import matplotlib as mpl
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "_ext"))
+
+URLS = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]["urls"]
 
 project = "fgfm"
 author = "The fgfm developers"
@@ -28,9 +32,12 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "matplotlib.sphinxext.plot_directive",
     "command_line",
+    "constants",
+    "folded",
     "names",
     "optional_results",
     "tidy",
+    "torch_stub",
 ]
 exclude_patterns = [
     "_ext",
@@ -42,23 +49,28 @@ exclude_patterns = [
 ]
 templates_path = ["_templates"]
 nitpicky = True
-# A name in single backticks is a link where it is documented here, and code elsewhere.
+# A name in single backticks is a link if it is documented here, and code otherwise.
 default_role = "autolink"
-# Nothing outside the repository is fetched, so that names of other libraries stay plain text.
+# No inventories of other projects are downloaded, so that names of other libraries are not links.
 nitpick_ignore_regex = [(r"py:.*", r"(matplotlib|numpy|pandas|scipy|sklearn|typing)\..*")]
 
-rst_prolog = r".. |y| replace:: \|y\|"  # what docstrings call the number of labels
+rst_prolog = r".. |y| replace:: \|y\|"  # docstrings write |y| for the number of labels
 
 # -- pages in Markdown ---------------------------------------------------------------------------
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+myst_url_schemes = {
+    "http": None,
+    "https": None,
+    "repo": f"{URLS['Repository']}/{{{{path}}}}",  # [text](repo:blob/main/CITATION.cff)
+}
 
 # -- reference -----------------------------------------------------------------------------------
 autosummary_generate = True
 autosummary_ignore_module_all = False
-autodoc_typehints = "none"  # the docstrings have the types, in words
+autodoc_typehints = "none"  # the docstrings describe the types
 autodoc_member_order = "bysource"
-numpydoc_show_class_members = False  # the template lists them
+numpydoc_show_class_members = False  # the template lists the members
 numpydoc_class_members_toctree = False
 
 # -- examples ------------------------------------------------------------------------------------
@@ -92,7 +104,9 @@ plot_basedir = str(HERE)
 # -- the look ------------------------------------------------------------------------------------
 html_theme = "pydata_sphinx_theme"
 html_title = "fgfm"
-# MathJax in one file, with its glyphs: pages can be read without a network.
+html_favicon = "_static/favicon.svg"
+html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", URLS["Documentation"] + "/")
+# MathJax and its glyphs in one local file, so that the pages work offline.
 mathjax_path = "tex-svg.js"
 mathjax_folder = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax"
 html_static_path = ["_static", str(mathjax_folder / mathjax_path)]
@@ -101,13 +115,25 @@ html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
 html_theme_options = {
-    "logo": {"text": "fgfm"},
+    "logo": {
+        "text": "fgfm",
+        "image_light": "_static/favicon.svg",
+        "image_dark": "_static/favicon.svg",
+        "alt_text": "fgfm, home",
+    },
+    "icon_links": [
+        {"name": "Source code", "url": URLS["Repository"], "icon": "fa-brands fa-github"},
+    ],
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_prev_next": True,
-    # The examples have long lines of code: no column on their right.
+    # No column on the right of examples, which have long lines of code, and of the wide tables of
+    # the results.
     "secondary_sidebar_items": {
-        name: ["page-toc"] for name in ("*", "reference/*", "reference/generated/*")
+        "*": ["page-toc"],
+        "auto_examples/*": [],
+        "index": [],
+        "results": [],
     },
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -1,4 +1,4 @@
-"""Pages are run as tests, each in a folder of its own, where it may write files."""
+"""Run the doctests of each page in a temporary folder, where it may write files."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """
-Beta at work
-============
+The effect of beta
+==================
 
-Beta says how many times as important recall is as precision. It takes effect when a decision is
-made: one fitted model serves every beta.
+Beta is the weight of recall relative to precision. It is used by the decision only: one fitted
+model serves every beta.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ model = fgfm.FGFMClassifier(factors="independent", random_state=0).fit(X[:1000],
 X_test, Y_test = X[1000:], Y[1000:]
 
 # %%
-# Precision and recall of a row are F with beta near 0 and F with a large beta. Larger beta, larger
-# sets:
+# For beta near 0 the F-measure of a row is its precision, for a large beta its recall. Larger
+# values of beta lead to larger sets:
 
 betas = 2.0 ** np.arange(-3, 3.5, 0.5)
 sizes, precision, recall, expected = [], [], [], []
@@ -59,7 +59,7 @@ plt.show()
 # %%
 # One row
 # -------
-# The same probabilities, three values of beta: the best size moves to the right.
+# The same probabilities with three values of beta: the best size increases.
 
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained", sharey=True)
 for ax, beta in zip(axes, (0.5, 1.0, 2.0), strict=True):

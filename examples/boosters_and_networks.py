@@ -2,9 +2,9 @@
 Boosters and neural networks
 ============================
 
-There are two ways to bring a model of your own. One that handles a single target, such as a
-booster, goes into `fgfm.FGFMClassifier` as its base learner. One that gives the probabilities of
-all labels at once, such as a neural network, stays as it is: its output goes into
+There are two ways to use your own model. A model of a single target, such as gradient boosting, is
+passed to `fgfm.FGFMClassifier` as its base learner. A model that predicts the probabilities of all
+labels at once, such as a neural network, stays as it is: its output is passed to
 `fgfm.decision.from_marginals`.
 """
 
@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import fgfm
 
 # %%
-# Labels that depend on the features in a way that no linear model sees: on products of pairs.
+# The labels depend on products of features, which no linear model can express.
 
 rng = np.random.default_rng(1)
 n, m = 2400, 6
@@ -30,11 +30,11 @@ Y = (rng.random((n, m)) < 1.0 / (1.0 + np.exp(-logits))).astype(int)
 X_train, X_test, Y_train, Y_test = X[:1600], X[1600:], Y[:1600], Y[1600:]
 
 # %%
-# A booster as base learner
-# -------------------------
-# One booster is fitted per label, and calibrated on held-out rows. LightGBM's ``LGBMClassifier``
-# and XGBoost's ``XGBClassifier`` take the same place: anything with ``fit`` and ``predict_proba``
-# does.
+# Gradient boosting as base learner
+# ---------------------------------
+# One model is fitted per label, and calibrated on held-out rows. LightGBM's ``LGBMClassifier`` and
+# XGBoost's ``XGBClassifier`` can be used in the same way, as any classifier with ``fit`` and
+# ``predict_proba``.
 
 booster = HistGradientBoostingClassifier(max_iter=40, learning_rate=0.1, max_leaf_nodes=8)
 boosted = fgfm.FGFMClassifier(booster, factors="independent", cv=3, random_state=0)
@@ -42,10 +42,10 @@ boosted.fit(X_train, Y_train)
 linear = fgfm.FGFMClassifier(LogisticRegression(), factors="independent").fit(X_train, Y_train)
 
 # %%
-# A network beside it
-# -------------------
-# The network has one output per label. Only its probabilities are needed; it could be a PyTorch
-# model, whose ``sigmoid(logits).cpu().numpy()`` would stand here.
+# A neural network
+# ----------------
+# The network has one output per label, and only its probabilities are needed. For a PyTorch model
+# they are ``sigmoid(logits).cpu().numpy()``.
 
 network = make_pipeline(
     StandardScaler(),

@@ -2,12 +2,12 @@
 Thresholds against F-optimal decisions
 ======================================
 
-The same probabilities, three decision rules: what does the decision alone change?
+This example compares three decision rules that use the same probabilities.
 
-Logistic regressions, one per label, are fitted to generated data in which few labels are frequent
-and most are rare. Their probabilities on the test rows are turned into label sets by
+Logistic regressions, one per label, are fitted to synthetic data in which few labels are frequent
+and most are rare. Their probabilities for the test rows are turned into label sets by
 
-- ``p > 0.5``, what everybody does;
+- ``p > 0.5``, the usual rule;
 - the best single threshold, chosen on out-of-fold probabilities of the training rows;
 - `fgfm.decision.from_marginals`, which maximises the expected F-measure of every row.
 """
@@ -24,13 +24,12 @@ import fgfm
 # %%
 # Data and model
 # --------------
-# The frequency of a label falls with its number. Hidden causes, which no feature shows, move
-# groups of labels together: the probabilities of a model that sees the features only are far from
-# 0 and 1, and the labels are not independent.
+# The frequency of a label decreases with its index. Hidden causes affect groups of labels: given
+# the features, probabilities are far from 0 and 1, and the labels are not independent.
 
 
 def generate(n, m, seed):
-    """Generate features and labels."""
+    """Draw features and labels."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 20))
     hidden = rng.normal(size=(n, 3))
@@ -53,18 +52,18 @@ print(f"{m} labels, present in {frequencies[0]:.0%} to {frequencies[-1]:.1%} of 
 # %%
 # Three rules
 # -----------
-# The threshold is chosen for each beta: it is lower where recall counts more. The F-optimal rule
-# has nothing to choose.
+# The threshold is chosen for each beta; it is lower if recall has more weight. The F-optimal rule
+# has no parameter to choose.
 
 
 def best_threshold(proba, Y, beta):
-    """Give the threshold with the highest mean F."""
+    """Return the threshold with the highest mean F-measure."""
     grid = np.linspace(0.01, 0.99, 99)
     return max(grid, key=lambda t: fgfm.f_measure(Y, proba > t, beta=beta))
 
 
 def standard_error(values):
-    """Give the standard error of a mean."""
+    """Return the standard error of the mean."""
     return values.std(ddof=1) / np.sqrt(len(values))
 
 
@@ -88,8 +87,8 @@ print(f"{'':4} {'the true label sets':36} {Y_test.sum(axis=1).mean():7.2f}", end
 print(f" {np.mean(~Y_test.any(axis=1)):6.0%}")
 
 # %%
-# "labels" is the mean size of a decision, "empty" the share of rows that get no label. The rules
-# are compared on the same rows, so the differences are known better than the means:
+# "labels" is the mean size of the label sets, "empty" the share of empty ones. Since the rules are
+# compared on the same rows, their differences have smaller standard errors than the means:
 
 for beta in betas:
     gain = scores[beta, "F-optimal"] - scores[beta, "best threshold"]
@@ -97,8 +96,9 @@ for beta in betas:
     print(f"{gain.mean():+.3f} +/- {standard_error(gain):.3f}")
 
 # %%
-# The F-optimal rule knows what it expects to score. On the right, tenths of the test rows by what
-# was expected: the dots are near the line, although the model takes the labels as independent.
+# The F-optimal rule also returns its expected score. On the right the test rows are binned by the
+# expected F-measure: the dots are near the diagonal, although the labels are modelled as
+# independent.
 
 colours = ("#999999", "#E69F00", "#0072B2")  # Okabe and Ito: safe for colour-blind readers
 figure, (left, right) = plt.subplots(
@@ -142,6 +142,6 @@ right.errorbar(
 )
 right.set(xlim=(low, high), ylim=(low, high), xlabel="expected $F_1$", ylabel="obtained $F_1$")
 right.set_aspect("equal")
-right.set_title("F-optimal: does it keep its word?")
+right.set_title("F-optimal: obtained against expected")
 right.legend(loc="upper left", frameon=False)
 plt.show()

@@ -2,8 +2,8 @@
 A decision, step by step
 ========================
 
-A model gives eight labels of a film their probabilities. Which of them should be the answer, if
-the answer is scored by F1? This example makes the decision by hand, and compares it with
+A model predicts the probabilities of eight labels of a film. Which labels should be predicted if
+the prediction is scored by F1? This example computes the decision by hand, and compares it with
 `fgfm.decision.from_marginals`.
 """
 
@@ -19,11 +19,11 @@ names = ["drama", "romance", "comedy", "crime", "war", "history", "music", "west
 proba = np.array([[0.81, 0.46, 0.42, 0.35, 0.14, 0.10, 0.04, 0.01]])
 
 # %%
-# What a set is worth
-# -------------------
-# The F1 of an answer depends on the true labels in two ways: which of the chosen labels are true,
-# and how many labels are true in all. So what is needed is the matrix P, the probability that
-# label i is true *and* that s labels are true.
+# The expected F1 of a label set
+# ------------------------------
+# The F1 of a prediction depends on the true labels in two ways: which of the chosen labels are
+# true, and how many labels are true in total. The matrix P contains what is needed, the
+# probability that label i is true *and* that s labels are true.
 
 P = fgfm.cardinality.from_marginals(proba)[0]  # (m, S); here the labels are independent
 print(P.shape)
@@ -39,25 +39,25 @@ s = np.arange(1, S + 1)
 k = np.arange(1, m + 1)
 Delta = P @ (2.0 / np.add.outer(s, k))  # (label, k)
 
-worth = [np.sort(Delta[:, size - 1])[::-1][:size].sum() for size in k]
-for size, value in zip(k, worth, strict=True):
+values = [np.sort(Delta[:, size - 1])[::-1][:size].sum() for size in k]
+for size, value in zip(k, values, strict=True):
     best = np.argsort(-Delta[:, size - 1])[:size]
     print(f"{size}  {value:.4f}  {', '.join(names[i] for i in sorted(best))}")
 
 # %%
-# The largest is the decision. The empty set is a candidate too: it scores 1 if no label is true,
-# so it is worth the probability of that.
+# The largest value is the decision. The empty set is a candidate as well: it scores 1 if no label
+# is true, so that its value is the probability of this event.
 
 labels, expected_f = fgfm.decision.from_marginals(proba)
 print("decision:", [names[i] for i in np.flatnonzero(labels[0])])
-print("expected F1:", expected_f[0].round(4), "by hand:", max(worth).round(4))
+print("expected F1:", expected_f[0].round(4), "by hand:", max(values).round(4))
 print("empty set:", np.prod(1.0 - proba).round(4))
-assert np.isclose(expected_f[0], max(worth))
+assert np.isclose(expected_f[0], max(values))
 
 # %%
-# Only drama is above 0.5. It alone is worth less than the four labels together: a second label
-# that is true in 46 of 100 cases costs little precision where it is false, and gains recall
-# where it is true.
+# Only drama is above 0.5. By itself it has a smaller expected F1 than the four labels together: a
+# second label that is true in 46 of 100 cases costs little precision if it is false, and adds
+# recall if it is true.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 DecisionDisplay.from_marginals(proba, label_names=names, ax=left)
@@ -67,12 +67,12 @@ plt.show()
 # %%
 # Many labels
 # -----------
-# With a thousand labels nobody compares a thousand sizes. The bound T(k), the dashed line, falls
-# with k: where it is below the best value found, no larger set can be better. Other bounds skip
-# most of the rest (see "How it works").
+# With a thousand labels, not all sizes have to be compared. The bound T(k), the dashed line,
+# decreases with k: once it is below the best value found, no larger set can be better. Other
+# bounds exclude most of the remaining sizes (see "How it works").
 
 rng = np.random.default_rng(0)
 many = rng.beta(0.05, 2.0, size=(1, 1000))
 display = ExpectedFDisplay.from_marginals(many)
-print("labels expected:", many.sum().round(1), "labels chosen:", display.size)
+print("expected labels:", many.sum().round(1), "chosen labels:", display.size)
 plt.show()

@@ -2,9 +2,9 @@
 Which labels belong together
 ============================
 
-Labels that are independent of each other given the features can be modelled apart. `fgfm.ILFCompo`
-tests all pairs of labels, and joins those that are dependent. Here the truth is known: a network
-with factors of four, three, two and one labels, as in the paper's experiment.
+Labels that are independent of each other given the features can be modelled separately.
+`fgfm.ILFCompo` tests all pairs of labels, and joins those that are dependent. Here the truth is
+known: a network with factors of four, three, two and one labels, as in the paper's experiment.
 """
 
 import matplotlib.pyplot as plt
@@ -21,42 +21,42 @@ Y = pd.DataFrame(Y, columns=names)
 print(network)
 
 # %%
-# Marginally almost everything depends on everything, since all labels depend on the same features:
+# Marginally almost all labels are correlated, since they depend on the same features:
 
 print(f"largest correlation between factors: {abs(Y.corr()).iloc[:4, 4:].max().max():.2f}")
 
 # %%
-# Given the features, it does not:
+# Given the features, few of them are dependent:
 
 ilf = fgfm.ILFCompo().fit(X, Y)
 for factor in ilf.factors_:
     print(", ".join(names[i] for i in factor))
 
 # %%
-# The graph has an edge for each pair that a test rejects, the wider the stronger the dependence.
+# The graph has an edge for each dependent pair; stronger dependences have wider edges.
 
 LabelGraphDisplay.from_estimator(ilf)
 plt.show()
 
 # %%
-# The p-values behind it. Row i, column j is the test of label i against label j given the Markov
-# boundary of label i, so the picture need not be symmetric. The mark on the scale is the largest
-# p-value that makes an edge: 0.01, corrected for the number of tests.
+# The p-values of all pairs. Row i, column j is the test of label i against label j given the
+# Markov boundary of label i, so that the matrix need not be symmetric. The mark on the colour bar
+# is the largest p-value of an edge; the level is 0.01, corrected for the number of tests.
 
 PValueDisplay.from_estimator(ilf)
 plt.show()
 
 # %%
-# With fewer rows the tests find less. A missed edge splits a factor; with a correction for the
-# number of pairs a false edge is rare.
+# With fewer rows the tests have less power. A missed edge splits a factor; with a correction for
+# the number of pairs, false edges are rare.
 
 for n in (100, 300, 1000, 2000):
     few = fgfm.ILFCompo().fit(X[:n], Y[:n])
     print(f"{n:5} rows: {sorted(map(len, few.factors_), reverse=True)}")
 
 # %%
-# A classifier can use what was found, or find it itself (``factors="ilf"``); by default it
-# models all labels together, as one factor:
+# A classifier can use the factors, or find them itself (``factors="ilf"``); by default it models
+# all labels as one factor:
 
 model = fgfm.FGFMClassifier(factors=ilf.factors_).fit(X, Y)
 whole = fgfm.FGFMClassifier().fit(X, Y)

@@ -1,9 +1,9 @@
-"""Check the internal links of built HTML pages.
+"""Check the internal links of the built pages: every target file and anchor must exist.
 
     python scripts/check_links.py build/docs
 
-prints every link whose file or anchor does not exist, and exits with status 1 if there is one.
-Links to other sites are not checked.
+prints the broken links and exits with status 1 if there are any. Links to other sites are not
+checked.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ class Page(HTMLParser):
 
 
 def read_page(path: Path) -> Page:
-    """Parse an HTML file."""
+    """Parse a page."""
     page = Page()
     page.feed(path.read_text(encoding="utf-8"))
     return page
 
 
 def html_files(root: Path) -> list[Path]:
-    """Return the pages below a folder, without the templates of the theme in _static."""
+    """Return the pages, without the templates of the theme in _static."""
     return [p for p in sorted(root.rglob("*.html")) if "_static" not in p.parts]
 
 
 def broken_links(root: Path) -> list[str]:
-    """Return a message for each internal link without a target."""
+    """Return one line for each broken link."""
     pages = {path.resolve(): read_page(path) for path in html_files(root)}
     lines = []
     for path, page in pages.items():
@@ -61,11 +61,11 @@ def broken_links(root: Path) -> list[str]:
                 target /= "index.html"
             where = f"{path.relative_to(root.resolve())}: {link}"
             if not target.is_file():
-                lines.append(f"{where}: the file does not exist")
+                lines.append(f"{where}: no such file")
             elif parts.fragment and target in pages:
                 anchor = unquote(parts.fragment)
                 if anchor not in pages[target].anchors:
-                    lines.append(f"{where}: the page does not have this anchor")
+                    lines.append(f"{where}: no such anchor in the page")
     return lines
 
 
@@ -74,7 +74,7 @@ def main() -> None:
     root = Path(sys.argv[1])
     pages = len(html_files(root))
     if pages == 0:
-        sys.exit(f"{root} has no HTML pages")
+        sys.exit(f"{root} has no pages")
     broken = sorted(set(broken_links(root)))
     if broken:
         sys.exit("\n".join([*broken, f"{len(broken)} broken links"]))

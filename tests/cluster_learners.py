@@ -1,31 +1,32 @@
-"""Learners and counters that the workers of a cluster import."""
+"""Learners and counters that are imported by the workers of a cluster."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 from sklearn.naive_bayes import GaussianNB
 
+from fgfm._utils.parallel import Shared
 from fgfm.ridge import fit_ridge_logistic
 
-SEEN = []  # every X that was fitted in this process: none is freed, so that no id is used again
-LOADED = []  # names of classes, once for each object that came from elsewhere
+SEEN = []  # every X fitted in this process; kept, so that no id is used again
+LOADED = []  # the class of each shared object unpickled in this process
 
 
 class Recording(GaussianNB):
-    """Notes in which process it was fitted, and how many different X were fitted there."""
+    """Records the features of each fit, in the process of the fit."""
 
     def fit(self, X, y, sample_weight=None):
         SEEN.append(X)
-        self.where_ = os.getpid(), len({id(x) for x in SEEN}), len(SEEN)
         return super().fit(X, y, sample_weight)
 
 
 class Slow(GaussianNB):
-    """Leaves a file with the number of its process, and takes its time."""
+    """Creates a file named after its process, then waits."""
 
     def __init__(self, folder=None, seconds=0.0):
         super().__init__()
@@ -38,30 +39,29 @@ class Slow(GaussianNB):
         return super().fit(X, y, sample_weight)
 
 
-def forget():
-    """Begin to count anew."""
+def reset():
+    """Reset the counters, and count the shared objects that are unpickled from now on."""
     SEEN.clear()
     LOADED.clear()
 
-
-def count_loads(module, name):
-    """Count the objects of a class that are unpickled in this process from now on."""
-    kind = getattr(__import__(module, fromlist=[name]), name)
-    before = getattr(kind, "__setstate__", lambda self, state: vars(self).update(state))
-
     def count(self, state):
-        LOADED.append(name)
-        before(self, state)
+        LOADED.append(type(self).__name__)
+        vars(self).update(state)
 
-    kind.__setstate__ = count
-
-
-def loads():
-    """Give how many objects of each class were unpickled in this process."""
-    return {name: LOADED.count(name) for name in LOADED}
+    Shared.__setstate__ = count
 
 
-def warm():
-    """Load what takes long to load."""
+def count_features():
+    """Return the number of different X fitted in this process, and the number of fits."""
+    return len({id(x) for x in SEEN}), len(SEEN)
+
+
+def count_loads():
+    """Return the number of objects of each shared class unpickled in this process."""
+    return dict(Counter(LOADED))
+
+
+def import_and_compile():
+    """Import modules and compile kernels, so that tests do not wait for it."""
     X = np.arange(12.0).reshape(6, 2) ** 2 % 7
     fit_ridge_logistic(X, [np.arange(6) % 2], random_state=0)

@@ -1,4 +1,4 @@
-"""Fitting, factor search and decisions on engines that people use: Dask and Ray, by joblib."""
+"""Fitting, factor search and decisions on clusters, with the joblib backends of Dask and Ray."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
 import fgfm
-from cluster_learners import Recording, Slow, count_loads, forget, loads, warm
+from cluster_learners import (
+    Recording,
+    Slow,
+    count_features,
+    count_loads,
+    import_and_compile,
+    reset,
+)
 from fgfm._utils.blocks import n_threads, n_workers
 from fgfm.data import decide
 from fgfm.experiments import reproduce
@@ -31,7 +38,7 @@ REASON = "needs distributed: pip install 'fgfm[dask]'"
 
 @pytest.fixture(scope="module")
 def client():
-    """Two workers, each a process of one thread."""
+    """Start two workers, each a process with one thread."""
     distributed = pytest.importorskip("distributed", reason=REASON)
     with (
         distributed.LocalCluster(
@@ -39,7 +46,7 @@ def client():
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        client.run(warm)
+        client.run(import_and_compile)
         yield client
 
 
@@ -63,7 +70,7 @@ def code_on_page(with_text):
     return block
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_ridge_has_the_same_bits_on_workers(client, data, workers):
     X, Y = data
     s = Y.sum(axis=1)
@@ -77,13 +84,20 @@ def test_ridge_has_the_same_bits_on_workers(client, data, workers):
             assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("cv", [None, KFold(3), list(KFold(3).split(np.zeros(300)))])
+@pytest.mark.parametrize(
+    "cv",
+    [
+        None,
+        pytest.param(KFold(3), marks=pytest.mark.slow),
+        pytest.param(list(KFold(3).split(np.zeros(300))), marks=pytest.mark.slow),
+    ],
+)
 def test_classifier_is_the_same_on_workers(client, data, cv):
     X, Y = data
     weight = np.linspace(0.0, 2.0, len(X))
     factors = [[0, 1], [2, 3, 4], [5], [6], [7]]
 
-    def answers(estimator, calibration):
+    def predictions(estimator, calibration):
         model = fgfm.FGFMClassifier(
             estimator, factors=factors, calibration=calibration, cv=cv, random_state=0
         )
@@ -91,15 +105,15 @@ def test_classifier_is_the_same_on_workers(client, data, cv):
         return model.predict_proba(X), model.predict(X)
 
     for how in ((None, None), (Recording(), "sigmoid")):
-        here = answers(*how)
+        here = predictions(*how)
         with joblib.parallel_config("dask"):
-            there = answers(*how)
+            there = predictions(*how)
         for a, b in zip(here, there, strict=True):
             assert_array_equal(a, b)
 
 
 def test_learners_that_use_blas_agree_to_its_rounding(client, data):
-    """BLAS may round otherwise where an array lies otherwise in memory."""
+    """BLAS may round differently if an array is aligned differently in memory."""
     X, Y = data
     model = fgfm.FGFMClassifier(LogisticRegression(), factors="independent", random_state=0)
     here = model.fit(X, Y).predict_proba(X)
@@ -124,51 +138,40 @@ def test_factor_search_is_the_same_on_workers(client, data):
 
 def test_features_are_shipped_once_to_each_worker(client, data):
     X, Y = data
-    client.run(forget)
+    client.run(reset)
     with joblib.parallel_config("dask"):
-        model = fgfm.FGFMClassifier(
+        fgfm.FGFMClassifier(
             Recording(), factors="independent", calibration=None, random_state=0
         ).fit(X, Y)
-    notes = [m.estimator.where_ for m in model._models.models]
-    assert {different for _, different, _ in notes} == {1}
-    assert (
-        max(fits for _, _, fits in notes) > 1
-    )  # there were jobs that could have brought it again
+    counts = client.run(count_features).values()
+    assert sum(fits for _, fits in counts) == 8
+    assert max(different for different, _ in counts) == 1
 
 
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [("fgfm.ridge._path", "Common"), ("fgfm.factors.mutual_information", "_Data")],
-)
-def test_what_jobs_share_is_shipped_once_to_each_worker(client, data, module, name):
+@pytest.mark.parametrize("step", ["ridge", "factors"])
+def test_shared_objects_are_shipped_once_to_each_worker(client, data, step):
     X, Y = data
-    client.run(forget)
-    client.run(count_loads, module, name)
+    client.run(reset)
     with joblib.parallel_config("dask"):
-        if name == "Common":
+        if step == "ridge":
             fit_ridge_logistic(X, np.tile(Y, 4), random_state=0)
         else:
             fgfm.ILFCompo().fit((X > 0).astype(int), np.tile(Y, 4))
-    counts = [found.get(name, 0) for found in client.run(loads).values()]
+    counts = [count for found in client.run(count_loads).values() for count in found.values()]
+    assert counts
     assert max(counts) == 1, counts
 
 
-def test_many_small_targets_make_few_jobs(client, data, monkeypatch):
-    from fgfm.estimation import ridge
-
+def test_many_small_targets_make_few_jobs(client, data):
+    distributed = pytest.importorskip("distributed", reason=REASON)
     X, Y = data
-    jobs = []
-    run = ridge.run_jobs
-    monkeypatch.setattr(
-        ridge, "run_jobs", lambda tasks, *how: run(jobs.extend(t := list(tasks)) or t, *how)
-    )
-    with joblib.parallel_config("dask"):
+    with distributed.get_task_stream(client) as stream, joblib.parallel_config("dask"):
         fit_ridge_logistic(X, np.tile(Y, 12), random_state=0)
-    assert len(jobs) == 16  # 8 for each worker, of 96 targets
-    assert {len(args[1]) for _, args, _ in jobs} == {6}
+    keys = {str(task["key"]) for task in stream.data}
+    assert 2 <= len(keys) <= 16, keys  # at most 8 jobs per worker, for 96 targets
 
 
-def test_workers_of_a_cluster_are_no_threads_of_this_process(client, data):
+def test_workers_of_a_cluster_do_not_count_as_threads(client, data):
     with joblib.parallel_config("dask"):
         assert n_workers(None) == 2
         assert n_threads(None) == 1
@@ -213,7 +216,7 @@ def test_dask_arrays_are_decided_on_workers(client):
 
 
 @pytest.mark.skipif(not PAGE.is_file(), reason="docs are in the repository only")
-def test_the_page_on_dask_runs(client):
+def test_code_of_the_page_on_dask_runs(client):
     block = code_on_page("Client(")
     assert '"scheduler:8786"' in block
     names = {}
@@ -222,7 +225,8 @@ def test_the_page_on_dask_runs(client):
     assert names["labels"].shape == (200, 3)
 
 
-def test_a_worker_that_dies_takes_nothing_with_it(client, data, tmp_path):
+@pytest.mark.slow
+def test_fit_survives_the_loss_of_a_worker(client, data, tmp_path):
     X, Y = data
     here = fgfm.FGFMClassifier(
         Slow(str(tmp_path)), factors="independent", calibration=None, random_state=0
@@ -250,8 +254,9 @@ def test_a_worker_that_dies_takes_nothing_with_it(client, data, tmp_path):
     client.wait_for_workers(2, timeout=30)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not PAGE.is_file(), reason="docs are in the repository only")
-def test_ray_gives_the_same(data, tmp_path):
+def test_ray_gives_the_same_bits(data, tmp_path):
     ray = pytest.importorskip("ray", reason="needs ray: pip install ray")
     X, Y = data
     names = {"X": X, "Y": Y}
@@ -263,18 +268,18 @@ def test_ray_gives_the_same(data, tmp_path):
     discrete = (X > 0).astype(int)
     found = fgfm.ILFCompo().fit(discrete, Y).p_values_
     paper = {"reps": 2, "sizes": [50], "structures": [2], "interactions": "none"}
-    records = reproduce(tmp_path / "here", **paper).records
+    runs = reproduce(tmp_path / "here", **paper).runs
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"ray\b")
-        warnings.filterwarnings("ignore", category=ResourceWarning)  # of processes that Ray starts
+        warnings.filterwarnings("ignore", category=ResourceWarning)  # of the processes of Ray
         try:
             exec(block, names)
             there = names["model"].predict_proba(X)
             with joblib.parallel_config("ray", n_jobs=2):
                 found_there = fgfm.ILFCompo().fit(discrete, Y).p_values_
-                records_there = reproduce(tmp_path / "there", **paper).records
+                runs_there = reproduce(tmp_path / "there", **paper).runs
         finally:
             ray.shutdown()
     assert_array_equal(here, there)
     assert_array_equal(found, found_there)
-    assert records == records_there
+    assert runs == runs_there

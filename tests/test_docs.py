@@ -1,17 +1,22 @@
-"""The documentation: its commands run, and what it quotes from elsewhere is there.
+"""The documentation: its commands run, and its numbers and quotations match their sources.
 
-The Python in the pages is run by doctest (`testpaths` in pyproject.toml), the examples are run by
-`make docs`.
+The Python examples in the pages are doctests (`testpaths` in pyproject.toml); `make docs` runs the
+gallery.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
+import types
+from operator import attrgetter
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -26,11 +31,17 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def pages() -> list[Path]:
+    """Return the Markdown pages."""
     return sorted(DOCS.glob("*.md"))
 
 
+def readme() -> str:
+    """Return the text of the README."""
+    return (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def shell_blocks(text: str) -> list[tuple[str, str | None]]:
-    """Give each block of shell commands, and the block of text right below it, if any."""
+    """Return each block of shell commands with its output: the text block below it, or None."""
     found = list(BLOCK.finditer(text))
     blocks = []
     for at, block in enumerate(found):
@@ -43,18 +54,20 @@ def shell_blocks(text: str) -> list[tuple[str, str | None]]:
 
 
 def registered() -> set[str]:
+    """Return the names of the commands of the program."""
     typer_main = pytest.importorskip("typer.main")
     from fgfm.cli._app import app
 
     return set(typer_main.get_command(app).commands)
 
 
-def test_commands_of_the_page_run(tmp_path):
+@pytest.mark.slow
+def test_shell_commands_run_and_print_the_shown_output(tmp_path):
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("bash is not installed")
     commands = registered()
-    # "python" and "fgfm" are those of this interpreter, installed as programs or not
+    # "python" and "fgfm" run in this interpreter, whether they are installed as programs or not
     programs = tmp_path / "bin"
     programs.mkdir()
     for name, arguments in (("python", ""), ("fgfm", "-m fgfm.cli ")):
@@ -86,23 +99,128 @@ def test_commands_of_the_page_run(tmp_path):
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_quoted_parts_of_the_readme_exist(page):
-    # Pages take parts of the README between two texts: an edit there must be made here too.
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    # Pages include parts of the README between two texts, which must occur there exactly once.
     text = page.read_text(encoding="utf-8")
     for edge in re.findall(r'^:(?:start-after|end-before): "(.*)"$', text, re.MULTILINE):
-        assert readme.count(edge) == 1, f"{page.name} takes what is next to {edge!r} in the README"
+        assert readme().count(edge) == 1, f"{page.name} includes the README next to {edge!r}"
+
+
+def test_readme_has_at_most_130_lines():
+    assert readme().count("\n") <= 130
+
+
+def relative_links(text: str) -> set[str]:
+    """Return the targets of links and images that are not absolute."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    found = re.findall(r"\]\(([^)#]+)", text) + re.findall(r'(?:href|src)="([^"#]+)', text)
+    return {link for link in found if not urlsplit(link).scheme}
+
+
+def test_links_of_the_readme_are_relative_and_exist():
+    # The build makes them absolute for PyPI, from the address in pyproject.toml.
+    assert "://" not in readme()
+    links = relative_links(readme())
+    assert "docs/_static/gain.png" in links
+    assert not [link for link in links if not (ROOT / link).is_file()]
+
+
+def test_build_makes_the_links_of_the_readme_absolute():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    text = readme()
+    hooks = project["tool"]["hatch"]["metadata"]["hooks"]
+    for rule in hooks["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(rule["pattern"], rule["replacement"], text)
+    assert not relative_links(text)
+    sites = set(re.findall(r"https://[^/]+/[^/]+/[^/]+", text))
+    assert sites == {project["project"]["urls"]["Repository"]}
+
+
+def gain() -> types.ModuleType:
+    """Import docs/figures/gain.py, which reads the results and draws the picture."""
+    spec = importlib.util.spec_from_file_location("gain", DOCS / "figures/gain.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["gain.png", "gain.svg"])
+def test_picture_is_up_to_date(name):
+    module = gain()
+    written = (DOCS / "_static" / name).read_bytes()
+    assert module.digest(module.read_scores()).encode() in written, "python docs/figures/gain.py"
+
+
+def test_table_of_the_readme_shows_the_results():
+    module = gain()
+    scores = module.read_scores()
+    shown = re.findall(r"^\| \**([\w ]+?)\** \|((?: \**\.\d{3}\** \|){4})", readme(), re.MULTILINE)
+    assert len(shown) == 10
+    columns = ("half", "threshold", "independent", "default")
+    for dataset, cells in shown:
+        expected = [module.mean_scores(scores)[rule] for rule in columns]
+        if dataset != "mean of 20 data sets":
+            expected = [scores[rule][dataset] for rule in columns]
+        assert re.findall(r"\.\d{3}", cells) == [module.short(f1) for f1 in expected], dataset
+
+
+def test_table_of_the_readme_shows_forests_and_other_packages():
+    module = gain()
+    forest = module.read_scores("forest")["default"]
+    packages = {
+        package: module.read_scores(package)
+        for package in ("boomer", "dacaf", "f1-maximizer", "mlknn", "napkinxc", "rakel")
+    }
+    shown = re.findall(
+        r"^\| (\w+) \|(?: \**\.\d{3}\** \|){4} \**([.\d]*)\** ?\| \**(\.\d{3})\** \(([\w-]+)\)",
+        readme(),
+        re.MULTILINE,
+    )
+    assert len(shown) == 6
+    for dataset, with_forest, other, package in shown:
+        assert with_forest == (module.short(forest[dataset]) if dataset in forest else "")
+        f1 = {
+            name: max(
+                values[dataset]
+                for rule, values in scores.items()
+                if dataset in values and rule != "fgfm"  # our decision with their probabilities
+            )
+            for name, scores in packages.items()
+            if any(dataset in values for values in scores.values())
+        }
+        assert (package, other) == (max(f1, key=f1.get), module.short(max(f1.values())))
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/results.md"])
+def test_means_in_the_text_are_those_of_the_results(page):
+    module = gain()
+    means = module.mean_scores(module.read_scores())
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for rule in module.RULES:
+        assert re.search(rf"(?<!\d){re.escape(module.short(means[rule]))}(?!\d)", text), rule
 
 
 def test_every_public_name_is_in_the_reference():
     text = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("reference/*.rst"))
-    listed = set(re.findall(r"^   ([A-Za-z_][\w.]*)$", text, re.MULTILINE))
-    modules = ("cardinality", "data", "decision", "estimation", "experiments", "factors")
-    wanted = {name for name in fgfm.__all__ if not hasattr(getattr(fgfm, name), "__path__")}
-    wanted -= {"__version__", "Decision", *modules, "metrics", "plotting", "synthetic"}
-    for module in (*modules, "plotting", "synthetic"):
-        wanted |= {f"{module}.{name}" for name in getattr(fgfm, module).__all__}
-    wanted.remove("factors.ILFCompo")  # it is listed as fgfm.ILFCompo
-    assert listed == wanted
+    listed = re.findall(r"^   ([A-Za-z_][\w.]*)$", text, re.MULTILINE)
+    listed.remove("torch.FDecision")  # its import needs PyTorch
+    documented = {id(attrgetter(name)(fgfm)): name for name in listed}
+    assert len(documented) == len(listed), "a name is listed twice"
+    public = {name: getattr(fgfm, name) for name in fgfm.__all__ if name != "__version__"}
+    modules = [value for value in public.values() if isinstance(value, types.ModuleType)]
+    wanted = {id(value): name for name, value in public.items() if value not in modules}
+    for module in modules:
+        # Names that fgfm exports too, such as fgfm.ILFCompo, are listed under one of both.
+        wanted |= {id(getattr(module, name)): name for name in module.__all__}
+    assert sorted(wanted[key] for key in wanted.keys() - documented.keys()) == []
+    assert sorted(documented[key] for key in documented.keys() - wanted.keys()) == []
+
+
+def test_every_reference_page_is_in_the_index():
+    index = (DOCS / "api.rst").read_text(encoding="utf-8")
+    for page in DOCS.glob("reference/*.rst"):
+        name = f"reference/{page.stem}"
+        assert f"   {name}\n" in index, "in the table of contents"
+        assert re.search(rf":doc:`.*{name}>?`", index), "in the table of modules"
 
 
 def test_examples_are_in_the_gallery_in_order():

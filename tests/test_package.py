@@ -1,14 +1,11 @@
-"""The package as a whole: public names, imports, docstrings, and the files around it."""
+"""The package as a whole: public names, imports, and the files around it."""
 
 from __future__ import annotations
 
-import inspect
 import re
 import shutil
 import subprocess
 import sys
-import tomllib
-import types
 from importlib import metadata, resources
 from pathlib import Path
 
@@ -101,45 +98,6 @@ def test_all_of_a_submodule_exists(name):
 def test_docstring_lists_the_public_names():
     for name in PUBLIC - {"__version__"}:
         assert f"`fgfm.{name}`" in fgfm.__doc__
-
-
-def public_objects(module_name: str) -> list[str]:
-    """Return the dotted names of public classes and functions, and of methods defined there."""
-    module = getattr(fgfm, module_name)
-    names = []
-    for name in module.__all__:
-        value = getattr(module, name)
-        if inspect.isclass(value) or inspect.isfunction(value):
-            names.append(f"fgfm.{module_name}.{name}")
-        if inspect.isclass(value):
-            methods = [
-                member
-                for member, function in vars(value).items()
-                if not member.startswith("_")
-                and isinstance(function, (types.FunctionType, classmethod, staticmethod, property))
-            ]
-            names += [f"fgfm.{module_name}.{name}.{member}" for member in methods]
-    return names
-
-
-@pytest.mark.parametrize("name", sorted(SUBMODULES))
-def test_public_docstrings_follow_numpydoc(name):
-    """Also in private modules, which ``numpydoc lint`` leaves out."""
-    validate = pytest.importorskip("numpydoc.validate").validate
-    settings = tomllib.loads(repository_file("pyproject.toml").read_text(encoding="utf-8"))
-    every, *ignored = settings["tool"]["numpydoc_validation"]["checks"]
-    assert every == "all"  # then the others are left out
-    wrong = []
-    for public in public_objects(name):
-        result = validate(public)
-        # Fields of named tuples, data classes and protocols are documented as attributes.
-        is_record = result["type"] != "function" and "Parameters\n" not in result["docstring"]
-        wrong += [
-            (public, code, message)
-            for code, message in result["errors"]
-            if code not in ignored and not (is_record and code == "PR01")
-        ]
-    assert not wrong
 
 
 def test_unknown_attribute_raises():

@@ -1,7 +1,7 @@
-"""Real data: the gain from the decision alone, and copies of a data set that come apart.
+"""Real data: published scores, the gain of the decision, factors of two copies of a data set.
 
-The data sets are not part of the project: ``FGFM_DATA`` names the folder with their .npz files
-(by default ../shared/data, seen from the repository), and the tests are skipped without it.
+The data sets are not part of the repository. The environment variable ``FGFM_DATA`` is the folder
+with their .npz files (default: ../shared/data); without it the tests are skipped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DATA = Path(os.environ.get("FGFM_DATA", Path(__file__).parents[2] / "shared" / "
 def load(name):
     path = DATA / f"{name}.npz"
     if not path.exists():
-        pytest.skip(f"{name}.npz is not there: FGFM_DATA must name the folder of the data sets")
+        pytest.skip(f"{path} does not exist: set FGFM_DATA to the folder of the data sets")
     with np.load(path, allow_pickle=False) as stored:
         X, Y = stored["X"].astype(np.float64), stored["Y"].astype(np.int64)
         train, test = stored["train_idx"], stored["test_idx"]
@@ -39,22 +39,22 @@ def load(name):
     ("name", "factors", "published"),
     [("scene", "single", 0.745), ("emotions", "ilf", 0.65), ("emotions", "independent", 0.65)],
 )
-def test_classifier_reaches_what_is_published(name, factors, published):
-    """Linear models, standard splits; the one for emotions is that of a best single threshold."""
+def test_score_reaches_the_published_one(name, factors, published):
+    """Linear models on standard splits; for emotions the published rule is a single threshold."""
     X_train, Y_train, X_test, Y_test = load(name)
     scale = StandardScaler().fit(X_train)
     model = FGFMClassifier(factors=factors, random_state=0)
     model.fit(scale.transform(X_train), Y_train)
     assert model.nonempty_
     assert model.score(scale.transform(X_test), Y_test) >= published
-    # over 1000 rows a model that knows itself is off by 0.01 or so; this one is a little modest
+    # The standard error over 1000 rows is about 0.01; the model underestimates its score a little.
     expected = model.expected_f(scale.transform(X_test)).mean()
     assert expected == pytest.approx(model.score(scale.transform(X_test), Y_test), abs=0.06)
 
 
 @pytest.mark.slow
-def test_calibration_pays_on_real_data():
-    """Naive Bayes is far too sure of itself; calibrated, it decides better and knows how well."""
+def test_calibration_improves_score_and_expected_f():
+    """Naive Bayes is overconfident; calibrated, its score and its expected F improve."""
     X_train, Y_train, X_test, Y_test = load("yeast")
     scores, expected = {}, {}
     for calibration in (None, "auto"):
@@ -69,8 +69,8 @@ def test_calibration_pays_on_real_data():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "gain"), [("emotions", 0.05), ("scene", 0.05), ("yeast", 0.03)])
-def test_better_than_one_half(name, gain):
-    """No row of these sets is without a label, hence nonempty."""
+def test_decision_is_better_than_the_half_threshold(name, gain):
+    """Every row of these data sets has a label, hence nonempty=True."""
     X_train, Y_train, X_test, Y_test = load(name)
     assert Y_train.any(axis=1).all()
     model = make_pipeline(
@@ -86,15 +86,15 @@ def test_better_than_one_half(name, gain):
 
 
 def two_copies(X, Y, seed):
-    """Features and labels beside those of the same rows in another order."""
+    """Append the features and labels of the same rows in another order."""
     other = np.random.default_rng(seed).permutation(len(Y))
     return np.hstack([X, X[other]]), np.hstack([Y, Y[other]])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("discrete", [False, True])
-def test_two_copies_come_apart(discrete):
-    """At the defaults; within a copy labels do belong together. In thirds, "mi" can be used."""
+def test_two_copies_are_found_to_be_independent(discrete):
+    """Labels within a copy are dependent. The test "mi" needs discrete features."""
     X_train, Y_train, X_test, Y_test = load("emotions")
     X, Y = np.vstack([X_train, X_test]), np.vstack([Y_train, Y_test])
     if discrete:

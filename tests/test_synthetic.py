@@ -1,4 +1,4 @@
-"""The paper's networks: samples, exact distributions, and the best that can be decided."""
+"""The paper's networks: samples, exact distributions and optimal decisions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fgfm.synthetic import STRUCTURES, LabelNetwork, paper_data, random_network
 SHAPES = [((2, 1), 2, 1), ((3,), 1, 0), ((1, 1, 1), 3, 2), ((2, 2), 0, 2), ((4, 1), 4, 2)]
 
 
-def by_the_chain_rule(network, x, y):
+def chain_rule_probability(network, x, y):
     """Multiply the conditional probabilities of one label set, label by label."""
     p = 1.0
     for factor in network.factors:
@@ -28,46 +28,46 @@ def by_the_chain_rule(network, x, y):
     return p
 
 
-@pytest.mark.parametrize(("sizes", "parents", "others"), SHAPES)
-def test_exact_distribution_is_the_product_of_the_tables(sizes, parents, others):
-    network = random_network(sizes, n_parents=parents, n_irrelevant=others, random_state=1)
+@pytest.mark.parametrize(("sizes", "n_parents", "n_irrelevant"), SHAPES)
+def test_exact_distribution_is_the_product_of_the_tables(sizes, n_parents, n_irrelevant):
+    network = random_network(sizes, n_parents=n_parents, n_irrelevant=n_irrelevant, random_state=1)
     X, proba = network.inputs()
     assert_allclose(proba.sum(), 1.0)
     labelsets, joint = network.joint(X)
-    expected = [[by_the_chain_rule(network, x, y) for y in labelsets] for x in X]
+    expected = [[chain_rule_probability(network, x, y) for y in labelsets] for x in X]
     assert_allclose(joint, expected, rtol=1e-12)
     assert_allclose(network.marginals(X), joint @ labelsets, rtol=1e-12)
     P, _ = fgfm.cardinality.merge_factors(network.cardinalities(X), network.factors)
     assert_allclose(P, oracle.cardinality_matrix(labelsets.astype(int), joint), atol=1e-14)
 
 
-@pytest.mark.parametrize(("sizes", "parents", "others"), SHAPES)
+@pytest.mark.parametrize(("sizes", "n_parents", "n_irrelevant"), SHAPES)
 @pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("zero_division", [0.0, 1.0])
-def test_decisions_and_their_worth_agree_with_enumeration(
-    sizes, parents, others, beta, zero_division
+def test_decisions_and_expected_f_agree_with_enumeration(
+    sizes, n_parents, n_irrelevant, beta, zero_division
 ):
-    network = random_network(sizes, n_parents=parents, n_irrelevant=others, random_state=2)
+    network = random_network(sizes, n_parents=n_parents, n_irrelevant=n_irrelevant, random_state=2)
     X, proba = network.inputs()
     joint = network.joint(X)
     sets = joint.labelsets
-    how = {"beta": beta, "zero_division": zero_division}
+    options = {"beta": beta, "zero_division": zero_division}
     value = joint.proba @ oracle.f_table(sets.astype(int), beta, zero_division)  # (n, h)
-    decision = network.decide(X, **how)
-    oracle.check_decision(decision, joint, **how)
-    assert_allclose(network.bayes_f(**how), proba @ value.max(axis=1), rtol=1e-12)
+    decision = network.decide(X, **options)
+    oracle.check_decision(decision, joint, **options)
+    assert_allclose(network.bayes_f(**options), proba @ value.max(axis=1), rtol=1e-12)
     for k, h in enumerate(sets):
         labels = np.tile(h, (len(X), 1))
-        assert_allclose(network.expected_f(X, labels, **how), value[:, k], rtol=1e-12)
+        assert_allclose(network.expected_f(X, labels, **options), value[:, k], rtol=1e-12)
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
-def test_bayes_f_is_what_a_large_sample_gives(structure):
+def test_bayes_f_agrees_with_a_large_sample(structure):
     network, _, test = paper_data(structure, 1, 50, n_test=200_000, seed=3)
     f = fgfm.f_measure(test.Y, network.decide(test.X).labels, per_row=True)
     error = f.std() / np.sqrt(len(f))
     assert abs(f.mean() - network.bayes_f()) < 4.0 * error
-    # features, labels and pairs of labels occur as often as they should
+    # frequencies of features, labels and pairs of labels
     X, proba = network.inputs()
     assert_allclose(test.X.mean(axis=0), network.feature_probability, atol=0.006)
     assert_allclose(test.Y.mean(axis=0), proba @ network.marginals(X), atol=0.006)
@@ -76,7 +76,7 @@ def test_bayes_f_is_what_a_large_sample_gives(structure):
     assert_allclose((test.Y.T.astype(float) @ test.Y) / len(test.Y), both, atol=0.006)
 
 
-def test_factors_are_independent_given_the_features_and_their_members_are_not():
+def test_only_labels_of_different_factors_are_independent_given_the_features():
     network = random_network((2, 2), random_state=0)
     X, _ = network.inputs()
     labelsets, joint = network.joint(X)
@@ -87,7 +87,7 @@ def test_factors_are_independent_given_the_features_and_their_members_are_not():
         assert gap < 1e-15 if i // 2 != j // 2 else gap > 0.01
 
 
-def test_features_beyond_the_parents_change_nothing():
+def test_irrelevant_features_do_not_change_the_marginals():
     network = random_network((3, 2), random_state=0)
     X, _ = network.inputs()
     other = X.copy()
@@ -95,25 +95,25 @@ def test_features_beyond_the_parents_change_nothing():
     assert_array_equal(network.marginals(X), network.marginals(other))
 
 
-def test_many_labels_are_no_obstacle():
+def test_many_labels_are_supported():
     network = random_network([4] * 50, n_parents=3, n_irrelevant=0, random_state=0)
     X, Y = network.sample(300, 1)
     decision = network.decide(X)
     assert_allclose(network.expected_f(X, decision.labels), decision.expected_f, rtol=1e-12)
     obtained = fgfm.f_measure(Y, decision.labels)
     assert abs(obtained - decision.expected_f.mean()) < 0.02
-    with pytest.raises(ValueError, match="the network has 200 labels: joint lists"):
+    with pytest.raises(ValueError, match="the network has 200 labels: joint enumerates"):
         network.joint(X)
 
 
-def test_a_longer_sample_begins_like_a_shorter_one():
+def test_larger_sample_begins_with_the_smaller_one():
     network = random_network(random_state=0)
     short, long = network.sample(20, 7), network.sample(100, 7)
     assert_array_equal(short.X, long.X[:20])
     assert_array_equal(short.Y, long.Y[:20])
 
 
-def test_sizes_share_distribution_and_rows():
+def test_data_sets_of_different_sizes_share_network_and_rows():
     small, large = paper_data(2, 5, 50), paper_data(2, 5, 200)
     assert_array_equal(small.network.tables[3], large.network.tables[3])
     assert_array_equal(small.train.Y, large.train.Y[:50])
@@ -122,13 +122,13 @@ def test_sizes_share_distribution_and_rows():
 
 
 @pytest.mark.parametrize("other", [{"repetition": 2}, {"seed": 1}, {"structure": 4}])
-def test_cells_differ(other):
+def test_structure_repetition_and_seed_change_the_network(other):
     first = {"structure": 3, "repetition": 1, "seed": 0}
     a, b = paper_data(n_train=50, **first), paper_data(n_train=50, **first | other)
     assert not np.array_equal(a.network.feature_probability, b.network.feature_probability)
 
 
-def test_structure_by_sizes_is_the_structure():
+def test_structure_may_be_given_by_its_sizes():
     a, b = paper_data(3, 1, 50), paper_data((6, 2), 1, 50)
     assert_array_equal(a.train.Y, b.train.Y)
 
@@ -163,6 +163,6 @@ def test_structure_by_sizes_is_the_structure():
         ),
     ],
 )
-def test_wrong_arguments_are_named(call, message):
+def test_invalid_arguments_raise(call, message):
     with pytest.raises((TypeError, ValueError), match=message):
         call()

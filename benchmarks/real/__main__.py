@@ -1,105 +1,157 @@
-"""``python -m benchmarks.real``: rules, base learners and other packages on real data."""
+"""The command ``python -m benchmarks.real``."""
 
 from __future__ import annotations
 
+import argparse
 import shlex
 import sys
+import textwrap
 import time
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from benchmarks.real import BenchmarkResults, benchmark, write_report
+from benchmarks.real.peers import PEERS
+from benchmarks.real.problem import LEARNERS
+from benchmarks.real.rules import RULES
+from benchmarks.real.tables import count, format_terminal
 
-from benchmarks.real import benchmark as run_benchmark
-from benchmarks.real import write_benchmark_report
-from benchmarks.real.run import RULES
-from benchmarks.real.tables import terminal
-from fgfm.cli._console import counted, plain_errors, progress_bar, say, wrapped
-from fgfm.cli._options import Jobs, Seed, listed
-
-EPILOG = """\b
-Examples:
-  python -m benchmarks.real data                             all rules on a folder of data
-  python -m benchmarks.real data --datasets scene,yeast --rules default,threshold,chain
+EXAMPLES = """\
+examples:
+  python -m benchmarks.real data
+      all rules on a folder of data sets
+  python -m benchmarks.real data --datasets scene,yeast --rules default,threshold
   python -m benchmarks.real openml:yeast --learners ridge,forest
 """
 
 
-@plain_errors
-def benchmark(
-    data: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[DATA]...",
-            help="A folder, files, or names as openml:yeast. By default the folder FGFM_DATA.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path,
-        typer.Option("--out", "-o", help="Folder of the results; a run goes on where one ended."),
-    ] = Path("fgfm-benchmark"),
-    datasets: Annotated[
-        list[str] | None, typer.Option(metavar="NAMES", help="Data sets; all by default.")
-    ] = None,
-    learners: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAMES", help="ridge (default), forest, boosting."),
-    ] = None,
-    rules: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAMES", help="What makes label sets; all by default."),
-    ] = None,
-    peers: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAMES", help="Other packages to compare with."),
-    ] = None,
-    limit: Annotated[float, typer.Option(metavar="S", help="Seconds that a task may take.")] = 600,
-    seed: Seed = 0,
-    jobs: Jobs = -1,
-    retry: Annotated[
-        bool, typer.Option("--retry", help="Compute again what failed or took too long.")
-    ] = False,
-) -> None:
-    """Compare decision rules, base learners and other packages on real data."""
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.real",
+        description="Compare decision rules, base learners and other packages on real data.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "data",
+        nargs="*",
+        metavar="DATA",
+        help="a folder, files, or names such as openml:yeast (default: the folder FGFM_DATA)",
+    )
+    parser.add_argument(
+        "-o",
+        "--out",
+        type=Path,
+        default=Path("fgfm-benchmark"),
+        metavar="FOLDER",
+        help="output folder; a stopped run continues from it (default: %(default)s)",
+    )
+    for name, text in (
+        ("datasets", "data sets (default: all)"),
+        ("learners", f"base learners: {', '.join(LEARNERS)} (default: ridge)"),
+        ("rules", f"decision rules: {', '.join(RULES)} (default: all)"),
+        ("peers", f"other packages: {', '.join(PEERS)} (default: none)"),
+    ):
+        parser.add_argument(
+            f"--{name}",
+            type=_split,
+            action="extend",
+            metavar="NAMES",
+            help=f"comma-separated {text}",
+        )
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=600.0,
+        metavar="SECONDS",
+        help="time limit of a task (default: %(default)g)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
+    parser.add_argument(
+        "-j",
+        "--jobs",
+        type=int,
+        default=-1,
+        metavar="N",
+        help="number of processes; -1 for one per core (default: %(default)s)",
+    )
+    parser.add_argument("--retry", action="store_true", help="compute failed results again")
+    return parser
+
+
+def _split(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+class _Progress:
+    """Count finished tasks, and show the count if standard error is a terminal."""
+
+    def __init__(self) -> None:
+        self.done = 0
+
+    def __call__(self, done: int, total: int) -> None:
+        self.done = done
+        if sys.stderr.isatty():
+            end = "\n" if done == total else ""
+            print(f"\r{done} of {total} tasks", end=end, file=sys.stderr, flush=True)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the benchmark, print its summary, and write its report.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        The arguments of the command line; by default those of the program.
+    """
+    parser = make_parser()
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = parser.parse_args(arguments)
     start = time.perf_counter()
-    done = 0
-    with progress_bar("tasks") as show:
-
-        def progress(count: int, total: int) -> None:
-            nonlocal done
-            done = count
-            show(count, total)
-
-        try:
-            results = run_benchmark(
-                out,
-                data=data[0] if data is not None and len(data) == 1 else data,
-                datasets=listed(datasets) or None,
-                learners=listed(learners) or ["ridge"],
-                rules=listed(rules) or RULES,
-                peers=listed(peers),
-                limit=limit,
-                seed=seed,
-                n_jobs=jobs,
-                retry=retry,
-                progress=progress,
-            )
-        except KeyboardInterrupt:
-            say(f"{counted(done, 'task')} kept in {out}; the same command goes on from there")
-            raise
+    progress = _Progress()
+    try:
+        results = _run(options, progress)
+    except (OSError, ValueError) as error:
+        parser.exit(2, f"{parser.prog}: {error}\n")
+    except KeyboardInterrupt:
+        parser.exit(
+            130,
+            f"\n{count(progress.done, 'task')} stored in {options.out}; the same command "
+            "continues from there\n",
+        )
     seconds = time.perf_counter() - start
-    command = shlex.join(["python", "-m", "benchmarks.real", *sys.argv[1:]])
-    paths = write_benchmark_report(results, command)
-    typer.echo(terminal(results.summary))
-    if done:
-        say(f"{counted(done, 'task')} computed in {seconds:.0f} s, with start-up")
+    paths = write_report(results, shlex.join([*parser.prog.split(), *arguments]))
+    print(format_terminal(results.summary))
+    if progress.done:
+        _print_message(
+            f"{count(progress.done, 'task')} computed in {seconds:.0f} s, including start-up"
+        )
     else:
-        say(f"nothing was left to compute: {out} has all results (remove it to begin anew)")
+        _print_message(f"nothing to compute: {options.out} contains all results")
     names = [*(path.name for path in paths), "results.csv", "settings.json", "rows"]
-    say(wrapped(f"{out}: {', '.join(names)}", "  "))
+    _print_message(f"{options.out}: {', '.join(names)}")
+
+
+def _run(options: argparse.Namespace, progress: _Progress) -> BenchmarkResults:
+    data = options.data
+    return benchmark(
+        options.out,
+        data=data[0] if len(data) == 1 else data or None,
+        datasets=options.datasets,
+        learners=options.learners or ["ridge"],
+        rules=options.rules or RULES,
+        peers=options.peers or (),
+        limit=options.limit,
+        seed=options.seed,
+        n_jobs=options.jobs,
+        retry=options.retry,
+        progress=progress,
+    )
+
+
+def _print_message(text: str) -> None:
+    print(textwrap.fill(text, 80, subsequent_indent="  "), file=sys.stderr)
 
 
 if __name__ == "__main__":
-    app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(epilog=EPILOG)(benchmark)
-    app(prog_name="python -m benchmarks.real")
+    main()

@@ -1,4 +1,4 @@
-"""Figures of a benchmark: ranks with their critical difference, and differences of F1."""
+"""Figures of the benchmark: mean ranks with critical differences, and differences of F1."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.real.ranks import groups_within
-from benchmarks.real.summary import Ranking, Standings
-from benchmarks.real.tables import system_name
+from benchmarks.real.statistics import groups_within
+from benchmarks.real.summary import BenchmarkSummary, Ranking
+from benchmarks.real.tables import count, system_name
 from fgfm.experiments._figure import new_figure
 
-__all__ = ["draw_ranks", "draw_standings_differences"]
+__all__ = ["draw_differences", "draw_ranks"]
 
 _GREY = "#999999"
-_MOST_TICKS = 14  # that can be told apart
+_MAX_TICKS = 14
 
 
-def draw_ranks(summary: Standings) -> Any:
-    """Draw mean ranks; bars join what does not differ significantly.
+def draw_ranks(summary: BenchmarkSummary) -> Any:
+    """Draw mean ranks; bars join systems that do not differ significantly.
 
     Parameters
     ----------
-    summary : Standings
-        The summary of a benchmark.
+    summary : BenchmarkSummary
+        The summary.
 
     Returns
     -------
@@ -48,16 +48,16 @@ def _bars(ranking: Ranking) -> list[tuple[int, int]]:
 
 
 def _draw_ranking(ax: Any, ranking: Ranking) -> None:
-    """Draw the scale on top, the bars below it, and the names left and right."""
+    """Draw the scale at the top, the bars below it, and names to the left and right."""
     k, at = len(ranking.systems), ranking.mean_ranks
     bars, half = _bars(ranking), -(-k // 2)
     low, high = 1.0, float(max(k, 2))
     margin = 0.3 * (high - low)
     ax.plot([low, high], [0, 0], color="#000000", linewidth=1.0)
-    for tick in range(1, int(high) + 1, -(-k // _MOST_TICKS)):
+    for tick in range(1, int(high) + 1, -(-k // _MAX_TICKS)):
         ax.plot([tick, tick], [0, 0.25], color="#000000", linewidth=0.8)
         ax.text(tick, 0.4, str(tick), ha="center", va="bottom", fontsize=8)
-    top = 0.9 + 0.55 * len(bars)  # where names begin
+    top = 0.9 + 0.55 * len(bars)  # of the names
     for place, (first, last) in enumerate(bars):
         y = -0.6 - 0.55 * place
         ax.plot([at[first] - 0.04, at[last] + 0.04], [y, y], color="#000000", linewidth=3.0)
@@ -67,10 +67,10 @@ def _draw_ranking(ax: Any, ranking: Ranking) -> None:
         x = low - 0.1 * margin if left else high + 0.1 * margin
         ax.plot([at[j], at[j], x], [0, y, y], color="#0072B2", linewidth=0.9)
         name = f"{system_name(system, ranking.learner)} ({at[j]:.2f})"
-        lost = f", {ranking.missing[j]} missing" if ranking.missing[j] else ""
+        missing = f", {ranking.missing[j]} missing" if ranking.missing[j] else ""
         side = {"ha": "right" if left else "left", "va": "center", "fontsize": 8}
-        ax.text(x - (0.05 if left else -0.05) * margin, y, name + lost, **side)
-    title = f"{ranking.learner}: mean ranks on {ranking.n_datasets} data set(s)"
+        ax.text(x - (0.05 if left else -0.05) * margin, y, name + missing, **side)
+    title = f"{ranking.learner}: mean ranks on {count(ranking.n_datasets, 'data set')}"
     if bars or not math.isnan(ranking.critical_difference):
         title += f", critical difference {ranking.critical_difference:.2f}"
     ax.set_title(title, fontsize=9)
@@ -79,18 +79,18 @@ def _draw_ranking(ax: Any, ranking: Ranking) -> None:
     ax.set_axis_off()
 
 
-def draw_standings_differences(summary: Standings) -> Any:
-    """Draw F1 of "default" less that of each other rule, with 95 % intervals.
+def draw_differences(summary: BenchmarkSummary) -> Any:
+    """Draw F1 of "default" minus that of each other rule, with 95 % intervals.
 
     Parameters
     ----------
-    summary : Standings
-        The summary of a benchmark, with differences.
+    summary : BenchmarkSummary
+        The summary, with differences.
 
     Returns
     -------
     matplotlib.figure.Figure
-        A panel per system: data sets in grey, the mean over them in colour.
+        One panel per system: data sets in grey, their mean in colour.
     """
     systems = list(dict.fromkeys((d.learner, d.rule) for d in summary.differences))
     names = [*summary.datasets, ""]
@@ -98,7 +98,7 @@ def draw_standings_differences(summary: Standings) -> Any:
     rows = -(-len(systems) // columns)
     figure = new_figure(1.9 * columns + 1.2, (0.16 * len(names) + 0.7) * rows + 0.3)
     axes = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
-    alone = len({learner for learner, _ in systems}) == 1
+    one_learner = len({learner for learner, _ in systems}) == 1
     for ax, system in zip(axes, systems, strict=False):
         ax.axvline(0.0, color="#000000", linewidth=0.8)
         for d in summary.differences:
@@ -107,12 +107,12 @@ def draw_standings_differences(summary: Standings) -> Any:
                 colour = _GREY if d.dataset else "#D55E00"
                 ax.plot([d.low, d.high], [y, y], color=colour, linewidth=1.4)
                 ax.plot([d.mean], [y], color=colour, marker="o", markersize=3.5)
-        ax.set_title(system_name(system, system[0] if alone else ""), fontsize=9)
+        ax.set_title(system_name(system, system[0] if one_learner else ""), fontsize=9)
         ax.tick_params(labelsize=7)
         ax.grid(True, axis="x", color="#E5E5E5", linewidth=0.6)
         ax.set_axisbelow(True)
     for ax in axes[len(systems) :]:
         ax.set_axis_off()
     axes[0].set_yticks(-np.arange(len(names)), [name or "mean" for name in names])
-    figure.supxlabel("F1 of default less that of the rule, 95 % interval", fontsize=9)
+    figure.supxlabel("F1 of default minus F1 of the rule, 95 % interval", fontsize=9)
     return figure

@@ -1,6 +1,6 @@
-"""Imported by the process that tasks of the benchmark are forked from, and by nobody else.
+"""Imported once, by the process that the tasks of the benchmark are forked from.
 
-A few small fits load the compiled kernels, so that the times of tasks do not hold that.
+A few small fits load the compiled kernels, so that the times of tasks do not include that.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import warnings
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from benchmarks.real.rules import FAMILIES, LEARNERS, make_problem
+from benchmarks.real.problem import LEARNERS, make_problem
+from benchmarks.real.rules import FAMILIES
 from benchmarks.real.splits import Split
 
 __all__: list[str] = []
 
 
-def _fit_small() -> None:
+def _apply_every_rule() -> None:
     """Apply every rule to a few rows."""
     random = np.random.default_rng(0)
     X = random.normal(size=(60, 2))
@@ -29,4 +30,4 @@ def _fit_small() -> None:
         problem.classifier(factors=[[0, 1], [2]]).fit(X, Y).decide(X)
 
 
-_fit_small()
+_apply_every_rule()

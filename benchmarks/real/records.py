@@ -1,4 +1,4 @@
-"""What is known of each rule on each fold: one row of the results."""
+"""The scores of one rule on one fold: one row of the results."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.real.isolation import peak_mib
-from benchmarks.real.rules import Outcome
-from fgfm.evaluation import scores_of
-from fgfm.metrics import f_measure
-from fgfm.plotting.calibration import calibration_bins
+from benchmarks.memory import peak_bytes
+from benchmarks.real.problem import Outcome
+from benchmarks.real.subprocesses import OK
+from fgfm.evaluation._scores import score_measures
+from fgfm.metrics import calibration_bins, f_measure
 
-__all__ = ["ANY", "OK", "Key", "Record", "measured"]
+__all__ = ["ALL_RULES", "Key", "Record", "make_record"]
 
 Floats = npt.NDArray[np.float64]
 Key = tuple[str, int, str, str]  # data set, fold, learner, rule
 
-OK = "ok"
-ANY = "all"  # stands for the rules of a peer that failed before they were known
-_BINS = 10
+ALL_RULES = "all"  # the rule of a package that failed before its rules were known
+_BINS = 10  # of rows, by their expected F1
 _NAN = float("nan")
 
 
 class Record(NamedTuple):
-    """What one rule reached on one fold of a data set.
+    """The scores of one rule on one fold of a data set.
 
     Attributes
     ----------
     dataset : str
         The data set.
     fold : int
-        Which rows were those of test; 0 is the standard split, where there is one.
+        The fold of the test rows; 0 is the standard split, if there is one.
     learner : str
         The base learner, or the other package.
     rule : str
-        What made label sets.
+        The decision rule.
     status : str
-        "ok", "limit" if the time was over, or the error; unless it is "ok" there are no numbers.
+        "ok", "limit" if the time limit was exceeded, or the error. Without "ok" all numbers are
+        NaN.
     f1, f2, f05 : float
         Mean F-measure of test rows for beta 1, 2 and 0.5, of decisions for beta 1.
     f2_own, f05_own : float
@@ -46,13 +46,13 @@ class Record(NamedTuple):
     micro_f1, macro_f1, jaccard, subset_accuracy, hamming_loss, labels_per_row : float
         Other measures of decisions for beta 1.
     expected_f : float
-        The mean F1 that the rule expected; NaN if it expects none.
+        Mean F1 that the rule expected; NaN if it does not compute it.
     calibration_gap : float
         Mean absolute difference of expected and obtained F1 over ten bins of rows.
     fit_s, predict_s : float
         Seconds to fit, and to decide.
     peak_mib : float
-        The most memory of the process, in MiB.
+        Peak memory of the process, in MiB.
     n_test : int
         Number of test rows.
     """
@@ -81,15 +81,15 @@ class Record(NamedTuple):
     n_test: int
 
 
-def measured(key: Key, outcome: Outcome, truth: npt.NDArray[Any]) -> tuple[Record, Floats]:
-    """Score decisions.
+def make_record(key: Key, outcome: Outcome, truth: npt.NDArray[Any]) -> tuple[Record, Floats]:
+    """Score the decisions of a rule.
 
     Parameters
     ----------
     key : tuple
         Data set, fold, learner and rule.
     outcome : Outcome
-        What the rule decided.
+        The decisions.
     truth : ndarray of shape (n, m)
         True labels of the test rows.
 
@@ -98,21 +98,13 @@ def measured(key: Key, outcome: Outcome, truth: npt.NDArray[Any]) -> tuple[Recor
     record : Record
         The scores.
     f : ndarray of shape (n,)
-        The F-measure of each row.
+        F1 of each row.
     """
     labels = outcome.labels[1.0]
     f = f_measure(truth, labels, per_row=True)
-    scores = {
-        name: value
-        for name, (value, _) in scores_of(truth.astype(bool), labels.astype(bool), f, 1.0).items()
-    }
-    expected, gap = _NAN, _NAN
-    if outcome.expected_f is not None:
-        known = np.isfinite(outcome.expected_f)
-        expected = float(outcome.expected_f[known].mean()) if known.any() else _NAN
-        if known.any():
-            bins = calibration_bins(outcome.expected_f[known], f[known], _BINS)
-            gap = float(np.average(np.abs(bins.expected - bins.obtained), weights=bins.n_rows))
+    measures = score_measures(truth.astype(bool), labels.astype(bool), f, 1.0)
+    scores = {name: value for name, (value, _) in measures.items()}
+    expected, gap = _calibration(outcome.expected_f, f)
     record = Record(
         *key,
         status=OK,
@@ -131,7 +123,19 @@ def measured(key: Key, outcome: Outcome, truth: npt.NDArray[Any]) -> tuple[Recor
         calibration_gap=gap,
         fit_s=outcome.fit_s,
         predict_s=outcome.predict_s,
-        peak_mib=peak_mib() if outcome.peak_mib is None else outcome.peak_mib,
+        peak_mib=peak_bytes() / 2**20 if outcome.peak_mib is None else outcome.peak_mib,
         n_test=len(truth),
     )
     return record, f
+
+
+def _calibration(expected_f: Floats | None, f: Floats) -> tuple[float, float]:
+    """Return the mean expected F1, and its mean absolute difference from F1 over bins."""
+    if expected_f is None:
+        return _NAN, _NAN
+    finite = np.isfinite(expected_f)
+    if not finite.any():
+        return _NAN, _NAN
+    bins = calibration_bins(expected_f[finite], f[finite], _BINS)
+    gap = float(np.average(np.abs(bins.expected - bins.obtained), weights=bins.n_rows))
+    return float(expected_f[finite].mean()), gap

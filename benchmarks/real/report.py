@@ -1,4 +1,4 @@
-"""A benchmark as files: figures, tables, errors, and a summary for machines."""
+"""Write the results of the benchmark: figures, tables, errors and a JSON summary."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import json
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.real.figures import draw_ranks, draw_standings_differences
+from benchmarks.real.figures import draw_differences, draw_ranks
 from benchmarks.real.run import BenchmarkResults
-from benchmarks.real.tables import error_list, markdown
+from benchmarks.real.tables import format_errors, format_markdown
 from fgfm._utils.atomic import atomic_file
 from fgfm.experiments._figure import save_figure
 
-__all__ = ["write_benchmark_report"]
+__all__ = ["write_report"]
 
 
-def write_benchmark_report(results: BenchmarkResults, command: str) -> list[Path]:
-    """Write figures, tables, errors and the summary into the folder of the results.
+def write_report(results: BenchmarkResults, command: str) -> list[Path]:
+    """Write figures, tables, errors and the summary into the output folder.
 
     Parameters
     ----------
     results : BenchmarkResults
         The results.
     command : str
-        The command that made them.
+        The command that computed them, shown in the files.
 
     Returns
     -------
@@ -33,8 +33,8 @@ def write_benchmark_report(results: BenchmarkResults, command: str) -> list[Path
     folder, summary = results.folder, results.summary
     document = summary.as_dict() | {"command": command, "fgfm": version("fgfm")}
     texts = {
-        "table.md": markdown(summary, command),
-        "errors.md": error_list(summary),
+        "table.md": format_markdown(summary, command),
+        "errors.md": format_errors(summary),
         "summary.json": json.dumps(document, indent=1, allow_nan=False) + "\n",
     }
     paths = []
@@ -45,5 +45,5 @@ def write_benchmark_report(results: BenchmarkResults, command: str) -> list[Path
     if summary.rankings:
         paths += save_figure(draw_ranks(summary), folder, "ranks")
     if summary.differences:
-        paths += save_figure(draw_standings_differences(summary), folder, "differences")
+        paths += save_figure(draw_differences(summary), folder, "differences")
     return paths

@@ -1,8 +1,8 @@
-"""The benchmark on real data: rules, base learners and other packages, on standard splits.
+"""Run the benchmark on real data: rules, base learners and other packages.
 
-A *task* is one fold of a data set with one base learner and one family of rules. It has a process
-of its own, which is ended when its time is over, and each of its rows is kept as soon as it is
-there.
+A *task* is one fold of a data set with one base learner and one family of rules. It runs in a
+process of its own, which is killed at the time limit; each of its rows is stored as soon as it is
+computed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
@@ -18,35 +18,41 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy import sparse
 
-from benchmarks.real.isolation import LIMIT, Answer, End, one_line, run_apart
-from benchmarks.real.records import ANY, OK, Key, Record, measured
-from benchmarks.real.rules import (
+from benchmarks.real.problem import (
     BETAS,
-    FAMILIES,
     LEARNERS,
-    RULES,
     Family,
     Learner,
     Outcome,
     Problem,
     make_problem,
 )
+from benchmarks.real.records import ALL_RULES, Key, Record, make_record
+from benchmarks.real.rules import FAMILIES, RULES
 from benchmarks.real.splits import Source, find_sources, fingerprint, load_split
-from benchmarks.real.summary import Standings, standings
+from benchmarks.real.subprocesses import (
+    LIMIT,
+    OK,
+    Ended,
+    Output,
+    format_error,
+    run_in_subprocesses,
+)
+from benchmarks.real.summary import BenchmarkSummary, summarise
 from fgfm._utils.atomic import atomic_file
-from fgfm._utils.blocks import n_threads
 from fgfm._utils.validation import check_choice, check_count, check_flag
 from fgfm.decision import from_marginals
-from fgfm.experiments._results import ResultFile, Row
+from fgfm.experiments._result_file import ResultFile, Row
 from fgfm.experiments._runner import Progress
 
-__all__ = ["LEARNERS", "RULES", "BenchmarkResults", "benchmark", "run_task"]
+__all__ = ["BenchmarkResults", "Task", "benchmark", "run_task"]
 
-_KEY = 4  # columns
-_PEERS = "benchmarks.real.peer_packages"
-_OTHER_FOLD = "limit in another fold"  # nothing is gained by trying the rest
+_N_KEY = 4  # leading columns that identify a row
+_PEERS = "benchmarks.real.peers"  # imported by name, so that tests can replace it
+_OTHER_FOLD = "limit in another fold"
 _COLUMNS: dict[str, Any] = get_type_hints(Record)
 _NAN = float("nan")
 
@@ -59,12 +65,12 @@ class Task(NamedTuple):
     learner_name: str
     learner: Learner
     family: Family
-    rules: tuple[str, ...]  # of the family, those that are wanted
+    rules: tuple[str, ...]  # the rules of the family to compute
     seed: int
     folder: Path
 
     def key(self, rule: str) -> Key:
-        """Give the key of the row of a rule.
+        """Return the key of a rule's row in the results file.
 
         Parameters
         ----------
@@ -80,20 +86,20 @@ class Task(NamedTuple):
 
 
 class BenchmarkResults(NamedTuple):
-    """What `benchmark` gives.
+    """Results of `benchmark`.
 
     Attributes
     ----------
     records : list of Record
         One for each data set, fold, learner and rule.
-    summary : Standings
+    summary : BenchmarkSummary
         Scores of the data sets, mean ranks, differences with intervals, and errors.
     folder : Path
-        Where ``results.csv`` is.
+        The output folder.
     """
 
     records: list[Record]
-    summary: Standings
+    summary: BenchmarkSummary
     folder: Path
 
 
@@ -111,56 +117,56 @@ def benchmark(
     retry: bool = False,
     progress: Progress | None = None,
 ) -> BenchmarkResults:
-    """Compare rules, base learners and other packages on real data.
+    """Compare decision rules, base learners and other packages on real data.
 
-    Data sets are used in their standard split where they have one, else in five folds. Small ones
-    come first, so that there soon is something to read. Results are kept in ``results.csv`` as
-    they come, and the F-measures of test rows in the folder ``rows``; a run that was stopped, by
-    whatever means, is taken up where it was by the same call. Each task, one fold with one learner
-    and the rules that share models, runs in a process of its own: in a script, call this under
-    ``if __name__ == "__main__"``.
+    Data sets are used in their standard split if they have one, else in five folds, smallest
+    first. Results are stored in ``results.csv`` as they are computed, and the F-measures of test
+    rows in the folder ``rows``; a run that was stopped continues with the same call. Each task,
+    one fold with one learner and the rules that share models, runs in a process of its own: in a
+    script, call this under ``if __name__ == "__main__"``.
 
     Parameters
     ----------
     out : str or path-like
-        The folder of the results.
+        Output folder.
     data : str, path-like or list of them, optional
-        A folder of data sets, or files and names as ``openml:yeast``, that `fgfm.data.load` reads.
-        By default the folder that the environment variable FGFM_DATA names.
+        A folder of data sets, or files and names such as ``openml:yeast``, that `fgfm.data.load`
+        reads. By default the folder named by the environment variable FGFM_DATA.
     datasets : sequence of str, optional
-        Names of data sets, those of their files; all by default.
+        Names of data sets (their files without suffix); all by default.
     learners : sequence of str, default=("ridge",)
         Base learners: "ridge" (the default of `FGFMClassifier`), "forest" and "boosting".
     rules : sequence of str, optional
-        What makes label sets; all by default. "default": `FGFMClassifier` as it is. Of a model of
-        each label: "half" (probability above 0.5), "threshold" (the best single one),
-        "thresholds" (the best for each label), "topk" (as many labels as are most probable),
-        "independent", "tilted". With all labels in one factor: "two-step", "direct", "powerset".
-        "ilf": factors by tests. "lp": the most probable label set. "chain": a classifier chain.
+        Decision rules; all by default. "default": `FGFMClassifier` with its defaults. With one
+        model per label: "half" (probability above 0.5), "threshold" (the best single threshold),
+        "thresholds" (the best threshold of each label), "topk" (the most probable labels, as
+        many as is most probable), "independent", "tilted". With all labels in one factor:
+        "two-step", "direct", "powerset". "ilf": factors by tests. "lp": the most probable label
+        set. "chain": a classifier chain.
     peers : sequence of str, optional
-        Other packages to compare with, each in an environment of its own: "f1-maximizer",
-        "dacaf", "boomer", "mlknn", "rakel", "napkinxc". The rule "fgfm" decides by
-        `fgfm.decision.from_marginals` on the probabilities of a package that gives any.
+        Other packages, each in an environment of its own: "f1-maximizer", "dacaf", "boomer",
+        "mlknn", "rakel", "napkinxc". The rule "fgfm" applies `fgfm.decision.from_marginals` to
+        the probabilities of a package that returns them.
     limit : float, default=600.0
-        Seconds that a task may take. Where one fold takes longer, the others are not tried.
+        Time limit of a task in seconds. If one fold exceeds it, the others are not run.
     seed : int, default=0
-        Seeds everything.
+        Random seed of the benchmark.
     n_jobs : int, optional
-        How many processes, in joblib's meaning. It changes nothing but times.
+        Number of processes, as in joblib. Only times depend on it.
     retry : bool, default=False
-        Compute again what had failed or taken too long.
+        Compute failed results again.
     progress : callable, optional
-        Called with the number of tasks that are done, and of all that were to do.
+        Called with the number of finished tasks and the number of tasks to run.
 
     Returns
     -------
     BenchmarkResults
-        Records, and their summary.
+        Records and their summary.
 
     Notes
     -----
-    Rules that share models each count the whole time to fit them; the peak of memory is that of
-    the process until the rule was done, libraries included.
+    Rules that share models each count the whole time to fit them; the peak memory is that of the
+    process until the rule was finished, including libraries.
 
     Examples
     --------
@@ -175,123 +181,137 @@ def benchmark(
     >>> [(r.fold, r.rule, r.status) for r in results.records[:3]]
     [(0, 'half', 'ok'), (0, 'independent', 'ok'), (1, 'half', 'ok')]
     """
-    families = _families(rules)
     learners, peers = list(dict.fromkeys(learners)), list(dict.fromkeys(peers))
-    for k, name in enumerate(learners):
-        check_choice(name, f"learners[{k}]", tuple(LEARNERS))
-    for k, name in enumerate(peers):
-        check_choice(name, f"peers[{k}]", tuple(import_module(_PEERS).PEERS))
-    if not ((learners and families) or peers):
-        raise ValueError("learners or rules are empty, and so are peers: nothing is to be done")
-    if not (isinstance(limit, (int, float)) and limit > 0.0):
-        raise ValueError(f"limit is {limit!r}: it must be a positive number of seconds")
-    check_flag(retry, "retry")
+    families = _check_arguments(learners, rules, peers, limit, retry)
     settings = {"seed": check_count(seed, "seed", 0), "fgfm": version("fgfm")}
-    processes = n_threads(n_jobs)
+    n_processes = effective_n_jobs(n_jobs)
     sources = find_sources(data, datasets)
     folder = Path(out)
     (folder / "rows").mkdir(parents=True, exist_ok=True)
     named = [(name, LEARNERS[name], family) for name in learners for family in families]
-    named += [(name, LEARNERS["ridge"], Family((ANY,), partial(_peer, name))) for name in peers]
+    named += [
+        (name, LEARNERS["ridge"], Family((ALL_RULES,), partial(_run_peer, name))) for name in peers
+    ]
     tasks = [
         Task(source, fold, name, learner, family, family.rules, seed, folder)
         for source in sources
         for fold in range(source.folds)
         for name, learner, family in named
     ]
-    with ResultFile(folder / "results.csv", _COLUMNS, _KEY, settings).opened() as results:
+    with ResultFile(folder / "results.csv", _COLUMNS, _N_KEY, settings).opened() as results:
         _check_data(folder / "data.json", sources)
         results.discard(_stale_keys(results, folder, retry))
-        missing = [task for task in map(partial(_missing, results), tasks) if task.rules]
-        missing = _prepared(missing, peers, folder, limit, results)
-        _run(missing, results, processes, limit, progress)
-        wanted = {t.key(rule) for t in tasks for rule in t.family.rules}
-        folds = {(t.source.name, t.fold) for t in tasks}
-        records = [
-            Record(*row)
-            for key, row in sorted(results.rows.items())
-            if key in wanted or (key[2] in peers and key[:2] in folds)
-        ]
-    return BenchmarkResults(records, standings(records, folder / "rows", seed), folder)
+        missing = [task for task in (_without_results(t, results) for t in tasks) if task.rules]
+        missing = _install_peers(missing, peers, folder, limit, results)
+        _run(missing, results, n_processes, limit, progress)
+        records = _select_records(results, tasks, peers)
+    return BenchmarkResults(records, summarise(records, folder / "rows", seed), folder)
 
 
-def _check_data(path: Path, sources: Sequence[Source]) -> None:
-    """Keep what tells the data sets from others of the same names, or raise if these are there."""
-    known: dict[str, str] = {}
-    if path.exists():
-        try:
-            known = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{path} is damaged: {error}") from error
-    found = {source.name: fingerprint(source) for source in sources}
-    for name, digest in found.items():
-        if known.get(name, digest) != digest:
-            raise ValueError(
-                f"data has another {name} than the results in {path.parent} are of: choose "
-                "another folder"
-            )
-    if found.keys() - known.keys():
-        with atomic_file(path) as file:
-            file.write((json.dumps(known | found, indent=1, sort_keys=True) + "\n").encode())
-
-
-def _families(rules: Sequence[str]) -> list[Family]:
-    """Give the families of rules, less the rules that are not wanted."""
-    known = tuple(rule for family in FAMILIES for rule in family.rules)
-    for k, rule in enumerate(rules):
-        check_choice(rule, f"rules[{k}]", known)
+def _check_arguments(
+    learners: Sequence[str], rules: Sequence[str], peers: Sequence[str], limit: Any, retry: Any
+) -> list[Family]:
+    """Validate the arguments and return the families with the wanted rules."""
+    all_rules = tuple(rule for family in FAMILIES for rule in family.rules)
+    for argument, names, choices in (
+        ("rules", rules, all_rules),
+        ("learners", learners, tuple(LEARNERS)),
+        ("peers", peers, tuple(import_module(_PEERS).PEERS) if peers else ()),
+    ):
+        for k, name in enumerate(names):
+            check_choice(name, f"{argument}[{k}]", choices)
     wanted = [
         family._replace(rules=tuple(rule for rule in family.rules if rule in rules))
         for family in FAMILIES
     ]
-    return [family for family in wanted if family.rules]
+    families = [family for family in wanted if family.rules]
+    if not ((learners and families) or peers):
+        raise ValueError("learners or rules are empty, and peers too: there is nothing to run")
+    if not (isinstance(limit, (int, float)) and limit > 0.0):
+        raise ValueError(f"limit is {limit!r}: it must be a positive number of seconds")
+    check_flag(retry, "retry")
+    return families
+
+
+def _check_data(path: Path, sources: Sequence[Source]) -> None:
+    """Store the digests of the data sets, or raise if another one of the same name is stored."""
+    stored: dict[str, str] = {}
+    if path.exists():
+        try:
+            stored = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
+    found = {source.name: fingerprint(source) for source in sources}
+    for name, digest in found.items():
+        if stored.get(name, digest) != digest:
+            raise ValueError(
+                f"the data set {name} differs from that of the results in {path.parent}: choose "
+                "another folder"
+            )
+    if found.keys() - stored.keys():
+        with atomic_file(path) as file:
+            file.write((json.dumps(stored | found, indent=1, sort_keys=True) + "\n").encode())
 
 
 def _rows_file(folder: Path, key: Row) -> Path:
-    """Name the file of the F-measures of test rows."""
+    """Return the file of the F-measures of test rows."""
     return folder / "rows" / (".".join(map(str, key)) + ".npy")
 
 
 def _stale_keys(results: ResultFile, folder: Path, retry: bool) -> list[Row]:
-    """Give the keys of results that are to be computed again; those of a peer go together."""
-    stale = [key for key, row in results.rows.items() if _stale(row, folder, retry)]
+    """Return the keys of results to compute again; all rules of another package together."""
+    stale = {key for key, row in results.rows.items() if _is_stale(row, folder, retry)}
     peers = {key[:3] for key in stale if key[2] not in LEARNERS}
-    return [key for key in results.rows if key in set(stale) or key[:3] in peers]
+    return [key for key in results.rows if key in stale or key[:3] in peers]
 
 
-def _stale(row: Row, folder: Path, retry: bool) -> bool:
-    """Tell whether a result is to be computed again."""
-    if row[_KEY] == OK:
-        return not _rows_file(folder, row[:_KEY]).exists()
+def _is_stale(row: Row, folder: Path, retry: bool) -> bool:
+    if row[_N_KEY] == OK:
+        return not _rows_file(folder, row[:_N_KEY]).exists()
     return retry
 
 
-def _missing(results: ResultFile, task: Task) -> Task:
-    """Give a task with those rules that have no result."""
-    if task.rules == (ANY,):  # a peer's rules are known when it has run
-        there = any(key[:3] == task.key(ANY)[:3] for key in results.rows)
-        return task._replace(rules=() if there else task.rules)
+def _without_results(task: Task, results: ResultFile) -> Task:
+    """Return a task with those rules that have no result."""
+    if task.rules == (ALL_RULES,):  # the rules of another package are known after it has run
+        exists = any(key[:3] == task.key(ALL_RULES)[:3] for key in results.rows)
+        return task._replace(rules=() if exists else task.rules)
     return task._replace(rules=tuple(r for r in task.rules if task.key(r) not in results))
 
 
-def _prepared(
+def _select_records(
+    results: ResultFile, tasks: Sequence[Task], peers: Sequence[str]
+) -> list[Record]:
+    """Return the records of the tasks; a folder may contain others."""
+    wanted = {t.key(rule) for t in tasks for rule in t.family.rules}
+    folds = {(t.source.name, t.fold) for t in tasks}
+    return [
+        Record(*row)
+        for key, row in sorted(results.rows.items())
+        if key in wanted or (key[2] in peers and key[:2] in folds)
+    ]
+
+
+def _install_peers(
     tasks: list[Task], peers: Sequence[str], folder: Path, limit: float, results: ResultFile
 ) -> list[Task]:
-    """Make the environments of peers; tasks of one that cannot be had end here."""
+    """Create the environments of other packages; if that fails, their tasks end here."""
     for name in peers:
-        mine = [task for task in tasks if task.learner_name == name]
-        if not mine:
+        own = [task for task in tasks if task.learner_name == name]
+        if not own:
             continue
         module = import_module(_PEERS)
         try:
-            python = module.prepare(module.PEERS[name], folder / "peers")
+            python = module.install(module.PEERS[name], folder / "peers")
         except module.PeerError as error:
-            results.append(_failed(task, ANY, one_line(error)) for task in mine)
+            results.append(_failed_row(task, ALL_RULES, format_error(error)) for task in own)
             tasks = [task for task in tasks if task.learner_name != name]
         else:
-            run = partial(_peer, name, module=_PEERS, python=os.fspath(python), limit=limit)
+            run = partial(_run_peer, name, module=_PEERS, python=os.fspath(python), limit=limit)
             tasks = [
-                task._replace(family=Family((ANY,), run)) if task.learner_name == name else task
+                task._replace(family=Family((ALL_RULES,), run))
+                if task.learner_name == name
+                else task
                 for task in tasks
             ]
     return tasks
@@ -300,72 +320,72 @@ def _prepared(
 def _run(
     tasks: Sequence[Task],
     results: ResultFile,
-    processes: int,
+    n_processes: int,
     limit: float,
     progress: Progress | None,
 ) -> None:
-    """Run tasks, and keep what they give."""
-    tell: Callable[[int, int], object] = progress or (lambda done, total: None)
+    """Run tasks and store their rows."""
+    report = progress or (lambda done, total: None)
     done = 0
-    tell(done, len(tasks))
-    over: set[tuple[str, str, tuple[str, ...]]] = set()  # what took too long in one fold
-    held: dict[Key, list[Row]] = {}  # rows of peers, whose rules are known when all are there
+    report(done, len(tasks))
+    too_long: set[Any] = set()  # data set, learner and rules that exceeded the limit in a fold
+    pending: dict[Key, list[Row]] = {}  # rows of other packages, stored when all have arrived
 
-    def kind(task: Task) -> tuple[str, str, tuple[str, ...]]:  # numpydoc ignore=GL08
+    def kind(task: Task) -> Any:
         return task.source.name, task.learner_name, task.family.rules
 
-    def skip(task: Task) -> str | None:  # numpydoc ignore=GL08
-        return _OTHER_FOLD if kind(task) in over else None
+    def skip(task: Task) -> str | None:
+        return _OTHER_FOLD if kind(task) in too_long else None
 
-    for message in run_apart(run_task, tasks, processes, limit, skip):
+    for message in run_in_subprocesses(run_task, tasks, n_processes, limit, skip):
         task = message.task
-        if isinstance(message, Answer):
-            if task.rules == (ANY,):
-                held.setdefault(task.key(ANY), []).append(message.value)
+        if isinstance(message, Output):
+            if task.rules == (ALL_RULES,):
+                pending.setdefault(task.key(ALL_RULES), []).append(message.value)
             else:
                 results.append([message.value])
             continue
-        assert isinstance(message, End)
+        assert isinstance(message, Ended)
         if message.status == LIMIT:
-            over.add(kind(task))
-        rows = held.pop(task.key(ANY), [])
+            too_long.add(kind(task))
+        rows = pending.pop(task.key(ALL_RULES), [])
         left = [rule for rule in task.rules if task.key(rule) not in results]
         if rows and message.status == OK:
             results.append(rows)
             left = []
-        status = "the rule decided nothing" if message.status == OK else message.status
-        results.append(_failed(task, rule, status) for rule in left)
+        status = "the rule returned no decisions" if message.status == OK else message.status
+        results.append(_failed_row(task, rule, status) for rule in left)
         done += 1
-        tell(done, len(tasks))
+        report(done, len(tasks))
     results.rewrite()
 
 
-def _failed(task: Task, rule: str, status: str) -> Row:
-    """Give the row of a rule that gave nothing."""
-    return (*task.key(rule), status, *[_NAN] * (len(_COLUMNS) - _KEY - 2), 0)
+def _failed_row(task: Task, rule: str, status: str) -> Row:
+    """Return the row of a rule without result."""
+    return (*task.key(rule), status, *[_NAN] * (len(_COLUMNS) - _N_KEY - 2), 0)
 
 
 def run_task(task: Task) -> Iterator[Row]:
-    """Fit the models of a family, apply its rules, and measure what they decide.
+    """Fit the models of a family, apply its rules, and score their decisions.
 
     Parameters
     ----------
     task : Task
-        What is to be done.
+        The task.
 
     Yields
     ------
     tuple
-        The row of each rule that is wanted.
+        The row of each wanted rule.
     """
     split = load_split(task.source.path, task.fold, task.seed)
     problem = make_problem(split, task.learner, task.seed)
     left = set(task.rules)
     for outcome in task.family.run(problem):
-        if outcome.rule not in left and task.rules != (ANY,):
+        if outcome.rule not in left and task.rules != (ALL_RULES,):
             continue
         key = task.key(outcome.rule)
-        record, f = measured(key, outcome, split.Y_test)
+        record, f = make_record(key, outcome, split.Y_test)
         with atomic_file(_rows_file(task.folder, key)) as file:
             np.save(file, f.astype(np.float32))
         yield tuple(record)
@@ -374,10 +394,10 @@ def run_task(task: Task) -> Iterator[Row]:
             return
 
 
-def _peer(
+def _run_peer(
     name: str, problem: Problem, *, module: str = _PEERS, python: str = "", limit: float = 600.0
 ) -> Iterator[Outcome]:
-    """Let another package decide, in its own environment."""
+    """Run another package in its own environment, and F-optimise its probabilities."""
     peers = import_module(module)
     X, Y, X_test, _, seed = problem
     run = peers.run_peer(peers.PEERS[name], python, X, Y, X_test, seed=seed, limit=limit)
@@ -389,10 +409,10 @@ def _peer(
         start = time.perf_counter()
         decided = {b: from_marginals(run.proba, beta=b, nonempty=nonempty) for b in BETAS}
         seconds = run.predict_s + (time.perf_counter() - start) / len(BETAS)
-        labels = {beta: _dense(decision.labels) for beta, decision in decided.items()}
+        labels = {beta: _densify(decision.labels) for beta, decision in decided.items()}
         expected_f = decided[BETAS[0]].expected_f
         yield Outcome("fgfm", labels, expected_f, run.fit_s, seconds, run.peak_mib)
 
 
-def _dense(labels: Any) -> Any:
+def _densify(labels: Any) -> Any:
     return labels.toarray() if sparse.issparse(labels) else labels

@@ -1,4 +1,4 @@
-"""Real data sets: which there are, and their rows of training and of test, features scaled."""
+"""Find data sets, and read their training and test rows with scaled features."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from fgfm.data import load
 
 __all__ = ["FOLDS", "Source", "Split", "find_sources", "fingerprint", "load_split", "scaled"]
 
-FOLDS = 5  # of data sets without a split of their own
+FOLDS = 5  # of data sets without a standard split
 _OPENML = "openml:"
-_SUFFIXES = (".npz", ".arff", ".svm", ".libsvm", ".xmc")  # of files that say what the labels are
+_SUFFIXES = (".npz", ".arff", ".svm", ".libsvm", ".xmc")  # formats that identify the labels
 
 
 class Split(NamedTuple):
-    """A data set in two parts; features scaled."""
+    """Training and test rows of a data set, with scaled features."""
 
     X_train: Any
     Y_train: npt.NDArray[np.int64]
@@ -33,26 +33,26 @@ class Split(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where a data set is, in how many folds it is used, and how large it is."""
+    """Path, number of folds and size of a data set."""
 
     name: str
     path: str
     folds: int
-    size: int  # numbers that are not 0, times labels
+    size: int  # number of stored feature values, times the number of labels
 
 
 def fingerprint(source: Source) -> str:
-    """Give what tells a data set from others of the same name.
+    """Return a digest that distinguishes a data set from others of the same name.
 
     Parameters
     ----------
     source : Source
-        Where it is.
+        The data set.
 
     Returns
     -------
     str
-        A digest of its file; of data that are not in a file, their name.
+        SHA-256 of its file, or its name if it is not a file.
     """
     path = Path(source.path)
     if not path.is_file():
@@ -62,10 +62,10 @@ def fingerprint(source: Source) -> str:
 
 
 def scaled(X_train: Any, X_test: Any) -> tuple[Any, Any]:
-    """Scale features by the rows of training.
+    """Scale features by the training rows.
 
     Dense features get mean 0 and variance 1. Sparse ones are divided by their largest absolute
-    value, and stay sparse.
+    value and stay sparse.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def scaled(X_train: Any, X_test: Any) -> tuple[Any, Any]:
     Returns
     -------
     tuple
-        Both, in float64.
+        Both matrices, in float64.
 
     Examples
     --------
@@ -90,25 +90,25 @@ def scaled(X_train: Any, X_test: Any) -> tuple[Any, Any]:
 
 
 def load_split(path: str | os.PathLike[str], fold: int = 0, seed: int = 0) -> Split:
-    """Read a data set in its standard split, or in one of five folds where it has none.
+    """Read a data set in its standard split, or in one of five folds if it has none.
 
     Parameters
     ----------
     path : str or path-like
-        What `fgfm.data.load` reads.
+        A data set that `fgfm.data.load` reads.
     fold : int, default=0
-        Which fold are the test rows; 0 where the file has a split of its own.
+        The fold of the test rows; 0 if the data set has a standard split.
     seed : int, default=0
-        Shuffles rows into folds.
+        Seed for shuffling rows into folds.
 
     Returns
     -------
     Split
-        Rows of training and of test; features scaled by those of training.
+        Training and test rows, features scaled by the training rows.
     """
     data = load(path)
     if data.Y is None:
-        raise ValueError(f"{path} has no labels: it must say which columns they are")
+        raise ValueError(f"{path} has no labels: the file must identify the label columns")
     if data.train is not None and data.test is not None:
         train, test = data.train, data.test
     else:
@@ -120,27 +120,27 @@ def load_split(path: str | os.PathLike[str], fold: int = 0, seed: int = 0) -> Sp
 
 
 def find_sources(data: Any, datasets: Sequence[str] | None) -> list[Source]:
-    """Find data sets, the smallest first.
+    """Find data sets, smallest first.
 
     Parameters
     ----------
     data : path, list of paths or None
-        A folder, or files and names of OpenML. None is the folder that FGFM_DATA names.
+        A folder, or files and OpenML names. None is the folder named by FGFM_DATA.
     datasets : sequence of str or None
-        The names of those that are wanted; None is all.
+        Names of the data sets to use; None for all.
 
     Returns
     -------
     list of Source
-        What there is to know of each before it is used.
+        Path, folds and size of each.
     """
-    found = _named(_paths(data))
+    found = _by_name(_paths(data))
     wanted = list(found) if datasets is None else list(dict.fromkeys(datasets))
     for k, name in enumerate(wanted):
         if name not in found:
             raise ValueError(f"datasets[{k}] is {name!r}: it must be one of {', '.join(found)}")
     if not wanted:
-        raise ValueError("datasets is empty: there must be at least one")
+        raise ValueError("datasets is empty: it must have one name or more")
     return sorted((_source(name, found[name]) for name in wanted), key=lambda s: (s.size, s.name))
 
 
@@ -150,7 +150,7 @@ def _paths(data: Any) -> Iterable[str]:
         if not data:
             raise ValueError(
                 "data is None and FGFM_DATA is not set: pass a folder of data sets, or a list of "
-                "files and names as openml:yeast"
+                "files and names such as openml:yeast"
             )
     if not isinstance(data, (str, os.PathLike)):
         return [os.fspath(path) for path in data]
@@ -161,18 +161,18 @@ def _paths(data: Any) -> Iterable[str]:
         raise ValueError(f"data is {name!r}: there is no such folder or file")
     paths = [os.fspath(p) for p in sorted(Path(name).iterdir()) if p.suffix.lower() in _SUFFIXES]
     if not paths:
-        raise ValueError(f"data is {name!r}: this folder has no file {', '.join(_SUFFIXES)}")
+        raise ValueError(f"data is {name!r}: the folder has no file {', '.join(_SUFFIXES)}")
     return paths
 
 
-def _named(paths: Iterable[str]) -> dict[str, str]:
-    """Give paths by the names of their data sets."""
+def _by_name(paths: Iterable[str]) -> dict[str, str]:
+    """Return the paths by the names of their data sets."""
     found: dict[str, str] = {}
     for path in paths:
         name = path.removeprefix(_OPENML).replace(":", "-")
         name = name if path.startswith(_OPENML) else Path(path).stem
         if name in found:
-            raise ValueError(f"{path} and {found[name]} have one name: names must differ")
+            raise ValueError(f"{path} and {found[name]} have the same name: names must differ")
         found[name] = path
     return found
 
@@ -180,9 +180,9 @@ def _named(paths: Iterable[str]) -> dict[str, str]:
 def _source(name: str, path: str) -> Source:
     data = load(path)
     if data.Y is None:
-        raise ValueError(f"{path} has no labels: it must say which columns they are")
+        raise ValueError(f"{path} has no labels: the file must identify the label columns")
     folds = FOLDS if data.train is None or data.test is None else 1
     if folds > len(data.Y):
-        raise ValueError(f"{path} has {len(data.Y)} rows: {FOLDS} folds need as many at least")
+        raise ValueError(f"{path} has {len(data.Y)} rows: {FOLDS} folds need at least {FOLDS}")
     numbers = data.X.nnz if sparse.issparse(data.X) else data.X.size
     return Source(name, path, folds, int(numbers) * data.Y.shape[1])

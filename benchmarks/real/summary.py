@@ -1,4 +1,4 @@
-"""From the rows of the benchmark to scores, ranks, differences with intervals, and errors."""
+"""Summarise the records of the benchmark: scores, ranks, differences with intervals, errors."""
 
 from __future__ import annotations
 
@@ -12,32 +12,35 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.real.ranks import (
+from benchmarks.real.problem import LEARNERS
+from benchmarks.real.records import ALL_RULES, Record
+from benchmarks.real.rules import DEFAULT
+from benchmarks.real.statistics import (
     bootstrap_means,
     critical_difference,
     friedman,
     interval,
     ranks,
 )
-from benchmarks.real.records import ANY, OK, Record
-from benchmarks.real.rules import DEFAULT, LEARNERS
+from benchmarks.real.subprocesses import OK
 
 __all__ = [
-    "EVERYTHING",
+    "ALL_LEARNERS",
     "MEASURES",
     "PEERS",
+    "BenchmarkSummary",
     "Difference",
     "Ranking",
     "Shortfall",
-    "Standings",
-    "standings",
+    "System",
+    "summarise",
 ]
 
 Floats = npt.NDArray[np.float64]
 System = tuple[str, str]  # learner and rule
 
-EVERYTHING = "everything"  # the ranking of all base learners together
-PEERS = "peers"  # the ranking of other packages
+ALL_LEARNERS = "all learners"  # title of the ranking of all base learners together
+PEERS = "peers"  # title of the ranking of other packages
 MEASURES = (
     "f1",
     "f2",
@@ -56,27 +59,27 @@ MEASURES = (
     "predict_s",
     "peak_mib",
 )
-_SAMPLES = 2000
+_BOOTSTRAP_SAMPLES = 2000
 
 
 class Ranking(NamedTuple):
-    """Mean ranks over the data sets on which all that is ranked has a score.
+    """Mean ranks over the data sets on which all ranked systems have a score.
 
     Attributes
     ----------
     learner : str
-        Whose rules are ranked; "everything" for all base learners together, "peers" for other
-        packages and the default.
+        The learner whose rules are ranked; "all learners" for all of them together, "peers"
+        for other packages and the default.
     systems : list of tuple of str
-        Learner and rule, the best first.
+        Learner and rule, best first.
     mean_ranks : list of float
         Their mean ranks.
     missing : list of int
-        On how many data sets each has no score; these do not count.
+        Number of data sets without a score of the system; these are not ranked.
     n_datasets : int
-        Number of data sets that count.
+        Number of ranked data sets.
     friedman_statistic, friedman_p : float
-        Friedman's test that all are equal; NaN with fewer than two data sets.
+        Friedman test that all are equal; NaN with fewer than two data sets.
     critical_difference : float
         Nemenyi's critical difference at level 0.05; NaN with fewer than two data sets.
     """
@@ -92,7 +95,7 @@ class Ranking(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """F1 of a rule "default" minus that of another system, with a 95 % interval.
+    """F1 of the rule "default" minus that of another system, with a 95 % interval.
 
     Attributes
     ----------
@@ -101,9 +104,9 @@ class Difference(NamedTuple):
     learner, rule : str
         The other system.
     dataset : str
-        The data set; empty for the mean over those that both have.
+        The data set; empty for the mean over data sets with both scores.
     mean, low, high : float
-        The difference, and the ends of its interval.
+        The difference and the ends of its interval.
     n : int
         Number of test rows, or of data sets.
     """
@@ -119,7 +122,7 @@ class Difference(NamedTuple):
 
 
 class Shortfall(NamedTuple):
-    """How much the rule "default" is below the best one of its learner, where that is most."""
+    """The data set on which "default" is furthest below the best rule of its learner."""
 
     learner: str
     dataset: str
@@ -127,28 +130,28 @@ class Shortfall(NamedTuple):
     f1: float
 
 
-class Standings(NamedTuple):
-    """What a benchmark came to.
+class BenchmarkSummary(NamedTuple):
+    """Summary of a benchmark.
 
     Attributes
     ----------
     datasets : list of str
         The data sets.
     systems : list of tuple of str
-        Learner and rule of all that was run.
+        Learner and rule of everything that was run.
     scores : dict
-        ``scores[learner, rule][dataset]`` is the F1, the mean over folds weighted by test rows;
-        NaN unless all folds are there.
+        ``scores[learner, rule][dataset]`` is F1, the mean over folds weighted by test rows; NaN
+        unless all folds have a result.
     rankings : list of Ranking
-        For each learner, for everything, and for other packages.
+        For each learner, for all learners together, and for other packages.
     differences : list of Difference
-        Of "default" and each other rule.
+        Between "default" and each other rule.
     shortfalls : list of Shortfall
         For each learner.
     measures : dict
-        ``measures[learner, rule][dataset][measure]``, for the data sets on which it has a score.
+        ``measures[learner, rule][dataset][measure]``, for data sets with a score.
     errors : list of Record
-        Records that are not ok.
+        Records whose status is not "ok".
     """
 
     datasets: list[str]
@@ -161,14 +164,14 @@ class Standings(NamedTuple):
     errors: list[Record]
 
     def as_dict(self) -> dict[str, Any]:
-        """Give plain dictionaries, lists and numbers, for JSON; NaN becomes None.
+        """Convert to dictionaries, lists and numbers for JSON; NaN becomes None.
 
         Returns
         -------
         dict
-            One entry for each attribute.
+            One entry per attribute.
         """
-        plain = self._asdict() | {
+        values = self._asdict() | {
             "scores": [
                 {"learner": learner, "rule": rule, "f1": scores}
                 for (learner, rule), scores in self.scores.items()
@@ -180,21 +183,21 @@ class Standings(NamedTuple):
             ],
             "errors": [e._asdict() for e in self.errors],
         }
-        found: dict[str, Any] = _plain(plain)
-        return found
+        converted: dict[str, Any] = _to_json(values)
+        return converted
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if hasattr(value, "_asdict"):
         value = value._asdict()
     if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
+        return {key: _to_json(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
+        return [_to_json(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def standings(records: Sequence[Record], rows: Path, seed: int) -> Standings:
+def summarise(records: Sequence[Record], rows: Path, seed: int) -> BenchmarkSummary:
     """Summarise records.
 
     Parameters
@@ -204,39 +207,39 @@ def standings(records: Sequence[Record], rows: Path, seed: int) -> Standings:
     rows : Path
         The folder with the F-measures of test rows.
     seed : int
-        Seeds the bootstrap.
+        Seed of the bootstrap.
 
     Returns
     -------
-    Standings
+    BenchmarkSummary
         The summary.
     """
     datasets = sorted({r.dataset for r in records})
-    systems = list(dict.fromkeys((r.learner, r.rule) for r in records if r.rule != ANY))
+    systems = list(dict.fromkeys((r.learner, r.rule) for r in records if r.rule != ALL_RULES))
     folds: dict[str, set[int]] = defaultdict(set)
     cells: dict[tuple[System, str], list[Record]] = defaultdict(list)
     for record in records:
         folds[record.dataset].add(record.fold)
         if record.status == OK:
             cells[(record.learner, record.rule), record.dataset].append(record)
-    whole = {key: mine for key, mine in cells.items() if len(mine) == len(folds[key[1]])}
+    complete = {key: part for key, part in cells.items() if len(part) == len(folds[key[1]])}
     scores = {
-        system: {name: _mean(whole.get((system, name), [])) for name in datasets}
+        system: {name: _mean(complete.get((system, name), [])) for name in datasets}
         for system in systems
     }
     learners = list(dict.fromkeys(learner for learner, _ in systems))
-    return Standings(
+    return BenchmarkSummary(
         datasets,
         systems,
         scores,
         _rankings(systems, datasets, scores),
-        _differences(systems, datasets, whole, rows, seed),
+        _differences(systems, datasets, complete, rows, seed),
         _shortfalls(learners, datasets, scores),
         {
             system: {
-                name: {measure: _mean(whole[system, name], measure) for measure in MEASURES}
+                name: {measure: _mean(complete[system, name], measure) for measure in MEASURES}
                 for name in datasets
-                if (system, name) in whole
+                if (system, name) in complete
             }
             for system in systems
         },
@@ -249,12 +252,12 @@ def _rankings(
 ) -> list[Ranking]:
     """Rank the rules of each learner, of all learners together, and the other packages.
 
-    Each ranking is over the data sets on which all have a score. Where these are not all, there is
-    a second one, of what has a score on every data set; other packages then stand beside all rules
-    of the first learner.
+    Each ranking is over the data sets on which all its systems have a score. If these are not
+    all data sets, a second ranking follows, of the systems with a score on every data set; that
+    of other packages includes all rules of the first learner.
     """
 
-    def known(system: System, name: str) -> bool:  # numpydoc ignore=GL08
+    def has_score(system: System, name: str) -> bool:
         return not math.isnan(scores[system][name])
 
     own = [s for s in systems if s[0] in LEARNERS]
@@ -263,30 +266,30 @@ def _rankings(
     groups = [(k, [s for s in own if s[0] == k]) for k in learners]
     pools = dict(groups)
     if len(learners) > 1:
-        groups.append((EVERYTHING, own))
+        groups.append((ALL_LEARNERS, own))
     if others:
         groups.append((PEERS, [s for s in own if s[1] == DEFAULT][:1] + others))
         pools[PEERS] = [s for s in own if s[0] == learners[0]] + others if own else others
     found: list[Ranking] = []
-    for name, mine in groups:
-        run = others if name == PEERS else mine
-        here = [d for d in datasets if any(known(s, d) for s in run)]
-        found.append(_ranking(name, mine, here, scores))
-        if name == EVERYTHING:  # what is everywhere is one learner's, most often
+    for name, members in groups:
+        run = others if name == PEERS else members
+        used = [d for d in datasets if any(has_score(s, d) for s in run)]
+        found.append(_ranking(name, members, used, scores))
+        if name == ALL_LEARNERS:  # only one learner has a score on every data set, most often
             continue
-        always = [s for s in pools[name] if all(known(s, d) for d in here)]
-        if len(always) > 1 and (found[-1].n_datasets < len(here) or len(always) > len(mine)):
-            found.append(_ranking(name, always, here, scores))
+        always = [s for s in pools[name] if all(has_score(s, d) for d in used)]
+        if len(always) > 1 and (found[-1].n_datasets < len(used) or len(always) > len(members)):
+            found.append(_ranking(name, always, used, scores))
     return found
 
 
 def _mean(records: Sequence[Record], measure: str = "f1") -> float:
-    """Give a measure of all test rows of the folds."""
+    """Return the mean of a measure over folds, weighted by test rows."""
     if not records:
         return float("nan")
     values = [getattr(r, measure) for r in records]
     mean = np.average(values, weights=[r.n_test for r in records])
-    return round(float(mean), 10)  # the order of summation makes no ranks
+    return round(float(mean), 10)  # rounding errors must not break ties of ranks
 
 
 def _ranking(
@@ -296,7 +299,7 @@ def _ranking(
     scores: dict[System, dict[str, float]],
 ) -> Ranking:
     table = np.array([[scores[s][d] for s in systems] for d in datasets])
-    table = table.reshape(len(datasets), len(systems))  # there may be none
+    table = table.reshape(len(datasets), len(systems))  # also if there are no data sets
     missing = np.isnan(table)
     ranked = ranks(table[~missing.any(axis=1)])
     n, k = ranked.shape
@@ -319,11 +322,11 @@ def _ranking(
 def _differences(
     systems: list[System],
     datasets: list[str],
-    whole: dict[tuple[System, str], list[Record]],
+    complete: dict[tuple[System, str], list[Record]],
     rows: Path,
     seed: int,
 ) -> list[Difference]:
-    """Compare each system with "default" of its learner; where it has none, with the first."""
+    """Compare each system with "default" of its learner, or of the first learner."""
     references = [learner for learner, rule in systems if rule == DEFAULT]
     found: list[Difference] = []
     for system in systems:
@@ -332,14 +335,15 @@ def _differences(
         reference = system[0] if system[0] in references else references[0]
         samples, means = [], []
         for name in datasets:
-            pair = [whole.get((s, name)) for s in ((reference, DEFAULT), system)]
+            pair = [complete.get((s, name)) for s in ((reference, DEFAULT), system)]
             if None in pair:
                 continue
-            first, second = (_rows(part or [], rows) for part in pair)
+            first, second = (_load_rows(part or [], rows) for part in pair)
             d = first - second
+            # the same interval whatever else is compared
             text = "/".join([reference, *system, name])
             random = np.random.default_rng([seed, zlib.crc32(text.encode())])
-            samples.append(bootstrap_means(d, _SAMPLES, random))
+            samples.append(bootstrap_means(d, _BOOTSTRAP_SAMPLES, random))
             means.append(float(d.mean()))
             ends = interval(samples[-1])
             found.append(Difference(reference, *system, name, means[-1], *ends, len(d)))
@@ -350,8 +354,8 @@ def _differences(
     return found
 
 
-def _rows(records: Sequence[Record], folder: Path) -> Floats:
-    """Give the F-measures of all test rows, fold by fold."""
+def _load_rows(records: Sequence[Record], folder: Path) -> Floats:
+    """Read the F-measures of all test rows, fold by fold."""
     names = [f"{r.dataset}.{r.fold}.{r.learner}.{r.rule}.npy" for r in records]
     return np.concatenate([np.load(folder / name).astype(np.float64) for name in names])
 
@@ -361,14 +365,14 @@ def _shortfalls(
 ) -> list[Shortfall]:
     found = []
     for learner in learners:
-        mine = {rule: part for (k, rule), part in scores.items() if k == learner}
-        if DEFAULT not in mine:
+        by_rule = {rule: part for (k, rule), part in scores.items() if k == learner}
+        if DEFAULT not in by_rule:
             continue
-        each = [
-            Shortfall(learner, name, rule, part[name] - mine[DEFAULT][name])
+        shortfalls = [
+            Shortfall(learner, name, rule, part[name] - by_rule[DEFAULT][name])
             for name in datasets
-            for rule, part in mine.items()
-            if not math.isnan(part[name] - mine[DEFAULT][name])
+            for rule, part in by_rule.items()
+            if not math.isnan(part[name] - by_rule[DEFAULT][name])
         ]
-        found += [max(each, key=lambda shortfall: shortfall.f1)] if each else []
+        found += [max(shortfalls, key=lambda shortfall: shortfall.f1)] if shortfalls else []
     return found

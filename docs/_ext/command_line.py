@@ -1,4 +1,4 @@
-"""The directive ``command-line``: what ``fgfm COMMAND --help`` says, for every command."""
+"""The directive ``command-line``: the output of ``fgfm COMMAND --help`` for every command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sphinx.util.docutils import SphinxDirective
 
 
 def help_texts() -> dict[str, str]:
-    """Give the help of the program and of each command, at 80 columns."""
+    """Return the help of the program and of each command, 80 columns wide."""
     from typer.main import get_command
     from typer.testing import CliRunner
 
@@ -21,19 +21,19 @@ def help_texts() -> dict[str, str]:
     names = list(get_command(app).commands)  # type: ignore[attr-defined]
     texts = {}
     for name in ["", *names]:
-        asked = [name, "--help"] if name else ["--help"]
-        answer = runner.invoke(app, asked, prog_name="fgfm", terminal_width=80)
-        if answer.exit_code != 0:
-            raise RuntimeError(f"fgfm {' '.join(asked)} failed: {answer.output}")
-        texts[name] = answer.stdout.rstrip()
+        arguments = [name, "--help"] if name else ["--help"]
+        result = runner.invoke(app, arguments, prog_name="fgfm", terminal_width=80)
+        if result.exit_code != 0:
+            raise RuntimeError(f"fgfm {' '.join(arguments)} failed: {result.output}")
+        texts[name] = result.stdout.rstrip()
     return texts
 
 
 class CommandLine(SphinxDirective):
-    """A section for each command, with its help."""
+    """A section with the help of each command."""
 
     def run(self) -> list[nodes.Node]:
-        """Give the sections."""
+        """Return the parsed sections."""
         source = []
         for name, text in help_texts().items():
             title = f"`fgfm {name}`" if name else "`fgfm`"
@@ -43,6 +43,6 @@ class CommandLine(SphinxDirective):
 
 
 def setup(app: Any) -> dict[str, Any]:
-    """Tell Sphinx of the directive."""
+    """Register the directive."""
     app.add_directive("command-line", CommandLine)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

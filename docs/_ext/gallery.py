@@ -1,4 +1,4 @@
-"""The order of the examples: from one decision to models of one's own."""
+"""The order of the examples in the gallery: from one decision to custom models."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ ORDER = (
 
 
 class ExampleOrder:
-    """The key by which examples are sorted; new ones come last."""
+    """Sort key of the examples; examples that are not listed come last."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
 
     def __call__(self, name: str) -> tuple[int, str]:
-        """Give the place of a file."""
+        """Return the position of a file."""
         return (ORDER.index(name) if name in ORDER else len(ORDER)), name
 
     def __repr__(self) -> str:

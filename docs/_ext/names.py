@@ -1,10 +1,10 @@
-"""Links for names that are code in a page, or shortened in a docstring.
+"""Links for code in the Markdown pages and for unqualified names in docstrings.
 
-In the pages, code such as `decision.from_marginals(proba)` links to the function that it calls.
+In the pages, inline code such as `decision.from_marginals(proba)` links to the function.
 
-`ILFCompo` is documented as ``fgfm.ILFCompo`` and lives in ``fgfm.factors``; docstrings name it as
-it is known there. A name that is not found is looked for under every documented module, and linked
-if exactly one has it.
+In docstrings, a name that Sphinx does not resolve, such as `ILFCompo` in ``fgfm.factors`` (which
+is documented as ``fgfm.ILFCompo``), is looked up in all documented modules and linked if exactly
+one has it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from docutils import nodes
 from sphinx.util.nodes import make_refnode
 
 
-def _elsewhere(app: Any, env: Any, node: Any, contnode: nodes.Element) -> nodes.Element | None:
+def _resolve_unqualified(
+    app: Any, env: Any, node: Any, contnode: nodes.Element
+) -> nodes.Element | None:
     if node.get("refdomain") != "py":
         return None
     wanted = node["reftarget"].rpartition(".")[2]
@@ -31,7 +33,7 @@ def _elsewhere(app: Any, env: Any, node: Any, contnode: nodes.Element) -> nodes.
     return make_refnode(app.builder, page, entry.docname, entry.node_id, contnode, wanted)
 
 
-def _code_to_links(app: Any, doctree: nodes.document, page: str) -> None:
+def _link_code(app: Any, doctree: nodes.document, page: str) -> None:
     if not str(app.env.doc2path(page)).endswith(".md"):
         return
     objects = app.env.domaindata["py"]["objects"]
@@ -40,12 +42,14 @@ def _code_to_links(app: Any, doctree: nodes.document, page: str) -> None:
         entry = objects.get(f"fgfm.{name}")
         if entry is None or isinstance(code.parent, nodes.reference):
             continue
+        if entry.objtype == "module" and code.astext() == name:  # `data` need not be fgfm.data
+            continue
         link = make_refnode(app.builder, page, entry.docname, entry.node_id, code.deepcopy(), name)
         code.replace_self(link)
 
 
 def setup(app: Any) -> dict[str, Any]:
-    """Tell Sphinx where else to look."""
-    app.connect("missing-reference", _elsewhere)
-    app.connect("doctree-resolved", _code_to_links)
+    """Connect both lookups."""
+    app.connect("missing-reference", _resolve_unqualified)
+    app.connect("doctree-resolved", _link_code)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,12 +1,12 @@
-"""The directive ``optional-results``: files of a run, where the folder has them.
+"""The directive ``optional-results``: the files of a run, if the folder has them.
 
     :::{optional-results} paper
-    text before them, with headings
+    text above the results, with headings
     :::
 
 shows the text, the command (the first line of ``table.txt``), ``figure.svg``, ``differences.svg``
-and the rest of ``table.txt`` of the folder ``docs/paper``, as far as there are any. Without
-``table.txt`` it shows nothing, its text included.
+and the rest of ``table.txt``, as far as the folder ``docs/paper`` has them. Without ``table.txt``
+the output is empty.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ PICTURES = {
 
 
 class OptionalResults(SphinxDirective):
-    """The results of a run, if they are there."""
+    """The results of a run, if there are any."""
 
     required_arguments = 1
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """Give the text and the files."""
+        """Return the parsed text and files."""
         folder = Path(self.env.srcdir) / self.arguments[0]
         for name in ("table.txt", *PICTURES):
             self.env.note_dependency(str(folder / name))
@@ -46,6 +46,6 @@ class OptionalResults(SphinxDirective):
 
 
 def setup(app: Any) -> dict[str, Any]:
-    """Tell Sphinx of the directive."""
+    """Register the directive."""
     app.add_directive("optional-results", OptionalResults)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""Code blocks without the blank line that ends a doctest."""
+"""Remove the blank line that ends a doctest from code blocks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from docutils import nodes
 
 
-def _strip(app: Any, doctree: nodes.document) -> None:
+def _strip_blocks(app: Any, doctree: nodes.document) -> None:
     for block in doctree.findall(nodes.literal_block):
         text = block.astext()
         if text != text.rstrip() and block.rawsource == text:
@@ -16,6 +16,6 @@ def _strip(app: Any, doctree: nodes.document) -> None:
 
 
 def setup(app: Any) -> dict[str, Any]:
-    """Tell Sphinx to strip."""
-    app.connect("doctree-read", _strip)
+    """Connect the removal."""
+    app.connect("doctree-read", _strip_blocks)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

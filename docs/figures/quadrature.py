@@ -1,4 +1,4 @@
-"""1/a as a short sum of powers: how exact, and how many nodes."""
+"""Plot the relative error and the number of nodes of the sum of powers for 1/a."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,4 +17,4 @@ m = np.unique(np.geomspace(4, 1e6, 60).astype(int)).tolist()
 right.plot(m, [len(nodes(1.0, labels, labels).log_z) for labels in m], marker=".")
 right.set_xscale("log")
 right.set(xlabel="labels", ylabel="nodes", ylim=(0, None))
-right.set_title(r"nodes that all sizes need, $\beta = 1$")
+right.set_title(r"nodes for all set sizes, $\beta = 1$")

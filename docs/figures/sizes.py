@@ -1,4 +1,4 @@
-"""What the best set of each size is worth, and the bound that ends the search."""
+"""Plot the expected F of the best set of each size, and the bound that ends the search."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,4 @@
-"""No single threshold is optimal: the last label that is chosen differs from row to row."""
+"""Plot the threshold implied by the optimal decision of each row."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,12 +1,12 @@
-"""The random Bayesian networks of the paper: data, and all that is true of them.
+"""The random Bayesian networks of the paper: samples and exact distributions.
 
 The features are binary and independent of each other. The first few are parents of every label,
 the others of none. The labels of a factor are fully connected, each with all earlier ones as
 parents; labels of different factors are independent given the features. Every conditional
 distribution is drawn uniformly from the simplex.
 
-Whatever a model estimates, the network knows: the distribution of the label set given x, the
-matrices P, the decision that is optimal for the F-measure, and what any other decision is worth.
+A network computes exactly what models estimate: the distribution of the label set given x, the
+matrices P, the F-optimal decision, and the expected F-measure of any other decision.
 """
 
 from __future__ import annotations
@@ -49,11 +49,10 @@ Bits = npt.NDArray[np.int8]
 STRUCTURES: dict[int, tuple[int, ...]] = {1: (2, 2, 2, 2), 2: (4, 4), 3: (6, 2), 4: (8,)}
 """The sizes of the label factors in the four structures of the paper."""
 
-_PARENTS, _OTHERS = 4, 2  # features of the paper
-_MOST_BITS = 22  # of a table: parents and labels of a factor
-_MOST_INPUTS = 16  # features whose combinations are listed
-_MOST_LABELS = 16  # labels whose sets are listed
-_TEST_ROWS = 5000
+_N_PARENTS, _N_IRRELEVANT, _N_TEST = 4, 2, 5000  # of the paper's experiment
+_MAX_BITS = 22  # of the index of a table: parents and labels of a factor
+_MAX_INPUTS = 16  # number of features whose combinations `inputs` enumerates
+_MAX_LABELS = 16  # number of labels whose sets `joint` enumerates
 
 
 class Sample(NamedTuple):
@@ -87,7 +86,7 @@ class Joint(NamedTuple):
 
 
 class PaperData(NamedTuple):
-    """One data set of the paper's experiment, as `paper_data` gives it.
+    """One data set of the paper's experiment, as returned by `paper_data`.
 
     Attributes
     ----------
@@ -116,9 +115,9 @@ class LabelNetwork:
     tables : sequence of m array-likes
         For each label, its probability in each state of its parents: the `n_parents` first
         features and the k labels before it in its factor, :math:`2^{n\_parents + k}` numbers. The
-        first feature is the lowest bit of a state, the last earlier label the highest.
+        first feature is the lowest bit of a state, the last of these labels the highest.
     n_parents : int
-        How many features, the first ones, are parents of the labels.
+        Number of features, the first ones, that are parents of the labels.
 
     Attributes
     ----------
@@ -131,11 +130,11 @@ class LabelNetwork:
 
     See Also
     --------
-    random_network : Draws one at random.
+    random_network : Draw a network at random.
 
     Examples
     --------
-    One feature, and two labels of which the second is the first with probability 0.9:
+    One feature and two labels; the second label equals the first with probability 0.9:
 
     >>> network = LabelNetwork([2], [0.5], [[0.2, 0.6], [0.1, 0.1, 0.9, 0.9]], 1)
     >>> network.marginals([[0], [1]])
@@ -197,9 +196,9 @@ class LabelNetwork:
         Parameters
         ----------
         n : int
-            How many. The first rows of a larger sample from the same seed are the same.
+            Number of rows. A larger sample from the same seed begins with the same rows.
         random_state : int, Generator, SeedSequence or None, default=None
-            What `numpy.random.default_rng` takes.
+            Seed, as in `numpy.random.default_rng`.
 
         Returns
         -------
@@ -208,7 +207,7 @@ class LabelNetwork:
         """
         n = check_count(n, "n")
         p = self.n_features
-        # one row of random numbers for each row of data: a longer sample begins like a shorter
+        # one row of random numbers per row of data: larger samples begin with the same rows
         u = np.random.default_rng(random_state).random((n, p + self.n_labels))
         X = (u[:, :p] < self.feature_probability).astype(np.int8)
         Y = np.empty((n, self.n_labels), dtype=np.int8)
@@ -221,26 +220,26 @@ class LabelNetwork:
         return Sample(X, Y)
 
     def inputs(self) -> tuple[Bits, Floats]:
-        """Give all feature vectors and their probabilities.
+        """Enumerate all feature vectors and their probabilities.
 
         Returns
         -------
         X : ndarray of shape (2^p, p)
-            The vectors.
+            The feature vectors.
         proba : ndarray of shape (2^p,)
             Their probabilities.
         """
-        if self.n_features > _MOST_INPUTS:
+        if self.n_features > _MAX_INPUTS:
             raise ValueError(
-                f"the network has {self.n_features} features: inputs lists all their "
-                f"combinations for {_MOST_INPUTS} at most; sample draws rows"
+                f"the network has {self.n_features} features: inputs enumerates the combinations "
+                f"of at most {_MAX_INPUTS}; use sample to draw rows"
             )
         X = _all_bits(self.n_features)
         p = self.feature_probability
         return X, np.where(X == 1, p, 1.0 - p).prod(axis=1)
 
     def joint(self, X: Any) -> Joint:
-        """Give the probability of every label set.
+        """Compute the probability of every label set.
 
         Parameters
         ----------
@@ -252,18 +251,18 @@ class LabelNetwork:
         Joint
             All label sets (2^m, m) and their probabilities (n, 2^m).
         """
-        if self.n_labels > _MOST_LABELS:
+        if self.n_labels > _MAX_LABELS:
             raise ValueError(
-                f"the network has {self.n_labels} labels: joint lists all label sets for "
-                f"{_MOST_LABELS} at most; factor_joints does so for each factor"
+                f"the network has {self.n_labels} labels: joint enumerates the sets of at most "
+                f"{_MAX_LABELS}; use factor_joints for the sets of each factor"
             )
         proba = np.ones((len(self._features(X)), 1))
-        for part in self.factor_joints(X):  # a later label is a higher bit
+        for part in self.factor_joints(X):  # later labels are higher bits of the index of a set
             proba = (part.proba[:, :, None] * proba[:, None, :]).reshape(len(proba), -1)
         return Joint(_all_bits(self.n_labels), proba)
 
     def factor_joints(self, X: Any) -> list[Joint]:
-        """Give the probability of every label set of each factor.
+        """Compute the probability of every label set of each factor.
 
         Parameters
         ----------
@@ -279,7 +278,7 @@ class LabelNetwork:
         return [Joint(j.labelsets, j.proba[at]) for j in self._joints(state)]
 
     def marginals(self, X: Any) -> Floats:
-        """Give the probability of each label.
+        """Compute the probability of each label.
 
         Parameters
         ----------
@@ -295,7 +294,7 @@ class LabelNetwork:
         return np.hstack([j.proba @ j.labelsets for j in self._joints(state)])[at]
 
     def cardinalities(self, X: Any) -> list[Floats]:
-        """Give the exact P of each factor.
+        """Compute the exact matrix P of each factor.
 
         Parameters
         ----------
@@ -305,7 +304,8 @@ class LabelNetwork:
         Returns
         -------
         list of ndarray of shape (n, m_f, m_f)
-            p(y_i = 1, number of labels of the factor = s), for `fgfm.decision.from_factors`.
+            ``p(y_i = 1, s_f = s)``, with s_f the number of labels of the factor, as input to
+            `fgfm.decision.from_factors`.
         """
         state, at = self._distinct_states(X)
         return [P[at] for P in self._parts(state)]
@@ -313,18 +313,18 @@ class LabelNetwork:
     def decide(
         self, X: Any, *, beta: float = 1.0, zero_division: float = 1.0, nonempty: bool = False
     ) -> Decision:
-        """Make the decision that is optimal for the F-measure under this distribution.
+        """Compute the F-optimal decisions under this distribution.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
             Features.
         beta : float, default=1.0
-            How many times as important recall is as precision.
+            Weight of recall relative to precision.
         zero_division : float, default=1.0
-            What an empty decision is worth where the true set is empty.
+            Value of an empty decision if the true set is empty.
         nonempty : bool, default=False
-            Decide under the condition that the true set is not empty.
+            Condition on the true set not being empty.
 
         Returns
         -------
@@ -344,7 +344,7 @@ class LabelNetwork:
     def expected_f(
         self, X: Any, labels: Any, *, beta: float = 1.0, zero_division: float = 1.0
     ) -> Floats:
-        r"""Give what decisions are worth: :math:`E[F_\beta(y, h) \mid x]`, row by row.
+        r"""Compute the expected F-measure of decisions, :math:`E[F_\beta(y, h) \mid x]`.
 
         Parameters
         ----------
@@ -353,17 +353,17 @@ class LabelNetwork:
         labels : array-like of shape (n, m)
             The decisions h, 0 or 1.
         beta : float, default=1.0
-            How many times as important recall is as precision.
+            Weight of recall relative to precision.
         zero_division : float, default=1.0
-            What an empty decision is worth where the true set is empty.
+            Value of an empty decision if the true set is empty.
 
         Returns
         -------
         ndarray of shape (n,)
-            Expectations, exact.
+            The exact expectation for each row.
         """
         squared = check_beta(beta) ** 2
-        worth = check_zero_division(zero_division)
+        empty_value = check_zero_division(zero_division)
         h = label_sets(labels, "labels")
         h = (h.toarray() if hasattr(h, "toarray") else h).astype(np.float64)  # (n, m)
         state, at = self._distinct_states(X)
@@ -375,27 +375,28 @@ class LabelNetwork:
         merged = merge_factors(self._parts(state), self.factors)
         s = np.arange(1, merged.P.shape[2] + 1)
         k = h.sum(axis=1).astype(np.int64)  # (n,)
-        value: Floats = worth * merged.d[at, 0]
+        value: Floats = empty_value * merged.d[at, 0]
         for size in np.unique(k[k > 0]):
+            # E[F] is the sum over i in h of Delta_ik = sum_s (1 + beta^2) p_is / (beta^2 s + k)
             delta = merged.P @ ((1.0 + squared) / (squared * s + size))  # (states, m)
             rows = k == size
             value[rows] = (delta[at[rows]] * h[rows]).sum(axis=1)
         return value
 
     def bayes_f(self, *, beta: float = 1.0, zero_division: float = 1.0) -> float:
-        """Give the largest F-measure that any decision can be expected to have.
+        """Compute the largest expected F-measure of any decision rule.
 
         Parameters
         ----------
         beta : float, default=1.0
-            How many times as important recall is as precision.
+            Weight of recall relative to precision.
         zero_division : float, default=1.0
-            What an empty decision is worth where the true set is empty.
+            Value of an empty decision if the true set is empty.
 
         Returns
         -------
         float
-            The expectation over features and labels, exact.
+            The exact expectation over features and labels.
         """
         X = np.zeros((1 << self.n_parents, self.n_features), dtype=np.int8)
         X[:, : self.n_parents] = _all_bits(self.n_parents)
@@ -414,22 +415,23 @@ class LabelNetwork:
         return bits
 
     def _states(self, X: Bits) -> Integers:
-        """Give the state of the features that labels depend on."""
+        """Return the state of the parents: the first feature is the lowest bit."""
         bits = X[:, : self.n_parents].astype(np.int64)
         state: Integers = bits @ (1 << np.arange(self.n_parents, dtype=np.int64))
         return state
 
     def _distinct_states(self, X: Any) -> tuple[Integers, Integers]:
-        """Give the distinct states among rows, and which of them each row has."""
+        """Return the distinct states among the rows, and the index of the state of each row."""
         state, at = np.unique(self._states(self._features(X)), return_inverse=True)
         return state, at
 
     def _joints(self, state: Integers) -> list[Joint]:
-        """Give the distribution of each factor's label sets in some states."""
+        """Compute the distribution of the label sets of each factor in some states."""
         joints = []
         for factor in self.factors:
             proba = np.ones((len(state), 1))
             for k, label in enumerate(factor):
+                # chain rule: label k doubles the sets, without it and then with it
                 p = self.tables[label].reshape(1 << k, -1).T[state]  # (states, 2^k)
                 proba = np.hstack([proba * (1.0 - p), proba * p])
             joints.append(Joint(_all_bits(len(factor)), proba))
@@ -442,11 +444,11 @@ class LabelNetwork:
 def random_network(
     factor_sizes: Sequence[int] = STRUCTURES[1],
     *,
-    n_parents: int = _PARENTS,
-    n_irrelevant: int = _OTHERS,
+    n_parents: int = _N_PARENTS,
+    n_irrelevant: int = _N_IRRELEVANT,
     random_state: Any = None,
 ) -> LabelNetwork:
-    """Draw a network, every conditional distribution uniformly from the simplex.
+    """Draw a network with every conditional distribution uniform on the simplex.
 
     Parameters
     ----------
@@ -457,7 +459,7 @@ def random_network(
     n_irrelevant : int, default=2
         Number of features that no label depends on.
     random_state : int, Generator, SeedSequence or None, default=None
-        What `numpy.random.default_rng` takes.
+        Seed, as in `numpy.random.default_rng`.
 
     Returns
     -------
@@ -492,26 +494,26 @@ def paper_data(
     repetition: int,
     n_train: int,
     *,
-    n_test: int = _TEST_ROWS,
+    n_test: int = _N_TEST,
     seed: int = 0,
 ) -> PaperData:
-    """Make one data set of the paper's experiment.
+    """Draw one data set of the paper's experiment.
 
-    The network depends on structure, repetition and seed alone. So do the test rows, and the
-    training rows are the first of one sequence: data sets of different sizes share all they can.
+    The network and the test rows depend on structure, repetition and seed only. The training rows
+    of a smaller data set are the first rows of a larger one.
 
     Parameters
     ----------
     structure : {1, 2, 3, 4} or sequence of int
-        A structure of the paper, or the sizes of other factors.
+        A structure of the paper, or the sizes of the label factors.
     repetition : int
-        Which distribution; the paper has 100 of each structure.
+        Index of the distribution; the paper has 100 of each structure.
     n_train : int
         Number of training rows; in the paper 50, 100, 200, 500, 1000, 2000 and 5000.
     n_test : int, default=5000
         Number of test rows.
     seed : int, default=0
-        The seed of the whole experiment.
+        Seed of the whole experiment.
 
     Returns
     -------
@@ -537,14 +539,14 @@ def paper_data(
 
 
 def factor_sizes_of(structure: Any, name: str = "structure") -> tuple[int, ...]:
-    """Give the sizes of the label factors of a structure.
+    """Return the sizes of the label factors of a structure.
 
     Parameters
     ----------
     structure : {1, 2, 3, 4} or sequence of int
         A structure of the paper, or the sizes themselves.
     name : str, default="structure"
-        The argument, for the message if it is neither.
+        Name of the argument in error messages.
 
     Returns
     -------
@@ -580,11 +582,10 @@ def _check_sizes(sizes: Any, name: str = "factor_sizes") -> tuple[int, ...]:
 
 
 def _check_bits(n_parents: int, sizes: tuple[int, ...]) -> None:
-    if n_parents + max(sizes) > _MOST_BITS:
+    if n_parents + max(sizes) > _MAX_BITS:
         raise ValueError(
-            f"{n_parents} parents and a factor of {max(sizes)} labels make tables of "
-            f"2^{n_parents + max(sizes)} probabilities: the two must not exceed {_MOST_BITS} "
-            "together"
+            f"{n_parents} parents and a factor of {max(sizes)} labels need tables of "
+            f"2^{n_parents + max(sizes)} probabilities: their sum must not exceed {_MAX_BITS}"
         )
 
 
@@ -601,5 +602,5 @@ def _consecutive(sizes: Sequence[int]) -> list[Integers]:
 
 
 def _all_bits(n: int) -> Bits:
-    """Give all vectors of n bits, (2^n, n), the first the lowest."""
+    """Return all vectors of n bits, (2^n, n); the first column is the lowest bit."""
     return ((np.arange(1 << n)[:, None] >> np.arange(n)) & 1).astype(np.int8)

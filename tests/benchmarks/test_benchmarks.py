@@ -46,10 +46,16 @@ def test_recovery_improves_with_rows():
     assert 0.0 <= few.exact <= few.precision <= 1.0
 
 
-@pytest.mark.parametrize("count", [1, 4, 16, 64])
-@pytest.mark.parametrize("n", [200, 1000])
+@pytest.mark.parametrize(
+    ("count", "n"),
+    [
+        *((count, n) for count in (1, 4, 16) for n in (200, 1000)),
+        (64, 200),
+        pytest.param(64, 1000, marks=pytest.mark.slow),
+    ],
+)
 def test_g_tests_in_strata_keep_their_level(count, n):
-    """By the exact variance; the mean alone is too careful, the textbook's rule too bold."""
+    """With the exact variance; the mean alone is conservative, the textbook's rule liberal."""
     rows = {row.test: row for row in independence.calibration_in_strata(count, n, 20)}
     error = np.sqrt(np.array([0.01, 0.05]) * [0.99, 0.95] / rows["moments"].pairs)
     assert np.all(np.abs(np.array(rows["moments"].rates) - [0.01, 0.05]) < 4.0 * error)
@@ -61,21 +67,22 @@ def test_g_tests_in_strata_keep_their_level(count, n):
 def stored_results():
     reference = pytest.importorskip("benchmarks.reference_models")
     if not reference.FOLDER.is_dir():
-        pytest.skip("the authors' results are not there: FGFM_REFERENCE must name their folder")
+        pytest.skip("FGFM_REFERENCE must name the folder of the authors' results")
     return reference
 
 
-def test_f_is_the_authors_given_their_penalties_and_factors():
+@pytest.mark.slow
+def test_f_agrees_with_the_authors_given_their_penalties_and_factors():
     reference = stored_results()
     for data in reference.data_sets(sizes=(50, 1000, 5000), reps=1):
         for method, estimate in reference.by_their_penalties(data).items():
             losses = data.losses(estimate.labels())
-            tolerance = 1e-2 if data.n == 50 else 1e-3  # one decision may hang on rounding
+            tolerance = 1e-2 if data.n == 50 else 1e-3  # rounding may change one decision
             assert losses == pytest.approx(data.stored[method].losses, rel=0.0, abs=tolerance)
 
 
-def test_settings_of_the_authors_matter():
-    """Else it would mean nothing that their own give their F."""
+def test_other_settings_change_the_authors_f():
+    """Otherwise agreement with their F would show nothing."""
     reference = stored_results()
     (data,) = reference.data_sets(sizes=(100,), structures=("lp6",), reps=1)
     theirs = data.stored["gfm"].losses[0]
@@ -84,6 +91,7 @@ def test_settings_of_the_authors_matter():
         assert abs(data.losses(estimate.labels())[0] - theirs) > 1e-3
 
 
+@pytest.mark.slow
 def test_comparison_with_the_authors_runs(capsys):
     stored_results()
     tables = pytest.importorskip("benchmarks.reference_f").run(quick=True)
@@ -104,13 +112,14 @@ def test_threshold_and_top_k_on_csr():
     np.testing.assert_array_equal(top == 1, (rank < 3) & (p > 0.0))
 
 
-def test_table_of_the_speed_on_csr(monkeypatch):
-    measured = []
+@pytest.mark.slow
+def test_speed_on_csr_is_measured(monkeypatch):
+    results = []
 
     def once(*arguments, in_child=extreme.in_child):
-        if not measured:
-            measured.append(in_child(*arguments))
-        return measured[0]
+        if not results:
+            results.append(in_child(*arguments))
+        return results[0]
 
     monkeypatch.setattr(extreme, "in_child", once)  # a process takes seconds
     table = extreme.generated(200, 5000, 10, [np.float32])

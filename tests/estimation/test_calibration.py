@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 
 import numpy as np
@@ -38,10 +37,10 @@ from sklearn.svm import SVC, LinearSVC, NuSVC
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from fgfm.estimation import Powerset, Tilted, needs_calibration
-from fgfm.estimation.calibration import IsotonicCalibrator, Scores, SigmoidCalibrator
+from fgfm.estimation._calibration import IsotonicCalibrator, Scores, SigmoidCalibrator
 from fgfm.ridge import RidgeLogistic
 
-OFF = [
+MISCALIBRATED = [
     AdaBoostClassifier(),
     BaggingClassifier(),
     BernoulliNB(),
@@ -62,7 +61,7 @@ OFF = [
     SGDClassifier(),
     SVC(),
 ]
-GOOD = [
+CALIBRATED = [
     CalibratedClassifierCV(GaussianNB()),
     DummyClassifier(),
     KNeighborsClassifier(),
@@ -79,8 +78,8 @@ def name_of(estimator):
     return type(estimator).__name__
 
 
-@pytest.mark.parametrize("estimator", OFF, ids=name_of)
-def test_learners_that_are_off(estimator):
+@pytest.mark.parametrize("estimator", MISCALIBRATED, ids=name_of)
+def test_miscalibrated_learners(estimator):
     assert needs_calibration(estimator)
     assert needs_calibration(make_pipeline(StandardScaler(), estimator))
     assert needs_calibration(Pipeline([("last", estimator)]))
@@ -89,8 +88,8 @@ def test_learners_that_are_off(estimator):
     assert needs_calibration(make_pipeline(StandardScaler(), GridSearchCV(estimator, {})))
 
 
-@pytest.mark.parametrize("estimator", GOOD, ids=name_of)
-def test_learners_that_are_left_alone(estimator):
+@pytest.mark.parametrize("estimator", CALIBRATED, ids=name_of)
+def test_calibrated_learners(estimator):
     assert not needs_calibration(estimator)
     assert not needs_calibration(make_pipeline(StandardScaler(), estimator))
     assert not needs_calibration(GridSearchCV(estimator, {}))
@@ -98,13 +97,13 @@ def test_learners_that_are_left_alone(estimator):
     assert not needs_calibration(make_pipeline(StandardScaler(), GridSearchCV(estimator, {})))
 
 
-def test_a_fitted_search_is_judged_too():
+def test_fitted_search_is_judged_by_its_estimator():
     X, y = np.arange(20.0)[:, None], np.arange(20) % 2
     assert needs_calibration(GridSearchCV(GaussianNB(), {}, cv=2).fit(X, y))
     assert not needs_calibration(GridSearchCV(LogisticRegression(), {}, cv=2).fit(X, y))
 
 
-def test_classes_are_judged_by_what_they_derive_from():
+def test_subclasses_are_judged_by_their_base_class():
     class Mine(GaussianNB):
         pass
 
@@ -116,7 +115,7 @@ def test_classes_are_judged_by_what_they_derive_from():
 
 
 @pytest.mark.parametrize("library", ["catboost", "lightgbm", "xgboost"])
-def test_boosting_of_other_libraries_is_off(library):
+def test_boosting_of_other_libraries_is_miscalibrated(library):
     kind = type("Boosted", (LogisticRegression,), {"__module__": f"{library}.sklearn"})
     assert needs_calibration(kind())
 
@@ -125,7 +124,7 @@ def test_boosting_of_other_libraries_is_off(library):
 
 
 def two_columns(v):
-    """Decision values of two classes, as the models give them."""
+    """Return the decision values v of the second class as scores of two classes."""
     return Scores(np.column_stack([-0.5 * v, 0.5 * v]), False)
 
 
@@ -155,7 +154,7 @@ def test_two_classes_are_platts_sigmoid(n, weighted):
     assert a > 0.05
     calibrator = SigmoidCalibrator().fit(two_columns(v), y, weight)
     grid = np.linspace(-8.0, 8.0, 50)
-    p = calibrator.proba(two_columns(grid))
+    p = calibrator.predict_proba(two_columns(grid))
     np.testing.assert_allclose(p[:, 1], expit(a * grid + b), atol=2e-4)
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
 
@@ -167,7 +166,7 @@ def test_probabilities_are_calibrated_on_their_logits():
     a, b = platt(v, y, np.ones(200))
     p = expit(v)
     scores = Scores(np.column_stack([1.0 - p, p]), True)
-    calibrated = SigmoidCalibrator().fit(scores, y, np.ones(200)).proba(scores)
+    calibrated = SigmoidCalibrator().fit(scores, y, np.ones(200)).predict_proba(scores)
     np.testing.assert_allclose(calibrated[:, 1], expit(a * v + b), atol=2e-4)
 
 
@@ -214,7 +213,7 @@ def test_temperature_and_shifts_are_recovered(as_probabilities):
         calibrator.shifts_ - calibrator.shifts_[0], shifts - shifts[0], atol=0.1
     )
     truth = softmax(0.6 * f + shifts, axis=1)
-    np.testing.assert_allclose(calibrator.proba(scores), truth, atol=0.03)
+    np.testing.assert_allclose(calibrator.predict_proba(scores), truth, atol=0.03)
 
 
 def log_loss(p, y):
@@ -226,23 +225,23 @@ def test_distorted_probabilities_improve_on_fresh_rows(kind):
     shifts = [0.0, 1.0, -0.5]
 
     def distorted(f):
-        p = softmax(3.0 * f, axis=1)  # far too sure, and blind for the shifts
+        p = softmax(3.0 * f, axis=1)  # overconfident, and without the shifts
         return Scores(0.999 * p + 0.001 / 3, True)
 
     f, y = multinomial_rows(3000, 1, 0.7, shifts)
     fresh, y_fresh = multinomial_rows(3000, 2, 0.7, shifts)
     calibrator = kind().fit(distorted(f), y, np.ones(len(y)))
     before = log_loss(distorted(fresh).values, y_fresh)
-    after = log_loss(np.maximum(calibrator.proba(distorted(fresh)), 1e-4), y_fresh)
+    after = log_loss(np.maximum(calibrator.predict_proba(distorted(fresh)), 1e-4), y_fresh)
     best = log_loss(softmax(0.7 * fresh + shifts, axis=1), y_fresh)
     assert after < 0.75 * before
     assert after < best + 0.1
 
 
-def test_good_probabilities_stay_about_as_they_are():
+def test_calibrated_probabilities_hardly_change():
     f, y = multinomial_rows(5000, 3, 1.0, [0.0, 0.0, 0.0])
     scores = Scores(softmax(f, axis=1), True)
-    calibrated = SigmoidCalibrator().fit(scores, y, np.ones(5000)).proba(scores)
+    calibrated = SigmoidCalibrator().fit(scores, y, np.ones(5000)).predict_proba(scores)
     np.testing.assert_allclose(calibrated, scores.values, atol=0.04)
 
 
@@ -258,7 +257,7 @@ def test_many_classes_minimise_the_smoothed_loss():
         return -(T * log_softmax(eta, axis=1)).sum()
 
     best = minimize(loss, [1.0, 0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-8}).x
-    p = SigmoidCalibrator().fit(Scores(f, False), y, np.ones(60)).proba(Scores(f, False))
+    p = SigmoidCalibrator().fit(Scores(f, False), y, np.ones(60)).predict_proba(Scores(f, False))
     expected = softmax(best[0] * f + np.append(0.0, best[1:]), axis=1)
     np.testing.assert_allclose(p, expected, atol=5e-4)
 
@@ -267,9 +266,11 @@ def test_many_classes_minimise_the_smoothed_loss():
 def test_scale_and_offset_of_decision_values_do_not_matter(factor):
     f, y = multinomial_rows(200, 5, 1.0, [0.0, 0.5, -0.5])
     offset = np.random.default_rng(0).normal(size=(200, 1))
-    expected = SigmoidCalibrator().fit(Scores(f, False), y, np.ones(200)).proba(Scores(f, False))
+    expected = (
+        SigmoidCalibrator().fit(Scores(f, False), y, np.ones(200)).predict_proba(Scores(f, False))
+    )
     other = Scores(factor * (f + offset), False)
-    p = SigmoidCalibrator().fit(other, y, np.ones(200)).proba(other)
+    p = SigmoidCalibrator().fit(other, y, np.ones(200)).predict_proba(other)
     np.testing.assert_allclose(p, expected, atol=2e-3)
 
 
@@ -279,12 +280,16 @@ def test_weight_two_is_the_row_twice(kind, n_classes):
     f, y = multinomial_rows(80, 6, 1.0, np.zeros(n_classes))
     weight = np.where(np.arange(80) % 3 == 0, 2.0, 1.0)
     rows = np.repeat(np.arange(80), weight.astype(int))
-    one = kind().fit(Scores(f, False), y, weight).proba(Scores(f, False))
-    two = kind().fit(Scores(f[rows], False), y[rows], np.ones(len(rows))).proba(Scores(f, False))
+    one = kind().fit(Scores(f, False), y, weight).predict_proba(Scores(f, False))
+    two = (
+        kind()
+        .fit(Scores(f[rows], False), y[rows], np.ones(len(rows)))
+        .predict_proba(Scores(f, False))
+    )
     np.testing.assert_allclose(one, two, atol=1e-4)
 
 
-# Scores that have gone wrong
+# Degenerate scores
 
 
 @pytest.mark.parametrize("kind", [SigmoidCalibrator, IsotonicCalibrator])
@@ -302,10 +307,11 @@ def test_weight_two_is_the_row_twice(kind, n_classes):
 def test_zeros_among_probabilities(kind, values):
     scores = Scores(np.array(values), True)
     calibrator = kind().fit(scores, np.array([0, 1, 0, 1]), np.ones(4))
-    p = calibrator.proba(scores)
+    p = calibrator.predict_proba(scores)
     assert np.isfinite(p).all()
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
-    zeros = calibrator.proba(Scores(np.zeros_like(scores.values), True))  # never seen in fit
+    unseen = Scores(np.zeros_like(scores.values), True)
+    zeros = calibrator.predict_proba(unseen)
     assert np.isfinite(zeros).all()
     np.testing.assert_allclose(zeros.sum(axis=1), 1.0, rtol=1e-12)
     if kind is SigmoidCalibrator:
@@ -320,14 +326,14 @@ def test_zero_counts_as_half_of_the_smallest_other():
 
 @pytest.mark.parametrize("n", [1, 2, 6, 60])
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_perfect_separation_gives_no_certainty(n, n_classes):
+def test_perfect_separation_does_not_give_probability_1(n, n_classes):
     y = np.arange(n) % n_classes
     for scores in (
         Scores(np.eye(n_classes)[y], True),
         Scores(100.0 * np.eye(n_classes)[y], False),
         Scores(0.98 * np.eye(n_classes)[y] + 0.02 / n_classes, True),
     ):
-        p = SigmoidCalibrator().fit(scores, y, np.ones(n)).proba(scores)
+        p = SigmoidCalibrator().fit(scores, y, np.ones(n)).predict_proba(scores)
         assert (p > 0.0).all()
         # the best that Platt's targets allow
         seen = np.bincount(y)[y]
@@ -341,7 +347,7 @@ def test_scores_that_rank_backwards_are_ignored():
     y = (v < 0.5).astype(int)
     calibrator = SigmoidCalibrator().fit(two_columns(v), y, np.ones(40))
     assert calibrator.slope_ == 0.0
-    p = calibrator.proba(two_columns(v))[:, 1]
+    p = calibrator.predict_proba(two_columns(v))[:, 1]
     assert np.ptp(p) == 0.0
     assert p[0] == pytest.approx(y.mean(), abs=0.03)
 
@@ -351,22 +357,22 @@ def test_scores_that_rank_backwards_are_ignored():
 def test_constant_scores_give_the_frequencies(kind, as_probabilities):
     y = np.array([0, 0, 0, 0, 0, 1, 1, 2] * 20)
     scores = Scores(np.tile([0.2, 0.5, 0.3], (160, 1)), as_probabilities)
-    p = kind().fit(scores, y, np.ones(160)).proba(scores)
+    p = kind().fit(scores, y, np.ones(160)).predict_proba(scores)
     np.testing.assert_allclose(p, np.tile([0.625, 0.25, 0.125], (160, 1)), atol=0.02)
 
 
 @pytest.mark.parametrize("kind", [SigmoidCalibrator, IsotonicCalibrator])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_class_that_no_row_out_of_fold_has(kind, n_classes):
+def test_class_without_out_of_fold_rows(kind, n_classes):
     f, _ = multinomial_rows(40, 7, 1.0, np.zeros(n_classes))
     y = np.zeros(40, dtype=int) if n_classes == 2 else np.arange(40) % 2
-    p = kind().fit(Scores(f, False), y, np.ones(40)).proba(Scores(f, False))
+    p = kind().fit(Scores(f, False), y, np.ones(40)).predict_proba(Scores(f, False))
     assert np.isfinite(p).all()
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
     assert (p[:, -1] < 0.2).all()
 
 
-# Steps
+# The isotonic calibrator
 
 
 def test_isotonic_of_two_classes_is_scikit_learns():
@@ -374,7 +380,7 @@ def test_isotonic_of_two_classes_is_scikit_learns():
     y = (v + np.random.default_rng(1).normal(size=100) > 0).astype(int)
     weight = np.random.default_rng(2).exponential(size=100)
     step = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(v, y, weight)
-    p = IsotonicCalibrator().fit(two_columns(v), y, weight).proba(two_columns(v))
+    p = IsotonicCalibrator().fit(two_columns(v), y, weight).predict_proba(two_columns(v))
     np.testing.assert_allclose(p[:, 1], step.predict(v), atol=1e-12)
 
 
@@ -389,17 +395,19 @@ def test_isotonic_of_many_classes_is_normalised():
     )
     claimed = steps.sum(axis=1) > 0.0
     expected = steps[claimed] / steps[claimed].sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(calibrator.proba(Scores(f, False))[claimed], expected, atol=1e-12)
-    nowhere = calibrator.proba(Scores(np.full((2, 3), -100.0), False))
+    np.testing.assert_allclose(
+        calibrator.predict_proba(Scores(f, False))[claimed], expected, atol=1e-12
+    )
+    nowhere = calibrator.predict_proba(Scores(np.full((2, 3), -100.0), False))
     np.testing.assert_allclose(nowhere, [np.bincount(y) / 300] * 2, atol=1e-12)
 
 
 # Out of fold
 
 
-def test_models_are_calibrated_on_rows_that_they_did_not_see():
+def test_models_are_calibrated_out_of_fold():
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(300, 4)), rng.integers(0, 2, 300)  # nothing to learn
+    X, y = rng.normal(size=(300, 4)), rng.integers(0, 2, 300)  # y does not depend on X
     raw = Tilted(DecisionTreeClassifier(), calibration=None, random_state=0).fit(X, y)
     assert set(np.unique(raw.estimate(X).d)) == {0.0, 1.0}
     auto = Tilted(DecisionTreeClassifier(), random_state=0).fit(X, y).estimate(X).d
@@ -407,7 +415,7 @@ def test_models_are_calibrated_on_rows_that_they_did_not_see():
 
 
 class Counting(DummyClassifier):
-    """Counts how often it is fitted, and to how many rows."""
+    """Records the number of rows of each fit."""
 
     rows: list[int]
 
@@ -445,7 +453,7 @@ def test_rare_classes_and_few_rows(learner, method, n):
     X = np.random.default_rng(n).normal(size=(n, 2))
     Y = np.zeros((n, 2), dtype=int)
     Y[1:, 0] = 1
-    Y[1] = 1  # label 1 once, two labels once, no label once
+    Y[1] = 1  # label 1, two labels and no label occur once each
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = Powerset(learner, calibration=method, cv=2 if n < 6 else 5, random_state=0)
@@ -455,14 +463,15 @@ def test_rare_classes_and_few_rows(learner, method, n):
     np.testing.assert_allclose(d.sum(axis=1), 1.0, rtol=1e-12)
 
 
-def test_pairwise_decision_values_are_not_taken_for_classes():
+def test_pairwise_decision_values_raise():
     rng = np.random.default_rng(0)
-    s = np.arange(120) % 3  # number of labels: three classes, and as many pairs of them
+    s = np.arange(120) % 3  # cardinality: three classes, and three pairs of classes
     X = np.column_stack([4.0 * s, np.zeros(120)]) + 0.3 * rng.normal(size=(120, 2))
     Y = (np.arange(2) < s[:, None]).astype(int)
-    good = Tilted(SVC(decision_function_shape="ovr"), random_state=0).fit(X, Y).estimate(X).d
-    assert (good.argmax(axis=1) == s).all()
-    # a refusal is fine, too
-    with contextlib.suppress(TypeError, ValueError):
-        d = Tilted(SVC(decision_function_shape="ovo"), random_state=0).fit(X, Y).estimate(X).d
-        assert (d.argmax(axis=1) == s).all()
+    d = Tilted(SVC(decision_function_shape="ovr"), random_state=0).fit(X, Y).estimate(X).d
+    assert (d.argmax(axis=1) == s).all()
+    sentence = "estimator SVC has decision_function_shape 'ovo', a score for each pair of classes"
+    pairwise = make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo"))
+    for learner in (SVC(decision_function_shape="ovo"), pairwise):
+        with pytest.raises(ValueError, match=sentence):
+            Tilted(learner, random_state=0).fit(X, Y)

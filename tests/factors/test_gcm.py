@@ -1,37 +1,32 @@
-"""The test of label pairs given features of any kind."""
+"""GCM: level, power, estimators and types of features."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import tracemalloc
 
 import numpy as np
 import pytest
-from scipy import sparse, stats
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.neighbors import KNeighborsRegressor
 
-from benchmarks import independence, side_by_side
+from benchmarks import independence
 from fgfm.factors import GCM, PairwiseResult
-from fgfm.factors._null_law import equivalent_count, signed_normal, two_sided
-from fgfm.factors._residuals import residual_moments
-from fgfm.factors._smoother import _basis
-from fgfm.factors.gcm import _test_pairs, _Weights
 
 
 def confounded(rng, n, m=6, d=4):
-    """Give labels that depend on the features, not linearly, and on nothing else."""
+    """Return labels that depend on the features, not linearly, and on nothing else."""
     X = rng.normal(size=(n, d))
     logits = X @ rng.normal(size=(d, m)) + np.sin(2.0 * X[:, :1] + 6.0 * rng.random(m))
     return X, (rng.random((n, m)) < 1.0 / (1.0 + np.exp(-logits))).astype(int)
 
 
 def toy_network(rng, n):
-    """Give the paper's first structure: four pairs given four binary features, two more beside."""
+    """Return the paper's first structure: four pairs given four of six binary features."""
     X = (rng.random((n, 4)) < rng.random(4)).astype(int)
     cell = X @ 2 ** np.arange(4)
     Y = np.empty((n, 8), dtype=int)
@@ -41,148 +36,15 @@ def toy_network(rng, n):
     return np.hstack([X, rng.integers(0, 2, (n, 2))]), Y
 
 
-def given_residuals(rng, n=400, m=5, p=0.4):
-    """Give residuals of labels about their true probability."""
-    Y = (rng.random((n, m)) < p).astype(float)
-    return residual_moments(Y, Y - p)
-
-
-def no_weights(n):
-    return _Weights([], np.empty((n, 0)))
-
-
 def upper(matrix):
     return matrix[np.triu_indices(len(matrix), 1)]
 
 
-# The statistic ---------------------------------------------------------------------------------
+# Level -----------------------------------------------------------------------------------------
 
 
-def test_plain_loops_give_the_same_statistic():
-    residuals = given_residuals(np.random.default_rng(0))
-    R = residuals.values
-    p_values = _test_pairs(residuals, no_weights(len(R))).p_values
-    for i, j in itertools.combinations(range(R.shape[1]), 2):
-        products = [float(a) * float(b) for a, b in zip(R[:, i], R[:, j], strict=True)]
-        mean = sum(products) / len(R)
-        square = sum(product**2 for product in products) / len(R)
-        T = math.sqrt(len(R)) * mean / math.sqrt(square)
-        # The Poisson law keeps the skewness that the normal one leaves out.
-        assert p_values[i, j] == pytest.approx(2.0 * stats.norm.sf(abs(T)), rel=0.1, abs=0.02)
-
-
-@pytest.mark.parametrize("centre", [0.0, 1.0])
-def test_heterogeneity_by_plain_loops(centre):
-    """Two groups: Cochran's Q is the squared difference of their means, standardised."""
-    rng = np.random.default_rng(1)
-    n, half = 4000, 2000
-    Y = (rng.random((n, 2)) < 0.5).astype(float)
-    agree = rng.random(n) < np.where(np.arange(n) < half, 0.5 + 0.06, 0.5 - 0.06)
-    Y[:, 1] = np.where(agree, Y[:, 0], 1.0 - Y[:, 0])
-    residuals = residual_moments(Y, Y - 0.5)
-    groups = (np.arange(n) >= half).astype(np.int64)
-    result = _test_pairs(residuals, no_weights(n)._replace(groups=[groups]))
-    products = residuals.values[:, 0] * residuals.values[:, 1]
-    difference = products[:half].mean() - products[half:].mean()
-    Q = difference**2 / (2.0 * 0.25**2 / half)
-    expected = 1.0 - (1.0 - stats.chi2.sf(Q, 1)) ** 2
-    assert result.p_values[0, 1] == pytest.approx(expected, rel=0.2)
-    assert result.effects[0, 1] == pytest.approx(math.sqrt((Q - 1.0) / n), rel=0.1)
-
-
-def test_weight_functions_find_what_they_weigh():
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(600, 2))
-    Y = rng.integers(0, 2, (600, 2))
-    Y[:, 1] = np.where((X[:, 0] > 0) ^ (rng.random(600) < 0.25), Y[:, 0], 1 - Y[:, 0])
-    p = {
-        name: GCM(weights=weights, random_state=0).pairs(X, Y).p_values[0, 1]
-        for name, weights in {
-            "none": None,
-            "right": np.sign(X[:, 0]),
-            "wrong": np.sign(X[:, 1]),
-            "both": np.sign(X),
-            "function": lambda features: np.sign(features),
-            "groups": (X[:, 0] > 0).astype(int),
-        }.items()
-    }
-    assert p["right"] < 1e-10
-    assert p["both"] == p["function"] < 1e-10
-    assert p["groups"] < 1e-10
-    assert p["none"] > 0.01
-    assert p["wrong"] > 0.01
-
-
-def test_order_of_labels_and_rows_does_not_matter():
-    rng = np.random.default_rng(3)
-    residuals = given_residuals(rng, p=0.2)
-    n, m = residuals.values.shape
-    weights = _Weights([rng.integers(0, 4, n)], rng.normal(size=(n, 2)))
-    result = _test_pairs(residuals, weights)
-    labels, rows = rng.permutation(m), rng.permutation(n)
-
-    def permuted(array):
-        return np.ascontiguousarray(array[np.ix_(rows, labels)])
-
-    moved = residuals._replace(
-        values=permuted(residuals.values),
-        variance=permuted(residuals.variance),
-        third=permuted(residuals.third),
-        fourth=permuted(residuals.fourth),
-        fitted=permuted(residuals.fitted),
-    )
-    again = _test_pairs(moved, _Weights([weights.groups[0][rows]], weights.functions[rows]))
-    both = np.ix_(labels, labels)
-    np.testing.assert_allclose(again.p_values, result.p_values[both], rtol=1e-9)
-    np.testing.assert_allclose(again.effects, result.effects[both], rtol=1e-7, atol=1e-9)
-
-
-def test_moments_of_coins():
-    """About a true probability the moments are those of a coin."""
-    rng = np.random.default_rng(4)
-    p = np.where(rng.random((20000, 1)) < 0.5, 0.1, 0.6)
-    Y = (rng.random((20000, 1)) < p).astype(float)
-    residuals = residual_moments(Y, Y - p)
-    np.testing.assert_allclose(residuals.variance, p * (1.0 - p), rtol=0.1)
-    np.testing.assert_allclose(residuals.third, p * (1.0 - p) * (1.0 - 2.0 * p), rtol=0.15)
-    assert residuals.variance.sum() == pytest.approx(np.sum(residuals.values**2))
-
-
-# The law under independence --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("rate", [0.01, 0.9, 7.0, 200.0])
-def test_null_law_of_counts_is_poisson(rate):
-    count = np.arange(0.0, math.ceil(rate + 6.0 * math.sqrt(rate) + 3.0))
-    above, below = stats.poisson.sf(count - 1, rate), stats.poisson.cdf(count, rate)
-    expected = np.minimum(1.0, 2.0 * np.minimum(above, below))
-    cumulant = np.full_like(count, rate)
-    np.testing.assert_allclose(two_sided(count - rate, cumulant, cumulant), expected, rtol=1e-9)
-    # and mirrored, and scaled
-    mirrored = two_sided(3.0 * (rate - count), 9.0 * cumulant, -27.0 * cumulant)
-    np.testing.assert_allclose(mirrored, expected, rtol=1e-9)
-    assert equivalent_count(9.0 * cumulant, -27.0 * cumulant) == pytest.approx(rate)
-
-
-def test_null_law_without_skewness_is_normal():
-    S = np.linspace(-6.0, 6.0, 49)
-    one, none = np.ones_like(S), np.zeros_like(S)
-    expected = 2.0 * stats.norm.sf(np.abs(S))
-    np.testing.assert_allclose(two_sided(S, one, none), expected, rtol=0.01)
-    np.testing.assert_allclose(signed_normal(S, one, none), S, atol=2e-3)
-
-
-@pytest.mark.parametrize("z", [-25.0, -6.0, -1.0, 0.3, 2.0, 6.0, 25.0])
-def test_null_law_for_counts_of_any_size(z):
-    """SciPy's gamma functions up to 10^4, the expansion beyond: no jump, and finite far out."""
-    rates = np.array([9.99e3, 1.001e4])
-    p = two_sided(z * np.sqrt(rates), rates, rates)
-    assert p[0] == pytest.approx(p[1], rel=0.15 if abs(z) > 6.0 else 0.03)
-    assert (p > 0.0).all()
-
-
-def test_rare_labels_that_never_meet_are_not_dependent():
-    """The normal law would give p = 0.0001, and three labels in ten would be joined to others."""
+def test_rare_labels_without_a_common_row_are_not_dependent():
+    """The normal approximation would give p = 0.0001."""
     Y = np.zeros((1000, 3), dtype=int)
     Y[:30, 0] = Y[30:60, 1] = Y[60:63, 2] = 1
     X = np.random.default_rng(5).normal(size=(1000, 2))
@@ -200,27 +62,20 @@ def test_labels_with_three_rows(together, dependent):
     assert p < 1e-4 if dependent else p > 0.01
 
 
-def test_one_row_does_not_join_labels():
-    """A label with one positive, in the row where a well predicted label is not as predicted."""
+def test_single_row_does_not_join_labels():
+    """A label with one positive row, in which a well predicted label is not as predicted."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(500, 2))
     y = ((X[:, 0] > 0) ^ (rng.random(500) < 0.02)).astype(int)
     B = np.zeros((500, 40), dtype=int)
     B[rng.integers(0, 500, 40), np.arange(40)] = 1
     p_values = GCM(random_state=0).pairs(X, np.column_stack([y, B])).p_values
-    assert p_values[0, 1:].min() > 1e-3  # the normal law gives 3e-34
+    assert p_values[0, 1:].min() > 1e-3  # the normal approximation gives 3e-34
     assert np.mean(p_values[0, 1:] <= 0.01) <= 0.05
 
 
-def test_null_law_where_skewness_cancels_is_that_of_one_row():
-    """A product that is 1 or -1 with probability 0.01 each, else 0."""
-    k2, k3, k4 = np.array(0.02), np.array(0.0), np.array(0.02 - 3 * 0.02**2)
-    for S in (1.0, -1.0):
-        assert 0.02 <= two_sided(np.array(S), k2, k3, k4) <= 0.05
-        assert np.sign(signed_normal(np.array(S), k2, k3, k4)) == S
-
-
-def test_calibrated_under_nonlinear_confounding():
+@pytest.mark.slow
+def test_level_under_nonlinear_confounding():
     p = []
     for seed in range(8):
         rng = np.random.default_rng(seed)
@@ -232,7 +87,16 @@ def test_calibrated_under_nonlinear_confounding():
     assert np.mean(p <= 0.5) > 0.3  # and not by never rejecting
 
 
-def test_calibrated_for_rare_labels():
+def test_level_with_many_labels():
+    """45 pairs: the quick version of the test above."""
+    X, Y = confounded(np.random.default_rng(0), 300, m=10)
+    p = upper(GCM(random_state=0).pairs(X, Y).p_values)
+    assert np.mean(p <= 0.05) <= 0.15
+    assert np.mean(p <= 0.5) > 0.2
+
+
+@pytest.mark.slow
+def test_level_of_rare_labels():
     p = []
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -245,8 +109,8 @@ def test_calibrated_for_rare_labels():
     assert np.mean(p <= 0.05) <= 0.09
 
 
-def test_a_misspecified_estimator_makes_edges_and_the_default_does_not():
-    """What the estimator cannot express remains in the residuals of both labels."""
+def test_misspecified_estimator_makes_edges_and_the_default_does_not():
+    """Effects that the estimator cannot express remain in the residuals of both labels."""
     rng = np.random.default_rng(7)
     X = rng.normal(size=(1000, 3))
     p = np.where(np.abs(X[:, :1]) < 0.7, 0.8, 0.2)
@@ -255,9 +119,10 @@ def test_a_misspecified_estimator_makes_edges_and_the_default_does_not():
     assert (upper(GCM(random_state=0).pairs(X, Y).p_values) > 0.01).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["shared", "steps"])
 def test_one_steep_direction_for_all_labels(case):
-    """Ridge and forest alone reject 0.5 of the pairs of the one case and all of the other."""
+    """Ridge and forest alone reject half of the pairs of one case and all of the other."""
     p = []
     for seed in range(3):
         X, Y = independence.INDEPENDENT[case](np.random.default_rng([seed, 28]), 600, 12)
@@ -265,18 +130,19 @@ def test_one_steep_direction_for_all_labels(case):
     assert np.mean(np.concatenate(p) <= 0.01) <= 0.08
 
 
-def test_a_logistic_curve_through_linear_predictions(monkeypatch):
-    """Where features or labels are too many for logistic regressions on all of them."""
+def test_logistic_curve_through_linear_predictions(monkeypatch):
+    """If features or labels are too many for logistic regressions on all of them."""
     X, Y = independence.INDEPENDENT["shared"](np.random.default_rng(29), 600, 12)
-    monkeypatch.setattr("fgfm.factors._smoother._MAX_LOGISTIC", 0)
+    monkeypatch.setattr("fgfm.factors._leave_one_out._MAX_LOGISTIC", 0)
     assert np.mean(upper(GCM(random_state=0).pairs(X, Y).p_values) <= 0.01) <= 0.08
 
 
-# What it finds ---------------------------------------------------------------------------------
+# Power -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_toy_networks():
-    """Structure 1 at n = 1000: true pairs found at least 0.8, false edges at most 0.02."""
+    """Structure 1 at n = 1000: finds at least 0.8 of the true pairs, and 0.02 false edges."""
     true = np.zeros((8, 8), dtype=bool)
     true[[0, 2, 4, 6], [1, 3, 5, 7]] = True
     found, false = [], []
@@ -289,8 +155,16 @@ def test_toy_networks():
     assert np.mean(false) <= 0.02
 
 
+def test_copies_of_a_label():
+    X, Y = confounded(np.random.default_rng(10), 300, m=2)
+    Y = np.column_stack([Y, Y[:, 0], 1 - Y[:, 0]])
+    result = GCM(random_state=0).pairs(X, Y)
+    assert (result.p_values[[0, 0, 2], [2, 3, 3]] < 1e-15).all()
+    assert (result.effects[[0, 0, 2], [2, 3, 3]] > 0.7).all()
+
+
 @pytest.mark.parametrize("weights", ["auto", "fixed"])
-def test_dependence_that_changes_sign_with_x(weights):
+def test_dependence_whose_sign_changes_with_x(weights):
     rng = np.random.default_rng(9)
     X = rng.normal(size=(600, 4))
     Y = rng.integers(0, 2, (600, 4))
@@ -304,15 +178,30 @@ def test_dependence_that_changes_sign_with_x(weights):
     assert (others > 0.01 / len(others)).all()
 
 
-def test_copies_of_a_label():
-    X, Y = confounded(np.random.default_rng(10), 300, m=2)
-    Y = np.column_stack([Y, Y[:, 0], 1 - Y[:, 0]])
-    result = GCM(random_state=0).pairs(X, Y)
-    assert (result.p_values[[0, 0, 2], [2, 3, 3]] < 1e-15).all()
-    assert (result.effects[[0, 0, 2], [2, 3, 3]] > 0.7).all()
+def test_weight_functions_and_groups():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(600, 2))
+    Y = rng.integers(0, 2, (600, 2))
+    Y[:, 1] = np.where((X[:, 0] > 0) ^ (rng.random(600) < 0.25), Y[:, 0], 1 - Y[:, 0])
+    p = {
+        name: GCM(LinearRegression(), weights=weights, random_state=0).pairs(X, Y).p_values[0, 1]
+        for name, weights in {
+            "none": None,
+            "right": np.sign(X[:, 0]),
+            "wrong": np.sign(X[:, 1]),
+            "both": np.sign(X),
+            "function": lambda features: np.sign(features),
+            "groups": (X[:, 0] > 0).astype(int),
+        }.items()
+    }
+    assert p["right"] < 1e-10
+    assert p["both"] == p["function"] < 1e-10
+    assert p["groups"] < 1e-10
+    assert p["none"] > 0.01
+    assert p["wrong"] > 0.01
 
 
-# What it takes ---------------------------------------------------------------------------------
+# Results ---------------------------------------------------------------------------------------
 
 
 def test_symmetric_with_nan_on_the_diagonal():
@@ -326,7 +215,7 @@ def test_symmetric_with_nan_on_the_diagonal():
         assert ((upper(matrix) >= 0.0) & (upper(matrix) <= 1.0)).all()
 
 
-def test_a_constant_label_depends_on_nothing():
+def test_constant_label_depends_on_nothing():
     X, Y = confounded(np.random.default_rng(12), 200, m=4)
     reference = GCM(random_state=0).pairs(X, Y)
     wider = np.insert(Y, [1, 4], [0, 1], axis=1)
@@ -355,90 +244,12 @@ def test_few_rows():
         assert ((p_values > 0.0) & (p_values <= 1.0)).all()
 
 
-def test_constant_features():
-    rng = np.random.default_rng(14)
-    Y = rng.integers(0, 2, (200, 3))
-    Y[:, 1] = Y[:, 0] ^ (rng.random(200) < 0.2)
-    p_values = GCM(random_state=0).pairs(np.ones((200, 2)), Y).p_values
-    assert p_values[0, 1] < 1e-6
-    assert (p_values[2, :2] > 0.001).all()
-
-
-def test_units_and_offsets_of_features_do_not_matter():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 2))
-    p = np.where(np.abs(X[:, :1]) < 0.67, 0.9, 0.1)
-    Y = (rng.random((400, 2)) < p).astype(int)
-    expected = GCM(random_state=0).pairs(X, Y).p_values[0, 1]
-    assert expected > 0.01
-    for scaled in (X * 2.0**-40, X * 2.0**1000):
-        assert GCM(random_state=0).pairs(scaled, Y).p_values[0, 1] == expected
-    for moved in (X * 1e-9, X * 1e-300, X + 1.7e9, np.column_stack([X, np.full(400, 0.1)])):
-        assert GCM(random_state=0).pairs(moved, Y).p_values[0, 1] > 0.01
-
-
-def test_units_of_sparse_features_do_not_matter(monkeypatch):
-    rng = np.random.default_rng(30)
-    X = np.where(rng.random((400, 3)) < 0.5, 0.0, rng.normal(size=(400, 3)))
-    p = np.where(np.abs(X[:, :1]) < 0.2, 0.9, 0.1)
-    Y = (rng.random((400, 2)) < p).astype(int)
-    monkeypatch.setattr("fgfm.factors.gcm._DENSE_CELLS", 0)
-    monkeypatch.setattr("fgfm.factors.gcm._MOST_DENSE_CELLS", 0)
-    one, two = (
-        GCM(random_state=0).pairs(sparse.csr_array(features), Y).p_values[0, 1]
-        for features in (X, X * 2.0**-60)
-    )
-    assert one == two > 0.01
-
-
-@pytest.mark.parametrize("as_sparse", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
-def test_sparse_equals_dense(as_sparse):
-    rng = np.random.default_rng(15)
-    X, Y = confounded(rng, 150, m=3)
-    X[np.abs(X) < 0.5] = 0.0
-    dense = GCM(random_state=0).pairs(X, Y)
-    result = GCM(random_state=0).pairs(as_sparse(X), as_sparse(Y))
-    np.testing.assert_array_equal(result.p_values, dense.p_values)
-
-
-def test_features_that_stay_sparse(monkeypatch):
-    """Large sparse features are not made dense; trees cut them alike up to rounding."""
-    rng = np.random.default_rng(16)
-    X, Y = confounded(rng, 300, m=4)
-    X[np.abs(X) < 0.5] = 0.0
-    Y[:, 1] = Y[:, 0] ^ (rng.random(300) < 0.1)
-    monkeypatch.setattr("fgfm.factors.gcm._DENSE_CELLS", 0)
-    monkeypatch.setattr("fgfm.factors.gcm._MOST_DENSE_CELLS", 0)
-    monkeypatch.setattr("fgfm.factors._smoother._MAX_LINEAR", 3)
-    monkeypatch.setattr("fgfm.factors._smoother._N_COMPONENTS", 3)
-    for weights in ("auto", "fixed"):
-        p_values = GCM(weights=weights, random_state=0).pairs(sparse.csr_array(X), Y).p_values
-        assert p_values[0, 1] < 1e-6
-        assert (p_values[2:, :2] > 1e-3).all()
-
-
-def test_wide_sparse_features_never_become_dense(monkeypatch):
-    n, d = 200, 60_000
-    rng = np.random.default_rng(31)
-    X = sparse.random_array((n, d), density=2e-4, format="csr", rng=rng)
-    Y = rng.integers(0, 2, (n, 3))
-    monkeypatch.setattr("fgfm.factors._smoother.N_TREES", 5)
-    tracemalloc.start()
-    try:
-        p_values = GCM(random_state=0).pairs(X, Y).p_values
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert (upper(p_values) > 1e-3).all()
-    assert peak < n * d * 4 / 2  # half of a dense copy in single precision
-
-
-def test_wide_sparse_features_have_the_same_components():
-    X = sparse.random_array((30, 80), density=0.2, format="csr", rng=np.random.default_rng(32))
-    U, s = _basis(X, np.random.default_rng(0))
-    V, t = _basis(X.toarray(), np.random.default_rng(0))
-    np.testing.assert_allclose(s, t, rtol=1e-9)
-    np.testing.assert_allclose(np.abs(np.sum(U * V, axis=0)), 1.0, rtol=1e-9)
+def test_more_labels_than_targets_of_the_forest():
+    X, Y = confounded(np.random.default_rng(19), 200, m=40)
+    Y[:, 39] = Y[:, 0]
+    p_values = GCM(random_state=0).pairs(X, Y).p_values
+    assert p_values[0, 39] < 1e-10
+    assert np.mean(upper(p_values) <= 0.01) < 0.03
 
 
 @pytest.mark.parametrize(
@@ -453,19 +264,103 @@ def test_number_of_jobs_does_not_matter(estimator):
     np.testing.assert_array_equal(one.p_values, three.p_values)
 
 
-def test_the_seed_decides():
+def test_random_state():
     X, Y = confounded(np.random.default_rng(18), 150, m=3)
     one, two, other = (GCM(random_state=seed).pairs(X, Y).p_values for seed in (0, 0, 1))
     np.testing.assert_array_equal(one, two)
     assert (upper(one) != upper(other)).any()
 
 
-def test_more_labels_than_trees_are_grown_for():
-    X, Y = confounded(np.random.default_rng(19), 200, m=40)
-    Y[:, 39] = Y[:, 0]
+def test_progress_is_counted():
+    X, Y = confounded(np.random.default_rng(24), 60, m=2)
+    for estimator, labels in ((None, Y), (LogisticRegression(), Y), (None, 0 * Y)):
+        steps = []
+        GCM(estimator, random_state=0).pairs(
+            X, labels, progress=lambda *step, seen=steps: seen.append(step)
+        )
+        assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+# Features --------------------------------------------------------------------------------------
+
+
+def test_constant_features():
+    rng = np.random.default_rng(14)
+    Y = rng.integers(0, 2, (200, 3))
+    Y[:, 1] = Y[:, 0] ^ (rng.random(200) < 0.2)
+    p_values = GCM(random_state=0).pairs(np.ones((200, 2)), Y).p_values
+    assert p_values[0, 1] < 1e-6
+    assert (p_values[2, :2] > 0.001).all()
+
+
+def bands(rng, X, width):
+    """Return two labels that depend on the absolute value of the first feature."""
+    p = np.where(np.abs(X[:, :1]) < width, 0.9, 0.1)
+    return (rng.random((len(X), 2)) < p).astype(int)
+
+
+def test_units_and_offsets_of_features_do_not_matter():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    Y = bands(rng, X, 0.67)
+    expected = GCM(random_state=0).pairs(X, Y).p_values[0, 1]
+    assert expected > 0.01
+    for scaled in (X * 2.0**-40, X * 2.0**1000):
+        assert GCM(random_state=0).pairs(scaled, Y).p_values[0, 1] == expected
+    for moved in (X * 1e-300, X + 1.7e9, np.column_stack([X, np.full(300, 0.1)])):
+        assert GCM(random_state=0).pairs(moved, Y).p_values[0, 1] > 0.01
+
+
+@pytest.mark.slow
+def test_units_of_sparse_features_do_not_matter():
+    """With 13 000 empty columns the features are too many to be densified."""
+    rng = np.random.default_rng(30)
+    X = np.where(rng.random((400, 3)) < 0.5, 0.0, rng.normal(size=(400, 3)))
+    Y = bands(rng, X, 0.2)
+    wide = sparse.hstack([sparse.csr_array(X), sparse.csr_array((400, 13_000))], format="csr")
+    one, two = (
+        GCM(random_state=0).pairs(features, Y).p_values[0, 1]
+        for features in (wide, wide * 2.0**-60)
+    )
+    assert one == two > 0.01
+
+
+@pytest.mark.parametrize("as_sparse", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
+def test_sparse_equals_dense(as_sparse):
+    rng = np.random.default_rng(15)
+    X, Y = confounded(rng, 150, m=3)
+    X[np.abs(X) < 0.5] = 0.0
+    dense = GCM(random_state=0).pairs(X, Y)
+    result = GCM(random_state=0).pairs(as_sparse(X), as_sparse(Y))
+    np.testing.assert_array_equal(result.p_values, dense.p_values)
+
+
+@pytest.mark.slow
+def test_many_rows_and_sparse_features():
+    """More than 1000 rows and features: the regression uses leading components."""
+    rng = np.random.default_rng(16)
+    X = sparse.random_array((1100, 5000), density=2e-3, format="csr", rng=rng)
+    Y = rng.integers(0, 2, (1100, 4))
+    Y[:, 1] = Y[:, 0] ^ (rng.random(1100) < 0.1)
     p_values = GCM(random_state=0).pairs(X, Y).p_values
-    assert p_values[0, 39] < 1e-10
-    assert np.mean(upper(p_values) <= 0.01) < 0.03
+    assert p_values[0, 1] < 1e-6
+    assert (p_values[2:, :2] > 1e-3).all()
+
+
+@pytest.mark.parametrize("weights", ["auto", pytest.param("fixed", marks=pytest.mark.slow)])
+def test_wide_sparse_features_are_not_densified(weights):
+    n, d = 200, 60_000
+    rng = np.random.default_rng(31)
+    X = sparse.random_array((n, d), density=2e-4, format="csr", rng=rng)
+    Y = rng.integers(0, 2, (n, 3))
+    tracemalloc.start()
+    try:
+        p_values = GCM(weights=weights, random_state=0).pairs(X, Y).p_values
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (upper(p_values) > 1e-3).all()
+    assert peak < n * d * 4  # a dense copy in single precision
 
 
 def test_data_frames():
@@ -476,8 +371,11 @@ def test_data_frames():
     np.testing.assert_array_equal(GCM(random_state=0).pairs(*frames).p_values, expected.p_values)
 
 
+# Estimators ------------------------------------------------------------------------------------
+
+
 class OneOutputOnly(ClassifierMixin, BaseEstimator):
-    """Counts how often it is fitted, and takes one label at a time."""
+    """Accepts one label at a time, and counts how often it is fitted."""
 
     fitted = 0
 
@@ -492,26 +390,34 @@ class OneOutputOnly(ClassifierMixin, BaseEstimator):
         return np.tile([1.0 - self.share_, self.share_], (X.shape[0], 1))
 
 
-def test_estimators_of_every_kind():
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LogisticRegression(),
+        ExtraTreesClassifier(20, min_samples_leaf=5, random_state=0),
+        pytest.param(HistGradientBoostingClassifier(max_iter=5), marks=pytest.mark.slow),
+        LinearRegression(),
+        KNeighborsRegressor(),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_estimators(estimator):
     rng = np.random.default_rng(21)
     X, Y = confounded(rng, 200, m=4)
     Y[:, 1] = Y[:, 0] ^ (rng.random(200) < 0.05)
-    for estimator in (
-        LogisticRegression(),
-        ExtraTreesClassifier(20, min_samples_leaf=5, random_state=0),
-        HistGradientBoostingClassifier(max_iter=5),
-        LinearRegression(),
-        KNeighborsRegressor(),
-    ):
-        p_values = GCM(estimator, cv=3, random_state=0).pairs(X, Y).p_values
-        assert p_values[0, 1] < 1e-6, estimator
-        assert (p_values[3, :2] > 1e-3).all(), estimator
+    p_values = GCM(estimator, cv=3, random_state=0).pairs(X, Y).p_values
+    assert p_values[0, 1] < 1e-6
+    assert (p_values[3, :2] > 1e-3).all()
+
+
+def test_estimator_for_one_output_is_fitted_label_by_label():
+    X, Y = confounded(np.random.default_rng(21), 200, m=4)
     OneOutputOnly.fitted = 0
-    GCM(OneOutputOnly(), cv=3).pairs(X, Y)
+    GCM(OneOutputOnly(), cv=3, random_state=0).pairs(X, Y)
     assert OneOutputOnly.fitted == 12
 
 
-def test_a_label_may_be_constant_in_a_fold():
+def test_label_that_is_constant_in_a_fold():
     X, Y = confounded(np.random.default_rng(22), 60, m=3)
     Y[:, 2] = 0
     Y[0, 2] = 1
@@ -520,74 +426,13 @@ def test_a_label_may_be_constant_in_a_fold():
         assert np.isfinite(p_values).all()
 
 
-def test_missing_features_are_the_estimators_business():
+def test_missing_features_are_left_to_the_estimator():
     X, Y = confounded(np.random.default_rng(23), 120, m=2)
     X[::7, 0] = np.nan
     estimator = HistGradientBoostingClassifier(max_iter=5)
-    assert np.isfinite(GCM(estimator, random_state=0).pairs(X, Y).p_values[0, 1])
+    assert np.isfinite(GCM(estimator, cv=2, random_state=0).pairs(X, Y).p_values[0, 1])
     with pytest.raises(ValueError, match="X contains NaN"):
         GCM().pairs(X, Y)
-
-
-def test_progress_is_counted():
-    X, Y = confounded(np.random.default_rng(24), 60, m=2)
-    for estimator, labels in ((None, Y), (LogisticRegression(), Y), (None, 0 * Y)):
-        steps = []
-        GCM(estimator).pairs(X, labels, progress=lambda *step, seen=steps: seen.append(step))
-        assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
-
-
-# What it refuses -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"weights": "all"}, ValueError, "weights is 'all': it must be 'auto', 'fixed', None"),
-        (
-            {"weights": np.ones(3)},
-            ValueError,
-            r"weights has shape \(3,\) and dtype float64: with 20 rows it must hold groups",
-        ),
-        (
-            {"weights": np.full((20, 2), np.inf)},
-            ValueError,
-            r"weights\[0, 0\] is inf: weights must be finite",
-        ),
-        ({"weights": np.r_[np.ones(19), np.nan]}, ValueError, r"weights\[19\] is nan: weights"),
-        ({"estimator": "forest"}, TypeError, "estimator is 'forest': it must be None, a classif"),
-        ({"estimator": LogisticRegression}, TypeError, "it must be None, a classifier with"),
-        (
-            {"estimator": RidgeClassifier()},
-            TypeError,
-            r"estimator is RidgeClassifier\(\), a classifier without predict_proba",
-        ),
-        (
-            {"estimator": LinearRegression(), "cv": 1},
-            ValueError,
-            "cv is 1: the number of folds must be from 2 to the 20 rows",
-        ),
-        (
-            {"estimator": LinearRegression(), "cv": ShuffleSplit(2, random_state=0)},
-            ValueError,
-            r"cv puts row \d+ into [02] test folds: every row must be in exactly one",
-        ),
-    ],
-)
-def test_parameters_are_checked(options, error, message):
-    X, Y = confounded(np.random.default_rng(25), 20, m=2)
-    with pytest.raises(error, match=message):
-        GCM(**options).pairs(X, Y)
-
-
-def test_data_are_checked():
-    X, Y = confounded(np.random.default_rng(26), 20, m=2)
-    wrong = Y.copy()
-    wrong[4, 1] = 2
-    with pytest.raises(ValueError, match=r"Y\[4, 1\] is 2: labels must be 0 or 1"):
-        GCM().pairs(X, wrong)
-    with pytest.raises(ValueError, match="Y has 19 rows and X has 20"):
-        GCM().pairs(X, Y[:19])
 
 
 def test_folds_may_be_given():
@@ -604,26 +449,54 @@ def test_parameters_are_those_of_an_estimator():
     assert "random_state=3" in repr(test)
 
 
-# The benchmarks --------------------------------------------------------------------------------
+# Errors ----------------------------------------------------------------------------------------
 
 
-def test_benchmark_of_calibration_and_power():
-    rows = independence.calibration("linear", 100, 1)
-    assert {row.test for row in rows} >= {"gcm", "gcm, plain"}
-    assert all(row.pairs == 66 and row.rates[0] <= row.rates[1] for row in rows)
-    (found,) = (
-        row for row in independence.power("constant_sign", 100, 1.0, 1) if row.test == "gcm"
-    )
-    assert found.rates == (1.0, 1.0)
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"weights": "all"}, ValueError, "^weights is 'all': it must be 'auto', 'fixed', None"),
+        (
+            {"weights": np.ones(3)},
+            ValueError,
+            r"^weights has shape \(3,\) and dtype float64: with 20 rows it must hold groups",
+        ),
+        (
+            {"weights": np.full((20, 2), np.inf)},
+            ValueError,
+            r"^weights\[0, 0\] is inf: weights must be finite",
+        ),
+        ({"weights": np.r_[np.ones(19), np.nan]}, ValueError, r"^weights\[19\] is nan: weights"),
+        ({"estimator": "forest"}, TypeError, "^estimator is 'forest': it must be None, a classif"),
+        ({"estimator": LogisticRegression}, TypeError, "it must be None, a classifier with"),
+        (
+            {"estimator": RidgeClassifier()},
+            TypeError,
+            r"^estimator is RidgeClassifier\(\), a classifier without predict_proba: it must pre",
+        ),
+        (
+            {"estimator": LinearRegression(), "cv": 1},
+            ValueError,
+            "^cv is 1: the number of folds must be from 2 to the 20 rows",
+        ),
+        (
+            {"estimator": LinearRegression(), "cv": ShuffleSplit(2, random_state=0)},
+            ValueError,
+            r"^cv puts row \d+ into [02] test folds: every row must be in exactly one",
+        ),
+    ],
+)
+def test_invalid_parameters_raise(options, error, message):
+    X, Y = confounded(np.random.default_rng(25), 20, m=2)
+    with pytest.raises(error, match=message):
+        GCM(**options).pairs(X, Y)
 
 
-def test_halves_come_apart_if_no_path_joins_them():
-    edges = np.zeros((6, 6), dtype=bool)
-    edges[0, 1] = edges[3, 5] = True
-    assert side_by_side.comes_apart(edges, 3) == (True, 4)
-    edges[1, 5] = True
-    assert side_by_side.comes_apart(edges, 3) == (False, 3)
-    X, Y = side_by_side.side_by_side(np.arange(8.0).reshape(4, 2), np.eye(4), 0)
-    assert X.shape == (4, 4)
-    assert sorted(X[:, 2]) == [0.0, 2.0, 4.0, 6.0]
-    np.testing.assert_array_equal(Y[:, 4:], np.eye(4)[(X[:, 2] / 2).astype(int)])
+def test_invalid_data_raise():
+    X, Y = confounded(np.random.default_rng(26), 20, m=2)
+    wrong = Y.copy()
+    wrong[4, 1] = 2
+    with pytest.raises(ValueError, match=r"Y\[4, 1\] is 2: labels must be 0 or 1"):
+        GCM().pairs(X, wrong)
+    with pytest.raises(ValueError, match="Y has 19 rows and X has 20"):
+        GCM().pairs(X, Y[:19])

@@ -1,4 +1,4 @@
-"""Markov boundaries: against a plain IAMB, on data with a known answer, and invariances."""
+"""Markov boundaries: against a plain IAMB, on data with a known boundary, and invariances."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 from scipy import sparse
 
 from fgfm.factors import g_test, markov_boundary
-from fgfm.factors._counts import encode
-from fgfm.factors._g import Degrees
-from fgfm.factors._iamb import grow, iamb, shrink, strongest
+from fgfm.factors._contingency import encode
+from fgfm.factors._g_batch import DegreesOfFreedom
+from fgfm.factors._markov_boundary import grow, iamb, shrink, strongest
 
 DATA = Path(os.environ.get("FGFM_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 def network(n, seed=0, noise=0.1):
-    """y depends on columns 1 and 3; column 5 on column 1; column 0 on y; the others on nothing."""
+    """Return a label with the boundary 0, 1, 3: y depends on 1 and 3, 0 on y, and 5 on 1."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 2, (n, 7))
 
@@ -56,7 +56,7 @@ def plain_iamb(X, y, alpha, df):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("df", ["mi", "moments", "g"])
 @pytest.mark.parametrize("levels", [2, 3])
-def test_as_one_test_at_a_time(seed, df, levels):
+def test_agrees_with_one_test_at_a_time(seed, df, levels):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, levels, (150, 6))
     y = ((X[:, :3].sum(axis=1) + rng.integers(0, 2, 150)) > levels).astype(int)
@@ -73,36 +73,36 @@ def test_recovers_a_known_boundary(n, df):
     assert markov_boundary(X, y, 0.001, df=df, random_state=0).tolist() == [0, 1, 3]
 
 
-def test_a_member_that_became_irrelevant_is_put_out():
-    """Column 2 is the strongest alone, but the two that it was made of explain it."""
+def test_member_that_became_irrelevant_is_removed():
+    """Column 2 is the strongest by itself, but irrelevant given the two it is made of."""
     rng = np.random.default_rng(0)
     A, B = rng.integers(0, 2, (2, 4000))
     y = (A + B + (rng.random(4000) < 0.15)) >= 2
     C = (A & B) ^ (rng.random(4000) < 0.02)
     X, target = np.column_stack([A, B, C]), y.astype(np.int64)
     columns = encode(X)
-    (grown,) = grow(columns, [target], 0.01, Degrees(), [None])
+    (grown,) = grow(columns, [target], 0.01, DegreesOfFreedom(), [None])
     assert grown[0] == 2
     assert sorted(grown) == [0, 1, 2]
-    (kept,) = shrink(columns, [target], [grown], 0.01, Degrees(), [None])
+    (kept,) = shrink(columns, [target], [grown], 0.01, DegreesOfFreedom(), [None])
     assert kept.tolist() == [0, 1]
 
 
-def test_of_equal_columns_the_first_is_taken():
+def test_first_of_equal_columns_is_added():
     X, y = network(1000)
-    doubled = np.column_stack([X, 1 - X])  # the same columns with their levels exchanged
+    doubled = np.column_stack([X, 1 - X])  # the same columns with levels exchanged
     assert markov_boundary(doubled, y).tolist() == [0, 1, 3]
     assert markov_boundary(doubled[:, ::-1], y).tolist() == [3, 5, 6]
 
 
-def test_ties_by_p_value_then_by_g_then_by_index():
+def test_ties_are_resolved_by_g_then_by_index():
     assert strongest(np.array([1.0, 5.0, 5.0]), np.array([0.5, 0.0, 0.0])) == 1
     assert strongest(np.array([9.0, 5.0, 7.0]), np.array([0.5, 0.0, 0.0])) == 2
     assert strongest(np.array([9.0, 9.0]), np.array([0.1 * (1 + 1e-13), 0.1])) == 0
 
 
 @pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_matrix, np.asfortranarray])
-def test_forms_of_x(form):
+def test_types_of_x(form):
     X, y = network(800)
     assert markov_boundary(form(X), y).tolist() == markov_boundary(X, y).tolist()
     assert markov_boundary(form(2.0 * X), y).tolist() == markov_boundary(X, y).tolist()
@@ -118,16 +118,16 @@ def test_invariances():
     assert markov_boundary(X, 1 - y).tolist() == [0, 1, 3]
 
 
-def test_targets_in_step_do_not_influence_each_other():
+def test_targets_do_not_influence_each_other():
     rng = np.random.default_rng(0)
     X, y = network(500)
     X[:, 6] += y * rng.integers(0, 3, 500)  # more levels than the others
     targets = [y, X[:, 2] ^ y, rng.integers(0, 2, 500), np.ones(500, dtype=np.int64)]
-    for degrees in (Degrees(), Degrees("permutation", 20)):
+    for df in (DegreesOfFreedom(), DegreesOfFreedom("permutation", 20)):
         seeds = [np.random.default_rng(k) for k in range(4)]
-        together = iamb(encode(X), targets, 0.01, degrees, seeds)
+        together = iamb(encode(X), targets, 0.01, df, seeds)
         for k, target in enumerate(targets):
-            (alone,) = iamb(encode(X), [target], 0.01, degrees, [np.random.default_rng(k)])
+            (alone,) = iamb(encode(X), [target], 0.01, df, [np.random.default_rng(k)])
             assert alone.tolist() == together[k].tolist()
     assert together[3].tolist() == []
 
@@ -139,7 +139,7 @@ def test_few_rows(n):
 
 
 @pytest.mark.parametrize(
-    ("X", "y", "options", "kind", "sentence"),
+    ("X", "y", "options", "kind", "message"),
     [
         ([[0], [1]], [0, 2], {}, ValueError, r"^y\[1\] is 2: labels must be 0 or 1"),
         ([[0], [1]], [[0, 1], [1, 0]], {}, ValueError, r"^y has shape \(2, 2\): it must have 1"),
@@ -149,17 +149,17 @@ def test_few_rows(n):
         ([[0], [1]], [0, 1], {"df": "x"}, ValueError, r"^df is 'x': it must be one of"),
     ],
 )
-def test_refusals(X, y, options, kind, sentence):
-    with pytest.raises(kind, match=sentence):
+def test_invalid_arguments_raise(X, y, options, kind, message):
+    with pytest.raises(kind, match=message):
         markov_boundary(X, y, **options)
 
 
 @pytest.mark.slow
 def test_wide_text_data():
-    """1836 words of bibtex; the boundary of the tag "amperometry" holds words that tell it."""
+    """1836 words of bibtex; the boundary of the tag "amperometry" contains related words."""
     path = DATA / "bibtex.npz"
     if not path.exists():
-        pytest.skip("bibtex.npz is not there: FGFM_DATA must name the folder of the data sets")
+        pytest.skip("bibtex.npz not found: set FGFM_DATA to the folder of the data sets")
     with np.load(path, allow_pickle=False) as stored:
         shape = tuple(stored["X_shape"])
         X = sparse.csr_matrix(

@@ -1,6 +1,7 @@
-"""Files that appear under their name when they are complete, and not before.
+"""Atomic writes: a file appears under its name only when it is complete.
 
-Until then they are hidden beside it, and locked: one that is there without a lock was left behind.
+Until then it has a hidden name in the same folder and is locked. A hidden file without a lock was
+left behind by a process that was killed.
 """
 
 from __future__ import annotations
@@ -17,19 +18,20 @@ from typing import BinaryIO
 
 __all__ = ["atomic_file", "remove_leftovers"]
 
-_MASK = threading.Lock()
-_HIDDEN = re.compile(r"\.(.+)\.[a-z0-9_]{8}\.part", re.DOTALL)  # as `_begin` names a file
+_UMASK_LOCK = threading.Lock()
+# the hidden name that `_create_locked` makes of a file's name
+_HIDDEN = re.compile(r"\.(.+)\.[a-z0-9_]{8}\.part", re.DOTALL)
 
 
 @contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file beside `path` that takes its place at the end, or goes away after an error.
+    """Open a hidden file that replaces `path` at the end, or is removed after an error.
 
     Parameters
     ----------
     path : str or path-like
-        The file. One that was there is replaced at the end; through a link, the one it leads to.
-        A pipe or a device is written to as it is.
+        The file. An existing one is replaced at the end; of a symbolic link, its target. A pipe or
+        a device is written to directly.
 
     Yields
     ------
@@ -45,17 +47,17 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", os.fspath(target.parent))
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, "it is a folder", os.fspath(target))
-    handle, name = _begin(target)
+    handle, name = _create_locked(target)
     try:
         with os.fdopen(handle, "w+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
             if os.name == "nt":
-                file.close()  # what is open cannot be moved there
+                file.close()  # Windows does not replace open files
             mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
             os.chmod(name, mode)
-            os.replace(name, target)  # while it is locked
+            os.replace(name, target)  # still locked: no `remove_leftovers` interferes
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(name)
@@ -63,22 +65,21 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def remove_leftovers(folder: Path, names: Collection[str]) -> None:
-    """Remove what processes left behind that were killed while they wrote files.
+    """Remove the hidden files of processes that were killed while writing.
 
-    What a process is still writing is locked, and stays; so does everything where the system
-    knows no locks.
+    Files that are still being written are locked and stay. On systems without locks all stay.
 
     Parameters
     ----------
     folder : Path
-        Where the files are.
+        The folder of the files.
     names : collection of str
-        The names of the files that they were to become.
+        Names of the files that were being written.
     """
     with os.scandir(folder) as entries:
         hidden = [e for e in entries if (found := _HIDDEN.fullmatch(e.name)) and found[1] in names]
     for entry in hidden:
-        with suppress(OSError):  # it may be gone, or belong to others
+        with suppress(OSError):  # removed meanwhile, or owned by another user
             if entry.is_file(follow_symlinks=False):
                 _remove_unless_locked(entry.path)
 
@@ -92,8 +93,8 @@ def _remove_unless_locked(path: str) -> None:
         os.close(handle)
 
 
-def _begin(target: Path) -> tuple[int, str]:
-    """Make a hidden file beside another, and lock it."""
+def _create_locked(target: Path) -> tuple[int, str]:
+    """Create a hidden file in the folder of `target` and lock it; return its handle and name."""
     while True:
         handle, name = tempfile.mkstemp(
             dir=target.parent, prefix=f".{target.name}.", suffix=".part"
@@ -101,25 +102,25 @@ def _begin(target: Path) -> tuple[int, str]:
         _lock(handle, wait=True)
         if os.path.exists(name):
             return handle, name
-        os.close(handle)  # it was taken for a leftover before it was locked
+        os.close(handle)  # another process removed it as a leftover before it was locked
 
 
 def _lock(handle: int, *, wait: bool) -> bool:
-    """Lock an open file until it is closed; tell whether it was possible."""
+    """Lock an open file until it is closed; return False if that is not possible."""
     try:
         import fcntl
-    except ImportError:  # not on Windows
+    except ImportError:  # Windows
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # another process has it, or the file system has no locks
+    except OSError:  # locked by another process, or no locks on this file system
         return False
     return True
 
 
 def _umask() -> int:
-    """Give the mask of new files; there is no way to read it but to set it."""
-    with _MASK:
+    """Return the file mode mask, which can only be read by setting it."""
+    with _UMASK_LOCK:
         mask = os.umask(0o022)
         os.umask(mask)
     return mask

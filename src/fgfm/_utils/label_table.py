@@ -1,4 +1,4 @@
-"""Labels as users have them: what they are, and how to answer in kind."""
+"""Labels y of any form: validated to a boolean matrix, and predictions in the form of y."""
 
 from __future__ import annotations
 
@@ -13,60 +13,60 @@ from sklearn.utils.validation import column_or_1d
 
 from fgfm._utils.validation import check_factors, check_same_rows, label_sets
 
-__all__ = ["LabelTable", "partition", "read_labels"]
+__all__ = ["LabelTable", "check_partition", "format_labels", "read_labels", "read_true_labels"]
 
 Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
 
 
 class LabelTable(NamedTuple):
-    """The labels of some rows, and the kind of table that they came in."""
+    """Validated labels, and the form in which they were passed."""
 
     labels: Labels  # (n, m)
     classes: npt.NDArray[Any]  # names or numbers of the labels; the classes of a flat y
     names: npt.NDArray[Any] | None  # (m,) columns of a data frame
-    kind: str  # "flat", "dense", "sparse array" or "sparse matrix"
-    dtype: str  # of a matrix
+    form: str  # "flat", "dense", "sparse array" or "sparse matrix"
+    dtype: str  # of a matrix; "" if y is flat
 
 
 def read_labels(y: Any, n: int, owner: str) -> LabelTable:
-    """Check labels of any kind.
+    """Validate labels of any form.
 
     Parameters
     ----------
     y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
         Labels: 0 or 1 in a matrix, any two classes in a flat array.
     n : int
-        The number of rows that they must have.
+        The expected number of rows.
     owner : str
-        Who asks.
+        Name of the estimator, for messages.
 
     Returns
     -------
     LabelTable
-        The labels, and how to answer in kind.
+        The labels and their form.
     """
     if y is None:
         raise ValueError(
             f"{owner} requires y to be passed, but the target y is None: "
-            "give the labels as a 0/1 matrix"
+            "pass the labels as a 0/1 matrix"
         )
     if isinstance(y, np.ma.MaskedArray):
-        raise TypeError("y is a masked array: fill in what is masked first")
-    _refuse_tag_lists(y)
+        raise TypeError("y is a masked array: fill its masked values first")
+    _check_not_label_lists(y)
     if not sparse.issparse(y) and not hasattr(y, "columns"):
         y = np.asarray(y)
     if len(y.shape) == 1 or (isinstance(y, np.ndarray) and y.shape[1:] == (1,)):
         table = _flat_table(y)
     else:
         labels = label_sets(y, "y")
-        kind = "dense"
+        form = "dense"
         if sparse.issparse(labels):
-            kind = "sparse array" if isinstance(y, sparse.sparray) else "sparse matrix"
+            form = "sparse array" if isinstance(y, sparse.sparray) else "sparse matrix"
             labels = labels.toarray()
         names = _names(y.columns) if hasattr(y, "columns") else None
         classes = np.arange(labels.shape[1]) if names is None else names
-        table = LabelTable(np.asarray(labels, np.bool_), classes, names, kind, _dtype_of(y))
+        table = LabelTable(np.asarray(labels, np.bool_), classes, names, form, _dtype_of(y))
     check_same_rows([n, len(table.labels)], ["X", "y"])
     return table
 
@@ -80,7 +80,7 @@ def _flat_table(y: Any) -> LabelTable:
     if kind != "binary":
         raise ValueError(
             f"Only binary classification is supported. The type of the target is {kind}: a "
-            "flat y must have two classes; give several labels as a 0/1 matrix (n, m)"
+            "flat y must have two classes; pass several labels as a 0/1 matrix (n, m)"
         )
     classes = np.unique(y)
     labels = np.asarray(y == classes[-1])[:, None] & (len(classes) == 2)
@@ -94,14 +94,14 @@ def _names(columns: Any) -> npt.NDArray[Any]:
 
 
 def _dtype_of(y: Any) -> str:
-    """Give the name of the dtype of the answers to labels of this kind."""
-    found = y.dtype if hasattr(y, "dtype") else np.asarray(y).dtype
-    numeric = isinstance(found, np.dtype) and found.kind in "biuf"
-    return str(found) if numeric else "int64"
+    """Return the name of the dtype of predictions: that of y if it is numeric, else int64."""
+    dtype = y.dtype if hasattr(y, "dtype") else np.asarray(y).dtype
+    numeric = isinstance(dtype, np.dtype) and dtype.kind in "biuf"
+    return str(dtype) if numeric else "int64"
 
 
-def _refuse_tag_lists(y: Any) -> None:
-    """Refuse lists of the labels of each row, where a 0/1 matrix is meant."""
+def _check_not_label_lists(y: Any) -> None:
+    """Raise if y lists the labels of each row, instead of being a 0/1 matrix."""
     rows: Any = None
     if isinstance(y, (list, tuple)):
         rows = y
@@ -117,42 +117,61 @@ def _refuse_tag_lists(y: Any) -> None:
     if sequences and (by_name or len(lengths) > 1 or isinstance(sequences[0], (set, frozenset))):
         raise ValueError(
             f"y[0] is {rows[0]!r}: labels must be a matrix (n, m) of 0 and 1; "
-            "sklearn.preprocessing.MultiLabelBinarizer makes one of lists of labels"
+            "sklearn.preprocessing.MultiLabelBinarizer converts lists of labels"
         )
 
 
-def partition(factors: Any, m: int, names: npt.NDArray[Any] | None) -> list[Integers]:
-    """Give a partition of the labels, by number or by name, as arrays of numbers."""
+def format_labels(
+    labels: npt.NDArray[np.int8], form: str, dtype: str, classes: npt.NDArray[Any]
+) -> Any:
+    """Return predicted labels (n, m) in the form and dtype of the y of `fit`."""
+    if form == "flat":
+        return classes[labels[:, 0]]
+    if form == "dense":
+        return labels.astype(dtype)
+    kind = sparse.csr_array if form == "sparse array" else sparse.csr_matrix
+    return kind(labels.astype(dtype))
+
+
+def read_true_labels(
+    y: Any, form: str, classes: npt.NDArray[Any], names: npt.NDArray[Any] | None
+) -> Any:
+    """Return the labels to score against, after checks that they are those of `fit`.
+
+    A flat y becomes a column of 0 and 1; a matrix is returned as it is.
+    """
+    if form == "flat":
+        y = column_or_1d(y)
+        unknown = ~np.isin(y, classes)
+        if unknown.any():
+            raise ValueError(
+                f"y[{int(np.argmax(unknown))}] is {y[unknown][0]!r}: the classes in fit were "
+                f"{', '.join(map(repr, classes.tolist()))}"
+            )
+        return ((y == classes[-1]) & (len(classes) == 2))[:, None]
+    if hasattr(y, "columns") and names is not None:
+        for at, (expected, found) in enumerate(zip(names, y.columns, strict=False)):
+            if expected != found:
+                raise ValueError(
+                    f"y has column {at} {found!r} where fit had {expected!r}: the columns must be "
+                    "the same, in the same order"
+                )
+    return y
+
+
+def check_partition(factors: Any, m: int, names: npt.NDArray[Any] | None) -> list[Integers]:
+    """Return a partition of m labels, given by numbers or names, as arrays of numbers."""
     if isinstance(factors, (str, bytes)) or not hasattr(factors, "__iter__"):
         raise TypeError(
             f"factors is {factors!r}: it must be 'single', 'independent', 'ilf', a partition of "
             "the labels (a list of lists), or an object with fit(X, Y) and factors_"
         )
     number = {} if names is None else {str(name): i for i, name in enumerate(names)}
-    found: list[list[int]] = []
-    for f, factor in enumerate(factors):
-        if isinstance(factor, (str, bytes)) or not hasattr(factor, "__iter__"):
-            raise TypeError(
-                f"factors[{f}] is {factor!r}: a factor must be a list of label numbers or names"
-            )
-        labels = []
-        for label in factor:
-            if isinstance(label, str):
-                if label not in number:
-                    known = "y has no label names" if names is None else "y has no such column"
-                    raise ValueError(f"factors[{f}] holds label {label!r}: {known}")
-                label = number[label]
-            if isinstance(label, (bool, np.bool_)) or not isinstance(label, (int, np.integer)):
-                raise TypeError(
-                    f"factors[{f}] is {factor!r}: "
-                    "a factor must be a list of label numbers or names"
-                )
-            labels.append(int(label))
-        found.append(labels)
-    empty = [f for f, labels in enumerate(found) if not labels]
+    partition = [_label_numbers(factor, f, number) for f, factor in enumerate(factors)]
+    empty = [f for f, labels in enumerate(partition) if not labels]
     if empty:
-        raise ValueError(f"factors[{empty[0]}] is empty: a factor must have one label at least")
-    numbers = [i for labels in found for i in labels]
+        raise ValueError(f"factors[{empty[0]}] is empty: a factor must have at least one label")
+    numbers = [i for labels in partition for i in labels]
     missing = sorted(set(range(m)) - set(numbers))
     if missing and len(numbers) < m:
         label = missing[0] if names is None else f"{missing[0]} ({names[missing[0]]!r})"
@@ -165,4 +184,24 @@ def partition(factors: Any, m: int, names: npt.NDArray[Any] | None) -> list[Inte
             f"factors holds label {twice} twice, or one too many: "
             "every label must be in exactly one factor"
         )
-    return check_factors(found, [len(labels) for labels in found])
+    return check_factors(partition, [len(labels) for labels in partition])
+
+
+def _label_numbers(factor: Any, f: int, number: dict[str, int]) -> list[int]:
+    """Return the numbers of the labels of ``factors[f]``; `number` maps names to numbers."""
+    wrong = TypeError(
+        f"factors[{f}] is {factor!r}: a factor must be a list of label numbers or names"
+    )
+    if isinstance(factor, (str, bytes)) or not hasattr(factor, "__iter__"):
+        raise wrong
+    labels = []
+    for label in factor:
+        if isinstance(label, str):
+            if label not in number:
+                reason = "y has no such column" if number else "y has no label names"
+                raise ValueError(f"factors[{f}] holds label {label!r}: {reason}")
+            label = number[label]
+        if isinstance(label, (bool, np.bool_)) or not isinstance(label, (int, np.integer)):
+            raise wrong
+        labels.append(int(label))
+    return labels

@@ -1,8 +1,8 @@
-"""Jobs by joblib: in threads, in processes, or on a cluster, as its backend says.
+"""Parallel jobs with joblib: in threads, in processes, or on a cluster.
 
-joblib's backends for Dask and for Ray put an argument of a job on the workers once, however many
-jobs take it, if it is an argument by itself, the same object each time, and large by its own word
-(``sys.getsizeof``). Arrays are; objects that hold arrays are `Shared`.
+joblib's backends for Dask and Ray send an argument to a worker once, however many jobs take it, if
+it is an argument of its own, the same object in each job, and large according to
+``sys.getsizeof``. Arrays are; objects that hold arrays derive from `Shared`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ __all__ = ["Shared", "one_blas_thread", "run_jobs"]
 
 
 class Shared:
-    """What many jobs read: it tells its size, arrays included, so that it is shipped once."""
+    """Base class of read-only arguments of many jobs; its size includes its arrays."""
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + sum(_n_bytes(value) for value in vars(self).values())
 
 
 def _n_bytes(value: Any) -> int:
-    """Give the bytes of the arrays that a value holds."""
+    """Return the number of bytes of the arrays that a value holds."""
     if sparse.issparse(value):
         return sum(_n_bytes(getattr(value, name)) for name in ("data", "indices", "indptr"))
     if isinstance(value, Shared):
@@ -41,29 +41,29 @@ def _n_bytes(value: Any) -> int:
 def run_jobs(
     jobs: Iterable[Any], n_jobs: Any, prefer: str | None = None, *, ordered: bool = True
 ) -> Iterator[Any]:
-    """Give the answers of jobs: as they come, or at the end if the backend waits.
+    """Run jobs and iterate over their results, as they come if the backend supports it.
 
     Parameters
     ----------
     jobs : iterable
         Calls, by scikit-learn's ``delayed``.
     n_jobs : int or None
-        How many at a time, in joblib's meaning.
+        Number of jobs at a time, as in joblib.
     prefer : {"threads", "processes"}, optional
-        What to take where no backend is configured.
+        The kind of backend if none is configured, as in joblib.
     ordered : bool, default=True
-        Give them in order. If not, jobs are long: they go one by one, and an answer does not wait
-        for those before it.
+        Return the results in the order of the jobs. False is meant for long jobs: they are
+        dispatched one by one, and no result waits for an earlier job.
 
     Returns
     -------
     iterator
-        The answers.
+        The results.
     """
     hint: dict[str, Any] = {} if prefer is None else {"prefer": prefer}
     backend, _ = get_active_backend(**hint)
-    # joblib's "multiprocessing", and Ray's backend, which is made of it, give lists only
     return_as = "generator" if ordered else "generator_unordered"
+    # joblib's "multiprocessing" backend, and Ray's, which derives from it, only return lists
     if not backend.supports_return_generator:
         return_as = "list"
     batch_size = "auto" if ordered else 1
@@ -72,9 +72,10 @@ def run_jobs(
 
 
 class _OneBlasThread:
-    """The limit that jobs of a process share: the last one to leave lifts it.
+    """Context manager that limits BLAS to one thread while any thread is inside.
 
-    The number of threads of BLAS may change the last bits of a product.
+    The number of BLAS threads may change the last bits of a product. The limit holds for the whole
+    process: the first thread that enters sets it, the last that leaves restores it.
     """
 
     def __init__(self) -> None:
@@ -100,5 +101,5 @@ one_blas_thread = _OneBlasThread()
 
 @functools.cache
 def _thread_pools() -> ThreadpoolController:
-    """Find the libraries once: that takes longer than a small fit."""
+    """Find the loaded libraries, once: it takes longer than a small fit."""
     return ThreadpoolController()

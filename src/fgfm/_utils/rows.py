@@ -1,34 +1,42 @@
-"""Rows and columns of features of any kind: arrays, sparse matrices, pandas and polars frames.
+"""Row and column operations on arrays, sparse matrices, and pandas and polars data frames.
 
-A base learner may select columns by name or read categories: it gets the kind that the user gave.
+Features keep their type, since a base learner may select columns by name or read categories.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-__all__ = ["append_column", "frame_library", "n_rows", "on_all_rows", "take_rows"]
+__all__ = [
+    "append_column",
+    "frame_library",
+    "frame_maker",
+    "n_rows",
+    "on_all_rows",
+    "take_rows",
+]
 
-_COLUMN = "number of labels"
+_COLUMN = "number of labels"  # the column that the method "two-step" appends
 
 
 def frame_library(value: Any) -> str | None:
-    """Give "pandas" or "polars" for a data frame or series of theirs, None for anything else."""
+    """Return "pandas" or "polars" for a data frame or series, None for anything else."""
     library = type(value).__module__.partition(".")[0]
     return library if library in ("pandas", "polars") else None
 
 
 def n_rows(X: Any) -> int:
-    """Give the number of rows."""
+    """Return the number of rows."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def take_rows(X: Any, rows: slice | npt.NDArray[np.int64]) -> Any:
-    """Give some rows of X, of the same kind as X."""
+    """Return some rows of X, as the same type."""
     library = frame_library(X)
     if library == "pandas":
         return X.iloc[rows]
@@ -40,16 +48,16 @@ def take_rows(X: Any, rows: slice | npt.NDArray[np.int64]) -> Any:
 def on_all_rows(
     values: npt.NDArray[np.float64], rows: npt.NDArray[np.int64], n: int
 ) -> npt.NDArray[np.float64]:
-    """Give values of some rows a place among all n, with NaN for the others."""
+    """Return values (n, K) of all n rows: those given for `rows`, and NaN for the others."""
     if len(rows) == n:
         return values
-    everywhere = np.full((n, values.shape[1]), np.nan)
-    everywhere[rows] = values
-    return everywhere
+    expanded = np.full((n, values.shape[1]), np.nan)
+    expanded[rows] = values
+    return expanded
 
 
 def append_column(X: Any, values: float | npt.NDArray[np.float64]) -> Any:
-    """Give X with one more column, the last; in a data frame it has a name that is not taken."""
+    """Return X with a last column appended; in a data frame it gets an unused name."""
     n = n_rows(X)
     column = np.broadcast_to(np.asarray(values, dtype=np.float64), (n,))
     if sparse.issparse(X):
@@ -67,8 +75,30 @@ def append_column(X: Any, values: float | npt.NDArray[np.float64]) -> Any:
     return appended
 
 
+def frame_maker(X: Any, caller: str) -> Callable[[npt.NDArray[Any], list[Any]], Any]:
+    """Return a function from values and column names to a data frame with the rows of X.
+
+    It makes a polars data frame if X is one, otherwise a pandas data frame, with the index of X if
+    there is one.
+    """
+    library = frame_library(X)
+    if library == "polars":
+        import polars as pl
+
+        return lambda values, columns: pl.DataFrame(values, schema=[str(c) for c in columns])
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(
+            f"{caller} returns a pandas data frame, and pandas is not installed: "
+            "pip install pandas, or call predict"
+        ) from error
+    index = X.index if library == "pandas" else None
+    return lambda values, columns: pd.DataFrame(values, index=index, columns=columns)
+
+
 def _free_name(taken: list[Any]) -> Any:
-    """Give a name for one more column: of text, unless the others are not."""
+    """Return an unused column name: a string, unless no other name is one."""
     if not any(isinstance(name, str) for name in taken):
         return 1 + max((n for n in taken if isinstance(n, (int, np.integer))), default=-1)
     name = _COLUMN

@@ -1,7 +1,7 @@
-"""The command line: ``fgfm COMMAND``.
+"""The program ``fgfm``.
 
-Exit codes: 0 when all is done; 2 when an argument or a file is wrong, with a sentence that says
-what; 130 when stopped by Ctrl-C. Results go to standard output, everything else to standard error.
+Exit codes: 0 on success; 2 if an argument or a file is invalid, with a message of one line; 130
+after Ctrl-C. Results go to standard output, everything else to standard error.
 """
 
 from __future__ import annotations
@@ -22,5 +22,5 @@ def main() -> None:
         from fgfm.cli._app import app
 
         app(prog_name="fgfm")
-    except KeyboardInterrupt:  # before or after a command, which sees to it itself
+    except KeyboardInterrupt:  # during imports or exit; commands handle their own
         sys.exit(130)

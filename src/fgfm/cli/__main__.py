@@ -1,4 +1,4 @@
-"""``python -m fgfm.cli``: the program ``fgfm``, where it is not on the path."""
+"""Run ``fgfm`` as ``python -m fgfm.cli``."""
 
 from fgfm.cli import main
 

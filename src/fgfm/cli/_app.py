@@ -1,4 +1,4 @@
-"""All commands under one name."""
+"""The Typer application with all commands."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
     help="Label sets that maximise the expected F-measure, from any multi-label model.",
-    epilog="Exit codes: 0 done, 2 wrong input, 130 stopped by Ctrl-C.",
+    epilog="Exit codes: 0 success, 2 invalid input, 130 stopped by Ctrl-C.",
 )
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"fgfm {version('fgfm')}")
         raise typer.Exit
 
 
 @app.callback()
 def common(
-    show: Annotated[
+    version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version, and end."
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Define the options before a command."""
 
 
 app.command(epilog=_fit.EPILOG)(_fit.fit)

@@ -1,11 +1,10 @@
-"""What the commands share: progress on a terminal, and errors as one sentence."""
+"""Progress bars on standard error, and errors and warnings as one line each."""
 
 from __future__ import annotations
 
 import functools
 import os
 import sys
-import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,63 +22,36 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = [
-    "INTERRUPTED",
-    "WIDTH",
-    "WRONG",
-    "clipped",
-    "counted",
-    "plain_errors",
-    "progress_bar",
-    "rows_counter",
-    "say",
-    "wrapped",
-]
+from fgfm._utils.text import one_line
+
+__all__ = ["plain_errors", "progress_bar", "rows_counter", "say"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-WRONG = 2  # exit code: an argument or a file is wrong
-INTERRUPTED = 130  # exit code: Ctrl-C
-WIDTH = 80  # of tables
+_INVALID_INPUT = 2  # exit codes
+_INTERRUPTED = 130
 
 
 def say(text: str = "") -> None:
-    """Write a line to standard error, where it does not mix with results."""
+    """Print a line to standard error."""
     print(text, file=sys.stderr, flush=True)
-
-
-def counted(number: int, noun: str) -> str:
-    """Give a number of things."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def clipped(text: str, width: int) -> str:
-    """Cut a text in the middle so that it fits."""
-    if len(text) <= width:
-        return text
-    end = (width - 1) // 2
-    return f"{text[: width - 1 - end]}…{text[len(text) - end :]}"
-
-
-def wrapped(text: str, indent: str = "") -> str:
-    """Break a text into lines that fit; the second and later ones are indented."""
-    return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
 
 
 @contextmanager
 def progress_bar(description: str) -> Iterator[Callable[..., None]]:
-    """Show a bar with the remaining time while work goes on, if standard error is a terminal.
+    """Show a progress bar with the remaining time, if standard error is a terminal.
 
     Parameters
     ----------
     description : str
-        What is being done.
+        What is counted.
 
     Yields
     ------
     callable
-        To be called with what is done, the total, and what it is, where that changes.
+        To be called with the number of steps done, the number in all and, optionally, another
+        description.
     """
     console = Console(stderr=True)
     bar = Progress(
@@ -97,15 +69,15 @@ def progress_bar(description: str) -> Iterator[Callable[..., None]]:
     with bar:
         task = bar.add_task(description, total=None)
 
-        def show(done: int, total: int, what: str | None = None) -> None:
-            bar.update(task, completed=done, total=total, description=what)
+        def show(done: int, total: int, description: str | None = None) -> None:
+            bar.update(task, completed=done, total=total, description=description)
 
         yield show
 
 
 @contextmanager
 def rows_counter(description: str) -> Iterator[Callable[[int], None]]:
-    """Count rows while work goes on whose end is not known, if standard error is a terminal.
+    """Show a count of unknown total, if standard error is a terminal.
 
     Parameters
     ----------
@@ -115,7 +87,7 @@ def rows_counter(description: str) -> Iterator[Callable[[int], None]]:
     Yields
     ------
     callable
-        To be called with the number of rows that are done.
+        To be called with the number of rows done.
     """
     console = Console(stderr=True)
     bar = Progress(
@@ -132,49 +104,56 @@ def rows_counter(description: str) -> Iterator[Callable[[int], None]]:
 
 
 def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Make a command end with one sentence, not with a traceback, where its input is wrong."""
+    """Decorate a command: invalid input ends it with one line instead of a traceback."""
 
     @functools.wraps(command)
-    def careful(*args: P.args, **kwargs: P.kwargs) -> Any:
+    def run(*args: P.args, **kwargs: P.kwargs) -> Any:
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = _plain_warning()
+                warnings.showwarning = _warning_printer()
                 return command(*args, **kwargs)
-        except BrokenPipeError:  # whoever read our output has enough
+        except BrokenPipeError:  # the reader of our output has closed it
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
         except (ValueError, TypeError, OSError, ImportError) as error:
-            say(f"fgfm: {_sentence(error)}")
-            raise typer.Exit(WRONG) from error
+            say(f"fgfm: {_message(error)}")
+            raise typer.Exit(_INVALID_INPUT) from error
         except KeyboardInterrupt:
             say("fgfm: stopped")
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(_INTERRUPTED) from None
         except Exception as error:
             if not type(error).__module__.startswith("pyarrow"):
                 raise
-            say(f"fgfm: {_sentence(error)}")  # of a file that it cannot write or read
-            raise typer.Exit(WRONG) from error
+            say(f"fgfm: {_message(error)}")  # a file that pyarrow cannot read or write
+            raise typer.Exit(_INVALID_INPUT) from error
 
-    return careful
+    return run
 
 
-def _sentence(error: BaseException) -> str:
-    """Give what an error says on one line; for files as a sentence."""
+def _message(error: BaseException) -> str:
+    """Return the message of an error on one line."""
+    from fgfm.data import DataError
+
+    if isinstance(error, DataError) and error.arguments:
+        # Options are called like the arguments of `fgfm.data.load`.
+        options = [f"--{name.replace('_', '-')}" for name in error.arguments]
+        noun = "option" if len(options) == 1 else "options"
+        return one_line(f"{error.place}: {error.reason} ({noun}: {', '.join(options)})")
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         name = error.filename
         name = os.fsdecode(name) if isinstance(name, (str, bytes)) else str(name)
         return f"{name}: {error.strerror[0].lower()}{error.strerror[1:]}"
-    return " ".join(str(error).split()) or type(error).__name__
+    return one_line(error) or type(error).__name__
 
 
-def _plain_warning() -> Callable[..., None]:
-    """Give what shows warnings: each once, on one line."""
-    shown: set[str] = set()
+def _warning_printer() -> Callable[..., None]:
+    """Return a function that prints each warning once, on one line."""
+    printed: set[str] = set()
 
     def show(message: Warning | str, *_: Any) -> None:
-        text = " ".join(str(message).split())
-        if text not in shown:
-            shown.add(text)
+        text = one_line(message)
+        if text not in printed:
+            printed.add(text)
             say(f"fgfm: warning: {text}")
 
     return show

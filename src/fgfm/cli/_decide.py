@@ -1,16 +1,21 @@
-"""``fgfm decide``: a table of probabilities in, label sets out."""
+"""``fgfm decide``: label sets from a table of probabilities."""
 
 from __future__ import annotations
 
 import json
 import math
-import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fgfm._utils.memory import peak_bytes
+from fgfm._utils.text import counted
 from fgfm.cli._console import plain_errors, rows_counter, say
+from fgfm.cli._options import Beta, ZeroDivision
+
+if TYPE_CHECKING:
+    from fgfm.data import DecideReport
 
 __all__ = ["EPILOG", "decide"]
 
@@ -21,70 +26,90 @@ Examples:
   zcat big.csv.gz | fgfm decide - > sets.csv
   fgfm decide parts/ -o sets/
 
-The table has a header with the names of the labels, and a probability for each
-label in each row. Rows are read, decided and written in blocks: any size fits.
-A folder of Parquet files becomes a folder of Parquet files; run it again after
-an interruption, and it goes on with the files that are missing.
+The table has a header with the names of the labels, and in each row a
+probability for each label. Rows are read, decided and written in blocks, so
+that tables of any size can be processed. A folder of Parquet files becomes a
+folder of Parquet files; run the same command again to resume after an
+interruption.
 """
+
+Probabilities = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PROBS",
+        help="Table of marginal probabilities: .csv, .tsv (or .gz), .parquet, .npy or sparse "
+        ".npz; - is standard input. Or a folder of .parquet files.",
+    ),
+]
+Out = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="Label sets: .csv, .tsv, .jsonl or .parquet; - is standard output. A folder if "
+        "PROBS is one.",
+    ),
+]
+Nonempty = Annotated[
+    bool, typer.Option("--nonempty", help="Assume that no true label set is empty.")
+]
+Ids = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column that is not a label, to copy to the output; may be repeated.",
+    ),
+]
+Format = Annotated[
+    str | None,
+    typer.Option(metavar="FORMAT", help="Format of PROBS: csv, tsv, parquet, npy or npz."),
+]
+OutputFormat = Annotated[
+    str | None,
+    typer.Option(metavar="FORMAT", help="Format of the output: csv, tsv, jsonl or parquet."),
+]
+Delimiter = Annotated[
+    str | None, typer.Option(metavar="CHAR", help="Delimiter of PROBS; a comma by default.")
+]
+Separator = Annotated[
+    str, typer.Option(metavar="TEXT", help="Separator of the labels of a row in the output.")
+]
+Wide = Annotated[bool, typer.Option("--wide", help="Write a column of 0 and 1 for each label.")]
+Jobs = Annotated[
+    int,
+    typer.Option(
+        "--jobs",
+        "-j",
+        metavar="N",
+        help="Number of threads, or of files at a time; -1 uses all cores.",
+    ),
+]
+Stats = Annotated[
+    bool,
+    typer.Option("--stats", help="Print the times of reading, deciding and writing."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print them as JSON, to standard error.")]
 
 
 @plain_errors
 def decide(
-    probs: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PROBS",
-            help="Table of marginal probabilities: .csv, .tsv (or .gz), .parquet, .npy, sparse "
-            ".npz; - is standard input. Or a folder of .parquet files.",
-        ),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            help="Label sets: .csv, .tsv, .jsonl or .parquet; - is standard output. "
-            "A folder for a folder.",
-        ),
-    ] = Path("-"),
-    beta: Annotated[float, typer.Option(help="Recall counts beta times as much.")] = 1.0,
-    zero_division: Annotated[
-        float, typer.Option(help="Worth of an empty set where the true one is empty.")
-    ] = 1.0,
-    nonempty: Annotated[
-        bool, typer.Option("--nonempty", help="Every true set has a label.")
-    ] = False,
-    ids: Annotated[
-        list[str] | None,
-        typer.Option(help="A column that is no label, to be kept; may be repeated."),
-    ] = None,
-    format: Annotated[
-        str | None, typer.Option(help="Of PROBS: csv, tsv, parquet, npy or npz.")
-    ] = None,
-    output_format: Annotated[
-        str | None, typer.Option(help="Of OUT: csv, tsv, jsonl or parquet.")
-    ] = None,
-    delimiter: Annotated[
-        str | None, typer.Option(help="Between values of PROBS, if no comma.")
-    ] = None,
-    separator: Annotated[str, typer.Option(help="Between labels of a row of OUT.")] = ";",
-    wide: Annotated[
-        bool, typer.Option("--wide", help="One column of 0 and 1 for each label.")
-    ] = False,
-    jobs: Annotated[
-        int,
-        typer.Option(
-            "--jobs", "-j", help="Threads that decide, or files at a time; -1 for one per core."
-        ),
-    ] = -1,
-    stats: Annotated[
-        bool, typer.Option("--stats", help="Tell how long reading, deciding and writing took.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Tell it as JSON, on standard error.")
-    ] = False,
+    probs: Probabilities,
+    out: Out = Path("-"),
+    beta: Beta = 1.0,
+    zero_division: ZeroDivision = 1.0,
+    nonempty: Nonempty = False,
+    ids: Ids = None,
+    format: Format = None,
+    output_format: OutputFormat = None,
+    delimiter: Delimiter = None,
+    separator: Separator = ";",
+    wide: Wide = False,
+    jobs: Jobs = -1,
+    stats: Stats = False,
+    as_json: Json = False,
 ) -> None:
-    """Decide for the F-optimal label sets of a table of probabilities from any model."""
+    """Decide label sets from a table of probabilities of any model."""
     from fgfm import data
 
     with rows_counter("rows decided") as progress:
@@ -104,26 +129,21 @@ def decide(
             progress=progress,
         )
     if as_json:
-        values = report._asdict() | {"peak_mebibytes": _peak()}
-        finite = {k: None if math.isnan(v) else v for k, v in values.items()}
-        say(json.dumps(finite))
+        values = report._asdict() | {"peak_mebibytes": peak_bytes() / 2**20}
+        say(json.dumps({k: None if math.isnan(v) else v for k, v in values.items()}))
     elif stats:
-        say(
-            f"{report.rows} rows, mean expected F {report.mean_expected_f:.4f}\n"
-            + (f"{report.kept} files were there already\n" if report.kept else "")
-            + f"reading  {report.read:8.2f} s of processor time, beside the rest\n"
-            f"waiting  {report.waited:8.2f} s for what is read\n"
-            f"deciding {report.decided:8.2f} s\n"
-            f"writing  {report.written:8.2f} s\n"
-            f"peak memory {_peak():.0f} MiB"
-        )
+        say(_statistics(report))
 
 
-def _peak() -> float:
-    """Give the most memory that the program has held, in MiB; NaN where it is not known."""
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return math.nan
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
+def _statistics(report: DecideReport) -> str:
+    lines = [f"{counted(report.rows, 'row')}, mean expected F {report.mean_expected_f:.4f}"]
+    if report.kept:
+        lines.append(f"{counted(report.kept, 'file')} already up to date")
+    lines += [
+        f"reading  {report.read:8.2f} s of processor time, in parallel with the rest",
+        f"waiting  {report.waited:8.2f} s for the reader",
+        f"deciding {report.decided:8.2f} s",
+        f"writing  {report.written:8.2f} s",
+        f"peak memory {peak_bytes() / 2**20:.0f} MiB",
+    ]
+    return "\n".join(lines)

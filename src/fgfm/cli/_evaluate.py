@@ -1,50 +1,51 @@
-"""``fgfm evaluate``: what the F-optimal rule gains over thresholds."""
+"""``fgfm evaluate``: compare the F-optimal rule with thresholds."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from fgfm.cli._console import clipped, counted, plain_errors, progress_bar, say, wrapped
-from fgfm.cli._fit import (
+from fgfm._utils.text import clipped, counted, listed, wrapped
+from fgfm.cli._console import plain_errors, progress_bar, say
+from fgfm.cli._inputs import load_labelled, rows_of_split
+from fgfm.cli._models import ModelOptions, label_frame, load_model, make_model
+from fgfm.cli._options import (
     Beta,
     Calibration,
-    Estimator,
-    Factors,
-    Method,
-    Nonempty,
-    Scale,
-    Setting,
-    ZeroDivision,
-)
-from fgfm.cli._models import LoadedModel, label_frame, load_model, make_model
-from fgfm.cli._options import (
     Categorical,
+    Data,
     Decimal,
     Delimiter,
     Dense,
     Drop,
     Encoding,
-    Features,
+    Estimator,
+    Factors,
     Format,
     Jobs,
+    Json,
     Labels,
     MaxCategories,
+    Method,
+    NFeatures,
+    Nonempty,
+    Scale,
     Seed,
     Separator,
+    Setting,
     Trust,
-    data_options,
-    load_data,
-    load_labelled,
-    rows_of_split,
+    ZeroDivision,
+    dataset_arguments,
+    file_arguments,
 )
-from fgfm.cli._predict import read_for_model, set_objective
 
 if TYPE_CHECKING:
+    from fgfm.data import Dataset
     from fgfm.evaluation import Evaluation
 
 __all__ = ["EPILOG", "evaluate"]
@@ -54,53 +55,57 @@ Examples:
   fgfm evaluate films.csv --labels 'genre_*'             cross-validation
   fgfm evaluate scene.npz --split test                   the file's own split
   fgfm evaluate train.csv --test test.csv --labels -6    two files
-  fgfm evaluate test.csv --model films.fgfm              a model that is there
+  fgfm evaluate test.csv --model films.fgfm              a fitted model
   fgfm evaluate scene.npz -e forest --factors ilf --folds 10 --json
 """
-# what a model that is fitted already cannot be told
+# Options on fitting, which cannot be combined with --model.
 _FITTING = {"estimator", "settings", "factors", "method", "calibration", "scale", "dense"}
 _FITTING |= {"folds", "inner_folds"}
 _RULES = {"f_optimal": "F-optimal", "half": "p > 0.5", "threshold": "p > t"}
-_NAMES = {
-    "instance_f": "instance F{beta}",
-    "micro_f": "micro F{beta}",
-    "macro_f": "macro F{beta}",
+_MEASURES = {
+    "instance_f": "instance F{beta:g}",
+    "micro_f": "micro F{beta:g}",
+    "macro_f": "macro F{beta:g}",
     "jaccard": "Jaccard",
     "hamming_loss": "Hamming loss",
     "subset_accuracy": "subset accuracy",
     "labels_per_row": "labels per row",
 }
 
+Model = Annotated[
+    Path | None,
+    typer.Option(metavar="MODEL", help="Evaluate this fitted model on DATA."),
+]
+Test = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Fit to DATA and evaluate on this file.")
+]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PART", help="test: fit to the training rows of DATA, evaluate on its test rows."
+    ),
+]
+Folds = Annotated[int, typer.Option(metavar="N", help="Folds of the cross-validation on DATA.")]
+InnerFolds = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        help="Folds within the training rows that choose the threshold t; 0 chooses it on the "
+        "rows that the models were fitted to, which is faster but biased.",
+    ),
+]
+
 
 @plain_errors
 def evaluate(
     context: typer.Context,
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="File with features and labels.")],
-    model: Annotated[
-        Path | None,
-        typer.Option(metavar="MODEL", help="Score this fitted model on DATA; fit nothing."),
-    ] = None,
-    test: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Fit to DATA, score on this file.")
-    ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PART", help="test: fit to the training rows of DATA, score on its test rows."
-        ),
-    ] = None,
-    folds: Annotated[
-        int, typer.Option(metavar="N", help="Folds of cross-validation, where all is DATA.")
-    ] = 5,
-    inner_folds: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="Folds within training rows that choose the single threshold; 0 chooses it on "
-            "the rows that the models were fitted to: quicker, less fair.",
-        ),
-    ] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="All numbers, as JSON.")] = False,
+    data: Data,
+    model: Model = None,
+    test: Test = None,
+    split: Split = None,
+    folds: Folds = 5,
+    inner_folds: InnerFolds = 3,
+    as_json: Json = False,
     estimator: Estimator = "ridge",
     settings: Setting = None,
     factors: Factors = "single",
@@ -119,168 +124,139 @@ def evaluate(
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
-    features: Features = None,
+    n_features: NFeatures = None,
     max_categories: MaxCategories = 255,
     dense: Dense = False,
     jobs: Jobs = 1,
     seed: Seed = 0,
 ) -> None:
-    """Say what the F-optimal rule gains over thresholds, on rows that no model saw.
+    """Compare the F-optimal rule with thresholds.
 
-    The same models are asked by three rules: F-optimal, the label set of largest expected
-    F-measure; labels of probability above 0.5; and labels above t, the one threshold that is best
-    for the F-measure. Categories and medians of features are those of all rows of DATA; what
-    looks at labels sees training rows only.
+    The same fitted models are evaluated with three decision rules: F-optimal, the label set of
+    largest expected F-measure; all labels with a probability above 0.5; and all labels with a
+    probability above t, the single threshold that is best for the F-measure. Models are evaluated
+    on rows that they were not fitted to. Categories and medians of features are those of all rows
+    of DATA; everything that uses labels is computed from training rows only.
     """
-    if sum(choice is not None for choice in (model, test, split)) > 1 and not (
-        model is not None and test is None
-    ):
-        raise ValueError("--model, --test and --split are three ways to find rows: give one")
-    given = {
+    start = time.perf_counter()
+    given = _given_options(context)
+    _check_combination(model, test, split, given)
+    if model is not None:
+        result = _evaluate_model(model, data, context.params, given)
+    else:
+        result = _evaluate_options(data, test, context.params)
+    typer.echo(_as_json(result) if as_json else _as_table(result))
+    say(f"{time.perf_counter() - start:.1f} s")
+
+
+class _Result(NamedTuple):
+    """An evaluation with the description of its data and of its model."""
+
+    description: dict[str, Any]
+    beta: float
+    evaluation: Evaluation
+
+
+def _given_options(context: typer.Context) -> set[str]:
+    """Return the names of the options that were given on the command line."""
+    return {
         name
         for name in context.params
         if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
     }
+
+
+def _check_combination(
+    model: Path | None, test: Path | None, split: str | None, given: set[str]
+) -> None:
+    """Raise if options exclude each other."""
+    if test is not None and (model is not None or split is not None):
+        raise ValueError("--model, --test and --split exclude each other: give one of them")
     if model is not None and given & _FITTING:
-        option = min(given & _FITTING).replace("_", "-").replace("settings", "set")
-        raise ValueError(f"--{option} is for fitting, and --model is fitted: leave one out")
-    start = time.perf_counter()
-    options = data_options(
-        labels,
-        separator,
-        format,
-        drop,
-        categorical,
-        delimiter,
-        encoding,
-        features,
-        max_categories,
-        decimal,
-    )
-    if model is not None:
-        options.pop("encoder")
-        loaded = load_model(model, trust or [])
-        set_objective(
-            loaded,
-            beta if "beta" in given else None,
-            zero_division if "zero_division" in given else None,
-            nonempty if "nonempty" in given else None,
+        option = {"settings": "set"}.get(name := min(given & _FITTING), name)
+        raise ValueError(
+            f"--{option.replace('_', '-')} is an option for fitting, and --model is fitted "
+            "already: leave one out"
         )
-        beta = float(loaded.classifier.beta)
-        about, found = _of_model(model, loaded, data, options, split, seed)
-    else:
-        about, found = _of_options(
-            data,
-            options,
-            test,
-            split,
-            folds,
-            inner_folds,
-            dense,
-            {
-                "estimator": estimator,
-                "settings": settings or [],
-                "factors": factors,
-                "method": method,
-                "calibration": calibration,
-                "beta": beta,
-                "zero_division": zero_division,
-                "nonempty": nonempty,
-                "scale": scale,
-                "jobs": jobs,
-                "seed": seed,
-            },
-        )
-    if as_json:
-        measured = found.as_dict()
-        measured["n_factors"] = measured.pop("factors", None)  # the option has that name
-        typer.echo(json.dumps(about | {"beta": beta} | measured, indent=1))
-    else:
-        typer.echo(_table(about, found, beta))
-    say(f"{time.perf_counter() - start:.1f} s")
 
 
-def _of_model(
-    path: Path,
-    loaded: LoadedModel,
-    data: Path,
-    options: dict[str, Any],
-    split: str | None,
-    seed: int,
-) -> tuple[dict[str, Any], Evaluation]:
-    """Score a fitted model."""
+def _evaluate_model(path: Path, data: Path, params: Mapping[str, Any], given: set[str]) -> _Result:
+    """Evaluate a fitted model."""
     from fgfm.data import DataError
     from fgfm.evaluation import evaluate_fitted
 
-    rows, _ = read_for_model(loaded, data, options, [], split)
+    loaded = load_model(path, params["trust"] or [])
+    objective = ("beta", "zero_division", "nonempty")
+    loaded.set_objective(*(params[name] if name in given else None for name in objective))
+    rows = loaded.load(data, params["split"], dataset_arguments(params))
     if rows.Y is None:
-        raise DataError(f"{data}: there are no labels to compare with")
+        raise DataError("there are no labels to compare with", source=data)
     names = list(rows.label_names or ())
-    named = loaded.encoder is not None or hasattr(loaded.classifier, "label_names_in_")
-    if len(names) != len(loaded.label_names) or (named and names != loaded.label_names):
+    is_named = loaded.encoder is not None or hasattr(loaded.classifier, "label_names_in_")
+    if len(names) != len(loaded.label_names) or (is_named and names != loaded.label_names):
         raise DataError(
-            f"{data}: the labels are {_some(names)}; those of the model are "
-            f"{_some(loaded.label_names)}"
+            f"the labels are {listed(names, 4)}; those of the model are "
+            f"{listed(loaded.label_names, 4)}",
+            source=data,
         )
-    about = _about(data, rows) | {"model": str(path), "how": "the rows of this file"}
-    return about, evaluate_fitted(loaded.model, rows.X, rows.Y, random_state=seed)
+    description = _describe(data, rows) | {"model": str(path), "protocol": "the rows of this file"}
+    evaluation = evaluate_fitted(loaded.model, rows.X, rows.Y, random_state=params["seed"])
+    return _Result(description, float(loaded.classifier.beta), evaluation)
 
 
-def _some(names: list[str]) -> str:
-    return ", ".join(map(repr, names[:4])) + (f" (of {len(names)})" if len(names) > 4 else "")
-
-
-def _of_options(
-    data: Path,
-    options: dict[str, Any],
-    test: Path | None,
-    split: str | None,
-    folds: int,
-    inner_folds: int,
-    dense: bool,
-    settings: dict[str, Any],
-) -> tuple[dict[str, Any], Evaluation]:
-    """Fit models, and score them on rows that they did not see."""
+def _evaluate_options(data: Path, test: Path | None, params: Mapping[str, Any]) -> _Result:
+    """Fit models, and evaluate them on rows that they were not fitted to."""
     from fgfm import evaluation
-    from fgfm.data import DataError
 
-    train = load_labelled(data, options, dense)
-    others = None
-    how = f"{folds}-fold cross-validation"
-    if split is not None:
-        if split != "test":
-            raise ValueError(f"--split is {split!r}: it must be test, the rows to score")
-        train, others = rows_of_split(train, "train"), rows_of_split(train, "test")
-        how = f"fitted to {train.X.shape[0]} training rows, scored on {others.X.shape[0]}"
-    elif test is not None:
-        known = {key: options[key] for key in ("format", "delimiter", "decimal", "encoding")}
-        others = load_data(test, known | {"encoder": train.encoder})
-        if others.Y is None:
-            raise DataError(f"{test}: there are no labels to compare with")
-        how = f"scored on {counted(others.X.shape[0], 'row')} of {clipped(str(test), 40)}"
-    model = make_model(train, **settings)
+    options = ModelOptions.from_params(params)
+    train, test_rows, protocol = _train_and_test(data, test, params)
+    model = make_model(train, options)
     with progress_bar("fits") as show:
 
-        def progress(fits: int, total: int, what: str, done: int, of: int) -> None:
-            show(done, of, f"fit {fits + 1} of {total}, {what}")
+        def progress(fits: int, total: int, stage: str, done: int, of: int) -> None:
+            show(done, of, f"fit {fits + 1} of {total}, {stage}")
 
         found = evaluation.evaluate(
             model,
             train.X,
             label_frame(train),
-            None if others is None else others.X,
-            None if others is None else others.Y,
-            folds=folds,
-            inner_folds=inner_folds,
-            random_state=settings["seed"],
+            None if test_rows is None else test_rows.X,
+            None if test_rows is None else test_rows.Y,
+            folds=params["folds"],
+            inner_folds=params["inner_folds"],
+            random_state=options.seed,
             progress=progress,
         )
-    about = _about(data, train) | {"how": how}
-    kept = ("estimator", "factors", "method", "calibration", "seed")
-    return about | {key: settings[key] for key in kept}, found
+    description = _describe(data, train) | {"protocol": protocol}
+    for name in ("estimator", "factors", "method", "calibration", "seed"):
+        description[name] = getattr(options, name)
+    return _Result(description, options.beta, found)
 
 
-def _about(path: Path, rows: Any) -> dict[str, Any]:
+def _train_and_test(
+    data: Path, test: Path | None, params: Mapping[str, Any]
+) -> tuple[Dataset, Dataset | None, str]:
+    """Return training rows, test rows unless cross-validation is used, and the protocol."""
+    from fgfm.data import DataError, load
+
+    whole, split = load_labelled(data, params), params["split"]
+    if split is not None:
+        if split != "test":
+            raise ValueError(f"--split is {split!r}: it must be test, the rows to evaluate on")
+        train, test_rows = rows_of_split(whole, "train"), rows_of_split(whole, "test")
+        n_train, n_test = train.X.shape[0], test_rows.X.shape[0]
+        return train, test_rows, f"fitted to {n_train} training rows, evaluated on {n_test}"
+    if test is None:
+        return whole, None, f"{params['folds']}-fold cross-validation"
+    test_rows = load(test, encoder=whole.encoder, **file_arguments(params))
+    if test_rows.Y is None:
+        raise DataError("there are no labels to compare with", source=test)
+    count = counted(test_rows.X.shape[0], "row")
+    return whole, test_rows, f"evaluated on {count} of {clipped(str(test), 40)}"
+
+
+def _describe(path: Path, rows: Dataset) -> dict[str, Any]:
+    assert rows.Y is not None
     return {
         "data": str(path),
         "rows": int(rows.X.shape[0]),
@@ -289,50 +265,66 @@ def _about(path: Path, rows: Any) -> dict[str, Any]:
     }
 
 
-def _table(about: dict[str, Any], found: Evaluation, beta: float) -> str:
-    """Give the measures of each rule with their standard errors, and what explains them."""
-    over = f"{found.folds} folds" if found.folds else f"{found.n_rows} rows"
-    head = (
+def _as_json(result: _Result) -> str:
+    measured = result.evaluation.as_dict()
+    measured["n_factors"] = measured.pop("factors", None)  # "factors" is the option
+    return json.dumps(result.description | {"beta": result.beta} | measured, indent=1)
+
+
+def _as_table(result: _Result) -> str:
+    """Return the measures of each rule with their standard errors, and notes on them."""
+    found, beta = result.evaluation, result.beta
+    lines = [*_heading(result), ""]
+    lines.append(f"{'':<20}" + "".join(f"{name:>20}" for name in _RULES.values()))
+    gains = [f"{gain.value:+.4f} ({gain.standard_error:.4f})" for gain in found.gains.values()]
+    for measure, by_rule in found.measures.items():
+        digits = 2 if measure == "labels_per_row" else 4
+        cells = [
+            f"{value.value:.{digits}f} ({value.standard_error:.{digits}f})"
+            for value in by_rule.values()
+        ]
+        name = _MEASURES[measure].format(beta=beta)
+        lines.append(f"{name:<20}" + "".join(f"{cell:>20}" for cell in cells))
+        if measure == "instance_f":
+            lines.append(f"{'  gain of F-optimal':<40}" + "".join(f"{g:>20}" for g in gains))
+    return "\n".join([*lines, "", *_notes(result)])
+
+
+def _heading(result: _Result) -> list[str]:
+    """Return the lines on the data and the model."""
+    about = result.description
+    data = (
         f"{clipped(about['data'], 40)}: {counted(about['rows'], 'row')}, "
         f"{counted(about['features'], 'feature')}, {counted(about['labels'], 'label')}"
     )
     if "model" in about:
-        what = f"model {clipped(about['model'], 60)}"
-    else:
-        low, high = min(found.factors), max(found.factors)
-        count = counted(high, "factor") if low == high else f"{low} to {high} factors"
-        what = (
-            f"{clipped(about['estimator'], 30)}, {about['method']}, "
-            f"{clipped(about['factors'], 20)}: {count}; {about['how']}"
-        )
-    lines = [wrapped(head), wrapped(what), ""]
-    lines.append(f"{'':<20}" + "".join(f"{name:>20}" for name in _RULES.values()))
-    gains = [f"{gain.value:+.4f} ({gain.standard_error:.4f})" for gain in found.gains.values()]
-    for measure, rules in found.measures.items():
-        name = _NAMES[measure].format(beta=f"{beta:g}")
-        digits = 2 if measure == "labels_per_row" else 4
-        cells = [
-            f"{value.value:.{digits}f} ({value.standard_error:.{digits}f})"
-            for value in rules.values()
-        ]
-        lines.append(f"{name:<20}" + "".join(f"{cell:>20}" for cell in cells))
-        if measure == "instance_f":
-            lines.append(f"{'  F-optimal gains':<40}" + "".join(f"{gain:>20}" for gain in gains))
-    low_t, high_t = min(found.thresholds), max(found.thresholds)
-    t = f"{low_t:.3f}" if high_t - low_t < 5e-4 else f"{low_t:.3f} to {high_t:.3f}"
+        return [wrapped(data), wrapped(f"model {clipped(about['model'], 60)}")]
+    low, high = min(result.evaluation.factors), max(result.evaluation.factors)
+    factors = counted(high, "factor") if low == high else f"{low} to {high} factors"
+    model = (
+        f"{clipped(about['estimator'], 30)}, {about['method']}, "
+        f"{clipped(about['factors'], 20)}: {factors}; {about['protocol']}"
+    )
+    return [wrapped(data), wrapped(model)]
+
+
+def _notes(result: _Result) -> list[str]:
+    """Return the notes below the table."""
+    found, beta = result.evaluation, result.beta
+    over = f"{found.folds} folds" if found.folds else counted(found.n_rows, "row")
+    low, high = min(found.thresholds), max(found.thresholds)
+    t = f"{low:.3f}" if high - low < 5e-4 else f"{low:.3f} to {high:.3f}"
     excess = found.excess
-    sense = "more" if excess.value >= 0.0 else "less"
-    lines += [
-        "",
+    direction = "above" if excess.value >= 0.0 else "below"
+    return [
         wrapped(
-            f"In brackets: standard errors over {over}. True labels per row: "
+            f"Standard errors over {over} in brackets. True labels per row: "
             f"{found.true_labels_per_row:.2f}."
         ),
         wrapped(
             f"Expected F{beta:g} {found.expected_f.value:.4f}, {abs(excess.value):.4f} "
-            f"({excess.standard_error:.4f}) {sense} than obtained; mean absolute difference over "
-            f"bins {found.bin_difference:.4f}."
+            f"({excess.standard_error:.4f}) {direction} the observed one; mean absolute "
+            f"difference over bins {found.bin_difference:.4f}."
         ),
         wrapped(f"t = {t}, chosen on {found.threshold_from}."),
     ]
-    return "\n".join(lines)

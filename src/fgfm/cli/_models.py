@@ -1,253 +1,117 @@
-"""Models by the words of the command line: base learners, label factors, pipelines."""
+"""Models that commands fit or load."""
 
 from __future__ import annotations
 
-import ast
-import inspect
-import json
-import os
-import re
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
-from importlib import import_module
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fgfm._utils.optional import import_optional
+from fgfm.cli._inputs import rows_of_split
+from fgfm.cli._label_factors import read_factors
+from fgfm.cli._learners import make_learner
+from fgfm.cli._options import read_flag
 
 if TYPE_CHECKING:
     from fgfm.data import Dataset
 
-__all__ = [
-    "LEARNERS",
-    "LoadedModel",
-    "label_frame",
-    "load_model",
-    "make_learner",
-    "make_model",
-    "match_columns",
-    "read_factors",
-    "read_flag",
-]
-
-LEARNERS = {
-    "ridge": "fgfm.ridge._estimator:RidgeLogistic",
-    "logistic": "sklearn.linear_model:LogisticRegression",
-    "forest": "sklearn.ensemble:RandomForestClassifier",
-    "extra-trees": "sklearn.ensemble:ExtraTreesClassifier",
-    "boosting": "sklearn.ensemble:HistGradientBoostingClassifier",
-    "tree": "sklearn.tree:DecisionTreeClassifier",
-    "naive-bayes": "sklearn.naive_bayes:GaussianNB",
-    "bernoulli-bayes": "sklearn.naive_bayes:BernoulliNB",
-    "knn": "sklearn.neighbors:KNeighborsClassifier",
-    "svm": "sklearn.svm:LinearSVC",
-    "network": "sklearn.neural_network:MLPClassifier",
-}
-_DEFAULTS = {"logistic": {"max_iter": 1000}}  # scaled, and still not always done in 100
+__all__ = ["LoadedModel", "ModelOptions", "label_frame", "load_model", "make_model"]
 
 
-def make_learner(name: str, settings: Sequence[str]) -> Any:
-    """Make a base learner.
+@dataclass(frozen=True)
+class ModelOptions:
+    """The options of a command on the model to fit."""
 
-    Parameters
-    ----------
-    name : str
-        One of `LEARNERS`, or ``package.module:Class``.
-    settings : sequence of str
-        Parameters, as ``name=value``.
+    estimator: str
+    settings: Sequence[str] | None
+    factors: str
+    method: str
+    calibration: str
+    beta: float
+    zero_division: float
+    nonempty: str
+    scale: bool
+    jobs: int
+    seed: int
 
-    Returns
-    -------
-    estimator or None
-        The learner; None is the classifier's own, with its own settings.
-    """
-    if name not in LEARNERS and ":" not in name:
-        raise ValueError(
-            f"--estimator is {name!r}: it must be one of {', '.join(LEARNERS)}, or "
-            "package.module:Class"
-        )
-    values = dict(_setting(text) for text in settings)
-    if name == "ridge" and not values:
-        return None
-    kind = _class_of(LEARNERS.get(name, name))
-    signature = inspect.signature(kind).parameters
-    known = [key for key, given in signature.items() if given.kind is not given.VAR_KEYWORD]
-    for key in values:
-        if key not in known and len(known) == len(signature):
-            raise ValueError(
-                f"--set is {key}={values[key]!r}: {kind.__name__} has no such parameter; it has "
-                f"{', '.join(known) or 'none'}"
-            )
-    try:
-        return kind(**(_DEFAULTS.get(name, {}) | values))
-    except Exception as error:
-        raise ValueError(f"{kind.__name__} cannot be made: {error}") from error
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> ModelOptions:
+        """Select the options from ``typer.Context.params``."""
+        return cls(**{field.name: params[field.name] for field in fields(cls)})
 
 
-def _class_of(path: str) -> Any:
-    module_name, _, class_name = path.partition(":")
-    try:
-        module = import_module(module_name)
-    except (ImportError, ValueError) as error:
-        raise ValueError(f"--estimator is {path!r}: {error}") from error
-    kind = getattr(module, class_name, None)
-    if not isinstance(kind, type):
-        raise ValueError(f"--estimator is {path!r}: {module_name} has no class {class_name!r}")
-    return kind
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip().isidentifier():
-        raise ValueError(f"--set is {text!r}: it must be name=value, as in C=0.5")
-    try:
-        return name.strip(), ast.literal_eval(value.strip())
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        words = {"true": True, "false": False, "none": None}
-        return name.strip(), words.get(value.strip().lower(), value.strip())
-
-
-def read_factors(text: str, label_names: Sequence[str]) -> Any:
-    """Give label factors as `FGFMClassifier` takes them.
-
-    Parameters
-    ----------
-    text : str
-        "ilf", "single" or "independent"; or factors as ``a,b|c``; or a file with such a text, one
-        factor per line, or with JSON as ``fgfm factors --json`` writes it. Labels that are not
-        named are factors by themselves.
-    label_names : sequence of str
-        All labels.
-
-    Returns
-    -------
-    str or list of list of int
-        A name, or the labels of each factor.
-    """
-    if text in ("ilf", "single", "independent"):
-        return text
-    if os.path.isfile(text):
-        found = _factors_in(Path(text))
-    elif "|" in text or "," in text or text.strip() in label_names:
-        found = _split(text)
-    else:
-        raise ValueError(
-            f"--factors is {text!r}: it must be ilf, single, independent, factors such as a,b|c, "
-            "or a file with factors"
-        )
-    number = {name: k for k, name in enumerate(label_names)}
-    factors: list[list[int]] = []
-    seen: set[str] = set()
-    for factor in found:
-        for label in factor:
-            if label not in number:
-                raise ValueError(f"--factors: there is no label {label!r} in the data")
-            if label in seen:
-                raise ValueError(f"--factors: label {label!r} occurs twice")
-            seen.add(label)
-        if factor:
-            factors.append([number[label] for label in factor])
-    return factors + [[k] for name, k in number.items() if name not in seen]
-
-
-def _split(text: str) -> list[list[str]]:
-    return [
-        [label for part in factor.split(",") if (label := part.strip())]
-        for factor in re.split(r"[|\n]", text)
-    ]
-
-
-def _factors_in(path: Path) -> list[list[str]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"--factors: {path} is no text: {error}") from error
-    if text.lstrip()[:1] not in ("{", "["):
-        return _split(text)
-    try:
-        found = json.loads(text)
-        if isinstance(found, dict):
-            found = found["factors"]
-        if not all(isinstance(label, str) for factor in found for label in factor):
-            raise TypeError("labels are named by texts")
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(
-            f"--factors: {path} must hold factors as lists of labels, or an object with such "
-            f"'factors': {error}"
-        ) from error
-    return [list(factor) for factor in found]
-
-
-def read_flag(text: str, option: str) -> bool | str:
-    """Give what yes, no or auto stand for."""
-    values: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
-    if text not in values:
-        raise ValueError(f"{option} is {text!r}: it must be auto, yes or no")
-    return values[text]
-
-
-def make_model(
-    data: Dataset,
-    *,
-    estimator: str,
-    settings: Sequence[str],
-    factors: str,
-    method: str,
-    calibration: str,
-    beta: float,
-    zero_division: float,
-    nonempty: str,
-    scale: bool,
-    jobs: int,
-    seed: int,
-) -> Any:
-    """Make a pipeline, not fitted, for encoded features: a scaler, if wanted, and a classifier."""
+def make_model(data: Dataset, options: ModelOptions) -> Any:
+    """Return an unfitted pipeline for encoded features: a scaler, if wanted, and a classifier."""
     from scipy import sparse
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+    from sklearn.utils import get_tags
 
     from fgfm import FGFMClassifier
-    from fgfm.estimation.base import learner_tags
 
-    learner = make_learner(estimator, settings)
-    is_sparse = sparse.issparse(data.X)
-    if is_sparse and not learner_tags(learner).sparse:
-        raise ValueError(
-            f"{data.source} has sparse features, and {estimator} takes dense ones only: give "
-            "--dense, or another --estimator"
-        )
-    assert data.label_names is not None
     classifier = FGFMClassifier(
-        learner,
-        factors=read_factors(factors, data.label_names),
-        method=method,
-        calibration=None if calibration == "none" else calibration,
-        nonempty=read_flag(nonempty, "--nonempty"),
-        zero_division=zero_division,
-        beta=beta,
-        n_jobs=None if jobs == 1 else jobs,
-        random_state=seed,
+        make_learner(options.estimator, options.settings or ()),
+        factors=read_factors(options.factors, data.label_names or ()),
+        method=options.method,
+        calibration=None if options.calibration == "none" else options.calibration,
+        nonempty=read_flag(options.nonempty, "--nonempty"),
+        zero_division=options.zero_division,
+        beta=options.beta,
+        n_jobs=None if options.jobs == 1 else options.jobs,
+        random_state=options.seed,
     )
+    is_sparse = sparse.issparse(data.X)
+    if is_sparse and not get_tags(classifier).input_tags.sparse:
+        raise ValueError(
+            f"{data.source} has sparse features, and --estimator {options.estimator} accepts only "
+            "dense ones: give --dense, or another estimator"
+        )
     steps: list[tuple[str, Any]] = [("classifier", classifier)]
-    if scale:
+    if options.scale:
         steps.insert(0, ("scaler", MaxAbsScaler() if is_sparse else StandardScaler()))
     return Pipeline(steps)
 
 
 def label_frame(data: Dataset) -> Any:
-    """Give labels with their names, which the model keeps."""
-    from fgfm.data._extras import need
-
-    pandas = need("pandas", "fitting with the names of labels")
+    """Return the labels as a data frame, so that the model stores their names."""
+    pandas = import_optional("pandas", "fitting with the names of labels", "data")
     return pandas.DataFrame(data.Y, columns=list(data.label_names or ()))
 
 
 class LoadedModel(NamedTuple):
-    """A model from a file, in the parts that a command needs."""
+    """A fitted model from a file."""
 
-    encoder: Any  # FeatureEncoder, or None where the model has none
-    model: Any  # what takes encoded features
-    classifier: Any  # its last step
+    encoder: Any  # FeatureEncoder, or None if the model has none
+    model: Any  # the steps after the encoder
+    classifier: Any  # the last step
     label_names: list[str]
+
+    def set_objective(
+        self, beta: float | None, zero_division: float | None, nonempty: str | None
+    ) -> None:
+        """Change the parameters of the decision that are not None."""
+        if beta is not None:
+            self.classifier.set_params(beta=beta)
+        if zero_division is not None:
+            self.classifier.set_params(zero_division=zero_division)
+        if nonempty is not None:
+            self.classifier.set_params(nonempty=read_flag(nonempty, "--nonempty"))
+
+    def load(self, path: Path, split: str | None, arguments: Mapping[str, Any]) -> Dataset:
+        """Read the rows of a file with the columns of training."""
+        from fgfm.data import DataError, load
+
+        data = load(path, encoder=self.encoder, **arguments)
+        if self.encoder is None:
+            data = _match_columns(data, self.model)
+        n_features = getattr(self.model, "n_features_in_", None)
+        if n_features not in (None, data.X.shape[1]):
+            raise DataError(
+                f"there are {data.X.shape[1]} features: the model has {n_features}", source=path
+            )
+        return rows_of_split(data, split)
 
 
 def load_model(path: Path, trust: Sequence[str]) -> LoadedModel:
@@ -260,52 +124,63 @@ def load_model(path: Path, trust: Sequence[str]) -> LoadedModel:
     refused = [name for name in store.foreign_classes(path) if name not in trust]
     if refused:
         raise ValueError(
-            f"{path} holds classes that are loaded only if you trust who wrote it: give "
+            f"{path} holds classes that are loaded only if you trust the author of the file: give "
             + " ".join(f"--trust {name}" for name in refused)
         )
     model = store.load(path, trusted=list(trust))
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    if not isinstance(steps[-1], FGFMClassifier) or not hasattr(steps[-1], "factors_"):
+    classifier = steps[-1]
+    if not isinstance(classifier, FGFMClassifier) or not hasattr(classifier, "factors_"):
         raise ValueError(
-            f"{path} holds {type(steps[-1]).__name__}: it must hold a fitted FGFMClassifier, or a "
-            "pipeline that ends with one"
+            f"{path} holds {type(classifier).__name__}: it must hold a fitted FGFMClassifier, or "
+            "a pipeline that ends with one"
         )
     encoder = steps[0] if isinstance(steps[0], FeatureEncoder) else None
-    rest = model[1:] if encoder is not None else model
-    classifier = steps[-1]
-    names = [str(name) for name in classifier.classes_]
-    if classifier._kind == "flat":
-        names = names[-1:]
-    elif not hasattr(classifier, "label_names_in_") and encoder is not None:
-        known = getattr(encoder, "label_names_", None)
-        names = names if known is None else [str(name) for name in known]
-    return LoadedModel(encoder, rest, classifier, names)
+    after_encoder = model if encoder is None else model[1:]
+    return LoadedModel(encoder, after_encoder, classifier, _label_names(classifier, encoder))
 
 
-def match_columns(data: Dataset, model: Any) -> Dataset:
-    """Give the features of a file as a model without an encoder wants them: by their names."""
+def _label_names(classifier: Any, encoder: Any) -> list[str]:
+    """Return the names of the labels: of the data frame, else of the file, else numbers."""
+    m = sum(len(factor) for factor in classifier.factors_)
+    names = classifier.classes_[-m:]  # fitted to one 1-D label, the second class is the label
+    is_matrix = len(classifier.classes_) == m
+    if is_matrix and encoder is not None and not hasattr(classifier, "label_names_in_"):
+        names = names if encoder.label_names_ is None else encoder.label_names_
+    return [str(name) for name in names]
+
+
+def _match_columns(data: Dataset, model: Any) -> Dataset:
+    """Return the data with the columns in the order of a model without an encoder."""
     from fgfm.data import DataError
 
     encoder = data.encoder
-    special = [*encoder.categorical_, *encoder.truth_, *encoder.indicated_] if encoder else []
-    if special:
+    assert encoder is not None
+    encoded = [*encoder.categorical_, *encoder.binary_, *encoder.missing_]
+    if encoded:
         names = getattr(encoder, "feature_names_in_", None)
-        column = f"column {special[0] + 1}" if names is None else f"column {names[special[0]]!r}"
         raise DataError(
-            f"{data.source}, {column}: it has texts or missing values, and the model was saved "
-            "without the FeatureEncoder that says what they meant in training"
+            "it has texts or missing values, and the model was saved without the FeatureEncoder "
+            "that encoded them in training",
+            source=data.source,
+            column=int(encoded[0]) + 1 if names is None else str(names[encoded[0]]),
         )
     wanted = getattr(model, "feature_names_in_", None)
     if wanted is None or data.feature_names is None:
         return data
-    place = {name: at for at, name in enumerate(data.feature_names)}
+    wanted = [str(name) for name in wanted]
+    position = {name: at for at, name in enumerate(data.feature_names)}
     for name in wanted:
-        if str(name) not in place:
-            raise DataError(f"{data.source}: there is no column {str(name)!r}, as in training")
-    if len(wanted) < len(place):
-        extra = next(name for name in place if name not in {str(w) for w in wanted})
-        raise DataError(f"{data.source}: training had no column {extra!r}: leave it out (--drop)")
-    # they are those of training now; scikit-learn sees an array, and would say that it has none
+        if name not in position:
+            raise DataError(f"there is no column {name!r}, which training had", source=data.source)
+    for name in position:
+        if name not in set(wanted):
+            raise DataError(
+                f"training had no column {name!r}: leave it out",
+                source=data.source,
+                arguments=["drop"],
+            )
+    # The columns are those of training; scikit-learn gets an array, which has no names.
     warnings.filterwarnings("ignore", message="X does not have valid feature names")
-    order = [place[str(name)] for name in wanted]
-    return replace(data, X=data.X[:, order], feature_names=tuple(map(str, wanted)))
+    order = [position[name] for name in wanted]
+    return replace(data, X=data.X[:, order], feature_names=tuple(wanted))

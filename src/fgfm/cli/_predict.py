@@ -1,16 +1,19 @@
-"""``fgfm predict``: label sets for the rows of a file, by a model from a file."""
+"""``fgfm predict``: label sets for the rows of a file."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fgfm.cli._console import clipped, counted, plain_errors, progress_bar, say
-from fgfm.cli._models import LoadedModel, load_model, match_columns, read_flag
+from fgfm._utils.text import clipped, counted
+from fgfm.cli._console import plain_errors, progress_bar, say
+from fgfm.cli._inputs import check_target
+from fgfm.cli._models import LoadedModel, load_model
 from fgfm.cli._options import (
     Decimal,
     Delimiter,
@@ -18,14 +21,14 @@ from fgfm.cli._options import (
     Encoding,
     Format,
     Trust,
-    check_target,
-    data_options,
-    listed,
-    load_data,
-    rows_of_split,
+    file_arguments,
+    split_names,
 )
 
-__all__ = ["EPILOG", "predict", "read_for_model", "set_objective"]
+if TYPE_CHECKING:
+    from fgfm.data import Dataset, LabelSetWriter, ProbabilityWriter
+
+__all__ = ["EPILOG", "predict"]
 
 EPILOG = """\b
 Examples:
@@ -36,107 +39,73 @@ Examples:
   fgfm predict birds.fgfm birds.arff -o sets.csv \\
       --trust sklearn.tree._tree.Tree
 """
-_MOST_ROWS = 8192  # decided at a time
+_MOST_ROWS = 8192  # of a block
+_BLOCK_BYTES = 1 << 22
 
-
-def set_objective(
-    loaded: LoadedModel, beta: float | None, zero_division: float | None, nonempty: str | None
-) -> None:
-    """Have a model decide for something else than it was fitted for."""
-    if beta is not None:
-        loaded.classifier.set_params(beta=beta)
-    if zero_division is not None:
-        loaded.classifier.set_params(zero_division=zero_division)
-    if nonempty is not None:
-        loaded.classifier.set_params(nonempty=read_flag(nonempty, "--nonempty"))
-
-
-def read_for_model(
-    loaded: LoadedModel, path: Path, options: dict[str, Any], ids: list[str], split: str | None
-) -> tuple[Any, Any]:
-    """Read rows as a model wants them, and the columns that are kept of them."""
-    from fgfm.data._text import spooled
-
-    if not ids:
-        return _read_for_model(loaded, path, options, ids, split)
-    with spooled(path) as source:  # it is read twice
-        return _read_for_model(loaded, source, options, ids, split)
-
-
-def _read_for_model(
-    loaded: LoadedModel, path: Path, options: dict[str, Any], ids: list[str], split: str | None
-) -> tuple[Any, Any]:
-    from fgfm.data import DataError
-
-    columns = None
-    if ids:
-        from fgfm.data._row_columns import read_columns
-
-        how = {key: options[key] for key in ("format", "delimiter", "encoding")}
-        columns = read_columns(path, ids, **how)
-        known = {*getattr(loaded.encoder, "feature_names_in_", ()), *loaded.label_names}
-        known.add(getattr(loaded.encoder, "tag_column_", None))
-        options = options | {"drop": [*options["drop"], *(i for i in ids if i not in known)]}
-    data = load_data(path, options | {"encoder": loaded.encoder})
-    if loaded.encoder is None:
-        data = match_columns(data, loaded.model)
-    wanted = getattr(loaded.model, "n_features_in_", None)
-    if wanted not in (None, data.X.shape[1]):
-        raise DataError(f"{path}: there are {data.X.shape[1]} features: the model has {wanted}")
-    rows = rows_of_split(data, split)
-    if columns is not None and split is not None:
-        columns = columns.take(data.train if split == "train" else data.test)
-    return rows, columns
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="File saved by fgfm fit.")]
+Features = Annotated[Path, typer.Argument(metavar="DATA", help="File of features.")]
+Out = Annotated[
+    str | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="Label sets: .csv, .tsv, .jsonl or .parquet; - is standard output, the default "
+        "without --proba.",
+    ),
+]
+Proba = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Probability of each label: .csv, .tsv or .parquet; - is standard output.",
+    ),
+]
+OutputFormat = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FORMAT", help="Format of the output; by default it follows from the file name."
+    ),
+]
+Ids = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMNS", help="Columns of DATA to copy to the output."),
+]
+Wide = Annotated[bool, typer.Option("--wide", help="Write a column of 0 and 1 for each label.")]
+OutputSeparator = Annotated[
+    str, typer.Option(metavar="TEXT", help="Separator of the labels of a row in the output.")
+]
+NewBeta = Annotated[
+    float | None, typer.Option(metavar="B", help="Replaces the beta of the model.")
+]
+NewZeroDivision = Annotated[
+    float | None, typer.Option(metavar="V", help="Replaces zero_division of the model.")
+]
+NewNonempty = Annotated[
+    str | None,
+    typer.Option(metavar="WHEN", help="Replaces nonempty of the model: auto, yes or no."),
+]
+Split = Annotated[
+    str | None,
+    typer.Option(metavar="PART", help="test: use only the test rows of a file with a split."),
+]
 
 
 @plain_errors
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="File that fgfm fit wrote.")],
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="File with features.")],
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Label sets: .csv, .tsv, .jsonl or .parquet; - is standard output, and the "
-            "default without --proba.",
-        ),
-    ] = None,
-    proba: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Probability of each label: .csv, .tsv or .parquet; with -o or without.",
-        ),
-    ] = None,
-    output_format: Annotated[
-        str | None,
-        typer.Option(metavar="FORMAT", help="Of what is written; by default its name tells."),
-    ] = None,
-    ids: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMNS", help="Columns of a table that are kept beside."),
-    ] = None,
-    wide: Annotated[
-        bool, typer.Option("--wide", help="A column of 0 and 1 for each label.")
-    ] = False,
-    separator: Annotated[
-        str, typer.Option(metavar="TEXT", help="What stands between labels in text.")
-    ] = ";",
-    beta: Annotated[
-        float | None, typer.Option(metavar="B", help="Another beta than that of the fit.")
-    ] = None,
-    zero_division: Annotated[
-        float | None, typer.Option(metavar="W", help="Another worth of the empty set.")
-    ] = None,
-    nonempty: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="auto, yes or no, other than in the fit.")
-    ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option(metavar="PART", help="test: only the test rows that DATA names."),
-    ] = None,
+    context: typer.Context,
+    model: Model,
+    data: Features,
+    out: Out = None,
+    proba: Proba = None,
+    output_format: OutputFormat = None,
+    ids: Ids = None,
+    wide: Wide = False,
+    separator: OutputSeparator = ";",
+    beta: NewBeta = None,
+    zero_division: NewZeroDivision = None,
+    nonempty: NewNonempty = None,
+    split: Split = None,
     trust: Trust = None,
     format: Format = None,
     drop: Drop = None,
@@ -144,63 +113,99 @@ def predict(
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
 ) -> None:
-    """Decide for the label sets of the rows of a file.
+    """Predict the label sets of the rows of a file.
 
-    Each row gets its labels, and the F-measure that is expected of them. Labels in DATA are not
-    looked at.
+    Each row gets its labels and their expected F-measure. Labels in DATA are ignored.
     """
-    from fgfm._utils.blocks import row_blocks
-    from fgfm.data._label_sets import LabelSetWriter
-    from fgfm.data._row_columns import ProbabilityWriter
-
+    start = time.perf_counter()
     if out is None and proba is None:
         out = "-"
+    _check_targets(out, proba, [model, data])
+    loaded = load_model(model, trust or [])
+    loaded.set_objective(beta, zero_division, nonempty)
+    n, mean_expected_f = _predict_file(loaded, data, out, proba, context.params)
+    summary = f"{counted(n, 'row')} in {time.perf_counter() - start:.1f} s"
+    if out is not None and n:
+        summary += f", mean expected F{loaded.classifier.beta:g} {mean_expected_f:.3f}"
+    files = [clipped(name, 40) for name in (out, proba) if name not in (None, "-")]
+    say(summary + (f": {', '.join(files)}" if files else ""))
+
+
+def _check_targets(out: str | None, proba: str | None, inputs: list[Path]) -> None:
+    """Raise if a target cannot be written or is another file of the command."""
     if out == proba == "-":
         raise ValueError("-o and --proba are both -: they must be two files")
-    taken = [model, data]
+    others = list(inputs)
     for target, option in ((out, "-o"), (proba, "--proba")):
         if target is not None and target != "-":
-            check_target(Path(target), option, taken)
-            taken.append(Path(target))
-    start = time.perf_counter()
-    loaded = load_model(model, trust or [])
-    set_objective(loaded, beta, zero_division, nonempty)
+            check_target(Path(target), option, others)
+            others.append(Path(target))
+
+
+def _predict_file(
+    loaded: LoadedModel,
+    data: Path,
+    out: str | None,
+    proba: str | None,
+    params: Mapping[str, Any],
+) -> tuple[int, float]:
+    """Write label sets and probabilities; return the number of rows and the mean expected F."""
+    from fgfm.data import LabelSetWriter, ProbabilityWriter
+
     names = loaded.label_names
-    with ExitStack() as stack:
-        sets, chances = None, None
-        if out is not None:
-            sets = LabelSetWriter(out, names, format=output_format, separator=separator, wide=wide)
-        if proba is not None:
-            named = output_format if out is None else None  # of -o, where both are written
-            chances = ProbabilityWriter(proba, names, format=named)
-        options = data_options(
-            None, None, format, drop, None, delimiter, encoding, None, decimal=decimal
+    label_sets, probabilities = None, None
+    if out is not None:
+        label_sets = LabelSetWriter(
+            out,
+            names,
+            format=params["output_format"],
+            separator=params["separator"],
+            wide=params["wide"],
         )
-        options["with_labels"] = False
-        rows, columns = read_for_model(loaded, data, options, listed(ids), split)
-        n = rows.X.shape[0]
-        prepare = loaded.model[:-1] if loaded.model is not loaded.classifier else None
+    if proba is not None:
+        format = params["output_format"] if out is None else None  # else it is that of -o
+        probabilities = ProbabilityWriter(proba, names, format=format)
+    arguments = file_arguments(params) | {
+        "drop": split_names(params["drop"]),
+        "ids": split_names(params["ids"]),
+        "with_labels": False,
+    }
+    rows = loaded.load(data, params["split"], arguments)
+    with ExitStack() as stack:
         show = stack.enter_context(progress_bar("rows"))
-        for writer in (sets, chances):
+        for writer in (label_sets, probabilities):
             if writer is not None:
                 stack.enter_context(writer)
-        total = 0.0
-        show(0, n)
-        for block in row_blocks(n, max(8 * len(names), (1 << 22) // _MOST_ROWS)):
-            X = rows.X[block]
-            if prepare is not None and len(prepare):
-                X = prepare.transform(X)
-            kept = None if columns is None else columns.slice(block.start, X.shape[0])
-            if sets is not None:
-                labels, expected_f = loaded.classifier.decide(X)
-                sets.write(labels, expected_f, kept)
-                total += float(expected_f.sum())
-            if chances is not None:
-                chances.write_proba(loaded.classifier.predict_proba(X)[:, -len(names) :], kept)
-            show(block.stop, n)
-    seconds = time.perf_counter() - start
-    about = f"{counted(n, 'row')} in {seconds:.1f} s"
-    if sets is not None and n:
-        about += f", mean expected F{loaded.classifier.beta:g} {total / n:.3f}"
-    written = [clipped(name, 40) for name in (out, proba) if name not in (None, "-")]
-    say(about + (f": {', '.join(written)}" if written else ""))
+        total = _write_predictions(loaded, rows, label_sets, probabilities, show)
+    n = rows.X.shape[0]
+    return n, total / max(n, 1)
+
+
+def _write_predictions(
+    loaded: LoadedModel,
+    rows: Dataset,
+    label_sets: LabelSetWriter | None,
+    probabilities: ProbabilityWriter | None,
+    show: Any,
+) -> float:
+    """Predict and write in blocks of rows; return the sum of the expected F-measures."""
+    from fgfm._utils.blocks import row_blocks
+
+    n, m = rows.X.shape[0], len(loaded.label_names)
+    preprocessing = None if loaded.model is loaded.classifier else loaded.model[:-1]
+    total = 0.0
+    show(0, n)
+    for block in row_blocks(n, max(8 * m, _BLOCK_BYTES // _MOST_ROWS)):
+        X = rows.X[block]
+        if preprocessing:  # a pipeline without steps is false
+            X = preprocessing.transform(X)
+        ids = None if rows.ids is None else rows.ids.slice(block.start, X.shape[0])
+        if label_sets is not None:
+            labels, expected_f = loaded.classifier.decide(X)
+            label_sets.write(labels, expected_f, ids)
+            total += float(expected_f.sum())
+        if probabilities is not None:
+            # Fitted to one 1-D label, the classifier has a column for each of two classes.
+            probabilities.write(loaded.classifier.predict_proba(X)[:, -m:], ids)
+        show(block.stop, n)
+    return total

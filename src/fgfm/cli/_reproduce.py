@@ -1,4 +1,4 @@
-"""``fgfm reproduce``: the synthetic experiment of the paper."""
+"""``fgfm reproduce``: run the synthetic experiment of the paper."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ __all__ = ["EPILOG", "reproduce"]
 
 EPILOG = """\b
 Examples:
-  fgfm reproduce                                  the whole
+  fgfm reproduce                                  the whole experiment
+  fgfm reproduce --estimates both                 with our estimates beside it
   fgfm reproduce --reps 10 --dags 1,4             a part of it
   fgfm reproduce --dags 3+3+2 --sizes 100,1000    other label factors
 """
 
 
-def _integers(text: str, name: str) -> list[int]:
+def _parse_integers(text: str, name: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise ValueError(
-            f"{name} is {text!r}: it must be integers with commas between them, as in 50,100"
+            f"{name} is {text!r}: it must be integers separated by commas, as in 50,100"
         ) from None
 
 
-def _structures(text: str) -> list[Any]:
-    """Read structures: 1 to 4 of the paper, or sizes of factors with + between them."""
+def _parse_structures(text: str) -> list[Any]:
+    """Parse structures: 1 to 4 of the paper, or factor sizes joined by +."""
     try:
         return [
             [int(size) for size in part.removesuffix("+").split("+")] if "+" in part else int(part)
@@ -50,8 +51,15 @@ def _structures(text: str) -> list[Any]:
 def reproduce(
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", help="Folder of the results; a run goes on where one ended."),
+        typer.Option("--out", "-o", help="Output folder; a stopped run continues from it."),
     ] = Path("fgfm-paper"),
+    estimates: Annotated[
+        str,
+        typer.Option(
+            help="published: as in the authors' scripts; ours: the estimates of this package; "
+            "both: one after the other."
+        ),
+    ] = "published",
     reps: Annotated[int, typer.Option(help="Random distributions of each structure.")] = 100,
     sizes: Annotated[
         str, typer.Option(help="Numbers of training rows.")
@@ -60,24 +68,24 @@ def reproduce(
         str, typer.Option(help="Structures 1 to 4 of the paper, or factor sizes as in 3+3+2.")
     ] = "1,2,3,4",
     methods: Annotated[
-        str, typer.Option(help="What is compared.")
+        str, typer.Option(help="Methods to compare.")
     ] = "gfm,true,ilf,independent,threshold,bayes",
     interactions: Annotated[
         str,
         typer.Option(
-            help="Sizes at which a learner with interactions runs too: largest, all or none."
+            help="Sizes for which a learner with products of features is run too: largest, all "
+            "or none."
         ),
     ] = "largest",
-    beta: Annotated[float, typer.Option(help="Recall counts beta times as much.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Seeds everything.")] = 0,
-    published: Annotated[
-        bool, typer.Option("--published", help="Estimate as the paper's scripts do.")
-    ] = False,
+    beta: Annotated[
+        float, typer.Option(help="The beta of the F-measure; recall counts beta times as much.")
+    ] = 1.0,
+    seed: Annotated[int, typer.Option(help="Random seed of the experiment.")] = 0,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", help="Processes; -1 for one per core.")
+        int, typer.Option("--jobs", "-j", help="Number of processes; -1 for one per core.")
     ] = -1,
 ) -> None:
-    """Run the synthetic experiment of Gasse and Aussem (2016), to its table and figure."""
+    """Run the synthetic experiment of Gasse and Aussem (2016); write its table and figure."""
     from fgfm import experiments
 
     start = time.perf_counter()
@@ -92,27 +100,27 @@ def reproduce(
         try:
             results = experiments.reproduce(
                 out,
+                estimates=estimates,
                 reps=reps,
-                sizes=_integers(sizes, "--sizes"),
-                structures=_structures(dags),
+                sizes=_parse_integers(sizes, "--sizes"),
+                structures=_parse_structures(dags),
                 methods=methods.split(","),
                 interactions=interactions,
                 beta=beta,
                 seed=seed,
-                published=published,
                 n_jobs=jobs,
                 progress=progress,
             )
         except KeyboardInterrupt:
-            say(f"{done} data sets are kept in {out}; the same command goes on from there")
+            say(f"{done} data sets are stored in {out}; the same command continues from there")
             raise
     seconds = time.perf_counter() - start
-    command = shlex.join(["fgfm", *sys.argv[1:]])
-    paths = experiments.write_report(results, command)
-    typer.echo((out / "table.txt").read_text(encoding="utf-8").partition("\n\n")[2])
+    paths = experiments.write_report(results, shlex.join(["fgfm", *sys.argv[1:]]))
+    typer.echo(experiments.format_tables(results))
     if done:
-        say(f"{done} data sets computed in {seconds:.0f} s, with start-up")
+        say(f"{done} data sets computed in {seconds:.0f} s, including start-up")
     else:
-        say(f"nothing was left to compute: {out} has all results (remove it to begin anew)")
-    names = [*(path.name for path in paths), "results.csv", "settings.json"]
+        say(f"nothing to compute: {out} contains all results (remove it to start again)")
+    names = [path.name for path in paths]
+    names += [f"{name}/results.csv" for name in results.runs]
     say(textwrap.fill(f"{out}: {', '.join(names)}", 80, subsequent_indent="  "))

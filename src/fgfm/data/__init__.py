@@ -1,10 +1,11 @@
-"""Data sets in files: read with their names, encoded, checked, and written.
+"""Data sets, probabilities and label sets in files.
 
 `load` reads CSV, TSV, Parquet, ARFF (MULAN and MEKA), multi-label svmlight, the format of the
-extreme classification repository, NumPy archives, and OpenML by name; `save` writes them. A file
-that is not as it should be raises `DataError`, with one sentence that says where and why.
-`decide` turns a file of probabilities into one of label sets, in blocks.
-`FeatureEncoder` remembers the columns of training for the files that come later.
+extreme classification repository, NumPy archives and data sets of OpenML; `save` writes them.
+`FeatureEncoder` encodes the features of further files as in training. `decide` reads a table of
+probabilities and writes label sets, in blocks of rows; `LabelSetWriter` and `ProbabilityWriter`
+write the same files from arrays. Invalid files raise `DataError`, which names the place, the
+fault and the rule.
 """
 
 from __future__ import annotations
@@ -13,6 +14,18 @@ from fgfm.data._dataset import Dataset
 from fgfm.data._decide import DecideReport, decide
 from fgfm.data._encoder import FeatureEncoder
 from fgfm.data._errors import DataError
-from fgfm.data._files import load, save
+from fgfm.data._load import load
+from fgfm.data._save import save
+from fgfm.data._writers import LabelSetWriter, ProbabilityWriter
 
-__all__ = ["DataError", "Dataset", "DecideReport", "FeatureEncoder", "decide", "load", "save"]
+__all__ = [
+    "DataError",
+    "Dataset",
+    "DecideReport",
+    "FeatureEncoder",
+    "LabelSetWriter",
+    "ProbabilityWriter",
+    "decide",
+    "load",
+    "save",
+]

@@ -1,4 +1,4 @@
-"""Features and labels, as they come out of a file."""
+"""The data set that `load` returns."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from fgfm._utils.text import counted
 from fgfm.data._encoder import FeatureEncoder
 
 __all__ = ["Dataset"]
@@ -16,24 +17,26 @@ __all__ = ["Dataset"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Features, labels and their names, and what encoded the features.
+    """Features, labels, their names, and the encoder of the features.
 
     Parameters
     ----------
     X : ndarray or CSR array of shape (n, p)
-        The features, as numbers.
+        The features.
     Y : ndarray of shape (n, m), optional
-        The labels, 0 or 1, of dtype uint8; None where the file has none.
+        The labels, 0 or 1, of dtype uint8; None if there are no labels.
     feature_names : tuple of str, optional
-        A name for each column of X; None where the format has no names.
+        A name for each column of X; None if the format has no names.
     label_names : tuple of str, optional
-        A name for each label: its number in formats that have no names.
+        A name for each label; its number in formats without names.
     encoder : FeatureEncoder, optional
         Encodes further files in the same way: ``load(..., encoder=dataset.encoder)``.
     train, test : ndarray of int, optional
-        Which rows are for training and which for testing, where the file says so.
+        The training rows and the test rows, if the file has a split.
     source : str
-        Where the data come from.
+        The file.
+    ids : pyarrow.Table, optional
+        The columns of `load`'s argument `ids`, with n rows.
 
     Examples
     --------
@@ -51,37 +54,35 @@ class Dataset:
     train: npt.NDArray[np.int64] | None = None
     test: npt.NDArray[np.int64] | None = None
     source: str = ""
+    ids: Any = None
 
     def __repr__(self) -> str:
         n, p = self.X.shape
         kind = "sparse" if sparse.issparse(self.X) else "dense"
-        parts = [_count(n, "row"), f"{_count(p, 'feature')} ({kind} {self.X.dtype})"]
+        parts = [counted(n, "row"), f"{counted(p, 'feature')} ({kind} {self.X.dtype})"]
         if self.Y is None:
             parts.append("no labels")
         else:
             mean = float(self.Y.sum()) / max(1, n)
-            parts.append(f"{_count(self.Y.shape[1], 'label')} ({mean:.2f} per row)")
+            parts.append(f"{counted(self.Y.shape[1], 'label')} ({mean:.2f} per row)")
         if self.train is not None and self.test is not None:
             parts.append(f"split {len(self.train)}/{len(self.test)}")
         name = f" {self.source}" if self.source else ""
         return f"<Dataset{name}: {', '.join(parts)}>"
 
     def rows(self, index: Any) -> Dataset:
-        """Give some of the rows, without the split.
+        """Return some of the rows, without the split.
 
         Parameters
         ----------
         index : array of int or bool, or slice
-            Which rows.
+            The rows.
 
         Returns
         -------
         Dataset
-            These rows.
+            The data set of these rows.
         """
         Y = None if self.Y is None else self.Y[index]
-        return replace(self, X=self.X[index], Y=Y, train=None, test=None)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+        ids = None if self.ids is None else self.ids.take(np.arange(self.X.shape[0])[index])
+        return replace(self, X=self.X[index], Y=Y, ids=ids, train=None, test=None)

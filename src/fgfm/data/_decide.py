@@ -1,4 +1,4 @@
-"""Files of probabilities in, files of label sets out: any size, in blocks."""
+"""Label sets for files of probabilities."""
 
 from __future__ import annotations
 
@@ -8,36 +8,37 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from fgfm._utils.text import counted
 from fgfm._utils.validation import check_beta, check_flag, check_zero_division
-from fgfm.data._decide_file import DecideSettings, decide_file
-from fgfm.data._decide_parts import decide_parts
+from fgfm.data._decide_file import DecideSettings, Totals, decide_file
+from fgfm.data._decide_folder import decide_folder
 
 __all__ = ["DecideReport", "decide"]
 
 
 class DecideReport(NamedTuple):
-    """What `decide` did, and how long it took.
+    """Row count, mean expected F-measure and times of `decide`.
 
     Attributes
     ----------
     rows : int
         Number of rows.
     mean_expected_f : float
-        Mean of what is expected; NaN where nothing is.
+        Mean of the expected F-measures; NaN if none is defined.
     read : float
-        Processor seconds of reading and parsing, which goes on while blocks are decided.
+        Processor seconds of reading and parsing, which run while blocks are decided.
     waited : float
-        Seconds of waiting for what is read.
+        Seconds of waiting for the reader.
     decided : float
         Seconds of deciding.
     written : float
         Seconds of writing.
     kept : int
-        How many files of a folder were there already, made as they would be now.
+        Number of files of a folder that were up to date.
 
     Notes
     -----
-    Of files that are worked on at the same time, the seconds are added up.
+    The seconds of files that are processed at the same time are added up.
     """
 
     rows: int
@@ -65,50 +66,50 @@ def decide(
     n_jobs: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> DecideReport:
-    """Decide for the F-optimal label sets of a table of marginal probabilities.
+    """Write the F-optimal label sets of a table of marginal probabilities.
 
     Rows are read, decided and written in blocks, so that memory does not grow with their number.
-    A folder of Parquet files becomes a folder of Parquet files, part by part. A part that is there
-    already, made of the same file with the same settings by the same version, is kept: an
-    interrupted run goes on.
+    A folder of Parquet files becomes a folder of Parquet files. A file of the target folder is
+    kept if it was made by the same version from the same file with the same settings, so that an
+    interrupted run can be resumed.
 
     Parameters
     ----------
     source : str or path-like
         The table, with a column per label; "-" is standard input. Or a folder of such tables in
-        Parquet, at any depth; names that begin with "." or "_" are left out.
+        Parquet, at any depth; names that begin with "." or "_" are skipped.
     target : str or path-like
-        The file of label sets, which appears when it is complete; "-" is standard output. Or a
-        folder, made where it is missing, for as many files under the same names.
+        The file of label sets, which is replaced when the new one is complete; "-" is standard
+        output. Or a folder, created if needed, for a file of the same name for each of `source`.
     beta : float, default=1.0
-        How many times as important recall is as precision.
+        Weight of recall relative to precision.
     zero_division : float, default=1.0
-        What an empty decision is worth where the true set is empty, from 0 to 1.
+        Value of the F-measure of an empty decision if the true set is empty, in [0, 1].
     nonempty : bool, default=False
-        Decide under the condition that the true set is not empty.
+        Whether to condition on the true set not being empty.
     ids : sequence of str, default=()
-        Columns that are no labels, kept in the output.
+        Columns that are not labels, to be kept in the output.
     format : {"csv", "tsv", "parquet", "npy", "npz"}, optional
-        Of the table; by default its name tells.
+        The format of the table; by default it follows from the file name.
     delimiter : str, optional
-        What stands between the values of CSV.
+        The delimiter of CSV; a comma by default, and a tab for TSV.
     output_format : {"csv", "tsv", "jsonl", "parquet"}, optional
-        Of the label sets; by default the name of the file tells.
+        The format of the label sets; by default it follows from the file name.
     separator : str, default=";"
-        What stands between the labels of a row in CSV and TSV.
+        The separator of the labels of a row in CSV and TSV.
     wide : bool, default=False
-        Write one column of 0 and 1 for each label.
+        Whether to write one 0/1 column per label instead of one column of label lists.
     n_jobs : int, optional
-        How many threads decide, in joblib's meaning; of a folder, how many files at a time, which
-        may be on the workers of a cluster (``joblib.parallel_config``) that see the same files.
-        It does not change the result.
+        The number of threads, as in joblib; of a folder, the number of files at a time, which may
+        be on the workers of a cluster (``joblib.parallel_config``) that see the same files. It
+        does not change the result.
     progress : callable, optional
-        Called with the number of rows that are done, after every block, or file of a folder.
+        Called with the number of rows done, after every block, or every file of a folder.
 
     Returns
     -------
     DecideReport
-        Rows, mean expectation and seconds.
+        Row count, mean expected F-measure and times.
 
     Examples
     --------
@@ -136,29 +137,32 @@ def decide(
         separator,
         wide,
     )
-    if "-" not in (os.fspath(source), os.fspath(target)) and os.path.realpath(
-        source
-    ) == os.path.realpath(target):
-        raise ValueError(f"target is {target}, which source is too: they must be two files")
-    kept = 0
+    names = (os.fspath(source), os.fspath(target))
+    if "-" not in names and os.path.realpath(source) == os.path.realpath(target):
+        raise ValueError(f"target is {target}, as source is: they must be two files")
     if os.path.isdir(source):
-        tallies, kept = decide_parts(Path(source), Path(target), settings, n_jobs, progress)
+        totals, kept = decide_folder(Path(source), Path(target), settings, n_jobs, progress)
     else:
-        tallies = [decide_file(source, target, settings, n_jobs, progress)]
-    rows = sum(tally.rows for tally in tallies)
-    wrong = [tally for tally in tallies if tally.contradictions]
-    contradictions = sum(tally.contradictions for tally in wrong)
-    if wrong:
+        totals, kept = [decide_file(source, target, settings, n_jobs, progress)], 0
+    return _report(totals, kept)
+
+
+def _report(totals: Sequence[Totals], kept: int) -> DecideReport:
+    """Add up the totals of all files, and warn about contradictory rows."""
+    rows = sum(one.rows for one in totals)
+    contradictions = sum(one.contradictions for one in totals)
+    if contradictions:
+        first = next(one.contradiction for one in totals if one.contradictions)
         warnings.warn(
-            f"{wrong[0].place} gives every label the probability 0, which contradicts "
-            f"nonempty: it gets the empty set, and no expectation ({contradictions} such rows)",
+            f"{first}: the row gets the empty set and no expected F-measure "
+            f"({counted(contradictions, 'such row')})",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    told = rows - contradictions
-    mean = sum(tally.total for tally in tallies) / told if told else float("nan")
+    defined = rows - contradictions
+    mean = sum(one.sum_expected_f for one in totals) / defined if defined else float("nan")
     read, waited, decided, written = (
-        sum(getattr(tally, name) for tally in tallies)
+        sum(getattr(one, name) for one in totals)
         for name in ("read", "waited", "decided", "written")
     )
     return DecideReport(rows, mean, read, waited, decided, written, kept)

@@ -1,4 +1,4 @@
-"""One file of probabilities to one of label sets, in blocks."""
+"""Decisions for one file of probabilities, in blocks of rows."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fgfm.data._label_sets import LabelSetWriter
-from fgfm.data._probabilities import ProbabilityReader
+from fgfm.data._errors import DataError
+from fgfm.data._probability_reader import ProbabilityReader
+from fgfm.data._writers import LabelSetWriter
 from fgfm.decision._marginals import decide_marginals
 from fgfm.decision._objective import Objective
 
-__all__ = ["DecideSettings", "Tally", "decide_file"]
+__all__ = ["CONTRADICTION", "DecideSettings", "Totals", "decide_file"]
+
+CONTRADICTION = "all probabilities are 0, which contradicts nonempty"
 
 
 class DecideSettings(NamedTuple):
-    """How files are read, decided and written; the fields are those of `decide`."""
+    """The arguments of `decide` that apply to each file."""
 
     beta: float
     zero_division: float
@@ -33,47 +36,47 @@ class DecideSettings(NamedTuple):
     wide: bool
 
 
-class Tally:
-    """What is counted while rows are decided, or found decided.
+class Totals:
+    """Totals over the rows of a file.
 
     Attributes
     ----------
     rows : int
         Number of rows.
-    total : float
-        Sum of what is expected, where something is.
+    sum_expected_f : float
+        Sum of the expected F-measures that are defined.
     contradictions : int
-        Number of rows of which nothing is expected.
-    first : int
-        The first of them.
-    place : str
-        Where that row is found.
+        Number of rows without an expected F-measure.
+    first_contradiction : int
+        The first of these rows.
+    contradiction : DataError or None
+        The error that names the place of this row.
     read, waited, decided, written : float
         Seconds, as in `DecideReport`.
     """
 
     def __init__(self) -> None:
         self.rows = 0
-        self.total = 0.0
+        self.sum_expected_f = 0.0
         self.contradictions = 0
-        self.first = 0
-        self.place = ""
+        self.first_contradiction = 0
+        self.contradiction: DataError | None = None
         self.read = self.waited = self.decided = self.written = 0.0
 
     def add(self, expected_f: npt.NDArray[np.float64]) -> None:
-        """Count a block of rows.
+        """Add a block of rows.
 
         Parameters
         ----------
         expected_f : ndarray of shape (n,)
-            What is expected of each row; NaN where nothing is.
+            The expected F-measure of each row; NaN if it is not defined.
         """
-        impossible = np.flatnonzero(np.isnan(expected_f))
-        if len(impossible) and not self.contradictions:
-            self.first = self.rows + int(impossible[0])
-        self.contradictions += len(impossible)
+        undefined = np.flatnonzero(np.isnan(expected_f))
+        if len(undefined) and not self.contradictions:
+            self.first_contradiction = self.rows + int(undefined[0])
+        self.contradictions += len(undefined)
         self.rows += len(expected_f)
-        self.total += float(np.nansum(expected_f))
+        self.sum_expected_f += float(np.nansum(expected_f))
 
 
 def decide_file(
@@ -83,31 +86,31 @@ def decide_file(
     n_jobs: int | None = None,
     progress: Callable[[int], object] | None = None,
     metadata: dict[bytes, bytes] | None = None,
-) -> Tally:
+) -> Totals:
     """Decide for the rows of one file.
 
     Parameters
     ----------
     source : str or path-like
-        The table; "-" is standard input.
+        The table of probabilities; "-" is standard input.
     target : str or path-like
         The file of label sets; "-" is standard output.
     settings : DecideSettings
-        How.
+        The objective and the formats.
     n_jobs : int, optional
-        How many threads decide.
+        The number of threads.
     progress : callable, optional
-        Called with the number of rows that are done, after every block.
+        Called with the number of rows done, after every block.
     metadata : dict of bytes to bytes, optional
-        What a Parquet file tells beside its table.
+        Metadata of a Parquet file of label sets.
 
     Returns
     -------
-    Tally
-        What was counted.
+    Totals
+        The totals over the rows.
     """
     objective = Objective.checked(settings.beta, settings.zero_division, settings.nonempty, n_jobs)
-    tally = Tally()
+    totals = Totals()
     with contextlib.ExitStack() as stack:
         reader = stack.enter_context(
             ProbabilityReader(
@@ -125,20 +128,21 @@ def decide_file(
             )
         )
         clock = time.perf_counter()
-        for proba, kept in reader:
+        for proba, ids in reader:
             read = time.perf_counter()
             labels, expected_f = decide_marginals(proba, objective)
-            tally.add(expected_f)
+            totals.add(expected_f)
             decided = time.perf_counter()
-            writer.write(labels, expected_f, kept)
-            tally.waited += read - clock
-            tally.decided += decided - read
+            writer.write(labels, expected_f, ids)
+            totals.waited += read - clock
+            totals.decided += decided - read
             clock = time.perf_counter()
-            tally.written += clock - decided
+            totals.written += clock - decided
             if progress is not None:
-                progress(tally.rows)
-        if tally.rows == 0:
-            writer.write_nothing(reader.no_ids)
-    tally.read = reader.seconds
-    tally.place = reader.place(tally.first)
-    return tally
+                progress(totals.rows)
+        if totals.rows == 0:
+            writer.write_header(reader.empty_ids)
+    totals.read = reader.cpu_seconds
+    if totals.contradictions:
+        totals.contradiction = reader.error(CONTRADICTION, totals.first_contradiction)
+    return totals

@@ -1,66 +1,79 @@
-"""The one error of bad files, and the sentence that it brings."""
+"""The exception raised for malformed data."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
-__all__ = ["DataError", "bad", "shown"]
+from fgfm._utils.text import quoted
+
+__all__ = ["DataError"]
 
 
 class DataError(ValueError):
-    """A file does not hold the data that it should: the message says where, and the rule."""
+    """Raised when a file or a table does not hold valid data.
 
-
-def bad(
-    source: str | os.PathLike[str],
-    sentence: str,
-    *,
-    line: int | None = None,
-    row: int | None = None,
-    column: str | int | None = None,
-) -> DataError:
-    """Make the error: the file, the place in it, and what is wrong there.
+    The message names the file, the place in it, the fault and the rule.
 
     Parameters
     ----------
-    source : str or path-like
+    reason : str
+        The fault, and the rule that it breaks.
+    source : str or path-like, optional
         The file.
-    sentence : str
-        What is wrong, and the rule.
     line : int, optional
-        The line, from 1.
+        The line of a text file, from 1.
     row : int, optional
-        The row, from 0, of a file that has no lines.
+        The row of a file without lines, from 0.
     column : str or int, optional
         The name of the column, or its number from 1.
-
-    Returns
-    -------
-    DataError
-        The error, to be raised.
+    arguments : sequence of str, optional
+        The arguments of `load` that may have to be changed.
 
     Examples
     --------
-    >>> bad("a.csv", "'x' is not a number", line=3, column="age")
-    DataError("a.csv, line 3, column 'age': 'x' is not a number")
+    >>> from fgfm.data import DataError
+    >>> error = DataError("'x' is not a number", source="a.csv", line=3, column="age")
+    >>> print(error)
+    a.csv, line 3, column 'age': 'x' is not a number
+    >>> error.line, error.column
+    (3, 'age')
     """
-    place = os.fspath(source)
-    if line is not None:
-        place += f", line {line}"
-    elif row is not None:
-        place += f", row {row}"
-    if column is not None:
-        place += f", column {shown(column) if isinstance(column, str) else column}"
-    return DataError(f"{place}: {sentence}")
 
+    def __init__(
+        self,
+        reason: str,
+        *,
+        source: str | os.PathLike[str] | None = None,
+        line: int | None = None,
+        row: int | None = None,
+        column: str | int | None = None,
+        arguments: Sequence[str] = (),
+    ) -> None:
+        super().__init__(reason)  # pickle calls cls(reason) and restores the other attributes
+        self.reason = reason
+        self.source = None if source is None else os.fspath(source)
+        self.line = line
+        self.row = row
+        self.column = column
+        self.arguments = tuple(arguments)
 
-def shown(text: object, length: int = 60) -> str:
-    """Quote what a file holds, cut where it is long.
+    @property
+    def place(self) -> str:
+        """The file, the line or row and the column, as far as they are given."""
+        parts = [] if self.source is None else [self.source]
+        if self.line is not None:
+            parts.append(f"line {self.line}")
+        elif self.row is not None:
+            parts.append(f"row {self.row}")
+        if self.column is not None:
+            column = quoted(self.column) if isinstance(self.column, str) else self.column
+            parts.append(f"column {column}")
+        return ", ".join(parts)
 
-    Examples
-    --------
-    >>> shown("ab" * 50, length=10)
-    "'ababababab'..."
-    """
-    text = str(text)
-    return repr(text) if len(text) <= length else f"{text[:length]!r}..."
+    def __str__(self) -> str:
+        message = f"{self.place}: {self.reason}" if self.place else self.reason
+        if not self.arguments:
+            return message
+        noun = "argument" if len(self.arguments) == 1 else "arguments"
+        return f"{message} ({noun}: {', '.join(self.arguments)})"

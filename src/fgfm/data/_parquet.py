@@ -1,4 +1,4 @@
-"""Parquet, through pyarrow. The file says which columns are labels, if `fgfm` wrote it."""
+"""Parquet, read and written with pyarrow; the metadata declare the label columns."""
 
 from __future__ import annotations
 
@@ -13,24 +13,37 @@ import numpy as np
 from scipy import sparse
 
 from fgfm._utils.atomic import atomic_file
-from fgfm.data._columns import table_of_columns
-from fgfm.data._errors import DataError, bad
-from fgfm.data._extras import need
-from fgfm.data._table import Options, Table, check_names, dropped
+from fgfm._utils.optional import import_optional
+from fgfm._utils.text import one_line
+from fgfm.data._errors import DataError
+from fgfm.data._frames import table_from_columns
+from fgfm.data._label_columns import dropped_columns
+from fgfm.data._options import ReadOptions
+from fgfm.data._table import Table, check_names
 
 __all__ = ["read_parquet", "write_parquet"]
 
-_KEY = b"fgfm.labels"
+_LABELS_KEY = b"fgfm.labels"  # of the metadata
+_LIST_TESTS = (  # some are not in all versions of pyarrow
+    "is_list",
+    "is_large_list",
+    "is_fixed_size_list",
+    "is_list_view",
+    "is_large_list_view",
+)
+_LONGEST_ERROR = 200  # characters of pyarrow's messages
 
 
-def _pyarrow(doing: str) -> tuple[Any, Any]:
-    purpose = f"{doing} Parquet"
-    return need("pyarrow", purpose), need("pyarrow.parquet", purpose)
+def _import_pyarrow(purpose: str) -> tuple[Any, Any]:
+    return (
+        import_optional("pyarrow", purpose, "data"),
+        import_optional("pyarrow.parquet", purpose, "data"),
+    )
 
 
-def read_parquet(path: Path, options: Options) -> Table:
-    """Read a table of numbers, truth values, texts, and lists of texts."""
-    pyarrow, parquet = _pyarrow("reading")
+def read_parquet(path: Path, options: ReadOptions) -> Table:
+    """Read a table of numbers, booleans, texts and lists of texts."""
+    pyarrow, parquet = _import_pyarrow("reading Parquet")
     source = str(path)
     try:
         with parquet.ParquetFile(
@@ -44,74 +57,67 @@ def read_parquet(path: Path, options: Options) -> Table:
         index = _index_columns(metadata.get(b"pandas"), options)
         where = [j for j, name in enumerate(names) if name not in index]
         names = [names[j] for j in where]
-        declared = metadata.get(_KEY)
+        declared = metadata.get(_LABELS_KEY)
         if declared is not None and options.labels is None and options.encoder is None:
-            options = replace(options, labels=_declared(declared, source))
-        # what is left out may be of any type
-        gone = dropped(names, options, source)
+            options = replace(options, labels=_declared_labels(declared, source))
+        # Dropped columns may be of any type.
+        dropped = dropped_columns(names, options, source)
         empty = np.full(arrow.num_rows, np.nan)
         columns = [
-            empty if k in gone else _values(pyarrow, arrow.column(j), names[k], source)
+            empty if k in dropped else _column_values(pyarrow, arrow.column(j), names[k], source)
             for k, j in enumerate(where)
         ]
     except (ImportError, DataError):
         raise
-    except Exception as error:  # a damaged file: pyarrow has many errors
-        raise bad(path, f"this is no Parquet file, or is damaged: {_one_line(error)}") from error
-    return table_of_columns(source, names, columns, options)
+    except Exception as error:  # pyarrow raises many types for damaged files
+        raise DataError(
+            "this is not a Parquet file, or it is damaged: " + one_line(error, _LONGEST_ERROR),
+            source=source,
+        ) from error
+    return table_from_columns(source, names, columns, options)
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
-
-
-def _declared(text: bytes, source: str) -> list[str]:
+def _declared_labels(text: bytes, source: str) -> list[str]:
     try:
         names = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise bad(source, f"its list of labels is damaged: {error}") from error
+        raise DataError(f"its list of labels is damaged: {error}", source=source) from error
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise bad(source, "its list of labels is damaged: it must be a list of texts")
+        raise DataError("its list of labels is damaged: it must be strings", source=source)
     return names
 
 
-def _index_columns(text: bytes | None, options: Options) -> set[str]:
-    """Give the columns that are the nameless index of a data frame of pandas: no features."""
+def _index_columns(text: bytes | None, options: ReadOptions) -> set[str]:
+    """Return the unnamed index of a pandas data frame: its columns are not features."""
     try:
         described = json.loads(text or b"{}")
-    except (ValueError, RecursionError):  # not ours to judge
+    except (ValueError, RecursionError):  # metadata of other programs are not validated
         return set()
     found = described.get("index_columns") if isinstance(described, dict) else None
-    asked = {*options.drop, *options.categorical}
-    asked.update(getattr(options.encoder, "feature_names_in_", ()))
-    asked.update([options.labels] if isinstance(options.labels, str) else [])
+    requested = {*options.drop, *options.ids, *options.categorical, *options.training_features}
+    requested.update([options.labels] if isinstance(options.labels, str) else [])
     return {
         name
         for name in (found if isinstance(found, list) else [])
         if isinstance(name, str) and re.fullmatch(r"__index_level_\d+__", name)
-    } - asked
+    } - requested
 
 
 def _is_text(types: Any, kind: Any) -> bool:
-    view = getattr(types, "is_string_view", None)  # of polars; pyarrow has it since version 16
+    is_view = getattr(types, "is_string_view", None)  # used by polars; since pyarrow 16
     return bool(
-        types.is_string(kind) or types.is_large_string(kind) or (view is not None and view(kind))
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or (is_view is not None and is_view(kind))
     )
 
 
 def _is_list(types: Any, kind: Any) -> bool:
-    tests = (
-        "is_list",
-        "is_large_list",
-        "is_fixed_size_list",
-        "is_list_view",
-        "is_large_list_view",
-    )
-    return any(getattr(types, test)(kind) for test in tests if hasattr(types, test))
+    return any(getattr(types, test)(kind) for test in _LIST_TESTS if hasattr(types, test))
 
 
-def _values(pyarrow: Any, column: Any, name: str, source: str) -> Any:
-    """Give a column as numbers, or as Python objects where it has texts or gaps."""
+def _column_values(pyarrow: Any, column: Any, name: str, source: str) -> Any:
+    """Return a column as an array of numbers, or as a list if it has texts or lists."""
     kind, types = column.type, pyarrow.types
     if types.is_dictionary(kind):
         column = column.cast(kind.value_type)
@@ -123,22 +129,22 @@ def _values(pyarrow: Any, column: Any, name: str, source: str) -> Any:
     if types.is_integer(kind) or types.is_floating(kind):
         if column.null_count:
             column = column.cast(pyarrow.float64(), safe=False)
-        return np.asarray(column.to_numpy())  # a gap becomes NaN
+        return np.asarray(column.to_numpy())  # null becomes NaN
+    inner = kind
     if _is_list(types, kind):
         inner = kind.value_type
         inner = inner.value_type if types.is_dictionary(inner) else inner
-    else:
-        inner = kind
     if _is_text(types, inner) or types.is_null(inner):
         return column.to_pylist()
-    raise bad(source, f"values of type {kind} are neither numbers nor texts", column=name)
+    reason = f"values of type {kind} are neither numbers nor texts"
+    raise DataError(reason, source=source, column=name)
 
 
 def write_parquet(
-    path: Any, X: Any, Y: Any, feature_names: Sequence[str], label_names: Sequence[str]
+    path: Path, X: Any, Y: Any, feature_names: Sequence[str], label_names: Sequence[str]
 ) -> None:
-    """Write a table; what its labels are is written with it."""
-    pyarrow, parquet = _pyarrow("writing")
+    """Write a table, and declare its labels in the metadata."""
+    pyarrow, parquet = _import_pyarrow("writing Parquet")
     csc = sparse.csc_array(X) if sparse.issparse(X) else None
     columns: list[Any] = []
     for j in range(X.shape[1]):
@@ -150,6 +156,6 @@ def write_parquet(
         names.extend(label_names)
     table = pyarrow.table(columns, names=names)
     if Y is not None:
-        table = table.replace_schema_metadata({_KEY: json.dumps(list(label_names))})
+        table = table.replace_schema_metadata({_LABELS_KEY: json.dumps(list(label_names))})
     with atomic_file(path) as file:
         parquet.write_table(table, file, write_page_checksum=True)

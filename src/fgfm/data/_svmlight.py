@@ -1,7 +1,7 @@
-"""Sparse rows in text: multi-label svmlight, and the extreme classification repository's format.
+"""Sparse rows in text: multi-label svmlight, and xmc of the extreme classification repository.
 
-A row is ``1,3 5:0.2 9:1``: its labels, then its features. One regular expression decides whether a
-line is well formed; only a line that is not is looked at token by token, to say where.
+A row is ``1,3 5:0.2 9:1``: its labels, then its features. One regular expression validates a line;
+only a malformed line is examined token by token, to report the place.
 """
 
 from __future__ import annotations
@@ -13,15 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from fgfm.data._errors import DataError, bad, shown
-from fgfm.data._table import Options, Table, check_label_count, make_csr
-from fgfm.data._text import open_text, write_text, written
+from fgfm._utils.text import quoted
+from fgfm.data._errors import DataError
+from fgfm.data._formats import XMC_HEADER
+from fgfm.data._label_columns import check_label_count
+from fgfm.data._numbers import format_numbers
+from fgfm.data._options import ReadOptions
+from fgfm.data._table import Table, make_csr
+from fgfm.data._text_files import open_text, write_text
 
-__all__ = ["XMC_HEADER", "read_svmlight", "read_xmc", "write_svmlight", "write_xmc"]
+__all__ = ["read_svmlight", "read_xmc", "write_svmlight", "write_xmc"]
 
-# written so that there is one way only to read a run of digits
+# Each run of digits has a single match, so that matching takes linear time.
 _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _PAIR = rf"[0-9]{{1,10}}:{_NUMBER}"
 _ROW = re.compile(
@@ -30,13 +36,12 @@ _ROW = re.compile(
 )
 _LABELS = re.compile(r"[0-9]{1,10}(?:,[0-9]{1,10})*")
 _FEATURE = re.compile(_PAIR)
-XMC_HEADER = re.compile(r"[ \t]*([0-9]{1,18})[ \t]+([0-9]{1,18})[ \t]+([0-9]{1,18})[ \t]*")
-_BLOCK = 1 << 18  # texts of numbers at a time
+_BLOCK = 1 << 18  # numbers held as texts at a time
 _MAX_FEATURES = (1 << 31) - 1
 
 
 class _Rows:
-    """The rows of a file, as it is read."""
+    """The rows of a file while it is read."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -44,14 +49,14 @@ class _Rows:
         self.counts = array("q")  # features of each row
         self.label_counts = array("q")
         self.labels = array("q")
-        self.texts: list[str] = []
+        self.texts: list[str] = []  # index, value, index, value, ...
         self.indices: list[Any] = []
         self.data: list[Any] = []
 
     def add(self, text: str, line: int) -> None:
         match = _ROW.fullmatch(text)
         if match is None:
-            raise _explain(text, self.source, line)
+            raise _malformed_line(text, self.source, line)
         labels, features = match.groups()
         numbers = [] if labels is None else list(map(int, labels.split(",")))
         self.labels.extend(numbers)
@@ -70,7 +75,10 @@ class _Rows:
         self.data.append(numbers[1::2])
 
     def features(self, first: int | None, p: int | None, rule: str) -> tuple[Any, int]:
-        """Give X, and the number of its first feature: `first`, or 0 if any is, else 1."""
+        """Return X and the number of its first feature.
+
+        That is `first` if given, else 0 if a feature 0 occurs, else 1.
+        """
         self.convert()
         indices, data = np.concatenate(self.indices), np.concatenate(self.data)
         self.indices, self.data = [], []
@@ -92,24 +100,28 @@ class _Rows:
             at = int(np.argmin(np.isfinite(data)))
             raise self.error(indptr, at, f"feature {indices[at]} is not a finite number")
         X = make_csr(data, indices - first, indptr, (len(self.lines), width))
-        same = np.flatnonzero(np.diff(X.indices) == 0)
-        starts = set(indptr.tolist()) if len(same) else set()
-        for at in same.tolist():
-            if at + 1 not in starts:
-                raise self.error(
-                    indptr,
-                    at,
-                    f"feature {X.indices[at] + first} occurs twice: it must have one value",
-                )
+        self.check_repeated(X, first)
         X.eliminate_zeros()
         return X, first
 
-    def error(self, indptr: Any, at: int, sentence: str) -> DataError:
-        row = int(np.searchsorted(indptr, at, side="right")) - 1
-        return bad(self.source, sentence, line=self.lines[row])
+    def check_repeated(self, X: Any, first: int) -> None:
+        """Raise if a row has a feature twice."""
+        same = np.flatnonzero(np.diff(X.indices) == 0)
+        starts = set(X.indptr.tolist()) if len(same) else set()
+        for at in same.tolist():
+            if at + 1 not in starts:  # else the two entries are in different rows
+                reason = f"feature {X.indices[at] + first} occurs twice: it must have one value"
+                raise self.error(X.indptr, at, reason)
 
-    def Y(self, first: int | None, m: int | None, rule: str) -> tuple[Any, int]:
-        """Give the labels, and the number of the first: `first`, or 0 if any is, else 1."""
+    def error(self, indptr: Any, at: int, reason: str) -> DataError:
+        """Return the error for the row of a stored entry."""
+        row = int(np.searchsorted(indptr, at, side="right")) - 1
+        return DataError(reason, source=self.source, line=self.lines[row])
+
+    def label_matrix(
+        self, first: int | None, m: int | None, rule: str
+    ) -> tuple[npt.NDArray[np.uint8], int]:
+        """Return Y and the number of its first label, as `features` does for X."""
         labels = np.array(self.labels, dtype=np.int64)
         counts = np.array(self.label_counts, dtype=np.int64)
         rows = np.repeat(np.arange(len(counts)), counts)
@@ -117,56 +129,45 @@ class _Rows:
             first = 0 if len(labels) and labels.min() == 0 else 1
         width = m if m is not None else max(int(labels.max(initial=0)) - first + 1, 1)
         if m is None and len(labels):
-            check_label_count(
-                width, len(counts), self.source, self.lines[int(rows[np.argmax(labels)])]
-            )
+            line = self.lines[int(rows[np.argmax(labels)])]
+            check_label_count(width, len(counts), self.source, line)
         check_label_count(width, len(counts), self.source)
         wrong = (labels < first) | (labels - first >= width)
         if wrong.any():
             at = int(np.argmax(wrong))
-            raise bad(
-                self.source,
+            raise DataError(
                 f"{labels[at]} is an unknown label: {rule} from {first} to {width - 1 + first}",
+                source=self.source,
                 line=self.lines[int(rows[at])],
             )
-        Y = np.zeros((len(counts), width), dtype=np.uint8)
+        Y = np.zeros((len(counts), width), dtype=np.uint8)  # (n, m)
         Y[rows, labels - first] = 1
         return Y, first
 
 
-def _explain(text: str, source: str, line: int) -> DataError:
-    """Say which token of a line is wrong."""
+def _malformed_line(text: str, source: str, line: int) -> DataError:
+    """Return the error for the first malformed token of a line."""
     for k, match in enumerate(re.finditer(r"[^ \t]+", text)):
         token, column = match.group(), match.start() + 1
+        reason = None
         if k == 0 and ":" not in token:
             if column > 1 and _LABELS.fullmatch(token):
-                return bad(
-                    source,
-                    f"the labels {shown(token)} are not at the beginning of the line",
-                    line=line,
-                    column=column,
-                )
-            if not _LABELS.fullmatch(token):
-                return bad(
-                    source,
-                    f"{shown(token)} is no list of labels: they are whole numbers with commas "
-                    "between them, such as 1,3",
-                    line=line,
-                    column=column,
+                reason = f"the labels {quoted(token)} are not at the beginning of the line"
+            elif not _LABELS.fullmatch(token):
+                reason = (
+                    f"{quoted(token)} is not a list of labels: labels are integers separated by "
+                    "commas, such as 1,3"
                 )
         elif not _FEATURE.fullmatch(token):
-            return bad(
-                source,
-                f"{shown(token)} is no feature: it must be number:value, such as 5:0.2",
-                line=line,
-                column=column,
-            )
-    return bad(source, "the line is not well formed", line=line)
+            reason = f"{quoted(token)} is not a feature: it must be number:value, such as 5:0.2"
+        if reason is not None:
+            return DataError(reason, source=source, line=line, column=column)
+    return DataError("the line is malformed", source=source, line=line)
 
 
-def read_svmlight(path: Path, options: Options) -> Table:
-    """Read multi-label svmlight; ``#`` begins a comment, and empty lines are no rows."""
-    encoder, names = options.encoder, _given_names(options)
+def read_svmlight(path: Path, options: ReadOptions) -> Table:
+    """Read multi-label svmlight; ``#`` begins a comment, and empty lines are skipped."""
+    encoder, labels = options.encoder, _given_labels(options)
     rows = _Rows(str(path))
     with open_text(path, options.encoding) as text:
         for k, line in enumerate(text, 1):
@@ -174,110 +175,115 @@ def read_svmlight(path: Path, options: Options) -> Table:
             if content.strip(" \t"):
                 rows.add(content, k)
     if not rows.lines:
-        raise bad(path, "there are no rows")
-    p = options.n_features if encoder is None else encoder.n_features_in_
+        raise DataError("there are no rows", source=path)
+    p = options.n_features
     zero_based, zero_based_labels = options.zero_based, options.zero_based_labels
-    if zero_based is None:
-        zero_based = getattr(encoder, "zero_based_", None)
-    if zero_based_labels is None:
-        zero_based_labels = getattr(encoder, "zero_based_labels_", None)
+    if encoder is not None:
+        p = encoder.n_features_in_
+        zero_based = encoder.zero_based_ if zero_based is None else zero_based
+        if zero_based_labels is None:
+            zero_based_labels = encoder.zero_based_labels_
     X, first = rows.features(_first(zero_based), p, "features must be numbered")
     table = Table(
         rows.source,
         X,
-        _known_names(encoder, X.shape[1]),
+        _feature_names(options, X.shape[1]),
         lines=np.array(rows.lines),
         zero_based=first == 0,
     )
-    if not options.with_labels or (not len(rows.labels) and names is None):
+    if not options.with_labels or (not len(rows.labels) and labels is None):
         return table
-    if names is None:
-        names = getattr(encoder, "label_names_", None)
-    count = names if names is None or isinstance(names, int) else len(names)
-    Y, first = rows.Y(_first(zero_based_labels), count, "labels must be numbered")
-    if names is None or isinstance(names, int):
-        names = [str(k + first) for k in range(Y.shape[1])]
-    return replace(table, Y=Y, label_names=tuple(names), zero_based_labels=first == 0)
+    if labels is None and options.training_labels is not None:
+        labels = list(options.training_labels)
+    m = len(labels) if isinstance(labels, list) else labels
+    Y, first = rows.label_matrix(_first(zero_based_labels), m, "labels must be numbered")
+    if not isinstance(labels, list):
+        labels = [str(k + first) for k in range(Y.shape[1])]
+    return replace(table, Y=Y, label_names=tuple(labels), zero_based_labels=first == 0)
 
 
 def _first(zero_based: bool | None) -> int | None:
     return None if zero_based is None else 1 - int(zero_based)
 
 
-def _known_names(encoder: Any, p: int) -> tuple[str, ...] | None:
-    """Give the names of training to features that have only numbers."""
-    names = getattr(encoder, "feature_names_in_", None)
-    return None if names is None or len(names) != p else tuple(names)
+def _feature_names(options: ReadOptions, p: int) -> tuple[str, ...] | None:
+    """Return the names of training for features that only have numbers."""
+    names = options.training_features
+    return names if len(names) == p else None
 
 
-def _given_names(options: Options) -> Any:
-    """Give the names of the labels, or how many there are."""
-    labels = options.labels
-    if labels is None:
-        return None
-    if isinstance(labels, (int, np.integer)):
-        return abs(int(labels))
+def _given_labels(options: ReadOptions) -> int | list[str] | None:
+    """Return the number of labels or their names."""
+    labels: int | str | list[str] | None = options.labels
     if isinstance(labels, str):
         raise ValueError(
-            f"labels is {labels!r}: this format has no names, so it must be the number of labels "
-            "or the list of their names"
+            f"labels is {labels!r}: this format has no names, so that it must be the number of "
+            "labels or the list of their names"
         )
-    return [str(name) for name in labels]
+    return abs(labels) if isinstance(labels, int) else labels
 
 
-def read_xmc(path: Path, options: Options) -> Table:
+def read_xmc(path: Path, options: ReadOptions) -> Table:
     """Read the format of the extreme classification repository: a header, then rows from 0."""
-    encoder, names = options.encoder, _given_names(options)
+    labels = _given_labels(options)
+    source = str(path)
+    rows, p, m = _read_xmc_rows(path, options.encoding)
+    X, _ = rows.features(0, p, "with this header features are numbered")
+    names = _feature_names(options, p)
+    table = Table(source, X, names, lines=np.array(rows.lines), zero_based=True)
+    if not options.with_labels:
+        return table
+    if m == 0:
+        if len(rows.labels):
+            rows.label_matrix(0, 0, "the header declares no labels, so that none is numbered")
+        return table
+    Y, _ = rows.label_matrix(0, m, "with this header labels are numbered")
+    if labels is None and options.training_labels is not None:
+        labels = list(options.training_labels)
+    count = len(labels) if isinstance(labels, list) else labels
+    if count not in (None, m):
+        reason = f"the header declares {m} labels: there must be {count}"
+        raise DataError(reason, source=source, line=1)
+    if not isinstance(labels, list):
+        labels = [str(k) for k in range(m)]
+    return replace(table, Y=Y, label_names=tuple(labels), zero_based_labels=True)
+
+
+def _read_xmc_rows(path: Path, encoding: str) -> tuple[_Rows, int, int]:
+    """Return the rows, and the numbers of features and of labels that the header declares."""
     rows = _Rows(str(path))
-    with open_text(path, options.encoding) as text:
+    with open_text(path, encoding) as text:
         header = next(text, "").rstrip("\r\n")
         match = XMC_HEADER.fullmatch(header)
         if match is None:
-            raise bad(
-                path,
-                f"{shown(header)} is no header: it must be three numbers, of rows, features and "
+            raise DataError(
+                f"{quoted(header)} is not a header: it must be the numbers of rows, features and "
                 "labels",
+                source=path,
                 line=1,
             )
         n, p, m = map(int, match.groups())
         if n == 0 or p == 0:
-            raise bad(path, f"there are {n} rows of {p} features: there must be one", line=1)
+            reason = f"there are {n} rows of {p} features: there must be at least one of each"
+            raise DataError(reason, source=path, line=1)
         if p > _MAX_FEATURES:
-            raise bad(path, f"{p} features are too many: at most {_MAX_FEATURES}", line=1)
+            reason = f"{p} features are too many: at most {_MAX_FEATURES} are read"
+            raise DataError(reason, source=path, line=1)
         check_label_count(m, n, rows.source, line=1)
         for k, line in enumerate(text, 2):
             content = line.rstrip("\r\n")
             if len(rows.lines) < n:
                 rows.add(content, k)
             elif content.strip(" \t"):
-                raise bad(path, f"there are more rows than the {n} of the header", line=k)
+                reason = f"there are more rows than the {n} of the header"
+                raise DataError(reason, source=path, line=k)
     if len(rows.lines) < n:
-        raise bad(
-            path,
+        raise DataError(
             f"the file ends after {len(rows.lines)} of the {n} rows of its header",
+            source=path,
             line=len(rows.lines) + 2,
         )
-    X, _ = rows.features(0, p, "with this header they are numbered")
-    table = Table(
-        rows.source, X, _known_names(encoder, p), lines=np.array(rows.lines), zero_based=True
-    )
-    if not options.with_labels:
-        return table
-    if names is None:
-        names = getattr(encoder, "label_names_", None)
-    if m == 0:
-        if len(rows.labels):
-            rows.Y(0, 0, "the header says that there are none, so none is numbered")
-        return table
-    Y, _ = rows.Y(0, m, "with this header they are numbered")
-    if names is None:
-        names = [str(k) for k in range(m)]
-    count = names if isinstance(names, int) else len(names)
-    if count != m:
-        raise bad(path, f"the header says {m} labels: there must be {count}", line=1)
-    if isinstance(names, int):
-        names = [str(k) for k in range(m)]
-    return replace(table, Y=Y, label_names=tuple(names), zero_based_labels=True)
+    return rows, p, m
 
 
 def _write_rows(text: Any, X: Any, Y: Any, first: int) -> None:
@@ -288,25 +294,25 @@ def _write_rows(text: Any, X: Any, Y: Any, first: int) -> None:
     for begin in range(0, csr.shape[0], size):
         end = min(begin + size, csr.shape[0])
         offset = indptr[begin]
-        values = written(csr.data[offset : indptr[end]])
+        values = format_numbers(csr.data[offset : indptr[end]])
         columns = (csr.indices[offset : indptr[end]] + first).tolist()
         pairs = [f"{column}:{value}" for column, value in zip(columns, values, strict=True)]
         for row in range(begin, end):
             labels = "" if Y is None else ",".join(map(str, (np.flatnonzero(Y[row]) + first)))
             features = pairs[indptr[row] - offset : indptr[row + 1] - offset]
             if not features and not labels:
-                features = [f"{first}:0"]  # an empty line would be no row
+                features = [f"{first}:0"]  # an empty line would not be a row
             text.write(" ".join([labels, *features]) + "\n")
 
 
-def write_svmlight(path: Any, X: Any, Y: Any) -> None:
-    """Write multi-label svmlight, counting features and labels from 1."""
+def write_svmlight(path: Path, X: Any, Y: Any) -> None:
+    """Write multi-label svmlight, with features and labels numbered from 1."""
     with write_text(path) as text:
         _write_rows(text, X, Y, 1)
 
 
-def write_xmc(path: Any, X: Any, Y: Any) -> None:
-    """Write the extreme classification repository's format, counting from 0."""
+def write_xmc(path: Path, X: Any, Y: Any) -> None:
+    """Write the format of the extreme classification repository, numbered from 0."""
     with write_text(path) as text:
         text.write(f"{X.shape[0]} {X.shape[1]} {0 if Y is None else Y.shape[1]}\n")
         _write_rows(text, X, Y, 0)

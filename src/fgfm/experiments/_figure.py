@@ -1,35 +1,42 @@
-"""The figure of the paper: F against the number of training rows, one panel per structure."""
+"""The figure of the paper's experiment: one row of panels per structure of label factors."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from fgfm._utils.atomic import atomic_file
-from fgfm.experiments._statistics import NAMES, Summary
+from fgfm.experiments._records import NAMES, Summary
+from fgfm.experiments._reproduce import PaperResults
 from fgfm.experiments._table import structure_title
 
-__all__ = ["FORMATS", "draw", "draw_differences", "new_figure", "save_figure"]
+__all__ = ["FORMATS", "draw", "new_figure", "save_figure"]
 
 FORMATS = ("png", "pdf", "svg")
-# Told apart by marker, line and lightness too, so that print in grey can be read.
+_WIDTH = 5.8  # inches: text stays legible when a phone shows the figure at 360 pixels
+_PANEL_HEIGHT = 1.45
+# Colours of Okabe and Ito, which colour-blind readers can distinguish; markers and lines differ.
 _STYLES: dict[str, dict[str, Any]] = {
-    "gfm": {"color": "#000000", "marker": "o", "linestyle": "-"},
+    "bayes": {"color": "#999999", "marker": "", "linestyle": "-", "linewidth": 3.0},
+    "threshold": {"color": "#CC79A7", "marker": "x", "linestyle": "-."},
     "true": {"color": "#0072B2", "marker": "s", "linestyle": "--"},
     "ilf": {"color": "#D55E00", "marker": "^", "linestyle": "-"},
-    "independent": {"color": "#56B4E9", "marker": "v", "linestyle": ":"},
-    "threshold": {"color": "#999999", "marker": "x", "linestyle": "-."},
-    "bayes": {"color": "#BBBBBB", "marker": "", "linestyle": "-", "linewidth": 4.0},
+    "independent": {"color": "#009E73", "marker": "v", "linestyle": ":"},
+    "gfm": {"color": "#000000", "marker": "o", "linestyle": "-"},
 }
+_LEGEND = ("bayes", "threshold", "gfm", "true", "ilf", "independent")  # column by column
+_COMPARED = ("true", "ilf", "independent")  # with GFM, in the panels of differences
+_TITLES = {"published": "published estimates", "ours": "our estimates"}
 
 
 def new_figure(width: float, height: float) -> Any:
-    """Make a figure of so many inches.
+    """Create a figure without pyplot.
 
     Parameters
     ----------
     width, height : float
-        Its size.
+        Size in inches.
 
     Returns
     -------
@@ -43,149 +50,127 @@ def new_figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _figure(n: int) -> tuple[Any, list[Any]]:
-    """Make a figure with room for n panels, two in a row."""
-    columns = min(n, 2)
-    rows = -(-n // columns)
-    figure = new_figure(3.7 * columns, 2.9 * rows + 0.6)
-    return figure, list(figure.subfigures(rows, columns, squeeze=False).ravel())[:n]
+def draw(results: PaperResults, learner: str = "linear") -> Any:
+    """Draw mean F and differences from GFM against the number of training rows.
+
+    Parameters
+    ----------
+    results : PaperResults
+        The results.
+    learner : str, default="linear"
+        The base learner.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One row of panels per structure. The first column shows mean F of all methods, where the
+        0.5 threshold is far below the F-optimal decisions. The next columns, one for each kind
+        of estimates, show F minus that of GFM with 95 % intervals, where the small differences
+        between F-optimal decisions are visible.
+    """
+    summaries = [run.summary for run in results.runs.values()]
+    settings = summaries[0].settings
+    structures = settings["structures"]
+    compared = any(
+        _differences(summaries[0], structure, learner, method)
+        for structure in structures
+        for method in _COMPARED
+    )
+    n_columns = 1 + (len(summaries) if compared else 0)
+    height = _PANEL_HEIGHT * len(structures) + 1.1
+    figure = new_figure(_WIDTH if compared else 0.6 * _WIDTH, height)
+    axes = figure.subplots(len(structures), n_columns, squeeze=False, sharex=True)
+    _share_scales(axes)
+    handles: dict[str, Any] = {}
+    for row, structure in zip(axes, structures, strict=True):
+        handles |= _draw_means(row[0], summaries[0], structure, learner)
+        for ax, summary in zip(row[1:], summaries, strict=False):
+            _draw_differences(ax, summary, structure, learner)
+        row[0].set_ylabel(structure_title(structure), fontsize=9)
+        for ax in row:
+            _format_axes(ax, settings["sizes"])
+    f = f"F{settings['beta']:g}"
+    axes[0, 0].set_title(f"mean {f}", fontsize=9)
+    for ax, estimates in zip(axes[0, 1:], results.runs, strict=False):
+        ax.set_title(f"{f} minus {NAMES['gfm']},\n{_TITLES[estimates]}", fontsize=9)
+    figure.supxlabel("training rows", fontsize=9)
+    figure.legend(
+        handles=[handles[k] for k in _LEGEND if k in handles],
+        loc="outside upper center",
+        ncols=3 if compared else 2,
+        fontsize=8.5,
+        frameon=False,
+    )
+    return figure
 
 
-def _log_axis(ax: Any, sizes: list[int]) -> None:
+def _share_scales(axes: Any) -> None:
+    """Share one vertical scale among panels of means, another among panels of differences."""
+    for ax in axes[1:, 0]:
+        ax.sharey(axes[0, 0])
+    for ax in axes[:, 1:].ravel()[1:]:
+        ax.sharey(axes[0, 1])
+    for ax in axes[:, 2:].ravel():
+        ax.tick_params(labelleft=False)
+
+
+def _draw_means(ax: Any, summary: Summary, structure: str, learner: str) -> dict[str, Any]:
+    """Draw the mean F of every method; return the handles of the legend."""
+    handles = {}
+    for method, style in _STYLES.items():
+        means = [
+            m
+            for m in summary.means
+            if (m.structure, m.learner, m.method) == (structure, learner, method)
+        ]
+        if not means:
+            continue
+        n, f = [float(m.n) for m in means], [m.mean for m in means]
+        if method == "bayes" and len(n) == 1:  # a line, not a point
+            n, f = [n[0] / 1.4, n[0] * 1.4], f * 2
+        (handles[method],) = ax.plot(
+            n, f, label=NAMES[method] + ("-optimal" if method == "bayes" else ""), **_line(style)
+        )
+    return handles
+
+
+def _draw_differences(ax: Any, summary: Summary, structure: str, learner: str) -> None:
+    """Draw F minus that of GFM, with 95 % intervals."""
+    ax.axhline(0.0, color=_STYLES["gfm"]["color"], linewidth=1.0)
+    for place, method in enumerate(_COMPARED):
+        cells = _differences(summary, structure, learner, method)
+        if not cells:
+            continue
+        shift = 1.09 ** (place - 1)  # side by side on the logarithmic axis
+        ax.errorbar(
+            [shift * d.n for d in cells],
+            [d.mean for d in cells],
+            yerr=[[d.mean - d.low for d in cells], [d.high - d.mean for d in cells]],
+            elinewidth=0.8,
+            **_line(_STYLES[method]),
+        )
+
+
+def _differences(summary: Summary, structure: str, learner: str, method: str) -> list[Any]:
+    key = (structure, learner, method, "gfm")
+    return [d for d in summary.differences if (d.structure, d.learner, d.first, d.second) == key]
+
+
+def _line(style: dict[str, Any]) -> dict[str, Any]:
+    return {"linewidth": 1.1, "markersize": 3.8, "markerfacecolor": "none"} | style
+
+
+def _format_axes(ax: Any, sizes: Sequence[int]) -> None:
     ax.set_xscale("log")
-    few = sizes[:: -(-len(sizes) // (7 if max(sizes) < 1e5 else 4))]  # labels that have room
-    ax.set_xticks(few, [str(n) for n in few])
+    shown = sizes[:: -(-len(sizes) // 3)]  # labels of more sizes would overlap
+    ax.set_xticks(shown, [str(n) for n in shown])
+    ax.set_xticks(sizes, minor=True)
+    ax.tick_params(axis="x", which="minor", labelbottom=False)
     if len(sizes) == 1:
         ax.set_xlim(sizes[0] / 1.5, sizes[0] * 1.5)
-    ax.minorticks_off()
     ax.tick_params(labelsize=8)
     ax.grid(True, color="#E5E5E5", linewidth=0.6)
     ax.set_axisbelow(True)
-
-
-def _around(n: int) -> list[float]:
-    """Give two ends of a line at a single size."""
-    return [n / 1.4, n * 1.4]
-
-
-def _broken_axes(panel: Any) -> tuple[Any, Any]:
-    """Make two axes, one above the other, with the marks of an interrupted scale."""
-    top, low = panel.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    top.spines.bottom.set_visible(False)
-    low.spines.top.set_visible(False)
-    top.tick_params(bottom=False)
-    mark: dict[str, Any] = {"marker": [(-1, -0.5), (1, 0.5)], "markersize": 7, "linestyle": "none"}
-    mark |= {"color": "#000000", "mew": 0.8, "clip_on": False}
-    top.plot([0, 1], [0, 0], transform=top.transAxes, **mark)
-    low.plot([0, 1], [1, 1], transform=low.transAxes, **mark)
-    return top, low
-
-
-def draw(summary: Summary, learner: str = "linear") -> Any:
-    """Draw the mean F of each method against the number of training rows.
-
-    Parameters
-    ----------
-    summary : Summary
-        The summary of a run.
-    learner : str, default="linear"
-        The base learner.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One panel per structure. Bars are standard errors. The threshold is far below the other
-        methods: where both are drawn, the scale is interrupted between them.
-    """
-    settings = summary.settings
-    methods = sorted(settings["methods"], key=list(_STYLES)[::-1].index)
-    broken = "threshold" in methods and len(methods) > 1
-    figure, panels = _figure(len(settings["structures"]))
-    shown: dict[str, Any] = {}
-    for panel, structure in zip(panels, settings["structures"], strict=True):
-        axes: tuple[Any, ...] = _broken_axes(panel) if broken else (panel.subplots(),)
-        for place, method in enumerate(methods):
-            mine = [m for m in summary.means if m[0] == structure and m[2:4] == (learner, method)]
-            if not mine:
-                continue
-            ax = axes[-1 if method == "threshold" else 0]
-            limit = method == "bayes"
-            side = 0.0 if method in ("bayes", "threshold") else place - (len(methods) - 1) / 2
-            shift = 1.025**side
-            shown[method] = ax.errorbar(
-                [shift * m.n for m in mine] if len(mine) > 1 or not limit else _around(mine[0].n),
-                [m.mean for m in mine] * (1 if len(mine) > 1 or not limit else 2),
-                yerr=None if limit else [m.standard_error for m in mine],
-                label=NAMES[method] + (" (the limit)" if limit else ""),
-                markersize=4.5,
-                elinewidth=0.7,
-                **{"linewidth": 1.2, "markerfacecolor": "none"} | _STYLES[method],
-            )
-        for ax in axes:
-            _log_axis(ax, settings["sizes"])
-        if broken:
-            axes[0].tick_params(bottom=False)
-            axes[1].locator_params(axis="y", nbins=3)
-        axes[0].set_title(structure_title(structure), fontsize=10)
-    handles = [shown[k] for k in _STYLES if k in shown]
-    _finish(figure, handles, f"mean F{settings['beta']:g} on test rows")
-    return figure
-
-
-def draw_differences(summary: Summary, learner: str = "linear") -> Any:
-    """Draw the paired differences between methods, with 95 % intervals.
-
-    Parameters
-    ----------
-    summary : Summary
-        The summary of a run.
-    learner : str, default="linear"
-        The base learner.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One panel per structure.
-    """
-    settings = summary.settings
-    figure, panels = _figure(len(settings["structures"]))
-    handles: dict[str, Any] = {}
-    colours = {"gfm": "#D55E00", "true": "#0072B2", "independent": "#56B4E9"}
-    for panel, structure in zip(panels, settings["structures"], strict=True):
-        ax = panel.subplots()
-        ax.axhline(0.0, color="#000000", linewidth=0.8)
-        for place, (second, colour) in enumerate(colours.items()):
-            mine = [
-                d
-                for d in summary.differences
-                if d[0] == structure and d[2:5] == (learner, "ilf", second)
-            ]
-            if not mine:
-                continue
-            shift = 1.06 ** (place - 1)  # side by side
-            handles[second] = ax.errorbar(
-                [shift * d.n for d in mine],
-                [d.mean for d in mine],
-                yerr=[[d.mean - d.low for d in mine], [d.high - d.mean for d in mine]],
-                label=f"F-GFM ILF less {NAMES[second]}",
-                color=colour,
-                marker=_STYLES[second]["marker"],
-                linestyle=_STYLES[second]["linestyle"],
-                markerfacecolor="none",
-                markersize=4.5,
-                linewidth=0.9,
-                elinewidth=0.9,
-            )
-        ax.set_title(structure_title(structure), fontsize=10)
-        _log_axis(ax, settings["sizes"])
-    _finish(figure, list(handles.values()), f"difference of F{settings['beta']:g}, 95 % interval")
-    return figure
-
-
-def _finish(figure: Any, handles: list[Any], label: str) -> None:
-    figure.supxlabel("training rows", fontsize=10)
-    figure.supylabel(label, fontsize=10)
-    figure.legend(handles=handles, loc="outside upper center", ncols=3, fontsize=8, frameon=False)
 
 
 def save_figure(figure: Any, folder: Path, name: str) -> list[Path]:
@@ -196,9 +181,9 @@ def save_figure(figure: Any, folder: Path, name: str) -> list[Path]:
     figure : matplotlib.figure.Figure
         The figure.
     folder : Path
-        Where to.
+        The folder of the files.
     name : str
-        The name of the files, without the extension.
+        Name of the files, without the extension.
 
     Returns
     -------

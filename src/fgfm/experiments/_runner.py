@@ -1,4 +1,4 @@
-"""Many independent tasks over processes, each result kept as soon as it is there."""
+"""Run independent tasks in parallel and store each result as soon as it is computed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from sklearn.utils.parallel import delayed
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from fgfm._utils.parallel import run_jobs
-from fgfm.experiments._results import ResultFile, Row
+from fgfm.experiments._result_file import ResultFile, Row
 
 __all__ = ["Progress", "run_tasks"]
 
 Progress = Callable[[int, int], object]
-"""Called with the number of tasks that are done, and of all."""
+"""Called with the number of finished tasks and the number of all tasks."""
 
 
 def run_tasks(
@@ -25,27 +25,27 @@ def run_tasks(
     n_jobs: int | None,
     progress: Progress | None,
 ) -> None:
-    """Run tasks, and append the rows of each to the results when it ends.
+    """Run tasks and append the rows of each to the results when it ends.
 
-    Where a backend of joblib is configured that answers at the end only (Ray's, or
-    "multiprocessing"), all but those of the first task are appended then.
+    With joblib backends that return all results at the end (Ray's, or "multiprocessing"), the
+    rows of all but the first task are appended then.
 
     Parameters
     ----------
     work : callable
-        Gives the rows of a task. Workers import it by its name.
+        Computes the rows of a task. Workers import it by its name.
     tasks : sequence
         The tasks.
     results : ResultFile
-        Where the rows go, opened.
+        The open file that the rows are appended to.
     n_jobs : int or None
-        How many processes, in joblib's meaning.
+        Number of processes, as in joblib.
     progress : callable or None
-        Told of every task that ends.
+        Called after every task.
     """
     if progress is not None:
         progress(0, len(tasks))
-    for done, rows in enumerate(_answers(work, tasks, n_jobs), start=1):
+    for done, rows in enumerate(_compute(work, tasks, n_jobs), start=1):
         results.append(rows)
         if progress is not None:
             progress(done, len(tasks))
@@ -53,24 +53,24 @@ def run_tasks(
         results.rewrite()
 
 
-def _answers(
+def _compute(
     work: Callable[[Any], list[Row]], tasks: Sequence[Any], n_jobs: int | None
 ) -> Iterator[list[Row]]:
-    """Give the rows of each task, in whatever order they come."""
-    # the first one here: what it compiles, the workers load
+    """Yield the rows of each task, in the order in which the tasks end."""
+    # The first task runs in this process: the kernels it compiles are loaded by the workers.
     for task in tasks[:1]:
-        yield _alone(work, task)
-    jobs = (delayed(_alone)(work, task) for task in tasks[1:])
+        yield _run_on_one_core(work, task)
+    jobs = (delayed(_run_on_one_core)(work, task) for task in tasks[1:])
     try:
         yield from run_jobs(jobs, n_jobs, ordered=False)
     except BrokenExecutor as error:
         raise ChildProcessError(
-            "a process that was computing was killed, perhaps for want of memory; what was done "
-            "is kept, and the same call goes on from there"
+            "a worker process was killed, perhaps because memory ran out; finished results are "
+            "kept, and the same call continues from there"
         ) from error
 
 
-def _alone(work: Callable[[Any], list[Row]], task: Any) -> list[Row]:
-    """Do a task on one core: the processes share them already."""
+def _run_on_one_core(work: Callable[[Any], list[Row]], task: Any) -> list[Row]:
+    """Run a task without threads: the processes use all cores already."""
     with threadpool_limits(1):
         return work(task)

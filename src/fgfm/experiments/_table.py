@@ -1,4 +1,4 @@
-"""The paper's experiment as text of 80 columns."""
+"""The results of the paper's experiment as text of at most 80 columns."""
 
 from __future__ import annotations
 
@@ -6,19 +6,55 @@ import math
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from fgfm.experiments._statistics import NAMES, Difference, Mean, Summary
+from fgfm.experiments._findings import LEVEL
+from fgfm.experiments._records import NAMES, Difference, Mean, Summary
+from fgfm.experiments._reproduce import PaperResults
 from fgfm.synthetic import STRUCTURES
 
-__all__ = ["difference_text", "grid", "structure_title", "tables", "value_text"]
+__all__ = [
+    "ESTIMATES_TITLES",
+    "format_difference",
+    "format_mean",
+    "format_tables",
+    "grid",
+    "structure_title",
+]
 
+ESTIMATES_TITLES = {
+    "published": "Published estimates (as in the authors' scripts)",
+    "ours": "Our estimates",
+}
+_PAPER_REPS = 100
 _WIDTH = 80
 _DAGS = {"+".join(map(str, sizes)): dag for dag, sizes in STRUCTURES.items()}
-_LEVEL = 0.05
-_SHOWN = (("ilf", "gfm"), ("ilf", "true"))  # of the comparisons, in a terminal
+_SHOWN = (("ilf", "gfm"), ("ilf", "true"))  # comparisons shown in the terminal
+
+
+def format_tables(results: PaperResults) -> str:
+    """Format all results as text for a terminal.
+
+    Parameters
+    ----------
+    results : PaperResults
+        The results.
+
+    Returns
+    -------
+    str
+        Lines of at most 80 characters: for each kind of estimates mean F, distance from the
+        optimum, paired differences, learned factors and the paper's findings.
+    """
+    lines: list[str] = []
+    for estimates, run in results.runs.items():
+        title = ESTIMATES_TITLES[estimates]
+        lines += [title, "=" * len(title), ""]
+        for part in (_means, _bayes_gaps, _differences, _factors, _findings):
+            lines += part(run.summary)
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def structure_title(structure: str) -> str:
-    """Name a structure.
+    """Return the title of a structure.
 
     Examples
     --------
@@ -26,15 +62,15 @@ def structure_title(structure: str) -> str:
     ('DAG 2 (4+4)', 'Factors of 3+1')
     """
     dag = _DAGS.get(structure)
-    return f"Factors of {_shortened(structure)}" if dag is None else f"DAG {dag} ({structure})"
+    return f"Factors of {_shorten(structure)}" if dag is None else f"DAG {dag} ({structure})"
 
 
-def value_text(mean: float, error: float) -> str:
-    """Write a mean with its standard error in units of the last digit.
+def format_mean(mean: float, error: float) -> str:
+    """Format a mean with its standard error in units of the last digit.
 
     Examples
     --------
-    >>> value_text(0.67312, 0.00405)
+    >>> format_mean(0.67312, 0.00405)
     '.6731(40)'
     """
     shown = f"{mean:.4f}"
@@ -42,57 +78,41 @@ def value_text(mean: float, error: float) -> str:
     return shown if math.isnan(error) else f"{shown}({round(1e4 * error)})"
 
 
-def difference_text(d: Difference) -> str:
-    """Write a difference with its standard error, in units of 1e-4; a star if it is significant.
+def format_difference(d: Difference) -> str:
+    """Format a difference with its standard error in units of 1e-4, with a star if significant.
 
     Examples
     --------
-    >>> difference_text(Difference("8", 50, "linear", "ilf", "gfm", 0.0031, 0.0010, 0.0011,
-    ...                            0.0051, 0.002, 0.03, 70, 30))
+    >>> format_difference(Difference("8", 50, "linear", "ilf", "gfm", 0.0031, 0.0010, 0.0011,
+    ...                              0.0051, 0.002, 0.03, 70, 30))
     '+31(10)*'
     """
     error = "" if math.isnan(d.standard_error) else f"({round(1e4 * d.standard_error)})"
-    return f"{round(1e4 * d.mean):+d}{error}" + ("*" if d.p_holm < _LEVEL else " ")
-
-
-def tables(summary: Summary) -> str:
-    """Write all that a terminal shows of a run.
-
-    Parameters
-    ----------
-    summary : Summary
-        The summary.
-
-    Returns
-    -------
-    str
-        Lines of at most 80 characters.
-    """
-    parts = [_means(summary), _limit(summary), _differences(summary), _factors(summary)]
-    return "\n".join(line for part in (*parts, _findings(summary)) for line in part)
+    return f"{round(1e4 * d.mean):+d}{error}" + ("*" if d.p_holm < LEVEL else " ")
 
 
 def grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lay out rows: the first column to the left, the others to the right, evenly.
+    """Align rows in columns of equal width, the first to the left, the others to the right.
 
-    Columns that do not fit beside each other go below, under the same first column.
+    Columns that do not fit into 80 characters are continued below, with the first column
+    repeated.
     """
     table = [heads, *rows]
-    names = [_shortened(row[0]) for row in table]
+    names = [_shorten(row[0]) for row in table]
     first = max(map(len, names))
     needed = max((len(cell) for row in table for cell in row[1:]), default=0)
-    at_once = max(1, (_WIDTH - first) // (needed + 1))
+    per_line = max(1, (_WIDTH - first) // (needed + 1))
     width = needed + (2 if first + (len(heads) - 1) * (needed + 2) <= _WIDTH else 1)
-    for start in range(1, len(heads), at_once):
+    for start in range(1, len(heads), per_line):
         if start > 1:
             yield ""
         for name, row in zip(names, table, strict=True):
-            cells = row[start : start + at_once]
+            cells = row[start : start + per_line]
             yield (name.ljust(first) + "".join(c.rjust(width) for c in cells)).rstrip()
 
 
-def _shortened(name: str, length: int = 30) -> str:
-    """Cut a name in the middle."""
+def _shorten(name: str, length: int = 30) -> str:
+    """Shorten a name in the middle."""
     half = (length - 3) // 2
     return name if len(name) <= length else f"{name[:half]}...{name[-half:]}"
 
@@ -100,20 +120,22 @@ def _shortened(name: str, length: int = 30) -> str:
 def _means(summary: Summary) -> Iterator[str]:
     settings = summary.settings
     methods = settings["methods"]
-    shown: dict[tuple[str, str], list[Mean]] = {}
+    by_structure: dict[tuple[str, str], list[Mean]] = {}
     for m in summary.means:
-        shown.setdefault((m.learner, m.structure), []).append(m)
-    beta = settings["beta"]
+        by_structure.setdefault((m.learner, m.structure), []).append(m)
     for learner in settings["learners"]:
         if len({m.n for m in summary.means if m.learner == learner}) < len(settings["sizes"]):
-            continue  # the next table has it
-        yield f"Test F{beta:g}, {learner} base learner, {settings['reps']} distributions"
+            continue  # run for the largest size only: shown by `_bayes_gaps`
+        yield (
+            f"Mean F{settings['beta']:g} on test rows, {learner} base learner "
+            f"(distributions: {settings['reps']})"
+        )
         for structure in settings["structures"]:
-            cells = {(m.n, m.method): m for m in shown.get((learner, structure), ())}
+            cells = {(m.n, m.method): m for m in by_structure.get((learner, structure), ())}
             rows = [
                 [f"{n}"]
                 + [
-                    value_text(cells[n, k].mean, cells[n, k].standard_error)
+                    format_mean(cells[n, k].mean, cells[n, k].standard_error)
                     + ("*" if cells[n, k].best else " ")
                     for k in methods
                 ]
@@ -124,70 +146,65 @@ def _means(summary: Summary) -> Iterator[str]:
             yield structure_title(structure)
             yield from grid(["n", *(NAMES[k] + " " for k in methods)], rows)
         yield ""
-    yield "In brackets the standard error in units of the last digit."
+    yield "In brackets: standard error, in units of the last digit."
     if any(m.best for m in summary.means):
-        yield "* the best of GFM, F-GFM true and F-GFM ILF"
+        yield "* best of GFM, F-GFM true and F-GFM ILF"
     yield ""
 
 
-def _limit(summary: Summary) -> Iterator[str]:
+def _bayes_gaps(summary: Summary) -> Iterator[str]:
     settings = summary.settings
     largest = settings["sizes"][-1]
-    learners = settings["learners"]
     gaps = {
         (m.learner, m.structure, m.method): m
         for m in summary.means
-        if m.n == largest and m.method != "bayes" and not math.isnan(m.limit_gap)
+        if m.n == largest and m.method != "bayes" and not math.isnan(m.bayes_gap)
     }
     methods = [k for k in settings["methods"] if k != "bayes"]
     if not gaps or not methods:
         return
-    yield f"Exact F below the Bayes-optimal one at n = {largest}, in units of 1e-4"
+    yield f"Bayes-optimal F minus exact F at n = {largest}, in units of 1e-4"
     rows = []
     for structure in settings["structures"]:
-        for learner in learners:
-            mine = [gaps.get((learner, structure, k)) for k in methods]
-            cells = [
-                "-"
-                if m is None
-                else f"{1e4 * m.limit_gap:.0f}({1e4 * m.limit_gap_error:.0f})"
-                if not math.isnan(m.limit_gap_error)
-                else f"{1e4 * m.limit_gap:.0f}"
-                for m in mine
-            ]
+        for learner in settings["learners"]:
+            cells = [_format_gap(gaps.get((learner, structure, k))) for k in methods]
             rows.append([f"{structure}, {learner}", *cells])
-    heads = ["", *(NAMES[k] for k in methods)]
-    yield from grid(heads, rows)
+    yield from grid(["", *(NAMES[k] for k in methods)], rows)
     yield ""
 
 
+def _format_gap(mean: Mean | None) -> str:
+    if mean is None:
+        return "-"
+    error = mean.bayes_gap_error
+    return f"{1e4 * mean.bayes_gap:.0f}" + ("" if math.isnan(error) else f"({1e4 * error:.0f})")
+
+
 def _differences(summary: Summary) -> Iterator[str]:
-    pairs = [p for p in _SHOWN if any(d[3:5] == p for d in summary.differences)]
+    pairs = [p for p in _SHOWN if any((d.first, d.second) == p for d in summary.differences)]
     for first, second in pairs:
         cells = {
             (d.structure, d.n): d
             for d in summary.differences
             if (d.first, d.second, d.learner) == (first, second, "linear")
         }
-        if not cells:
-            continue
-        yield f"{NAMES[first]} less {NAMES[second]}, paired, linear, in units of 1e-4"
+        yield f"{NAMES[first]} minus {NAMES[second]}, linear, paired, in units of 1e-4"
         sizes = summary.settings["sizes"]
         rows = [
-            [s, *(difference_text(cells[s, n]) for n in sizes)]
+            [s, *(format_difference(cells[s, n]) for n in sizes)]
             for s in summary.settings["structures"]
         ]
         yield from grid(["n", *(f"{n} " for n in sizes)], rows)
         yield ""
     if pairs:
-        yield f"* paired t-test at {_LEVEL}, corrected for all cells (Holm)"
+        yield f"* significant: paired t-test at level {LEVEL}, corrected for all cells (Holm)"
         yield ""
 
 
 def _factors(summary: Summary) -> Iterator[str]:
     if not summary.factors:
         return
-    yield "Learned factors: pairs of labels, precision / recall"
+    yield "Learned factors: precision / recall of the pairs of labels that share one"
     cells = {(s.structure, s.n): s for s in summary.factors}
     sizes = summary.settings["sizes"]
     rows = [
@@ -201,7 +218,13 @@ def _factors(summary: Summary) -> Iterator[str]:
 def _findings(summary: Summary) -> Iterator[str]:
     if not summary.findings:
         return
-    yield "The paper's findings, held against this run"
+    published = summary.settings["estimates"] == "published"
+    title = "The paper's findings" if published else "With our estimates"
+    reps = summary.settings["reps"]
+    yield title + (":" if reps >= _PAPER_REPS else f" ({reps} of {_PAPER_REPS} distributions):")
     for finding in summary.findings:
-        text = f"- {finding.claim}: {finding.verdict.upper()}; {finding.detail}."
-        yield from textwrap.wrap(text, _WIDTH, subsequent_indent="  ")
+        text = f"- {finding.topic}: {finding.detail}."
+        if published:
+            text = f"- {finding.claim}: {finding.verdict}; {finding.detail}."
+        yield from textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    yield ""

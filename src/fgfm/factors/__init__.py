@@ -1,36 +1,38 @@
-"""Which labels belong together given the features: tests, Markov boundaries and label factors."""
+"""Label factors: which labels depend on each other given the features.
+
+- `ILFCompo`: find the irreducible label factors of data;
+- `MutualInformation`, `GCM`: tests of all pairs of labels, for discrete and for any features, with
+  the interface `PairwiseTest` and the result `PairwiseResult`;
+- `group_labels`, `published_grouping`: factors from p-values (`Grouping`, `Cut`);
+- `g_test`: the G test of two discrete variables (`GTest`);
+- `markov_boundary`: the features that matter to a label;
+- `factors_from_dag`: the factors of a known graph.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from fgfm.factors.dag import factors_from_dag
-from fgfm.factors.ilf import ILFCompo
-from fgfm.factors.independence import GTest, PairwiseResult, PairwiseTest, g_test
-from fgfm.factors.markov_boundary import markov_boundary
-from fgfm.factors.mutual_information import MutualInformation
-
-if TYPE_CHECKING:
-    from fgfm.factors.gcm import GCM
+from fgfm.factors._dag import factors_from_dag
+from fgfm.factors._g_batch import GTest
+from fgfm.factors._g_test import g_test
+from fgfm.factors._gcm import GCM
+from fgfm.factors._ilf import ILFCompo
+from fgfm.factors._label_graph import Cut, Grouping, group_labels, published_grouping
+from fgfm.factors._markov_boundary import markov_boundary
+from fgfm.factors._mutual_information import MutualInformation
+from fgfm.factors._pairwise import PairwiseResult, PairwiseTest
 
 __all__ = [
     "GCM",
+    "Cut",
     "GTest",
+    "Grouping",
     "ILFCompo",
     "MutualInformation",
     "PairwiseResult",
     "PairwiseTest",
     "factors_from_dag",
     "g_test",
+    "group_labels",
     "markov_boundary",
+    "published_grouping",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "GCM":
-        from fgfm.factors.gcm import GCM
-
-        return GCM
-    raise AttributeError(
-        f"fgfm.factors has no attribute {name!r}: its public names are {', '.join(__all__)}"
-    )

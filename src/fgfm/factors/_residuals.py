@@ -1,7 +1,7 @@
-"""Residuals of the labels given the features, and what is known of their law.
+"""Residuals of the labels given the features, and their conditional moments.
 
-The moments of a residual given x are needed where few rows have both labels of a pair: there the
-products that were seen tell little about those that could have been.
+The moments of a residual given x are needed for pairs of labels with few common rows: the observed
+products of such a pair say little about the products that could have been observed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import get_tags
 from sklearn.utils.parallel import Parallel, delayed
 
-__all__ = ["Residuals", "fitted_values", "residual_moments"]
+__all__ = ["Residuals", "cross_fitted_probabilities", "residual_moments"]
 
 Floats = npt.NDArray[np.float64]
 
-_LEAST = 0.1  # no conditional probability is taken below this share of the label's frequency
-_ROWS_PER_BIN = 20  # of the rarer value of the label
+_SMALLEST = 0.1  # smallest conditional probability, as a share of the label's frequency
+_ROWS_PER_BIN = 20  # rows with the rarer value of the label
 _MAX_BINS = 10
 
 
@@ -37,10 +37,11 @@ class Residuals(NamedTuple):
 
 
 def residual_moments(Y: Floats, R: Floats, inflation: float = 1.0) -> Residuals:
-    """Estimate the conditional moments of residuals, that of a coin as far as it fits.
+    """Estimate the conditional moments of residuals by those of a Bernoulli variable.
 
-    The fitted values are shrunk towards the label's frequency until they are calibrated, and give
-    the variance p (1 - p), the third moment and the fourth; they are then scaled to the residuals
+    The fitted values are shrunk towards the label's frequency until they are calibrated. With
+    the resulting probability p, a Bernoulli variable has variance v = p (1 - p), third moment
+    v (1 - 2 p) and fourth moment v (1 - 3 v). These are then scaled to the observed residuals
     within bins of rows with similar fitted values.
 
     Parameters
@@ -61,89 +62,98 @@ def residual_moments(Y: Floats, R: Floats, inflation: float = 1.0) -> Residuals:
     fitted = Y - R
     frequency = Y.mean(axis=0)
     centred = fitted - fitted.mean(axis=0)
+    # Least-squares slope of the label on its fitted value, in [0, 1].
     spread = np.maximum(np.sum(centred**2, axis=0), np.finfo(float).tiny)
     slope = np.clip(np.sum(centred * (Y - frequency), axis=0) / spread, 0.0, 1.0)
-    p = np.clip(frequency + slope * centred, _LEAST * frequency, 1.0 - _LEAST * (1.0 - frequency))
-    coin = p * (1.0 - p)  # (n, m)
-    coin4 = coin * (1.0 - 3.0 * coin)
-    scale, fourth = np.empty_like(coin), np.empty_like(coin)
+    p = np.clip(
+        frequency + slope * centred,
+        _SMALLEST * frequency,
+        1.0 - _SMALLEST * (1.0 - frequency),
+    )
+    bernoulli2 = p * (1.0 - p)  # (n, m)
+    bernoulli4 = bernoulli2 * (1.0 - 3.0 * bernoulli2)
+    scale, fourth = np.empty_like(p), np.empty_like(p)
     rarer = np.minimum(Y.sum(axis=0), n - Y.sum(axis=0))
     n_bins = np.clip(rarer // _ROWS_PER_BIN, 1, _MAX_BINS).astype(int)
     for i in range(m):
         bins = _bins(fitted[:, i], n_bins[i])
-        scale[:, i] = _ratio(bins, R[:, i] ** 2, coin[:, i])
-        fourth[:, i] = coin4[:, i] * _ratio(bins, R[:, i] ** 4, coin4[:, i])
-    variance = scale * coin
+        scale[:, i] = _ratio(bins, R[:, i] ** 2, bernoulli2[:, i])
+        fourth[:, i] = bernoulli4[:, i] * _ratio(bins, R[:, i] ** 4, bernoulli4[:, i])
+    variance = scale * bernoulli2
     third = variance * np.sqrt(scale) * (1.0 - 2.0 * p)
     return Residuals(R, variance, third, fourth, fitted, inflation)
 
 
-def _ratio(bins: npt.NDArray[np.int64], seen: Floats, expected: Floats) -> Floats:
-    """Give the ratio of two sums over the bin of each row."""
-    ratio = np.bincount(bins, seen) / np.maximum(np.bincount(bins, expected), 1e-300)
+def _ratio(bins: npt.NDArray[np.int64], observed: Floats, expected: Floats) -> Floats:
+    """Return, for each row, the ratio of two sums over its bin."""
+    ratio = np.bincount(bins, observed) / np.maximum(np.bincount(bins, expected), 1e-300)
     return np.asarray(ratio[bins])
 
 
 def _bins(values: Floats, n_bins: int) -> npt.NDArray[np.int64]:
-    """Cut values into bins of about the same size, equal ones into the same.
+    """Return the bin of each value: bins of about equal size, equal values in the same bin.
 
-    Rounding comes first: Y - (Y - p) is not quite p, and the last digit would tell Y.
+    Values are rounded first: Y - (Y - p) is p up to rounding, and the last digit would depend
+    on Y.
     """
     _, place, times = np.unique(np.round(values, 9), return_inverse=True, return_counts=True)
     middle = np.cumsum(times) - times + times // 2
     return np.asarray((middle * n_bins // len(values))[place.reshape(-1)])
 
 
-def fitted_values(
+def cross_fitted_probabilities(
     estimator: Any,
     X: Any,
     Y: Floats,
     cv: Any,
     seed: int,
     n_jobs: int | None,
-    tick: Callable[[], None],
+    step_done: Callable[[], None],
 ) -> Floats:
-    """Predict every label of every row by a model that did not see the row.
+    """Predict all labels of each row by a model that was fitted without the row.
 
     Parameters
     ----------
     estimator : object
-        A classifier with predict_proba, or a regressor; with several outputs if it can.
+        A classifier with predict_proba, or a regressor; fitted to all labels at once if it
+        supports several outputs.
     X : ndarray or sparse matrix of shape (n, d)
         Features.
     Y : ndarray of shape (n, m)
         Labels.
     cv : int, splitter or iterable of splits
-        The folds; an integer asks for shuffled ones.
+        The folds; an integer stands for shuffled ones.
     seed : int
-        Shuffles the folds.
+        Seed of the shuffling.
     n_jobs : int, optional
         Number of jobs, over folds, and over labels if they are fitted one by one.
-    tick : callable
-        Called at the end.
+    step_done : callable
+        Called twice at the end: the default regression, which this replaces, has two steps.
 
     Returns
     -------
     ndarray of shape (n, m)
-        Probabilities, or what the regressor takes for them.
+        Probabilities, or the predictions of the regressor.
     """
     folds = _folds(cv, X, Y, seed)
     m = Y.shape[1]
-    together = _takes_many_outputs(estimator)
+    together = _supports_several_outputs(estimator)
     groups = [np.arange(m)] if together or m == 0 else [np.array([i]) for i in range(m)]
     tasks = [(train, test, labels) for train, test in folds for labels in groups]
-    answers = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(_predict)(estimator, X, Y, train, test, labels) for train, test, labels in tasks
+    predictions = Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(_fit_predict)(estimator, X, Y, train, test, labels)
+        for train, test, labels in tasks
     )
     P = np.empty(Y.shape)
-    for (_, test, labels), answer in zip(tasks, answers, strict=True):
-        P[np.ix_(test, labels)] = answer
-    tick()
-    tick()
+    for (_, test, labels), predicted in zip(tasks, predictions, strict=True):
+        P[np.ix_(test, labels)] = predicted
+    step_done()
+    step_done()
     return P
 
 
 def _folds(cv: Any, X: Any, Y: Floats, seed: int) -> list[tuple[Any, Any]]:
+    """Return the folds, after checking that each row is in one test fold."""
     n = len(Y)
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         if not 2 <= cv <= n:
@@ -161,15 +171,15 @@ def _folds(cv: Any, X: Any, Y: Floats, seed: int) -> list[tuple[Any, Any]]:
     return folds
 
 
-def _takes_many_outputs(estimator: Any) -> bool:
+def _supports_several_outputs(estimator: Any) -> bool:
     tags = get_tags(estimator)
     if is_classifier(estimator):
         return bool(tags.classifier_tags is not None and tags.classifier_tags.multi_label)
     return bool(tags.target_tags.multi_output)
 
 
-def _predict(estimator: Any, X: Any, Y: Floats, train: Any, test: Any, labels: Any) -> Floats:
-    """Fit some labels on one fold; a label that is constant there needs no model."""
+def _fit_predict(estimator: Any, X: Any, Y: Floats, train: Any, test: Any, labels: Any) -> Floats:
+    """Fit some labels on one fold; labels that are constant there are predicted as they are."""
     P = np.empty((len(test), len(labels)))
     seen = Y[np.ix_(train, labels)]
     P[:] = seen[0]
@@ -181,12 +191,12 @@ def _predict(estimator: Any, X: Any, Y: Floats, train: Any, test: Any, labels: A
         target = target.astype(np.int64)
     model = clone(estimator).fit(X[train], target[:, 0] if len(varied) == 1 else target)
     if is_classifier(estimator):
-        answer = model.predict_proba(X[test])
-        if isinstance(answer, list):  # one (rows, 2) array for each output
-            answer = np.column_stack([a[:, 1] for a in answer])
+        predicted = model.predict_proba(X[test])
+        if isinstance(predicted, list):  # one array of shape (rows, 2) for each output
+            predicted = np.column_stack([p[:, 1] for p in predicted])
         elif len(varied) == 1:
-            answer = answer[:, -1]
+            predicted = predicted[:, -1]
     else:
-        answer = model.predict(X[test])
-    P[:, varied] = np.asarray(answer, dtype=np.float64).reshape(len(test), len(varied))
+        predicted = model.predict(X[test])
+    P[:, varied] = np.asarray(predicted, dtype=np.float64).reshape(len(test), len(varied))
     return P

@@ -1,26 +1,26 @@
-"""Pictures of decisions and of what they rest on.
+"""Displays of decisions and of label factors.
 
-- `ExpectedFDisplay`: what the best set of each size is worth, for one row;
-- `DecisionDisplay`: the probabilities of a row's labels, and which of them were chosen;
-- `CalibrationDisplay`: expected against obtained F-measure;
+- `ExpectedFDisplay`: the expected F-measure of the best set of each size, for one row;
+- `DecisionDisplay`: the probabilities of a row's labels, with the chosen ones marked;
+- `CalibrationDisplay`: obtained against expected F-measure;
 - `LabelGraphDisplay`: the label factors as a graph;
-- `PValueDisplay`: the p-values behind it.
+- `PValueDisplay`: the p-values of all pairs of labels.
 
-Each display keeps its data, and draws them by ``plot``; ``from_estimator`` does both at once for a
-fitted `fgfm.FGFMClassifier`, and others (``from_marginals``, ``from_predictions``,
-``from_p_values``, ...) for what comes from elsewhere. Matplotlib is imported by the first picture.
+As in scikit-learn, a display keeps its data and draws them by ``plot``; ``from_estimator`` does
+both for a fitted `fgfm.FGFMClassifier`, and further class methods (``from_marginals``,
+``from_predictions``, ``from_p_values``, ...) for other data. Matplotlib is imported by the first
+plot.
 """
 
 from __future__ import annotations
 
-from fgfm.plotting.calibration import CalibrationBins, CalibrationDisplay
-from fgfm.plotting.decision import DecisionDisplay
-from fgfm.plotting.expected_f import ExpectedFDisplay
-from fgfm.plotting.label_graph import LabelGraphDisplay
-from fgfm.plotting.p_values import PValueDisplay
+from fgfm.plotting._calibration import CalibrationDisplay
+from fgfm.plotting._decision import DecisionDisplay
+from fgfm.plotting._expected_f import ExpectedFDisplay
+from fgfm.plotting._label_graph import LabelGraphDisplay
+from fgfm.plotting._p_values import PValueDisplay
 
 __all__ = [
-    "CalibrationBins",
     "CalibrationDisplay",
     "DecisionDisplay",
     "ExpectedFDisplay",

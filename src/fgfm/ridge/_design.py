@@ -1,108 +1,102 @@
-"""The rows that models are fitted to: equal ones grouped, centred, rotated; and their folds.
+"""The design matrix: equal rows grouped, columns centred and rotated.
 
-Everything here depends on X and on the column that may be appended to it, not on the target: it is
-made once and serves all targets.
+Everything here depends on X and on the column that may be appended to it, not on the target. It is
+computed once and serves all targets.
 """
 
 from __future__ import annotations
 
-import numbers
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.model_selection import KFold
 
 from fgfm._utils.parallel import Shared
 
-__all__ = ["Design", "Fold", "Grouped", "Part", "group_rows", "make_folds"]
+__all__ = ["NEWTON_LIMIT", "Design", "GroupedRows", "RowSubset", "group_rows"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-NEWTON_LIMIT = 300  # up to here (columns * (classes - 1)) a Hessian is formed and factorised
-_TURNED_ROWS = (
-    1024  # up to here weights are turned into the span of dense rows, if that is smaller
-)
-# Numbers in a sparse X that is made dense (128 MB), and in the products of columns two by two.
-_DENSE_LIMIT = 1 << 24
-_PAIRS_LIMIT = 1 << 20
-_PAIRED_COLUMNS = 24  # with more, a matrix product per pair of classes is as fast
-_KEPT = 16  # extra columns whose groups are kept: targets that share one come together
+# Largest number of unknowns, columns * (classes - 1), of a model that is fitted by itself with a
+# Cholesky factor of its Hessian; larger ones are fitted in batches by conjugate gradients.
+NEWTON_LIMIT = 300
+# Dense rows up to this number are rotated into their span where that has fewer dimensions.
+_ROTATED_ROWS = 1024
+_DENSE_LIMIT = 1 << 24  # entries of a sparse X that may be densified (128 MB)
+_PAIRS_LIMIT = 1 << 20  # entries of `GroupedRows.pairs`
+_PAIRED_COLUMNS = 24  # with more columns, a matrix product per pair of classes is as fast
+_CACHED_EXTRAS = 16  # targets that share an extra column come one after the other
 
 
-class Fold(NamedTuple):
-    """The rows to train on, and those to judge by."""
+class GroupedRows(NamedTuple):
+    """The distinct rows Z, and the transformation from the columns of X to those of Z."""
 
-    train: Integers
-    test: Integers
-
-
-class Grouped(NamedTuple):
-    """Distinct rows, and what leads back from them to the columns of X."""
-
-    Z: Any  # (G, q): the constant, then the columns, centred, perhaps rotated; or CSR
-    pairs: Floats  # (G, q (q + 1) / 2): its columns two by two; empty where that is too much
+    Z: Any  # (G, q): the constant, then the columns, centred and perhaps rotated; dense or CSR
+    pairs: Floats  # (G, q (q + 1) / 2): products of its columns, or (0, 0) if too large
     of_row: Integers  # (n,): the group of each row
-    mean: Floats  # (p,): what was subtracted
+    mean: Floats  # (p,): subtracted from the columns
     basis: Floats | None  # (q - 1, p): the rotation
 
     def coefficients(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Give weights (J, p) and intercepts (J,) for the columns as they came."""
+        """Return the weights (J, p) and intercepts (J,) of the columns of X."""
         weights = theta[1:].T  # (J, q - 1)
         if self.basis is not None:
             weights = weights @ self.basis
         return weights, theta[0] - weights @ self.mean
 
 
-class Part:
-    """The groups that some rows belong to.
+class RowSubset:
+    """The groups that a subset of the rows belongs to.
 
     Parameters
     ----------
-    groups : Grouped
+    groups : GroupedRows
         All groups.
     weight : ndarray of shape (n,)
         Weights of all rows.
     rows : ndarray of shape (m,) or slice
-        The rows.
-    whole : bool, default=False
-        Keep the groups of other rows too, with the weight 0: all groups need no copy.
+        The subset.
+    keep_all : bool, default=False
+        Keep the groups of the other rows with weight 0, which needs no copy of Z.
     """
 
-    def __init__(self, groups: Grouped, weight: Floats, rows: Any, whole: bool = False) -> None:
+    def __init__(
+        self, groups: GroupedRows, weight: Floats, rows: Any, keep_all: bool = False
+    ) -> None:
         self.groups = groups
         self.rows = rows
         G = groups.Z.shape[0]
         total = np.bincount(groups.of_row[rows], weight[rows], minlength=G).astype(np.float64)
-        self.kept = np.arange(G) if whole else np.flatnonzero(total)  # (K,)
+        self.kept = np.arange(G) if keep_all else np.flatnonzero(total)  # (G_kept,)
         self.weight = total[self.kept]
         self.Z = groups.Z if len(self.kept) == G else groups.Z[self.kept]
 
 
 def group_rows(columns: Iterable[npt.NDArray[Any]], n: int) -> Integers | None:
-    """Give each row the number of its group of equal rows, or None where few rows are equal.
+    """Return the group of equal rows that each row belongs to, or None if few rows are equal.
 
-    One column after the other splits the groups that there are. It ends as soon as there are more
-    than n / 2 of them: continuous columns cost one sort, not p.
+    The groups are split by one column after the other. The function returns None as soon as there
+    are more than n / 2 groups, so that continuous columns cost one sort instead of p.
     """
     of_row = np.zeros(n, dtype=np.int64)
     for column in columns:
         values, code = np.unique(column, return_inverse=True)
         if len(values) == 1:
             continue
-        # below n^2, for n values and n groups at most
+        # at most n values and n groups: the combined code is below n^2 and does not overflow
         values, of_row = np.unique(of_row * len(values) + code, return_inverse=True)
         if 2 * len(values) > n:
             return None
     return of_row
 
 
-def _pairs(Z: Floats) -> Floats:
+def _column_products(Z: Floats) -> Floats:
+    """Return the products of all pairs of columns, from which small Hessians are one product."""
     G, q = Z.shape
     if q > _PAIRED_COLUMNS or G * q * (q + 1) // 2 > _PAIRS_LIMIT:
         return np.empty((0, 0))
@@ -111,9 +105,10 @@ def _pairs(Z: Floats) -> Floats:
 
 
 class Design(Shared):
-    """The features, seen as the two solvers need them; threads may share it.
+    """The features in the forms that the two solvers need; threads may share it.
 
-    A copy on another machine makes its own groups, for all jobs there.
+    Grouped rows are computed on first use and cached. They are not pickled: a copy in another
+    process computes its own, once for all jobs there.
 
     Parameters
     ----------
@@ -122,24 +117,23 @@ class Design(Shared):
     weight : ndarray of shape (n,)
         Weights of the rows, positive.
     centred : bool
-        Whether columns may be shifted: so it is where the intercept is not penalised. It spares
-        the Hessian the large entries that a far-off mean gives it.
+        Subtract the column means, which is possible where the intercept is not penalised. It keeps
+        large means out of the Hessian.
     """
 
     def __init__(self, X: Any, weight: Floats, *, centred: bool) -> None:
         self.X = X
         self.weight = weight
         self.centred = centred
-        self.n, self.p = X.shape
+        self.n, self.p = int(X.shape[0]), int(X.shape[1])
         self.is_sparse = sparse.issparse(X)
-        self._begin()
+        self._reset_caches()
 
-    def _begin(self) -> None:
-        """Begin without what is made when it is asked for."""
-        self._base: tuple[Floats, Integers | None] | None = None
-        self._grouped: dict[int | None, tuple[Any, Grouped]] = {}
-        self._sparse: Grouped | None = None
-        self._parts: weakref.WeakValueDictionary[tuple[int, int, bool], Part] = (
+    def _reset_caches(self) -> None:
+        self._base: tuple[Floats, Integers | None] | None = None  # X dense, groups of its rows
+        self._grouped: dict[int | None, tuple[Any, GroupedRows]] = {}  # by id of the extra column
+        self._sparse: GroupedRows | None = None
+        self._subsets: weakref.WeakValueDictionary[tuple[int, int, bool], RowSubset] = (
             weakref.WeakValueDictionary()
         )
         self._lock = threading.Lock()
@@ -149,56 +143,57 @@ class Design(Shared):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._begin()
+        self._reset_caches()
 
     def suits_newton(self, n_logits: int, extra: Floats | None) -> bool:
-        """Tell whether a model of so many logits is small enough for second derivatives."""
+        """Return True if a model with `n_logits` logits is small enough to form its Hessian."""
         p = self.p + (extra is not None)
+        # after the rotation there are no more columns than rows
         small = (min(p, self.n) + 1) * n_logits <= NEWTON_LIMIT
-        return small and (not sparse.issparse(self.X) or self.n * p <= _DENSE_LIMIT)
+        return small and (not self.is_sparse or self.n * p <= _DENSE_LIMIT)
 
-    def grouped(self, extra: Floats | None) -> Grouped:
-        """Give the distinct rows of X, made dense, with `extra` as its last column."""
+    def grouped(self, extra: Floats | None) -> GroupedRows:
+        """Return the distinct rows of X, densified, with `extra` as its last column."""
         key = None if extra is None else id(extra)
         with self._lock:
             if key not in self._grouped:
-                # extra is kept: its id stays taken
+                # the entry holds a reference to extra: no other array gets its id meanwhile
                 self._grouped[key] = extra, self._group(extra)
-                old = [k for k in self._grouped if k is not None]
-                for k in old[: len(old) - _KEPT]:
+                cached = [k for k in self._grouped if k is not None]
+                for k in cached[: len(cached) - _CACHED_EXTRAS]:
                     del self._grouped[k]
             return self._grouped[key][1]
 
-    def sparse_rows(self) -> Grouped:
-        """Give the rows of a sparse X, as they came but for the constant."""
+    def sparse_rows(self) -> GroupedRows:
+        """Return the rows of a sparse X behind a constant column, neither grouped nor centred."""
         with self._lock:
             if self._sparse is None:
                 one = sparse.csr_array(np.ones((self.n, 1)))
                 Z = sparse.hstack([one, sparse.csr_array(self.X)], format="csr")
-                Z.sum_duplicates()  # columns come in order, too
-                self._sparse = Grouped(
+                Z.sum_duplicates()  # sorts the columns, too
+                self._sparse = GroupedRows(
                     Z, np.empty((0, 0)), np.arange(self.n), np.zeros(self.p), None
                 )
             return self._sparse
 
-    def part(self, groups: Grouped, rows: Integers, whole: bool = False) -> Part:
-        """Give the groups of the rows of a fold: one copy, as long as somebody uses it."""
-        key = id(groups.Z), id(rows), whole  # a part holds both, so that they stay taken
+    def subset(self, groups: GroupedRows, rows: Integers, keep_all: bool = False) -> RowSubset:
+        """Return the groups of the rows of a fold; one copy is shared as long as it is in use."""
+        key = id(groups.Z), id(rows), keep_all  # the subset refers to both: the ids stay valid
         with self._lock:
-            part = self._parts.get(key)
-            if part is None:
-                part = self._parts[key] = Part(groups, self.weight, rows, whole)
-            return part
+            subset = self._subsets.get(key)
+            if subset is None:
+                subset = self._subsets[key] = RowSubset(groups, self.weight, rows, keep_all)
+            return subset
 
     def mean(self, X: Floats) -> Floats:
-        """Give what is subtracted from each column."""
+        """Return what is subtracted from each column: its weighted mean, or 0."""
         if not self.centred:
             return np.zeros(X.shape[1])
         return np.asarray(np.average(X, axis=0, weights=self.weight))
 
-    def _group(self, extra: Floats | None) -> Grouped:
+    def _group(self, extra: Floats | None) -> GroupedRows:
         if self._base is None:
-            dense = self.X.toarray() if sparse.issparse(self.X) else self.X
+            dense = self.X.toarray() if self.is_sparse else self.X
             self._base = dense, group_rows(dense.T, self.n)
         dense, of_row = self._base
         if of_row is not None and extra is not None:
@@ -208,94 +203,17 @@ class Design(Shared):
         if of_row is None:
             of_row = np.arange(self.n)
         else:
-            first = np.empty(int(of_row.max()) + 1, dtype=np.int64)
+            first = np.empty(int(of_row.max()) + 1, dtype=np.int64)  # (G,): first row of a group
             first[of_row[::-1]] = np.arange(self.n)[::-1]
             X = X[first]
         columns = X - mean if len(X) > 1 else np.zeros_like(X)  # (G, p)
         basis = None
-        if _TURNED_ROWS >= len(columns) < columns.shape[1]:
-            # Turning the weights changes neither their length nor the logits: G columns suffice.
+        if _ROTATED_ROWS >= len(columns) < columns.shape[1]:
+            # columns = U s V'. With W = V' w the logits are U s W, and |W| = |w| at the minimum,
+            # where w lies in the span of the rows: G columns suffice.
             left, size, basis = np.linalg.svd(columns, full_matrices=False)
-            columns = left * size
+            columns = left * size  # (G, G)
         Z = np.empty((len(columns), columns.shape[1] + 1))
         Z[:, 0] = 1.0
         Z[:, 1:] = columns
-        return Grouped(Z, _pairs(Z), of_row, mean, basis)
-
-
-def _check_fold(train: Any, test: Any, at: int, n: int, place: Integers) -> Fold:
-    rows = []
-    for name, part in (("train", train), ("test", test)):
-        index = np.asarray(part)
-        if index.dtype == bool and index.shape == (n,):
-            index = np.flatnonzero(index)
-        if index.ndim != 1 or (len(index) and index.dtype.kind not in "iu"):
-            raise TypeError(f"cv: the {name} rows of fold {at} are no flat array of row indices")
-        if len(index) and not (-n <= index.min() and index.max() < n):
-            raise ValueError(
-                f"cv: the {name} rows of fold {at} run from {index.min()} to {index.max()}; "
-                f"with {n} rows, indices must run from 0 to {n - 1}"
-            )
-        kept = place[index.astype(np.int64)]
-        kept = kept[kept >= 0]
-        if len(kept) == 0:
-            raise ValueError(
-                f"cv: fold {at} has no {name} row of positive weight; it must have one at least"
-            )
-        rows.append(kept)
-    return Fold(rows[0], rows[1])
-
-
-def _check_folds(splits: Iterable[Any], n: int, place: Integers) -> list[Fold]:
-    folds = [_check_fold(train, test, f, n, place) for f, (train, test) in enumerate(splits)]
-    if not folds:
-        raise ValueError("cv is empty: it must give one fold at least")
-    return folds
-
-
-def make_folds(
-    cv: Any, random_state: Any, X: Any, rows: Integers, n: int
-) -> Callable[[npt.NDArray[Any]], list[Fold]]:
-    """Give the function from a target to its folds; all indices count the kept rows.
-
-    Parameters
-    ----------
-    cv : int, splitter or iterable of (train, test)
-        What the user passed. An int makes shuffled folds, the same for all targets, and no more
-        than there are rows. A splitter sees the kept rows only; the indices of an iterable count
-        all rows.
-    random_state : int, RandomState instance or None
-        Shuffles the folds that an int makes.
-    X : ndarray or CSR of shape (n_kept, p)
-        Features of the kept rows.
-    rows : ndarray of shape (n_kept,)
-        The rows that are kept, those of positive weight.
-    n : int
-        Number of all rows.
-
-    Returns
-    -------
-    callable
-        From y of shape (n_kept,) to a list of folds.
-    """
-    kept = np.arange(len(rows))
-    if isinstance(cv, (numbers.Integral, np.integer)) and not isinstance(cv, bool):
-        if cv < 2:
-            raise ValueError(f"cv is {cv}: it must be 2 folds or more")
-        splits = min(int(cv), len(rows))
-        shared: list[Fold] = []
-        if splits > 1:
-            splitter = KFold(splits, shuffle=True, random_state=random_state)
-            shared = [Fold(train, test) for train, test in splitter.split(kept)]
-        return lambda y: shared
-    if hasattr(cv, "split") and not isinstance(cv, str):
-        return lambda y: _check_folds(cv.split(X, y), len(rows), kept)
-    if isinstance(cv, str) or not isinstance(cv, Iterable):
-        raise TypeError(
-            f"cv is {cv!r}: it must be a number of folds, a scikit-learn splitter, or an iterable "
-            "of (train, test) row indices"
-        )
-    place = np.full(n, -1, dtype=np.int64)
-    place[rows] = kept
-    given = _check_folds(cv, n, place)
-    return lambda y: given
+        return GroupedRows(Z, _column_products(Z), of_row, mean, basis)

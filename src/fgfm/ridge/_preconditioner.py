@@ -1,11 +1,13 @@
-"""Inverses of the blocks of a Hessian that belong to one logit: a preconditioner.
+"""Preconditioner of the conjugate gradients: inverses of diagonal blocks of the Hessian.
 
-A block is ``A = Z' D Z + ridge``, D the curvature of the logit in every row. With fewer rows than
-columns the inverse is that of ``B = 1 + D^(1/2) Z Z' D^(1/2) / ridge``, and
+The block of one logit is ``A = Z' D Z + ridge``, D the curvature of that logit in every row. Its
+inverse is computed for a problem whose conjugate gradients are slow, and kept while the penalty
+decreases. Blocks of more than 1024 columns are never formed.
 
-    A^(-1) = (1 - Z' D^(1/2) B^(-1) D^(1/2) Z / ridge) / ridge
-
-where the rows times themselves are formed once for all targets and penalties.
+`python -m benchmarks.ridge_solvers` measures what it saves: up to 7 times for several classes on
+dense features and 5 times on tmc2007_500, nothing on most sparse data, where plain conjugate
+gradients need few products. The inverse by way of ``Z Z'`` for fewer rows than columns was tried,
+and was slower than this one on all of them.
 """
 
 from __future__ import annotations
@@ -19,170 +21,128 @@ from scipy import sparse
 from scipy.linalg.blas import dsymv
 from scipy.linalg.lapack import dpotrf, dpotri
 
-__all__ = ["FACTORED", "FACTORS", "Common", "Factor"]
+__all__ = ["INVERSES_LIMIT", "LARGEST_BLOCK", "BlockInverses", "break_even"]
 
 Floats = npt.NDArray[np.float64]
 
-FACTORED = 1024  # up to here, rows or columns, factors are made
-# Numbers in the factors of all folds (256 MB): where one target would need more, it gets none.
-FACTORS = 1 << 25
-# So many dense operations take as long as one with a sparse array, one on one vector, or one in a
-# product of sparse columns with themselves.
+LARGEST_BLOCK = 1024  # columns
+# Entries of the inverses of all folds (256 MB). If one target needs more, it gets none.
+INVERSES_LIMIT = 1 << 25
+# Dense floating-point operations in BLAS level 3 that take as long as one operation in a product
+# with a sparse array, in a matrix-vector product, and in the product of sparse columns.
 _SPARSE = 4
 _VECTOR = 4
 _SCATTERED = 10
-# So many more steps factors serve, about: the first through all smaller penalties, fresh ones in
-# place of older ones less.
+# Further Newton steps that an inverse serves, about: the first one for all smaller penalties, one
+# that replaces an older one for fewer.
 _STEPS = (6, 2)
 
 
-class Common:
-    """What the factors of all problems on the same rows have in common.
+def break_even(Z: Any, n_folds: int, replaces: bool) -> float:
+    """Return the number of products in a Newton step from which an inverse pays.
 
     Parameters
     ----------
     Z : ndarray or CSR of shape (G, q)
         The rows.
-    folds : int, default=1
-        How many there are: each has factors of its own.
+    n_folds : int
+        Number of folds: each has inverses of its own.
+    replaces : bool
+        Whether there is an older inverse already.
+
+    Returns
+    -------
+    float
+        Number of products; inf if an inverse would be too large.
     """
-
-    def __init__(self, Z: Any, folds: int = 1) -> None:
-        self.Z = Z
-        self.folds = folds
-        self.is_sparse = sparse.issparse(Z)
-        self.transposed = Z.T
-        G, q = Z.shape
-        self.by_rows = q > G
-        self._gram: Floats | None = None
-
-    @property
-    def gram(self) -> Floats:
-        """The rows times themselves, (G, G)."""
-        if self._gram is None:
-            gram = self.Z @ self.transposed
-            self._gram = gram.toarray() if self.is_sparse else gram
-        return self._gram
-
-    def patience(self, factored: bool) -> float:
-        """Give the number of products in a step after which new factors pay."""
-        G, q = self.Z.shape
-        m = min(G, q)
-        if m > FACTORED or m * m * self.folds > FACTORS:
-            return math.inf
-        entries = self.Z.nnz if self.is_sparse else G * q
-        product = 4.0 * entries * (_SPARSE if self.is_sparse else 1)
-        forming = m * m * _VECTOR if self.by_rows else self._forming()
-        if factored:
-            product += 2.0 * m * m * _VECTOR
-        return float(max(3.0, (m**3 + forming) / (product * _STEPS[factored])))
-
-    def _forming(self) -> float:
-        """Give the operations that a product of the columns with themselves takes."""
-        G, q = self.Z.shape
-        if not self.is_sparse:
-            return float(G * q * q)
-        return float((np.diff(self.Z.indptr).astype(float) ** 2).sum() * _SCATTERED)
+    G, q = Z.shape
+    if q > LARGEST_BLOCK or q * q * n_folds > INVERSES_LIMIT:
+        return math.inf
+    if sparse.issparse(Z):
+        product = 4.0 * Z.nnz * _SPARSE
+        forming = float((np.diff(Z.indptr).astype(float) ** 2).sum() * _SCATTERED)
+    else:
+        product = 4.0 * G * q
+        forming = float(G * q * q)
+    if replaces:
+        product += 2.0 * q * q * _VECTOR
+    return float(max(3.0, (q**3 + forming) / (product * _STEPS[replaces])))
 
 
-def _inverse(block: Floats) -> Floats:
-    """Give the upper triangle of the inverse of a symmetric matrix, from the lower one.
-
-    One product with it takes half the time of two triangular solves, and there will be hundreds.
-    """
-    diagonal = np.diagonal(block).copy()
-    factor, failed = dpotrf(block.T, lower=0, overwrite_a=1)
-    if not failed:
-        inverse, failed = dpotri(factor, lower=0, overwrite_c=1)
-    if failed:  # by rounding: the diagonal will do
-        return np.asfortranarray(np.diag(1.0 / diagonal))
-    return np.asarray(inverse)
-
-
-class Factor:
-    """One inverse for each logit of a problem.
+class BlockInverses:
+    """The inverses of the blocks of one problem, one for each logit.
 
     Parameters
     ----------
-    common : Common
+    Z : ndarray or CSR of shape (G, q)
         The rows.
     extra : ndarray of shape (G,) or None
-        One more column.
+        One more column, beside sparse rows.
     curvature : ndarray of shape (G, C)
-        Second derivatives by the logits.
+        Second derivatives of the loss with respect to each logit.
     ridge : float
         Twice the penalty.
     damping : ndarray of shape (q,)
-        What is added to the diagonal; where there are fewer rows, its mean.
+        Added to the diagonal.
     first : int
         First penalised column.
     """
 
     def __init__(
         self,
-        common: Common,
+        Z: Any,
         extra: Floats | None,
         curvature: Floats,
         ridge: float,
         damping: Floats,
         first: int,
     ) -> None:
-        self.common = common
-        self.extra = extra
-        self.root = np.sqrt(curvature)  # (G, C)
-        self.ridge = ridge + float(damping.mean())
         self.inverses = []  # upper triangles
-        for root in self.root.T:
-            if common.by_rows:
-                block = common.gram * root  # (G, G)
-                if extra is not None:
-                    block += np.multiply.outer(extra, extra * root)
-                block *= root[:, None] / self.ridge
-                np.einsum("ii->i", block)[:] += 1.0
-            else:
-                block = self._columns(root)  # (q, q)
-                diagonal = np.einsum("jj->j", block)
-                diagonal += damping
-                diagonal[first:] += ridge
+        for root in np.sqrt(curvature).T:
+            block = _weighted_products(Z, extra, root)  # (q, q)
+            diagonal = np.einsum("jj->j", block)  # a view
+            diagonal += damping
+            diagonal[first:] += ridge
             self.inverses.append(_inverse(block))
 
-    def _columns(self, root: Floats) -> Floats:
-        """Give ``Z' D Z``, where Z is sparse its lower triangle."""
-        from fgfm._kernels import weighted_gram
-
-        common = self.common
-        if not common.is_sparse:
-            weighted = common.Z * root[:, None]
-            return np.asarray(weighted.T @ weighted)
-        curvature = root**2
-        q = common.Z.shape[1] + (self.extra is not None)
-        block = np.empty((q, q))
-        Z = common.Z
-        columns = Z.indices.astype(np.int32, copy=False).view(np.uint32)
-        weighted_gram(Z.data, columns, Z.indptr.astype(np.int64), curvature, block)
-        if self.extra is not None:
-            weighted = curvature * self.extra
-            block[-1, :-1] = common.transposed @ weighted
-            block[-1, -1] = weighted @ self.extra
-        return block
-
     def solve(self, R: Floats) -> Floats:
-        """Give ``A^(-1) R``, column by column; (q, C)."""
-        if not self.common.by_rows:
-            columns = [
-                dsymv(1.0, inverse, column, lower=0)
-                for inverse, column in zip(self.inverses, R.T, strict=True)
-            ]
-            return np.stack(columns, axis=1)
-        r = self.common.Z.shape[1]
-        U = self.root * (self.common.Z @ np.ascontiguousarray(R[:r]))  # (G, C)
-        if self.extra is not None:
-            U += self.root * np.multiply.outer(self.extra, R[r])
-        for k, inverse in enumerate(self.inverses):
-            U[:, k] = dsymv(1.0, inverse, U[:, k], lower=0)
-        U *= self.root
-        S = R.copy()
-        S[:r] -= self.common.transposed @ U / self.ridge
-        if self.extra is not None:
-            S[r] -= self.extra @ U / self.ridge
-        return S / self.ridge
+        """Return ``A^(-1) R``, (q, C), each column with the inverse of its logit."""
+        columns = [
+            dsymv(1.0, inverse, column, lower=0)
+            for inverse, column in zip(self.inverses, R.T, strict=True)
+        ]
+        return np.stack(columns, axis=1)
+
+
+def _weighted_products(Z: Any, extra: Floats | None, root: Floats) -> Floats:
+    """Return ``Z' D Z`` with ``D = root^2``; for sparse rows its lower triangle."""
+    if not sparse.issparse(Z):
+        weighted = Z * root[:, None]
+        return np.asarray(weighted.T @ weighted)
+    from fgfm._kernels import weighted_gram
+
+    curvature = root**2
+    q = Z.shape[1] + (extra is not None)
+    block = np.empty((q, q))
+    columns = Z.indices.astype(np.int32, copy=False).view(np.uint32)
+    weighted_gram(Z.data, columns, Z.indptr.astype(np.int64), curvature, block)
+    if extra is not None:
+        weighted = curvature * extra
+        block[-1, :-1] = Z.T @ weighted
+        block[-1, -1] = weighted @ extra
+    return block
+
+
+def _inverse(block: Floats) -> Floats:
+    """Return the upper triangle of the inverse of a symmetric matrix, from its lower triangle.
+
+    One product with the inverse takes half the time of two triangular solves, and there are
+    hundreds of products. A preconditioner need not be accurate.
+    """
+    diagonal = np.diagonal(block).copy()
+    factor, failed = dpotrf(block.T, lower=0, overwrite_a=1)
+    if not failed:
+        inverse, failed = dpotri(factor, lower=0, overwrite_c=1)
+    if failed:  # not positive definite by rounding: use the diagonal
+        return np.asfortranarray(np.diag(1.0 / diagonal))
+    return np.asarray(inverse)

@@ -1,0 +1,69 @@
+"""Text of messages and terminal output: counts, lists of names, shortened and wrapped lines."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+__all__ = ["WIDTH", "clipped", "counted", "listed", "one_line", "quoted", "wrapped"]
+
+WIDTH = 80  # columns of a terminal
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless the number is 1.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(3, "label")
+    ('1 row', '3 labels')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Return names in quotes, separated by commas; at most `most` of them.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"], most=2)
+    "'a', 'b' and 1 more"
+    """
+    texts = ", ".join(map(repr, names[:most]))
+    return texts if len(names) <= most else f"{texts} and {len(names) - most} more"
+
+
+def quoted(value: object, length: int = 60) -> str:
+    """Return the text of a value in quotes, truncated to `length` characters.
+
+    Examples
+    --------
+    >>> quoted("ab" * 50, length=10)
+    "'ababababab'..."
+    """
+    text = str(value)
+    return repr(text) if len(text) <= length else f"{text[:length]!r}..."
+
+
+def clipped(text: str, width: int) -> str:
+    """Return a text with its middle replaced by an ellipsis if it is longer than `width`.
+
+    Examples
+    --------
+    >>> clipped("a/very/long/path.csv", 11)
+    'a/ver…h.csv'
+    """
+    if len(text) <= width:
+        return text
+    end = (width - 1) // 2
+    return f"{text[: width - 1 - end]}…{text[len(text) - end :]}"
+
+
+def one_line(value: object, length: int | None = None) -> str:
+    """Return the text of a value on one line, truncated to `length` characters."""
+    return " ".join(str(value).split())[:length]
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    """Wrap a text at `WIDTH` columns; lines after the first begin with `indent`."""
+    return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False)

@@ -1,0 +1,246 @@
+"""Labels among the columns of a table: 0/1 columns, or one column of label lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from fgfm._utils.text import listed, quoted
+from fgfm.data._errors import DataError
+from fgfm.data._numbers import MISSING
+from fgfm.data._options import ReadOptions
+from fgfm.data._table import Table, column_positions
+
+__all__ = [
+    "BINARY_WORDS",
+    "add_tag_labels",
+    "are_binary_words",
+    "check_label_count",
+    "dropped_columns",
+    "find_tag_column",
+    "select_labels",
+    "split_labels",
+    "split_tags",
+]
+
+# Larger counts are refused before memory is allocated: labels are a dense matrix of bytes.
+_MAX_LABELS = 1 << 22
+_MAX_BYTES = 1 << 32
+
+# Words for 0 and 1, in lower case; the words of one column belong to one pair.
+BINARY_WORDS = {"0": 0, "1": 1, "no": 0, "yes": 1, "false": 0, "true": 1}
+_PAIRS = ({"0", "1"}, {"no", "yes"}, {"false", "true"})
+
+# Lists as written by Python or JSON: quoted texts, or numbers, in brackets.
+_BRACKETS = re.compile(
+    r"""\[\s*\]|[\[({]\s*(?:['"].*['"]|[0-9]+(?:\s*,\s*[0-9]+)*)\s*,?\s*[\])}]""", re.DOTALL
+)
+
+
+def are_binary_words(texts: Sequence[str]) -> bool:
+    """Return True if texts are no and yes, false and true, or 0 and 1."""
+    words = {text.lower() for text in texts}
+    return len(words) == len(texts) and any(words and words <= pair for pair in _PAIRS)
+
+
+def check_label_count(m: int, n: int, source: str, line: int | None = None) -> None:
+    """Raise if there are too many labels for a dense matrix."""
+    if m > _MAX_LABELS:
+        reason = f"{m} labels are too many: at most {_MAX_LABELS} are read"
+        raise DataError(reason, source=source, line=line)
+    if n * m > _MAX_BYTES:
+        raise DataError(
+            f"{n} rows of {m} labels are too many: labels are a dense matrix of at most "
+            f"{_MAX_BYTES >> 30} GiB",
+            source=source,
+            line=line,
+        )
+
+
+def dropped_columns(names: Sequence[str], options: ReadOptions, source: str) -> set[int]:
+    """Return the positions of the columns to leave out.
+
+    They are those of `drop` and `ids`, those left out in training, and the labels if labels are
+    not to be read.
+    """
+    column_positions(names, options.ids, source, arguments=["ids"])
+    dropped = column_positions(names, options.drop, source, arguments=["drop"])
+    optional: set[str | None] = {*options.dropped_in_training, *options.dropped_ids}
+    if not options.with_labels:
+        if options.labels is not None:
+            dropped += select_labels(names, replace(options, with_labels=True), source) or []
+        labels = {*(options.training_labels or ()), options.training_tag_column}
+        optional |= labels - set(options.training_features)
+    return {*dropped, *(j for j, name in enumerate(names) if name in optional)}
+
+
+def select_labels(names: Sequence[str], options: ReadOptions, source: str) -> list[int] | None:
+    """Return the positions of the label columns in their order; None if none are declared.
+
+    ``options.labels`` is a list of names or patterns, one of them, or a count: the first n
+    columns, or the last n if it is negative. All labels of training may be absent.
+    """
+    labels = options.labels
+    if not options.with_labels:
+        return None
+    if labels is None:
+        training = options.training_labels
+        if training is None or not set(names).intersection(training):
+            return None
+        return column_positions(
+            names, training, source, required_by="is one of the labels of the model"
+        )
+    if isinstance(labels, int):
+        if abs(labels) >= len(names):
+            raise DataError(
+                f"{abs(labels)} labels leave no features: there are {len(names)} columns in all",
+                source=source,
+                arguments=["labels"],
+            )
+        return list(range(labels) if labels > 0 else range(len(names) + labels, len(names)))
+    where = {name: j for j, name in enumerate(names)}
+    found: dict[int, None] = {}  # an ordered set
+    for wanted in [labels] if isinstance(labels, str) else labels:
+        if wanted in where:
+            if where[wanted] in found:
+                raise DataError(
+                    f"the column {quoted(wanted)} is named twice",
+                    source=source,
+                    arguments=["labels"],
+                )
+            found[where[wanted]] = None
+            continue
+        matches = [j for j, name in enumerate(names) if fnmatchcase(name, wanted)]
+        if not matches:
+            raise _unknown_column(names, wanted, source)
+        found.update(dict.fromkeys(matches))
+    return list(found)
+
+
+def _unknown_column(names: Sequence[str], wanted: str, source: str) -> DataError:
+    return DataError(
+        f"no column is called {quoted(wanted)}: the columns are {listed(names)}",
+        source=source,
+        arguments=["labels"],
+    )
+
+
+def split_labels(table: Table, where: Sequence[int]) -> Table:
+    """Move label columns from the features to Y; each value must be 0 or 1."""
+    if not where:
+        raise DataError(
+            "no label column is left: there must be at least one label",
+            source=table.source,
+            arguments=["labels"],
+        )
+    n, p = table.matrix.shape
+    check_label_count(len(where), n, table.source)
+    Y = np.zeros((n, len(where)), dtype=np.uint8)  # (n, m)
+    for k, j in enumerate(where):
+        values = table.column(j)  # (n,)
+        texts = table.categories.get(j)
+        numbers = values
+        if texts:
+            by_code = [BINARY_WORDS.get(text.lower(), np.nan) for text in texts]
+            numbers = np.full(n, np.nan)
+            present = ~np.isnan(values)
+            numbers[present] = np.take(by_code, values[present].astype(np.intp))
+        wrong = ~((numbers == 0) | (numbers == 1))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise _not_a_label(table, row, j, only=len(where) == 1)
+        Y[:, k] = numbers == 1
+    names = None if table.names is None else tuple(table.names[j] for j in where)
+    features = table.select([j for j in range(p) if j not in set(where)])
+    return replace(features, Y=Y, label_names=names)
+
+
+def _not_a_label(table: Table, row: int, j: int, only: bool) -> DataError:
+    value, texts = table.column(j)[row], table.categories.get(j)
+    if np.isnan(value):
+        found = "missing"
+    elif texts:
+        found = quoted(texts[int(value)])
+    else:
+        found = f"{value:g}"
+    rule = "labels must be 0 or 1"
+    if texts and only:
+        rule += ", or lists of labels with a separator"
+    arguments = ["separator"] if texts and only else []
+    return table.error(f"the label is {found}: {rule}", row, j, arguments)
+
+
+def find_tag_column(
+    names: Sequence[str], options: ReadOptions, source: str, has_lists: bool = False
+) -> int | None:
+    """Return the position of the column of label lists, None if there is none."""
+    if not options.with_labels:
+        return None
+    training = options.training_tag_column
+    if options.labels is None and training is not None:
+        return list(names).index(training) if training in names else None
+    if options.separator is None and not has_lists:
+        return None
+    if not isinstance(options.labels, str):
+        raise ValueError(
+            f"labels is {options.labels!r}: with a separator it must be the name of the column "
+            "of label lists"
+        )
+    if options.labels not in names:
+        raise _unknown_column(names, options.labels, source)
+    return list(names).index(options.labels)
+
+
+def split_tags(
+    cell: str, options: ReadOptions, make_error: Callable[[str], DataError]
+) -> list[str]:
+    """Return the labels of a list such as ``a;b``; a missing value is an empty list.
+
+    `make_error` adds the place of the cell to the reason of an error.
+    """
+    if cell.strip().lower() in MISSING:
+        return []
+    if _BRACKETS.fullmatch(cell.strip()):
+        raise make_error(
+            f"{quoted(cell)} is a list in the notation of a programming language: labels must be "
+            "joined by a separator, such as a;b, or be lists in Parquet"
+        )
+    training = None if options.encoder is None else options.encoder.separator_
+    separator = options.separator or training or ";"
+    return [tag for part in cell.split(separator) if (tag := part.strip())]
+
+
+def add_tag_labels(
+    lists: Sequence[Sequence[str]], table: Table, column: str, options: ReadOptions
+) -> Table:
+    """Return the table with Y built from the label list of each row.
+
+    The labels are those of training if there is an encoder, else all that occur.
+    """
+    if options.training_labels is None:
+        names = sorted({tag for tags in lists for tag in tags})
+        if not names:
+            raise DataError(
+                "no row has a label: there must be at least one",
+                source=table.source,
+                column=column,
+            )
+    else:
+        names = list(options.training_labels)
+    check_label_count(len(names), len(lists), table.source)
+    where = {name: k for k, name in enumerate(names)}
+    Y = np.zeros((len(lists), len(names)), dtype=np.uint8)  # (n, m)
+    for row, tags in enumerate(lists):
+        for tag in tags:
+            if tag not in where:
+                raise table.error(
+                    f"{quoted(tag)} is an unknown label: those of training are {listed(names)}",
+                    row,
+                    list(table.names or ()).index(column),
+                )
+            Y[row, where[tag]] = 1
+    return replace(table, Y=Y, label_names=tuple(names), tag_column=column)

@@ -1,0 +1,170 @@
+"""Base learners: checks of the estimator, of its features, and of the scores that it predicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import InputTags, get_tags
+from sklearn.utils.validation import validate_data
+
+from fgfm._utils.rows import frame_library, n_rows
+from fgfm.estimation._calibration import Scores
+from fgfm.ridge import RidgeLogistic
+
+__all__ = [
+    "check_learner",
+    "class_scores",
+    "is_ridge",
+    "learner_input_tags",
+    "seed_learner",
+    "validate_features",
+    "validate_raw_features",
+]
+
+Integers = npt.NDArray[np.int64]
+
+
+def is_ridge(learner: Any) -> bool:
+    """Return True if a base learner is the default one, which has a fast path of its own."""
+    return learner is None or type(learner) is RidgeLogistic
+
+
+def check_learner(learner: Any) -> None:
+    """Raise TypeError unless `learner` is None or a classifier instance."""
+    if learner is None:
+        return
+    if isinstance(learner, type) or not hasattr(learner, "fit"):
+        raise TypeError(
+            f"estimator is {learner!r}: it must be a scikit-learn classifier (an instance), "
+            "or None"
+        )
+    if not (hasattr(learner, "predict_proba") or hasattr(learner, "decision_function")):
+        raise TypeError(
+            f"estimator is {learner!r}: it must have predict_proba or decision_function"
+        )
+
+
+def learner_input_tags(learner: Any) -> InputTags:
+    """Return the input tags of a base learner; without tags it is taken to accept anything."""
+    anything = InputTags(sparse=True, allow_nan=True)
+    if learner is not None and not hasattr(learner, "__sklearn_tags__"):
+        return anything
+    try:
+        tags: InputTags = get_tags(RidgeLogistic() if learner is None else learner).input_tags
+    except AttributeError:  # scikit-learn's mixins without BaseEstimator
+        return anything
+    return tags
+
+
+def validate_features(owner: Any, X: Any, learner: Any, *, reset: bool) -> Any:
+    """Validate features as far as the base learner does not validate them itself.
+
+    Parameters
+    ----------
+    owner : scikit-learn estimator
+        The estimator whose ``n_features_in_`` and ``feature_names_in_`` are set or compared with.
+    X : array-like, sparse matrix or data frame of shape (n, p)
+        Features.
+    learner : scikit-learn classifier or None
+        The base learner. The default one takes numbers. Any other gets X in the form that the user
+        passed, with names, categories and missing values.
+    reset : bool
+        True in ``fit``.
+
+    Returns
+    -------
+    array, sparse matrix or data frame
+        Features for the base learner.
+    """
+    if is_ridge(learner):
+        return validate_data(owner, X, accept_sparse="csr", dtype=np.float64, reset=reset)
+    accept_sparse = learner_input_tags(learner).sparse
+    return validate_raw_features(owner, X, accept_sparse=accept_sparse, reset=reset)
+
+
+def validate_raw_features(owner: Any, X: Any, *, accept_sparse: bool, reset: bool) -> Any:
+    """Validate the shape and the names of features, but not their values."""
+    if frame_library(X) is not None:
+        validate_data(owner, X, reset=reset, skip_check_array=True)
+        if n_rows(X) == 0:
+            raise ValueError(
+                f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required "
+                f"by {type(owner).__name__}."
+            )  # the sentence of scikit-learn's check_array
+        return X
+    return validate_data(
+        owner,
+        X,
+        accept_sparse="csr" if accept_sparse else False,
+        dtype=None,
+        ensure_all_finite=False,  # missing values are left to the learner
+        reset=reset,
+    )
+
+
+def seed_learner(estimator: Any, seed: int | None) -> Any:
+    """Set every ``random_state`` of an estimator and its parts that is None, in place."""
+    if seed is None:
+        return estimator
+    unset = [
+        name
+        for name, value in sorted(estimator.get_params(deep=True).items())
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    ]
+    return estimator.set_params(**dict.fromkeys(unset, seed)) if unset else estimator
+
+
+def class_scores(estimator: Any, X: Any, classes: Integers, prefer_decision: bool) -> Scores:
+    """Return the scores of a fitted learner for every class of the target.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+        The fitted learner, which may have seen only some of the classes.
+    X : array, sparse matrix or data frame of shape (n, p)
+        Features.
+    classes : ndarray of shape (K,)
+        All classes of the target, in increasing order.
+    prefer_decision : bool
+        Use ``decision_function`` where the learner has it, rather than ``predict_proba``.
+
+    Returns
+    -------
+    Scores
+        Probabilities (n, K), 0 for classes that the learner has not seen; or decision values, the
+        minimum of all for such classes.
+    """
+    seen = np.searchsorted(classes, np.asarray(estimator.classes_))
+    if prefer_decision and hasattr(estimator, "decision_function"):
+        _check_not_pairwise(estimator, len(seen))
+        values = np.asarray(estimator.decision_function(X), dtype=np.float64)
+        if values.ndim == 1:  # of the second class
+            values = np.column_stack([-0.5 * values, 0.5 * values])
+        probabilities, missing = False, values.min(initial=0.0)
+    else:
+        values = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+        if values.ndim == 1 or values.shape[1] == 1 < len(seen):
+            values = np.column_stack([1.0 - values.ravel(), values.ravel()])
+        probabilities, missing = True, 0.0
+    if values.shape != (n_rows(X), len(seen)) or not np.isfinite(values).all():
+        raise ValueError(
+            f"estimator {type(estimator).__name__} returned scores of shape {values.shape}"
+            f"{'' if np.isfinite(values).all() else ' that are not all finite'}: there must be a "
+            f"finite number for each of {n_rows(X)} rows and {len(seen)} classes"
+        )
+    scores = np.full((len(values), len(classes)), missing)  # (n, K)
+    scores[:, seen] = values
+    return Scores(scores, probabilities)
+
+
+def _check_not_pairwise(estimator: Any, n_classes: int) -> None:
+    """Raise if decision values belong to pairs of classes: three classes have three pairs."""
+    while hasattr(estimator, "steps"):
+        estimator = estimator.steps[-1][1]
+    if n_classes > 2 and getattr(estimator, "decision_function_shape", None) == "ovo":
+        raise ValueError(
+            f"estimator {type(estimator).__name__} has decision_function_shape 'ovo', a score for "
+            "each pair of classes: it must be 'ovr', a score for each class"
+        )

@@ -1,0 +1,103 @@
+"""Log-linear pooling of distributions, learned from out-of-fold predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+
+__all__ = ["LogLinearPool"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_FLOOR = 1e-9  # smaller probabilities count as this, so that no single logarithm dominates
+_RIDGE = 1.0  # penalty, in units of the log-likelihood of one row
+
+
+class LogLinearPool:
+    r"""Weighted geometric mean of distributions over K classes, with one shift per class.
+
+    With :math:`f_{jk}` the probability of class k under distribution j,
+
+    .. math:: p_k \propto \exp \Bigl( b_k + \sum_j a_j \log f_{jk} \Bigr), \qquad a_j \ge 0,
+
+    fitted by maximum likelihood, with a ridge penalty on the distance from the first distribution,
+    a = (1, 0, ..) and b = 0.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (J,)
+        The weights a.
+    shifts_ : ndarray of shape (K,)
+        The shifts b.
+    """
+
+    def fit(
+        self, distributions: Sequence[Floats], code: Integers, weight: Floats | None = None
+    ) -> LogLinearPool:
+        """Fit weights and shifts.
+
+        Parameters
+        ----------
+        distributions : sequence of J ndarrays of shape (n, K)
+            Out-of-fold probabilities of the classes; rows with NaN are ignored.
+        code : ndarray of shape (n,)
+            Class of each row, 0 to K - 1.
+        weight : ndarray of shape (n,), optional
+            Sample weights.
+
+        Returns
+        -------
+        LogLinearPool
+            The fitted pool.
+        """
+        f = _logarithms(distributions)  # (J, n, K)
+        w = np.ones(len(code)) if weight is None else weight
+        kept = np.isfinite(f).all(axis=(0, 2)) & (w > 0.0)
+        f, code, w = f[:, kept], code[kept], w[kept]
+        J, n, K = f.shape
+        rows = np.arange(n)
+        prior = np.zeros(J + K)  # theta = (a, b) of the first distribution alone
+        prior[0] = 1.0
+        mass = max(1.0, float(w.sum()))
+
+        def loss(theta: Floats) -> tuple[float, Floats]:
+            log_p = log_softmax(np.tensordot(theta[:J], f, axes=1) + theta[J:], axis=1)  # (n, K)
+            off = theta - prior
+            residual = np.exp(log_p)
+            residual[rows, code] -= 1.0  # the gradient of -log p_code in the logits
+            residual *= w[:, None]
+            value = -float(w @ log_p[rows, code]) + _RIDGE * float(off @ off)
+            slope = np.append(np.tensordot(f, residual, axes=2), residual.sum(axis=0))
+            return value / mass, (slope + 2.0 * _RIDGE * off) / mass
+
+        bounds = [(0.0, None)] * J + [(None, None)] * K
+        found = minimize(loss, prior, jac=True, method="L-BFGS-B", bounds=bounds)
+        self.weights_ = np.asarray(found.x[:J])
+        self.shifts_ = np.asarray(found.x[J:])
+        return self
+
+    def predict_proba(self, distributions: Sequence[Floats]) -> Floats:
+        """Pool distributions.
+
+        Parameters
+        ----------
+        distributions : sequence of J ndarrays of shape (n, K)
+            Probabilities of the classes.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Probabilities; rows sum to 1.
+        """
+        eta = np.tensordot(self.weights_, _logarithms(distributions), axes=1) + self.shifts_
+        return np.asarray(softmax(eta, axis=1))
+
+
+def _logarithms(distributions: Sequence[Floats]) -> Floats:
+    """Return the logarithms (J, n, K) of probabilities, with the floor."""
+    return np.asarray(np.log(np.maximum(np.stack(distributions), _FLOOR)))

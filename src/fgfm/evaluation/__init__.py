@@ -1,0 +1,21 @@
+"""Compare the F-optimal rule with probability thresholds on one's own data.
+
+`evaluate` fits a classifier and decides for rows that were not used for fitting;
+`evaluate_fitted` scores a fitted one. The command ``fgfm evaluate`` prints what they return.
+"""
+
+from __future__ import annotations
+
+from fgfm.evaluation._evaluate import evaluate, evaluate_fitted
+from fgfm.evaluation._scores import MEASURES, RULES, Evaluation, Value
+from fgfm.evaluation._threshold import best_threshold
+
+__all__ = [
+    "MEASURES",
+    "RULES",
+    "Evaluation",
+    "Value",
+    "best_threshold",
+    "evaluate",
+    "evaluate_fitted",
+]

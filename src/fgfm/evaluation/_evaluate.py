@@ -1,0 +1,252 @@
+"""Fit or load a classifier, decide for rows not used for fitting, and score the decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+from sklearn.pipeline import Pipeline
+
+from fgfm._utils.progress import current_callback, report_progress
+from fgfm.classifier import FGFMClassifier
+from fgfm.evaluation._scores import Decided, Evaluation, score
+from fgfm.evaluation._threshold import best_threshold
+
+__all__ = ["evaluate", "evaluate_fitted"]
+
+Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.bool_]
+
+
+def evaluate(
+    model: Any,
+    X: Any,
+    Y: Any,
+    X_test: Any = None,
+    Y_test: Any = None,
+    *,
+    folds: int = 5,
+    inner_folds: int = 3,
+    random_state: int = 0,
+    progress: Callable[[int, int, str, int, int], object] | None = None,
+) -> Evaluation:
+    """Fit a model, decide for rows not used for fitting, and score the decisions.
+
+    Scores are of all rows together: in cross-validation every row is decided once, so that rare
+    labels count as often as they occur. Labels that are neither true nor decided in any row are
+    left out of the macro F-measure.
+
+    Parameters
+    ----------
+    model : FGFMClassifier, or a pipeline that ends with one
+        The model; it is cloned before it is fitted.
+    X : ndarray or sparse matrix of shape (n, p)
+        Features.
+    Y : array-like of shape (n, m)
+        Labels, 0 or 1; the columns of a data frame are their names.
+    X_test, Y_test : optional
+        Rows to decide for. By default those of (X, Y), by cross-validation.
+    folds : int, default=5
+        Number of folds of the cross-validation.
+    inner_folds : int, default=3
+        Number of folds within the training rows whose held-out probabilities choose the single
+        threshold; the label factors are those found on all training rows. 0 uses probabilities
+        of rows that the model was fitted to: quicker, but thresholds tend to be too high.
+    random_state : int, default=0
+        Seed for shuffling rows into folds.
+    progress : callable, optional
+        Called with the number of finished fits, the number of all fits, and the stage of the
+        current fit: its name, the steps done, and the steps in all.
+
+    Returns
+    -------
+    Evaluation
+        Measures with standard errors.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from fgfm import FGFMClassifier
+    >>> from fgfm.evaluation import evaluate
+    >>> X, Y = make_multilabel_classification(400, n_classes=6, n_labels=3, random_state=0)
+    >>> found = evaluate(FGFMClassifier(factors="independent", random_state=0), X, Y, folds=3)
+    >>> for rule, f in found.measures["instance_f"].items():
+    ...     print(f"{rule:<10} {f.value:.3f}")
+    f_optimal  0.688
+    half       0.646
+    threshold  0.682
+    """
+    labels = _as_bool(Y)
+    _check_folds(folds, inner_folds, len(labels), X_test is None)
+    objective = _objective(model)
+    if X_test is not None:
+        fits = _Fits(model, inner_folds, random_state, progress, n_runs=1)
+        rows = np.arange(len(labels))
+        part = fits.decide(X, Y, rows, X_test, np.arange(X_test.shape[0]))
+        return score([part], _as_bool(Y_test), *objective, 0, fits.threshold_from)
+    fits = _Fits(model, inner_folds, random_state, progress, n_runs=folds)
+    splitter = KFold(folds, shuffle=True, random_state=random_state)
+    parts = [
+        fits.decide(X, Y, train, X[test], test)
+        for train, test in splitter.split(np.zeros(len(labels)))
+    ]
+    return score(parts, labels, *objective, folds, fits.threshold_from)
+
+
+def evaluate_fitted(model: Any, X: Any, Y: Any, *, random_state: int = 0) -> Evaluation:
+    """Score the decisions of a fitted model for rows not used for fitting.
+
+    Parameters
+    ----------
+    model : FGFMClassifier, or a pipeline that ends with one
+        The fitted model.
+    X : ndarray or sparse matrix of shape (n, p)
+        Features.
+    Y : array-like of shape (n, m)
+        Labels, 0 or 1.
+    random_state : int, default=0
+        Seed for splitting the rows into halves: the threshold for each half is chosen on the
+        other, because there are no training rows.
+
+    Returns
+    -------
+    Evaluation
+        Measures with standard errors.
+    """
+    beta, zero_division = _objective(model)
+    labels = _as_bool(Y)
+    if len(labels) < 2:
+        raise ValueError(f"len(Y) is {len(labels)}: an evaluation needs at least 2 rows")
+    part, proba = _decide(model, X, np.arange(len(labels)))
+    sets = np.zeros(labels.shape, dtype=np.bool_)
+    thresholds = []
+    for other, half in KFold(2, shuffle=True, random_state=random_state).split(labels):
+        t = best_threshold(proba[other], labels[other], beta, zero_division)
+        thresholds.append(t)
+        sets[half] = proba[half] > t
+    part.sets["threshold"] = sets
+    part = part._replace(thresholds=tuple(thresholds))
+    return score([part], labels, beta, zero_division, 0, "the other half of the rows")
+
+
+class _Fits:
+    """Fit and apply the models of one evaluation, and report the progress.
+
+    Parameters
+    ----------
+    model : FGFMClassifier or Pipeline
+        The model.
+    inner_folds : int
+        Number of folds within the training rows, for the threshold.
+    seed : int
+        Seed for shuffling.
+    progress : callable or None
+        See `evaluate`.
+    n_runs : int
+        Number of calls of `decide`.
+    """
+
+    def __init__(
+        self, model: Any, inner_folds: int, seed: int, progress: Any, n_runs: int
+    ) -> None:
+        self.model, self.inner_folds, self.seed = model, inner_folds, seed
+        self.progress = progress
+        self.done, self.total = 0, n_runs * (1 + inner_folds)
+        self.threshold_from = (
+            f"training rows, by {inner_folds}-fold cross-validation within them"
+            if inner_folds
+            else "training rows, by the models that were fitted to them"
+        )
+
+    def decide(
+        self, X: Any, Y: Any, train: Any, X_test: Any, test: npt.NDArray[np.int64]
+    ) -> Decided:
+        """Fit to training rows, choose the threshold on them, and decide for test rows."""
+        model = self._fit(self.model, X[train], _take_rows(Y, train))
+        part, proba_test = _decide(model, X_test, test)
+        proba = self._training_proba(model, X, Y, train)
+        t = best_threshold(proba, _as_bool(Y)[train], *_objective(model))
+        part.sets["threshold"] = proba_test > t
+        return part._replace(thresholds=(t,))
+
+    def _training_proba(self, model: Any, X: Any, Y: Any, train: Any) -> Floats:
+        """Return probabilities of the training rows, held out if there are inner folds."""
+        if self.inner_folds == 0:
+            return np.asarray(model.predict_proba(X[train]))
+        inner = clone(self.model)
+        # The threshold hardly depends on the label factors: they are not searched again.
+        found = [factor.tolist() for factor in _final_classifier(model).factors_]
+        _final_classifier(inner).set_params(factors=found)
+        proba = np.empty((len(train), _as_bool(Y).shape[1]))
+        splitter = KFold(self.inner_folds, shuffle=True, random_state=self.seed)
+        for kept, held_out in splitter.split(train):
+            fitted = self._fit(inner, X[train[kept]], _take_rows(Y, train[kept]))
+            proba[held_out] = fitted.predict_proba(X[train[held_out]])
+        return proba
+
+    def _fit(self, model: Any, X: Any, Y: Any) -> Any:
+        outer = current_callback()
+
+        def report(stage: str, done: int, of: int) -> None:
+            if self.progress is not None:
+                self.progress(self.done, self.total, stage, done, of)
+            elif outer is not None:
+                outer(stage, done, of)
+
+        with report_progress(report):
+            fitted = clone(model).fit(X, Y)
+        self.done += 1
+        return fitted
+
+
+def _final_classifier(model: Any) -> FGFMClassifier:
+    """Return the classifier itself, or the last step of a pipeline."""
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    if not isinstance(last, FGFMClassifier):
+        raise TypeError(
+            f"model is {type(model).__name__}: it must be an FGFMClassifier, or a pipeline that "
+            "ends with one"
+        )
+    return last
+
+
+def _objective(model: Any) -> tuple[float, float]:
+    """Return beta and zero_division of the F-measure that a model maximises."""
+    classifier = _final_classifier(model)
+    return classifier.beta, classifier.zero_division
+
+
+def _check_folds(folds: int, inner_folds: int, n: int, crossed: bool) -> None:
+    if crossed and not 2 <= folds <= n:
+        if n < 2:
+            raise ValueError(f"len(Y) is {n}: cross-validation needs at least 2 rows")
+        raise ValueError(f"folds is {folds}: it must be from 2 to {n}, the number of rows")
+    n_train = n - -(-n // folds) if crossed else n  # of the smallest training part
+    if inner_folds != 0 and not 2 <= inner_folds <= n_train:
+        raise ValueError(
+            f"inner_folds is {inner_folds}: it must be 0, or from 2 to {n_train}, the number of "
+            "training rows"
+        )
+
+
+def _as_bool(Y: Any) -> Labels:
+    return np.asarray(Y).astype(np.bool_)
+
+
+def _take_rows(Y: Any, index: Any) -> Any:
+    return Y.iloc[index] if hasattr(Y, "iloc") else Y[index]
+
+
+def _decide(model: Any, X: Any, rows: npt.NDArray[np.int64]) -> tuple[Decided, Floats]:
+    """Decide by the rules without a tuned threshold; return the probabilities too."""
+    classifier = _final_classifier(model)
+    if isinstance(model, Pipeline) and len(model.steps) > 1:
+        X = model[:-1].transform(X)
+    decision = classifier.decide(X)
+    proba = classifier.predict_proba(X)
+    sets = {"f_optimal": decision.labels.astype(np.bool_), "half": proba > 0.5}
+    return Decided(rows, sets, decision.expected_f, (), len(classifier.factors_)), proba

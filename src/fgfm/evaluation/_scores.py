@@ -1,0 +1,265 @@
+"""Scores of label sets with their standard errors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fgfm.metrics import calibration_bins, f_measure
+
+__all__ = ["MEASURES", "RULES", "Decided", "Evaluation", "Value", "score", "score_measures"]
+
+Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.bool_]
+
+MEASURES = (
+    "instance_f",
+    "micro_f",
+    "macro_f",
+    "jaccard",
+    "hamming_loss",
+    "subset_accuracy",
+    "labels_per_row",
+)
+RULES = ("f_optimal", "half", "threshold")
+_BINS = 10  # of rows, by their expected F-measure
+
+
+class Value(NamedTuple):
+    """An estimate and its standard error, which is NaN if it cannot be estimated."""
+
+    value: float
+    standard_error: float
+
+
+class Evaluation(NamedTuple):
+    """Scores of three decision rules with the same models.
+
+    Attributes
+    ----------
+    measures : dict
+        ``measures[measure][rule]`` is a `Value`. The measures: mean F-measure of rows, micro and
+        macro F-measure, mean Jaccard index, Hamming loss, share of exact matches, and labels per
+        row. The rules: "f_optimal", the label set with the largest expected F-measure; "half",
+        labels with a probability above 0.5; "threshold", labels with a probability above the
+        single threshold that is best for the F-measure.
+    gains : dict
+        ``gains[rule]`` is the F-measure of "f_optimal" minus that of the rule, paired by row.
+    expected_f : Value
+        Mean F-measure that the models expect of the "f_optimal" decisions.
+    excess : Value
+        Expected minus obtained F-measure; above 0 if the models are too optimistic.
+    bin_difference : float
+        Mean absolute difference of the two over ten bins of rows of similar expectation.
+    true_labels_per_row : float
+        Mean number of true labels.
+    n_rows : int
+        Number of rows that were decided.
+    folds : int
+        Number of folds; standard errors are over folds, or over rows if it is 0.
+    thresholds : tuple of float
+        The threshold of each fold.
+    threshold_from : str
+        The rows that the thresholds were chosen on.
+    factors : tuple of int
+        Number of label factors of each model.
+    """
+
+    measures: dict[str, dict[str, Value]]
+    gains: dict[str, Value]
+    expected_f: Value
+    excess: Value
+    bin_difference: float
+    true_labels_per_row: float
+    n_rows: int
+    folds: int
+    thresholds: tuple[float, ...]
+    threshold_from: str
+    factors: tuple[int, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Convert to dictionaries, lists and numbers for JSON; NaN becomes None.
+
+        Returns
+        -------
+        dict
+            One entry per attribute.
+        """
+        return {name: _to_json(value) for name, value in self._asdict().items()}
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, Value):
+        value = value._asdict()
+    if isinstance(value, dict):
+        return {key: _to_json(part) for key, part in value.items()}
+    if isinstance(value, tuple):
+        return [_to_json(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class Decided(NamedTuple):
+    """Decisions of all rules for some rows, by one model.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (k,)
+        Indices of the rows.
+    sets : dict of str to ndarray of shape (k, m)
+        Label sets by rule.
+    expected_f : ndarray of shape (k,)
+        Expected F-measure of the rule "f_optimal".
+    thresholds : tuple of float
+        Thresholds of the rule "threshold".
+    n_factors : int
+        Number of label factors of the model.
+    """
+
+    rows: npt.NDArray[np.int64]
+    sets: dict[str, Labels]
+    expected_f: Floats
+    thresholds: tuple[float, ...]
+    n_factors: int
+
+
+def score(
+    parts: list[Decided],
+    labels: Labels,
+    beta: float,
+    zero_division: float,
+    folds: int,
+    threshold_from: str,
+) -> Evaluation:
+    """Score the decisions of all folds together.
+
+    Parameters
+    ----------
+    parts : list of Decided
+        Decisions of each fold.
+    labels : ndarray of bool, shape (n, m)
+        True labels.
+    beta, zero_division : float
+        Parameters of the F-measure.
+    folds : int
+        Number of folds; 0 estimates standard errors over rows.
+    threshold_from : str
+        The rows that thresholds were chosen on.
+
+    Returns
+    -------
+    Evaluation
+        All scores.
+    """
+    truth = labels[np.concatenate([part.rows for part in parts])]  # in the order of decisions
+    expected = np.concatenate([part.expected_f for part in parts])
+    _check_expected(expected)
+    ends = np.cumsum([len(part.rows) for part in parts])[:-1] if folds else None
+    measures: dict[str, dict[str, Value]] = {measure: {} for measure in MEASURES}
+    obtained: dict[str, Floats] = {}
+    for rule in RULES:
+        decided = np.concatenate([part.sets[rule] for part in parts])
+        obtained[rule] = f_measure(truth, decided, beta, zero_division=zero_division, per_row=True)
+        for measure, (value, terms) in score_measures(
+            truth, decided, obtained[rule], beta
+        ).items():
+            measures[measure][rule] = Value(value, _standard_error(terms, ends))
+    f = obtained["f_optimal"]
+    bins = calibration_bins(expected, f, _BINS)
+    gap = np.abs(bins.expected - bins.obtained)
+    return Evaluation(
+        measures=measures,
+        gains={rule: _mean(f - obtained[rule], ends) for rule in RULES if rule != "f_optimal"},
+        expected_f=_mean(expected, ends),
+        excess=_mean(expected - f, ends),
+        bin_difference=float(np.average(gap, weights=bins.n_rows)),
+        true_labels_per_row=float(truth.sum(axis=1).mean()),
+        n_rows=len(truth),
+        folds=folds,
+        thresholds=tuple(t for part in parts for t in part.thresholds),
+        threshold_from=threshold_from,
+        factors=tuple(part.n_factors for part in parts),
+    )
+
+
+def _check_expected(expected: Floats) -> None:
+    undefined = int(np.isnan(expected).sum())
+    if undefined:
+        raise ValueError(
+            f"{undefined} of {len(expected)} rows have probability 0 for every label, which "
+            "contradicts nonempty: their expected F-measure is undefined"
+        )
+
+
+def _mean(values: Floats, ends: Any) -> Value:
+    return Value(float(values.mean()), _standard_error(values, ends))
+
+
+def _standard_error(terms: Floats, ends: Any) -> float:
+    """Return the standard error of the mean of rows, over folds or, without `ends`, over rows."""
+    values = terms
+    if ends is not None:
+        values = np.array([part.mean() for part in np.split(terms, ends)])
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+
+
+def score_measures(
+    truth: Labels, decided: Labels, f: Floats, beta: float
+) -> dict[str, tuple[float, Floats]]:
+    """Compute each measure, and the term of each row whose mean is the measure.
+
+    A ratio of sums, such as the micro F-measure, is linear in the rows to first order; the
+    spread of its terms gives the standard error (delta method).
+
+    Parameters
+    ----------
+    truth, decided : ndarray of bool, shape (n, m)
+        True and decided labels.
+    f : ndarray of shape (n,)
+        F-measure of each row.
+    beta : float
+        The beta of the F-measure.
+
+    Returns
+    -------
+    dict of str to tuple
+        Value and terms, shape (n,), of each measure.
+    """
+    hits = truth & decided
+    union = (truth | decided).sum(axis=1)
+    jaccard = np.ones(len(truth))
+    np.divide(hits.sum(axis=1), union, out=jaccard, where=union > 0)
+    wrong = truth != decided
+    means = {
+        "instance_f": f,
+        "jaccard": jaccard,
+        "hamming_loss": wrong.mean(axis=1),
+        "subset_accuracy": (~wrong.any(axis=1)).astype(np.float64),
+        "labels_per_row": decided.sum(axis=1).astype(np.float64),
+    }
+    scores = {name: (float(values.mean()), values) for name, values in means.items()}
+    numerator = (1.0 + beta**2) * hits.astype(np.float64)  # (n, m)
+    denominator = beta**2 * truth.astype(np.float64) + decided  # (n, m)
+    scores["micro_f"] = _ratio(
+        numerator.sum(axis=1, keepdims=True), denominator.sum(axis=1, keepdims=True)
+    )
+    scores["macro_f"] = _ratio(numerator, denominator)
+    return {name: scores[name] for name in MEASURES}
+
+
+def _ratio(numerator: Floats, denominator: Floats) -> tuple[float, Floats]:
+    """Return the mean over columns of sum(numerator) / sum(denominator), and its terms.
+
+    Columns whose denominator is 0 are left out: labels that are neither true nor decided.
+    """
+    occurs = denominator.any(axis=0)
+    if not occurs.any():
+        return 1.0, np.ones(len(numerator))
+    numerator, denominator = numerator[:, occurs], denominator[:, occurs]
+    size = denominator.mean(axis=0)  # (columns,)
+    ratio = numerator.mean(axis=0) / size
+    # derivative of the ratio with respect to the weight of each row
+    terms = (numerator / size - denominator * (ratio / size)).mean(axis=1)  # (n,), of mean 0
+    return float(ratio.mean()), float(ratio.mean()) + terms

@@ -1,0 +1,245 @@
+"""Run the synthetic experiment of Gasse and Aussem (2016).
+
+Four structures of label factors, seven sizes of the training set, 100 random distributions of
+each structure, 5000 test rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fgfm._utils.blocks import n_threads
+from fgfm._utils.validation import check_beta, check_choice, check_count
+from fgfm.experiments._cell import ESTIMATES, LEARNERS, METHODS, Cell, Settings, run_cell
+from fgfm.experiments._records import Record, Summary
+from fgfm.experiments._result_file import ResultFile
+from fgfm.experiments._runner import Progress, run_tasks
+from fgfm.experiments._summary import summarise
+from fgfm.synthetic import STRUCTURES, factor_sizes_of, paper_data
+
+__all__ = ["SIZES", "PaperResults", "PaperRun", "reproduce"]
+
+SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
+_INTERACTIONS = ("largest", "all", "none")
+
+
+def _parse_share(text: str) -> float:
+    """Parse a number from 0 to 1."""
+    value = float(text)
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(text)
+    return value
+
+
+_COLUMNS: dict[str, Any] = {
+    "structure": str,
+    "n": int,
+    "repetition": int,
+    "learner": str,
+    "method": str,
+    "f": _parse_share,
+    "f_exact": _parse_share,
+    "factors": str,
+}
+_N_KEY = 5  # leading columns that identify a row
+
+
+class PaperRun(NamedTuple):
+    """Results with one kind of estimates.
+
+    Attributes
+    ----------
+    records : list of Record
+        One for each structure, size, repetition, learner and method.
+    summary : Summary
+        Means, paired differences, factor scores, and the paper's findings.
+    """
+
+    records: list[Record]
+    summary: Summary
+
+
+class PaperResults(NamedTuple):
+    """Results of `reproduce`.
+
+    Attributes
+    ----------
+    runs : dict of str to PaperRun
+        The results by the kind of estimates, "published" and "ours".
+    folder : Path
+        The output folder.
+    """
+
+    runs: dict[str, PaperRun]
+    folder: Path
+
+
+def reproduce(
+    out: str | os.PathLike[str],
+    *,
+    estimates: str = "published",
+    reps: int = 100,
+    sizes: Sequence[int] = SIZES,
+    structures: Sequence[Any] = tuple(STRUCTURES),
+    methods: Sequence[str] = METHODS,
+    interactions: str = "largest",
+    beta: float = 1.0,
+    seed: int = 0,
+    n_test: int = 5000,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> PaperResults:
+    """Run the synthetic experiment of Gasse and Aussem (2016).
+
+    Results are stored in the output folder as they are computed, and stored results are not
+    computed again: a run that was stopped continues where it ended, and a larger run extends a
+    smaller one.
+
+    Parameters
+    ----------
+    out : str or path-like
+        Output folder, created if necessary. The results of each kind of estimates have a folder
+        of their own in it, ``published`` or ``ours``: ``results.csv`` grows cell by cell,
+        ``settings.json`` records what the results depend on.
+    estimates : {"published", "ours", "both"}, default="published"
+        How probabilities are estimated. "published": as in the authors' scripts: P need not be
+        coherent, intercepts are penalised, multinomial models have a reference class, and
+        learned factors come from half of the tests. "ours": the estimates of this package, with
+        coherent P, free intercepts and connected components. "both" runs one after the other.
+    reps : int, default=100
+        Number of random distributions of each structure.
+    sizes : sequence of int, default=(50, 100, 200, 500, 1000, 2000, 5000)
+        Numbers of training rows.
+    structures : sequence of int or of tuple, default=(1, 2, 3, 4)
+        Structures of the paper, or sizes of other label factors.
+    methods : sequence of str, optional
+        Any of "gfm" (one factor), "true" (F-GFM with the true factors), "ilf" (F-GFM with the
+        factors that ILF-Compo learns), "independent" (F-GFM with one factor per label),
+        "threshold" (labels with a probability above 0.5) and "bayes" (the optimal decision from
+        the true distribution); all by default.
+    interactions : {"largest", "all", "none"}, default="largest"
+        Sizes for which a second base learner is run: logistic regression with all products of up
+        to four features, which can represent the true distribution. The paper's base learner is
+        linear in the features.
+    beta : float, default=1.0
+        The beta of the F-measure that is maximised and scored.
+    seed : int, default=0
+        Random seed of the whole experiment.
+    n_test : int, default=5000
+        Number of test rows.
+    n_jobs : int, optional
+        Number of processes, as in joblib. Results do not depend on it.
+    progress : callable, optional
+        Called with the number of finished cells, and the number of cells to compute.
+
+    Returns
+    -------
+    PaperResults
+        Records and their summaries.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fgfm.experiments import reproduce
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = reproduce(
+    ...         folder, reps=2, sizes=[50], structures=[4], methods=["gfm", "bayes"]
+    ...     )
+    >>> len(results.runs["published"].records)  # 2 distributions, 2 learners, 2 methods
+    8
+    """
+    check_choice(estimates, "estimates", (*ESTIMATES, "both"))
+    settings = Settings(
+        check_count(seed, "seed", 0), check_beta(beta), check_count(n_test, "n_test", 1)
+    )
+    cells = _cells(reps, sizes, structures, methods, interactions, settings)
+    n_threads(n_jobs)  # raises if n_jobs is invalid
+    kinds = ESTIMATES if estimates == "both" else (estimates,)
+    return PaperResults(_run_all(Path(out), kinds, cells, int(reps), n_jobs, progress), Path(out))
+
+
+def _cells(
+    reps: int,
+    sizes: Sequence[int],
+    structures: Sequence[Any],
+    methods: Sequence[str],
+    interactions: str,
+    settings: Settings,
+) -> list[Cell]:
+    """Validate the arguments and return the cells of the experiment."""
+    check_choice(interactions, "interactions", _INTERACTIONS)
+    factor_sizes = [factor_sizes_of(s, f"structures[{k}]") for k, s in enumerate(structures)]
+    training = sorted({check_count(n, f"sizes[{k}]", 2) for k, n in enumerate(sizes)})
+    methods = list(dict.fromkeys(methods))
+    for k, method in enumerate(methods):
+        check_choice(method, f"methods[{k}]", METHODS)
+    for name, given in (("structures", factor_sizes), ("sizes", training), ("methods", methods)):
+        if not given:
+            raise ValueError(f"{name} is empty: it must have one element or more")
+    for structure in factor_sizes:
+        paper_data(structure, 1, 1, n_test=1)  # raises if the probability tables are too large
+    return [
+        Cell(structure, n, repetition, learner, tuple(methods), settings)
+        for repetition in range(1, check_count(reps, "reps", 1) + 1)
+        for structure in dict.fromkeys(factor_sizes)
+        for n in training
+        for learner in LEARNERS
+        if learner == "linear"
+        or interactions == "all"
+        or (interactions == "largest" and n == training[-1])
+    ]
+
+
+def _run_all(
+    folder: Path,
+    kinds: Sequence[str],
+    cells: Sequence[Cell],
+    reps: int,
+    n_jobs: int | None,
+    progress: Progress | None,
+) -> dict[str, PaperRun]:
+    """Compute the missing results of each kind of estimates, and summarise them."""
+    with ExitStack() as stack:
+        files: dict[str, ResultFile] = {}
+        missing: dict[str, list[Cell]] = {}
+        for kind in kinds:
+            settings = cells[0].settings._replace(estimates=kind)
+            file = _open_results(folder / kind, settings, stack)
+            files[kind] = file
+            todo = (_without_results(cell._replace(settings=settings), file) for cell in cells)
+            missing[kind] = [cell for cell in todo if cell.methods]
+        total, finished = sum(map(len, missing.values())), 0
+        runs = {}
+        for kind, file in files.items():
+            report = None if progress is None else _shifted(progress, finished, total)
+            run_tasks(run_cell, missing[kind], file, n_jobs, report)
+            finished += len(missing[kind])
+            wanted = dict.fromkeys(cell.key(m) for cell in cells for m in cell.methods)
+            records = [Record(*file.rows[key]) for key in wanted]
+            described = cells[0].settings._replace(estimates=kind)._asdict() | {"reps": reps}
+            runs[kind] = PaperRun(records, summarise(records, described))
+    return runs
+
+
+def _open_results(folder: Path, settings: Settings, stack: ExitStack) -> ResultFile:
+    """Open the results file in a folder until the stack is closed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stored = settings._asdict() | {"fgfm": version("fgfm")}
+    return stack.enter_context(
+        ResultFile(folder / "results.csv", _COLUMNS, _N_KEY, stored).opened()
+    )
+
+
+def _without_results(cell: Cell, results: ResultFile) -> Cell:
+    """Return a cell with those methods that have no result yet."""
+    return cell._replace(methods=tuple(m for m in cell.methods if cell.key(m) not in results))
+
+
+def _shifted(progress: Progress, finished: int, total: int) -> Progress:
+    """Return a callback that counts the cells of one run as a part of all runs."""
+    return lambda done, _: progress(finished + done, total)

@@ -1,0 +1,123 @@
+r"""Label factors of a known directed acyclic graph, by d-separation.
+
+In a distribution that is faithful to the graph, labels i and j are independent given X if and only
+if X d-separates them (Pearl, 1988). Such distributions satisfy the Composition property, so that
+the irreducible label factors are the connected components of the labels that X does not d-separate
+(Gasse, Aussem and Elghazel, 2015).
+
+References
+----------
+Pearl, J. (1988). Probabilistic Reasoning in Intelligent Systems. Morgan Kaufmann.
+
+Gasse, M., Aussem, A. and Elghazel, H. (2015). On the Optimality of Multi-Label Classification
+under Subset Zero-One Loss for Distributions Satisfying the Composition Property. ICML 2015.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, Set
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from fgfm._utils.optional import import_optional
+from fgfm.factors._label_graph import component_members
+
+__all__ = ["factors_from_dag"]
+
+
+def factors_from_dag(
+    edges: Iterable[tuple[Hashable, Hashable]],
+    labels: Sequence[Hashable],
+    given: Iterable[Hashable] = (),
+) -> list[list[Any]]:
+    r"""Find the irreducible label factors of a directed acyclic graph.
+
+    They are the finest partition :math:`F_1, F_2, ...` of the labels with
+
+    .. math:: F_k \perp \text{the other labels} \mid X
+
+    in every distribution that is faithful to the graph, whatever its parameters. Nodes that are
+    neither labels nor given are hidden variables.
+
+    Parameters
+    ----------
+    edges : iterable of (parent, child)
+        The edges. Nodes may be any hashable objects.
+    labels : sequence of nodes
+        The labels. A label without edges is a factor by itself.
+    given : iterable of nodes, optional
+        The features X to condition on. Each must occur in an edge.
+
+    Returns
+    -------
+    list of list
+        The factors, ordered by their first label; within a factor the order of `labels`.
+
+    Notes
+    -----
+    Requires networkx: ``pip install fgfm[graph]``.
+
+    Examples
+    --------
+    Three graphs over one feature and three labels. Conditioning on a common cause separates its
+    effects; conditioning on a common effect connects its causes:
+
+    >>> from fgfm.factors import factors_from_dag
+    >>> labels = ["y1", "y2", "y3"]
+    >>> factors_from_dag([("x", "y1"), ("x", "y2"), ("y2", "y3")], labels, given=["x"])
+    [['y1'], ['y2', 'y3']]
+    >>> factors_from_dag([("y1", "x"), ("y2", "x"), ("y2", "y3")], labels, given=["x"])
+    [['y1', 'y2', 'y3']]
+    >>> factors_from_dag([("y1", "x"), ("y3", "x"), ("x", "y2")], labels, given=["x"])
+    [['y1', 'y3'], ['y2']]
+    """
+    networkx = import_optional("networkx", "factors_from_dag", "graph")
+    graph = networkx.DiGraph()
+    for at, edge in enumerate(_as_list(edges, "edges", "pairs (parent, child)")):
+        graph.add_edge(*_check_edge(edge, at))
+    labels = _as_list(labels, "labels", "nodes")
+    conditions = _as_list(given, "given", "nodes")
+    for at, node in enumerate(conditions):
+        if node not in graph:
+            raise ValueError(f"given[{at}] is {node!r}: a given node must occur in an edge")
+    for at, label in enumerate(labels):
+        if label in conditions:
+            raise ValueError(f"labels[{at}] is {label!r}, which is in given: it cannot be both")
+        if label in labels[:at]:
+            raise ValueError(f"labels[{at}] is {label!r}: each label must be listed once")
+    if not networkx.is_directed_acyclic_graph(graph):
+        cycle = " -> ".join(str(parent) for parent, _ in networkx.find_cycle(graph))
+        raise ValueError(f"edges contain the cycle {cycle}: the graph must be acyclic")
+    graph.add_nodes_from(labels)
+    m = len(labels)
+    dependent = np.zeros((m, m), dtype=bool)
+    for i, j in combinations(range(m), 2):
+        dependent[i, j] = not networkx.is_d_separator(
+            graph, {labels[i]}, {labels[j]}, set(conditions)
+        )
+    _, component = connected_components(dependent, directed=False)
+    return [[labels[k] for k in factor] for factor in component_members(component)]
+
+
+def _as_list(values: Any, name: str, of: str) -> list[Any]:
+    """Return the elements of an iterable that is not a string."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} is {values!r}: it must be an iterable of {of}, not a single one")
+    return list(values)
+
+
+def _check_edge(edge: Any, at: int) -> tuple[Any, Any]:
+    """Validate an edge, and return its parent and its child."""
+    unordered = isinstance(edge, (str, bytes, Set, Mapping))
+    if unordered or not isinstance(edge, Collection) or len(edge) != 2:
+        raise ValueError(f"edges[{at}] is {edge!r}: an edge must be a pair (parent, child)")
+    parent, child = edge
+    for node in (parent, child):
+        if node is None or not isinstance(node, Hashable):
+            raise ValueError(
+                f"edges[{at}] has the node {node!r}: a node must be hashable and not None"
+            )
+    return parent, child

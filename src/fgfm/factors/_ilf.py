@@ -1,0 +1,373 @@
+r"""ILF-Compo: the irreducible label factors, found by tests of conditional independence.
+
+Label factors :math:`F_1 .. F_n` partition the labels such that they are independent of each other
+given the features. There is a finest such partition. Under the Composition property (if Y is
+independent of A and of B, then of both together) labels i and j are in the same factor if and only
+if a path of pairwise dependent labels joins them (Gasse, Aussem and Elghazel, 2015).
+
+References
+----------
+Gasse, M., Aussem, A. and Elghazel, H. (2015). On the Optimality of Multi-Label Classification
+under Subset Zero-One Loss for Distributions Satisfying the Composition Property. ICML 2015.
+
+Gasse, M. and Aussem, A. (2016). Identifying the Irreducible Disjoint Factors of a Multivariate
+Probability Distribution. PGM 2016.
+"""
+
+from __future__ import annotations
+
+import numbers
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import validate_data
+
+from fgfm._utils.blocks import n_threads
+from fgfm._utils.progress import current_callback
+from fgfm._utils.validation import check_choice, check_count
+from fgfm.factors._feature_types import (
+    as_numbers,
+    has_missing,
+    is_discrete,
+    rows_in_populated_strata,
+)
+from fgfm.factors._gcm import GCM
+from fgfm.factors._label_graph import CORRECTIONS, group_labels
+from fgfm.factors._mutual_information import MutualInformation
+from fgfm.factors._pairwise import PairwiseResult, Progress
+from fgfm.factors._validation import check_alpha, check_labels
+
+__all__ = ["ILFCompo"]
+
+_TESTS = ("auto", "mi", "moments", "g", "gcm")
+_G_TESTS = ("mi", "moments", "g")
+_AUTO_DISCRETE = "moments"  # "auto" for discrete features: keeps its level where "mi" does not
+_ROWS_PER_FEATURE = 5  # with fewer rows "auto" takes "gcm"
+_POPULATED_SHARE = 0.5  # with a smaller share of rows in populated strata as well
+
+
+class ILFCompo(BaseEstimator):  # type: ignore[misc]
+    r"""Find the irreducible label factors: which labels must be modelled together.
+
+    The irreducible label factors are the finest partition of the labels with
+
+    .. math:: p(y \mid x) = \prod_k p(y_{F_k} \mid x).
+
+    Every pair of labels is tested for independence given the features, dependent labels are joined
+    by an edge, and the factors are the connected components.
+
+    Parameters
+    ----------
+    test : {"auto", "mi", "moments", "g", "gcm"} or object, default="auto"
+        Test of pairs of labels.
+
+        - "mi": G tests given the Markov boundary of one of the two labels, for discrete features,
+          with the exact mean of G as degrees of freedom (`MutualInformation`): the paper's test
+          without the noise of its random tables;
+        - "moments": the same with the exact mean and variance of G. With small strata "mi" rejects
+          far more rarely than alpha, and finds less; this test keeps its level;
+        - "g": the same with asymptotic degrees of freedom;
+        - "gcm": the generalised covariance measure, for any features (`GCM`); categories are
+          one-hot encoded, and missing numbers replaced by the mean, with an indicator;
+        - "auto": "moments" if the features are integers or categories with at most `max_levels`
+          levels, there are five rows or more for each feature, and half of the rows or more are in
+          strata of five rows or more; otherwise "gcm";
+        - an object with a method ``pairs``, as defined by `PairwiseTest`.
+    alpha : float, default=0.01
+        Two labels are dependent if their p-value, corrected, is at most alpha. It is also the
+        level of the tests that select features, which are not corrected.
+    rule : {"or", "and"}, default="or"
+        Each pair is tested twice, given the Markov boundary of either label. Join the labels if
+        either test rejects, or only if both do.
+    correction : {None, "bonferroni", "bh", "by"}, default="bonferroni"
+        Correction of the p-values for the number of pairs: Bonferroni; Benjamini-Hochberg;
+        Benjamini-Yekutieli; or none, as in the paper. A single false edge merges two factors, so
+        that the probability of any false edge matters: with m unrelated labels it is at most alpha
+        by Bonferroni, and without a correction close to 1 - (1 - alpha)^(m (m - 1) / 2), 0.36 for
+        10 labels and 1.00 for 40. A pair that is tested twice counts as two by rule "or",
+        m (m - 1) tests in all, and as one by rule "and".
+    max_factor_size : int, optional
+        Largest number of labels in a factor. The weakest edges of a larger factor are cut: those
+        with the largest p-value first, then with the smallest effect, then by index.
+    method : {"composition", "general"}, default="composition"
+        "general" does not assume the Composition property: labels are tested in order, given all
+        earlier ones and those found independent so far. Its conditioning sets grow with the number
+        of labels, so that it needs many rows. For discrete features only.
+    max_levels : int, default=10
+        Largest number of levels of a discrete feature.
+    n_jobs : int, optional
+        Number of jobs, as in joblib. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=0
+        Seed of tests that draw random numbers ("gcm": its forest and its groups of rows). By
+        default the same data give the same factors each time; None draws a new seed.
+    verbose : int, default=0
+        If positive, report progress on standard error.
+
+    Attributes
+    ----------
+    factors_ : list of ndarray
+        The labels of each factor, ordered by their first label.
+    p_values_ : ndarray of shape (m, m)
+        ``p_values_[i, j]`` is the p-value of label i against label j, as tested for label i, not
+        corrected; NaN on the diagonal. Symmetric if the test is.
+    edge_p_values_ : ndarray of shape (m, m)
+        The p-value of each possible edge, symmetric and corrected; edges have at most `alpha`.
+    effects_ : ndarray of shape (m, m)
+        Strength of the dependence in the unit of the test: for G tests the empirical conditional
+        mutual information in nats.
+    graph_ : sparse array of shape (m, m)
+        The edges, symmetric; its connected components are the factors.
+    cuts_ : list of Cut
+        The edges (i, j, p_value) that `max_factor_size` removed, weakest first.
+    markov_boundaries_ : list of ndarray, or None
+        The features conditioned on for each label, if the test selects features.
+    test_ : object
+        The test that was used.
+    label_names_in_ : ndarray of shape (m,)
+        Names of the labels, if Y has names.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (d,)
+        Names of the features, if X has names.
+
+    See Also
+    --------
+    group_labels : Factors from p-values that are given.
+    factors_from_dag : Factors of a known graph.
+
+    Notes
+    -----
+    Without the Composition property the graph can only miss edges, so that factors come out too
+    small, never too large; the standard example is y1 = y2 xor y3. A constant label is a factor by
+    itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fgfm.factors import ILFCompo
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.integers(0, 2, (1000, 4))
+    >>> Y = X[:, [0, 0, 1, 2]] ^ (rng.random((1000, 4)) < 0.2)  # 0 and 1: the same feature
+    >>> Y[:, 3] |= Y[:, 1]
+    >>> ilf = ILFCompo().fit(X, Y)
+    >>> ilf.factors_
+    [array([0]), array([1, 3]), array([2])]
+    >>> ilf.markov_boundaries_
+    [array([0]), array([0]), array([1]), array([0, 2])]
+    """
+
+    def __init__(
+        self,
+        test: Any = "auto",
+        alpha: float = 0.01,
+        rule: str = "or",
+        *,
+        correction: str | None = "bonferroni",
+        max_factor_size: int | None = None,
+        method: str = "composition",
+        max_levels: int = 10,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.test = test
+        self.alpha = alpha
+        self.rule = rule
+        self.correction = correction
+        self.max_factor_size = max_factor_size
+        self.method = method
+        self.max_levels = max_levels
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
+
+    def fit(self, X: Any, Y: Any) -> ILFCompo:
+        """Find the label factors.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, d)
+            Features.
+        Y : array-like, sparse matrix or data frame of shape (n, m)
+            Labels, 0 or 1. A single label may be a flat array.
+
+        Returns
+        -------
+        ILFCompo
+            The fitted estimator.
+        """
+        alpha = self._check_parameters()
+        if Y is None:
+            raise ValueError("Y is None: ILFCompo requires y to be passed, the labels, 0 or 1")
+        names = getattr(Y, "columns", None)
+        X = self._validate_features(X)
+        labels = check_labels(Y, X.shape[0])  # (n, m)
+        self.__dict__.pop("label_names_in_", None)  # of an earlier fit
+        if names is not None:
+            self.label_names_in_ = np.asarray([str(name) for name in names], dtype=object)
+        varies = np.asarray(labels.any(axis=0) & ~labels.all(axis=0))  # (m,)
+        result = self._test_pairs(X, labels, alpha, int(varies.sum()))
+        grouping = group_labels(
+            result.p_values,
+            alpha,
+            self.rule,
+            correction=self.correction,
+            effects=result.effects,
+            tested=varies[:, None] & varies,
+            max_factor_size=self.max_factor_size,
+        )
+        self.p_values_ = result.p_values
+        self.effects_ = result.effects
+        self.markov_boundaries_ = result.markov_boundaries
+        self.factors_, self.graph_, self.cuts_, self.edge_p_values_ = grouping
+        return self
+
+    def _validate_features(self, X: Any) -> Any:
+        """Validate features; data frames with other columns than numbers become object arrays."""
+        if hasattr(X, "columns"):
+            validate_data(self, X, skip_check_array=True)
+            numeric = all(
+                getattr(t, "kind", "O") in "biuf" and isinstance(t, np.dtype)
+                for t in getattr(X, "dtypes", [None])
+            )
+            if not numeric:  # nullable numbers, categories or dates
+                values = [list(X[name]) for name in X.columns]
+                X = np.empty((len(values[0]), len(values)), dtype=object)
+                for j, column in enumerate(values):
+                    X[:, j] = column
+                return X
+        return validate_data(
+            self,
+            X,
+            accept_sparse=("csr", "csc"),
+            dtype=None,
+            ensure_all_finite="allow-nan",
+        )
+
+    def _test_pairs(
+        self, X: Any, Y: npt.NDArray[np.bool_], alpha: float, n_varied: int
+    ) -> PairwiseResult:
+        """Test all pairs, by the test that was requested or that suits the features."""
+        options: dict[str, Any] = {
+            "n_jobs": self.n_jobs,
+            "progress": _make_progress(self.verbose),
+        }
+        if (self.test in _G_TESTS or self.method == "general") and has_missing(X):
+            raise ValueError(
+                f"X has missing values: with test={self.test!r} and method={self.method!r} it "
+                "must not have any; encode them as a level of their own"
+            )
+        if self.method == "general":
+            df = _AUTO_DISCRETE if self.test == "auto" else self.test
+            # Each test decides about the conditioning set of the next, so that the level is
+            # corrected in advance.
+            pairs = max(1, n_varied * (n_varied - 1) // 2)
+            level = alpha / pairs if self.correction == "bonferroni" else alpha
+            self.test_ = MutualInformation(alpha, df, max_levels=self.max_levels)
+            return self.test_.ordered_pairs(X, Y, level=level, **options)
+        if self.test in _G_TESTS:
+            self.test_ = MutualInformation(alpha, self.test, max_levels=self.max_levels)
+            return self.test_.pairs(X, Y, **options)
+        if not isinstance(self.test, str):
+            self.test_ = _with_seed(self.test, self.random_state)
+            return _check_result(self.test_.pairs(X, Y, **options), Y.shape[1])
+        if self.test == "auto" and self._suits_g_tests(X):
+            self.test_ = MutualInformation(alpha, _AUTO_DISCRETE)
+            result = self.test_.pairs(X, Y, **options)
+            boundaries = result.markov_boundaries or []
+            if rows_in_populated_strata(X, boundaries) >= _POPULATED_SHARE:
+                return result
+        self.test_ = GCM(random_state=self.random_state, n_jobs=self.n_jobs)
+        return self.test_.pairs(as_numbers(X), Y, **options)
+
+    def _suits_g_tests(self, X: Any) -> bool:
+        """Return True if the features are discrete, without missing values, and not too many."""
+        if X.shape[0] < _ROWS_PER_FEATURE * X.shape[1] or has_missing(X):
+            return False
+        return is_discrete(X, self.max_levels)
+
+    def _check_parameters(self) -> float:
+        """Validate the parameters, and return alpha as a float."""
+        check_choice(self.rule, "rule", ("or", "and"))
+        check_choice(self.correction, "correction", CORRECTIONS)
+        check_choice(self.method, "method", ("composition", "general"))
+        if isinstance(self.test, str):
+            check_choice(self.test, "test", _TESTS)
+        elif isinstance(self.test, type) or not callable(getattr(self.test, "pairs", None)):
+            raise TypeError(
+                f"test is {self.test!r}: it must be one of {', '.join(map(repr, _TESTS))}, "
+                "or an object (an instance) with a method pairs(X, Y, *, n_jobs, progress)"
+            )
+        if self.method == "general":
+            if self.test not in ("auto", *_G_TESTS):
+                raise ValueError(
+                    f"test is {self.test!r}: with method='general' it must be 'auto', 'mi', "
+                    "'moments' or 'g'"
+                )
+            if self.correction in ("bh", "by"):
+                raise ValueError(
+                    f"correction is {self.correction!r}: with method='general', where each test "
+                    "decides about the next, it must be None or 'bonferroni'"
+                )
+        size = self.max_factor_size
+        integral = isinstance(size, numbers.Integral) and not isinstance(size, bool)
+        if size is not None and not (integral and size >= 1):
+            raise ValueError(
+                f"max_factor_size is {size!r}: it must be None or an integer, 1 or more"
+            )
+        check_count(self.max_levels, "max_levels", 1)
+        n_threads(self.n_jobs)
+        return check_alpha(self.alpha)
+
+
+def _with_seed(test: Any, seed: Any) -> Any:
+    """Return the user's test, or a clone of it with our seed if it has none."""
+    if getattr(test, "random_state", seed) is not None:
+        return test
+    return clone(test).set_params(random_state=seed) if hasattr(test, "get_params") else test
+
+
+def _check_result(result: Any, m: int) -> PairwiseResult:
+    """Validate the result of the user's test."""
+    p_values, effects, boundaries = result
+    for name, matrix in (("p_values", p_values), ("effects", effects)):
+        if np.shape(matrix) != (m, m):
+            raise ValueError(
+                f"test.pairs returned {name} of shape {np.shape(matrix)}: "
+                f"with {m} labels it must be {(m, m)}"
+            )
+    return PairwiseResult(np.asarray(p_values), np.asarray(effects), boundaries)
+
+
+def _make_progress(verbose: int) -> Progress | None:
+    """Return a callback that reports progress, printed at most ten times, or None."""
+    callback = current_callback()
+    if not verbose and callback is None:
+        return None
+    printed = -1
+
+    def report(done: int, total: int) -> None:
+        nonlocal printed
+        if callback is not None:
+            callback("label factors", done, total)
+        if not verbose:
+            return
+        tenth = 10 * done // max(1, total)
+        if tenth != printed:
+            printed = tenth
+            print(f"[ILFCompo] {done} of {total} steps", file=sys.stderr, flush=True)
+
+    return report

@@ -1,0 +1,269 @@
+r"""Ridge and logistic regressions of all labels with leave-one-out residuals.
+
+One singular value decomposition of the features serves the ridge regressions of all labels and
+all penalties. With left singular vectors U and shrinkage factors :math:`s^2 / (s^2 + c)`, the
+leverages are :math:`h_i = 1/n + \sum_k u_{ik}^2 s_k^2 / (s_k^2 + c)`, and the leave-one-out
+residual of row i is the ordinary one divided by :math:`1 - h_i`, exactly (Allen, 1974). Logistic
+regressions use the same formula in the last step of Newton's method (Rahnama Rad and Maleki,
+2020).
+
+References
+----------
+Allen, D. M. (1974). The Relationship Between Variable Selection and Data Augmentation and a Method
+for Prediction. Technometrics 16(1).
+
+Rahnama Rad, K. and Maleki, A. (2020). A Scalable Estimate of the Out-of-Sample Prediction Error
+via Approximate Leave-One-Out Cross-Validation. Journal of the Royal Statistical Society B 82(4).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg, sparse
+from scipy.special import expit
+from sklearn.utils.parallel import delayed
+
+from fgfm._utils.parallel import one_blas_thread, run_jobs
+from fgfm.factors._scaling import standardise
+
+__all__ = ["feature_basis", "logistic_residuals", "ridge_residuals"]
+
+Floats = npt.NDArray[np.float64]
+
+_MAX_LINEAR = 1000  # with more rows and features, ridge regression uses leading components only
+_N_COMPONENTS = 500  # number of these components
+_PENALTIES = 10.0 ** np.arange(-1, 6)
+_LOGISTIC_PENALTIES = np.array([1.0, 0.1, 0.01])  # relative to that of the ridge regression
+_MAX_LOGISTIC = 20_000_000_000  # rows x squared features x labels, for full logistic regressions
+_NEWTON_STEPS = 12
+_MAX_LEVERAGE = 0.1  # linear predictors with a larger mean leverage follow single rows
+_N_INDEX = 5  # principal components of linear predictors
+
+
+def feature_basis(X: Any, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return left singular vectors and singular values of the standardised, centred features.
+
+    If rows and features are many, those of leading components. Wide sparse features are never
+    densified: the Gram matrix of the rows has the same left singular vectors.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n, d)
+        Features.
+    rng : numpy.random.Generator
+        Source of randomness, for the truncated decomposition.
+
+    Returns
+    -------
+    tuple of ndarray of shape (n, r) and (r,)
+        Singular vectors and values, up to the numerical rank.
+    """
+    F = standardise(X)
+    n, d = F.shape
+    if min(n, d) > _MAX_LINEAR:
+        from sklearn.decomposition import TruncatedSVD  # slow to import, and needed here only
+
+        reduce = TruncatedSVD(_N_COMPONENTS, random_state=int(rng.integers(2**31)))
+        F = np.asarray(reduce.fit_transform(F))
+    elif sparse.issparse(F) and d > n:
+        G = (F @ F.T).toarray()  # (n, n)
+        G -= G.mean(axis=0)  # centring the columns of F centres rows and columns of F F^T
+        G -= G.mean(axis=1, keepdims=True)
+        s2, U = linalg.eigh(G)
+        s2, U = s2[::-1], U[:, ::-1]
+        rank = int(np.sum(s2 > 1e-12 * max(1.0, s2.max(initial=0.0))))
+        return np.ascontiguousarray(U[:, :rank]), np.sqrt(s2[:rank])
+    F = np.asarray(F.toarray() if sparse.issparse(F) else F)
+    U, s, _ = linalg.svd(F - F.mean(axis=0), full_matrices=False)  # (n, r), (r,)
+    rank = int(np.sum(s > 1e-10 * max(1.0, s.max(initial=0.0))))
+    return U[:, :rank], s[:rank]
+
+
+def ridge_residuals(U: Floats, s: Floats, A: Floats, m: int) -> tuple[Floats, Floats]:
+    """Return leave-one-out residuals of ridge regressions, with the best penalty of each label.
+
+    Parameters
+    ----------
+    U, s : ndarray of shape (n, r) and (r,)
+        Singular vectors and values of the centred features.
+    A : ndarray of shape (n, m + k)
+        Labels, then k columns of noise, which take the penalties of the labels in turn.
+    m : int
+        Number of labels.
+
+    Returns
+    -------
+    residuals : ndarray of shape (n, m + k)
+        Leave-one-out residuals.
+    penalties : ndarray of shape (m,)
+        The penalty of each label, that with the smallest sum of squared residuals.
+    """
+    n = len(U)
+    s2 = s**2
+    A = A - A.mean(axis=0)
+    inner = U.T @ A  # (r, columns)
+
+    def residuals(penalty: float, columns: Any) -> Floats:
+        shrinkage = s2 / (s2 + penalty)  # (r,)
+        leverage = 1.0 / n + (U * U) @ shrinkage  # (n,), with the intercept
+        fitted = U @ (shrinkage[:, None] * inner[:, columns])
+        return np.asarray((A[:, columns] - fitted) / np.maximum(1.0 - leverage, 1e-6)[:, None])
+
+    labels = slice(0, m)
+    losses = np.array([np.sum(residuals(c, labels) ** 2, axis=0) for c in _PENALTIES])
+    best = np.argmin(losses, axis=0)[np.arange(A.shape[1]) % m]
+    R = np.empty_like(A)
+    for at in np.unique(best):
+        columns = np.flatnonzero(best == at)
+        R[:, columns] = residuals(_PENALTIES[at], columns)
+    return R, _PENALTIES[best[:m]]
+
+
+class _Logistic(NamedTuple):
+    """A penalised logistic regression with approximate leave-one-out residuals."""
+
+    coefficients: Floats  # (1 + r,), the intercept first
+    predictor: Floats  # (n,), linear predictor of the fit to all rows
+    residuals: Floats  # (n,), leave-one-out residuals of the label
+    noise: Floats  # (n, k), residuals of noise with the variance of the label
+    leverage: float  # mean over rows
+
+
+def logistic_residuals(
+    U: Floats,
+    s: Floats,
+    Y: Floats,
+    noise: Floats,
+    R: Floats,
+    penalties: Floats,
+    n_jobs: int | None,
+) -> tuple[Floats, Floats]:
+    """Replace ridge by logistic regression for the labels that it predicts better.
+
+    If the features are few, a logistic regression on all of them; otherwise a logistic curve with
+    two parameters through the leave-one-out predictions of the ridge regression.
+
+    Parameters
+    ----------
+    U, s : ndarray of shape (n, r) and (r,)
+        Singular vectors and values of the centred features.
+    Y : ndarray of shape (n, m)
+        Labels.
+    noise : ndarray of shape (n, k)
+        Random signs, assigned to the labels in turn.
+    R : ndarray of shape (n, m + k)
+        Residuals of labels and noise by ridge regression.
+    penalties : ndarray of shape (m,)
+        Penalties of the ridge regressions.
+    n_jobs : int, optional
+        Number of threads.
+
+    Returns
+    -------
+    residuals : ndarray of shape (n, m + k)
+        The residuals with the smaller sum of squares.
+    index : ndarray of shape (n, q)
+        Leading principal components of the linear predictors, q <= 5; predictors that follow
+        single rows are left out.
+    """
+    n, r = U.shape
+    m = Y.shape[1]
+    full = n * (r + 1) ** 2 * m <= _MAX_LOGISTIC
+    design = U * s
+    tasks = []
+    for i, y in enumerate(Y.T):
+        if full:
+            # Near the optimum, logistic loss is squared loss weighted by p (1 - p) = var(y).
+            grid = penalties[i] * np.var(y) * _LOGISTIC_PENALTIES
+            tasks.append((design, (y, noise[:, i::m]), grid))
+        else:
+            fitted = y - R[:, i]
+            column = (fitted - fitted.mean())[:, None]
+            tasks.append((column, (y, noise[:, :0]), _LOGISTIC_PENALTIES))
+    with one_blas_thread:
+        models = list(
+            run_jobs((delayed(_best_logistic)(*task) for task in tasks), n_jobs, "threads")
+        )
+    R = R.copy()
+    predictors = []
+    for i, model in enumerate(models):
+        if full and model.leverage <= _MAX_LEVERAGE:
+            predictors.append(model.predictor)
+        if np.sum(model.residuals**2) < np.sum(R[:, i] ** 2):
+            R[:, i] = model.residuals
+            if full:
+                R[:, m + i :: m] = model.noise
+    return R, _principal_components(predictors, n)
+
+
+def _best_logistic(Z: Floats, own: tuple[Floats, Floats], penalties: Floats) -> _Logistic:
+    """Fit with each penalty, the largest first, and return the fit with the smallest error.
+
+    The label and its noise come as one tuple, which joblib sends with the job; `Z` is an argument
+    by itself, which it sends once.
+    """
+    y, noise = own
+    start = np.zeros(Z.shape[1] + 1)
+    start[0] = np.log(y.sum() / (len(y) - y.sum()))
+    models = []
+    with one_blas_thread:  # in a worker process, too
+        for penalty in penalties:
+            models.append(_fit_logistic(Z, y, noise, penalty, start))
+            start = models[-1].coefficients
+    return min(models, key=lambda model: float(np.sum(model.residuals**2)))
+
+
+def _fit_logistic(Z: Floats, y: Floats, noise: Floats, penalty: float, start: Floats) -> _Logistic:
+    """Fit by Newton's method, and approximate leave-one-out residuals by one step of it.
+
+    The step is linear in the label, so that noise can be propagated the same way.
+    """
+    D = np.column_stack([np.ones(len(y)), Z])  # (n, 1 + r)
+    ridge = np.full(D.shape[1], penalty)
+    ridge[0] = 1e-8  # the intercept is free
+
+    def objective(coefficients: Floats) -> float:
+        eta = D @ coefficients
+        return float(np.sum(np.logaddexp(0.0, eta) - y * eta) + ridge @ coefficients**2 / 2.0)
+
+    def newton(coefficients: Floats) -> tuple[Floats, Floats, Any]:
+        p = expit(D @ coefficients)
+        w = np.maximum(p * (1.0 - p), 1e-10)
+        return p, w, linalg.cho_factor((D.T * w) @ D + np.diag(ridge), lower=True)
+
+    at, value = start, objective(start)
+    for _ in range(_NEWTON_STEPS):
+        p, _, hessian = newton(at)
+        step = linalg.cho_solve(hessian, D.T @ (y - p) - ridge * at)
+        size = 1.0
+        while (new := objective(at + size * step)) > value and size > 1e-3:
+            size /= 2.0
+        gain = value - new
+        if gain > 0.0:
+            at, value = at + size * step, new
+        if gain < 1e-6:
+            break
+    p, w, hessian = newton(at)
+    eta = D @ at
+    # With H = L L^T and columns L^-1 d_i: spread_i = d_i^T H^-1 d_i, leverage_i = w_i spread_i,
+    # and the linear predictor without row i is about eta_i - spread_i (y_i - p_i) / left_i.
+    half = linalg.solve_triangular(hessian[0], D.T, lower=True)  # (1 + r, n)
+    spread = np.sum(half * half, axis=0)  # (n,)
+    left = np.maximum(1.0 - w * spread, 1e-6)
+    e = np.sqrt(w)[:, None] * noise  # (n, k), with the variance w of the label
+    e = (e - w[:, None] * (half.T @ (half @ e))) / left[:, None]
+    return _Logistic(at, eta, y - expit(eta - spread * (y - p) / left), e, 1.0 - left.mean())
+
+
+def _principal_components(columns: list[Floats], n: int) -> Floats:
+    """Return the leading principal components of standardised columns, at most `_N_INDEX`."""
+    if not columns:
+        return np.empty((n, 0))
+    C = np.column_stack(columns)
+    C -= C.mean(axis=0)
+    C /= np.maximum(C.std(axis=0), 1e-12)
+    _, V = linalg.eigh(C.T @ C)
+    return np.asarray(C @ V[:, ::-1][:, :_N_INDEX])

@@ -1,0 +1,194 @@
+"""Newton steps of many problems at a time, by preconditioned conjugate gradients.
+
+The Hessian of a problem is never formed. One product with the rows and one with their transpose
+multiply the Hessians of all problems by a direction.
+
+Where few rows have weight (rare classes, small penalties) most of the curvature is the penalty's,
+the same in all directions, and plain conjugate gradients need few products. Scaling every column
+by its own curvature would spread these directions: it is used only where columns are of very
+different size. Where many products are needed nevertheless, inverses of the Hessian's blocks are
+computed (`_preconditioner`).
+"""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import numpy.typing as npt
+
+from fgfm.ridge._objective import Objectives, dots, logits
+from fgfm.ridge._preconditioner import BlockInverses
+
+__all__ = ["MAX_PRODUCTS", "Hessians", "conjugate_gradients"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+# Most products in a step: then the step is taken as it is, and columns are scaled from there on.
+MAX_PRODUCTS = 500
+# A preconditioner may be inexact: added to its diagonal, in parts of the largest curvature, this
+# keeps rounding from making it indefinite.
+_JITTER = 1e-13
+
+
+class Hessians:
+    """The Hessians of B problems and their preconditioners.
+
+    Parameters
+    ----------
+    objectives : Objectives
+        The B problems.
+    prob : ndarray of shape (G, B, C)
+        Their probabilities.
+    penalty : ndarray of shape (B,)
+        Their penalties.
+    damping : ndarray of shape (B,)
+        Multiples of the largest curvature that are added to the diagonals.
+    scaled : ndarray of shape (B,)
+        Problems whose columns are scaled one by one.
+    inverses : list of B BlockInverses or None
+        Inverses of earlier Hessians of the problems.
+    """
+
+    def __init__(
+        self,
+        objectives: Objectives,
+        prob: Floats,
+        penalty: Floats,
+        damping: Floats,
+        scaled: Flags,
+        inverses: list[BlockInverses | None],
+    ) -> None:
+        self.objectives = objectives
+        self.prob = prob
+        # second derivatives of each logit by itself; of a single logit there are no others
+        self.curvature = objectives.weight[:, None, None] * prob * (1.0 - prob)  # (G, B, C)
+        self.single = objectives.reference and prob.shape[2] == 1
+        self.ridge = 2.0 * penalty[:, None]  # (B, 1)
+        self.damping = damping[:, None]  # (B, 1)
+        self.scale = np.where(
+            scaled[:, None], objectives.bound + self.ridge, objectives.flat_scale
+        )
+        self.inverses = inverses
+
+    def take(self, some: Integers) -> Hessians:
+        """Return the Hessians of some of the problems."""
+        part = copy.copy(self)
+        part.objectives = self.objectives.take_for_products(some)
+        part.prob = self.prob if self.single else self.prob[:, some]
+        part.curvature = self.curvature[:, some]
+        part.ridge, part.damping = self.ridge[some], self.damping[some]
+        part.scale = self.scale[:, some]
+        part.inverses = [self.inverses[b] for b in some]
+        return part
+
+    def product(self, V: Floats) -> Floats:
+        """Multiply by the Hessians: ``Z' (diag(w p) - w p p') Z V + (ridge + damping) V``."""
+        objectives = self.objectives
+        U = logits(objectives.Z, objectives.extra, V)  # (G, B, C)
+        if self.single:
+            U *= self.curvature
+        else:
+            U *= self.prob
+            U -= self.prob * U.sum(axis=2, keepdims=True)
+            U *= objectives.weight[:, None, None]
+        result = objectives.multiply_transposed(U)
+        result[objectives.first :] += self.ridge * V[objectives.first :]
+        if self.damping.any():
+            result += self.damping * objectives.bound * V
+        return result
+
+    def precondition(self, R: Floats) -> Floats:
+        """Multiply by the approximate inverses."""
+        S = R / self.scale
+        for b, inverse in enumerate(self.inverses):
+            if inverse is not None:
+                S[:, b] = inverse.solve(R[:, b])
+        if not self.objectives.reference:
+            # Weights that are the same for all classes change no probability: the Hessian is the
+            # penalty's alone along them, unlike its blocks, but no step goes there.
+            S -= S.mean(axis=2, keepdims=True)
+        return S
+
+    def invert_blocks(self, b: int) -> BlockInverses:
+        """Compute the inverses of the blocks of one problem, and use them from here on."""
+        objectives = self.objectives
+        inverse = BlockInverses(
+            objectives.Z,
+            None if objectives.extra is None else objectives.extra[:, b],
+            self.curvature[:, b],
+            float(self.ridge[b, 0]),
+            objectives.bound[:, b, 0] * max(float(self.damping[b, 0]), _JITTER),
+            objectives.first,
+        )
+        self.inverses[b] = inverse
+        return inverse
+
+
+def conjugate_gradients(
+    hessians: Hessians, gradient: Floats, accuracy: Floats
+) -> tuple[Floats, Integers, list[BlockInverses | None]]:
+    """Solve ``Hessian @ step = gradient`` for each problem.
+
+    The squared length of a step in the norm of its Hessian is the sum of the terms
+    ``length * (r' S r)`` of the iterations (Hestenes and Stiefel, 1952). A problem ends when ten
+    times the last term is no more than ``accuracy^2`` times the sum. If it takes as many products
+    as pay for new inverses of its blocks, they are computed, and it restarts from where it is.
+
+    Parameters
+    ----------
+    hessians : Hessians
+        Of B problems.
+    gradient : ndarray of shape (q, B, C)
+        Their gradients.
+    accuracy : ndarray of shape (B,)
+        Relative accuracy of each step, in the norm of its Hessian.
+
+    Returns
+    -------
+    tuple
+        Steps (q, B, C), numbers of products (B,), and the inverses in use.
+    """
+    B = gradient.shape[1]
+    solution = np.zeros_like(gradient)
+    products = np.full(B, MAX_PRODUCTS)
+    inverses = list(hessians.inverses)
+    break_even = hessians.objectives.break_even
+    patience = np.array([break_even[inverse is not None] for inverse in inverses])
+    active = np.arange(B)
+    step, residual = solution.copy(), gradient.copy()
+    S = hessians.precondition(residual)
+    direction = S
+    size = dots(residual, S)
+    total = np.zeros(B)
+    for n_products in range(1, MAX_PRODUCTS + 1):
+        product = hessians.product(direction)
+        curvature = dots(direction, product)
+        positive = curvature > 0.0
+        length = np.where(positive, size / np.where(positive, curvature, 1.0), 0.0)
+        step += length[:, None] * direction
+        residual -= length[:, None] * product
+        total += length * size
+        unfinished = 10.0 * length * size > accuracy[active] ** 2 * total
+        slow = np.flatnonzero(unfinished & (patience[active] <= n_products))
+        for b in slow:
+            inverses[active[b]] = hessians.invert_blocks(int(b))
+            patience[active[b]] = np.inf  # the Hessian stays the same: once is enough
+        S = hessians.precondition(residual)
+        before, size = size, dots(residual, S)
+        before[slow] = np.inf  # with another preconditioner the old direction is of no use
+        unfinished &= size > 0.0
+        if not unfinished.all():
+            solution[:, active[~unfinished]] = step[:, ~unfinished]
+            products[active[~unfinished]] = n_products
+            if not unfinished.any():
+                return solution, products, inverses
+            kept = np.flatnonzero(unfinished)
+            active, hessians = active[kept], hessians.take(kept)
+            step, residual, S, direction = (a[:, kept] for a in (step, residual, S, direction))
+            size, before, total = size[kept], before[kept], total[kept]
+        direction = S + (size / before)[:, None] * direction
+    solution[:, active] = step
+    return solution, products, inverses

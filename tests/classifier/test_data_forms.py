@@ -1,0 +1,130 @@
+"""Forms of X and y: data frames, sparse matrices, lists, and dtypes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+
+from fgfm import FGFMClassifier
+from multilabel import X, Y, assert_same
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("learner", [None, LogisticRegression(), GaussianNB()])
+def test_data_frames(library, learner):
+    frames = pytest.importorskip(library)
+    X_frame = frames.DataFrame({f"x{j}": X[:, j] for j in range(3)})
+    Y_frame = frames.DataFrame({name: Y[:, i] for i, name in enumerate("abcd")})
+    model = FGFMClassifier(learner, random_state=0).fit(X_frame, Y_frame)
+    plain = FGFMClassifier(learner, random_state=0).fit(X, Y)
+    assert model.classes_.tolist() == model.label_names_in_.tolist() == list("abcd")
+    assert model.feature_names_in_.tolist() == ["x0", "x1", "x2"]
+    assert plain.classes_.tolist() == [0, 1, 2, 3]
+    assert not hasattr(plain, "label_names_in_")
+    np.testing.assert_allclose(model.predict_proba(X_frame), plain.predict_proba(X), atol=1e-9)
+    predicted = model.predict(X_frame)
+    assert type(predicted) is np.ndarray
+    assert predicted.dtype == np.int64
+    assert (predicted == plain.predict(X)).all()
+    framed = model.predict_frame(X_frame)
+    assert type(framed) is frames.DataFrame
+    assert list(framed.columns) == list("abcd")
+    assert (framed.to_numpy() == predicted).all()
+    assert model.score(X_frame, Y_frame) == plain.score(X, Y)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(X_frame[["x1", "x0", "x2"]])
+    with pytest.raises(ValueError, match="y has column 0 'b' where fit had 'a': the columns must"):
+        model.score(X_frame, Y_frame[["b", "a", "c", "d"]])
+
+
+def test_predict_frame_keeps_the_index():
+    pd = pytest.importorskip("pandas")
+    index = [f"row {i}" for i in range(60)][::-1]
+    X_frame = pd.DataFrame(X, index=index, columns=list("xyz"))
+    for learner in (None, GaussianNB()):
+        model = FGFMClassifier(learner, random_state=0).fit(X_frame, pd.DataFrame(Y, index=index))
+        assert list(model.predict_frame(X_frame[5:9]).index) == index[5:9]
+        assert (model.predict_frame(X_frame)[2] == model.predict(X_frame)[:, 2]).all()
+
+
+@pytest.mark.parametrize("rows", [X[:4], X[:4].tolist(), sparse.csr_array(X[:4])], ids=type)
+def test_predict_frame_of_arrays_and_lists(rows):
+    pytest.importorskip("pandas")
+    model = FGFMClassifier(random_state=0).fit(X, Y)
+    frame = model.predict_frame(rows)
+    assert list(frame.index) == [0, 1, 2, 3]
+    assert list(frame.columns) == [0, 1, 2, 3]
+    assert (frame.to_numpy() == model.predict(X[:4])).all()
+
+
+def test_predict_frame_of_a_flat_y():
+    pytest.importorskip("pandas")
+    model = FGFMClassifier(random_state=0).fit(X, np.array(["no", "yes"])[Y[:, 0]])
+    frame = model.predict_frame(X)
+    assert frame.shape == (60, 1)
+    assert (frame.to_numpy()[:, 0] == model.predict(X)).all()
+
+
+def test_predict_frame_without_pandas_raises(monkeypatch):
+    model = FGFMClassifier(random_state=0).fit(X, Y)
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    with pytest.raises(ImportError, match="pandas is not installed: pip install pandas, or call"):
+        model.predict_frame(X)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int32, np.float32, np.float64])
+def test_predictions_have_the_dtype_of_y(dtype):
+    model = FGFMClassifier(random_state=0).fit(X, Y.astype(dtype))
+    assert model.predict(X).dtype == dtype
+    assert (model.predict(X) == FGFMClassifier(random_state=0).fit(X, Y).predict(X)).all()
+    assert FGFMClassifier().fit(X, sparse.csr_array(Y.astype(dtype))).predict(X).dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "boolean", "float64", "bool", object])
+def test_label_columns_of_any_dtype(dtype):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(Y, columns=list("abcd")).astype(dtype)
+    model = FGFMClassifier(random_state=0).fit(X, frame)
+    assert (model.predict(X) == FGFMClassifier(random_state=0).fit(X, Y).predict(X)).all()
+    assert model.predict(X).dtype.kind in "bif"
+
+
+def test_lists():
+    model = FGFMClassifier(random_state=0).fit(X.tolist(), Y.tolist())
+    assert_same(model, FGFMClassifier(random_state=0).fit(X, Y))
+    assert (model.predict(X.tolist()) == model.predict(X)).all()
+    other = FGFMClassifier(GaussianNB(), random_state=0).fit(X.tolist(), Y.tolist())
+    assert_same(other, FGFMClassifier(GaussianNB(), random_state=0).fit(X, Y))
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
+@pytest.mark.parametrize(
+    ("learner", "form"),
+    [
+        *((None, form) for form in ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")),
+        (LogisticRegression(), "coo"),
+    ],
+)
+def test_sparse_features(form, kind, learner):
+    rows, labels = kind(X[:40]).asformat(form), Y[:40, :2]
+    model = FGFMClassifier(learner, random_state=0).fit(rows, labels)
+    plain = FGFMClassifier(learner, random_state=0).fit(X[:40], labels)
+    np.testing.assert_allclose(model.predict_proba(rows), plain.predict_proba(X[:40]), atol=2e-3)
+    assert model.score(rows, labels) == pytest.approx(plain.score(X[:40], labels), abs=0.03)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
+def test_sparse_labels(form, kind):
+    labels = kind(Y).asformat(form)
+    model = FGFMClassifier(random_state=0).fit(X, labels)
+    plain = FGFMClassifier(random_state=0).fit(X, Y)
+    predicted = model.predict(X)
+    assert sparse.issparse(predicted)
+    assert isinstance(predicted, sparse.sparray) == (kind is sparse.csr_array)
+    assert (predicted.toarray() == plain.predict(X)).all()
+    assert model.score(X, labels) == plain.score(X, Y)
+    assert model.score(X, Y) == plain.score(X, Y)

@@ -1,0 +1,130 @@
+"""Sample weights and metadata routing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import fgfm
+from fgfm import FGFMClassifier
+from fgfm.ridge import RidgeLogistic
+from multilabel import X, Y, assert_close, assert_same
+
+
+@pytest.mark.parametrize("learner", [None, GaussianNB(), RidgeLogistic([0.5])])
+@pytest.mark.parametrize("factors", ["single", "independent", [[0, 1], [2, 3]]])
+def test_weight_zero_removes_a_row(learner, factors):
+    labels = Y.copy()
+    labels[labels.sum(axis=1) == 4, 0] = 0
+    labels[9] = 1  # the only row with four labels
+    labels[labels.sum(axis=1) == 0, 1] = 1
+    labels[10] = 0  # the only row with none
+    weight = np.ones(60)
+    weight[[9, 10, 30]] = 0.0
+    kept = np.flatnonzero(weight)
+    model = FGFMClassifier(learner, factors=factors, random_state=0)
+    part = clone(model).fit(X[kept], labels[kept])
+    whole = model.fit(X, labels, sample_weight=weight)
+    assert whole.nonempty_
+    assert part.nonempty_
+    assert whole.n_parameters_ == part.n_parameters_
+    assert_close(whole, part, atol=1e-7)
+    assert whole.predict_cardinality_proba(X).shape == part.predict_cardinality_proba(X).shape
+
+
+@pytest.mark.parametrize("weight", [[1.0] * 60, [1] * 60, np.ones(60, np.float32)])
+def test_weights_of_one_change_nothing(weight):
+    for learner in (None, GaussianNB()):
+        model = FGFMClassifier(learner, random_state=0)
+        assert_close(clone(model).fit(X, Y, sample_weight=weight), model.fit(X, Y), atol=1e-7)
+
+
+def test_weights_as_a_series():
+    pd = pytest.importorskip("pandas")
+    weight = np.linspace(0.0, 2.0, 60)
+    series = pd.Series(weight, index=np.arange(60)[::-1])
+    for learner in (None, GaussianNB()):
+        model = FGFMClassifier(learner, random_state=0)
+        assert_same(
+            clone(model).fit(X, Y, sample_weight=series), model.fit(X, Y, sample_weight=weight)
+        )
+
+
+def test_score_takes_weights():
+    model = FGFMClassifier(random_state=0).fit(X, Y)
+    weight = np.linspace(0.0, 1.0, 60)
+    expected = fgfm.f_measure(Y, model.predict(X), sample_weight=weight)
+    assert model.score(X, Y, sample_weight=weight) == expected
+    model.set_params(beta=2.0, zero_division=0.0)
+    expected = fgfm.f_measure(Y, model.predict(X), 2.0, zero_division=0.0)
+    assert model.score(X, Y) == expected
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.mark.usefixtures("routing")
+def test_routed_weights():
+    weight = np.linspace(0.0, 2.0, 60)
+    with sklearn.config_context(enable_metadata_routing=False):
+        expected = {
+            learner: FGFMClassifier(learner, random_state=0).fit(X, Y, sample_weight=weight)
+            for learner in (None, GaussianNB())
+        }
+    assert_close(
+        FGFMClassifier(random_state=0).fit(X, Y, sample_weight=weight), expected[None], atol=1e-12
+    )
+    for learner, plain in expected.items():
+        if learner is not None:
+            asked = clone(learner).set_fit_request(sample_weight=True)
+            model = FGFMClassifier(asked, random_state=0).fit(X, Y, sample_weight=weight)
+            assert_close(model, plain, atol=1e-12)
+    pipeline = make_pipeline(
+        StandardScaler().set_fit_request(sample_weight=True),
+        GaussianNB().set_fit_request(sample_weight=True),
+    )
+    weighted = FGFMClassifier(pipeline, random_state=0).fit(X, Y, sample_weight=weight)
+    unweighted = FGFMClassifier(pipeline, random_state=0).fit(X, Y)
+    assert np.abs(weighted.predict_proba(X) - unweighted.predict_proba(X)).max() > 1e-3
+
+
+@pytest.mark.usefixtures("routing")
+def test_unrequested_metadata_raises():
+    with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match="sample_weight"):
+        FGFMClassifier(GaussianNB()).fit(X, Y, sample_weight=np.ones(60))
+    with pytest.raises(TypeError, match="colour"):
+        FGFMClassifier().fit(X, Y, colour="red")
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize("kind", [RidgeLogistic, GaussianNB])
+def test_learner_that_declines_weights(kind):
+    labels = Y.copy()
+    labels[labels.sum(axis=1) == 4, 0] = 0
+    labels[9] = 1  # the only row with four labels has the weight 0
+    weight = np.where(np.arange(60) == 9, 0.0, 1.0)
+    learner = kind().set_fit_request(sample_weight=False)
+    model = FGFMClassifier(learner, random_state=0).fit(X, labels, sample_weight=weight)
+    d = model.predict_cardinality_proba(X)
+    np.testing.assert_allclose(d.sum(axis=1), 1.0, atol=1e-9)
+    assert model.predict(X).shape == (60, 4)
+
+
+@pytest.mark.usefixtures("routing")
+def test_routing_through_a_grid_search():
+    weight = np.linspace(0.1, 2.0, 60)
+    model = FGFMClassifier(random_state=0).set_fit_request(sample_weight=True)
+    scorer = make_scorer(fgfm.f_measure).set_score_request(sample_weight=True)
+    search = GridSearchCV(model, {"beta": [1.0]}, cv=3, scoring=scorer)
+    search.fit(X, Y, sample_weight=weight)
+    assert_close(search.best_estimator_, clone(model).fit(X, Y, sample_weight=weight), atol=1e-12)

@@ -1,0 +1,44 @@
+"""The program as a whole: help, version and width."""
+
+from __future__ import annotations
+
+import pytest
+
+import fgfm
+from command_line import run, run_ok
+
+COMMANDS = ["fit", "predict", "decide", "evaluate", "factors"]
+
+
+def test_version():
+    assert run_ok("--version").stdout == f"fgfm {fgfm.__version__}\n"
+
+
+def test_help_lists_all_commands():
+    printed = run_ok("--help").stdout
+    assert all(f"  {name} " in printed for name in COMMANDS)
+    assert "..." not in printed.partition("Commands:")[2].partition("reproduce")[0]  # not cut off
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_examples_and_fits_the_terminal(name):
+    printed = run_ok(name, "--help").stdout
+    assert "Examples:" in printed
+    assert max(map(len, printed.splitlines())) <= 80
+
+
+def test_results_fit_the_terminal(folder, tmp_path):
+    data = folder / "long.npz"
+    path = tmp_path / ("model" * 10 + ".fgfm")
+    for arguments in (
+        ["fit", data, "--factors", "single", "-o", path],
+        ["evaluate", data, "--factors", "independent", "--folds", "2"],
+        ["evaluate", data, "--model", path],
+        ["factors", data, "--correction", "none", "--alpha", "0.5"],
+    ):
+        printed = run_ok(*arguments).stdout
+        assert max(map(len, printed.splitlines())) <= 80, printed
+
+
+def test_unknown_option_is_refused():
+    assert run("fit", "a.csv", "--parameters", "x").exit_code == 2

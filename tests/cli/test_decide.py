@@ -1,0 +1,133 @@
+"""The command ``fgfm decide``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from command_line import PROGRAM, assert_one_line_error, run, run_ok, started
+from fgfm.data import decide
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A table of probabilities."""
+    proba = np.random.default_rng(0).random((300, 3)).round(4)
+    pd.DataFrame(proba, columns=["a", "b", "c"]).to_csv(tmp_path / "p.csv", index=False)
+    return tmp_path / "p.csv"
+
+
+def test_options_are_passed_on(source, tmp_path):
+    options = ["--beta", "2", "--nonempty", "--zero-division", "0", "--wide", "--ids", "a"]
+    run_ok("decide", source, "-o", tmp_path / "s.csv", *options)
+    same = {"beta": 2.0, "nonempty": True, "zero_division": 0.0, "wide": True, "ids": ["a"]}
+    decide(source, tmp_path / "t.csv", **same)
+    assert (tmp_path / "s.csv").read_bytes() == (tmp_path / "t.csv").read_bytes()
+
+
+def test_standard_input_to_standard_output(source, tmp_path):
+    command = [*PROGRAM, "decide", "-", "--stats"]
+    result = subprocess.run(
+        command, input=source.read_bytes(), capture_output=True, timeout=120, check=True
+    )
+    decide(source, tmp_path / "s.csv")
+    assert result.stdout == (tmp_path / "s.csv").read_bytes()
+    errors = result.stderr.decode()
+    assert errors.startswith("300 rows, mean expected F 0.")
+    assert "peak memory" in errors
+
+
+def test_report_as_json(source, tmp_path):
+    result = run_ok("decide", source, "-o", tmp_path / "s.jsonl", "--json")
+    assert result.stdout == ""
+    report = json.loads(result.stderr)
+    assert report["rows"] == 300
+    assert {"read", "waited", "decided", "written", "peak_mebibytes"} <= set(report)
+
+
+def test_folder_is_resumed(tmp_path):
+    (tmp_path / "p").mkdir()
+    for name in ("1.parquet", "2.parquet"):
+        pd.DataFrame({"a": [0.2, 0.9], "b": [0.7, 0.1]}).to_parquet(tmp_path / "p" / name)
+    command = ["decide", tmp_path / "p", "-o", tmp_path / "s"]
+    report = json.loads(run_ok(*command, "--json").stderr)
+    assert (report["rows"], report["kept"]) == (4, 0)
+    assert "2 files already up to date" in run_ok(*command, "--stats").stderr
+
+
+def test_invalid_input_gives_one_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.csv").write_text("a,b\n0.1,x\n")
+    result = run("decide", "p.csv")
+    assert_one_line_error(result, "fgfm: p.csv, line 2, column 'b': 'x' is not a number; a column")
+    assert result.stderr.endswith("(option: --ids)\n")
+    assert_one_line_error(run("decide", "p.csv", "--ids", "b", "--beta", "0"), "beta is 0")
+    assert_one_line_error(run("decide", "p.csv", "-o", "p.csv"), "they must be two files")
+    assert (tmp_path / "p.csv").read_text() == "a,b\n0.1,x\n"
+
+
+@pytest.mark.slow
+def test_closed_output_ends_the_program_quietly():
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with started("decide", "-", **pipes) as process:
+        process.stdout.close()
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(b"a,b\n" + b"0.25,0.75\n" * 2_000_000)
+            process.stdin.close()
+        errors = process.stderr.read()
+        assert process.wait(60) in (0, 141)
+    assert b"Traceback" not in errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("redirected", "message"), [("p.csv >&-", "standard output"), ("- <&-", "standard input")]
+)
+def test_closed_standard_streams_raise(tmp_path, redirected, message):
+    (tmp_path / "p.csv").write_text("a,b\n0.1,0.2\n")
+    command = f"{' '.join(PROGRAM)} decide {redirected}"
+    result = subprocess.run(
+        ["sh", "-c", command], capture_output=True, cwd=tmp_path, timeout=120, check=False
+    )
+    assert result.returncode == 2
+    assert message in result.stderr.decode()
+    assert b"Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("stop", "seconds"),
+    [
+        (signal.SIGKILL, 0.2),
+        pytest.param(signal.SIGKILL, 0.0, marks=pytest.mark.slow),
+        pytest.param(signal.SIGINT, 0.0, marks=pytest.mark.slow),
+        pytest.param(signal.SIGINT, 0.2, marks=pytest.mark.slow),
+    ],
+)
+def test_stopped_program_leaves_no_partial_result(tmp_path, stop, seconds):
+    out = tmp_path / "s.csv"
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with started("decide", "-", "-o", out, **pipes) as process:
+        process.stdin.write(b"a,b\n" + b"0.25,0.75\n" * 1_000_000)
+        process.stdin.flush()  # the program waits for more
+        time.sleep(seconds)
+        for _ in range(60):  # an interrupt may be lost while Python starts
+            os.kill(process.pid, stop)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(1)
+                break
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        process.wait(60)
+        codes = (-signal.SIGKILL,) if stop == signal.SIGKILL else (130, -signal.SIGINT)
+        assert process.returncode in codes
+    assert not out.exists()
+    if stop == signal.SIGINT:
+        assert not list(tmp_path.iterdir())

@@ -1,0 +1,289 @@
+"""The command ``fgfm predict``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+import fgfm
+from command_line import (
+    NAMES,
+    PROGRAM,
+    assert_one_line_error,
+    label_sets,
+    make_rows,
+    names_of,
+    run,
+    run_ok,
+    started,
+)
+from fgfm.data import Dataset, decide, load, save
+
+
+@pytest.fixture(scope="module")
+def table_model(folder):
+    """A model of a table with texts, missing values and a dropped column."""
+    path = folder / "table.fgfm"
+    run_ok(
+        "fit", folder / "table.csv", "--labels", ",".join(NAMES), "--drop", "id", "--factors",
+        "independent", "-o", path,
+    )  # fmt: skip
+    return path
+
+
+@pytest.fixture(scope="module")
+def tags_model(folder):
+    """The same for a column of label lists."""
+    path = folder / "tags.fgfm"
+    run_ok(
+        "fit", folder / "tags.csv", "--labels", "tags", "--separator", ";", "--drop", "id",
+        "--factors", "independent", "-o", path,
+    )  # fmt: skip
+    return path
+
+
+@pytest.mark.parametrize("beta", [1.0, 2.0])
+def test_output_formats_agree_with_python(folder, tmp_path, model, beta):
+    X = load(folder / "all.npz").X[80:]
+    saved = fgfm.load(model)
+    saved[-1].set_params(beta=beta)
+    decision = saved[-1].decide(saved[:-1].transform(X))
+    sets = names_of(decision.labels, NAMES)
+    command = ["predict", model, folder / "all.npz", "--split", "test", "--beta", beta]
+    run_ok(*command, "-o", tmp_path / "s.parquet")
+    frame = pd.read_parquet(tmp_path / "s.parquet")
+    assert [set(cell) for cell in frame["labels"]] == sets
+    assert_array_equal(frame["expected_f"], decision.expected_f)
+    run_ok(*command, "-o", tmp_path / "s.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "s.jsonl").read_text().splitlines()]
+    assert [set(line["labels"]) for line in lines] == sets
+    run_ok(*command, "-o", tmp_path / "s.tsv", "--wide")
+    wide = pd.read_csv(tmp_path / "s.tsv", sep="\t")
+    assert_array_equal(wide[list(NAMES)], decision.labels)
+    printed = run_ok(*command)
+    assert printed.stdout.startswith("labels,expected_f\n")
+    assert printed.stdout.count("\n") == 41
+    assert f"mean expected F{beta:g} {decision.expected_f.mean():.3f}" in printed.stderr
+
+
+def test_probabilities_are_those_of_python(folder, tmp_path, model):
+    X = load(folder / "all.npz").X[80:]
+    path = tmp_path / "p.parquet"
+    run_ok("predict", model, folder / "all.npz", "--split", "test", "--proba", path)
+    assert_array_equal(pd.read_parquet(path), fgfm.load(model).predict_proba(X))
+
+
+def test_id_columns_are_copied(folder, tmp_path, table_model):
+    sets, proba = tmp_path / "sets.csv", tmp_path / "p.csv"
+    command = ["predict", table_model, folder / "new.csv", "--ids", "id"]
+    run_ok(*command, "-o", sets, "--proba", proba)
+    model = fgfm.load(table_model)
+    frame = pd.read_csv(folder / "new.csv", dtype={"id": str})
+    names = [str(name) for name in model[-1].label_names_in_]
+    assert label_sets(sets)[0] == names_of(model.predict(frame.drop(columns="id")), names)
+    assert pd.read_csv(sets, dtype=str)["id"].tolist() == frame["id"].tolist()
+    p = pd.read_csv(proba, dtype={"id": str})
+    assert list(p.columns) == ["id", *names]
+    assert_allclose(p[names], model.predict_proba(frame.drop(columns="id")), rtol=1e-14)
+    assert decide(proba, tmp_path / "decided.csv", ids=["id"]).rows == 120
+
+
+def test_id_columns_of_parquet_and_probabilities_to_standard_output(folder, tmp_path, tags_model):
+    command = ["predict", tags_model, folder / "new.parquet", "--ids", "id", "--proba", "-"]
+    printed = run_ok(*command, "-o", tmp_path / "ids.csv").stdout
+    assert printed.startswith("id,blue,dark,green,red\n000,0.")
+    assert (tmp_path / "ids.csv").read_text().startswith("id,labels,expected_f\n000,")
+
+
+@pytest.mark.parametrize("kind", ["table", "tags"])
+def test_labels_in_the_data_are_ignored(folder, tmp_path, request, kind):
+    path = request.getfixturevalue(f"{kind}_model")
+    target = tmp_path / "sets.csv"
+    run_ok("predict", path, folder / "new.csv", "-o", target)
+    expected = target.read_text()
+    invalid = ["", "?", "soon", "['red']", "red;pink"] * 24
+    columns = {"tags": invalid} if kind == "tags" else {"red": invalid, "dark": invalid}
+    frame = pd.read_csv(folder / "new.csv", dtype=str).assign(**columns)
+    frame.to_csv(tmp_path / "odd.csv", index=False)
+    run_ok("predict", path, tmp_path / "odd.csv", "-o", target)
+    assert target.read_text() == expected
+    # fgfm evaluate reads them
+    assert run("evaluate", tmp_path / "odd.csv", "--model", path).exit_code == 2
+
+
+def test_standard_input(folder, tmp_path, table_model):
+    run_ok("predict", table_model, folder / "new.csv", "-o", tmp_path / "s.csv", "--ids", "id")
+    content = (folder / "new.csv").read_bytes()
+    command = ["predict", table_model, "-", "--format", "csv", "--ids", "id"]
+    assert run_ok(*command, stdin=content).stdout == (tmp_path / "s.csv").read_text()
+
+
+@pytest.mark.slow
+def test_pipe_as_data(folder, tmp_path, table_model):
+    run_ok("predict", table_model, folder / "new.csv", "-o", tmp_path / "s.csv", "--ids", "id")
+    command = [*PROGRAM, "predict", table_model, "/dev/stdin", "--format", "csv", "--ids", "id"]
+    content = (folder / "new.csv").read_bytes()
+    result = subprocess.run(command, input=content, capture_output=True, check=True)
+    assert result.stdout.decode() == (tmp_path / "s.csv").read_text()
+
+
+@pytest.mark.filterwarnings("default")
+def test_unseen_categories_give_a_warning(folder, tmp_path, table_model):
+    frame = pd.read_csv(folder / "new.csv", dtype=str)
+    frame["place"] = ["Nowhere"] * 5 + frame["place"].tolist()[5:]
+    frame.to_csv(tmp_path / "odd.csv", index=False)
+    errors = run_ok("predict", table_model, tmp_path / "odd.csv").stderr
+    rule = "column 'place': 5 of 120 rows have a category that training did not have"
+    assert f"{rule}, such as 'Nowhere'" in errors
+
+
+def test_model_without_names(folder, tmp_path):
+    data = load(folder / "all.npz")
+    classifier = fgfm.FGFMClassifier(factors="single", random_state=0).fit(data.X, data.Y)
+    fgfm.save(classifier, tmp_path / "m.fgfm")
+    run_ok("predict", tmp_path / "m.fgfm", folder / "all.npz", "-o", tmp_path / "s.csv")
+    expected = names_of(classifier.predict(data.X), ["0", "1", "2", "3"])
+    assert label_sets(tmp_path / "s.csv")[0] == expected
+
+
+def test_model_of_one_label(dataset, folder, tmp_path):
+    y = np.where(dataset.Y[:, 0] == 1, "yes", "no")
+    classifier = fgfm.FGFMClassifier(random_state=0).fit(dataset.X, y)
+    fgfm.save(classifier, tmp_path / "m.fgfm")
+    sets, proba = tmp_path / "s.csv", tmp_path / "p.csv"
+    run_ok("predict", tmp_path / "m.fgfm", folder / "all.npz", "-o", sets, "--proba", proba)
+    assert [found == {"yes"} for found in label_sets(sets)[0]] == (
+        (classifier.predict(dataset.X) == "yes").tolist()
+    )
+    p = pd.read_csv(proba)
+    assert list(p.columns) == ["yes"]
+    assert_allclose(p["yes"], classifier.predict_proba(dataset.X)[:, 1])
+
+
+def test_model_without_an_encoder_matches_columns_by_name(dataset, tmp_path):
+    frame = pd.DataFrame(dataset.X, columns=dataset.feature_names)
+    classifier = fgfm.FGFMClassifier(factors="independent", random_state=0)
+    path = tmp_path / "m.fgfm"
+    fgfm.save(classifier.fit(frame, dataset.Y), path)
+    frame[frame.columns[::-1]].to_csv(tmp_path / "reversed.csv", index=False)
+    run_ok("predict", path, tmp_path / "reversed.csv", "-o", tmp_path / "s.csv")
+    found, _ = label_sets(tmp_path / "s.csv")
+    assert found == names_of(classifier.predict(frame), ["0", "1", "2", "3"])
+    frame.drop(columns="x1").to_csv(tmp_path / "less.csv", index=False)
+    assert_one_line_error(
+        run("predict", path, tmp_path / "less.csv"), "there is no column 'x1', which training had"
+    )
+    frame.assign(more=1.0).to_csv(tmp_path / "more.csv", index=False)
+    assert_one_line_error(
+        run("predict", path, tmp_path / "more.csv"),
+        "training had no column 'more': leave it out (option: --drop)",
+    )
+    frame.loc[3, "x2"] = np.nan
+    frame.to_csv(tmp_path / "gap.csv", index=False)
+    assert_one_line_error(
+        run("predict", path, tmp_path / "gap.csv"), "column 'x2': it has texts or missing values"
+    )
+
+
+def test_encoder_names_the_labels_of_a_model_without_names(folder, tmp_path):
+    data = load(folder / "all.parquet")
+    classifier = fgfm.FGFMClassifier(factors="independent", random_state=0).fit(data.X, data.Y)
+    fgfm.save(Pipeline([("encoder", data.encoder), ("c", classifier)]), tmp_path / "m.fgfm")
+    run_ok("predict", tmp_path / "m.fgfm", folder / "all.parquet", "-o", tmp_path / "s.csv")
+    found, _ = label_sets(tmp_path / "s.csv")
+    assert found == names_of(classifier.predict(data.X), NAMES)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["all.npz", "all.npz", "-o", "s.csv"], "model saved by fgfm"),
+        (["all.csv", "all.npz", "-o", "s.csv"], "model saved by fgfm"),
+        (["none.fgfm", "all.npz", "-o", "s.csv"], "none.fgfm: no such file"),
+        (["scaler.fgfm", "all.npz", "-o", "s.csv"], "holds StandardScaler: it must hold a fitted"),
+        (["model.fgfm", "all.npz", "-o", "-", "--proba", "-"], "they must be two files"),
+        (["model.fgfm", "all.npz", "-o", "s.doc"], "has the extension '.doc'"),
+        (["model.fgfm", "all.npz", "--proba", "p.jsonl"], "written as CSV, TSV or Parquet"),
+        (["model.fgfm", "new.csv", "-o", "s.csv"], "training had no column 'id': leave it out"),
+        (["model.fgfm", "all.npz", "-o", "s.csv", "--ids", "x"], "ids applies to csv, tsv, parq"),
+        (["model.fgfm", "new.csv", "-o", "s.csv", "--ids", "x"], "no column 'x' (option: --ids)"),
+        (["model.fgfm", "wide.npz", "-o", "s.csv"], "X has 6 features, but"),
+        (["model.fgfm", "all.npz", "-o", "s.csv", "--beta", "nan"], "beta is nan"),
+    ],
+)
+def test_invalid_input_gives_one_line(folder, monkeypatch, model, arguments, message):
+    monkeypatch.chdir(folder)
+    if "scaler.fgfm" in arguments:
+        fgfm.save(StandardScaler().fit(np.eye(5)), "scaler.fgfm")
+    if "wide.npz" in arguments:
+        save(Dataset(np.eye(6)), "wide.npz")
+    before = set(os.listdir())
+    assert_one_line_error(run("predict", *arguments), message)
+    assert set(os.listdir()) == before
+
+
+def test_inputs_are_not_overwritten(folder, model, tmp_path):
+    data, copy = tmp_path / "all.csv", tmp_path / "model.fgfm"
+    data.write_bytes((folder / "all.csv").read_bytes())
+    copy.write_bytes(model.read_bytes())
+    before = data.read_bytes(), copy.read_bytes()
+    for options in (
+        ["-o", data],
+        ["-o", copy, "--output-format", "csv"],
+        ["-o", tmp_path / "s.csv", "--proba", f"{tmp_path}/./s.csv"],
+    ):
+        result = run("predict", copy, data, *options)
+        assert_one_line_error(result, "they must be two files")
+    assert (data.read_bytes(), copy.read_bytes()) == before
+
+
+def test_missing_library_is_named(folder, monkeypatch, tmp_path, model):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    result = run("predict", model, folder / "all.npz", "-o", tmp_path / "s.csv")
+    assert_one_line_error(result, "pip install 'fgfm[data]'")
+
+
+def test_closed_output_ends_the_program_quietly(tmp_path, model):
+    X, Y = make_rows(20000)
+    save(Dataset(X, Y, label_names=NAMES), tmp_path / "many.npz")
+    command = ["predict", model, tmp_path / "many.npz", "-o", "-"]
+    with started(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"labels,expected_f\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
+
+
+def kill_while_writing(target, delay, *arguments):
+    """Start a command, and kill it a moment after it has begun to write."""
+    with started(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None and not list(target.parent.glob(f".{target.name}.*.part")):
+            time.sleep(0.001)
+        time.sleep(delay)
+        process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [0.0, 0.01, 0.05])
+def test_killed_commands_leave_the_old_file_or_the_new_one(folder, tmp_path, model, delay):
+    X, Y = make_rows(4000)
+    save(Dataset(X, Y, label_names=NAMES), tmp_path / "many.npz")
+    path, sets = tmp_path / "model.fgfm", tmp_path / "sets.csv"
+    predict = ["predict", model, tmp_path / "many.npz", "-o"]
+    complete = run_ok(*predict, "-").stdout
+    kill_while_writing(sets, delay, *predict, sets)
+    assert not sets.exists() or sets.read_text() == complete
+    path.write_bytes(model.read_bytes())
+    fit = ["fit", folder / "all.npz", "--factors", "independent", "-o", path]
+    kill_while_writing(path, delay, *fit)
+    assert len(fgfm.load(path)[-1].factors_) in (1, 4)

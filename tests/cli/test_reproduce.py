@@ -1,0 +1,148 @@
+"""The command ``fgfm reproduce``."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from fgfm.cli._app import app
+from fgfm.experiments import reproduce
+
+PROGRAM = [sys.executable, "-m", "fgfm.cli", "reproduce"]
+FEW = ["--reps", "1", "--sizes", "50", "--dags", "1,4", "--interactions", "none"]
+MORE = ["--sizes", "50,100", "--dags", "1,4", "--interactions", "none"]
+
+
+def test_command_prints_the_table_and_names_the_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = [*FEW, "--methods", "gfm,ilf", "--estimates", "both", "-o", "here", "-j", "1"]
+    done = CliRunner().invoke(app, ["reproduce", *arguments])
+    assert done.exit_code == 0, done.stderr
+    assert "Published estimates" in done.stdout
+    assert "Our estimates" in done.stdout
+    assert "DAG 4 (8)" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert "4 data sets computed" in done.stderr
+    assert "report.html" in done.stderr
+    assert (tmp_path / "here" / "figure.svg").is_file()
+    assert (tmp_path / "here" / "ours" / "results.csv").is_file()
+    again = CliRunner().invoke(app, ["reproduce", *arguments])
+    assert again.stdout == done.stdout
+    assert "nothing to compute: here contains all results" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--sizes", "50,x"], "fgfm: --sizes is '50,x'"),
+        (["--dags", "9"], "fgfm: structures[0] is 9"),
+        (["--dags", "a+b"], "fgfm: --dags is 'a+b'"),
+        (["--dags", "40+"], "fgfm: 4 parents and a factor of 40 labels"),
+        (["--methods", "gmf"], "fgfm: methods[0] is 'gmf'"),
+        (["--estimates", "x"], "fgfm: estimates is 'x'"),
+        (["--reps", "0"], "fgfm: reps is 0"),
+        (["--out", "/dev/null/x"], "fgfm: "),
+    ],
+)
+def test_errors_are_one_sentence(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["reproduce", *arguments])
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_output_without_a_terminal_is_plain(tmp_path):
+    done = subprocess.run(
+        [*PROGRAM, *FEW, "--out", "here", "--jobs", "2"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout + done.stderr  # no progress bar, no colours
+
+
+def start(folder, *, reps, jobs):
+    return subprocess.Popen(
+        [*PROGRAM, *MORE, "--reps", str(reps), "--out", str(folder), "--jobs", str(jobs)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for_rows(folder, rows, process):
+    end = time.monotonic() + 120
+    path = folder / "published" / "results.csv"
+    while not (path.exists() and path.read_bytes().count(b"\n") > rows):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+@pytest.mark.slow
+def test_killed_runs_continue_and_end_the_same(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    settings = {"reps": 3, "sizes": [50, 100], "structures": [1, 4], "interactions": "none"}
+    whole = reproduce(one, **settings)
+    expected = (one / "published" / "results.csv").read_text()
+    for rows in (1, 25):
+        process = start(other, reps=3, jobs=2)
+        wait_for_rows(other, rows, process)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        text = (other / "published" / "results.csv").read_text()
+        kept = text[: text.rfind("\n") + 1].splitlines()
+        assert len(kept) > rows
+        assert set(kept) <= set(expected.splitlines())
+    assert reproduce(other, **settings).runs == whole.runs
+    assert (other / "published" / "results.csv").read_text() == expected
+
+
+@pytest.mark.slow
+def test_control_c_explains_how_to_continue(tmp_path):
+    process = start(tmp_path / "here", reps=100, jobs=1)
+    wait_for_rows(tmp_path / "here", 1, process)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "the same command continues from there" in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.slow
+def test_progress_bar_on_a_terminal(tmp_path):
+    mine, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*PROGRAM, *FEW, "--out", str(tmp_path / "here"), "--jobs", "1"],
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
+    )
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            part = os.read(mine, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        seen += part
+    os.close(mine)
+    assert process.wait() == 0
+    assert b"data sets" in seen
+    assert b"/2" in seen
+    assert b"left" in seen

@@ -1,0 +1,125 @@
+"""Data and helpers for the tests of the program ``fgfm``."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pandas as pd
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from typer.testing import CliRunner
+
+import fgfm
+from fgfm.cli._app import app
+
+__all__ = [
+    "NAMES",
+    "PROGRAM",
+    "assert_one_line_error",
+    "fit_in_python",
+    "label_sets",
+    "make_rows",
+    "names_of",
+    "read_terminal",
+    "run",
+    "run_ok",
+    "started",
+    "started_on_terminal",
+]
+
+PROGRAM = [sys.executable, "-W", "error", "-m", "fgfm.cli"]
+NAMES = ("red", "green", "blue", "dark")
+
+
+def make_rows(n=120, seed=0):
+    """Return features and dependent labels."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5)).round(3)
+    logits = X[:, :4] * [2.0, 1.5, 1.0, 2.0] + rng.logistic(size=(n, 1)) - [0, 0.5, 1, 1.5]
+    Y = (logits + rng.logistic(size=(n, 4)) > 0).astype(np.uint8)
+    return X, Y
+
+
+def run(*arguments, stdin=None):
+    """Run a command in this process, at 80 columns."""
+    texts = [str(argument) for argument in arguments]
+    return CliRunner().invoke(app, texts, input=stdin, env={"COLUMNS": "80"})
+
+
+def run_ok(*arguments, stdin=None):
+    """Run a command that must succeed."""
+    result = run(*arguments, stdin=stdin)
+    assert result.exit_code == 0, (result.stderr, result.exception)
+    return result
+
+
+def assert_one_line_error(result, message):
+    """Assert that a command ended with one line that contains the message."""
+    assert result.exit_code == 2, (result.stdout, result.exception)
+    assert result.stdout == ""
+    assert result.stderr.startswith("fgfm: ")
+    assert result.stderr.count("\n") == 1
+    assert message in result.stderr
+
+
+@contextmanager
+def started(*arguments, **options):
+    """Start the program as a process, which is killed at the end if it still runs."""
+    command = [*PROGRAM, *map(str, arguments)]
+    with subprocess.Popen(command, **options) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+@contextmanager
+def started_on_terminal(*arguments):
+    """Start the program with a terminal of 80 columns as standard error; yield both."""
+    terminal, theirs = pty.openpty()
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    try:
+        with started(*arguments, stdout=subprocess.DEVNULL, stderr=theirs, env=env) as process:
+            os.close(theirs)
+            yield process, terminal
+    finally:
+        os.close(terminal)
+
+
+def read_terminal(terminal, until=None):
+    """Return what a program writes to a terminal, to its end or to some text."""
+    seen = b""
+    while until is None or until not in seen:
+        try:
+            part = os.read(terminal, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        seen += part
+    return seen
+
+
+def fit_in_python(data, factors="independent", scaler=None, **params):
+    """Fit the model that ``fgfm fit`` should fit."""
+    scaler = StandardScaler() if scaler is None else scaler
+    classifier = fgfm.FGFMClassifier(factors=factors, random_state=0, **params)
+    Y = pd.DataFrame(data.Y, columns=list(data.label_names))
+    return Pipeline([("scaler", scaler), ("classifier", classifier)]).fit(data.X, Y)
+
+
+def label_sets(path):
+    """Return the label sets of a CSV file, and the expected F-measures."""
+    frame = pd.read_csv(path, keep_default_na=False)
+    return [set(filter(None, cell.split(";"))) for cell in frame["labels"]], frame["expected_f"]
+
+
+def names_of(labels, names):
+    """Return the label sets of an (n, m) array."""
+    return [{names[j] for j in np.flatnonzero(row)} for row in np.asarray(labels)]

@@ -1,0 +1,194 @@
+"""Labels among the columns of tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from dataset_files import make_dataset, write_file
+from fgfm.data import DataError, load, save
+
+TABLE = "x,label_b,y,label_a\n1,0,2.5,1\n-3e2,1,0,0\n"
+
+
+@pytest.mark.parametrize(
+    ("labels", "names", "Y"),
+    [
+        (["label_a", "label_b"], ("label_a", "label_b"), [[1, 0], [0, 1]]),
+        ("label_*", ("label_b", "label_a"), [[0, 1], [1, 0]]),
+        (["*_a", "label_?"], ("label_a", "label_b"), [[1, 0], [0, 1]]),
+        ("label_a", ("label_a",), [[1], [0]]),
+        (-1, ("label_a",), [[1], [0]]),
+    ],
+)
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_labels_by_name_pattern_and_count(labels, names, Y, format, tmp_path):
+    path = write_file(tmp_path, TABLE)
+    if format == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        csv = pytest.importorskip("pyarrow.csv")
+        parquet.write_table(csv.read_csv(path), tmp_path / "a.parquet")
+        path = tmp_path / "a.parquet"
+    found = load(path, labels=labels)
+    assert found.label_names == names
+    assert found.Y.tolist() == Y
+    assert set(found.feature_names) == {"x", "y", "label_a", "label_b"} - set(names)
+
+
+def test_first_columns_as_labels(tmp_path):
+    found = load(write_file(tmp_path, "a,b,x\n1,0,5\n0,true,6\n".replace("true", "1")), labels=2)
+    assert found.label_names == ("a", "b")
+    assert found.X.tolist() == [[5], [6]]
+
+
+def test_words_for_0_and_1_are_labels(tmp_path):
+    found = load(write_file(tmp_path, "x,a,b\n1,TRUE,no\n2,False,YES\n"), labels=["a", "b"])
+    assert found.Y.tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("format", ["csv", "arff", "parquet"])
+def test_labels_can_be_dropped(format, tmp_path):
+    one = make_dataset()
+    save(one, tmp_path / "a", format=format)
+    labels = list(one.label_names)
+    found = load(tmp_path / "a", format=format, labels=labels, drop=["l, m", "a"])
+    assert found.label_names == ("1st", "Ω", "{q}%")
+    assert (one.Y[:, [0, 2, 3]] == found.Y).all()
+    assert found.feature_names == one.feature_names[1:]
+    again = load(tmp_path / "a", format=format, encoder=found.encoder)
+    assert (again.Y == found.Y).all()
+
+
+def test_label_lists(tmp_path):
+    path = write_file(tmp_path, 'x,tags\n1,"b; a"\n2,\n3,a;;c\n')
+    found = load(path, labels="tags", separator=";")
+    assert found.label_names == ("a", "b", "c")
+    assert found.Y.tolist() == [[1, 1, 0], [0, 0, 0], [1, 0, 1]]
+    assert found.feature_names == ("x",)
+    new = write_file(tmp_path, "tags,x\nc,1\na,7\n", "new.csv")
+    assert load(new, encoder=found.encoder).Y.tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert load(write_file(tmp_path, "x\n7\n", "bare.csv"), encoder=found.encoder).Y is None
+    wrong = write_file(tmp_path, "x,tags\n1,a\n2,a;z\n", "wrong.csv")
+    with pytest.raises(DataError, match=r"line 3, column 'tags': 'z' is an unknown label: .*'a'"):
+        load(wrong, encoder=found.encoder)
+
+
+def test_separator_of_training_is_used(tmp_path):
+    found = load(write_file(tmp_path, "x,tags\n1,b|a\n"), labels="tags", separator="|")
+    assert found.label_names == ("a", "b")
+    again = load(write_file(tmp_path, "x,tags\n1,b|a\n", "b.csv"), encoder=found.encoder)
+    assert again.Y.tolist() == [[1, 1]]
+
+
+def test_missing_label_lists_are_empty(tmp_path):
+    path = write_file(tmp_path, "x,t\n1,a;b\n2,NA\n3,?\n4,\n5,b;NA\n6,nan\n7,[b]\n")
+    found = load(path, labels="t", separator=";")
+    assert found.label_names == ("NA", "[b]", "a", "b")
+    assert found.Y.sum(axis=1).tolist() == [2, 0, 0, 0, 2, 0, 1]
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"x": [1, 2, 3], "t": ["a;b", "NA", None]})
+    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "a.parquet")
+    found = load(tmp_path / "a.parquet", labels="t", separator=";")
+    assert found.Y.tolist() == [[1, 1], [0, 0], [0, 0]]
+    table = pa.table({"x": [1, 2], "t": ["a", "['a', 'b']"]})
+    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(
+        DataError, match=r"row 1, column 't': .* notation of a programming language"
+    ):
+        load(tmp_path / "a.parquet", labels="t", separator=",")
+
+
+INVALID = {
+    "list of Python": (
+        "a.csv",
+        "x,t\n1,a\n2,\"['x', 'y']\"\n",
+        {"labels": "t", "separator": ","},
+        r"line 3, column 't': .* is a list in the notation of a programming language: .* as a;b",
+    ),
+    "list of JSON": (
+        "a.csv",
+        'x,t\n1,"[""x"", ""y""]"\n',
+        {"labels": "t", "separator": ";"},
+        r"line 2, column 't': .* is a list in the notation of a programming language",
+    ),
+    "unknown column of lists": (
+        "a.csv",
+        "x,y,l\n1,2,0\n",
+        {"labels": "m", "separator": ";"},
+        r"no column is called 'm': the columns are 'x', 'y', 'l' \(argument: labels\)$",
+    ),
+    "label 2": ("a.csv", "x,l\n1,0\n1,2\n", {"labels": -1}, r"line 3, column 'l': the label is 2"),
+    "label NaN": ("a.csv", "x,l\n1,nan\n", {"labels": -1}, r"'l': the label is missing: labels"),
+    "missing label": (
+        "a.csv",
+        "x,l\n1,\n",
+        {"labels": -1},
+        r"line 2, column 'l': the label is missing: labels must be 0 or 1$",
+    ),
+    "infinite label": (
+        "a.csv",
+        "x,l\n1,inf\n",
+        {"labels": -1},
+        r"line 2, column 'l': 'inf' is not a finite number",
+    ),
+    "text among labels": (
+        "a.csv",
+        "x,l\n1,0\n2,q\n",
+        {"labels": -1},
+        r"line 3, column 'l': the label is 'q': labels must be 0 or 1$",
+    ),
+    "texts as labels": (
+        "a.csv",
+        "x,l\n1,p\n2,q\n",
+        {"labels": -1},
+        r"line 2, column 'l': the label is 'p': labels must be 0 or 1, or lists of labels with a "
+        r"separator \(argument: separator\)$",
+    ),
+    "unknown label": (
+        "a.csv",
+        "x,l\n1,0\n",
+        {"labels": ["m"]},
+        r"no column is called 'm': the columns are 'x', 'l' \(argument: labels\)$",
+    ),
+    "unknown pattern": ("a.csv", "x,l\n1,0\n", {"labels": "m*"}, r"no column is called 'm\*'"),
+    "repeated label": (
+        "a.csv",
+        "x,l\n1,0\n",
+        {"labels": ["l", "l"]},
+        r"the column 'l' is named twice \(argument: labels\)$",
+    ),
+    "only labels": (
+        "a.csv",
+        "x,l\n1,0\n",
+        {"labels": 2},
+        r"2 labels leave no features: there are 2 columns in all \(argument: labels\)$",
+    ),
+    "only labels by name": ("a.csv", "l\n0\n", {"labels": "l"}, r"a.csv: there are no features"),
+    "only dropped labels": (
+        "a.csv",
+        "x,l\n1,0\n",
+        {"labels": "l", "drop": ["l"]},
+        r"no label column is left: there must be at least one label",
+    ),
+    "only label lists": (
+        "a.csv",
+        "t\na;b\n",
+        {"labels": "t", "separator": ";"},
+        r"the labels are the only column: there must be features",
+    ),
+    "empty label lists": (
+        "a.csv",
+        "x,t\n1,\n",
+        {"labels": "t", "separator": ";"},
+        r"column 't': no row has a label",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", INVALID)
+def test_invalid_file_raises(case, tmp_path):
+    name, content, options, match = INVALID[case]
+    path = write_file(tmp_path, content, name)
+    with pytest.raises(DataError, match=match) as caught:
+        load(path, **options)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith(str(path))

@@ -1,0 +1,135 @@
+"""NumPy archives."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from dataset_files import make_dataset, real_path, write_file
+from fgfm.data import DataError, Dataset, load, save
+
+
+@pytest.mark.parametrize("name", ["flags", "foodtruck"])
+def test_nominal_columns_match_the_one_hot_array_of_the_archive(name):
+    found = load(real_path(name))
+    archive = np.load(real_path(name))
+    assert (archive["X_onehot"] == found.X).all()
+    assert found.feature_names == tuple(archive["feature_names_onehot"])
+
+
+@pytest.mark.parametrize("name", ["emotions", "enron"])
+def test_arrays_are_read_unchanged(name):
+    found, archive = load(real_path(name)), np.load(real_path(name))
+    if "X" in archive:
+        assert (archive["X"] == found.X).all()
+    else:
+        assert (found.X.data == archive["X_data"]).all()
+        assert (found.X.indices == archive["X_indices"]).all()
+    assert (archive["Y"] == found.Y).all()
+    assert found.label_names == tuple(archive["label_names"])
+    assert (found.train == archive["train_idx"]).all()
+    assert (found.test == archive["test_idx"]).all()
+
+
+def test_split_is_kept(tmp_path):
+    one = make_dataset()
+    one = Dataset(one.X, one.Y, train=np.arange(20), test=np.arange(20, 30))
+    save(one, tmp_path / "a.npz")
+    other = load(tmp_path / "a.npz")
+    assert (other.train == one.train).all()
+    assert (other.test == one.test).all()
+    assert "split 20/10" in repr(other)
+    part = other.rows(other.test)
+    assert part.X.shape == (10, 6)
+    assert (one.Y[20:] == part.Y).all()
+    assert part.train is None
+
+
+VALID = {"X": np.eye(2), "Y": np.eye(2, dtype=np.uint8)}
+CSR = {
+    "X_data": np.ones(2),
+    "X_indices": np.array([0, 1]),
+    "X_indptr": np.array([0, 1, 2]),
+    "X_shape": np.array([2, 2]),
+    "Y": VALID["Y"],
+}
+INVALID = {
+    "no X": ({"Y": VALID["Y"]}, r"there is neither X nor X_data"),
+    "flat X": (VALID | {"X": np.ones(2)}, r"X has dtype float64 and shape \(2,\)"),
+    "text X": (VALID | {"X": np.array([["a"]])}, r"X has dtype <U1"),
+    "objects": (
+        VALID | {"X": np.array([[None]])},
+        r"array 'X': .*damaged: it holds Python objects",
+    ),
+    "infinite X": (
+        VALID | {"X": np.array([[1, np.inf]] * 2)},
+        r"row 0, column 2: the value is inf",
+    ),
+    "rows": (VALID | {"Y": np.ones((3, 2))}, r"shape \(3, 2\): it must be numbers with 2 rows"),
+    "label 2": (
+        VALID | {"Y": np.array([[1, 0], [2, 0]])},
+        r"row 1: Y\[1, 0\] is 2: labels must be",
+    ),
+    "label NaN": (
+        VALID | {"Y": np.array([[1, 0], [0, np.nan]])},
+        r"Y\[1, 1\] is nan: labels must",
+    ),
+    "names": (
+        VALID | {"label_names": np.array(["a"])},
+        r"label_names has .* it must be 2 strings",
+    ),
+    "repeated names": (
+        VALID | {"feature_names": np.array(["a", "a"])},
+        r"feature_names, column 2: the n",
+    ),
+    "split": (
+        VALID | {"train_idx": np.array([0, 2])},
+        r"train_idx must be row numbers from 0 to 1",
+    ),
+    "indptr": (
+        CSR | {"X_indptr": np.array([0, 2])},
+        r"do not form a CSR matrix of shape \(2, 2\)",
+    ),
+    "index": (CSR | {"X_indices": np.array([0, 2])}, r"do not form a CSR matrix"),
+    "shape": (CSR | {"X_shape": np.array([10**12, 2])}, r"do not form a CSR matrix"),
+    "float index": (
+        CSR | {"X_indices": np.ones(2)},
+        r"and the other parts of X integers",
+    ),
+    "repeated index": (
+        CSR | {"X_indptr": np.array([0, 2, 2]), "X_indices": np.array([1, 1])},
+        r"row 0: feature 1 occurs twice",
+    ),
+    "nominal": (
+        VALID | {"nominal_categories_json": np.array("{")},
+        r"nominal_categories_json is invalid",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", INVALID)
+def test_invalid_archive_raises(case, tmp_path):
+    arrays, match = INVALID[case]
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(DataError, match=match):
+        load(tmp_path / "a.npz")
+
+
+def test_declared_shape_must_match_the_size_of_the_array(tmp_path):
+    header = {"descr": "<f8", "fortran_order": False, "shape": (10**12, 10**3)}
+    content = io.BytesIO()
+    np.lib.format.write_array_header_1_0(content, header)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("X.npy", content.getvalue() + bytes(64))
+    rule = r"array 'X': .*its header declares shape \(1000000000000, 1000\)"
+    with pytest.raises(DataError, match=rule):  # before memory is allocated
+        load(tmp_path / "a.npz")
+
+
+def test_other_file_raises(tmp_path):
+    path = write_file(tmp_path, b"hello", "a.npz")
+    with pytest.raises(DataError, match=r"a.npz: this is not a NumPy archive, or it is damaged: "):
+        load(path)

@@ -1,0 +1,165 @@
+"""Evaluation of the F-optimal rule against thresholds: folds, test rows, fitted models."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.datasets import make_multilabel_classification
+from sklearn.metrics import f1_score, hamming_loss, jaccard_score
+from sklearn.model_selection import KFold
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import fgfm
+from fgfm.evaluation import MEASURES, RULES, best_threshold, evaluate, evaluate_fitted
+
+
+def model(**parameters):
+    return fgfm.FGFMClassifier(factors="independent", random_state=0, **parameters)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_multilabel_classification(120, n_features=4, n_classes=4, random_state=0)
+
+
+def test_cross_validation_agrees_with_scikit_learn(data):
+    X, Y = data
+    found = evaluate(model(), X, Y, folds=4, inner_folds=0)
+    decided = {rule: np.zeros_like(Y) for rule in RULES}
+    expected = np.zeros(len(Y))
+    splits = list(KFold(4, shuffle=True, random_state=0).split(X))
+    for k, (train, test) in enumerate(splits):
+        fitted = model().fit(X[train], Y[train])
+        decided["f_optimal"][test], expected[test] = fitted.decide(X[test])
+        proba = fitted.predict_proba(X[test])
+        decided["half"][test] = proba > 0.5
+        t = best_threshold(fitted.predict_proba(X[train]), Y[train] == 1)
+        assert_allclose(found.thresholds[k], t, rtol=1e-12)
+        decided["threshold"][test] = proba > t
+    for rule, H in decided.items():
+        wanted = {
+            "instance_f": f1_score(Y, H, average="samples", zero_division=1.0),
+            "micro_f": f1_score(Y, H, average="micro"),
+            "macro_f": f1_score(Y, H, average="macro"),
+            "jaccard": jaccard_score(Y, H, average="samples", zero_division=1.0),
+            "hamming_loss": hamming_loss(Y, H),
+            "subset_accuracy": (H == Y).all(axis=1).mean(),
+            "labels_per_row": H.sum(axis=1).mean(),
+        }
+        assert set(wanted) == set(MEASURES)
+        for measure, value in wanted.items():
+            assert_allclose(found.measures[measure][rule].value, value, rtol=1e-12)
+    f = fgfm.f_measure(Y, decided["f_optimal"], per_row=True)
+    by_fold = [f[test].mean() for _, test in splits]
+    error = found.measures["instance_f"]["f_optimal"].standard_error
+    assert_allclose(error, np.std(by_fold, ddof=1) / 2.0)
+    assert_allclose(found.expected_f.value, expected.mean())
+    assert_allclose(found.excess.value, (expected - f).mean())
+    gain = f - fgfm.f_measure(Y, decided["half"], per_row=True)
+    assert_allclose(found.gains["half"].value, gain.mean())
+    assert (found.n_rows, found.folds, found.factors) == (120, 4, (4,) * 4)
+    assert_allclose(found.true_labels_per_row, Y.sum(axis=1).mean())
+
+
+def test_a_pipeline_and_named_labels_give_the_same(data):
+    X, Y = data
+    names = pd.DataFrame(Y, columns=list("abcd"))
+    plain = evaluate(model(), StandardScaler().fit_transform(X), Y, folds=2, inner_folds=0)
+    # each fold is scaled by its own training rows
+    piped = evaluate(make_pipeline(StandardScaler(), model()), X, names, folds=2, inner_folds=0)
+    for rule in RULES:
+        a, b = (e.measures["instance_f"][rule].value for e in (plain, piped))
+        assert_allclose(a, b, atol=0.02)
+    one_step = Pipeline([("model", model())])
+    again = evaluate(one_step, X, Y, folds=2, inner_folds=0)
+    assert again == evaluate(model(), X, Y, folds=2, inner_folds=0)
+
+
+def test_inner_folds_choose_thresholds_on_held_out_rows(data):
+    X, Y = data
+    calls = []
+    found = evaluate(
+        model(), X, Y, folds=2, inner_folds=2, progress=lambda *step: calls.append(step)
+    )
+    assert found.threshold_from == "training rows, by 2-fold cross-validation within them"
+    assert len(found.thresholds) == 2
+    assert {call[1] for call in calls} == {6}  # fits: 2 folds, each with 2 inner fits
+    assert sorted({call[0] for call in calls}) == list(range(6))
+    other = evaluate(model(), X, Y, folds=2, inner_folds=0)
+    assert found.measures["instance_f"]["half"] == other.measures["instance_f"]["half"]
+    assert found.thresholds != other.thresholds
+
+
+def test_test_rows_and_a_fitted_model_agree(data):
+    X, Y = data
+    found = evaluate(model(beta=2.0), X[:80], Y[:80], X[80:], Y[80:], inner_folds=0)
+    fitted = model(beta=2.0).fit(X[:80], Y[:80])
+    scored = evaluate_fitted(fitted, X[80:], Y[80:])
+    for measure in MEASURES:
+        for rule in ("f_optimal", "half"):
+            assert found.measures[measure][rule] == scored.measures[measure][rule]
+    assert (found.folds, scored.folds) == (0, 0)
+    assert len(found.thresholds) == 1
+    assert len(scored.thresholds) == 2
+    assert scored.threshold_from == "the other half of the rows"
+
+
+@pytest.mark.slow
+def test_standard_errors_over_rows_agree_with_the_bootstrap():
+    X, Y = make_multilabel_classification(600, n_features=4, n_classes=4, random_state=3)
+    found = evaluate(model(), X[:200], Y[:200], X[200:], Y[200:], inner_folds=0)
+    H = model().fit(X[:200], Y[:200]).predict(X[200:])
+    samples = np.random.default_rng(0).integers(0, 400, (150, 400))
+    for measure, kind in [("micro_f", "micro"), ("macro_f", "macro"), ("instance_f", "samples")]:
+        scores = [
+            f1_score(Y[200:][i], H[i], average=kind, zero_division=1.0 if kind == "samples" else 0)
+            for i in samples
+        ]
+        error = found.measures[measure]["f_optimal"].standard_error
+        assert_allclose(error, np.std(scores), rtol=0.2)
+
+
+def test_as_dict_is_json(data):
+    X, Y = data
+    fitted = model().fit(X, Y)
+    stored = evaluate_fitted(fitted, X[:2], Y[:2]).as_dict()
+    assert json.loads(json.dumps(stored, allow_nan=False)) == stored
+    assert set(stored["measures"]) == set(MEASURES)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"folds": 1}, "folds is 1: it must be from 2 to 120, the number of rows"),
+        ({"folds": 121}, "folds is 121"),
+        ({"inner_folds": 1}, "inner_folds is 1: it must be 0, or from 2 to 96"),
+    ],
+)
+def test_invalid_folds_raise(data, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(model(), *data, **arguments)
+
+
+def test_too_few_rows_raise(data):
+    X, Y = data
+    with pytest.raises(ValueError, match=r"len\(Y\) is 1: cross-validation needs at least 2"):
+        evaluate(model(), X[:1], Y[:1])
+    with pytest.raises(ValueError, match=r"len\(Y\) is 1: an evaluation needs at least 2 rows"):
+        evaluate_fitted(model(), X[:1], Y[:1])
+
+
+def test_other_models_raise(data):
+    with pytest.raises(TypeError, match="model is Pipeline: it must be an FGFMClassifier, or a"):
+        evaluate(Pipeline([("scaler", StandardScaler())]), *data)
+
+
+@pytest.mark.filterwarnings("ignore:rows without probability")
+def test_rows_that_contradict_nonempty_raise():
+    X, Y = np.arange(8.0)[:, None], np.zeros((8, 2), dtype=int)
+    with pytest.raises(ValueError, match="8 of 8 rows have probability 0 for every label"):
+        evaluate(model(nonempty=True), X, Y, folds=2, inner_folds=0)

@@ -1,0 +1,188 @@
+"""The G test: against plain loops, scikit-learn's expectation and its own level."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2
+from sklearn.metrics.cluster import expected_mutual_information
+
+from fgfm.factors import GTest, g_test
+
+
+def tables(x, y, z):
+    """Return the contingency table of each stratum, without empty rows and columns."""
+    found = []
+    for stratum in sorted(set(z)):
+        rows = [k for k in range(len(z)) if z[k] == stratum]
+        table = np.array(
+            [
+                [sum(x[k] == a and y[k] == b for k in rows) for b in sorted({y[k] for k in rows})]
+                for a in sorted({x[k] for k in rows})
+            ]
+        )
+        found.append(table)
+    return found
+
+
+def loop_g(x, y, z):
+    """Compute G by its definition."""
+    total = 0.0
+    for table in tables(x, y, z):
+        n = table.sum()
+        for i, j in np.argwhere(table > 0):
+            expected = table[i].sum() * table[:, j].sum() / n
+            total += 2.0 * table[i, j] * math.log(table[i, j] / expected)
+    return total
+
+
+def loop_df(x, y, z):
+    """Compute E[G] by scikit-learn's expected mutual information."""
+    return sum(
+        2.0 * t.sum() * expected_mutual_information(t, int(t.sum()))
+        for t in tables(x, y, z)
+        if min(t.shape) > 1
+    )
+
+
+def sample(n, levels, n_strata, seed=0, strength=0.3):
+    rng = np.random.default_rng(seed)
+    z = rng.integers(0, n_strata, n)
+    x = (rng.integers(0, levels, n) * (1 + z)) % levels
+    copied = rng.random(n) < strength
+    y = np.where(copied, x, rng.integers(0, levels, n))
+    return x, y, z
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 60, 300])
+@pytest.mark.parametrize("levels", [2, 3, 5])
+@pytest.mark.parametrize("n_strata", [1, 4, 30])
+def test_statistic_and_exact_df_are_those_of_plain_loops(n, levels, n_strata):
+    x, y, z = sample(n, levels, n_strata)
+    result = g_test(x, y, z)
+    assert result.statistic == pytest.approx(loop_g(x, y, z), abs=1e-9)
+    assert result.df == pytest.approx(loop_df(x, y, z), abs=1e-9)
+    if result.df > 1.0:
+        assert result.p_value == pytest.approx(chi2.sf(result.statistic, result.df), rel=1e-9)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=1, max_size=25))
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_any_small_sample(rows):
+    x, y, z = (np.array(part) for part in zip(*rows, strict=True))
+    result = g_test(x, y, z)
+    assert result.statistic == pytest.approx(loop_g(x, y, z), abs=1e-8)
+    assert result.df == pytest.approx(loop_df(x, y, z), abs=1e-8)
+    assert 0.0 <= result.p_value <= 1.0
+
+
+@pytest.mark.parametrize("levels", [2, 4])
+def test_random_tables_have_the_exact_mean(levels):
+    x, y, z = sample(200, levels, 5)
+    exact, drawn = (
+        g_test(x, y, z),
+        g_test(x, y, z, df="permutation", n_tables=4000, random_state=1),
+    )
+    assert drawn.statistic == exact.statistic
+    assert drawn.df == pytest.approx(exact.df, abs=5.0 * math.sqrt(2.0 * exact.df / 4000))
+    assert drawn.df != exact.df
+
+
+def test_permutation_is_reproducible():
+    x, y, z = sample(80, 2, 3)
+    first = g_test(x, y, z, df="permutation", random_state=3)
+    assert first == g_test(x, y, z, df="permutation", random_state=3)
+    assert first != g_test(x, y, z, df="permutation", random_state=4)
+
+
+def test_asymptotic_df_counts_the_levels_of_each_stratum():
+    x = [0, 1, 2, 0, 1, 1, 0, 0]
+    y = [0, 1, 0, 1, 0, 1, 0, 1]
+    z = [0, 0, 0, 1, 1, 1, 2, 2]  # 3 x 2; 2 x 2; x is constant
+    assert g_test(x, y, z, df="g").df == 3.0
+
+
+def test_moments_differ_from_mi_by_the_variance():
+    x, y, z = sample(400, 2, 6)
+    mi, moments = g_test(x, y, z), g_test(x, y, z, df="moments")
+    assert moments.statistic == mi.statistic
+    assert moments.p_value != mi.p_value
+    three = sample(400, 3, 2)
+    assert g_test(*three, df="moments").p_value == pytest.approx(g_test(*three).p_value)
+
+
+@pytest.mark.parametrize("df", ["mi", "moments", "g", "permutation"])
+@pytest.mark.parametrize(
+    ("x", "y", "z"),
+    [
+        ([0, 0, 0, 0], [0, 1, 0, 1], None),
+        ([0, 1, 0, 1], [1, 1, 1, 1], None),
+        ([0, 1, 0, 1], [0, 1, 0, 1], [0, 1, 2, 3]),
+        ([1], [0], None),
+    ],
+)
+def test_uninformative_strata(x, y, z, df):
+    assert g_test(x, y, z, df=df, random_state=0) == GTest(0.0, 0.0, 1.0)
+
+
+def test_margins_with_a_single_possible_g():
+    """Two rows with margins 1, 1 always look perfectly dependent: this is not evidence."""
+    x, y, z = [0, 1] * 50, [0, 1] * 50, np.repeat(np.arange(50), 2)
+    assert g_test(x, y, z).p_value > 0.3
+    assert g_test(x, y, z, df="moments").p_value == 1.0
+
+
+def test_rare_values_without_a_common_row_are_not_evidence():
+    """A chi-square variable with such a small mean would reject: p = 0.008."""
+    x, y = np.zeros(10_000, dtype=int), np.zeros(10_000, dtype=int)
+    x[0] = y[1] = 1
+    result = g_test(x, y)
+    assert chi2.sf(result.statistic, result.df) < 0.01
+    assert result.p_value > 0.3
+
+
+@pytest.mark.parametrize("df", ["mi", "moments", "g"])
+def test_invariances(df):
+    x, y, z = sample(150, 3, 4)
+    result = np.array(g_test(x, y, z, df=df))
+    order = np.random.default_rng(0).permutation(len(x))
+    renamed = (
+        np.array(["c", "a", "b"])[x],
+        np.array([7.5, -1.0, 3.0])[y],
+        np.array([3, 2, 0, 1])[z],
+    )
+    split = np.column_stack([z // 2, z % 2, np.ones_like(z)])
+    for other in (
+        g_test(x[order], y[order], z[order], df=df),
+        g_test(*renamed, df=df),
+        g_test(y, x, z, df=df),
+        g_test(x, y, split, df=df),
+    ):
+        np.testing.assert_allclose(other, result, rtol=1e-9)
+
+
+def test_power_grows_with_the_dependence():
+    p_values = [g_test(*sample(400, 2, 4, strength=s)).p_value for s in (0.0, 0.2, 0.5)]
+    assert p_values[0] > 0.05 > p_values[1] > p_values[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (([0, 1], [0, 1, 1]), {}, r"^y has 3 rows and x has 2: they must have the same number"),
+        (([0, 1], [0, 1], [1]), {}, r"^given has 1 rows and x has 2"),
+        (([[0, 1]], [0, 1]), {}, r"^x has shape \(1, 2\): it must have 1 dimension"),
+        (([0, 1], [0, 1], np.zeros((2, 1, 1))), {}, r"^given has shape \(2, 1, 1\): it must have"),
+        (([0, 1], [0, 1]), {"df": "chi"}, r"^df is 'chi': it must be one of 'mi', 'moments', 'g'"),
+        (([0, 1], [0, 1]), {"df": 1}, r"^df is 1: it must be one of"),
+        (([0, 1], [0, 1]), {"n_tables": 0}, r"^n_tables is 0: it must be an integer"),
+        (([0, 1], [0, 1]), {"n_tables": True}, r"^n_tables is True: it must be an integer"),
+    ],
+)
+def test_invalid_arguments_raise(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        g_test(*arguments, **options)

@@ -1,0 +1,79 @@
+"""Ridge and logistic regressions with leave-one-out residuals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from fgfm.factors._leave_one_out import feature_basis, logistic_residuals, ridge_residuals
+from fgfm.factors._scaling import standardise
+
+
+def sample(n=60, d=4, m=2):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    Y = (X[:, :m] + rng.normal(size=(n, m)) > 0).astype(float)
+    return standardise(X), Y
+
+
+def test_ridge_residuals_are_those_of_fits_without_the_row():
+    X, Y = sample()
+    U, s = feature_basis(X, np.random.default_rng(0))
+    R, penalties = ridge_residuals(U, s, Y, 2)
+    design = U * s
+    for i in range(2):
+        for row in range(0, 60, 7):
+            rest = np.arange(60) != row
+            model = Ridge(penalties[i]).fit(design[rest], Y[rest, i])
+            left_out = Y[row, i] - model.predict(design[[row]])[0]
+            assert R[row, i] == pytest.approx(left_out, rel=1e-9)
+
+
+def test_each_label_has_its_own_penalty():
+    rng = np.random.default_rng(1)
+    X = standardise(rng.normal(size=(200, 10)))
+    Y = np.column_stack([X[:, 0] > 0, rng.random(200) < 0.5]).astype(float)
+    U, s = feature_basis(X, rng)
+    _, penalties = ridge_residuals(U, s, Y, 2)
+    assert penalties[0] < penalties[1]
+
+
+def test_logistic_residuals_are_close_to_fits_without_the_row():
+    X, Y = sample(n=100, d=2)
+    U, s = feature_basis(X, np.random.default_rng(0))
+    none = np.empty((100, 0))
+    ridge, penalties = ridge_residuals(U, s, Y, 2)
+    bad = np.ones_like(ridge)  # so that the logistic regression is always better
+    R, index = logistic_residuals(U, s, Y, none, bad, penalties, None)
+    assert index.shape == (100, 2)
+    design = U * s
+    errors = []
+    for row in range(0, 100, 25):
+        rest = np.arange(100) != row
+        fits = [
+            LogisticRegression(C=1.0 / (penalties[0] * np.var(Y[:, 0]) * share), tol=1e-8).fit(
+                design[rest], Y[rest, 0]
+            )
+            for share in (1.0, 0.1, 0.01)
+        ]
+        residuals = [Y[row, 0] - fit.predict_proba(design[[row]])[0, 1] for fit in fits]
+        errors.append(min(abs(R[row, 0] - residual) for residual in residuals))
+    assert max(errors) < 0.02
+
+
+def test_better_ridge_residuals_are_kept():
+    X, Y = sample()
+    U, s = feature_basis(X, np.random.default_rng(0))
+    good = np.full((60, 2), 1e-3)
+    R, _ = logistic_residuals(U, s, Y, np.empty((60, 0)), good, np.ones(2), None)
+    np.testing.assert_array_equal(R, good)
+
+
+def test_wide_sparse_features_have_the_same_basis():
+    X = sparse.random_array((30, 80), density=0.2, format="csr", rng=np.random.default_rng(32))
+    U, s = feature_basis(X, np.random.default_rng(0))
+    V, t = feature_basis(X.toarray(), np.random.default_rng(0))
+    np.testing.assert_allclose(s, t, rtol=1e-9)
+    np.testing.assert_allclose(np.abs(np.sum(U * V, axis=0)), 1.0, rtol=1e-9)

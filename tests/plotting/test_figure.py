@@ -1,0 +1,87 @@
+"""Properties of all displays: legible text, and matplotlib as an optional dependency."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import pairwise
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import fgfm.plotting
+from fgfm.plotting import CalibrationDisplay, DecisionDisplay, ExpectedFDisplay
+
+LONG = [f"regulation of the transport of protein {k} across the membrane" for k in range(150)]
+FIGURES = {
+    "own": None,
+    "small": {"figsize": (4, 3)},
+    "small constrained": {"figsize": (4, 3), "layout": "constrained"},
+    "default": {},
+}
+
+
+def shown_ticks(axis):
+    low, high = sorted(axis.get_view_interval())
+    return [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+
+
+def check_legible(display):
+    """Check that no text is cut off, and that no two names overlap."""
+    display.figure_.draw_without_rendering()
+    ax, page = display.ax_, display.figure_.bbox
+    texts = [ax.title, ax.xaxis.label, ax.yaxis.label, *ax.get_legend().get_texts()]
+    texts += [*ax.texts, *shown_ticks(ax.xaxis), *shown_ticks(ax.yaxis)]
+    for text in texts:
+        if text.get_text():
+            box = text.get_window_extent()
+            assert page.x0 - 1 <= box.x0, text
+            assert box.x1 <= page.x1 + 1, text
+            assert page.y0 - 1 <= box.y0, text
+            assert box.y1 <= page.y1 + 1, text
+    boxes = [text.get_window_extent() for text in shown_ticks(ax.yaxis)]
+    for first, second in pairwise(boxes):
+        assert abs(first.y0 - second.y0) > 0.8 * min(first.height, second.height)
+    assert not ax.title.get_window_extent().overlaps(ax.get_legend().get_window_extent())
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+@pytest.mark.parametrize(
+    ("m", "names"),
+    [
+        (6, "short"),
+        (150, "long"),
+        pytest.param(6, "long", marks=pytest.mark.slow),
+        pytest.param(20, "short", marks=pytest.mark.slow),
+        pytest.param(20, "long", marks=pytest.mark.slow),
+        pytest.param(150, "short", marks=pytest.mark.slow),
+    ],
+)
+def test_text_is_legible(m, names, figure):
+    p = np.random.default_rng(m).random((1, m)) ** (m / 6)
+    given = LONG[:m] if names == "long" else [f"label{k}" for k in range(m)]
+    for make in (
+        lambda ax: DecisionDisplay.from_marginals(p, label_names=given, ax=ax),
+        lambda ax: ExpectedFDisplay.from_marginals(p, ax=ax),
+        lambda ax: CalibrationDisplay(p[0], p[0]).plot(ax),
+    ):
+        ax = None if FIGURES[figure] is None else plt.subplots(**FIGURES[figure])[1]
+        check_legible(make(ax))
+
+
+@pytest.mark.parametrize("display", fgfm.plotting.__all__)
+def test_without_matplotlib(display, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(
+        ImportError, match=f"^{display} needs matplotlib: pip install 'fgfm\\[plot"
+    ):
+        getattr(fgfm.plotting, display)([0.1, 0.5], [0.0, 1.0]).plot()
+
+
+def test_import_does_not_import_matplotlib():
+    code = "import sys, fgfm.plotting; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

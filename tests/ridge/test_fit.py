@@ -1,0 +1,133 @@
+"""fit_ridge_logistic: many targets at once, extra columns, threads and errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold
+
+from fgfm.ridge import RidgeLogistic, fit_ridge_logistic
+from ridge_cases import binary_rows, large_rows, normal_rows, sparse_rows
+
+
+def test_many_targets_agree_with_single_targets():
+    X, s = binary_rows(80, 4, 4)
+    rng = np.random.default_rng(1)
+    targets = [rng.integers(0, 2, 80), s, np.array(list("abc"))[rng.integers(0, 3, 80)]]
+    other = rng.normal(size=80)
+    extra = [s, None, other]
+    models = fit_ridge_logistic(X, targets, extra=extra, random_state=2)
+    for y, column, model in zip(targets, extra, models, strict=True):
+        wide = X if column is None else np.column_stack([X, column])
+        single = RidgeLogistic(random_state=2).fit(wide, y)
+        assert (model.classes == single.classes_).all()
+        assert model.penalty == single.penalty_
+        np.testing.assert_allclose(model.cv_losses, single.cv_losses_, atol=1e-7)
+        np.testing.assert_allclose(
+            model.predict_proba(X, column), single.predict_proba(wide), atol=1e-7
+        )
+
+
+def test_extra_column_may_be_shared_or_a_number():
+    X, s = binary_rows(80, 4, 4)
+    y = np.random.default_rng(1).integers(0, 2, 80)
+    (one,) = fit_ridge_logistic(X, [y], extra=[s], random_state=2)
+    (shared,) = fit_ridge_logistic(X, [y], extra=s, random_state=2)
+    assert (shared.coef == one.coef).all()
+    np.testing.assert_allclose(
+        one.predict_proba(X, extra=2), one.predict_proba(X, np.full(80, 2.0))
+    )
+
+
+def test_targets_may_be_an_array_or_a_frame():
+    X, s = binary_rows(80, 4, 4)
+    Y = np.column_stack([np.random.default_rng(1).integers(0, 2, 80), s])
+    forms = [Y]
+    try:
+        import pandas as pd
+    except ImportError:
+        pass
+    else:
+        forms.append(pd.DataFrame(Y))
+    expected = fit_ridge_logistic(X, list(Y.T), random_state=2)
+    for form in forms:
+        for one, two in zip(fit_ridge_logistic(X, form, random_state=2), expected, strict=True):
+            assert (one.coef == two.coef).all()
+
+
+@pytest.mark.parametrize("rows", [sparse_rows, large_rows])
+@pytest.mark.parametrize("dense", [False, True])
+def test_number_of_threads_does_not_change_a_bit(rows, dense):
+    X, Y, s = rows()
+    X = X.toarray() if dense else X
+    targets = [*Y[:, :4].T, s]
+    options = {"penalties": [100.0, 1.0], "random_state": 0}
+    one, two = (fit_ridge_logistic(X, targets, n_jobs=j, **options) for j in (1, 2))
+    for first, second in zip(one, two, strict=True):
+        assert (first.coef == second.coef).all()
+        assert (first.cv_losses == second.cv_losses).all()
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_progress_counts_the_targets(n_jobs):
+    X, Y, _ = sparse_rows()
+    done = []
+    fit_ridge_logistic(X, Y, penalties=[1.0], random_state=0, n_jobs=n_jobs, progress=done.append)
+    assert done == sorted(done)
+    assert done[-1] == Y.shape[1]
+
+
+def test_each_target_has_the_folds_of_its_splitter():
+    X, Y, _ = sparse_rows()
+    cv = StratifiedKFold(3)
+    for model, y in zip(fit_ridge_logistic(X, Y[:, :3], cv=cv), Y.T[:3], strict=True):
+        single = RidgeLogistic(cv=cv).fit(X, y)
+        assert (model.coef == single.coef_).all()
+        assert (model.cv_losses == single.cv_losses_).all()
+
+
+def test_too_large_features_raise():
+    X, y = normal_rows(30, 3, 2)
+    RidgeLogistic([1.0], random_state=0).fit(X * 1e50, y)  # without a warning
+    for large in (X * 1e200, sparse.csr_matrix(X * 1e200)):
+        with pytest.raises(
+            ValueError, match=r"of magnitude 3.1.*e\+201: features must not exceed 1e\+60"
+        ):
+            RidgeLogistic([1.0]).fit(large, y)
+    with pytest.raises(ValueError, match=r"X or extra has a value of magnitude 1e\+99"):
+        fit_ridge_logistic(X, [y], extra=np.full(30, 1e99))
+
+
+def test_too_few_iterations_of_large_models_warn():
+    X, Y, s = large_rows()
+    with pytest.warns(ConvergenceWarning, match=r"^8 ridge fits did not converge within max_"):
+        fit_ridge_logistic(X, Y[:, :2], extra=s, penalties=[1.0], max_iter=1, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("targets", "extra", "error", "message"),
+    [
+        (np.zeros(40), None, ValueError, r"targets has shape \(40,\): it must be an array of sh"),
+        ("labels", None, TypeError, "targets is str: it must be an array of shape"),
+        ([np.zeros((40, 2))], None, ValueError, r"targets\[0\] has shape \(40, 2\): it must have"),
+        ([np.zeros(39)], None, ValueError, r"targets\[0\] has 39 rows and X has 40"),
+        ([np.zeros(40)], [None, None], ValueError, "extra has 2 entries and targets has 1"),
+        ([np.zeros(40)], np.zeros(3), ValueError, "extra has 3 rows and X has 40"),
+        ([np.zeros(40)], [np.full(40, np.nan)], ValueError, r"extra\[0\]\[0\] is nan: it must be"),
+    ],
+)
+def test_invalid_targets_raise(targets, extra, error, message):
+    X, _ = binary_rows(40, 2, 2)
+    with pytest.raises(error, match=message):
+        fit_ridge_logistic(X, targets, extra=extra)
+
+
+def test_wrong_number_of_columns_raises():
+    X, y = binary_rows(40, 2, 2)
+    plain, with_extra = fit_ridge_logistic(X, [y, y], extra=[None, y])
+    with pytest.raises(ValueError, match="a model of 2 weights, with an extra column, it must"):
+        plain.predict_proba(X, extra=1)
+    with pytest.raises(ValueError, match="a model of 3 weights, without an extra column, it mu"):
+        with_extra.predict_proba(X)
