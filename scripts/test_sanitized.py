@@ -1,8 +1,8 @@
 """Run tests with kernels compiled under AddressSanitizer and UndefinedBehaviorSanitizer.
 
 ``python scripts/test_sanitized.py TESTS...`` builds the kernels with the sanitizers into
-``build/sanitized``, and runs the quick tests among TESTS with them. An error of a sanitizer ends the
-process, so that the tests fail.
+``build/sanitized``, and runs the quick tests among TESTS with them. An error of a sanitizer ends
+the process, so that the tests fail.
 """
 
 from __future__ import annotations
