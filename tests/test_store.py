@@ -9,6 +9,7 @@ import pickle
 import stat
 import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest

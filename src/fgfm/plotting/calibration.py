@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fgfm._utils.label_table import read_true_labels
 from fgfm._utils.validation import check_beta, check_same_rows
 from fgfm.metrics import f_measure
 from fgfm.plotting._figure import (
@@ -224,7 +225,7 @@ class CalibrationDisplay:
         classifier, X = classifier_and_features(estimator, X)
         labels, expected_f = classifier.decide(X)
         return cls.from_predictions(
-            classifier._true_labels(Y),
+            read_true_labels(Y, classifier),
             labels,
             expected_f,
             beta=classifier.beta,
