@@ -8,6 +8,8 @@ KERNEL_TESTS = tests/cardinality tests/decision tests/kernels tests/ridge
 COVERAGE = --cov=fgfm --cov-report=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Small matrices, and as many processes as cores: more threads only wait for each other.
+test test-all test-old: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
