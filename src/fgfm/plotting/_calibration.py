@@ -7,29 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-<<<<<<< HEAD:src/fgfm/plotting/_calibration.py
+from fgfm._utils.label_table import read_true_labels
 from fgfm._utils.text import counted
 from fgfm._utils.validation import check_beta, check_count, check_same_rows
 from fgfm.metrics import CalibrationBins, calibration_bins, f_measure
-from fgfm.plotting._estimator import classifier_and_features, true_labels
+from fgfm.plotting._estimator import classifier_and_features
 from fgfm.plotting._figure import f_symbol, font_points, import_pyplot, set_labels, text_scale
 from fgfm.plotting._validation import check_vector
-=======
-from fgfm._utils.label_table import read_true_labels
-from fgfm._utils.validation import check_beta, check_same_rows
-from fgfm.metrics import f_measure
-from fgfm.plotting._figure import (
-    check_count,
-    checked_vector,
-    f_name,
-    plural,
-    points,
-    pyplot,
-    text_scale,
-    write,
-)
-from fgfm.plotting._rows import classifier_and_features
->>>>>>> wt-estimation:src/fgfm/plotting/calibration.py
 
 __all__ = ["CalibrationDisplay"]
 
@@ -230,11 +214,7 @@ class CalibrationDisplay:
         classifier, X = classifier_and_features(estimator, X)
         labels, expected_f = classifier.decide(X)
         return cls.from_predictions(
-<<<<<<< HEAD:src/fgfm/plotting/_calibration.py
-            true_labels(classifier, Y),
-=======
             read_true_labels(Y, classifier),
->>>>>>> wt-estimation:src/fgfm/plotting/calibration.py
             labels,
             expected_f,
             beta=classifier.beta,
