@@ -218,6 +218,20 @@ def test_both_solvers_agree_on_many_folds(form):
 
 
 @pytest.mark.compiled
+def test_many_folds_take_no_copies_of_the_rows():
+    X, Y, _ = large_rows()
+    X = X.toarray()
+    options = {"penalties": [1000.0], "random_state": 0}
+    tracemalloc.start()
+    try:
+        fit_ridge_logistic(X, Y[:, :1], cv=30, **options)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * X.nbytes  # 30 copies would take 29 times as much as X
+
+
+@pytest.mark.compiled
 def test_targets_with_folds_of_their_own():
     X, Y, _ = large_rows()
     folds = KFold(2)
