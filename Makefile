@@ -10,6 +10,8 @@ with_compiler = if [ -z "$$CXX" ] && ! (command -v c++ || command -v g++ || comm
     >/dev/null; then . scripts/use_zig.sh $(BIN); fi;
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Small matrices, and as many processes as cores: more threads only wait for each other.
+test test-all test-old: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -1,8 +1,8 @@
 """Time and memory of fit and predict on real data: ``python -m benchmarks.fit [NAME ...]``.
 
-Against a loop over LogisticRegressionCV (the same grid of penalties, 3 folds, log-loss; labels by
-their more probable value) and example-wise-f1-maximizer, which fits m^2 + 1 binary models, here
-logistic regressions with a fixed penalty. Each runs in a process of its own, on one core.
+The rivals are a loop over LogisticRegressionCV (the same penalties, 3 folds, log-loss; labels with
+p > 0.5) and example-wise-f1-maximizer, which fits m^2 + 1 binary models, here logistic regressions
+with a fixed penalty. Each runs in a process of its own, on one core.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.datasets import Split, load
-from benchmarks.environment import THREAD_VARIABLES
+from benchmarks.environment import THREAD_VARIABLES, show_progress
 from benchmarks.report import Column, Table, duration, mebibytes, ratio
 
-__all__ = ["main", "run_child", "write_split"]
+__all__ = ["fit_table", "main", "run_child", "write_split"]
 
 NAMES = ("yeast", "enron", "bibtex")
 METHODS = ("independent", "single", "LogisticRegressionCV", "f1-maximizer")
@@ -32,7 +32,7 @@ RIVAL = Path(__file__).parents[1] / ".venv-rival" / "bin" / "python"
 
 
 def write_split(split: Split, path: Path) -> None:
-    """Write a split as the child reads it."""
+    """Write a split in the format that `fit_child.read` reads."""
     parts: dict[str, Any] = {"Y_train": split.Y_train, "Y_test": split.Y_test}
     for part, X in (("train", split.X_train), ("test", split.X_test)):
         if sparse.issparse(X):
@@ -44,18 +44,19 @@ def write_split(split: Split, path: Path) -> None:
 
 
 def run_child(
-    who: str, path: Path, seconds: float, limit: float | None = None
+    method: str, path: Path, seconds: float, limit: float | None = None
 ) -> dict[str, Any] | str:
-    """Give what the child found, or why there is nothing.
+    """Run a method in a child process; return its measurements, or the reason of a failure.
 
-    A rival extrapolates after so many seconds; whoever takes longer than `limit` is ended.
+    A rival extrapolates its time after `seconds`. A child that takes longer than `limit` is
+    killed.
     """
-    python = str(RIVAL) if who == "f1-maximizer" else sys.executable
+    python = str(RIVAL) if method == "f1-maximizer" else sys.executable
     if not Path(python).exists():
-        return "not installed: make bench-fit does so"
+        return "not installed: make bench-fit installs it"
     try:
         done = subprocess.run(
-            [python, str(CHILD), who, str(path), str(seconds)],
+            [python, str(CHILD), method, str(path), str(seconds)],
             capture_output=True,
             text=True,
             check=False,
@@ -63,10 +64,50 @@ def run_child(
             env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")},
         )
     except subprocess.TimeoutExpired:
-        return f"took longer than {limit:g} s, and was ended"
+        return f"stopped after {limit:g} s"
     if done.returncode:
         return (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1][:60]
     return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def fit_table(name: str, split: Split, seconds: float) -> Table:
+    """Measure all methods on one data set."""
+    n, m = split.Y_train.shape
+    table = Table(
+        f"{name}: {n} rows, {split.X_train.shape[1]} features, {m} labels; "
+        f"{len(split.Y_test)} test rows",
+        [
+            Column("method", left=True),
+            Column("fit"),
+            Column("by single"),
+            Column("predict", duration),
+            Column("memory", mebibytes),
+            Column("F1", lambda f1: "-" if f1 is None else f"{f1:.4f}"),
+        ],
+    )
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "split.npz"
+        write_split(split, path)
+        for method in METHODS:
+            show_progress(f"{name}: {method}")
+            found[method] = run_child(method, path, seconds)
+    show_progress("")
+    ours = found["single"]
+    for method, row in found.items():
+        if isinstance(row, str):
+            table.rows.append((method, "-", "-", None, None, None))
+            table.notes.append(f"{method}: {row}")
+            continue
+        about = "~" if row["extrapolated"] else ""
+        by = ratio(row["fit"] / ours["fit"]) if isinstance(ours, dict) else "-"
+        cells = (row[key] for key in ("predict", "memory", "f1"))
+        table.rows.append((method, about + duration(row["fit"]), by, *cells))
+    if any(isinstance(row, dict) and row["extrapolated"] for row in found.values()):
+        table.notes.append(
+            f"~: stopped after {seconds:g} s; extrapolated by the number of models."
+        )
+    return table
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -85,54 +126,8 @@ def main(arguments: list[str] | None = None) -> None:
             split = load(name)
         except FileNotFoundError as error:
             sys.exit(str(error))
-        n, m = split.Y_train.shape
-        table = Table(
-            f"{name}: {n} rows, {split.X_train.shape[1]} features, {m} labels; "
-            f"{len(split.Y_test)} test rows",
-            [
-                Column("method", left=True),
-                Column("fit"),
-                Column("by single"),
-                Column("predict", duration),
-                Column("memory", mebibytes),
-                Column("F1", lambda f1: "-" if f1 is None else f"{f1:.4f}"),
-            ],
-        )
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "split.npz"
-            write_split(split, path)
-            found = {}
-            for who in METHODS:
-                if sys.stderr.isatty():
-                    print(f"\r\x1b[K{name}: {who}", end="", file=sys.stderr, flush=True)
-                found[who] = run_child(who, path, options.seconds)
-        if sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-        ours = found["single"]
-        for who in METHODS:
-            row = found[who]
-            if isinstance(row, str):
-                table.rows.append((who, "-", "-", None, None, None))
-                table.notes.append(f"{who}: {row}")
-                continue
-            about = "~" if row["extrapolated"] else ""
-            by = ratio(row["fit"] / ours["fit"]) if isinstance(ours, dict) else "-"
-            table.rows.append(
-                (
-                    who,
-                    about + duration(row["fit"]),
-                    by,
-                    row["predict"],
-                    row["memory"],
-                    row["f1"],
-                )
-            )
-        if any(isinstance(row, dict) and row["extrapolated"] for row in found.values()):
-            table.notes.append(
-                f"~: stopped after {options.seconds:g} s; extrapolated by the number of models."
-            )
-        print("\n".join(table.lines()))
-        print(flush=True)
+        table = fit_table(name, split, options.seconds)
+        print("\n".join(table.lines()), end="\n\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""Fit and predict once, in a process of its own, and print time and memory as one line of JSON.
+"""Fit and predict once, in a separate process; print time and memory as one line of JSON.
 
-``python fit_child.py WHO FILE SECONDS``: WHO is a method, FILE an .npz with the split, SECONDS the
-most that the fit may take; beyond it the rest is extrapolated from the models that are done. It
-runs under any scikit-learn from 1.2 on: the rival needs an old one, and has it in an environment
-of its own.
+``python fit_child.py METHOD FILE SECONDS``: FILE is an .npz with the split, SECONDS the time limit
+of the fit, after which the total is extrapolated from the number of models fitted. The script runs
+under any scikit-learn from 1.2 on: one rival needs an old version, in an environment of its own.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ PENALTIES = 10.0 ** np.arange(-4, 4)
 
 
 class OutOfTimeError(Exception):
-    """The fit has taken longer than it may."""
+    """The fit has exceeded its time limit."""
 
 
 class Counted(LogisticRegression):
-    """Logistic regression that counts its fits, and ends all when time is up."""
+    """Logistic regression that counts its fits and enforces the time limit."""
 
     done = 0
     end = float("inf")
 
     def fit(self, X, y, sample_weight=None):
-        """Fit, unless it is too late."""
+        """Fit, or raise after the time limit."""
         if time.perf_counter() > Counted.end:
             raise OutOfTimeError
         super().fit(X, y, sample_weight)
@@ -41,7 +40,7 @@ class Counted(LogisticRegression):
 
 
 def read(path):
-    """Give X and Y of the training rows, X and Y of the test rows."""
+    """Return X and Y of the training rows, X and Y of the test rows."""
     with np.load(path) as stored:
         parts = {name: stored[name] for name in stored.files}
     features = []
@@ -55,7 +54,7 @@ def read(path):
 
 
 class Loop:
-    """One LogisticRegressionCV for each label, and its class as the decision."""
+    """One LogisticRegressionCV per label."""
 
     def __init__(self, end):
         self.end = end
@@ -75,23 +74,23 @@ class Loop:
         return self
 
     def predict(self, X):
-        """Give the labels that are more probable than not."""
+        """Predict the labels with p > 0.5."""
         n = X.shape[0]
         columns = [m.predict(X) if m is not None else np.full(n, c) for m, c in self.models]
         return np.stack(columns, axis=1)
 
 
 def peak():
-    """Give the peak of the memory in use, in bytes."""
+    """Return the peak memory of this process, in bytes."""
     try:
-        with open("/proc/self/status") as file:  # getrusage knows the peak of the parent, too
+        with open("/proc/self/status") as file:  # getrusage may include the parent's peak
             return 1024 * next(int(x.split()[1]) for x in file if x.startswith("VmHWM:"))
     except OSError:
         return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 class Search:
-    """The search for label factors, which decides nothing."""
+    """The search for label factors, without decisions."""
 
     def fit(self, X, Y):
         """Find the factors."""
@@ -101,16 +100,16 @@ class Search:
         return self
 
 
-def main(who, path, seconds):
-    """Run one method."""
+def main(method, path, seconds):
+    """Run one method and print its measurements."""
     warnings.simplefilter("ignore")
     X, Y, X_test, Y_test = read(path)
     start = time.perf_counter()
     end = start + float(seconds)
-    if who == "LogisticRegressionCV":
+    if method == "LogisticRegressionCV":
         model = Loop(end)
         total = Y.shape[1]
-    elif who == "f1-maximizer":
+    elif method == "f1-maximizer":
         from example_wise_f1_maximizer import ExampleWiseF1Maximizer
 
         Counted.end = end
@@ -119,16 +118,19 @@ def main(who, path, seconds):
     else:
         from fgfm import FGFMClassifier
 
-        # the kernels come from the disk: once per machine they are compiled
+        # loads the compiled kernels, which are compiled once per machine
         for factors in ("single", "independent", "ilf"):
             few = FGFMClassifier(factors=factors, random_state=0)
             few.fit(X[:40], Y[:40, :20]).predict(X[:5])
-        model = Search() if who == "ILFCompo" else FGFMClassifier(factors=who, random_state=0)
+        if method == "ILFCompo":
+            model = Search()
+        else:
+            model = FGFMClassifier(factors=method, random_state=0)
         total = 0
         start = time.perf_counter()
     before = peak()
     processor = time.process_time()
-    found = {"who": who, "extrapolated": False, "predict": None, "f1": None}
+    found = {"extrapolated": False, "predict": None, "f1": None}
     try:
         model.fit(X, Y)
         found["fit"] = time.perf_counter() - start
@@ -137,7 +139,7 @@ def main(who, path, seconds):
             found["factors"] = len(model.factors_)
             found["largest"] = max(map(len, model.factors_))
         start = time.perf_counter()
-        predicted = Y_test if who == "ILFCompo" else model.predict(X_test)
+        predicted = Y_test if method == "ILFCompo" else model.predict(X_test)
         found["predict"] = time.perf_counter() - start
         predicted = predicted.toarray() if sparse.issparse(predicted) else np.asarray(predicted)
         both = (predicted * Y_test).sum(axis=1)

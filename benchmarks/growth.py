@@ -1,8 +1,8 @@
 """Time and memory by the number of labels: ``python -m benchmarks.growth``.
 
-The first m labels of delicious (12 920 rows, 500 features). `ILFCompo` with the generalised
-covariance measure, and fit and predict of `FGFMClassifier` by what it supposes of the labels; each
-in a process of its own, so that its peak of memory is its own.
+The first m labels of delicious (12 920 rows, 500 features): `ILFCompo` with the generalised
+covariance measure, and fit and predict of `FGFMClassifier` for each kind of label factors. Each
+runs in a process of its own, so that peak memory is measured separately.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ def _first_labels(split: Split, m: int) -> Split:
 
 
 def _measure(
-    split: Split, who: str, sizes: Sequence[int], limit: float
+    split: Split, method: str, sizes: Sequence[int], limit: float
 ) -> list[dict[str, float] | str]:
-    """Give what each number of labels takes, or why there is nothing."""
+    """Return the measurements for each number of labels, or the reason of a failure."""
     found: list[dict[str, float] | str] = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "split.npz"
         for m in sizes:
-            show_progress(f"{who}, {m} labels")
+            show_progress(f"{method}, {m} labels")
             write_split(_first_labels(split, m), path)
-            found.append(run_child(who, path, float("inf"), limit))
+            found.append(run_child(method, path, float("inf"), limit))
     show_progress("")
     return found
 
@@ -71,11 +71,11 @@ def search_table(split: Split, sizes: Sequence[int], limit: float) -> Table:
     return table
 
 
-def model_table(split: Split, who: str, sizes: Sequence[int], limit: float) -> Table:
+def model_table(split: Split, method: str, sizes: Sequence[int], limit: float) -> Table:
     """Measure fit and predict of the classifier."""
     n, p = split.X_train.shape
     table = Table(
-        f"FGFMClassifier(factors={who!r}) on delicious, {n} rows, {p} features",
+        f"FGFMClassifier(factors={method!r}) on delicious, {n} rows, {p} features",
         [
             Column("labels"),
             Column("fit", duration),
@@ -86,7 +86,7 @@ def model_table(split: Split, who: str, sizes: Sequence[int], limit: float) -> T
         ],
     )
     times = []
-    for m, found in zip(sizes, _measure(split, who, sizes, limit), strict=True):
+    for m, found in zip(sizes, _measure(split, method, sizes, limit), strict=True):
         if isinstance(found, str):
             table.notes.append(f"{m} labels: {found}")
             continue
@@ -94,7 +94,7 @@ def model_table(split: Split, who: str, sizes: Sequence[int], limit: float) -> T
         row = tuple(found[key] for key in ("fit", "processor", "predict", "peak", "f1"))
         table.rows.append((m, *row))
     _note_growth(table, sizes, times, "Processor time of fit")
-    table.notes.append("Peak memory: most memory in use in the process, libraries included.")
+    table.notes.append("Peak memory: of the whole process, libraries included.")
     return table
 
 
@@ -109,10 +109,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of labels")
     parser.add_argument(
-        "--methods", nargs="*", default=METHODS, choices=METHODS, help="what the classifier takes"
+        "--methods", nargs="*", default=METHODS, choices=METHODS, help="kinds of label factors"
     )
     parser.add_argument(
-        "--no-search", action="store_true", help="leave out the search for factors"
+        "--no-search", action="store_true", help="skip the search for label factors"
     )
     parser.add_argument(
         "--limit", type=float, default=3600.0, help="seconds for one fit (default: 3600)"
@@ -125,8 +125,8 @@ def main(arguments: list[str] | None = None) -> None:
     if not options.no_search:
         table = search_table(split, options.sizes, options.limit)
         print("\n".join(table.lines()), end="\n\n", flush=True)
-    for who in options.methods:
-        table = model_table(split, who, options.sizes, options.limit)
+    for method in options.methods:
+        table = model_table(split, method, options.sizes, options.limit)
         print("\n".join(table.lines()), end="\n\n", flush=True)
 
 

@@ -24,8 +24,8 @@ from unittest import mock
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.__main__ import _THREAD_VARIABLES, _progress
 from benchmarks.datasets import Split, load
+from benchmarks.environment import THREAD_VARIABLES, show_progress
 from benchmarks.fit_child import peak
 from benchmarks.report import Column, Table, duration
 
@@ -113,7 +113,7 @@ def _run(solver: str, name: str, kind: str, most: int, limit: float) -> dict[str
         stdout=subprocess.PIPE,
         text=True,
         check=False,
-        env={**os.environ, **dict.fromkeys(_THREAD_VARIABLES, "1")},
+        env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")},
     )
     lines = done.stdout.splitlines()
     return dict(json.loads(lines[-1])) if lines else None
@@ -144,7 +144,7 @@ def solver_table(names: Sequence[str], most: int, limit: float) -> Table:
                 continue
             found: dict[str, dict[str, Any] | None] = {}
             for solver in SOLVERS:
-                _progress(f"{name}, {kind}: {solver}")
+                show_progress(f"{name}, {kind}: {solver}")
                 possible = solver != "cholesky" or needed <= _MOST_BYTES
                 found[solver] = _run(solver, name, kind, most, limit) if possible else None
             table.rows.append((name, kind, size, *_cells(found, needed, limit, len(targets))))
@@ -152,7 +152,7 @@ def solver_table(names: Sequence[str], most: int, limit: float) -> Table:
             if len(chosen) > 1:
                 compared += len(targets)
                 different += sum(len(set(each)) > 1 for each in zip(*chosen, strict=True))
-    _progress("")
+    show_progress("")
     table.notes += [
         f"CG: conjugate gradients, as in fit_ridge_logistic, up to {most} labels at a time. "
         "Times of plain CG (without the preconditioner) and Cholesky as multiples of it.",

@@ -619,9 +619,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             The mean over rows.
         """
         predicted = self.decide(X).labels
-        names = getattr(self, "label_names_in_", None)
         return f_measure(
-            read_true_labels(y, self._label_form, self.classes_, names),
+            read_true_labels(y, self),
             predicted,
             self.beta,
             zero_division=self.zero_division,

@@ -585,7 +585,8 @@ def _check_bits(n_parents: int, sizes: tuple[int, ...]) -> None:
     if n_parents + max(sizes) > _MAX_BITS:
         raise ValueError(
             f"{n_parents} parents and a factor of {max(sizes)} labels need tables of "
-            f"2^{n_parents + max(sizes)} probabilities: their sum must not exceed {_MAX_BITS}"
+            f"2^{n_parents + max(sizes)} probabilities: parents and labels must not exceed "
+            f"{_MAX_BITS} together"
         )
 
 

@@ -167,10 +167,12 @@ def test_learners_by_name(folder, tmp_path, name, settings):
         (["all.npz", "-e", "sklearn.svm:Thing"], "has no class 'Thing'"),
         (["all.npz", "-e", "knn", "--set", "k=3"], "it has n_neighbors, weights"),
         (["all.npz", "--set", "k"], "it must be name=value"),
+        (["all.npz", "-e", "sklearn.svm:LinearSVC", "--set", "C"], "it must be name=value"),
         (["all.npz", "--factors", "some"], "--factors is 'some': it must be"),
         (["all.npz", "--factors", "red,pink"], "no label 'pink'"),
         (["all.npz", "--factors", "red|red"], "'red' occurs twice"),
         (["all.npz", "--factors", "all.npz"], "all.npz is not a text file"),
+        (["all.npz", "--factors", "bad.json"], "bad.json must hold factors as lists of labels"),
         (["all.npz", "--method", "x"], "method is 'x'"),
         (["all.npz", "--calibration", "x"], "calibration is 'x'"),
         (["all.npz", "--nonempty", "x"], "--nonempty is 'x'"),
@@ -184,6 +186,8 @@ def test_learners_by_name(folder, tmp_path, name, settings):
 )
 def test_invalid_input_gives_one_line(folder, monkeypatch, arguments, message):
     monkeypatch.chdir(folder)
+    if "bad.json" in arguments:
+        (folder / "bad.json").write_text("[[1]]")
     before = set(os.listdir())
     out = [] if "-o" in arguments else ["-o", "m"]
     assert_one_line_error(run("fit", *arguments, *out), message)
@@ -243,6 +247,15 @@ def test_interrupt_ends_with_one_line_and_no_file(tmp_path):
     assert b"fgfm: stopped" in seen
     assert b"Traceback" not in seen
     assert os.listdir(tmp_path) == ["many.npz"]
+
+
+def test_settings_are_literals_or_texts(folder, tmp_path):
+    path = tmp_path / "model.fgfm"
+    settings = ["--set", "n_neighbors=3", "--set", "weights=distance", "--set", "n_jobs=none"]
+    options = ["--factors", "independent", "-o", path]
+    run_ok("fit", folder / "all.npz", "-e", "knn", *settings, *options)
+    learner = fgfm.load(path, trusted=foreign_classes(path))[-1].estimator
+    assert (learner.n_neighbors, learner.weights, learner.n_jobs) == (3, "distance", None)
 
 
 def test_labels_are_stored_by_name(folder, model):

@@ -374,3 +374,37 @@ def test_random_tables_are_decided_or_raise(tmp_path_factory, examples):
             assert len(labels) == 0
 
     check()
+
+
+def test_standard_input(tmp_path, monkeypatch):
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as file:
+        file.write(b"a,b\n0.9,0.1\n0.2,0.8\n")
+    with os.fdopen(reading) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert decide("-", tmp_path / "s.csv").rows == 2
+    with pytest.raises(ValueError, match="format is 'npy': standard input must be 'csv' or 'tsv'"):
+        decide("-", tmp_path / "s.csv", format="npy")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a,b\n0.1,0.2\n\xff,0.3\n", "line 3: it is not UTF-8"),
+        (b"a,b\n0.1,0.2\n0.1\r,x\n", "line 3: there is a carriage return within the line"),
+        (b'a,b\n0.1,0.2\n"0.1\n",0.3\n', "line 3: "),
+        (b"a,b\n0.1,0.2\n\n0.1,0.3\n", "line 3, column 'a': there is no value"),
+    ],
+)
+def test_malformed_line_raises_with_the_place(tmp_path, content, message):
+    (tmp_path / "p.csv").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        decide(tmp_path / "p.csv", tmp_path / "s.csv")
+
+
+def test_sparse_values_are_validated(tmp_path):
+    sparse.save_npz(tmp_path / "p.npz", sparse.csr_array([[0.0, 0.5], [1.5, 0.0]]))
+    with pytest.raises(DataError, match=r"row 1, column '0': 1\.5 is not a probability"):
+        decide(tmp_path / "p.npz", tmp_path / "s.csv")
+    with pytest.raises(ValueError, match=r"ids is \['x'\]: it must be empty, .* no named columns"):
+        decide(tmp_path / "p.npz", tmp_path / "s.csv", ids=["x"])

@@ -219,3 +219,15 @@ def test_files_of_sparse_rows_can_be_encoded_as_dense(tmp_path):
     assert found.X.tolist() == [[1, 0], [0, 5]]
     new = write_file(tmp_path, "1 2:7\n", "b.svm")
     assert load(new, encoder=found.encoder).X.tolist() == [[0, 7]]
+
+
+def test_invalid_tables_raise():
+    with pytest.raises(DataError, match=r"X, row 1, column 'x': a dict is neither a number nor"):
+        FeatureEncoder().fit({"x": [1.0, {}]})
+    rule = r"X, row 0, column 'x': 'u' is not a number, and row 1 has one: a column must have ei"
+    with pytest.raises(DataError, match=rule):
+        FeatureEncoder().fit({"x": ["u", 2.0]})
+    with pytest.raises(DataError, match=r"X, column 2: there are 1 values and 2 in the first col"):
+        FeatureEncoder().fit({"x": [1, 2], "y": [1]})
+    with pytest.raises(DataError, match=r"X, row 0, column 1: the value is infinite"):
+        FeatureEncoder().fit(sparse.csr_array([[np.inf]]))

@@ -7,8 +7,9 @@ import zipfile
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from dataset_files import make_dataset, real_path, write_file
+from dataset_files import make_dataset, real_path, to_dense, write_file
 from fgfm.data import DataError, Dataset, load, save
 
 
@@ -133,3 +134,40 @@ def test_other_file_raises(tmp_path):
     path = write_file(tmp_path, b"hello", "a.npz")
     with pytest.raises(DataError, match=r"a.npz: this is not a NumPy archive, or it is damaged: "):
         load(path)
+
+
+def test_declared_nominal_columns_are_categories(tmp_path):
+    declared = np.array('{"c": {"red": 1, "blue": 2}}')
+    names = np.array(["x", "c"])
+    arrays = {"feature_names": names, "nominal_categories_json": declared}
+    np.savez(tmp_path / "a.npz", X=np.array([[0.5, 2], [1.5, 1], [2.5, np.nan]]), **arrays)
+    found = load(tmp_path / "a.npz")
+    assert found.feature_names == ("x", "c=red", "c=blue", "c missing")
+    assert found.X.tolist() == [[0.5, 0, 1, 0], [1.5, 1, 0, 0], [2.5, 0, 0, 1]]
+    np.savez(tmp_path / "a.npz", X=np.array([[0.5, 7]]), **arrays)
+    rule = r"row 0, column 'c': the value 7 is not declared: it must be one of red, blue$"
+    with pytest.raises(DataError, match=rule):
+        load(tmp_path / "a.npz")
+    np.savez(tmp_path / "a.npz", **CSR, **arrays)
+    with pytest.raises(DataError, match=r"nominal columns must be in a dense X"):
+        load(tmp_path / "a.npz")
+
+
+def test_columns_without_names_cannot_be_selected(tmp_path):
+    np.savez(tmp_path / "a.npz", **VALID)
+    for argument in ("drop", "categorical"):
+        rule = rf"the columns have no names: .* \(argument: {argument}\)$"
+        with pytest.raises(DataError, match=rule):
+            load(tmp_path / "a.npz", **{argument: ["x"]})
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_numbers_as_categories(kind, tmp_path):
+    one = make_dataset(kind)
+    X = np.zeros((30, 6))
+    X[::3, 1], X[1::3, 1] = 2, 0.5
+    X = X if kind == "dense" else sparse.csr_array(X)
+    save(Dataset(X, one.Y, one.feature_names, one.label_names), tmp_path / "a.npz")
+    found = load(tmp_path / "a.npz", categorical=["b c"])
+    assert found.feature_names[:4] == ("a", "b c=0", "b c=0.5", "b c=2")
+    assert to_dense(found.X)[:3, 1:4].tolist() == [[0, 0, 1], [0, 1, 0], [1, 0, 0]]

@@ -145,9 +145,9 @@ def test_two_step_truth_is_linear_in_the_cardinality():
 def test_estimates_are_coherent(estimate, learner):
     X, Y = make_data(60, 3)
     model = estimate(learner, random_state=0).fit(X, Y)
-    answer = model.estimate(X[:20])
-    assert isinstance(answer, FactorEstimate)
-    P, d = answer
+    estimated = model.estimate(X[:20])
+    assert isinstance(estimated, FactorEstimate)
+    P, d = estimated
     assert P.shape == (20, 3, 3)
     assert d.shape == (20, 4)
     assert (d >= 0.0).all()

@@ -39,9 +39,9 @@ def test_two_step_is_the_product_of_its_models():
     close(raw.d, d)
     close(raw.P, d[:, None, 1:] * q)
     assert not is_coherent(raw.P, raw.d).any()
-    mended = TwoStep(cv=interleaved_folds(80)).fit(X, Y).estimate(X)
-    close(mended.d, d)
-    close(mended.P, from_conditionals(q, d))
+    coherent = TwoStep(cv=interleaved_folds(80)).fit(X, Y).estimate(X)
+    close(coherent.d, d)
+    close(coherent.P, from_conditionals(q, d))
 
 
 def test_models_use_the_cardinality_as_a_feature():

@@ -133,14 +133,13 @@ def format_labels(
     return kind(labels.astype(dtype))
 
 
-def read_true_labels(
-    y: Any, form: str, classes: npt.NDArray[Any], names: npt.NDArray[Any] | None
-) -> Any:
-    """Return the labels to score against, after checks that they are those of `fit`.
+def read_true_labels(y: Any, classifier: Any) -> Any:
+    """Return the labels to score a fitted classifier against, checked to be those of its `fit`.
 
     A flat y becomes a column of 0 and 1; a matrix is returned as it is.
     """
-    if form == "flat":
+    classes, names = classifier.classes_, getattr(classifier, "label_names_in_", None)
+    if not classifier.multilabel_:
         y = column_or_1d(y)
         unknown = ~np.isin(y, classes)
         if unknown.any():

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fgfm._utils.label_table import read_true_labels
 from fgfm._utils.text import counted
 from fgfm._utils.validation import check_beta, check_count, check_same_rows
 from fgfm.metrics import CalibrationBins, calibration_bins, f_measure
-from fgfm.plotting._estimator import classifier_and_features, true_labels
+from fgfm.plotting._estimator import classifier_and_features
 from fgfm.plotting._figure import f_symbol, font_points, import_pyplot, set_labels, text_scale
 from fgfm.plotting._validation import check_vector
 
@@ -213,7 +214,7 @@ class CalibrationDisplay:
         classifier, X = classifier_and_features(estimator, X)
         labels, expected_f = classifier.decide(X)
         return cls.from_predictions(
-            true_labels(classifier, Y),
+            read_true_labels(Y, classifier),
             labels,
             expected_f,
             beta=classifier.beta,

@@ -12,7 +12,6 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from fgfm._utils.label_table import read_true_labels
 from fgfm._utils.rows import n_rows, take_rows
 from fgfm.classifier import FGFMClassifier
 from fgfm.decision import Decision
@@ -26,7 +25,6 @@ __all__ = [
     "factor_finder",
     "label_names_of",
     "select_row",
-    "true_labels",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -163,13 +161,6 @@ def decision_inputs(classifier: FGFMClassifier, X: Any) -> DecisionInputs:
         classifier.factors_,
         classifier.decision_params(),
     )
-
-
-def true_labels(classifier: FGFMClassifier, Y: Any) -> Any:
-    """Return labels as the 0/1 matrix of shape (n, m) that `decide` predicts."""
-    form = "matrix" if classifier.multilabel_ else "flat"
-    names = getattr(classifier, "label_names_in_", None)
-    return read_true_labels(Y, form, classifier.classes_, names)
 
 
 def label_names_of(classifier: FGFMClassifier, X: Any) -> Sequence[Any] | None:

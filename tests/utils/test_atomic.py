@@ -1,0 +1,93 @@
+"""Atomic writes: complete files or none, whatever happens in between."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+
+import pytest
+
+from fgfm._utils.atomic import atomic_file, remove_leftovers
+
+
+def test_file_appears_when_it_is_complete(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with atomic_file(path) as file:
+        file.write(b"new")
+        file.flush()
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_error_leaves_the_old_file(tmp_path, error):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def write():
+        with atomic_file(path) as file:
+            file.write(b"new")
+            raise error
+
+    with pytest.raises(error):
+        write()
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes and links of POSIX")
+def test_mode_and_link_are_kept(tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_bytes(b"old")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    with atomic_file(link) as file:
+        file.write(b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    before = os.umask(0o027)
+    try:
+        with atomic_file(tmp_path / "fresh"):
+            pass
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "fresh").stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_pipe_is_written_to_directly(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    received = []
+    reader = threading.Thread(target=lambda: received.append(path.read_bytes()))
+    reader.start()
+    with atomic_file(path) as file:
+        file.write(b"through")
+    reader.join()
+    assert received == [b"through"]
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+def test_missing_folder_and_folder_raise(tmp_path):
+    missing = tmp_path / "missing" / "file"
+    with pytest.raises(FileNotFoundError, match="no such folder"), atomic_file(missing):
+        pass
+    with pytest.raises(IsADirectoryError, match="it is a folder"), atomic_file(tmp_path):
+        pass
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no locks: nothing is removed")
+def test_only_unlocked_leftovers_are_removed(tmp_path):
+    left = tmp_path / ".file.abcd_123.part"
+    other = tmp_path / ".other.abcd_123.part"
+    for path in (left, other):
+        path.write_bytes(b"half")
+    with atomic_file(tmp_path / "file") as file:
+        remove_leftovers(tmp_path, ["file"])
+        file.write(b"whole")
+    assert sorted(os.listdir(tmp_path)) == [other.name, "file"]
+    assert (tmp_path / "file").read_bytes() == b"whole"

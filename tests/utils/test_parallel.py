@@ -1,0 +1,81 @@
+"""Parallel jobs: order of results, sizes of shared arguments, BLAS threads."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+
+import joblib
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.utils.parallel import delayed
+from threadpoolctl import threadpool_info
+
+from fgfm._utils.parallel import Shared, one_blas_thread, run_jobs
+
+
+def slow_square(x):
+    time.sleep(0.3 if x == 0 else 0.0)
+    return x * x
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_results_come_in_order(n_jobs):
+    calls = (delayed(slow_square)(x) for x in range(6))
+    assert list(run_jobs(calls, n_jobs, "threads")) == [0, 1, 4, 9, 16, 25]
+
+
+def test_unordered_results_do_not_wait():
+    calls = (delayed(slow_square)(x) for x in range(6))
+    found = list(run_jobs(calls, 2, "threads", ordered=False))
+    assert sorted(found) == [0, 1, 4, 9, 16, 25]
+    assert found[0] != 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ordered", [True, False])
+def test_backend_without_generators_returns_all_results(ordered):
+    with joblib.parallel_config("multiprocessing", n_jobs=2):
+        found = run_jobs((delayed(slow_square)(x) for x in range(3)), None, ordered=ordered)
+        assert sorted(found) == [0, 1, 4]
+
+
+def test_size_of_a_shared_argument_includes_its_arrays():
+    class Arguments(Shared):
+        def __init__(self, *values):
+            self.values = values
+
+    array = np.zeros(1000)
+    matrix = sparse.csr_array(np.eye(100))
+    content = matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes
+    empty = sys.getsizeof(Arguments())
+    assert sys.getsizeof(Arguments(array)) == empty + array.nbytes
+    assert sys.getsizeof(Arguments([array, None, 3])) == empty + array.nbytes
+    assert sys.getsizeof(Arguments(matrix)) == empty + content
+    assert sys.getsizeof(Arguments(Arguments(array))) > empty + array.nbytes
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_blas_has_one_thread_while_any_thread_is_inside():
+    before = blas_threads()
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold():
+        with one_blas_thread:
+            inside.set()
+            leave.wait(10.0)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    inside.wait(10.0)
+    with one_blas_thread:
+        assert blas_threads() <= {1}
+    assert blas_threads() <= {1}  # the other thread is still inside
+    leave.set()
+    thread.join()
+    assert blas_threads() == before
