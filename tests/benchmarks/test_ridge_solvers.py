@@ -13,7 +13,6 @@ ridge_solvers = pytest.importorskip(
 datasets = pytest.importorskip("benchmarks.datasets")
 
 
-@pytest.mark.compiled
 def test_solvers_agree():
     X, Y, _ = large_rows()
     fits = {

@@ -78,7 +78,6 @@ def test_minima_and_penalties_agree_with_scikit_learn(form, shape):
         assert model.penalty == penalties[np.argmin(losses.mean(axis=0))]
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("shape", [(330, 310), (305, 340)])
 @pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.csr_matrix.toarray])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -100,7 +99,6 @@ def test_gradient_vanishes_at_the_minimum(shape, form, weighted):
         assert_minimum(model, X, y, weight, column)
 
 
-@pytest.mark.compiled
 def test_losses_are_those_of_models_of_the_training_rows():
     X, Y, s = large_rows(600, 310)
     penalties = [100.0, 1.0]
@@ -133,7 +131,6 @@ def test_other_targets_do_not_change_a_bit():
             assert (one.cv_losses == other.cv_losses).all()
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [3, 1, 4, 0, 2]])
 def test_smaller_penalties_are_skipped_where_they_are_clearly_worse(order):
     X, Y, s = large_rows()
@@ -162,7 +159,6 @@ def test_smaller_penalties_are_skipped_where_they_are_clearly_worse(order):
     assert n_skipped > 3
 
 
-@pytest.mark.compiled
 def test_skipping_penalties_keeps_held_out_probabilities():
     X, Y, _ = large_rows()
     options = {"random_state": 0, "held_out": True}
@@ -205,7 +201,6 @@ def test_duplicate_entries_of_a_sparse_matrix_are_summed():
     assert twice.nnz == 2 * X.nnz  # the input is not modified
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.csr_matrix.toarray])
 def test_both_solvers_agree_on_many_folds(form):
     X, Y, s = sparse_rows()
@@ -218,7 +213,6 @@ def test_both_solvers_agree_on_many_folds(form):
         np.testing.assert_allclose(large.coef, small.coef, atol=1e-8)
 
 
-@pytest.mark.compiled
 def test_many_folds_take_no_copies_of_the_rows():
     X, Y, _ = large_rows()
     X = X.toarray()
@@ -232,7 +226,6 @@ def test_many_folds_take_no_copies_of_the_rows():
     assert peak < 8 * X.nbytes  # 30 copies would take 29 times as much as X
 
 
-@pytest.mark.compiled
 def test_targets_with_folds_of_their_own():
     X, Y, _ = large_rows()
     folds = KFold(2)

@@ -70,7 +70,6 @@ def test_number_of_threads_does_not_change_a_bit(rows, dense):
         assert (first.cv_losses == second.cv_losses).all()
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_progress_counts_the_targets(n_jobs):
     X, Y, _ = sparse_rows()
@@ -80,7 +79,6 @@ def test_progress_counts_the_targets(n_jobs):
     assert done[-1] == Y.shape[1]
 
 
-@pytest.mark.compiled
 def test_each_target_has_the_folds_of_its_splitter():
     X, Y, _ = sparse_rows()
     cv = StratifiedKFold(3)
@@ -102,7 +100,6 @@ def test_too_large_features_raise():
         fit_ridge_logistic(X, [y], extra=np.full(30, 1e99))
 
 
-@pytest.mark.compiled
 def test_too_few_iterations_of_large_models_warn():
     X, Y, s = large_rows()
     with pytest.warns(ConvergenceWarning, match=r"^8 ridge fits did not converge within max_"):
