@@ -97,6 +97,7 @@ NB_MODULE(MODULE_NAME, module) {
     module.attr("TAIL") = TAIL;
     module.attr("GROWTH") = nb::make_tuple(GROWTH[0], GROWTH[1], GROWTH[2], GROWTH[3], GROWTH[4], GROWTH[5]);
 
+    nb::set_leak_warnings(false);  // rules stay in a cache of Python until the process ends
     const nb::call_guard<nb::gil_scoped_release> without_gil;
     nb::class_<Rules>(module, "Rules")
         .def(nb::init<>())
