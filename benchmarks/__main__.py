@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> None:
         for target in results.targets:
             target.assessed = False
 
-    packages = {name: version(name) for name in ("fgfm", "numpy", "scipy", "numba")}
+    packages = {name: version(name) for name in ("fgfm", "numpy", "scipy")}
     environment = {
         "python": platform.python_version(),
         **packages,

@@ -4,7 +4,7 @@ Rows are drawn on the device. Each case is timed with events, as the median of s
 two calls to warm up. The lower bound on the time is the number of bytes that must be moved
 (probabilities read once, labels and expectations written once) divided by the bandwidth of a copy
 on the device, measured in the same run. A sample of the rows is decided on the CPU too: with the
-compiled kernels on all cores if numba is installed, otherwise with PyTorch's threads. Expectations
+compiled kernels on all cores if they are installed, otherwise with PyTorch's threads. Expectations
 must agree with exact decisions within the documented bound in float32; in float64 the sets must be
 equal.
 """
@@ -90,7 +90,7 @@ def copy_bandwidth(device: str) -> float:
 
 def on_cpu(call: Callable[..., Any], rows: Any) -> tuple[Any, float, str]:
     """Decide rows on the CPU; return the decision, seconds per call, and the implementation."""
-    compiled = find_spec("numba") is not None
+    compiled = find_spec("fgfm._kernels._native") is not None
     host = [P.cpu() for P in rows] if isinstance(rows, list) else rows.cpu()
     if compiled:
         host = [P.numpy() for P in host] if isinstance(rows, list) else host.numpy()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -329,7 +329,7 @@ def cold_start(settings: Settings) -> Results:
     table = Table(
         "Cold start: seconds in a fresh process",
         [Column("what", left=True), Column("time", duration)],
-        notes=["A first call includes the imports of fgfm and numba; NumPy and SciPy are loaded."],
+        notes=["A first call includes the import of fgfm; NumPy and SciPy are loaded."],
     )
     modules = {
         "import numpy, scipy.sparse": ("numpy", "scipy.sparse"),
@@ -342,20 +342,11 @@ def cold_start(settings: Settings) -> Results:
         for what, names in modules.items():
             least[what] = min(least[what], in_child("imports", *names))
     table.rows += least.items()
-    if not settings.quick:
-        for name in ("from_marginals", "from_factors"):
-            table.rows += _first_calls(settings, name)
+    for name in ("from_marginals", "from_factors"):
+        settings.progress(f"first {name}")
+        times = [in_child("first_call", name) for _ in range(repeats)]
+        table.rows.append((f"first {name}", min(times)))
     return Results([table])
-
-
-def _first_calls(settings: Settings, name: str) -> Iterator[tuple[str, float]]:
-    with tempfile.TemporaryDirectory() as folder:
-        cache = {"NUMBA_CACHE_DIR": folder}
-        settings.progress(f"first {name}, nothing cached")
-        yield f"first {name}, kernels compiled", in_child("first_call", name, environment=cache)
-        settings.progress(f"first {name}, cached")
-        times = [in_child("first_call", name, environment=cache) for _ in range(5)]
-        yield f"first {name}, kernels from the cache", min(times)
 
 
 PARTS: Sequence[Callable[[Settings], Results]] = (

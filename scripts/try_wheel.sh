@@ -15,6 +15,7 @@ chmod -R a+rX,a-w "$folder/env"
 cat > "$folder/try.py" <<'END'
 import numpy as np
 import fgfm
+import fgfm._kernels
 
 print(fgfm.__version__, fgfm._kernels.native.__name__)
 print(fgfm.decision.from_marginals([[0.8, 0.45, 0.4], [0.1, 0.2, 0.05]]))
