@@ -44,6 +44,7 @@ status code, and its factor; or ``(-1, 0.0, 0)``.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 __all__ = [
@@ -70,13 +71,9 @@ __all__ = [
 
 
 def _import_native() -> Any:
-    from fgfm._kernels import _native
-
-    if _native.runs_x86_64_v3():
-        from fgfm._kernels import _native_v3
-
-        return _native_v3
-    return _native
+    """Import the module for the best instruction set that this machine can run."""
+    baseline: Any = import_module("fgfm._kernels._native")
+    return import_module("fgfm._kernels._native_v3") if baseline.runs_x86_64_v3() else baseline
 
 
 native = _import_native()
