@@ -1,8 +1,8 @@
 """Run tests with kernels compiled under AddressSanitizer and UndefinedBehaviorSanitizer.
 
-``python scripts/test_sanitized.py TESTS...`` builds the kernels with the sanitizers into
-``build/sanitized``, and runs the quick tests among TESTS with them. An error of a sanitizer ends
-the process, so that the tests fail.
+``python scripts/test_sanitized.py TESTS...`` builds the kernels with the sanitizers in the
+environment ``build/sanitized``, and runs the quick tests among TESTS with them. An error of a
+sanitizer ends the process, so that the tests fail.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGET = ROOT / "build" / "sanitized"
+ENVIRONMENT = ROOT / "build" / "sanitized"
 
 
 def main(tests: list[str]) -> None:
@@ -22,15 +23,19 @@ def main(tests: list[str]) -> None:
     compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("clang++")
     if compiler is None:
         sys.exit("the sanitizers need GCC or Clang, and neither was found")
-    pip = [sys.executable, "-m", "pip", "install", "-qq", "--no-deps", "--target", str(TARGET)]
+    # An environment of its own, since the editable fgfm of this one would be imported first; it
+    # sees all other packages of this one.
+    subprocess.run([sys.executable, "-m", "venv", "--clear", str(ENVIRONMENT)], check=True)
+    python = ENVIRONMENT / "bin" / "python"
+    target = sysconfig.get_path("purelib", vars={"base": str(ENVIRONMENT)})
+    (Path(target) / "packages.pth").write_text(sysconfig.get_path("purelib"))
     options = [
-        "-C",
         "cmake.define.FGFM_SANITIZE=address,undefined",
-        "-C",
-        "cmake.build-type=Debug",
+        f"build-dir={ROOT / 'build' / 'sanitized-objects'}",
     ]
-    shutil.rmtree(TARGET, ignore_errors=True)
-    subprocess.run([*pip, *options, str(ROOT)], check=True)
+    settings = [word for option in options for word in ("-C", option)]
+    pip = [str(python), "-m", "pip", "install", "-qq", "--no-deps", *settings, str(ROOT)]
+    subprocess.run(pip, check=True)
     # Python itself is not instrumented: the runtime must be loaded before it.
     runtime = subprocess.run(
         [compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
@@ -39,11 +44,11 @@ def main(tests: list[str]) -> None:
         "LD_PRELOAD": runtime,
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
         "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
-        "PYTHONPATH": os.pathsep.join(map(str, [TARGET, ROOT, ROOT / "tests"])),
+        "OPENBLAS_NUM_THREADS": "1",
     }
-    code = f"import fgfm._kernels as k; assert {str(TARGET)!r} in k.native.__file__"
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
-    pytest = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
+    code = f"import fgfm._kernels as k; assert {str(ENVIRONMENT)!r} in k.native.__file__"
+    subprocess.run([str(python), "-c", code], env=environment, check=True)
+    pytest = [str(python), "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
     sys.exit(subprocess.run([*pytest, *tests], env=environment, cwd=ROOT).returncode)
 
 

@@ -1,0 +1,96 @@
+"""The native modules: the same bits for all instruction sets, threads and neighbours."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from fgfm._kernels import native
+from fgfm.decision._quadrature import rule_tables
+
+baseline = import_module("fgfm._kernels._native")
+INDEPENDENT = [(200, 3), (200, 20), (100, 128), (50, 129), (20, 1000), (2, 20_000)]
+
+
+def make_rules(module, beta):
+    rules = module.Rules()
+    for name, value in rule_tables(beta)._asdict().items():
+        setattr(rules, name, value.tolist() if isinstance(value, np.ndarray) else value)
+    return rules
+
+
+def marginal_rows(n, m, power):
+    return np.random.default_rng([n, m, power]).random((n, m)) ** power
+
+
+def decide(module, p, beta=1.0, nonempty=False):
+    labels, expected = np.zeros(p.shape, dtype=np.int8), np.empty(len(p))
+    rules = make_rules(module, beta)
+    status = module.decide_dense_rows(p, beta**2, 1.0, nonempty, rules, labels, expected)
+    assert status == (-1, 0.0, 0)
+    return labels, expected
+
+
+def assert_same_bits(first, second):
+    for a, b in zip(first, second, strict=True):
+        assert a.tobytes() == b.tobytes()
+
+
+@pytest.mark.skipif(native is baseline, reason="this machine runs the baseline only")
+@pytest.mark.parametrize(("n", "m"), INDEPENDENT)
+@pytest.mark.parametrize("power", [1, 4, 40])
+def test_instruction_sets_decide_marginals_alike(n, m, power):
+    p = marginal_rows(n, m, power)
+    for beta, nonempty in ((1.0, False), (2.0, True), (0.5, False)):
+        for dtype in (np.float64, np.float32):
+            rows = p.astype(dtype)
+            assert_same_bits(
+                decide(native, rows, beta, nonempty), decide(baseline, rows, beta, nonempty)
+            )
+
+
+@pytest.mark.skipif(native is baseline, reason="this machine runs the baseline only")
+@pytest.mark.parametrize(("m", "S"), [(2, 2), (7, 3), (30, 30), (100, 13)])
+def test_instruction_sets_decide_cardinalities_alike(m, S):
+    rng = np.random.default_rng(m)
+    n, s = 40, np.arange(1, S + 1)
+    d = rng.dirichlet(np.ones(S + 1), size=n)
+    P = rng.random((n, m, S))
+    P = np.minimum(P / P.sum(axis=1, keepdims=True) * (s * d[:, 1:])[:, None], d[:, None, 1:])
+    logits = rng.normal(size=(n, m))
+    found = []
+    for module in (native, baseline):
+        labels, expected = np.zeros((n, m), dtype=np.int8), np.empty(n)
+        mass = np.full((2, n), np.nan)
+        arguments = (P, mass, np.arange(m), 1e-9, 1.0, 1.0, False)
+        assert module.decide_cardinality_rows(*arguments, labels, expected)[0] == -1
+        filled = np.empty((n, m, S))
+        module.condition(logits, d, filled)
+        found.append((labels, expected, filled))
+    assert_same_bits(*found)
+
+
+@pytest.mark.parametrize("m", [20, 1000])
+def test_threads_and_neighbours_do_not_change_a_bit(m):
+    p = marginal_rows(64, m, 3)
+    whole = decide(native, p)
+    with ThreadPoolExecutor(4) as pool:
+        single = list(pool.map(lambda row: decide(native, row[None].copy()), p))
+    assert_same_bits(whole, [np.concatenate(parts) for parts in zip(*single, strict=True)])
+
+
+def test_outputs_of_the_wrong_type_are_refused():
+    """A converted output array would lose the result."""
+    p = marginal_rows(2, 5, 1)
+    rules = make_rules(native, 1.0)
+    labels, expected = np.zeros(p.shape, dtype=np.int8), np.zeros(2)
+    for wrong_labels, wrong_expected in (
+        (labels.astype(np.int64), expected),
+        (labels, expected.astype(np.float32)),
+        (np.asfortranarray(labels), expected),
+    ):
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            native.decide_dense_rows(p, 1.0, 1.0, False, rules, wrong_labels, wrong_expected)
