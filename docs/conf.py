@@ -35,7 +35,6 @@ extensions = [
     "constants",
     "folded",
     "names",
-    "optional_results",
     "tidy",
     "torch_stub",
 ]
