@@ -44,7 +44,8 @@ inline void condition_on_sum(double* q, Index k, Index s, std::vector<double>& f
     for (Index i = k - 1; i >= 0; --i) {
         const double p = q[i];
         const double* before = F + i * width;
-        const double inside = dot(before, B + 1, std::min(s, i + 1));
+        double inside = 0.0;
+        for (Index j = 0; j < std::min(s, i + 1); ++j) inside += before[j] * B[j + 1];
         q[i] = std::min(1.0, p * inside / total);
         for (Index j = 0; j < s; ++j) B[j] = B[j] * (1.0 - p) + B[j + 1] * p;
         B[s] *= 1.0 - p;

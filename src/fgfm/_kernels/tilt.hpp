@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "ordering.hpp"
 
 namespace fgfm {
 
@@ -88,16 +89,17 @@ struct SortedLogits {
     Index certain = 0;         // labels before this one are certain
     Index possible = 0;        // labels from this one on are impossible
 
-    explicit SortedLogits(Index m) : u(m), label(m) {}
+    std::vector<double> spare;  // for sorting
+    std::vector<Index> spare_label;
+
+    explicit SortedLogits(Index m) : u(m), label(m), spare(m), spare_label(m) {}
 
     // Sort m logits, `stride` numbers apart.
     void sort(const double* logits, Index stride) {
         const Index m = static_cast<Index>(u.size());
+        for (Index i = 0; i < m; ++i) u[i] = logits[i * stride];
         std::iota(label.begin(), label.end(), Index{0});
-        std::stable_sort(label.begin(), label.end(), [&](Index a, Index b) {
-            return logits[a * stride] > logits[b * stride];
-        });
-        for (Index i = 0; i < m; ++i) u[i] = logits[label[i] * stride];
+        repair_order(std::span<double>(u), std::span<Index>(label), spare.data(), spare_label.data());
         const double infinity = std::numeric_limits<double>::infinity();
         certain = 0;
         while (certain < m && u[certain] == infinity) ++certain;
