@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 
 namespace fgfm {
@@ -25,6 +26,38 @@ template <class T>
 Index length(std::span<T> values) {
     return static_cast<Index>(values.size());
 }
+
+// Work space: an array whose new elements are not initialised, so that pages that are not used cost
+// nothing. Resizing loses its contents.
+template <class T>
+class Scratch {
+public:
+    Scratch() = default;
+    explicit Scratch(Index size) { resize(size); }
+
+    void resize(Index size) {
+        if (size > capacity_) {
+            data_ = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(size));
+            capacity_ = size;
+        }
+        size_ = size;
+    }
+    Index size() const { return size_; }
+    T* data() { return data_.get(); }
+    const T* data() const { return data_.get(); }
+    T* begin() { return data(); }
+    const T* begin() const { return data(); }
+    T* end() { return data() + size_; }
+    const T* end() const { return data() + size_; }
+    T& operator[](Index i) { return data_[i]; }
+    const T& operator[](Index i) const { return data_[i]; }
+    operator std::span<T>() { return {data(), static_cast<std::size_t>(size_)}; }
+    operator std::span<const T>() const { return {data(), static_cast<std::size_t>(size_)}; }
+
+private:
+    std::unique_ptr<T[]> data_;
+    Index capacity_ = 0, size_ = 0;
+};
 
 // Long sums are split over LANES accumulators: term i goes to accumulator i % LANES, and the
 // accumulators are added pairwise at the end. Compilers may not reorder floating-point sums by

@@ -17,8 +17,8 @@ struct Candidates {
 
 // Arrays that `rank_candidates` sorts in.
 struct RankWorkspace {
-    std::vector<double> value, spare;
-    std::vector<Index> spare_place, count;
+    Scratch<double> value, spare;
+    Scratch<Index> spare_place, count;
 
     void resize(Index m) {
         value.resize(m + 1);

@@ -18,8 +18,8 @@ namespace fgfm {
 
 // Arrays for one row of m labels and up to S cardinalities.
 struct CardinalitiesWorkspace {
-    std::vector<double> p, weighted, totals, base, scale;
-    std::vector<Index> order;
+    Scratch<double> p, weighted, totals, base, scale;
+    Scratch<Index> order;
     RankWorkspace rank;
     SearchWorkspace search;
 

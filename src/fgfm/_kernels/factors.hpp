@@ -49,9 +49,9 @@ struct Factors {
 
 // Arrays for one row.
 struct FactorsWorkspace {
-    std::vector<double> p, weighted, histogram;
-    std::vector<double> D, powers, product, others, C, totals, scale;
-    std::vector<Index> order, row_of, names;
+    std::vector<double> histogram;
+    Scratch<double> p, weighted, D, powers, product, others, C, totals, scale;
+    Scratch<Index> order, row_of, names;
     Nodes nodes;
     RankWorkspace rank;
     SearchWorkspace search;

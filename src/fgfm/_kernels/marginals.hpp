@@ -31,17 +31,17 @@ constexpr Index RESTART = 64;  // powers of z are advanced by multiplication for
 
 // Arrays for one row of up to m labels.
 struct MarginalsWorkspace {
-    std::vector<double> value;  // the listed labels
-    std::vector<Index> place;   // where they are
-    std::vector<Index> below;   // number of labels below a threshold, chunk by chunk
+    Scratch<double> value;  // the listed labels
+    Scratch<Index> place;   // where they are
+    Scratch<Index> below;   // number of labels below a threshold, chunk by chunk
     Window window;
-    std::vector<double> set_value;  // the values of the sets that end in the window
+    Scratch<double> set_value;  // the values of the sets that end in the window
     Nodes nodes;
-    std::vector<double> product;  // D(zeta)
-    std::vector<double> total;    // A_k(u), up to the last restart
-    std::vector<double> carry;    // what rounding kept out of it
-    std::vector<double> part;     // what was added to A_k(u) since
-    std::vector<double> factor;   // what multiplies A_k in V_k
+    Scratch<double> product;  // D(zeta)
+    Scratch<double> total;    // A_k(u), up to the last restart
+    Scratch<double> carry;    // what rounding kept out of it
+    Scratch<double> part;     // what was added to A_k(u) since
+    Scratch<double> factor;   // what multiplies A_k in V_k
 
     MarginalsWorkspace(Index m, const Rules& rules)
         : value(m + 1), place(m + 1), below(m / CHUNK + 1), window(m), set_value(m + 1),

@@ -45,11 +45,11 @@ struct Moments {
 
 // The labels that can be the last one of an optimal set, sorted downwards.
 struct Window {
-    std::vector<double> value;
-    std::vector<Index> place;
-    std::vector<double> spare;  // for sorting
-    std::vector<Index> spare_place;
-    std::vector<Index> bucket;  // number of labels in a bucket
+    Scratch<double> value;
+    Scratch<Index> place;
+    Scratch<double> spare;  // for sorting
+    Scratch<Index> spare_place;
+    Scratch<Index> bucket;  // number of labels in a bucket
 
     Index rank = 0;      // number of labels above the window
     Index low = 0;       // optimal sets end in [low, high) of the window

@@ -48,10 +48,10 @@ struct SearchResult {
 
 // Everything that a search needs beyond C, allocated once for a block of rows.
 struct SearchWorkspace {
-    std::vector<double> weights, delta, spare, prefix;
-    std::vector<Index> place, spare_place;
-    std::vector<Index> best_order;   // the candidates, sorted by their value in the best size
-    std::vector<double> best_delta;  // these values
+    Scratch<double> weights, delta, spare, prefix;
+    Scratch<Index> place, spare_place;
+    Scratch<Index> best_order;   // the candidates, sorted by their value in the best size
+    Scratch<double> best_delta;  // these values
 
     void resize(Index size, Index columns) {
         weights.resize(3 * columns);
@@ -224,13 +224,13 @@ SearchResult search(Matrix<const T> C, std::span<const Index> order,
 // `order` and `delta` are sorted; row i of C belongs to label labels[i].
 inline void choose(const SearchWorkspace& work, Index k, std::span<const Index> labels,
                    std::span<std::int8_t> chosen) {
-    const std::vector<Index>& order = work.best_order;
-    const std::vector<double>& delta = work.best_delta;
+    const Scratch<Index>& order = work.best_order;
+    const Scratch<double>& delta = work.best_delta;
     const double least = delta[k - 1];
     Index first = k - 1;
     while (first > 0 && delta[first - 1] <= least * (1.0 + TIE)) --first;
     Index last = k;
-    while (last < static_cast<Index>(order.size()) && delta[last] >= least * (1.0 - TIE)) ++last;
+    while (last < order.size() && delta[last] >= least * (1.0 - TIE)) ++last;
     for (Index j = 0; j < k; ++j) chosen[labels[order[j]]] = 1;
     if (last > k) {
         for (Index j = first; j < last; ++j) chosen[labels[order[j]]] = 2;
