@@ -7,7 +7,7 @@ KERNEL_TESTS = tests/cardinality tests/decision tests/kernels tests/ridge
 
 # Where there is no C++ compiler, that of the PyPI package ziglang compiles the kernels.
 with_compiler = if [ -z "$$CXX" ] && ! (command -v c++ || command -v g++ || command -v clang++) \
-    >/dev/null; then . scripts/use_zig.sh $(BIN); fi;
+    >/dev/null; then bin=$$PWD/$(BIN); . scripts/use_zig.sh; fi;
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Small matrices, and as many processes as cores: more threads only wait for each other.

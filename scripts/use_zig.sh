@@ -1,6 +1,6 @@
 # Sourced by the Makefile where no C++ compiler is found: make the one of the PyPI package ziglang
 # the compiler of the build. Its first run compiles its own libraries, which takes about a minute.
-bin=$(cd "$1" && pwd)
+# $bin is the folder of the environment's programs.
 echo "no C++ compiler found: installing the PyPI package ziglang, which has one"
 if ! "$bin/python" -m pip install -qq ziglang; then
     echo "fgfm needs a C++20 compiler, and ziglang cannot be installed either: install GCC or" \

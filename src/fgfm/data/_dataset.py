@@ -36,7 +36,7 @@ class Dataset:
     source : str
         The file.
     ids : pyarrow.Table, optional
-        The columns of `load`'s argument `ids`, with n rows.
+        The columns of `load`'s argument ``ids``, with n rows.
 
     Examples
     --------
