@@ -50,7 +50,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     n_features_in_ : int
         The number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (p,)
         The names of the columns. Defined only if they have names.
     categorical_ : ndarray of int
         The columns with categories.
