@@ -167,7 +167,7 @@ def _cells(
 ) -> tuple[Any, ...]:
     """Return the cells of a row: seconds per target, two ratios, and the memory of two solvers."""
     cg = found["cg"]
-    if cg is None:
+    if cg is None:  # stopped, like all others
         return (None, "-", "-", None, None)
     seconds = cg["seconds"] / cg["done"]
     ratios = []

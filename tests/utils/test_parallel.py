@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.utils.parallel import delayed
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from fgfm._utils.parallel import Shared, one_blas_thread, run_jobs
 
@@ -61,8 +61,16 @@ def blas_threads():
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
-def test_blas_has_one_thread_while_any_thread_is_inside():
-    before = blas_threads()
+@pytest.fixture
+def two_threads():
+    with threadpool_limits(2, user_api="blas"):
+        if blas_threads() != {2}:
+            pytest.skip("the number of BLAS threads cannot be set")
+        yield
+
+
+@pytest.mark.parametrize("first", ["main thread", "other thread"])
+def test_blas_has_one_thread_while_any_thread_is_inside(two_threads, first):
     inside, leave = threading.Event(), threading.Event()
 
     def hold():
@@ -71,11 +79,15 @@ def test_blas_has_one_thread_while_any_thread_is_inside():
             leave.wait(10.0)
 
     thread = threading.Thread(target=hold)
-    thread.start()
-    inside.wait(10.0)
+    if first == "other thread":
+        thread.start()
+        inside.wait(10.0)
     with one_blas_thread:
-        assert blas_threads() <= {1}
-    assert blas_threads() <= {1}  # the other thread is still inside
+        if first == "main thread":
+            thread.start()
+            inside.wait(10.0)
+        assert blas_threads() == {1}
+    assert blas_threads() == {1}  # the other thread is still inside
     leave.set()
     thread.join()
-    assert blas_threads() == before
+    assert blas_threads() == {2}

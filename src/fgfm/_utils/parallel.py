@@ -12,10 +12,10 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import threadpoolctl  # type: ignore[import-untyped]
 from joblib.parallel import get_active_backend
 from scipy import sparse
 from sklearn.utils.parallel import Parallel
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 __all__ = ["Shared", "one_blas_thread", "run_jobs"]
 
@@ -75,7 +75,8 @@ class _OneBlasThread:
     """Context manager that limits BLAS to one thread while any thread is inside.
 
     The number of BLAS threads may change the last bits of a product. The limit holds for the whole
-    process: the first thread that enters sets it, the last that leaves restores it.
+    process: the first thread that enters sets it, the last that leaves, perhaps another one,
+    restores it.
     """
 
     def __init__(self) -> None:
@@ -86,6 +87,7 @@ class _OneBlasThread:
     def __enter__(self) -> None:
         with self._lock:
             if self._users == 0:
+                _clear_controlling_thread()
                 self._limiter = _thread_pools().limit(limits=1, user_api="blas")
             self._users += 1
 
@@ -93,13 +95,27 @@ class _OneBlasThread:
         with self._lock:
             self._users -= 1
             if self._users == 0:
+                _clear_controlling_thread()
                 self._limiter.restore_original_limits()
+                _clear_controlling_thread()
 
 
 one_blas_thread = _OneBlasThread()
 
 
+def _clear_controlling_thread() -> None:
+    """Allow the current thread to change the limit of OpenBLAS.
+
+    From version 3.8 on, threadpoolctl silently ignores all threads but the first one that has set
+    a limit. Here threads take turns under a lock.
+    """
+    openblas = getattr(threadpoolctl, "OpenBLASController", None)
+    clear = getattr(openblas, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
+
+
 @functools.cache
-def _thread_pools() -> ThreadpoolController:
+def _thread_pools() -> Any:
     """Find the loaded libraries, once: it takes longer than a small fit."""
-    return ThreadpoolController()
+    return threadpoolctl.ThreadpoolController()
