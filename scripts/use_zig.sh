@@ -8,10 +8,11 @@ if ! "$bin/python" -m pip install -qq ziglang; then
         "xcode-select --install)" >&2
     exit 1
 fi
+# -I: the environment in which pip builds hides the packages of this one.
 for tool in c++ ar ranlib; do
     flags=
     if [ "$tool" = c++ ]; then flags="-mcpu=baseline"; fi  # not only this machine's processor
-    printf '#!/bin/sh\nexec "%s/python" -m ziglang %s "$@" %s\n' "$bin" "$tool" "$flags" > "$bin/zig-$tool"
+    printf '#!/bin/sh\nexec "%s/python" -I -m ziglang %s "$@" %s\n' "$bin" "$tool" "$flags" > "$bin/zig-$tool"
     chmod +x "$bin/zig-$tool"
 done
 export CXX="$bin/zig-c++"
