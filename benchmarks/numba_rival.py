@@ -55,7 +55,11 @@ def version(python: Path) -> Iterator[Any]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**dict.fromkeys(THREAD_VARIABLES, "1"), "PATH": "/usr/bin:/bin", "HOME": "/tmp"},
+        env={
+            **dict.fromkeys(THREAD_VARIABLES, "1"),
+            "PATH": "/usr/bin:/bin",
+            "HOME": tempfile.gettempdir(),
+        },
     )
     assert child.stdin is not None
     assert child.stdout is not None
