@@ -88,7 +88,6 @@ def main() -> None:
             Column("numba", duration),
             Column("ratio", ratio),
         ],
-        notes=["First calls are fresh processes without caches; they are not in the mean."],
     )
     ratios = []
     with version(Path(sys.executable)) as ours, version(install()) as numba:

@@ -250,7 +250,7 @@ def cardinalities(settings: Settings) -> Results:
             table.rows.append((kind, m, labels.sum() / n, ours, rival, faster))
             if m == 100:
                 what = f"from_cardinalities, 100 {kind}"
-                results.targets.append(Target(what, ours, rival, faster, 50, True))
+                results.targets.append(Target(what, ours, rival, faster, 60, True))
     return results
 
 

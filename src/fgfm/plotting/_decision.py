@@ -297,7 +297,7 @@ class DecisionDisplay:
             p,
             decision.labels[0],
             expected_f=float(decision.expected_f[0]),
-            label_names=label_names_of(classifier, X) if label_names is None else label_names,
+            label_names=label_names_of(classifier) if label_names is None else label_names,
             beta=classifier.beta,
         ).plot(ax, **options)
 

@@ -163,7 +163,7 @@ def decision_inputs(classifier: FGFMClassifier, X: Any) -> DecisionInputs:
     )
 
 
-def label_names_of(classifier: FGFMClassifier, X: Any) -> Sequence[Any] | None:
+def label_names_of(classifier: FGFMClassifier) -> Sequence[Any] | None:
     """Return the names of the labels, if any; for a flat y the name of the positive class."""
     if not classifier.multilabel_:
         return list(classifier.classes_[-1:])
