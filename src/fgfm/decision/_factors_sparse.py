@@ -16,6 +16,7 @@ from scipy import sparse
 from fgfm._kernels import decide_sparse_factor_rows
 from fgfm._utils.blocks import run_blocks
 from fgfm._utils.validation import check_probabilities, raise_excess_mass, tolerance
+from fgfm.decision._constrained import most_chosen
 from fgfm.decision._factors_dense import kernel_shape
 from fgfm.decision._marginals_sparse import CSRMarginals, CSRRows, decide_csr_marginals
 from fgfm.decision._objective import Decision, Objective, run_kernel
@@ -57,6 +58,7 @@ def _decide_both(
     total_depth = sum(P.shape[2] + 1 for P in dense[:n_multiple])
     slack = max(tolerance(P) for P in dense)
     expected_f = np.empty(marginals.n)
+    constraints = objective.constraints(sum(map(len, members)), sparse=True)
 
     def check(rows: slice) -> None:
         for f, P in zip(order, dense, strict=True):
@@ -67,7 +69,9 @@ def _decide_both(
         entries = marginals.read(rows)
         n = len(entries.indptr) - 1
         values = _interleave([P[rows].reshape(n, -1) for P in dense], entries)
-        chosen = np.zeros(len(entries.data) + n * n_dense_labels, dtype=np.int64)
+        sizes = np.diff(entries.indptr) + n_dense_labels  # (n,) labels that may be possible
+        room = int(sizes.sum()) if constraints is None else most_chosen(sizes, constraints)
+        chosen = np.zeros(room, dtype=np.int64)
         ends = np.empty(n, dtype=np.int64)
         arguments = (
             entries.indices.astype(np.int64),
@@ -81,6 +85,7 @@ def _decide_both(
             chosen,
             ends,
             expected_f[rows],
+            constraints,
         )
         row, factor = run_kernel(
             decide_sparse_factor_rows, values, arguments, chosen, lambda: check(rows)

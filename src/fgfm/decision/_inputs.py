@@ -51,12 +51,16 @@ def decide(
     values = list(arrays.values())
     if is_device_array:
         decision = with_array_api(*values, objective=objective, **shared)
+        if objective.limits is not None:
+            from fgfm.decision._array_api.host import constrain_on_host
+
+            decision = constrain_on_host(decision, values, objective, with_numpy, shared)
     elif any_dask(*values):
         return decide_lazily(with_numpy, arrays, objective=objective, **shared)
     else:
         decision = with_numpy(*values, objective=objective, **shared)
     if objective.nonempty:
-        _warn_about_impossible_rows(decision.expected_f)
+        _warn_about_impossible_rows(decision.expected_f, objective)
     if library_of(values[0]) == "pandas":
         return _as_frame(decision, values[0].index, columns)
     return decision
@@ -98,7 +102,7 @@ def _check_list(value: Any, name: str) -> None:
         value = value[0]
 
 
-def _warn_about_impossible_rows(expected_f: Any) -> None:
+def _warn_about_impossible_rows(expected_f: Any, objective: Objective) -> None:
     """Warn about rows with d_0 = 1 under nonempty=True."""
     if is_array_api(expected_f):
         from fgfm.decision._array_api.backend import first_nan
@@ -108,9 +112,10 @@ def _warn_about_impossible_rows(expected_f: Any) -> None:
         impossible = np.flatnonzero(np.isnan(expected_f))
         count, first = len(impossible), impossible[0] if len(impossible) else 0
     if count:
+        smallest = "the empty set" if objective.limits is None else "the smallest allowed set"
         warnings.warn(
             "rows without probability for a non-empty label set, although nonempty=True: "
-            f"{count}, the first is row {first}; they get the empty set and expected_f NaN",
+            f"{count}, the first is row {first}; they get {smallest} and expected_f NaN",
             UserWarning,
             stacklevel=4,
         )

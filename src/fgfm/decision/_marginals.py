@@ -11,6 +11,8 @@ from scipy import sparse
 from fgfm._kernels import decide_dense_rows
 from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import check_probabilities, real_array
+from fgfm.decision._constrained import constrain_marginals
+from fgfm.decision._constraints import Constraints, Limits
 from fgfm.decision._inputs import decide
 from fgfm.decision._marginals_sparse import decide_sparse_marginals
 from fgfm.decision._objective import Decision, Objective, empty_decision, run_kernel
@@ -26,6 +28,9 @@ def from_marginals(
     beta: float = 1.0,
     zero_division: float = 1.0,
     nonempty: bool = False,
+    min_labels: int = 0,
+    max_labels: int | None = None,
+    constraints: Constraints | None = None,
     n_jobs: int | None = None,
 ) -> Decision:
     r"""Decide from marginal probabilities, assuming labels independent given the row.
@@ -50,6 +55,13 @@ def from_marginals(
         Condition on the true set not being empty, for the decision and its expectation. A row in
         which no label is possible contradicts this condition: it gets the empty set, an
         expectation of NaN, and a warning.
+    min_labels, max_labels : int, default=0 and None
+        The least and the largest number of labels to decide for; None is no limit. With
+        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
+        conditioned as with `nonempty`.
+    constraints : Constraints, default=None
+        Further constraints on the label sets: labels that are required, forbidden, exclude each
+        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
     n_jobs : int, default=None
         The number of threads, as in joblib. It does not change the result.
 
@@ -78,13 +90,15 @@ def from_marginals(
     >>> expected_f.round(4)
     array([0.6674, 0.684 ])
     """
-    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
+    columns = getattr(proba, "columns", None)
+    limits = Limits.checked(min_labels, max_labels, constraints, columns)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, limits)
     return decide(
         {"proba": proba},
         objective,
         decide_marginals,
         _decide_array_api,
-        columns=getattr(proba, "columns", None),
+        columns=columns,
     )
 
 
@@ -133,13 +147,15 @@ def decide_dense_marginals(
         As arrays.
     """
     decision = empty_decision(n, m)
+    constraints = objective.constraints(m)
 
     def decide_block(rows: slice) -> None:
         labels, expected_f = decision.at(rows)
         arguments = (*objective.kernel_arguments, objective.rules, labels, expected_f)
-        run_kernel(
-            decide_dense_rows, float_block(read(rows)), arguments, labels, lambda: check(rows)
-        )
+        block = float_block(read(rows))
+        run_kernel(decide_dense_rows, block, arguments, labels, lambda: check(rows))
+        if constraints is not None:
+            constrain_marginals(block, decision.at(rows), objective, constraints)
 
     run_blocks(n, m * itemsize, objective.threads, decide_block)
     return decision

@@ -16,6 +16,7 @@ from scipy import sparse
 from fgfm._kernels import decide_csr_rows
 from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import check_stored_probabilities, sparse_marginals
+from fgfm.decision._constrained import decide_constrained_csr
 from fgfm.decision._objective import Decision, Objective, run_kernel
 
 __all__ = ["CSRMarginals", "CSRRows", "decide_csr_marginals", "decide_sparse_marginals"]
@@ -137,9 +138,14 @@ def decide_sparse_marginals(proba: Any, objective: Objective) -> Decision:
 def decide_csr_marginals(marginals: CSRMarginals, m: int, objective: Objective) -> Decision:
     """Decide from marginals of m independent labels in CSR."""
     expected_f = np.empty(marginals.n)
+    constraints = objective.constraints(m, sparse=True)
 
     def decide_block(rows: slice) -> tuple[Real, Real]:
         entries = marginals.read(rows)
+        if constraints is not None:
+            return decide_constrained_csr(
+                entries, objective, constraints, expected_f[rows], lambda: marginals.check(rows)
+            )
         chosen = np.zeros(len(entries.data), dtype=np.int8)
         arguments = (
             entries.indptr,

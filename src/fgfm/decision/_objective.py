@@ -11,6 +11,7 @@ import numpy.typing as npt
 from fgfm._kernels import NOT_PROBABILITY, Rules
 from fgfm._utils.blocks import n_threads
 from fgfm._utils.validation import check_beta, check_flag, check_zero_division
+from fgfm.decision._constraints import Limits
 from fgfm.decision._quadrature import rules
 
 __all__ = ["Decision", "Objective", "empty_decision", "run_kernel"]
@@ -51,16 +52,24 @@ class Decision(NamedTuple):
 
 
 class Objective(NamedTuple):
-    """Parameters of the expected F-measure, and the number of threads."""
+    """Parameters of the expected F-measure, limits of the label sets, and the number of threads."""
 
     beta: float
     beta2: float
     zero_division: float
     nonempty: bool
     threads: int
+    limits: Limits | None = None
 
     @classmethod
-    def checked(cls, beta: Any, zero_division: Any, nonempty: Any, n_jobs: Any) -> Objective:
+    def checked(
+        cls,
+        beta: Any,
+        zero_division: Any,
+        nonempty: Any,
+        n_jobs: Any,
+        limits: Limits | None = None,
+    ) -> Objective:
         """Validate the parameters that the five public functions share."""
         beta = check_beta(beta)
         return cls(
@@ -69,12 +78,22 @@ class Objective(NamedTuple):
             check_zero_division(zero_division),
             check_flag(nonempty, "nonempty"),
             n_threads(n_jobs),
+            limits,
         )
 
     @property
     def kernel_arguments(self) -> tuple[float, float, bool]:
         """The parameters that every kernel takes."""
         return self.beta2, self.zero_division, self.nonempty
+
+    def constraints(self, m: int, *, sparse: bool = False) -> Any:
+        """Return the limits of sets of m labels as the kernels take them, or None.
+
+        Raises ValueError if no set satisfies them, or if `sparse` probabilities are not enough.
+        """
+        if self.limits is None:
+            return None
+        return self.limits.for_labels(m, nonempty=self.nonempty, sparse=sparse)
 
     @property
     def rules(self) -> Rules:
