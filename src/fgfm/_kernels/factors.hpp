@@ -274,7 +274,8 @@ inline std::pair<double, Index> decide_factor_row(std::span<const double> values
         std::fill(work.row_of.begin(), work.row_of.end(), Index{-1});
         for (Index j = 0; j < size; ++j) work.row_of[work.order[j]] = j;
         work.C.resize(size * nodes.padding);
-        fill_matrix(values.data(), d, factors, singles, sums, longest, work);
+        PowerSums changed = sums;  // fill_matrix adds labels to them
+        fill_matrix(values.data(), d, factors, singles, changed, longest, work);
         const std::size_t columns = static_cast<std::size_t>(nodes.padding);
         return ColumnWeights{{nodes.log_z.data(), columns}, {work.scale.data(), columns}, true};
     };

@@ -17,8 +17,9 @@ from fgfm._utils.validation import (
     tolerance,
     unit_rows,
 )
-from fgfm.decision._constraints import Constraints, Limits
+from fgfm.decision._constraints import Constraints
 from fgfm.decision._inputs import decide
+from fgfm.decision._limits import Limits
 from fgfm.decision._objective import Decision, Objective, empty_decision, run_kernel
 
 __all__ = ["decide_one_factor", "from_cardinalities"]

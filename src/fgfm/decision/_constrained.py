@@ -119,7 +119,7 @@ def decide_constrained_csr(
 
 
 def most_chosen(stored: Integers, constraints: Any) -> int:
-    """Return a bound on the number of labels that are chosen in rows with so many stored labels."""
+    """Return a bound on the number of chosen labels, for the numbers of stored labels of rows."""
     implied = constraints.n_required + max(1, constraints.min_labels)
     most = stored * (1 + constraints.depth) + implied
     return int(np.minimum(most, constraints.max_labels).sum())

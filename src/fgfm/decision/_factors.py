@@ -15,10 +15,11 @@ from fgfm._utils.validation import (
     part_list,
 )
 from fgfm.decision._cardinalities import decide_one_factor
-from fgfm.decision._constraints import Constraints, Limits
+from fgfm.decision._constraints import Constraints
 from fgfm.decision._factors_dense import decide_dense_factors, decide_singletons
 from fgfm.decision._factors_sparse import decide_sparse_factors
 from fgfm.decision._inputs import decide
+from fgfm.decision._limits import Limits
 from fgfm.decision._objective import Decision, Objective
 
 __all__ = ["from_factors"]

@@ -10,8 +10,9 @@ from scipy import sparse
 from fgfm._kernels import decide_joint_rows
 from fgfm._utils.blocks import run_blocks
 from fgfm._utils.validation import check_one_weight_each, label_sets, real_array, unit_rows
-from fgfm.decision._constraints import Constraints, Limits
+from fgfm.decision._constraints import Constraints
 from fgfm.decision._inputs import check_array_types, decide
+from fgfm.decision._limits import Limits
 from fgfm.decision._objective import Decision, Objective, empty_decision
 
 __all__ = ["from_joint"]

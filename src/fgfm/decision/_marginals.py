@@ -12,8 +12,9 @@ from fgfm._kernels import decide_dense_rows
 from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import check_probabilities, real_array
 from fgfm.decision._constrained import constrain_marginals
-from fgfm.decision._constraints import Constraints, Limits
+from fgfm.decision._constraints import Constraints
 from fgfm.decision._inputs import decide
+from fgfm.decision._limits import Limits
 from fgfm.decision._marginals_sparse import decide_sparse_marginals
 from fgfm.decision._objective import Decision, Objective, empty_decision, run_kernel
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fgfm._kernels import NOT_PROBABILITY, Rules
 from fgfm._utils.blocks import n_threads
 from fgfm._utils.validation import check_beta, check_flag, check_zero_division
-from fgfm.decision._constraints import Limits
+from fgfm.decision._limits import Limits
 from fgfm.decision._quadrature import rules
 
 __all__ = ["Decision", "Objective", "empty_decision", "run_kernel"]
@@ -52,7 +52,7 @@ class Decision(NamedTuple):
 
 
 class Objective(NamedTuple):
-    """Parameters of the expected F-measure, limits of the label sets, and the number of threads."""
+    """Parameters of the expected F-measure, limits of the sets, and the number of threads."""
 
     beta: float
     beta2: float

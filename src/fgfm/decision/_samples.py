@@ -9,8 +9,9 @@ import numpy as np
 from fgfm._kernels import decide_sample_rows
 from fgfm._utils.blocks import run_blocks
 from fgfm._utils.validation import check_labels, real_array
-from fgfm.decision._constraints import Constraints, Limits
+from fgfm.decision._constraints import Constraints
 from fgfm.decision._inputs import decide
+from fgfm.decision._limits import Limits
 from fgfm.decision._objective import Decision, Objective, empty_decision
 
 __all__ = ["from_samples"]
