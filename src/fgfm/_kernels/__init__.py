@@ -10,7 +10,8 @@ header                   contents
 ``marginals_window``     bounds that select the ranks to evaluate
 ``power_sums``           products and sums over independent labels from eight power sums
 ``cardinalities``        decide rows from P (GFM)
-``constrained``          the best feasible set, where constraints exclude the optimum
+``constrained``          the best feasible set, where constraints exclude the optimum;
+                         ``constrained_marginals`` for independent labels
 ``samples``, ``joint``   decide rows from draws and from probabilities of label sets
 ``factors``              decide rows from the P of independent factors (F-GFM)
 ``candidates``           labels that can be in an optimal set, and a first guess of its size
@@ -55,6 +56,8 @@ __all__ = [
     "Rules",
     "add_columns",
     "condition",
+    "constrain_csr_rows",
+    "constrain_dense_rows",
     "decide_cardinality_rows",
     "decide_csr_rows",
     "decide_dense_rows",
@@ -87,6 +90,8 @@ Constraints: Any = native.Constraints
 Rules: Any = native.Rules
 add_columns: Any = native.add_columns
 condition: Any = native.condition
+constrain_csr_rows: Any = native.constrain_csr_rows
+constrain_dense_rows: Any = native.constrain_dense_rows
 decide_cardinality_rows: Any = native.decide_cardinality_rows
 decide_csr_rows: Any = native.decide_csr_rows
 decide_dense_rows: Any = native.decide_dense_rows

@@ -17,6 +17,7 @@
 #include "columns.hpp"
 #include "condition.hpp"
 #include "constrained.hpp"
+#include "constrained_marginals.hpp"
 #include "factors.hpp"
 #include "gram.hpp"
 #include "joint.hpp"
@@ -72,6 +73,25 @@ Result bind_cardinality_rows(Array<const T, 3> P, Array<const double, 2> mass,
                                           expected.data(), constraints));
 }
 
+template <class T>
+void bind_constrain_dense(Array<const T, 2> proba, double beta2, double zero_division, bool nonempty,
+                          const Rules& rules, Array<std::int8_t, 2> labels,
+                          Array<double, 1> expected, const Constraints& constraints) {
+    constrain_dense_rows(matrix(proba), {beta2, zero_division, nonempty}, rules, matrix(labels),
+                         expected.data(), constraints);
+}
+
+template <class T>
+void bind_constrain_csr(Array<const T, 1> data, Array<const Index, 1> indices,
+                        Array<const Index, 1> indptr, double beta2, double zero_division,
+                        bool nonempty, const Rules& rules, Array<const std::int8_t, 1> chosen,
+                        Array<Index, 1> found, Array<Index, 1> ends, Array<double, 1> expected,
+                        const Constraints& constraints) {
+    constrain_csr_rows(data.data(), indices.data(), span(indptr), {beta2, zero_division, nonempty},
+                       rules, chosen.data(), found.data(), ends.data(), expected.data(),
+                       constraints);
+}
+
 // Return true if this machine and its system can run the module that is compiled for x86-64-v3.
 static bool runs_x86_64_v3() {
 #ifdef __x86_64__
@@ -125,11 +145,15 @@ NB_MODULE(MODULE_NAME, module) {
                                        span(group), span(parent));
             },
             "min_labels"_a, "max_labels"_a, "status"_a, "cost"_a, "group"_a, "parent"_a)
-        .def_ro("min_labels", &Constraints::min_labels)
-        .def_ro("max_labels", &Constraints::max_labels)
-        .def_ro("depth", &Constraints::depth)
-        .def_prop_ro("n_required", &Constraints::n_required)
+        .def("most_chosen",
+             [](const Constraints& self, Array<const Index, 1> possible) {
+                 return self.most_chosen(span(possible));
+             })
         .def_prop_ro("has_costs", &Constraints::has_costs);
+    module.def("constrain_dense_rows", &bind_constrain_dense<double>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a);
+    module.def("constrain_dense_rows", &bind_constrain_dense<float>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a);
+    module.def("constrain_csr_rows", &bind_constrain_csr<double>, without_gil, "data"_a, "indices"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a, "found"_a.noconvert(), "ends"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a);
+    module.def("constrain_csr_rows", &bind_constrain_csr<float>, without_gil, "data"_a, "indices"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a, "found"_a.noconvert(), "ends"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a);
     module.def(
         "find_infeasible_rows",
         [](Array<const std::int8_t, 2> labels, const Constraints& constraints,

@@ -120,10 +120,7 @@ double decide_cardinality_row(Matrix<const T> C, std::span<const double> s, doub
     const double value = decide_free_cardinality_row(C, s, d_0, present, trusted, slack, objective,
                                                      names, chosen, work);
     if (!constraints || value < 0.0) return value;
-    if ((std::isnan(value) || !constraints->has_costs()) &&
-        is_feasible(chosen, names, names, *constraints, work.constrained)) {
-        return value;  // optimal among all sets
-    }
+    if (is_final(chosen, names, names, value, *constraints, work.constrained)) return value;
     const double empty = objective.nonempty ? -1.0 : objective.zero_division * d_0;
     const Index guess = std::count(chosen.begin(), chosen.end(), 1);
     const ColumnWeights column{{work.base.data(), s.size()}, {work.scale.data(), s.size()}, false};

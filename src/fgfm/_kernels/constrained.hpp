@@ -57,6 +57,15 @@ struct Constraints {
     bool has_groups() const { return groups > 0; }
     bool has_parents() const { return !parent.empty(); }
     bool admits_empty() const { return min_labels == 0 && required.empty(); }
+    // Return a bound on the number of labels in the sets of rows with so many possible labels each.
+    Index most_chosen(std::span<const Index> possible) const {
+        Index result = 0;
+        for (const Index count : possible) {
+            const Index most = count * (1 + depth) + n_required() + std::max<Index>(1, min_labels);
+            result += std::min(most, max_labels);
+        }
+        return result;
+    }
     double price(Index label) const { return has_costs() ? cost[label] : 0.0; }
 
 private:
@@ -152,6 +161,14 @@ inline bool is_feasible(std::span<const std::int8_t> chosen, std::span<const Ind
         }
     }
     return true;
+}
+
+// Return true if the optimum without constraints is the decision.
+inline bool is_final(std::span<const std::int8_t> chosen, std::span<const Index> slots,
+                     std::span<const Index> names, double value, const Constraints& constraints,
+                     ConstrainedWorkspace& work) {
+    return (std::isnan(value) || !constraints.has_costs()) &&
+           is_feasible(chosen, slots, names, constraints, work);
 }
 
 // Mark the rows of a block of label sets, (n, m), that are not feasible.

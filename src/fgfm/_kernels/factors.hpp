@@ -304,10 +304,7 @@ inline std::pair<double, Index> decide_factor_row(std::span<const double> values
         value = objective.nonempty ? best.value / present : best.value;
     }
     if (!constraints) return {value, 0};
-    if ((std::isnan(value) || !constraints->has_costs()) &&
-        is_feasible(chosen, labels, names, *constraints, work.constrained)) {
-        return {value, 0};  // optimal among all sets
-    }
+    if (is_final(chosen, labels, names, value, *constraints, work.constrained)) return {value, 0};
     const Index guess = std::count(chosen.begin(), chosen.end(), 1);
     std::iota(work.order.begin(), work.order.begin() + m, Index{0});
     const ColumnWeights column = fill_candidates(m, std::min(m, constraints->max_labels));

@@ -16,7 +16,6 @@ from scipy import sparse
 from fgfm._kernels import decide_sparse_factor_rows
 from fgfm._utils.blocks import run_blocks
 from fgfm._utils.validation import check_probabilities, raise_excess_mass, tolerance
-from fgfm.decision._constrained import most_chosen
 from fgfm.decision._factors_dense import kernel_shape
 from fgfm.decision._marginals_sparse import CSRMarginals, CSRRows, decide_csr_marginals
 from fgfm.decision._objective import Decision, Objective, run_kernel
@@ -70,7 +69,7 @@ def _decide_both(
         n = len(entries.indptr) - 1
         values = _interleave([P[rows].reshape(n, -1) for P in dense], entries)
         sizes = np.diff(entries.indptr) + n_dense_labels  # (n,) labels that may be possible
-        room = int(sizes.sum()) if constraints is None else most_chosen(sizes, constraints)
+        room = int(sizes.sum()) if constraints is None else constraints.most_chosen(sizes)
         chosen = np.zeros(room, dtype=np.int64)
         ends = np.empty(n, dtype=np.int64)
         arguments = (

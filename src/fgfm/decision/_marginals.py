@@ -8,10 +8,9 @@ from typing import Any
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._kernels import decide_dense_rows
+from fgfm._kernels import constrain_dense_rows, decide_dense_rows
 from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import check_probabilities, real_array
-from fgfm.decision._constrained import constrain_marginals
 from fgfm.decision._constraints import Constraints
 from fgfm.decision._inputs import decide
 from fgfm.decision._limits import Limits
@@ -156,7 +155,7 @@ def decide_dense_marginals(
         block = float_block(read(rows))
         run_kernel(decide_dense_rows, block, arguments, labels, lambda: check(rows))
         if constraints is not None:
-            constrain_marginals(block, decision.at(rows), objective, constraints)
+            constrain_dense_rows(block, *arguments, constraints)
 
     run_blocks(n, m * itemsize, objective.threads, decide_block)
     return decision

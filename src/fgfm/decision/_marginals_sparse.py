@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._kernels import decide_csr_rows
+from fgfm._kernels import constrain_csr_rows, decide_csr_rows
 from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import check_stored_probabilities, sparse_marginals
-from fgfm.decision._constrained import decide_constrained_csr
 from fgfm.decision._objective import Decision, Objective, run_kernel
 
 __all__ = ["CSRMarginals", "CSRRows", "decide_csr_marginals", "decide_sparse_marginals"]
@@ -142,20 +141,20 @@ def decide_csr_marginals(marginals: CSRMarginals, m: int, objective: Objective) 
 
     def decide_block(rows: slice) -> tuple[Real, Real]:
         entries = marginals.read(rows)
-        if constraints is not None:
-            return decide_constrained_csr(
-                entries, objective, constraints, expected_f[rows], lambda: marginals.check(rows)
-            )
         chosen = np.zeros(len(entries.data), dtype=np.int8)
-        arguments = (
-            entries.indptr,
-            *objective.kernel_arguments,
-            objective.rules,
-            chosen,
-            expected_f[rows],
-        )
+        parameters = (entries.indptr, *objective.kernel_arguments, objective.rules, chosen)
+        arguments = (*parameters, expected_f[rows])
         values = float_block(entries.data)
         run_kernel(decide_csr_rows, values, arguments, chosen, lambda: marginals.check(rows))
+        if constraints is not None:
+            ends = np.empty(len(expected_f[rows]), dtype=np.int64)
+            room = constraints.most_chosen(np.diff(entries.indptr))
+            found = np.empty(room, dtype=np.int64)
+            labels = entries.indices.astype(np.int64)
+            constrain_csr_rows(
+                values, labels, *parameters, found, ends, expected_f[rows], constraints
+            )
+            return found[: ends[-1]].copy(), ends  # a copy, so that the rest of `found` is freed
         at = np.flatnonzero(chosen)
         return entries.indices[at], np.searchsorted(at, entries.indptr[1:])
 
