@@ -31,9 +31,10 @@ struct ConstrainedMarginalsWorkspace {
           totals(product.size()) {}
 };
 
-// List the labels that can be in the best feasible set: first the required ones, then the others by
-// falling probability, of each group the most probable one.
-inline void rank_feasible(const Constraints& constraints, ConstrainedMarginalsWorkspace& work) {
+// List the labels that can be in the best feasible set of up to `most` labels: first the required
+// ones, then the others by falling probability, of each group the most probable one.
+inline void rank_feasible(Index most, const Constraints& constraints,
+                          ConstrainedMarginalsWorkspace& work) {
     const std::vector<double>& p = work.p;
     const std::vector<Index>& names = work.names;
     const auto before = [&](Index a, Index b) {
@@ -60,7 +61,9 @@ inline void rank_feasible(const Constraints& constraints, ConstrainedMarginalsWo
             leader = i;
         }
     }
-    std::sort(found.begin() + n_required, found.end(), before);
+    const std::size_t last = std::clamp<std::size_t>(most, n_required, found.size());
+    std::partial_sort(found.begin() + n_required, found.begin() + last, found.end(), before);
+    found.resize(last);
 }
 
 // Mark the best feasible set of a row in work.chosen; return its expected F.
@@ -86,7 +89,7 @@ inline double constrain_marginals(const Objective& objective, const Rules& rules
         work.candidates.resize(m);
         std::iota(work.candidates.begin(), work.candidates.end(), Index{0});
     } else {
-        rank_feasible(constraints, work);
+        rank_feasible(limit, constraints, work);
         limit = std::min(limit, static_cast<Index>(work.candidates.size()));
         // For any set of size k, V >= (1 + beta^2) M / (beta^2 (1 + E) + k) with M = sum p_i, and
         // T(k) <= (1 + beta^2) E / (beta^2 E + k): both by Jensen.

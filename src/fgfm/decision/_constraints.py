@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import difflib
-import math
-import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from fgfm._utils.text import listed
+from fgfm.decision._constraint_forms import (
+    check_cycles,
+    check_disjoint,
+    check_groups,
+    cost_mapping,
+    group_tuples,
+    label_tuple,
+    near_match,
+    pairs,
+    parent_mapping,
+)
 
-__all__ = [
-    "Constraints",
-    "check_cycles",
-    "check_disjoint",
-    "check_groups",
-    "near_match",
-    "pairs",
-]
+__all__ = ["Constraints", "LabelNumbers"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -86,11 +86,11 @@ class Constraints:
 
     def __post_init__(self) -> None:
         normal = {
-            "required": _label_tuple(self.required, "required"),
-            "forbidden": _label_tuple(self.forbidden, "forbidden"),
-            "groups": _group_tuples(self.groups),
-            "parents": _parent_mapping(self.parents),
-            "costs": _cost_mapping(self.costs),
+            "required": label_tuple(self.required, "required"),
+            "forbidden": label_tuple(self.forbidden, "forbidden"),
+            "groups": group_tuples(self.groups),
+            "parents": parent_mapping(self.parents),
+            "costs": cost_mapping(self.costs),
         }
         for name, value in normal.items():
             object.__setattr__(self, name, value)
@@ -143,147 +143,104 @@ class Constraints:
                 )
         return cls(**mapping)
 
+    def numbered(self, m: int, names: Sequence[Any] | None = None) -> Constraints:
+        """Return the same constraints with label numbers in the place of names.
 
-# The forms of the parameters ---------------------------------------------------------------------
+        Parameters
+        ----------
+        m : int
+            The number of labels.
+        names : sequence, optional
+            The names of the labels.
 
+        Returns
+        -------
+        Constraints
+            With `parents` and `costs` as mappings.
 
-def _is_label(value: Any) -> bool:
-    if isinstance(value, (bool, np.bool_)):
-        return False
-    return isinstance(value, str) or (isinstance(value, numbers.Integral) and int(value) >= 0)
-
-
-def _label(value: Any, where: str) -> int | str:
-    if not _is_label(value):
-        raise TypeError(
-            f"{where} has {value!r}: labels must be numbers, 0 or more, or names (text)"
-        )
-    return str(value) if isinstance(value, str) else int(value)
-
-
-def _label_tuple(values: Any, name: str) -> tuple[int | str, ...]:
-    where = f"constraints: {name}"
-    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-        raise TypeError(f"{where} is {values!r}: it must be a list of labels")
-    return tuple(dict.fromkeys(_label(value, where) for value in values))
-
-
-def _group_tuples(groups: Any) -> tuple[tuple[int | str, ...], ...]:
-    if isinstance(groups, (str, bytes, Mapping)) or not isinstance(groups, Iterable):
-        raise TypeError(f"constraints: groups is {groups!r}: it must be a list of lists of labels")
-    return tuple(_label_tuple(group, f"groups[{g}]") for g, group in enumerate(groups))
-
-
-def _parent_mapping(parents: Any) -> dict[int | str, int | str] | tuple[Any, ...] | None:
-    """Return parents as a mapping of the labels that have one, or the parents of all labels."""
-    where = "constraints: parents"
-    if parents is None:
-        return None
-    if isinstance(parents, Mapping):
-        return {
-            _label(child, where): _parent(parent, f"the parent of {child!r}")
-            for child, parent in parents.items()
-            if parent is not None
-        }
-    if isinstance(parents, (str, bytes)) or not isinstance(parents, Iterable):
-        raise TypeError(
-            f"{where} is {parents!r}: it must be a mapping of label to parent, or the list of all "
-            "parents"
-        )
-    return tuple(
-        None if _is_absent(parent) else _parent(parent, f"parents[{child}]")
-        for child, parent in enumerate(parents)
-    )
-
-
-def _is_absent(parent: Any) -> bool:
-    return parent is None or (isinstance(parent, numbers.Integral) and parent == -1)
-
-
-def _parent(parent: Any, where: str) -> int | str:
-    if isinstance(parent, (list, tuple, set, frozenset, np.ndarray)):
-        raise TypeError(f"constraints: {where} is {parent!r}: a label can have one parent only")
-    return _label(parent, f"constraints: {where}")
-
-
-def _cost_mapping(costs: Any) -> dict[int | str, float] | tuple[float, ...] | float | None:
-    """Return costs as a mapping, the costs of all labels, or one number."""
-    if costs is None:
-        return None
-    if isinstance(costs, Mapping):
-        return {
-            _label(label, "constraints: costs"): _cost(cost, f"costs[{label!r}]")
-            for label, cost in costs.items()
-        }
-    if isinstance(costs, Iterable) and not isinstance(costs, (str, bytes)):
-        return tuple(_cost(cost, f"costs[{i}]") for i, cost in enumerate(costs))
-    return _cost(costs, "costs")
-
-
-def _cost(cost: Any, where: str) -> float:
-    rule = "a cost must be a finite number, 0 or more"
-    if isinstance(cost, (bool, np.bool_)) or not isinstance(cost, numbers.Real):
-        raise TypeError(f"constraints: {where} is {cost!r}: {rule}")
-    number = float(cost)
-    if not (number >= 0.0 and math.isfinite(number)):
-        raise ValueError(f"constraints: {where} is {number!r}: {rule}")
-    return number
-
-
-def near_match(name: str, known: Sequence[str]) -> str:
-    """Return the end of a message about an unknown name: a similar one, or the first ones."""
-    near = difflib.get_close_matches(name, known, 1)
-    return f"did you mean {near[0]!r}?" if near else f"there are {listed(known, 4)}"
-
-
-def pairs(parents: Any) -> dict[Any, Any]:
-    """Return the parent of each label that has one."""
-    if isinstance(parents, tuple):
-        return {child: parent for child, parent in enumerate(parents) if parent is not None}
-    return parents or {}
-
-
-def check_disjoint(required: Iterable[Any], forbidden: Iterable[Any], show: Any) -> None:
-    """Raise if a label is required and forbidden."""
-    excluded = set(forbidden)
-    for label in required:
-        if label in excluded:
-            raise ValueError(f"constraints: label {show(label)} is required and forbidden")
-
-
-def check_groups(groups: Sequence[Sequence[Any]], required: Iterable[Any], show: Any) -> None:
-    """Raise if groups overlap, or if two labels of one are required."""
-    group_of: dict[Any, int] = {}
-    for g, group in enumerate(groups):
-        for label in group:
-            if label in group_of:
+        Examples
+        --------
+        >>> from fgfm.decision import Constraints
+        >>> Constraints(required=["b"], costs=0.1).numbered(2, ["a", "b"])
+        Constraints(required=(1,), costs={0: 0.1, 1: 0.1})
+        """
+        labels = LabelNumbers(m, names)
+        for name in ("parents", "costs"):
+            value = getattr(self, name)
+            if isinstance(value, tuple) and len(value) != m:
                 raise ValueError(
-                    f"constraints: label {show(label)} is in groups[{group_of[label]}] and in "
-                    f"groups[{g}]: groups must have no label in common"
+                    f"constraints: {name} has {len(value)} elements: it must have one for each of "
+                    f"the {m} labels"
                 )
-            group_of[label] = g
-    first: dict[int, Any] = {}
-    for label in required:
-        if label in group_of:
-            other = first.setdefault(group_of[label], label)
-            if other != label:
+        required, forbidden = (
+            tuple(labels.number(label, name) for label in getattr(self, name))
+            for name in ("required", "forbidden")
+        )
+        check_disjoint(required, forbidden, labels.show)
+        groups = [
+            [*dict.fromkeys(labels.number(label, f"groups[{g}]") for label in group)]
+            for g, group in enumerate(self.groups)
+        ]
+        check_groups(groups, required, labels.show)
+        parent_of: dict[int, int] = {}
+        for child, parent in pairs(self.parents).items():
+            number = labels.number(child, "parents")
+            if number in parent_of:
                 raise ValueError(
-                    f"constraints: labels {show(other)} and {show(label)} are required, but "
-                    f"groups[{group_of[label]}] allows one of them only"
+                    f"constraints: parents has label {labels.show(number)} twice, by name and by "
+                    "number"
                 )
+            parent_of[number] = labels.number(parent, "parents")
+        check_cycles(parent_of, labels.show)
+        costs = self.costs
+        if isinstance(costs, dict):
+            costs = {labels.number(label, "costs"): cost for label, cost in costs.items()}
+        elif costs is not None:
+            costs = dict(enumerate(np.broadcast_to(costs, m).tolist()))
+        return Constraints(
+            required=required,
+            forbidden=forbidden,
+            groups=groups,
+            parents=parent_of or None,
+            costs=costs or None,
+        )
 
 
-def check_cycles(parent_of: Mapping[Any, Any], show: Any) -> None:
-    """Raise if a label is its own ancestor."""
-    checked: set[Any] = set()
-    for start in parent_of:
-        path: dict[Any, None] = {}
-        label = start
-        while label in parent_of and label not in checked:
-            if label in path:
-                cycle = [*path][[*path].index(label) :]
-                chain = " -> ".join(map(show, [*cycle, label]))
-                raise ValueError(f"constraints: parents has the cycle {chain}")
-            path[label] = None
-            label = parent_of[label]
-        checked.update(path)
+class LabelNumbers:
+    """Numbers and names of m labels."""
+
+    def __init__(self, m: int, names: Sequence[Any] | None) -> None:
+        self.m = m
+        self.names = names
+        self._number: dict[str, int] = {}
+        self._twice: set[str] = set()
+        for i, name in enumerate(map(str, names if names is not None else ())):
+            if self._number.setdefault(name, i) != i:
+                self._twice.add(name)
+
+    def number(self, label: int | str, where: str) -> int:
+        """Return the number of a label."""
+        if isinstance(label, str):
+            if label in self._number and label not in self._twice:
+                return self._number[label]
+            if self.names is None and label.isdecimal():  # keys of JSON objects are text
+                label = int(label)
+            else:
+                raise ValueError(f"constraints: {where} has label {label!r}: {self._hint(label)}")
+        if label >= self.m:
+            raise ValueError(
+                f"constraints: {where} has label {label}: it must be less than the number of "
+                f"labels, {self.m}"
+            )
+        return label
+
+    def _hint(self, name: str) -> str:
+        if self.names is None:
+            return "the labels have no names here; use numbers"
+        if name in self._twice:
+            return "several labels have this name; use numbers"
+        return f"there is no such label; {near_match(name, [*self._number])}"
+
+    def show(self, i: int) -> str:
+        """Return the number and name of a label for a message."""
+        return f"{i}" if self.names is None else f"{i} ({str(self.names[i])!r})"

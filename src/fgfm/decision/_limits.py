@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,123 +9,11 @@ import numpy.typing as npt
 
 from fgfm._kernels import Constraints as KernelConstraints
 from fgfm._utils.validation import check_count
-from fgfm.decision._constraints import (
-    Constraints,
-    check_cycles,
-    check_disjoint,
-    check_groups,
-    near_match,
-    pairs,
-)
+from fgfm.decision._constraints import Constraints, LabelNumbers
 
-__all__ = ["Limits", "numbered"]
+__all__ = ["Limits"]
 
 Integers = npt.NDArray[np.int64]
-
-
-class _Labels:
-    """Numbers and names of m labels."""
-
-    def __init__(self, m: int, names: Sequence[Any] | None) -> None:
-        self.m = m
-        self.names = names
-        self._number: dict[str, int] = {}
-        for i, name in enumerate(names if names is not None else ()):
-            self._number.setdefault(str(name), i)
-
-    def number(self, label: int | str, where: str) -> int:
-        """Return the number of a label."""
-        if isinstance(label, str):
-            if label in self._number:
-                return self._number[label]
-            if self.names is None and label.isdecimal():  # keys of JSON objects are text
-                label = int(label)
-            else:
-                raise ValueError(f"constraints: {where} has label {label!r}: {self._hint(label)}")
-        if label >= self.m:
-            raise ValueError(
-                f"constraints: {where} has label {label}: it must be less than the number of "
-                f"labels, {self.m}"
-            )
-        return label
-
-    def _hint(self, name: str) -> str:
-        if self.names is None:
-            return "the labels have no names here; use numbers"
-        return f"there is no such label; {near_match(name, [*self._number])}"
-
-    def show(self, i: int) -> str:
-        """Return the number and name of a label for a message."""
-        return f"{i}" if self.names is None else f"{i} ({str(self.names[i])!r})"
-
-
-def numbered(constraints: Any, m: int, names: Sequence[Any] | None) -> Constraints | None:
-    """Return the same constraints with label numbers in the place of names.
-
-    Parameters
-    ----------
-    constraints : Constraints or None
-        The constraints.
-    m : int
-        The number of labels.
-    names : sequence or None
-        The names of the labels.
-
-    Returns
-    -------
-    Constraints or None
-        With `parents` and `costs` as mappings.
-    """
-    if _checked(constraints) is None:
-        return None
-    labels = _Labels(m, names)
-    for name in ("parents", "costs"):
-        value = getattr(constraints, name)
-        if isinstance(value, tuple) and len(value) != m:
-            raise ValueError(
-                f"constraints: {name} has {len(value)} elements: it must have one for each of "
-                f"the {m} labels"
-            )
-    required, forbidden = (
-        tuple(labels.number(label, name) for label in getattr(constraints, name))
-        for name in ("required", "forbidden")
-    )
-    check_disjoint(required, forbidden, labels.show)
-    groups = [
-        [labels.number(label, f"groups[{g}]") for label in group]
-        for g, group in enumerate(constraints.groups)
-    ]
-    check_groups(groups, required, labels.show)
-    parent_of: dict[int, int] = {}
-    for child, parent in pairs(constraints.parents).items():
-        number = labels.number(child, "parents")
-        if number in parent_of:
-            raise ValueError(
-                f"constraints: parents has label {labels.show(number)} twice, by name and by "
-                "number"
-            )
-        parent_of[number] = labels.number(parent, "parents")
-    check_cycles(parent_of, labels.show)
-    costs = constraints.costs
-    if isinstance(costs, dict):
-        costs = {labels.number(label, "costs"): cost for label, cost in costs.items()}
-    elif costs is not None:
-        costs = dict(enumerate(np.broadcast_to(costs, m).tolist()))
-    return Constraints(
-        required=required,
-        forbidden=forbidden,
-        groups=groups,
-        parents=parent_of or None,
-        costs=costs or None,
-    )
-
-
-def _checked(constraints: Any) -> Constraints | None:
-    if constraints is not None and not isinstance(constraints, Constraints):
-        raise TypeError(
-            f"constraints is {constraints!r}: it must be a fgfm.decision.Constraints or None"
-        )
-    return constraints
 
 
 class Limits(NamedTuple):
@@ -153,7 +40,10 @@ class Limits(NamedTuple):
                     f"min_labels is {min_labels}: it must not be greater than max_labels, "
                     f"{max_labels}"
                 )
-        constraints = _checked(constraints)
+        if constraints is not None and not isinstance(constraints, Constraints):
+            raise TypeError(
+                f"constraints is {constraints!r}: it must be a fgfm.decision.Constraints or None"
+            )
         if min_labels == 0 and max_labels is None and constraints in (None, Constraints()):
             return None
         if names is not None and not any(isinstance(name, str) for name in names):
@@ -165,8 +55,8 @@ class Limits(NamedTuple):
 
         Raises ValueError if no set satisfies them.
         """
-        labels = _Labels(m, self.names)
-        constraints = numbered(self.constraints, m, self.names) or Constraints()
+        labels = LabelNumbers(m, self.names)
+        constraints = (self.constraints or Constraints()).numbered(m, self.names)
         if sparse and constraints.parents and constraints.costs and (self.min_labels or nonempty):
             # Which labels of probability 0 fill up a set at least cost is another problem.
             raise ValueError(
@@ -190,7 +80,7 @@ class Limits(NamedTuple):
         return KernelConstraints(self.min_labels, most, status, cost, group, parent)
 
     def _check_sizes(
-        self, status: npt.NDArray[np.int8], group: Integers, labels: _Labels, nonempty: bool
+        self, status: npt.NDArray[np.int8], group: Integers, labels: LabelNumbers, nonempty: bool
     ) -> None:
         """Raise if no set has an allowed number of labels."""
         required = np.flatnonzero(status > 0)
@@ -215,7 +105,9 @@ class Limits(NamedTuple):
             )
 
 
-def _status(constraints: Constraints, parent: Integers, labels: _Labels) -> npt.NDArray[np.int8]:
+def _status(
+    constraints: Constraints, parent: Integers, labels: LabelNumbers
+) -> npt.NDArray[np.int8]:
     """Return 1 for labels that are in every set, -1 for those that are in no set, else 0, (m,).
 
     Ancestors of required labels are required, and descendants of forbidden ones are forbidden.
