@@ -13,10 +13,10 @@ from scipy import sparse
 
 import oracle
 from cases import assert_same_decision, dense, random_factors
-from fgfm import decision
+from fgfm import cardinality, decision
 from fgfm.decision import Constraints
 
-# Feasible sets by their definition ----------------------------------------------------------------
+# Feasible sets by their definition ---------------------------------------------------------------
 
 
 def costs_of(constraints, m):
@@ -71,7 +71,7 @@ def check(decided, joint, *, beta=1.0, zero_division=1.0, nonempty=False, **limi
             assert tuple(chosen) == max(map(tuple, smallest)), (row, chosen, smallest)
 
 
-# Every route --------------------------------------------------------------------------------------
+# Every route -------------------------------------------------------------------------------------
 
 
 def marginals(rng, n, m):
@@ -112,15 +112,15 @@ def factor_distributions(rng, n, m):
 
 
 def sparse_factors(rng, n, m):
-    """One factor of several labels beside independent labels in CSR."""
-    size = int(rng.integers(1, m + 1))
-    joints, members, Ps = random_factors(rng, n, [size] + [1] * (m - size))
-    parts, groups = Ps[:1], members[:1]
-    if size < m:
-        p = np.concatenate([P[:, :, 0] for P in Ps[1:]], axis=1)
-        p[rng.random(p.shape) < 0.5] = 0.0
-        joints[1:] = [oracle.independent_joint(p[:, [i]]) for i in range(m - size)]
-        parts, groups = [*parts, sparse.csr_array(p)], [*groups, sum(members[1:], [])]
+    """Independent labels in CSR, beside a factor of several labels, if any."""
+    size = int(rng.integers(m))
+    joints, members, Ps = random_factors(rng, n, [size] * (size > 0) + [1] * (m - size))
+    p = np.concatenate([P[:, :, 0] for P in Ps[-(m - size) :]], axis=1)
+    p[rng.random(p.shape) < 0.5] = 0.0
+    p[:, -1] = 0.01  # no row contradicts nonempty
+    joints[-(m - size) :] = [oracle.independent_joint(p[:, [i]]) for i in range(m - size)]
+    parts = [*Ps[: -(m - size)], sparse.csr_array(p)]
+    groups = [*members[: -(m - size)], np.concatenate(members[-(m - size) :]).tolist()]
     joint = oracle.product_joint(joints, members)
     return joint, lambda **kwargs: decision.from_factors(parts, groups, **kwargs)
 
@@ -253,11 +253,427 @@ def test_any_constraints_are_met_or_refused(route, data, m, seed):
         is_allowed(one, nonempty=objective["nonempty"], **limits)
         for one in oracle.all_labelsets(m)
     )
-    try:
-        decided = decide(**limits, **objective)
-    except ValueError as error:
-        refused = route in (csr_marginals, sparse_factors) and "dense" in str(error)
-        assert refused or not feasible, (limits, error)
-        return
-    assert feasible
-    check(decided, joint, **limits, **objective)
+    refused = (
+        route in (csr_marginals, sparse_factors)
+        and limits["constraints"].parents
+        and any(limits["constraints"].costs or ())
+        and (limits["min_labels"] or objective["nonempty"])
+    )
+    if not feasible or refused:
+        with pytest.raises(ValueError, match=r"allow|required|forbid|there are|dense"):
+            decide(**limits, **objective)
+    else:
+        check(decide(**limits, **objective), joint, **limits, **objective)
+
+
+# Invariances -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def long_rows():
+    return np.random.default_rng(8).random((40, 60)) ** 6
+
+
+def many_limits(m):
+    """Return limits of each kind for m labels."""
+    tree = {i: (i - 1) // 3 for i in range(1, m)}
+    groups = np.arange(m).reshape(-1, 4).tolist()
+    costs = np.random.default_rng(m).random(m) * 0.02
+    return {
+        "sizes": {"min_labels": 3, "max_labels": 7},
+        "required": {"constraints": Constraints(required=[m - 1], forbidden=[0, 5])},
+        "groups": {"constraints": Constraints(groups=groups)},
+        "parents": {"constraints": Constraints(parents=tree)},
+        "costs": {"constraints": Constraints(costs=costs)},
+        "costs and groups": {"constraints": Constraints(costs=costs, groups=groups)},
+        "costs and parents": {"constraints": Constraints(costs=costs, parents=tree)},
+    }
+
+
+every_kind = pytest.mark.parametrize("kind", many_limits(8))
+
+
+@every_kind
+@pytest.mark.parametrize("options", [{}, {"beta": 3.0}, {"nonempty": True}], ids=str)
+def test_routes_agree_on_long_rows(long_rows, kind, options):
+    p, limits = long_rows, many_limits(60)[kind]
+    decided = decision.from_marginals(p, **limits, **options)
+    P = cardinality.from_marginals(p)
+    assert_same_decision(decided, decision.from_cardinalities(P, **limits, **options))
+    halves = [cardinality.from_marginals(p[:, ::2]), cardinality.from_marginals(p[:, 1::2])]
+    members = [range(0, 60, 2), range(1, 60, 2)]
+    assert_same_decision(decided, decision.from_factors(halves, members, **limits, **options))
+    single = [p[:, [i], None] for i in range(60)]
+    members = [[i] for i in range(60)]
+    assert_same_decision(decided, decision.from_factors(single, members, **limits, **options))
+
+
+@every_kind
+def test_csr_is_decided_as_dense_rows(long_rows, kind):
+    p = np.where(long_rows > 0.05, long_rows, 0.0)
+    p[0] = 0.0
+    limits = many_limits(60)[kind]
+    expected = decision.from_marginals(p, **limits)
+    for rows in (sparse.csr_array(p), sparse.csr_matrix(p), sparse.coo_array(p)):
+        assert_same_decision(decision.from_marginals(rows, **limits), expected)
+    parts = [cardinality.from_marginals(p[:, :4]), sparse.csr_array(p[:, 4:])]
+    decided = decision.from_factors(parts, [range(4), range(4, 60)], **limits)
+    assert_same_decision(decided, expected)
+
+
+def test_csr_rows_get_labels_that_they_do_not_store():
+    """Required labels, ancestors, and labels that fill up a set have probability 0 here."""
+    rows = sparse.csr_array(([0.9, 0.8], ([0, 0], [7, 500_000])), shape=(2, 1_000_000))
+    tree = Constraints(parents={500_000: 3, 3: 900_000}, required=[11])
+    labels, expected_f = decision.from_marginals(rows, min_labels=3, constraints=tree)
+    assert labels[[0]].indices.tolist() == [3, 7, 11, 500_000, 900_000]
+    assert labels[[1]].indices.tolist() == [0, 1, 11]
+    assert expected_f[1] == 0.0
+    groups = Constraints(groups=[[7, 0], [1, 2]], costs={4: 0.0, 3: 0.5})
+    labels, _ = decision.from_marginals(rows, min_labels=4, constraints=groups)
+    assert labels[[0]].indices.tolist() == [1, 4, 7, 500_000]
+    assert labels[[1]].indices.tolist() == [0, 1, 4, 5]
+
+
+@every_kind
+def test_threads_blocks_and_other_rows_do_not_change_a_bit(long_rows, kind, monkeypatch):
+    limits = many_limits(60)[kind]
+    csr = sparse.csr_array(np.where(long_rows > 0.05, long_rows, 0.0))
+    P = cardinality.from_marginals(long_rows)
+    for decide, rows in (
+        (decision.from_marginals, long_rows),
+        (decision.from_marginals, csr),
+        (decision.from_cardinalities, P),
+    ):
+        whole = decide(rows, **limits)
+        monkeypatch.setattr("fgfm._utils.blocks.BLOCK_BYTES", 1)
+        again = decide(rows, n_jobs=2, **limits)
+        monkeypatch.undo()
+        assert dense(whole.labels).tobytes() == dense(again.labels).tobytes()
+        assert whole.expected_f.tobytes() == again.expected_f.tobytes()
+
+
+def test_permuted_labels_are_decided_alike(long_rows):
+    order = np.random.default_rng(0).permutation(60)
+    number = np.argsort(order)  # label i of the rows is number[i] of the permuted rows
+    costs = np.linspace(0.0, 0.02, 60)
+    tree = {i: (i - 1) // 3 for i in range(1, 60)}
+    first = decision.from_marginals(
+        long_rows, max_labels=9, constraints=Constraints(costs=costs, parents=tree)
+    )
+    permuted = {int(number[child]): int(number[parent]) for child, parent in tree.items()}
+    second = decision.from_marginals(
+        long_rows[:, order],
+        max_labels=9,
+        constraints=Constraints(costs=costs[order], parents=permuted),
+    )
+    np.testing.assert_array_equal(first.labels[:, order], second.labels)
+    np.testing.assert_allclose(first.expected_f, second.expected_f, rtol=1e-12)
+
+
+def test_constraints_that_exclude_nothing_change_nothing(long_rows):
+    free = decision.from_marginals(long_rows)
+    for limits in (
+        {"max_labels": 60},
+        {"constraints": Constraints()},
+        {"constraints": Constraints(costs=0.0)},
+        {"constraints": Constraints(groups=[[i] for i in range(60)])},
+        {"constraints": Constraints(parents=[-1] * 60)},
+    ):
+        assert_same_decision(decision.from_marginals(long_rows, **limits), free)
+
+
+@every_kind
+def test_a_hierarchy_or_another_constraint_never_gains(long_rows, kind):
+    limits = many_limits(60)[kind]
+    free = decision.from_marginals(long_rows)
+    decided = decision.from_marginals(long_rows, **limits)
+    cost = costs_of(limits.get("constraints"), 60)
+    assert (decided.expected_f - decided.labels @ cost <= free.expected_f * (1 + 1e-12)).all()
+    for labels in decided.labels:
+        assert is_allowed(labels, **limits)
+
+
+# Ties, impossible rows ---------------------------------------------------------------------------
+
+
+def test_ties_go_to_the_lower_label():
+    p = np.full((1, 6), 0.5)
+    decide = decision.from_marginals
+    assert decide(p, max_labels=2).labels[0].tolist() == [1, 1, 0, 0, 0, 0]
+    constraints = Constraints(groups=[[5, 0], [1, 2, 3]], forbidden=[0])
+    assert decide(p, min_labels=3, constraints=constraints).labels[0].tolist() == [
+        0,
+        1,
+        0,
+        0,
+        1,
+        1,
+    ]
+    constraints = Constraints(required=[4])
+    labels = decide(p, max_labels=2, constraints=constraints).labels[0]
+    assert labels.tolist() == [1, 0, 0, 0, 1, 0]
+
+
+def test_the_empty_set_wins_its_ties():
+    draws = [[[1, 0], [0, 0]]]  # the set {0} has the value 1/2, as the empty set
+    assert decision.from_samples(draws, max_labels=1).labels.tolist() == [[0, 0]]
+    assert decision.from_samples(draws, min_labels=1).labels.tolist() == [[1, 0]]
+    forbidden = Constraints(forbidden=[0])
+    labels, expected_f = decision.from_samples(draws, constraints=forbidden)
+    assert labels.tolist() == [[0, 0]]
+    assert expected_f.tolist() == [0.5]
+
+
+def test_min_labels_does_not_condition_expectations():
+    p = [[0.1, 0.2]]
+    labels, expected_f = decision.from_marginals(p, min_labels=1)
+    assert labels.tolist() == [[0, 1]]
+    assert expected_f[0] == pytest.approx(0.2 * (0.9 + 0.1 * 2 / 3))
+    conditioned = decision.from_marginals(p, min_labels=1, nonempty=True)
+    assert conditioned.expected_f[0] == pytest.approx(expected_f[0] / (1 - 0.9 * 0.8))
+
+
+@pytest.mark.parametrize(
+    "decide",
+    [
+        lambda **kwargs: decision.from_marginals([[0.0, 0.0, 0.0]], **kwargs),
+        lambda **kwargs: decision.from_marginals(sparse.csr_array((1, 3)), **kwargs),
+        lambda **kwargs: decision.from_cardinalities(np.zeros((1, 3, 2)), **kwargs),
+        lambda **kwargs: decision.from_factors(
+            [np.zeros((1, 2, 2)), np.zeros((1, 1, 1))], [[0, 1], [2]], **kwargs
+        ),
+        lambda **kwargs: decision.from_samples(np.zeros((1, 2, 3)), **kwargs),
+        lambda **kwargs: decision.from_joint([[0, 0, 0]], [[1.0]], **kwargs),
+    ],
+)
+def test_rows_without_any_possible_label(decide):
+    labels, expected_f = decide(min_labels=2)
+    assert dense(labels).tolist() == [[1, 1, 0]]
+    assert expected_f.tolist() == [0.0]
+    assert decide(max_labels=2).expected_f.tolist() == [1.0]
+    required = Constraints(required=[2], costs={0: 0.0, 1: 0.5})
+    with pytest.warns(UserWarning, match="the smallest allowed set"):
+        labels, expected_f = decide(constraints=required, nonempty=True)
+    assert dense(labels).tolist() == [[0, 0, 1]]
+    assert np.isnan(expected_f).all()
+    with pytest.warns(UserWarning, match="the smallest allowed set"):
+        labels, _ = decide(max_labels=2, nonempty=True)
+    assert dense(labels).tolist() == [[0, 0, 0]]
+
+
+def test_float32_and_rounded_probabilities():
+    p = np.random.default_rng(3).random((30, 9)).astype(np.float32)
+    single = decision.from_marginals(p, max_labels=2)
+    assert_same_decision(single, decision.from_marginals(p.astype(np.float64), max_labels=2))
+    p = np.array([[1.0 + 1e-12, 0.3, -1e-12]])
+    assert decision.from_marginals(p, max_labels=1).labels.tolist() == [[1, 0, 0]]
+
+
+# Other arrays ------------------------------------------------------------------------------------
+
+
+def test_data_frames_have_names():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame([[0.9, 0.8, 0.1]], columns=["dark", "night", "rain"], index=["x"])
+    by_name = Constraints(required=["rain"], groups=[["dark", "night"]])
+    labels, _ = decision.from_marginals(frame, constraints=by_name)
+    assert labels.loc["x"].to_dict() == {"dark": 1, "night": 0, "rain": 1}
+    by_number = Constraints(required=[2], groups=[[0, 1]])
+    assert decision.from_marginals(frame, constraints=by_number).labels.equals(labels)
+    sets = pd.DataFrame([[1, 1], [1, 0]], columns=["a", "b"])
+    labels = decision.from_joint(sets, [[0.5, 0.5]], constraints=Constraints(forbidden=["a"]))[0]
+    assert labels.tolist() == [[0, 1]]
+    with pytest.raises(ValueError, match="'nigth': there is no such label; did you mean 'night'"):
+        decision.from_marginals(frame, constraints=Constraints(required=["nigth"]))
+    twice = pd.DataFrame([[0.5, 0.5]], columns=["a", "a"])
+    with pytest.raises(ValueError, match="several labels have this name"):
+        decision.from_marginals(twice, constraints=Constraints(required=["a"]))
+
+
+def test_dask_arrays():
+    da = pytest.importorskip("dask.array", reason="needs dask: pip install 'fgfm[dask]'")
+    rng = np.random.default_rng(0)
+    p, draws = rng.random((30, 6)), rng.integers(0, 2, (30, 5, 6))
+    limits = {"max_labels": 3, "constraints": Constraints(required=[1], parents={1: 4})}
+    for decide, rows in ((decision.from_marginals, p), (decision.from_samples, draws)):
+        lazy = decide(da.from_array(rows, chunks=(7, *rows.shape[1:])), **limits)
+        assert_same_decision(decision.Decision(*map(np.asarray, lazy)), decide(rows, **limits))
+    with pytest.raises(ValueError, match="min_labels is 9, but there are 6 labels"):
+        decision.from_marginals(da.from_array(p), min_labels=9)
+
+
+@pytest.mark.parametrize("name", ["array_api_strict", "torch", "jax.numpy"])
+@every_kind
+def test_arrays_of_other_libraries(name, kind):
+    pytest.importorskip("array_api_compat", reason="needs fgfm[array]")
+    xp = pytest.importorskip(name)
+    p = np.random.default_rng(2).random((12, 8)) ** 2
+    limits = many_limits(8)[kind]
+    array = xp.asarray(p, dtype=xp.float32 if name == "jax.numpy" else xp.float64)
+    labels, expected_f = decision.from_marginals(array, **limits)
+    assert type(labels) is type(expected_f) is type(array)
+    assert labels.dtype == xp.int8
+    assert expected_f.dtype == array.dtype
+    expected = decision.from_marginals(np.asarray(array), **limits)
+    np.testing.assert_array_equal(np.asarray(labels), expected.labels)
+    np.testing.assert_allclose(np.asarray(expected_f), expected.expected_f, rtol=2e-5)
+    sets, proba = oracle.random_joint(np.random.default_rng(3), 4, 8)
+    weights = xp.asarray(proba, dtype=array.dtype)
+    labels, _ = decision.from_joint(xp.asarray(sets), weights, **limits)
+    for one in np.asarray(labels):
+        assert is_allowed(one, **limits)
+
+
+# The class, and messages -------------------------------------------------------------------------
+
+
+def test_constraints_are_values():
+    constraints = Constraints(
+        required=np.array([2, 1]), groups=[(3, 4)], costs=np.array([0.0, 0.1, 0.2, 0.0, 0.0])
+    )
+    assert constraints.required == (2, 1)
+    assert repr(constraints) == (
+        "Constraints(required=(2, 1), groups=((3, 4),), costs=(0.0, 0.1, 0.2, 0.0, 0.0))"
+    )
+    for same in (
+        copy.deepcopy(constraints),
+        pickle.loads(pickle.dumps(constraints)),
+        eval(repr(constraints)),
+    ):
+        assert same == constraints
+    with pytest.raises(AttributeError, match="cannot assign"):
+        constraints.required = [1]
+    assert repr(Constraints()) == "Constraints()"
+    assert Constraints(parents={1: 0, 2: None}) == Constraints(parents={1: 0})
+
+
+def test_json_keys_are_label_numbers():
+    constraints = Constraints.from_mapping({"parents": {"1": "0"}, "costs": {"0": 0.1}})
+    labels = decision.from_marginals([[0.1, 0.9]], constraints=constraints).labels
+    assert labels.tolist() == [[1, 1]]
+    with pytest.raises(TypeError, match="it must be a mapping"):
+        Constraints.from_mapping([1])
+    with pytest.raises(ValueError, match=r"there is no 'group'; did you mean 'groups'\?"):
+        Constraints.from_mapping({"group": []})
+    with pytest.raises(ValueError, match="there is no 'x'; there are 'required', 'forbidden'"):
+        Constraints.from_mapping({"x": 1})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"required": 3}, TypeError, "required is 3: it must be a list of labels"),
+        ({"required": "dark"}, TypeError, "required is 'dark': it must be a list of labels"),
+        ({"forbidden": [True]}, TypeError, "forbidden has True: labels must be numbers"),
+        ({"forbidden": [-1]}, TypeError, "forbidden has -1: labels must be numbers, 0 or more"),
+        ({"groups": [1, 2]}, TypeError, r"groups\[0\] is 1: it must be a list of labels"),
+        ({"groups": "ab"}, TypeError, "groups is 'ab': it must be a list of lists"),
+        (
+            {"parents": {1: [0, 2]}},
+            TypeError,
+            r"the parent of 1 is .*: a label can have",
+        ),
+        ({"parents": 3}, TypeError, "parents is 3: it must be a mapping"),
+        ({"parents": [None, 0.5]}, TypeError, r"parents\[1\] has 0.5: labels must be"),
+        ({"costs": {1: -0.5}}, ValueError, r"costs\[1\] is -0.5: a cost must be a finite number"),
+        ({"costs": [0.1, np.nan]}, ValueError, r"costs\[1\] is nan: a cost must be"),
+        ({"costs": "high"}, TypeError, "costs is 'high': a cost must be"),
+        ({"required": [1, 2], "forbidden": [2]}, ValueError, "label 2 is required and forbidden"),
+        ({"groups": [[0, 1], [1]]}, ValueError, r"label 1 is in groups\[0\] and in groups\[1\]"),
+        (
+            {"groups": [[0, 1]], "required": [1, 0]},
+            ValueError,
+            r"labels 1 and 0 are required, but groups\[0\] allows one",
+        ),
+        ({"parents": {0: 1, 1: 2, 2: 0}}, ValueError, "parents has the cycle 0 -> 1 -> 2 -> 0"),
+        ({"parents": {"a": "a"}}, ValueError, "parents has the cycle 'a' -> 'a'"),
+        ({"parents": {0: 1}, "groups": [[2, 3]]}, ValueError, "cannot be combined"),
+    ],
+)
+def test_invalid_constraints_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        Constraints(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("limits", "error", "message"),
+    [
+        ({"min_labels": -1}, ValueError, "min_labels is -1: it must be an integer, 0 or more"),
+        ({"max_labels": 0}, ValueError, "max_labels is 0: it must be an integer, 1 or more"),
+        ({"max_labels": 1.5}, ValueError, "max_labels is 1.5: it must be an integer"),
+        (
+            {"min_labels": 3, "max_labels": 2},
+            ValueError,
+            "min_labels is 3: it must not be greater",
+        ),
+        ({"min_labels": 6}, ValueError, "min_labels is 6, but there are 5 labels"),
+        ({"constraints": {"required": [1]}}, TypeError, "it must be a fgfm.decision.Constraints"),
+        (
+            {"required": [5]},
+            ValueError,
+            "required has label 5: it must be less than the number of",
+        ),
+        ({"required": ["a"]}, ValueError, "required has label 'a': the labels have no names here"),
+        (
+            {"parents": [None, 0]},
+            ValueError,
+            "parents has 2 elements: it must have one for each of",
+        ),
+        ({"costs": [0.1]}, ValueError, "costs has 1 elements: it must have one for each of the 5"),
+        (
+            {"min_labels": 4, "groups": [[0, 1, 2]]},
+            ValueError,
+            "min_labels is 4, but the constraints allow at most 3 labels",
+        ),
+        (
+            {"max_labels": 1, "required": [4], "parents": {4: 2, 2: 0}},
+            ValueError,
+            "max_labels is 1, but 3 labels are required: 0, 2, 4",
+        ),
+        (
+            {"required": [4], "forbidden": [0], "parents": {4: 2, 2: 0}},
+            ValueError,
+            "label 4 is required, but 0, which is above it in parents, is forbidden",
+        ),
+        (
+            {"nonempty": True, "forbidden": range(5)},
+            ValueError,
+            "nonempty=True excludes the empty set, but the constraints forbid every label",
+        ),
+    ],
+)
+def test_contradictions_are_refused(limits, error, message):
+    sizes = {name: limits[name] for name in limits if name in ARGUMENTS}
+    rest = {name: limits[name] for name in limits if name not in ARGUMENTS}
+    if rest:
+        sizes["constraints"] = Constraints(**rest)
+    with pytest.raises(error, match=message):
+        decision.from_marginals([[0.5] * 5], **sizes)
+
+
+ARGUMENTS = ("min_labels", "max_labels", "constraints", "nonempty")
+
+
+def test_names_and_numbers_of_one_label_are_compared():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame([[0.9, 0.8]], columns=["a", "b"])
+    for arguments, message in (
+        ({"required": ["a"], "forbidden": [0]}, r"label 0 \('a'\) is required and forbidden"),
+        ({"parents": {"a": "b", 1: 0}}, r"cycle 0 \('a'\) -> 1 \('b'\) -> 0 \('a'\)"),
+        ({"parents": {"a": "b", 0: 1}}, r"has label 0 \('a'\) twice"),
+        ({"groups": [["a"], [0, 1]]}, r"label 0 \('a'\) is in groups\[0\] and in groups\[1\]"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            decision.from_marginals(frame, constraints=Constraints(**arguments))
+    same = Constraints(groups=[["a", 0, "b"]])
+    assert decision.from_marginals(frame, constraints=same).labels.sum(axis=None) == 1
+
+
+def test_sparse_rows_refuse_to_fill_up_sets_of_a_hierarchy_at_least_cost():
+    rows = sparse.csr_array([[0.5, 0.0, 0.2]])
+    constraints = Constraints(parents={0: 1}, costs=0.1)
+    assert decision.from_marginals(rows, constraints=constraints).labels.shape == (1, 3)
+    for arguments in ({"min_labels": 2}, {"nonempty": True}):
+        with pytest.raises(ValueError, match="need dense probabilities; these are sparse"):
+            decision.from_marginals(rows, constraints=constraints, **arguments)

@@ -202,7 +202,7 @@ class Constraints:
             forbidden=forbidden,
             groups=groups,
             parents=parent_of or None,
-            costs=costs or None,
+            costs={label: cost for label, cost in (costs or {}).items() if cost > 0.0} or None,
         )
 
 
