@@ -7,6 +7,7 @@ ORDER = (
     "decision_rules.py",
     "beta.py",
     "calibration.py",
+    "abstention.py",
     "label_graphs.py",
     "boosters_and_networks.py",
 )

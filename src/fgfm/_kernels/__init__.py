@@ -20,6 +20,7 @@ header                   contents
 ``arrays``               views of arrays, and sums in a fixed order
 ``tilt``, ``condition``  inclusion probabilities given the number of labels
 ``poisson_binomial``     distribution of the number of independent labels
+``betting``              bets against a hypothesis about a mean
 ``ridge``                multinomial logistic regression by Newton's method
 ``columns``, ``gram``    column sums and weighted Gram matrices
 =======================  ==========================================================================
@@ -51,6 +52,7 @@ __all__ = [
     "NOT_PROBABILITY",
     "Rules",
     "add_columns",
+    "bet",
     "condition",
     "decide_cardinality_rows",
     "decide_csr_rows",
@@ -81,6 +83,7 @@ native = _import_native()
 NOT_PROBABILITY: float = native.NOT_PROBABILITY
 Rules: Any = native.Rules
 add_columns: Any = native.add_columns
+bet: Any = native.bet
 condition: Any = native.condition
 decide_cardinality_rows: Any = native.decide_cardinality_rows
 decide_csr_rows: Any = native.decide_csr_rows

@@ -13,6 +13,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "betting.hpp"
 #include "cardinalities.hpp"
 #include "columns.hpp"
 #include "condition.hpp"
@@ -211,6 +212,13 @@ NB_MODULE(MODULE_NAME, module) {
             poisson_binomial(matrix(p), matrix(d));
         },
         without_gil, "p"_a, "d"_a.noconvert());
+    module.def(
+        "bet",
+        [](Array<const double, 1> values, Array<const double, 1> spread, double mean,
+           double wealth, double target) {
+            return bet(span(values), span(spread), mean, wealth, target);
+        },
+        without_gil, "values"_a, "spread"_a, "mean"_a, "wealth"_a, "target"_a);
     module.def(
         "add_columns",
         [](Array<const double, 2> values, Array<double, 1> sums) {

@@ -37,6 +37,7 @@ from fgfm._utils.validation._parameters import (
     check_choice,
     check_count,
     check_flag,
+    check_fraction,
     check_zero_division,
 )
 from fgfm._utils.validation._probabilities import (
@@ -63,6 +64,7 @@ __all__ = [
     "check_distributions",
     "check_factors",
     "check_flag",
+    "check_fraction",
     "check_labels",
     "check_one_weight_each",
     "check_parts",
