@@ -77,7 +77,7 @@ def f_table(labelsets: Integers, beta: float, zero_division: float) -> Floats:
 
 
 def jaccard_table(labelsets: Integers, zero_division: float) -> Floats:
-    """Compute |y & h| / |y | h| for every pair of label sets, (true, decided), by its definition."""
+    """Compute the Jaccard index of every pair of label sets, (true, decided)."""
     size = labelsets.sum(axis=1)
     both = labelsets @ labelsets.T
     union = size[:, None] + size[None, :] - both

@@ -1,4 +1,4 @@
-"""`from_marginals` with measure="jaccard": against enumeration, and against O(m^2) for long rows."""
+"""`from_marginals` with measure="jaccard": against enumeration, and for many labels."""
 
 from __future__ import annotations
 

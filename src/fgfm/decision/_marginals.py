@@ -61,8 +61,9 @@ def from_marginals(
     Returns
     -------
     Decision
-        ``labels`` and ``expected_f`` (with ``measure="jaccard"`` the expected index): arrays; CSR labels if `proba` is sparse; a data frame and a
-        series if it is a pandas data frame; Dask arrays if it is a Dask array.
+        ``labels`` and ``expected_f`` (the expected Jaccard index, if that is the measure): arrays;
+        CSR labels if `proba` is sparse; a data frame and a series if it is a pandas data frame;
+        Dask arrays if it is a Dask array.
 
     See Also
     --------

@@ -6,7 +6,7 @@ zeta = z^(beta^2) and u = 1 - zeta, the value of the k first labels is
     V_k = (1 + beta^2) sum_r w_r z_r^k zeta_r D(zeta_r) A_k(u_r),
     D(zeta) = prod_i (1 - p_i u),      A_k(u) = sum_{i <= k} p_i / (1 - p_i u).
 
-For the Jaccard index (`fgfm._kernels.jaccard`), with M_k the sum of the k first labels and zeta = z,
+For the Jaccard index (`fgfm._kernels.jaccard`), with u = 1 - z and M_k the sum of the first k,
 
     V_k = M_k sum_r w_r z_r^k prod_{i > k} (1 - p_i u_r).
 """
@@ -108,8 +108,8 @@ def _last_size(
         lower = (1.0 + beta2) * M_k / (beta2 * (1.0 + mean[:, None]) + k)
     best = xp.max(lower, axis=1)
     floor = xp.where(best > empty, best, empty)[:, None] * (1.0 - backend.margin)
-    # An optimal set of two or more labels holds none with
-    # p (1 + beta^2) (1 + 1 / (beta^2 + 2)) < V, or 3/2 p / (1 - p) < V (Chebyshev's sum inequality).
+    # By Chebyshev's sum inequality an optimal set of two or more labels holds none with
+    # p (1 + beta^2) (1 + 1 / (beta^2 + 2)) < V; Jaccard: 3/2 p / (1 - p) < V.
     if is_jaccard:
         least = floor / (1.5 + floor)
         bound = mean[:, None] / k
