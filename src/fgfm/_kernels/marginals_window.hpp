@@ -53,8 +53,7 @@ struct Moments {
                                      last / (base + k));
         return (1.0 + beta2) * most * (1.0 + spread(k));
     }
-    // An optimal set of two or more labels has a value below the bound only if it holds none below
-    // this one.
+    // Labels below this are in no optimal set of two or more labels that has this value or more.
     double least_label(double value) const {
         return value / ((1.0 + beta2) * (1.0 + 1.0 / (beta2 + 2.0)));
     }

@@ -103,7 +103,7 @@ def from_marginals(
     >>> expected_jaccard.round(4)
     array([0.56, 0.6 ])
     """
-    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, measure)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, measure=measure)
     return decide(
         {"proba": proba},
         objective,
