@@ -8,6 +8,7 @@ header                   contents
 ``marginals``            decide rows of independent labels, dense or CSR
 ``marginals_short``      the same for rows of at most 128 labels
 ``marginals_window``     bounds that select the ranks to evaluate
+``jaccard``              the same for the Jaccard index
 ``power_sums``           products and sums over independent labels from eight power sums
 ``cardinalities``        decide rows from P (GFM)
 ``samples``, ``joint``   decide rows from draws and from probabilities of label sets
@@ -58,6 +59,8 @@ __all__ = [
     "decide_csr_rows",
     "decide_dense_rows",
     "decide_factor_rows",
+    "decide_jaccard_csr_rows",
+    "decide_jaccard_dense_rows",
     "decide_joint_rows",
     "decide_sample_rows",
     "decide_sparse_factor_rows",
@@ -89,6 +92,8 @@ decide_cardinality_rows: Any = native.decide_cardinality_rows
 decide_csr_rows: Any = native.decide_csr_rows
 decide_dense_rows: Any = native.decide_dense_rows
 decide_factor_rows: Any = native.decide_factor_rows
+decide_jaccard_csr_rows: Any = native.decide_jaccard_csr_rows
+decide_jaccard_dense_rows: Any = native.decide_jaccard_dense_rows
 decide_joint_rows: Any = native.decide_joint_rows
 decide_sample_rows: Any = native.decide_sample_rows
 decide_sparse_factor_rows: Any = native.decide_sparse_factor_rows

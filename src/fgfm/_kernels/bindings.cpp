@@ -19,6 +19,7 @@
 #include "condition.hpp"
 #include "factors.hpp"
 #include "gram.hpp"
+#include "jaccard.hpp"
 #include "joint.hpp"
 #include "marginals.hpp"
 #include "poisson_binomial.hpp"
@@ -59,6 +60,23 @@ Result bind_csr_rows(Array<const T, 1> data, Array<const Index, 1> indptr, doubl
                      Array<std::int8_t, 1> chosen, Array<double, 1> expected) {
     return result(decide_csr_rows(data.data(), span(indptr), {beta2, zero_division, nonempty},
                                   rules, chosen.data(), expected.data()));
+}
+
+template <class T>
+Result bind_jaccard_dense_rows(Array<const T, 2> proba, double beta2, double zero_division,
+                               bool nonempty, const Rules& rules, Array<std::int8_t, 2> labels,
+                               Array<double, 1> expected) {
+    return result(decide_jaccard_dense_rows(matrix(proba), {beta2, zero_division, nonempty}, rules,
+                                            matrix(labels), expected.data()));
+}
+
+template <class T>
+Result bind_jaccard_csr_rows(Array<const T, 1> data, Array<const Index, 1> indptr, double beta2,
+                             double zero_division, bool nonempty, const Rules& rules,
+                             Array<std::int8_t, 1> chosen, Array<double, 1> expected) {
+    return result(decide_jaccard_csr_rows(data.data(), span(indptr),
+                                          {beta2, zero_division, nonempty}, rules, chosen.data(),
+                                          expected.data()));
 }
 
 template <class T>
@@ -119,6 +137,10 @@ NB_MODULE(MODULE_NAME, module) {
     module.def("decide_dense_rows", &bind_dense_rows<float>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
     module.def("decide_csr_rows", &bind_csr_rows<double>, without_gil, "data"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a.noconvert(), "expected"_a.noconvert());
     module.def("decide_csr_rows", &bind_csr_rows<float>, without_gil, "data"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a.noconvert(), "expected"_a.noconvert());
+    module.def("decide_jaccard_dense_rows", &bind_jaccard_dense_rows<double>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
+    module.def("decide_jaccard_dense_rows", &bind_jaccard_dense_rows<float>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
+    module.def("decide_jaccard_csr_rows", &bind_jaccard_csr_rows<double>, without_gil, "data"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a.noconvert(), "expected"_a.noconvert());
+    module.def("decide_jaccard_csr_rows", &bind_jaccard_csr_rows<float>, without_gil, "data"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a.noconvert(), "expected"_a.noconvert());
     module.def("decide_cardinality_rows", &bind_cardinality_rows<double>, without_gil, "P"_a, "mass"_a, "names"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
     module.def("decide_cardinality_rows", &bind_cardinality_rows<float>, without_gil, "P"_a, "mass"_a, "names"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
     module.def(

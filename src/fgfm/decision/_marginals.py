@@ -8,7 +8,7 @@ from typing import Any
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._kernels import decide_dense_rows
+from fgfm._kernels import decide_dense_rows, decide_jaccard_dense_rows
 from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import check_probabilities, real_array
 from fgfm.decision._inputs import decide
@@ -18,6 +18,7 @@ from fgfm.decision._objective import Decision, Objective, empty_decision, run_ke
 __all__ = ["decide_dense_marginals", "decide_marginals", "from_marginals"]
 
 Real = npt.NDArray[Any]
+_KERNELS = {"f": decide_dense_rows, "jaccard": decide_jaccard_dense_rows}
 
 
 def from_marginals(
@@ -26,6 +27,7 @@ def from_marginals(
     beta: float = 1.0,
     zero_division: float = 1.0,
     nonempty: bool = False,
+    measure: str = "f",
     n_jobs: int | None = None,
 ) -> Decision:
     r"""Decide from marginal probabilities, assuming labels independent given the row.
@@ -50,14 +52,18 @@ def from_marginals(
         Condition on the true set not being empty, for the decision and its expectation. A row in
         which no label is possible contradicts this condition: it gets the empty set, an
         expectation of NaN, and a warning.
+    measure : {"f", "jaccard"}, default="f"
+        The measure whose expectation is maximised: :math:`F_\beta`, or the Jaccard index
+        :math:`|y \cap h| / |y \cup h|` (intersection over union), for which `beta` must be 1.
     n_jobs : int, default=None
         The number of threads, as in joblib. It does not change the result.
 
     Returns
     -------
     Decision
-        ``labels`` and ``expected_f``: arrays; CSR labels if `proba` is sparse; a data frame and a
-        series if it is a pandas data frame; Dask arrays if it is a Dask array.
+        ``labels`` and ``expected_f`` (the expected Jaccard index, if that is the measure): arrays;
+        CSR labels if `proba` is sparse; a data frame and a series if it is a pandas data frame;
+        Dask arrays if it is a Dask array.
 
     See Also
     --------
@@ -68,6 +74,12 @@ def from_marginals(
     -----
     The published algorithm (Ye, Chai, Lee and Chieu, ICML 2012) takes quadratic time.
 
+    Only this function has ``measure="jaccard"``. For independent labels hits and true labels
+    outside h are independent, so that :math:`E[J(y, h)] = \sum_{i \in h} p_i \; E[1 / (|h| + S)]`
+    with S the number of true labels outside h; the best set of each size again holds the most
+    probable labels. For dependent labels the expectation is not determined by the probabilities
+    :math:`p(y_i = 1, |y| = s)` from which the other functions decide.
+
     Examples
     --------
     >>> import fgfm
@@ -77,8 +89,21 @@ def from_marginals(
            [0, 0, 0]], dtype=int8)
     >>> expected_f.round(4)
     array([0.6674, 0.684 ])
+
+    The best set for F need not be the best one for the Jaccard index:
+
+    >>> proba = [[0.7, 0.4], [0.7, 0.5]]
+    >>> fgfm.decision.from_marginals(proba).labels
+    array([[1, 1],
+           [1, 1]], dtype=int8)
+    >>> labels, expected_jaccard = fgfm.decision.from_marginals(proba, measure="jaccard")
+    >>> labels
+    array([[1, 0],
+           [1, 1]], dtype=int8)
+    >>> expected_jaccard.round(4)
+    array([0.56, 0.6 ])
     """
-    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, measure=measure)
     return decide(
         {"proba": proba},
         objective,
@@ -137,9 +162,8 @@ def decide_dense_marginals(
     def decide_block(rows: slice) -> None:
         labels, expected_f = decision.at(rows)
         arguments = (*objective.kernel_arguments, objective.rules, labels, expected_f)
-        run_kernel(
-            decide_dense_rows, float_block(read(rows)), arguments, labels, lambda: check(rows)
-        )
+        kernel = _KERNELS[objective.measure]
+        run_kernel(kernel, float_block(read(rows)), arguments, labels, lambda: check(rows))
 
     run_blocks(n, m * itemsize, objective.threads, decide_block)
     return decision

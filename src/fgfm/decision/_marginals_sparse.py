@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._kernels import decide_csr_rows
+from fgfm._kernels import decide_csr_rows, decide_jaccard_csr_rows
 from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import check_stored_probabilities, sparse_marginals
 from fgfm.decision._objective import Decision, Objective, run_kernel
@@ -22,6 +22,7 @@ __all__ = ["CSRMarginals", "CSRRows", "decide_csr_marginals", "decide_sparse_mar
 
 Real = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
+_KERNELS = {"f": decide_csr_rows, "jaccard": decide_jaccard_csr_rows}
 
 
 class CSRRows(NamedTuple):
@@ -149,7 +150,8 @@ def decide_csr_marginals(marginals: CSRMarginals, m: int, objective: Objective) 
             expected_f[rows],
         )
         values = float_block(entries.data)
-        run_kernel(decide_csr_rows, values, arguments, chosen, lambda: marginals.check(rows))
+        kernel = _KERNELS[objective.measure]
+        run_kernel(kernel, values, arguments, chosen, lambda: marginals.check(rows))
         at = np.flatnonzero(chosen)
         return entries.indices[at], np.searchsorted(at, entries.indptr[1:])
 
