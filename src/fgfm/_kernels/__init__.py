@@ -22,6 +22,7 @@ header                   contents
 ``poisson_binomial``     distribution of the number of independent labels
 ``ridge``                multinomial logistic regression by Newton's method
 ``columns``, ``gram``    column sums and weighted Gram matrices
+``transpose``            transposition of strided matrices
 =======================  ==========================================================================
 
 ``bindings.cpp`` makes them functions of a Python module, which is compiled twice: for every
@@ -66,6 +67,7 @@ __all__ = [
     "rank_candidates",
     "search",
     "tilt",
+    "transpose",
     "weighted_gram",
 ]
 
@@ -95,4 +97,5 @@ poisson_binomial: Any = native.poisson_binomial
 rank_candidates: Any = native.rank_candidates
 search: Any = native.search
 tilt: Any = native.tilt
+transpose: Any = native.transpose
 weighted_gram: Any = native.weighted_gram
