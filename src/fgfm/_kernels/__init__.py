@@ -24,6 +24,7 @@ header                   contents
 ``betting``              bets against a hypothesis about a mean
 ``ridge``                multinomial logistic regression by Newton's method
 ``columns``, ``gram``    column sums and weighted Gram matrices
+``transpose``            transposition of strided matrices
 =======================  ==========================================================================
 
 ``bindings.cpp`` makes them functions of a Python module, which is compiled twice: for every
@@ -71,6 +72,7 @@ __all__ = [
     "rank_candidates",
     "search",
     "tilt",
+    "transpose",
     "weighted_gram",
 ]
 
@@ -103,4 +105,5 @@ poisson_binomial: Any = native.poisson_binomial
 rank_candidates: Any = native.rank_candidates
 search: Any = native.search
 tilt: Any = native.tilt
+transpose: Any = native.transpose
 weighted_gram: Any = native.weighted_gram

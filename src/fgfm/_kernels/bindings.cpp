@@ -26,6 +26,7 @@
 #include "ridge.hpp"
 #include "samples.hpp"
 #include "tilt.hpp"
+#include "transpose.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -43,6 +44,20 @@ std::span<T> span(const Array<T, 1>& array) {
 template <class T>
 Matrix<T> matrix(const Array<T, 2>& array) {
     return {array.data(), static_cast<Index>(array.shape(0)), static_cast<Index>(array.shape(1))};
+}
+
+template <class T>
+using StridedArray = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
+
+template <class T>
+Strided<T> strided(const StridedArray<T>& array) {
+    return {array.data(), static_cast<Index>(array.shape(0)), static_cast<Index>(array.shape(1)),
+            array.stride(0), array.stride(1)};
+}
+
+template <class T>
+void bind_transpose(StridedArray<const T> from, StridedArray<T> to) {
+    transpose(strided(from), strided(to));
 }
 
 static Result result(const Status& status) { return {status.row, status.code, status.factor}; }
@@ -215,6 +230,9 @@ NB_MODULE(MODULE_NAME, module) {
             return std::tuple(best.size, best.value, best.evaluations);
         },
         without_gil, "C"_a, "order"_a, "totals"_a, "base"_a, "scale"_a, "quadrature"_a, "limit"_a, "guess"_a, "floor"_a, "empty"_a);
+    module.def("transpose", &bind_transpose<double>, without_gil, "from"_a.noconvert(), "to"_a.noconvert());
+    module.def("transpose", &bind_transpose<float>, without_gil, "from"_a.noconvert(), "to"_a.noconvert());
+    module.def("transpose", &bind_transpose<std::int8_t>, without_gil, "from"_a.noconvert(), "to"_a.noconvert());
     module.def(
         "tilt",
         [](Array<const double, 3> logits, Array<const double, 2> d, Array<double, 3> P) {

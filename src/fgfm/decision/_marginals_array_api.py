@@ -17,7 +17,9 @@ import math
 from importlib.util import find_spec
 from typing import Any
 
-from fgfm._utils.validation import check_probabilities
+import numpy as np
+
+from fgfm._utils.validation import check_logits, check_marginals
 from fgfm.decision._array_api.backend import Backend, common_backend, read_array, to_host
 from fgfm.decision._array_api.selection import (
     best_size,
@@ -25,10 +27,11 @@ from fgfm.decision._array_api.selection import (
     largest_labels,
     power_of_two,
 )
+from fgfm.decision._averages import Route
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import nodes
 
-__all__ = ["POWERS", "SMALL", "TAIL", "decide_marginals"]
+__all__ = ["POWERS", "ROUTE", "SMALL", "TAIL", "decide_each_label", "decide_marginals"]
 
 Array = Any
 SMALL = 1.0 / 64.0  # labels up to this probability enter products through power sums
@@ -38,10 +41,12 @@ _LONGEST_TRITON_ROW = 16384  # labels that the Triton kernel can keep in registe
 _TEMPORARIES = 10  # arrays of the size of a block that exist at the same time
 
 
-def decide_marginals(proba: Any, objective: Objective) -> Decision:
-    """Decide from marginals, (n, m)."""
+def decide_marginals(proba: Any, objective: Objective, logits: bool = False) -> Decision:
+    """Decide each row from marginals, (n, m)."""
     proba, xp = read_array(proba, "proba", ("row", "label"))
     backend = common_backend([proba], ["proba"], xp)
+    if logits:
+        proba = _sigmoid(backend, proba)
     objective = backend.representable(objective)
     n, m = proba.shape
     if n and m <= _LONGEST_TRITON_ROW and objective.measure == "f" and _has_triton(backend):
@@ -53,6 +58,58 @@ def decide_marginals(proba: Any, objective: Objective) -> Decision:
         return _decide_block(backend, proba[rows, ...], objective, rows.start)
 
     return decide_blocks(backend, n, m, _TEMPORARIES * m * backend.itemsize, decide)
+
+
+def decide_each_label(marginals: Array, objective: Objective) -> Decision:
+    """Decide each label over the rows, from valid marginals, (n, m)."""
+    from array_api_compat import array_namespace
+
+    xp = array_namespace(marginals)
+    backend = common_backend([marginals], ["proba"], xp)
+    n, m = marginals.shape
+    if n == 0:
+        value = backend.array([objective.value_without_labels] * m)
+        return Decision(xp.zeros((0, m), dtype=xp.int8, device=backend.device), value)
+    labels, expected_f = decide_marginals(xp.permute_dims(marginals, (1, 0)), objective)
+    return Decision(xp.permute_dims(labels, (1, 0)), expected_f)
+
+
+def _marginals(proba: Any, logits: bool = False) -> Array:
+    """Return valid marginals, (n, m); 1-D ones are one label."""
+    axes = ("row",) if len(proba.shape) == 1 else ("row", "label")
+    proba, xp = read_array(proba, "proba", axes)
+    backend = common_backend([proba], ["proba"], xp)
+    if logits:
+        proba = _sigmoid(backend, proba)
+    else:
+        p = backend.floats(proba)
+        (wrong,) = backend.fetch(
+            xp.any(~((p >= -backend.slack) & (p <= 1.0 + backend.slack)))  # True for NaN
+        )
+        if wrong:
+            check_marginals(to_host(proba), "proba", [0] * len(axes))
+    return proba[:, None] if len(axes) == 1 else proba
+
+
+def _decide_entries(proba: Any, objective: Objective, logits: bool = False) -> Decision:
+    """Decide all entries together."""
+    from array_api_compat import array_namespace
+
+    marginals = _marginals(proba, logits)
+    n, m = marginals.shape
+    xp = array_namespace(marginals)
+    decided = decide_each_label(xp.reshape(marginals, (n * m, 1)), objective)
+    return Decision(xp.reshape(decided.labels, (n, m)), decided.expected_f[0])
+
+
+def _sigmoid(backend: Backend, logits: Array) -> Array:
+    """Return the sigmoid of logits; raise for NaN."""
+    xp = backend.xp
+    (wrong,) = backend.fetch(xp.any(xp.isnan(backend.floats(logits))))
+    if wrong:
+        check_logits(to_host(logits), "proba", [0] * len(logits.shape))
+    with np.errstate(all="ignore"):  # array-api-strict computes with NumPy
+        return 1.0 / (1.0 + xp.exp(-backend.floats(logits)))
 
 
 def _has_triton(backend: Backend) -> bool:
@@ -77,7 +134,7 @@ def _decide_block(
         wrong, xp.max(last), xp.max(backend.count_true(p > SMALL, 1)), xp.max(mean)
     )
     if bad:
-        check_probabilities(to_host(raw), "proba", first_row)
+        check_marginals(to_host(raw), "proba", [first_row, 0])
     K = power_of_two(max(most, 1.0), m)
     reach = math.ceil(min(m, 1.0 + _largest_cardinality(top_mean)))
     width = max(K, power_of_two(large, m))  # labels beyond it are at most SMALL
@@ -187,3 +244,6 @@ def _power_sums(backend: Backend, small: Array) -> list[Array]:
         sums.append(backend.xp.sum(power, axis=1))
         power = power * small
     return sums
+
+
+ROUTE = Route(decide_marginals, _marginals, _decide_entries, decide_each_label)

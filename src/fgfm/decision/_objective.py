@@ -26,10 +26,12 @@ class Decision(NamedTuple):
     labels : array, sparse array or data frame of shape (n, m)
         The label sets, 0 or 1, as 8-bit integers. The type is that of the probabilities: CSR for
         sparse matrices, a data frame with the same index and columns for data frames, and for
-        PyTorch, CuPy or JAX an array of the same library on the same device.
-    expected_f : array or Series of shape (n,)
-        The expected F-measure of each label set under the given probabilities, or the expected
-        Jaccard index if that is the measure.
+        PyTorch, CuPy or JAX an array of the same library on the same device. Of shape (n,) where
+        the probabilities are 1-D.
+    expected_f : array or Series of shape (n,) or (m,), or scalar
+        The expected F-measure of each problem under the given probabilities: of each row, of each
+        label for ``average="macro"``, of all entries for ``average="micro"`` and for 1-D
+        probabilities. With the measure "jaccard" the expected Jaccard index instead.
     """
 
     labels: Any
@@ -46,7 +48,7 @@ class Decision(NamedTuple):
         Returns
         -------
         Decision
-            Views of ``labels`` and ``expected_f``.
+            Views of ``labels`` and ``expected_f``, which is that of rows.
         """
         return Decision(self.labels[rows], self.expected_f[rows])
 
@@ -96,6 +98,11 @@ class Objective(NamedTuple):
         It is 0 under `nonempty`: the true set is never empty.
         """
         return 0.0 if self.nonempty else self.zero_division
+
+    @property
+    def value_without_labels(self) -> float:
+        """The value of a problem without labels: a column, or all entries, of no rows."""
+        return np.nan if self.nonempty else self.zero_division
 
 
 def empty_decision(n: int, m: int) -> Decision:
