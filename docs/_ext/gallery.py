@@ -6,6 +6,7 @@ ORDER = (
     "decision_step_by_step.py",
     "decision_rules.py",
     "beta.py",
+    "masks.py",
     "calibration.py",
     "abstention.py",
     "label_graphs.py",

@@ -41,11 +41,14 @@ from fgfm._utils.validation._parameters import (
     check_zero_division,
 )
 from fgfm._utils.validation._probabilities import (
+    check_logits,
+    check_marginals,
     check_one_weight_each,
     check_probabilities,
     check_stored_probabilities,
     clip_probabilities,
     sparse_marginals,
+    stacked_classes,
     tolerance,
     unit_rows,
 )
@@ -66,6 +69,8 @@ __all__ = [
     "check_flag",
     "check_fraction",
     "check_labels",
+    "check_logits",
+    "check_marginals",
     "check_one_weight_each",
     "check_parts",
     "check_probabilities",
@@ -83,6 +88,7 @@ __all__ = [
     "real_array",
     "row_weights",
     "sparse_marginals",
+    "stacked_classes",
     "stored_row",
     "tolerance",
     "unit_rows",
