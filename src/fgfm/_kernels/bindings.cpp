@@ -304,11 +304,11 @@ NB_MODULE(MODULE_NAME, module) {
         without_gil, "p"_a, "d"_a.noconvert());
     module.def(
         "bet",
-        [](Array<const double, 1> values, Array<const double, 1> spread, double mean,
+        [](Array<const double, 1> values, Array<const double, 1> precision, double mean,
            double wealth, double target) {
-            return bet(span(values), span(spread), mean, wealth, target);
+            return bet(span(values), span(precision), mean, wealth, target);
         },
-        without_gil, "values"_a, "spread"_a, "mean"_a, "wealth"_a, "target"_a);
+        without_gil, "values"_a, "precision"_a, "mean"_a, "wealth"_a, "target"_a);
     module.def(
         "add_columns",
         [](Array<const double, 2> values, Array<double, 1> sums) {
