@@ -1,9 +1,9 @@
 """Averages: which entries of the (n, m) label matrix are decided together.
 
 Rows are independent of each other. ``"samples"`` is one problem per row. ``"macro"`` is one per
-label, over its column; its entries are independent, so that the marginals determine it. ``"micro"``
-is one problem over all entries: F-GFM, in which every row is a factor (or several, if its labels
-come in factors). See docs/design.md, "Averages".
+label, over its column; its entries are independent, so that the marginals determine it.
+``"micro"`` is one problem over all entries: F-GFM, in which every row is a factor (or several, if
+its labels come in factors). See docs/design.md, "Averages".
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def decide_possible_entries(
 
     def read(rows: slice) -> tuple[Real, Real]:
         P = cardinalities(rows)
-        possible = P.any(axis=2)  # (rows, m)
+        possible = np.asarray(P.any(axis=2))  # (rows, m)
         return P[possible], possible
 
     blocks = run_blocks(n, row_bytes + 8 * m * S, objective.threads, read)

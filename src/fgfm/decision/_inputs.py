@@ -1,7 +1,7 @@
 """The steps that all five public functions share, for every type of array.
 
-Each function has two routes: one for NumPy arrays and all that converts to them, which also decides
-the blocks of Dask arrays, and one for arrays of PyTorch, CuPy and JAX.
+Each function has two routes: one for NumPy arrays and all that converts to them, which also
+decides the blocks of Dask arrays, and one for arrays of PyTorch, CuPy and JAX.
 """
 
 from __future__ import annotations

@@ -86,9 +86,9 @@ def from_joint(
 
 
 def _read(proba: Any, labelsets: Any) -> npt.NDArray[Any]:
-    proba = real_array(proba, "proba", ("row", "label set"))
-    check_one_weight_each(proba.shape[1], labelsets.shape[0])
-    return proba
+    weights = real_array(proba, "proba", ("row", "label set"))
+    check_one_weight_each(weights.shape[1], labelsets.shape[0])
+    return weights
 
 
 def _decide_rows(proba: Any, labelsets: Any, objective: Objective) -> Decision:
