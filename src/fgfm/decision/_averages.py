@@ -23,7 +23,6 @@ from fgfm.decision._marginals_sparse import decide_csr_columns
 from fgfm.decision._objective import Decision, Objective, run_kernel
 
 __all__ = [
-    "AVERAGES",
     "Route",
     "RowFactors",
     "decide_batch",
@@ -36,8 +35,6 @@ __all__ = [
 
 Real = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
-
-AVERAGES = ("samples", "macro", "micro")
 
 
 def decide_columns(marginals: Any, objective: Objective) -> Decision:
@@ -295,7 +292,7 @@ class Route(NamedTuple):
     columns: Callable[..., Decision] = decide_columns
 
     def decide(self, average: str, *arrays: Any, objective: Objective, **shared: Any) -> Decision:
-        """Decide from the arrays for one of the `AVERAGES`."""
+        """Decide from the arrays for one of the averages."""
         if average == "macro":
             return self.columns(self.marginals(*arrays, **shared), objective)
         implementation = self.samples if average == "samples" else self.micro

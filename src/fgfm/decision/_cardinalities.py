@@ -63,13 +63,18 @@ def from_cardinalities(
         Condition on the true set not being empty, for the decision and its expectation. A row of
         zeros contradicts this condition: it gets the empty set, an expectation of NaN, and a
         warning.
+    average : {"samples", "macro", "micro"}, default="samples"
+        The F-measure to maximise: of each row; of each label over all rows; or of all entries
+        together. Rows are independent of each other. `zero_division` and `nonempty` apply to each
+        problem: row, label, or batch.
     n_jobs : int, default=None
         The number of threads, as in joblib. It does not change the result.
 
     Returns
     -------
     Decision
-        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,).
+        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,), of shape (m,) for
+        ``average="macro"``, a number for ``"micro"``.
 
     See Also
     --------

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fgfm._kernels import decide_dense_rows, transpose
+from fgfm._kernels import decide_dense_rows, decide_jaccard_dense_rows, transpose
 from fgfm._utils.blocks import BLOCK_BYTES, float_block, float_dtype, run_blocks
 from fgfm._utils.validation import check_logits, check_marginals
 from fgfm.decision._objective import Decision, Objective, empty_decision, run_kernel
@@ -25,6 +25,7 @@ __all__ = [
 Real = npt.NDArray[Any]
 _STRIP_BYTES = 64  # a cache line
 _ALL = slice(None)
+_KERNELS = {"f": decide_dense_rows, "jaccard": decide_jaccard_dense_rows}
 
 
 class DenseMarginals:
@@ -160,7 +161,8 @@ def _decide_rows(
 ) -> None:
     """Run the kernel for independent labels on rows of probabilities; fill in the decision."""
     arguments = (*objective.kernel_arguments, objective.rules, *decision)
-    run_kernel(decide_dense_rows, float_block(proba), arguments, decision.labels, check)
+    kernel = _KERNELS[objective.measure]
+    run_kernel(kernel, float_block(proba), arguments, decision.labels, check)
 
 
 def _transposed(block: Real, buffer: Real) -> Real:

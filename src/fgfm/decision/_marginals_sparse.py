@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._kernels import decide_csr_rows
+from fgfm._kernels import decide_csr_rows, decide_jaccard_csr_rows
 from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import check_stored_probabilities, sparse_marginals
 from fgfm.decision._objective import Decision, Objective, run_kernel
@@ -30,6 +30,7 @@ __all__ = [
 
 Real = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
+_KERNELS = {"f": decide_csr_rows, "jaccard": decide_jaccard_csr_rows}
 
 
 class CSRRows(NamedTuple):
@@ -189,5 +190,6 @@ def _decide_rows(
     """Run the kernel for independent labels; return the positions of the chosen entries."""
     chosen = np.zeros(len(entries.data), dtype=np.int8)
     arguments = (entries.indptr, *objective.kernel_arguments, objective.rules, chosen, expected_f)
-    run_kernel(decide_csr_rows, float_block(entries.data), arguments, chosen, check)
+    kernel = _KERNELS[objective.measure]
+    run_kernel(kernel, float_block(entries.data), arguments, chosen, check)
     return np.flatnonzero(chosen)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fgfm._kernels import NOT_PROBABILITY, Rules
 from fgfm._utils.blocks import n_threads
-from fgfm._utils.validation import check_beta, check_flag, check_zero_division
+from fgfm._utils.validation import check_beta, check_choice, check_flag, check_zero_division
 from fgfm.decision._quadrature import rules
 
 __all__ = ["Decision", "Objective", "empty_decision", "run_kernel"]
@@ -31,7 +31,7 @@ class Decision(NamedTuple):
     expected_f : array or Series of shape (n,) or (m,), or scalar
         The expected F-measure of each problem under the given probabilities: of each row, of each
         label for ``average="macro"``, of all entries for ``average="micro"`` and for 1-D
-        probabilities.
+        probabilities. With the measure "jaccard" the expected Jaccard index instead.
     """
 
     labels: Any
@@ -54,24 +54,31 @@ class Decision(NamedTuple):
 
 
 class Objective(NamedTuple):
-    """Parameters of the expected F-measure, and the number of threads."""
+    """The measure whose expectation is maximised, its parameters, and the number of threads."""
 
     beta: float
     beta2: float
     zero_division: float
     nonempty: bool
     threads: int
+    measure: str = "f"
 
     @classmethod
-    def checked(cls, beta: Any, zero_division: Any, nonempty: Any, n_jobs: Any) -> Objective:
-        """Validate the parameters that the five public functions share."""
+    def checked(
+        cls, beta: Any, zero_division: Any, nonempty: Any, n_jobs: Any, measure: Any = "f"
+    ) -> Objective:
+        """Validate the parameters that the five public functions share, and the measure."""
         beta = check_beta(beta)
+        check_choice(measure, "measure", ("f", "jaccard"))
+        if measure == "jaccard" and beta != 1.0:
+            raise ValueError(f"beta is {beta!r}: it must be 1 if measure is 'jaccard'")
         return cls(
             beta,
             beta * beta,
             check_zero_division(zero_division),
             check_flag(nonempty, "nonempty"),
             n_threads(n_jobs),
+            measure,
         )
 
     @property

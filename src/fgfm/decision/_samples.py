@@ -42,13 +42,18 @@ def from_samples(
     nonempty : bool, default=False
         Ignore empty draws. A row with empty draws only gets the empty set, an expectation of NaN,
         and a warning.
+    average : {"samples", "macro", "micro"}, default="samples"
+        The F-measure to maximise: of each row; of each label over all rows; or of all entries
+        together. Draws of different rows are taken to be independent. `zero_division` and
+        `nonempty` apply to each problem: row, label, or batch.
     n_jobs : int, default=None
         The number of threads, as in joblib. It does not change the result.
 
     Returns
     -------
     Decision
-        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,).
+        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,), of shape (m,) for
+        ``average="macro"``, a number for ``"micro"``.
 
     See Also
     --------

@@ -19,6 +19,7 @@ from fgfm._utils.validation import (
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Real = npt.NDArray[Any]
 
 
 @overload
@@ -179,24 +180,23 @@ def f_measure(
         raise ValueError("Y_true has no rows: the mean needs at least one")
     weight = None if sample_weight is None else row_weights(sample_weight, n, "Y_true")
     if average == "samples":
-        counts = _count_common(true, predicted), _count(true), _count(predicted)  # (n,) each
-        f = _f(*counts, beta, zero_division)
+        both = _count_common(true, predicted)  # (n,)
+        f = _f(both, _count(true), _count(predicted), beta, zero_division)  # (n,)
         return f if per_row else float(np.average(f, weights=weight))
-    both, of_true, of_predicted = (
-        _count_in_columns(labels, weight) for labels in (_common(true, predicted), true, predicted)
-    )  # (m,) each
+    columns = (_common(true, predicted), true, predicted)
+    counts = np.array([_count_in_columns(labels, weight) for labels in columns])  # (3, m)
     if average == "micro":
-        total = both.sum(), of_true.sum(), of_predicted.sum()
-        return float(_f(*map(np.atleast_1d, total), beta, zero_division)[0])
-    f = _f(both, of_true, of_predicted, beta, zero_division)  # (m,)
+        counts = counts.sum(axis=1, keepdims=True)  # (3, 1)
+    f = _f(*counts, beta=beta, zero_division=zero_division)  # (m,) or (1,)
     return f if average is None else float(f.mean())
 
 
-def _f(both: Any, of_true: Any, of_predicted: Any, beta: float, zero_division: float) -> Floats:
+def _f(both: Real, of_true: Real, of_predicted: Real, beta: float, zero_division: float) -> Floats:
     """Compute F-measures from the numbers of common, true and predicted labels."""
     size = beta**2 * of_true + of_predicted  # 0 only if both sets are empty
     f = np.full(len(both), zero_division)
-    return np.divide((1.0 + beta**2) * both, size, out=f, where=size > 0.0)
+    np.divide((1.0 + beta**2) * both, size, out=f, where=size > 0.0)
+    return f
 
 
 def _is_sparse(Y: Any) -> bool:

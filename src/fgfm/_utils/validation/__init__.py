@@ -33,10 +33,12 @@ from fgfm._utils.validation._factors import (
 )
 from fgfm._utils.validation._labels import check_labels, label_sets
 from fgfm._utils.validation._parameters import (
+    check_average,
     check_beta,
     check_choice,
     check_count,
     check_flag,
+    check_fraction,
     check_zero_division,
 )
 from fgfm._utils.validation._probabilities import (
@@ -55,6 +57,7 @@ from fgfm._utils.validation._probabilities import (
 __all__ = [
     "CARDINALITY_AXES",
     "DISTRIBUTION_AXES",
+    "check_average",
     "check_axes",
     "check_beta",
     "check_cardinality_matrix",
@@ -66,6 +69,7 @@ __all__ = [
     "check_distributions",
     "check_factors",
     "check_flag",
+    "check_fraction",
     "check_labels",
     "check_logits",
     "check_marginals",
