@@ -187,7 +187,8 @@ def f_measure(
     counts = np.array([_count_in_columns(labels, weight) for labels in columns])  # (3, m)
     if average == "micro":
         counts = counts.sum(axis=1, keepdims=True)  # (3, 1)
-    f = _f(*counts, beta=beta, zero_division=zero_division)  # (m,) or (1,)
+    both, of_true, of_predicted = counts
+    f = _f(both, of_true, of_predicted, beta, zero_division)  # (m,) or (1,)
     return f if average is None else float(f.mean())
 
 
