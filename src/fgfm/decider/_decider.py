@@ -25,10 +25,13 @@ from fgfm.decider._entries import Entries
 from fgfm.decider._inputs import (
     Probabilities,
     check_labels_match,
+    check_same_index,
     count_rows,
+    on_host,
     read_probabilities,
 )
 from fgfm.decider._joint_model import JointModel
+from fgfm.decider._weighted import as_counts, limit_f
 from fgfm.decision import Decision, from_cardinalities, from_marginals
 from fgfm.metrics import f_measure
 
@@ -197,6 +200,7 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The fitted estimator.
         """
         self._check_parameters()
+        X = on_host(X)
         n = count_rows(X)
         table = read_labels(y, n, type(self).__name__, keep_sparse=True)
         given = read_probabilities(self, X, table.form == "flat", reset=True)
@@ -212,11 +216,24 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._model = model.fit(entries, Y, weight)
         self.__dict__.pop("thresholds_", None)  # of an earlier fit
         if self._per_batch:
-            batch = self._decide_batch(entries.at(weight > 0.0), sparse.csr_array)
+            kept = np.flatnonzero(weight)
             # For large batches the optimal cut tends to V / (1 + beta^2), V the expected F.
-            cut = np.asarray(batch.expected_f) / (1.0 + self.beta**2)
+            cut = self._batch_f(entries.at(kept), weight[kept]) / (1.0 + self.beta**2)
             self.thresholds_ = cut if cut.ndim else float(cut)
         return self
+
+    def _batch_f(self, entries: Entries, weight: Floats) -> Floats:
+        """Return the F-measure to expect of weighted rows, one value per problem."""
+        p = self._model.marginals(entries)
+        counts = as_counts(weight)
+        if counts is not None:
+            copies = p.at(np.repeat(np.arange(len(counts)), counts))
+            return np.asarray(self._decide_batch(copies, sparse.csr_array).expected_f)
+        one_problem = not self.multilabel_ or self.average == "micro"
+        values = limit_f(
+            p.as_one_label() if one_problem else p, weight, self.beta, self.zero_division
+        )
+        return values[0] if one_problem else values
 
     @property
     def _per_batch(self) -> bool:
@@ -274,13 +291,22 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             (m,) for "macro", a number for "micro". With a flat y, ``labels`` of shape (n,) and a
             number. ``labels`` is sparse if X is, and a data frame if X is one.
         """
-        given = self._read(X)
+        return self._decide(self._read(X))
+
+    def _decide(self, given: Probabilities) -> Decision:
+        entries, kind = given.entries, given.sparse_class
         if self._per_batch:
-            decision = self._decide_batch(given.entries, given.sparse_class)
+            decision = self._decide_batch(self._model.marginals(entries), kind)
         else:
-            decision = self._decide_rows(given.entries, given.sparse_class)
-        names = list(self.classes_) if self.multilabel_ else None
-        return given.with_names(decision, names, self.average)
+            decision = self._decide_rows(entries, kind)
+        return given.with_names(decision, self._column_names(), self.average)
+
+    def _column_names(self) -> list[Any]:
+        """Return the names of the columns of data frames of labels: those of y, else those of X."""
+        if not self.multilabel_:
+            return ["labels"]
+        named = vars(self)
+        return list(named.get("label_names_in_", named.get("feature_names_in_", self.classes_)))
 
     def predict(self, X: Any) -> Any:
         """Predict F-optimal label sets, each row by itself.
@@ -295,7 +321,10 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray or sparse matrix of shape (n, m), or ndarray of shape (n,)
             Labels, of the dtype of y in `fit`; sparse if y was sparse; classes if y was flat.
         """
-        labels = self._predict_labels(self._read(X))
+        return self._predict(self._read(X))
+
+    def _predict(self, given: Probabilities) -> Any:
+        labels = self._predict_labels(given)
         if sparse.issparse(labels):
             if self._label_form == "dense":
                 return labels.toarray().astype(self._label_dtype)
@@ -316,12 +345,17 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             One column per label, with the index of X; a polars data frame if X is one, otherwise a
             pandas data frame.
         """
-        make_frame = frame_maker(X, "predict_frame")
-        labels = self._predict_labels(self._read(X))
+        return self._predict_frame(self._read(X))
+
+    def _predict_frame(self, given: Probabilities) -> Any:
+        make_frame = frame_maker(given.X, "predict_frame")
+        labels = self._predict_labels(given)
         labels = labels.toarray() if sparse.issparse(labels) else labels
         if self.multilabel_:
-            return make_frame(labels.astype(self._label_dtype), list(self.classes_))
-        return make_frame(self.classes_[labels], ["y"])
+            labels = labels.astype(self._label_dtype)
+        else:
+            labels = self.classes_[labels]
+        return make_frame(labels, self._column_names())
 
     def expected_f(self, X: Any) -> Any:
         """Compute the F-measure to expect of the label sets that `decide` returns.
@@ -352,10 +386,13 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The probability of each label under the learned model. With a flat y the probabilities
             of its classes.
         """
-        given = self._read(X)
+        return self._predict_proba(self._read(X))
+
+    def _predict_proba(self, given: Probabilities) -> Any:
         p = self._model.marginals(given.entries).to_matrix(given.sparse_class)
         if self.multilabel_:
             return p
+        p = p.toarray() if sparse.issparse(p) else p
         return np.hstack([1.0 - p, p])[:, : len(self.classes_)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -375,7 +412,10 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         float
             The F-measure.
         """
-        given = self._read(X)
+        return self._score(self._read(X), y, sample_weight)
+
+    def _score(self, given: Probabilities, y: Any, sample_weight: Any) -> float:
+        check_same_index(given.X, y)
         return f_measure(
             read_true_labels(y, self),
             self._predict_labels(given),
@@ -397,25 +437,31 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _decide_rows(self, entries: Entries, kind: Any) -> Decision:
         """Decide each row by itself."""
-        chosen = np.empty(entries.p.shape, dtype=np.int8)
-        expected_f = np.empty(len(chosen))
-        for rows in self._model.blocks(entries):
-            model = self._model.predict(entries.at(rows))
+        chosen = np.zeros(entries.p.shape, dtype=np.int8)
+        expected_f = np.zeros(len(chosen))
+        nonempty = self._resolved_nonempty(self.nonempty_)
+        for block in self._model.blocks(entries):
+            P, d = self._model.predict(entries.at(block))
+            rows = np.arange(len(entries.p))[block]
+            if nonempty and (d[:, 0] == 1.0).any():
+                # Rows without a stored label: the decision is the empty set, of value 0.
+                possible = d[:, 0] < 1.0
+                P, d, rows = P[possible], d[possible], rows[possible]
             chosen[rows], expected_f[rows] = from_cardinalities(
-                model.P,
-                distribution=model.d,
+                P,
+                distribution=d,
                 beta=self.beta,
                 zero_division=self.zero_division,
-                nonempty=self._resolved_nonempty(self.nonempty_),
+                nonempty=nonempty,
                 n_jobs=self.n_jobs,
             )
         return Decision(entries.to_labels(chosen, kind), expected_f)
 
-    def _decide_batch(self, entries: Entries, kind: Any) -> Decision:
+    def _decide_batch(self, marginals: Entries, kind: Any) -> Decision:
         """Decide all rows together: one problem per label, or one for all entries."""
-        p = self._model.marginals(entries).to_matrix(kind)
+        p = marginals.to_matrix(kind)
         if not self.multilabel_:
-            p = p.ravel()
+            p = p.toarray().ravel() if sparse.issparse(p) else p.ravel()
         return from_marginals(
             p,
             average=self.average if self.multilabel_ else "macro",
@@ -427,13 +473,18 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 def _check_rows(table: LabelTable, weight: Floats) -> None:
     """Raise if there is nothing to learn from."""
+    labels = table.labels[np.flatnonzero(weight)]
     n = int(np.count_nonzero(weight))
     if n < 2:
         raise ValueError(
             f"n_samples={n}: FDecider needs at least 2 validation rows with a positive weight, "
             "and some hundreds to learn from"
         )
-    if not table.labels.sum():
+    if table.form == "flat" and len(table.classes) < 2:
+        raise ValueError(
+            f"y has one class, {table.classes[0]!r}: validation rows of both classes are needed"
+        )
+    if not labels.sum():
         raise ValueError(
             "y has no positive label: validation rows without any label cannot show how probable "
             "labels are"
