@@ -58,6 +58,8 @@ def read_labels(y: Any, n: int, owner: str, *, keep_sparse: bool = False) -> Lab
     _check_not_label_lists(y)
     if not sparse.issparse(y) and not hasattr(y, "columns"):
         y = np.asarray(y)
+    if y.shape[:1] == (0,):
+        raise ValueError(f"y has shape {y.shape}: it must have at least one row")
     if len(y.shape) == 1 or (isinstance(y, np.ndarray) and y.shape[1:] == (1,)):
         table = _flat_table(y)
     else:

@@ -30,6 +30,7 @@ from fgfm.decider._models import (
     check_model,
     check_not_one_label,
     predict_labels,
+    takes_several_labels,
 )
 from fgfm.decision import Decision
 from fgfm.estimation._learner import learner_input_tags
@@ -136,7 +137,7 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_label = takes_several_labels(self.estimator)
         accepted = learner_input_tags(self.estimator)
         tags.input_tags.sparse = accepted.sparse
         tags.input_tags.allow_nan = accepted.allow_nan

@@ -33,6 +33,7 @@ from fgfm.decider._inputs import (
 from fgfm.decider._joint_model import JointModel
 from fgfm.decider._weighted import as_counts, limit_f
 from fgfm.decision import Decision, from_cardinalities, from_marginals
+from fgfm.decision._limits import numbered
 from fgfm.metrics import f_measure
 
 __all__ = ["FDecider"]
@@ -177,8 +178,9 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
-        tags.input_tags.sparse = True
         tags.input_tags.one_d_array = True
+        tags.input_tags.sparse = not self.logits
+        tags.input_tags.positive_only = not self.logits
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FDecider:
@@ -212,6 +214,7 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         _check_rows(table, weight)
         kept = np.asarray(table.labels.sum(axis=1)).ravel()[weight > 0.0]
         self.nonempty_ = bool((kept > 0).all()) and self.multilabel_
+        self._check_limits(given)
         model = JointModel(_CALIBRATORS[self.calibration]())
         self._model = model.fit(entries, Y, weight)
         self.__dict__.pop("thresholds_", None)  # of an earlier fit
@@ -249,12 +252,41 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_flag(self.logits, "logits")
         n_threads(self.n_jobs)
         self._resolved_nonempty(False)
-        constrained = self.constraints is not None or self.max_labels is not None
-        if self.average != "samples" and (constrained or self.min_labels):
+
+    def _check_limits(self, given: Probabilities) -> None:
+        """Raise if no label set of a row satisfies the constraints, or if they do not apply."""
+        set_ = self.constraints is not None or self.max_labels is not None or self.min_labels != 0
+        if set_ and self._per_batch:
+            found = f"average is {self.average!r}" if self.multilabel_ else "y is flat"
             raise ValueError(
-                f"average is {self.average!r}: constraints are about the label set of a row, and "
-                "need average='samples'"
+                f"{found}: constraints are about the label set of a row, and need a matrix y and "
+                "average='samples'"
             )
+        if set_:
+            no_rows = np.empty((0, given.entries.m, 1))
+            nonempty = self._resolved_nonempty(self.nonempty_)
+            from_cardinalities(no_rows, nonempty=nonempty, **self._limits(given.entries))
+
+    def _limits(self, entries: Entries) -> dict[str, Any]:
+        """Return the constraints as `fgfm.decision` takes them."""
+        if entries.labels is not None:
+            if self.constraints is not None:
+                raise ValueError(
+                    "constraints is given and X is sparse: constraints need a dense X, since the "
+                    "labels that are not stored take no part in a decision"
+                )
+            stored = (entries.labels < entries.m).sum(axis=1)
+            if (stored < self.min_labels).any():
+                row = int(np.argmax(stored < self.min_labels))
+                raise ValueError(
+                    f"min_labels is {self.min_labels} and row {row} of X has {stored[row]} stored "
+                    "labels: it must have as many"
+                )
+        return {
+            "min_labels": self.min_labels,
+            "max_labels": self.max_labels,
+            "constraints": numbered(self.constraints, entries.m, self._column_names()),
+        }
 
     def _resolved_nonempty(self, auto: bool) -> bool:
         if isinstance(self.nonempty, str) and self.nonempty == "auto":
@@ -440,6 +472,7 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         chosen = np.zeros(entries.p.shape, dtype=np.int8)
         expected_f = np.zeros(len(chosen))
         nonempty = self._resolved_nonempty(self.nonempty_)
+        limits = self._limits(entries)
         for block in self._model.blocks(entries):
             P, d = self._model.predict(entries.at(block))
             rows = np.arange(len(entries.p))[block]
@@ -454,6 +487,7 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 zero_division=self.zero_division,
                 nonempty=nonempty,
                 n_jobs=self.n_jobs,
+                **limits,
             )
         return Decision(entries.to_labels(chosen, kind), expected_f)
 
@@ -480,9 +514,10 @@ def _check_rows(table: LabelTable, weight: Floats) -> None:
             f"n_samples={n}: FDecider needs at least 2 validation rows with a positive weight, "
             "and some hundreds to learn from"
         )
-    if table.form == "flat" and len(table.classes) < 2:
+    if table.form == "flat" and (labels.all() or not labels.any()):
         raise ValueError(
-            f"y has one class, {table.classes[0]!r}: validation rows of both classes are needed"
+            "y has one class in rows of positive weight: validation rows of both classes are "
+            "needed"
         )
     if not labels.sum():
         raise ValueError(

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.special import expit
 from sklearn.base import clone
+from sklearn.utils import get_tags
 
 from fgfm._utils.label_table import LabelTable
 from fgfm._utils.rows import n_rows, take_rows
@@ -20,6 +21,7 @@ __all__ = [
     "check_model",
     "check_not_one_label",
     "predict_labels",
+    "takes_several_labels",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -34,6 +36,15 @@ def check_model(estimator: Any) -> None:
         raise TypeError(
             f"estimator is {estimator!r}: it must have predict_proba or decision_function"
         )
+
+
+def takes_several_labels(estimator: Any) -> bool:
+    """Return False if the tags of a model say that it takes one label only."""
+    if not hasattr(estimator, "__sklearn_tags__"):
+        return True
+    tags = get_tags(estimator)
+    multi_label = tags.classifier_tags is None or tags.classifier_tags.multi_label
+    return bool(multi_label or tags.target_tags.multi_output)
 
 
 class TrainingRows(NamedTuple):
@@ -77,7 +88,17 @@ class TrainingRows(NamedTuple):
                 # Models take one column for a flat y, or refuse it: it is passed twice.
                 columns = np.repeat(columns, 2)
             y = y[:, columns]
-        return clone(estimator).fit(self.X, y, **self.params), columns, values
+        try:
+            model = clone(estimator).fit(self.X, y, **self.params)
+        except ValueError as error:
+            if y.ndim == 1 or takes_several_labels(estimator):
+                raise
+            name = type(estimator).__name__
+            raise ValueError(
+                f"{error} (estimator {name} may take one label only: wrap it, as in "
+                f"sklearn.multioutput.MultiOutputClassifier({name}()))"
+            ) from error
+        return model, columns, values
 
     def predict_fold(self, estimator: Any, train: Integers, test: Integers) -> Floats:
         """Return the probabilities (n_test, m) of a model that is fitted to the training rows."""
