@@ -1,4 +1,4 @@
-"""The F-measure, a scikit-learn scorer for it, its calibration, and bounds that hold for new rows."""
+"""The F-measure, its scikit-learn scorer, its calibration, and bounds that hold for new rows."""
 
 from __future__ import annotations
 
