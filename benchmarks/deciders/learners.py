@@ -26,7 +26,7 @@ Labels = npt.NDArray[Any]
 Learner = Callable[[Any, Labels, Sequence[Any], int], list[Floats]]
 
 _TREES, _TREES_AT_A_TIME = 200, 20  # trees of many labels are large: few are in memory at a time
-_MAX_BOOSTING_SECONDS = 300.0  # estimated, on one core
+_MAX_BOOSTING_SECONDS = 400.0  # estimated, on one core
 _HIDDEN, _BATCH = 128, 32
 _MAX_EPOCHS, _PATIENCE = 500, 10
 
@@ -60,22 +60,23 @@ def fit_forest(X: Any, Y: Labels, rows: Sequence[Any], seed: int) -> list[Floats
 
 def fit_boosting(X: Any, Y: Labels, rows: Sequence[Any], seed: int) -> list[Floats]:
     """Fit gradient boosted trees per label."""
-    seconds = _boosting_seconds(*X.shape, Y.shape[1])
+    (n, p), m = X.shape, Y.shape[1]
+    seconds = _boosting_seconds(n, p, m)
     if seconds > _MAX_BOOSTING_SECONDS:
         raise TooMuchWorkError(
-            f"{X.shape[0]} rows, {X.shape[1]} features and {Y.shape[1]} labels take about "
-            f"{seconds:.0f} s: the limit is {_MAX_BOOSTING_SECONDS:.0f} s"
+            f"{n} rows, {p} features and {m} labels take about {seconds:.0f} s: the limit is "
+            f"{_MAX_BOOSTING_SECONDS:.0f} s"
         )
     X, *rows = [one.toarray() if sparse.issparse(one) else one for one in (X, *rows)]
     probabilities = [np.empty((one.shape[0], Y.shape[1])) for one in rows]
     for k, y in enumerate(Y.T):
         if len(np.unique(y)) == 1:
-            for p in probabilities:
-                p[:, k] = y[0]
+            for one in probabilities:
+                one[:, k] = y[0]
             continue
         model = HistGradientBoostingClassifier(early_stopping=False, random_state=seed).fit(X, y)
-        for one, p in zip(rows, probabilities, strict=True):
-            p[:, k] = model.predict_proba(one)[:, 1]
+        for X_new, one in zip(rows, probabilities, strict=True):
+            one[:, k] = model.predict_proba(X_new)[:, 1]
     return probabilities
 
 
