@@ -71,8 +71,8 @@ def _rank_table(group: str, packages: bool, rankings: Sequence[Any]) -> _Table:
     notes = []
     for r in rankings:
         text = (
-            f"{r.average}: {count(r.n_pairs, 'pair')} of {count(r.n_datasets, 'data set')} and "
-            f"a learner"
+            f"{r.average}: {count(r.n_pairs, 'pair')} of a learner and one of "
+            f"{count(r.n_datasets, 'data set')}"
         )
         if r.n_incomplete:
             text += f", {r.n_incomplete} more without a score of every rule"
@@ -83,9 +83,7 @@ def _rank_table(group: str, packages: bool, rankings: Sequence[Any]) -> _Table:
             )
         notes.append(text + ".")
     extent = "rules and other packages" if packages else "rules"
-    return _Table(
-        f"Mean ranks by average, and mean F1, of {extent}: {group} data sets", rows, notes
-    )
+    return _Table(f"Mean ranks and mean F1 by average: {extent}, {group} data sets", rows, notes)
 
 
 def _difference_tables(summary: Summary) -> Iterator[_Table]:
@@ -178,7 +176,7 @@ def format_terminal(summary: Summary) -> str:
     """
     lines: list[str] = []
     for title, (heads, *rows), notes in _tables(summary):
-        lines += [title, *grid(heads, rows)]
+        lines += [*textwrap.wrap(title, _WIDTH), *grid(heads, rows)]
         for note in notes:
             lines += textwrap.wrap(note, _WIDTH)
         lines.append("")

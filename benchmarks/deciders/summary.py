@@ -53,7 +53,7 @@ DEVELOPMENT = frozenset(
         "scene",
         "stackex_chess",
         "yeast",
-    )  # fmt: skip
+    )
 )
 GROUPS = ("development", "confirmation", "all")
 _RANKED = tuple(rule for rule in RULES if rule != GUARANTEE)
@@ -333,9 +333,15 @@ def _deviation(group: str, average: str, rule: str, values: _Values) -> Deviatio
     at = max(values, key=lambda pair: values[pair])
     d = np.array(list(values.values()))
     return Deviation(
-        group, average, rule, float(d.mean()), float(np.abs(d).mean()), values[at],
-        " ".join(at), len(d),
-    )  # fmt: skip
+        group,
+        average,
+        rule,
+        float(d.mean()),
+        float(np.abs(d).mean()),
+        values[at],
+        " ".join(at),
+        len(d),
+    )
 
 
 def _guarantee(group: str, bounds: Sequence[Record]) -> Guarantee:
