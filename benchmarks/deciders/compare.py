@@ -15,7 +15,14 @@ from typing import Any, NamedTuple, get_type_hints
 import fgfm
 from benchmarks.deciders.peers import PEERS, decide_by_peer
 from benchmarks.deciders.probabilities import Probabilities
-from benchmarks.deciders.rules import AVERAGES, FDECIDER, GUARANTEE, RULES, f_of
+from benchmarks.deciders.rules import (
+    FDECIDER,
+    FDECIDER_ROWS,
+    GUARANTEE,
+    RULES,
+    averages_of,
+    f_of,
+)
 from benchmarks.real.peers import PeerError, install
 from benchmarks.real.subprocesses import OK, Ended, format_error, run_in_subprocesses
 from fgfm.experiments._result_file import ResultFile, Row
@@ -81,7 +88,7 @@ def _rules_and_averages(name: str) -> list[tuple[str, str]]:
     if name in PEERS:
         found = [rule.split("/") for rule in PEERS[name].rules]
         return [(f"{name}-{rule}", average) for rule, average in found]
-    return [(name, average) for average in (AVERAGES if name != GUARANTEE else ("samples",))]
+    return [(name, average) for average in averages_of(name)]
 
 
 def compare(
@@ -123,7 +130,9 @@ def compare(
         Scores of the pairs by these rules and packages.
     """
     if not hasattr(fgfm, "FDecider"):
-        rules = [rule for rule in rules if rule not in (FDECIDER, GUARANTEE)]
+        rules = [r for r in rules if r not in (FDECIDER, FDECIDER_ROWS, GUARANTEE)]
+    elif not hasattr(fgfm.FDecider, "lower_bound"):
+        rules = [r for r in rules if r != GUARANTEE]
     tasks = [_Task(pair, rule, "", limit) for pair in pairs for rule in (*rules, *peers)]
     settings = {"seed": seed, "fgfm": version("fgfm")}
     columns: dict[str, Any] = get_type_hints(Record)

@@ -97,22 +97,22 @@ def cache_probabilities(
         Called with a line for each pair that was computed.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    failures = {} if retry else read_failures(folder)
-    tasks = [Task(source, name, seed, folder) for source in sources for name in learners]
+    failures = read_failures(folder)
     tasks = [
         task
-        for task in tasks
-        if _name(task) not in failures
-        and not path_of(folder, task.source.name, task.learner).exists()
+        for task in (Task(source, name, seed, folder) for source in sources for name in learners)
+        if not path_of(folder, task.source.name, task.learner).exists()
+        and (retry or _name(task) not in failures)
     ]
     for message in run_in_subprocesses(_fit, tasks, n_jobs, limit, lambda _: None):
         if not isinstance(message, Ended):
             continue
         progress(f"{_name(message.task)}: {message.status}")
+        failures.pop(_name(message.task), None)
         if message.status != OK:
             failures[_name(message.task)] = message.status
-            with atomic_file(folder / "failures.json") as file:
-                file.write(json.dumps(failures, indent=1).encode())
+        with atomic_file(folder / "failures.json") as file:
+            file.write((json.dumps(failures, indent=1, sort_keys=True) + "\n").encode())
 
 
 def read_failures(folder: Path) -> dict[str, str]:

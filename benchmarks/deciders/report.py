@@ -87,11 +87,10 @@ def _rank_table(group: str, packages: bool, rankings: Sequence[Any]) -> _Table:
 
 
 def _difference_tables(summary: Summary) -> Iterator[_Table]:
-    for group in _groups(summary):
-        found = [d for d in summary.differences if d.group == group]
-        if not found:
-            continue
-        rows = [["FDecider minus", "average", "mean", "low", "high", "wins", "share"]]
+    kinds = dict.fromkeys((d.group, d.decider) for d in summary.differences)
+    for group, decider in kinds:
+        found = [d for d in summary.differences if (d.group, d.decider) == (group, decider)]
+        rows = [[f"{decider} minus", "average", "mean", "low", "high", "wins", "share"]]
         rows += [
             [
                 d.rule,
@@ -105,9 +104,9 @@ def _difference_tables(summary: Summary) -> Iterator[_Table]:
         ]
         note = (
             "mean: over pairs of data set and learner; low, high: 95 % bootstrap interval over "
-            "data sets; wins: pairs where FDecider is ahead; share: with half of the ties."
+            "data sets; wins: pairs where it is ahead; share: with half of the ties."
         )
-        yield _Table(f"F1 of FDecider minus that of each rule, {group} data sets", rows, [note])
+        yield _Table(f"F1 of {decider} minus that of each rule: {group} data sets", rows, [note])
 
 
 def _deviation_table(summary: Summary) -> Iterator[_Table]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.deciders.compare import Record
-from benchmarks.deciders.rules import AVERAGES, FDECIDER, GUARANTEE, RULES
+from benchmarks.deciders.rules import AVERAGES, FDECIDER, FDECIDER_ROWS, GUARANTEE, RULES
 from benchmarks.real.statistics import (
     bootstrap_means,
     critical_difference,
@@ -56,7 +56,7 @@ DEVELOPMENT = frozenset(
     )
 )
 GROUPS = ("development", "confirmation", "all")
-_RANKED = tuple(rule for rule in RULES if rule != GUARANTEE)
+_RANKED = tuple(rule for rule in RULES if rule not in (FDECIDER_ROWS, GUARANTEE))
 _BOOTSTRAP_SAMPLES = 2000
 _NAN = float("nan")
 
@@ -101,8 +101,12 @@ class Difference(NamedTuple):
 
     Attributes
     ----------
-    group, average, rule : str
-        The data sets, the measure, and the other rule.
+    group, average : str
+        The data sets and the measure.
+    decider : str
+        "fdecider", or "fdecider-rows", which decides each row by itself.
+    rule : str
+        The other rule.
     mean, low, high : float
         Mean difference over pairs, and the 95 % bootstrap interval over data sets of the mean.
     wins, ties, losses : int
@@ -111,6 +115,7 @@ class Difference(NamedTuple):
 
     group: str
     average: str
+    decider: str
     rule: str
     mean: float
     low: float
@@ -252,12 +257,12 @@ def summarise(records: Sequence[Record], seed: int = 0) -> Summary:
                 summary.rankings.append(_rank(group, average, False, own))
             if len(scores) > len(own):
                 summary.rankings.append(_rank(group, average, True, scores))
-            if FDECIDER in scores:
-                summary.differences.extend(
-                    _difference(group, average, rule, scores[FDECIDER], scores[rule], seed)
-                    for rule in scores
-                    if rule != FDECIDER
-                )
+            summary.differences.extend(
+                _difference((group, average, decider, rule), scores[decider], values, seed)
+                for decider in (FDECIDER, FDECIDER_ROWS)
+                for rule, values in scores.items()
+                if decider in scores and rule not in (FDECIDER, FDECIDER_ROWS)
+            )
             expected = _by_rule((r, r.expected_f - r.f1) for r in scored)
             summary.deviations.extend(
                 _deviation(group, average, rule, values)
@@ -314,7 +319,7 @@ def _rank(group: str, average: str, packages: bool, scores: dict[str, _Values]) 
 
 
 def _difference(
-    group: str, average: str, rule: str, own: _Values, other: _Values, seed: int
+    key: tuple[str, str, str, str], own: _Values, other: _Values, seed: int
 ) -> Difference:
     pairs = sorted(own.keys() & other.keys())
     d = np.array([own[pair] - other[pair] for pair in pairs])
@@ -326,7 +331,7 @@ def _difference(
         low, high = interval(bootstrap_means(by_dataset, _BOOTSTRAP_SAMPLES, random))
     mean = float(d.mean()) if pairs else _NAN
     counts = (int((d > 0.0).sum()), int((d == 0.0).sum()), int((d < 0.0).sum()))
-    return Difference(group, average, rule, mean, low, high, *counts)
+    return Difference(*key, mean, low, high, *counts)
 
 
 def _deviation(group: str, average: str, rule: str, values: _Values) -> Deviation:

@@ -118,8 +118,8 @@ class FakeDecider:
     def predict(self, proba):
         return (proba > self.mean).astype(np.int8)
 
-    def expected_f(self, proba):
-        return np.full(len(proba), 0.25)
+    def decide(self, proba):
+        return fgfm.Decision(self.predict(proba), np.full(len(proba), 0.25))
 
     def lower_bound(self, proba, Y, confidence):
         return 100 * confidence + self.n_rows + len(Y) / 1000
@@ -133,6 +133,9 @@ def test_fdecider_sees_validation_rows_only(monkeypatch):
     for outcome in outcomes:
         np.testing.assert_array_equal(outcome.labels, p.proba_test > p.proba_val.mean())
         assert outcome.expected_f == 0.25
+    rows = list(RULES["fdecider-rows"](p))
+    assert [outcome.average for outcome in rows] == ["macro", "micro"]
+    np.testing.assert_array_equal(rows[0].labels, outcomes[0].labels)
 
 
 def test_the_guarantee_is_computed_on_rows_that_the_decider_was_not_fitted_on(monkeypatch):

@@ -78,10 +78,8 @@ def test_pairs_without_a_score_of_every_rule_are_left_out_and_counted():
     ranking = find(summary.rankings, group="development", average="samples")
     assert (ranking.n_pairs, ranking.n_incomplete) == (1, 1)
     assert summary.failures == [records[at]]
-    difference = find(
-        summary.differences, group="development", average="samples", rule="per-label"
-    )
-    assert difference.wins == 1  # on yeast, where both have a score
+    d = find(summary.differences, group="development", average="samples", rule="per-label")
+    assert d.wins == 1  # on yeast, where both have a score
 
 
 def test_packages_are_ranked_apart():
@@ -99,6 +97,23 @@ def test_differences_of_fdecider():
     assert (d.wins, d.ties, d.losses) == (1, 1, 1)
     assert d.mean == pytest.approx((0.2 + 0.0 - 0.1) / 3)
     assert d.low <= d.mean <= d.high
+
+
+def test_rows_one_by_one_are_compared_but_not_ranked():
+    records = make_records()
+    records += [
+        r._replace(rule="fdecider-rows", f1=r.f1 - 0.01)
+        for r in records
+        if r.rule == "fdecider" and r.average != "samples"
+    ]
+    summary = summarise(records)
+    ranking = find(summary.rankings, group="all", average="macro", packages=False)
+    assert "fdecider-rows" not in ranking.rules
+    d = find(summary.differences, group="all", average="macro", rule="half", decider="fdecider")
+    rows = find(
+        summary.differences, group="all", average="macro", rule="half", decider="fdecider-rows"
+    )
+    assert rows.mean == pytest.approx(d.mean - 0.01)
 
 
 def test_expected_and_obtained_f():
