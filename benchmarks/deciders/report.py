@@ -26,6 +26,7 @@ __all__ = ["format_markdown", "format_terminal", "write_report"]
 
 _WIDTH = 80
 _MISSING = "-"
+_TICKS = (-0.5, -0.1, -0.05, 0.0, 0.05, 0.1, 0.5)  # of differences
 _COLOURS = {"samples": "#0072B2", "macro": "#D55E00", "micro": "#009E73"}
 
 
@@ -251,7 +252,7 @@ def draw(summary: Summary, records: Sequence[Record]) -> Any:
     averages = [a for a in AVERAGES if any(r.average == a for r in rankings)]
     compared = bool(summary.differences)
     figure = new_figure(7.2, 1.9 * len(averages) + 0.6)
-    axes = figure.subplots(len(averages), 1 + compared, squeeze=False, sharex="col")
+    axes = figure.subplots(len(averages), 1 + compared, squeeze=False, sharex="col", sharey="row")
     f1 = {(r.dataset, r.learner, r.rule, r.average): r.f1 for r in records}
     markers = dict(zip(GROUPS, "osD", strict=True))
     for row, average in zip(axes, averages, strict=True):
@@ -278,14 +279,15 @@ def draw(summary: Summary, records: Sequence[Record]) -> Any:
                     height = -place + np.linspace(-0.25, 0.25, len(d))
                     ax.plot(d, height, ".", color="#999999", markersize=3)
                     ax.plot([np.mean(d)], [-place], "|", color=_COLOURS[average], markersize=14)
-            ax.set_yticks(-np.arange(len(rules)), [""] * len(rules))
-            ax.set_xscale("symlog", linthresh=0.05)
+            ax.set_xscale("symlog", linthresh=0.1)
+            ax.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
         for ax in row:
             ax.tick_params(labelsize=8)
             ax.grid(True, axis="x", color="#E5E5E5", linewidth=0.6)
             ax.set_axisbelow(True)
     axes[-1, 0].set_xlabel("mean rank", fontsize=9)
-    axes[0, 0].legend(fontsize=7, frameon=False)
+    handles, names = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=3, fontsize=8, frameon=False)
     if compared:
         axes[-1, 1].set_xlabel("F1 of FDecider minus F1 of the rule", fontsize=9)
     return figure
