@@ -8,6 +8,7 @@ header                   contents
 ``marginals``            decide rows of independent labels, dense or CSR
 ``marginals_short``      the same for rows of at most 128 labels
 ``marginals_window``     bounds that select the ranks to evaluate
+``jaccard``              the same for the Jaccard index
 ``power_sums``           products and sums over independent labels from eight power sums
 ``cardinalities``        decide rows from P (GFM)
 ``samples``, ``joint``   decide rows from draws and from probabilities of label sets
@@ -20,8 +21,10 @@ header                   contents
 ``arrays``               views of arrays, and sums in a fixed order
 ``tilt``, ``condition``  inclusion probabilities given the number of labels
 ``poisson_binomial``     distribution of the number of independent labels
+``betting``              bets against a hypothesis about a mean
 ``ridge``                multinomial logistic regression by Newton's method
 ``columns``, ``gram``    column sums and weighted Gram matrices
+``transpose``            transposition of strided matrices
 =======================  ==========================================================================
 
 ``bindings.cpp`` makes them functions of a Python module, which is compiled twice: for every
@@ -51,11 +54,14 @@ __all__ = [
     "NOT_PROBABILITY",
     "Rules",
     "add_columns",
+    "bet",
     "condition",
     "decide_cardinality_rows",
     "decide_csr_rows",
     "decide_dense_rows",
     "decide_factor_rows",
+    "decide_jaccard_csr_rows",
+    "decide_jaccard_dense_rows",
     "decide_joint_rows",
     "decide_sample_rows",
     "decide_sparse_factor_rows",
@@ -66,6 +72,7 @@ __all__ = [
     "rank_candidates",
     "search",
     "tilt",
+    "transpose",
     "weighted_gram",
 ]
 
@@ -81,11 +88,14 @@ native = _import_native()
 NOT_PROBABILITY: float = native.NOT_PROBABILITY
 Rules: Any = native.Rules
 add_columns: Any = native.add_columns
+bet: Any = native.bet
 condition: Any = native.condition
 decide_cardinality_rows: Any = native.decide_cardinality_rows
 decide_csr_rows: Any = native.decide_csr_rows
 decide_dense_rows: Any = native.decide_dense_rows
 decide_factor_rows: Any = native.decide_factor_rows
+decide_jaccard_csr_rows: Any = native.decide_jaccard_csr_rows
+decide_jaccard_dense_rows: Any = native.decide_jaccard_dense_rows
 decide_joint_rows: Any = native.decide_joint_rows
 decide_sample_rows: Any = native.decide_sample_rows
 decide_sparse_factor_rows: Any = native.decide_sparse_factor_rows
@@ -95,4 +105,5 @@ poisson_binomial: Any = native.poisson_binomial
 rank_candidates: Any = native.rank_candidates
 search: Any = native.search
 tilt: Any = native.tilt
+transpose: Any = native.transpose
 weighted_gram: Any = native.weighted_gram

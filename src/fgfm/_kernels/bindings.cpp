@@ -13,17 +13,20 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "betting.hpp"
 #include "cardinalities.hpp"
 #include "columns.hpp"
 #include "condition.hpp"
 #include "factors.hpp"
 #include "gram.hpp"
+#include "jaccard.hpp"
 #include "joint.hpp"
 #include "marginals.hpp"
 #include "poisson_binomial.hpp"
 #include "ridge.hpp"
 #include "samples.hpp"
 #include "tilt.hpp"
+#include "transpose.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -43,6 +46,20 @@ Matrix<T> matrix(const Array<T, 2>& array) {
     return {array.data(), static_cast<Index>(array.shape(0)), static_cast<Index>(array.shape(1))};
 }
 
+template <class T>
+using StridedArray = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
+
+template <class T>
+Strided<T> strided(const StridedArray<T>& array) {
+    return {array.data(), static_cast<Index>(array.shape(0)), static_cast<Index>(array.shape(1)),
+            array.stride(0), array.stride(1)};
+}
+
+template <class T>
+void bind_transpose(StridedArray<const T> from, StridedArray<T> to) {
+    transpose(strided(from), strided(to));
+}
+
 static Result result(const Status& status) { return {status.row, status.code, status.factor}; }
 
 template <class T>
@@ -58,6 +75,23 @@ Result bind_csr_rows(Array<const T, 1> data, Array<const Index, 1> indptr, doubl
                      Array<std::int8_t, 1> chosen, Array<double, 1> expected) {
     return result(decide_csr_rows(data.data(), span(indptr), {beta2, zero_division, nonempty},
                                   rules, chosen.data(), expected.data()));
+}
+
+template <class T>
+Result bind_jaccard_dense_rows(Array<const T, 2> proba, double beta2, double zero_division,
+                               bool nonempty, const Rules& rules, Array<std::int8_t, 2> labels,
+                               Array<double, 1> expected) {
+    return result(decide_jaccard_dense_rows(matrix(proba), {beta2, zero_division, nonempty}, rules,
+                                            matrix(labels), expected.data()));
+}
+
+template <class T>
+Result bind_jaccard_csr_rows(Array<const T, 1> data, Array<const Index, 1> indptr, double beta2,
+                             double zero_division, bool nonempty, const Rules& rules,
+                             Array<std::int8_t, 1> chosen, Array<double, 1> expected) {
+    return result(decide_jaccard_csr_rows(data.data(), span(indptr),
+                                          {beta2, zero_division, nonempty}, rules, chosen.data(),
+                                          expected.data()));
 }
 
 template <class T>
@@ -118,6 +152,10 @@ NB_MODULE(MODULE_NAME, module) {
     module.def("decide_dense_rows", &bind_dense_rows<float>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
     module.def("decide_csr_rows", &bind_csr_rows<double>, without_gil, "data"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a.noconvert(), "expected"_a.noconvert());
     module.def("decide_csr_rows", &bind_csr_rows<float>, without_gil, "data"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a.noconvert(), "expected"_a.noconvert());
+    module.def("decide_jaccard_dense_rows", &bind_jaccard_dense_rows<double>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
+    module.def("decide_jaccard_dense_rows", &bind_jaccard_dense_rows<float>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
+    module.def("decide_jaccard_csr_rows", &bind_jaccard_csr_rows<double>, without_gil, "data"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a.noconvert(), "expected"_a.noconvert());
+    module.def("decide_jaccard_csr_rows", &bind_jaccard_csr_rows<float>, without_gil, "data"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a.noconvert(), "expected"_a.noconvert());
     module.def("decide_cardinality_rows", &bind_cardinality_rows<double>, without_gil, "P"_a, "mass"_a, "names"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
     module.def("decide_cardinality_rows", &bind_cardinality_rows<float>, without_gil, "P"_a, "mass"_a, "names"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
     module.def(
@@ -192,6 +230,9 @@ NB_MODULE(MODULE_NAME, module) {
             return std::tuple(best.size, best.value, best.evaluations);
         },
         without_gil, "C"_a, "order"_a, "totals"_a, "base"_a, "scale"_a, "quadrature"_a, "limit"_a, "guess"_a, "floor"_a, "empty"_a);
+    module.def("transpose", &bind_transpose<double>, without_gil, "from"_a.noconvert(), "to"_a.noconvert());
+    module.def("transpose", &bind_transpose<float>, without_gil, "from"_a.noconvert(), "to"_a.noconvert());
+    module.def("transpose", &bind_transpose<std::int8_t>, without_gil, "from"_a.noconvert(), "to"_a.noconvert());
     module.def(
         "tilt",
         [](Array<const double, 3> logits, Array<const double, 2> d, Array<double, 3> P) {
@@ -211,6 +252,13 @@ NB_MODULE(MODULE_NAME, module) {
             poisson_binomial(matrix(p), matrix(d));
         },
         without_gil, "p"_a, "d"_a.noconvert());
+    module.def(
+        "bet",
+        [](Array<const double, 1> values, Array<const double, 1> spread, double mean,
+           double wealth, double target) {
+            return bet(span(values), span(spread), mean, wealth, target);
+        },
+        without_gil, "values"_a, "spread"_a, "mean"_a, "wealth"_a, "target"_a);
     module.def(
         "add_columns",
         [](Array<const double, 2> values, Array<double, 1> sums) {

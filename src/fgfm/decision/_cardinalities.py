@@ -12,15 +12,17 @@ from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import (
     check_cardinality_matrix,
     check_probabilities,
+    clip_probabilities,
     distribution_array,
     raise_excess_mass,
     tolerance,
     unit_rows,
 )
+from fgfm.decision._averages import Route, decide_rows_as_factors
 from fgfm.decision._inputs import decide
 from fgfm.decision._objective import Decision, Objective, empty_decision, run_kernel
 
-__all__ = ["decide_one_factor", "from_cardinalities"]
+__all__ = ["decide_one_factor", "factor_marginals", "from_cardinalities"]
 
 Real = npt.NDArray[Any]
 
@@ -32,6 +34,7 @@ def from_cardinalities(
     beta: float = 1.0,
     zero_division: float = 1.0,
     nonempty: bool = False,
+    average: str = "samples",
     n_jobs: int | None = None,
 ) -> Decision:
     r"""Decide from the joint probabilities of each label and the number of labels: GFM.
@@ -86,14 +89,33 @@ def from_cardinalities(
     """
     objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
     arrays = {"P": P} if distribution is None else {"P": P, "distribution": distribution}
-    return decide(arrays, objective, _decide_numpy, _decide_array_api)
+    return decide(arrays, objective, average, _ROUTE, _array_api_route)
 
 
-def _decide_numpy(P: Any, distribution: Any = None, *, objective: Objective) -> Decision:
+def _read(P: Any, distribution: Any) -> tuple[Real, Real | None]:
     P = check_cardinality_matrix(P)
-    n, m, S = P.shape
-    d = None if distribution is None else distribution_array(distribution, "distribution", n, S)
-    return decide_one_factor(P, d, np.arange(m), objective, "P", "distribution")
+    n, _, S = P.shape
+    if distribution is not None:
+        distribution = distribution_array(distribution, "distribution", n, S)
+    return P, distribution
+
+
+def _decide_rows(P: Any, distribution: Any = None, *, objective: Objective) -> Decision:
+    P, d = _read(P, distribution)
+    return decide_one_factor(P, d, np.arange(P.shape[1]), objective, "P", "distribution")
+
+
+def _marginals(P: Any, distribution: Any = None) -> Real:
+    P, d = _read(P, distribution)
+    if d is not None:
+        unit_rows(d, "distribution")
+    return factor_marginals(P, "P", any_mass=d is not None)
+
+
+def _decide_batch(P: Any, distribution: Any = None, *, objective: Objective) -> Decision:
+    P, d = _read(P, distribution)
+    distributions = None if d is None else [unit_rows(d, "distribution")]
+    return decide_rows_as_factors([P], [np.arange(P.shape[1])], distributions, ["P"], objective)
 
 
 def decide_one_factor(
@@ -138,7 +160,35 @@ def decide_one_factor(
     return decision
 
 
-def _decide_array_api(P: Any, distribution: Any = None, *, objective: Objective) -> Decision:
-    from fgfm.decision._cardinalities_array_api import decide_cardinalities
+def factor_marginals(P: Real, name: str, *, any_mass: bool) -> Real:
+    """Return the marginals of a factor, (n, m), from P, (n, m, S).
 
-    return decide_cardinalities(P, distribution, objective=objective)
+    With `any_mass` the sum of d may exceed 1, since the user gave another distribution.
+    """
+    n, m, S = P.shape
+    marginals = np.empty((n, m))
+    s = np.arange(1, S + 1)
+
+    def read_block(rows: slice) -> None:
+        block = clip_probabilities(P[rows], name, rows.start)
+        p = block.sum(axis=2, dtype=np.float64, out=marginals[rows])
+        over = p.max(axis=1)
+        if not any_mass:
+            d = block.sum(axis=1, dtype=np.float64) / s  # (rows, S), d_s = sum_i p_is / s
+            over = np.maximum(over, d.sum(axis=1))
+        wrong = over > 1.0 + tolerance(block)
+        if wrong.any():
+            raise_excess_mass(block, int(wrong.argmax()), name, rows.start)
+        np.minimum(p, 1.0, out=p)
+
+    run_blocks(n, m * S * P.itemsize, 1, read_block)
+    return marginals
+
+
+def _array_api_route() -> Route:
+    from fgfm.decision._cardinalities_array_api import ROUTE
+
+    return ROUTE
+
+
+_ROUTE = Route(_decide_rows, _marginals, _decide_batch)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fgfm._kernels import decide_factor_rows
 from fgfm._utils.blocks import run_blocks
 from fgfm._utils.validation import check_probabilities, raise_excess_mass, tolerance, unit_rows
-from fgfm.decision._marginals import decide_dense_marginals
+from fgfm.decision._marginals_dense import decide_dense_marginals
 from fgfm.decision._objective import Decision, Objective, empty_decision, run_kernel
 
 __all__ = ["decide_dense_factors", "decide_singletons", "kernel_shape"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from fgfm._kernels import decide_joint_rows
 from fgfm._utils.blocks import run_blocks
 from fgfm._utils.validation import check_one_weight_each, label_sets, real_array, unit_rows
+from fgfm.decision._averages import Route, decide_possible_entries
 from fgfm.decision._inputs import check_array_types, decide
 from fgfm.decision._objective import Decision, Objective, empty_decision
 
@@ -23,6 +25,7 @@ def from_joint(
     beta: float = 1.0,
     zero_division: float = 1.0,
     nonempty: bool = False,
+    average: str = "samples",
     n_jobs: int | None = None,
 ) -> Decision:
     r"""Decide from the probabilities of whole label sets.
@@ -74,18 +77,24 @@ def from_joint(
     return decide(
         {"proba": proba},
         objective,
-        _decide_numpy,
-        _decide_array_api,
+        average,
+        _ROUTE,
+        _array_api_route,
         columns=columns,
         labelsets=labelsets,
     )
 
 
-def _decide_numpy(proba: Any, labelsets: Any, objective: Objective) -> Decision:
-    """Decide from probabilities, (n, L), of label sets, (L, m) in CSR."""
+def _read(proba: Any, labelsets: Any) -> npt.NDArray[Any]:
     proba = real_array(proba, "proba", ("row", "label set"))
+    check_one_weight_each(proba.shape[1], labelsets.shape[0])
+    return proba
+
+
+def _decide_rows(proba: Any, labelsets: Any, objective: Objective) -> Decision:
+    """Decide each row from probabilities, (n, L), of label sets, (L, m) in CSR."""
+    proba = _read(proba, labelsets)
     L, m = labelsets.shape
-    check_one_weight_each(proba.shape[1], L)
     size = np.diff(labelsets.indptr)  # (L,)
     s = np.unique(size[size > 0])  # (Q,) the cardinalities that occur
     column = np.where(size > 0, np.searchsorted(s, size), -1)  # (L,)
@@ -106,7 +115,39 @@ def _decide_numpy(proba: Any, labelsets: Any, objective: Objective) -> Decision:
     return decision
 
 
-def _decide_array_api(proba: Any, labelsets: Any, objective: Objective) -> Decision:
-    from fgfm.decision._joint_array_api import decide_joint
+def _marginals(proba: Any, labelsets: Any) -> npt.NDArray[np.float64]:
+    proba = _read(proba, labelsets)
+    marginals = np.empty((len(proba), labelsets.shape[1]))
 
-    return decide_joint(proba, labelsets, objective)
+    def read_block(rows: slice) -> None:
+        weights = unit_rows(proba[rows], "proba", rows.start)
+        np.minimum(weights @ labelsets, 1.0, out=marginals[rows])
+
+    run_blocks(len(proba), proba.shape[1] * 8, 1, read_block)
+    return marginals
+
+
+def _decide_batch(proba: Any, labelsets: Any, objective: Objective) -> Decision:
+    proba = _read(proba, labelsets)
+    L, m = labelsets.shape
+    size = np.diff(labelsets.indptr)  # (L,)
+    S = int(size.max(initial=1))
+    sets_of_size = [(s, np.flatnonzero(size == s)) for s in np.unique(size[size > 0])]
+
+    def cardinalities(rows: slice) -> npt.NDArray[np.float64]:
+        weights = unit_rows(proba[rows], "proba", rows.start)  # (rows, L)
+        P = np.zeros((len(weights), m, S))
+        for s, at in sets_of_size:
+            P[:, :, s - 1] = weights[:, at] @ labelsets[at]
+        return P
+
+    return decide_possible_entries(len(proba), m, S, 16 * L, cardinalities, objective)
+
+
+def _array_api_route() -> Route:
+    from fgfm.decision._joint_array_api import ROUTE
+
+    return ROUTE
+
+
+_ROUTE = Route(_decide_rows, _marginals, _decide_batch)

@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_beta", "check_choice", "check_count", "check_flag", "check_zero_division"]
+__all__ = [
+    "check_beta",
+    "check_choice",
+    "check_count",
+    "check_flag",
+    "check_fraction",
+    "check_zero_division",
+]
 
 
 def _number(value: Any, name: str, rule: str) -> float:
@@ -32,6 +39,15 @@ def check_zero_division(zero_division: Any) -> float:
     number = _number(zero_division, "zero_division", rule)
     if not (0.0 <= number <= 1.0) or math.isnan(number):
         raise ValueError(f"zero_division is {number!r}: it must be {rule}")
+    return number
+
+
+def check_fraction(value: Any, name: str) -> float:
+    """Return a number strictly between 0 and 1 as a float."""
+    rule = "a number greater than 0 and less than 1"
+    number = _number(value, name, rule)
+    if not 0.0 < number < 1.0:
+        raise ValueError(f"{name} is {number!r}: it must be {rule}")
     return number
 
 
