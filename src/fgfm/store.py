@@ -35,6 +35,8 @@ _REGISTRY = {
     **{
         name: name
         for name in (
+            "fgfm.FDecider",
+            "fgfm.FDeciderCV",
             "fgfm.FGFMClassifier",
             "fgfm.ILFCompo",
             "fgfm.data.FeatureEncoder",
@@ -51,6 +53,10 @@ _REGISTRY = {
         )
     },
     # parts of fitted models
+    "fgfm.decider.IsotonicCalibrator": "fgfm.decider._calibration.IsotonicCalibrator",
+    "fgfm.decider.JointModel": "fgfm.decider._joint_model.JointModel",
+    "fgfm.decider.NoCalibrator": "fgfm.decider._calibration.NoCalibrator",
+    "fgfm.decider.ShrunkCalibrator": "fgfm.decider._calibration.ShrunkCalibrator",
     "fgfm.estimation.CustomFactorModels": "fgfm.estimation._factor_models.CustomFactorModels",
     "fgfm.estimation.FactorModels": "fgfm.estimation._factor_models.FactorModels",
     "fgfm.estimation.DirectStrategy": "fgfm.estimation._direct.DirectStrategy",
