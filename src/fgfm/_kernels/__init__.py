@@ -22,6 +22,7 @@ header                   contents
 ``poisson_binomial``     distribution of the number of independent labels
 ``ridge``                multinomial logistic regression by Newton's method
 ``columns``, ``gram``    column sums and weighted Gram matrices
+``trees``                leaves of rows in decision trees
 =======================  ==========================================================================
 
 ``bindings.cpp`` makes them functions of a Python module, which is compiled twice: for every
@@ -51,6 +52,7 @@ __all__ = [
     "NOT_PROBABILITY",
     "Rules",
     "add_columns",
+    "apply_trees",
     "condition",
     "decide_cardinality_rows",
     "decide_csr_rows",
@@ -81,6 +83,7 @@ native = _import_native()
 NOT_PROBABILITY: float = native.NOT_PROBABILITY
 Rules: Any = native.Rules
 add_columns: Any = native.add_columns
+apply_trees: Any = native.apply_trees
 condition: Any = native.condition
 decide_cardinality_rows: Any = native.decide_cardinality_rows
 decide_csr_rows: Any = native.decide_csr_rows
