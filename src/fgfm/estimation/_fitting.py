@@ -177,6 +177,7 @@ def _fit_stack(
         w[rows],
         seed,
         settings.n_jobs,
+        None if progress is None else lambda share: progress(int(share * len(targets))),
     )
     if progress is not None:
         progress(len(targets))

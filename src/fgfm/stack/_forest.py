@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.tree import DecisionTreeRegressor
+from sklearn.utils.parallel import Parallel, delayed
 
 from fgfm._kernels import apply_trees
 
@@ -85,24 +86,19 @@ class LabelForest:
             frequency = np.bincount(X.indices, minlength=p)
             self.columns = np.sort(np.argsort(-frequency, kind="stable")[:_COLUMNS])
         dense = self._dense(X)
-        p = dense.shape[1]
         outputs = labels - np.average(labels, axis=0, weights=weight)
         if labels.shape[1] > _OUTPUTS:
             random = np.random.default_rng(seed)
             outputs = outputs @ random.standard_normal((labels.shape[1], _PROJECTIONS))
-        forest = RandomForestRegressor(
-            _TREES,
-            min_samples_leaf=_LEAF,
-            max_features=min(p, max(1, int(max(p**0.5, p / 10)))),
-            bootstrap=True,
-            random_state=seed,
-            n_jobs=n_jobs,
+        # scikit-learn's forests use weights differently from version to version, and do not keep
+        # which rows a tree has seen: the trees are grown one by one.
+        seeds = np.random.default_rng(seed).integers(np.iinfo(np.int32).max, size=_TREES)
+        counts = np.stack([_bootstrap(n, int(s)) for s in seeds], axis=1)  # (n, trees)
+        jobs = (
+            delayed(_grow)(dense, outputs, counts[:, t] * weight, int(s))
+            for t, s in enumerate(seeds)
         )
-        forest.fit(dense, outputs[:, 0] if outputs.shape[1] == 1 else outputs, weight)
-        self._store(forest)
-        counts = np.stack(
-            [np.bincount(rows, minlength=n) for rows in forest.estimators_samples_], axis=1
-        )  # (n, trees)
+        self._store(Parallel(n_jobs=n_jobs, prefer="threads")(jobs))
         leaves = self._leaves(dense)  # (n, trees)
         row, tree = np.nonzero(counts)
         leaf = leaves[row, tree]
@@ -124,9 +120,8 @@ class LabelForest:
             X = (X if self.columns is None else X[:, self.columns]).toarray()
         return np.ascontiguousarray(X, dtype=np.float32)
 
-    def _store(self, forest: Any) -> None:
+    def _store(self, trees: list[Any]) -> None:
         """Keep the trees as arrays, which can be saved and loaded without running code."""
-        trees = [tree.tree_ for tree in forest.estimators_]
         sizes = np.array([tree.node_count for tree in trees])
         self.root = np.cumsum(sizes) - sizes
         shift = np.repeat(self.root, sizes)
@@ -169,3 +164,19 @@ class LabelForest:
             with np.errstate(invalid="ignore"):
                 means[block] = values / total  # NaN where no training row is known
         return means
+
+
+def _bootstrap(n: int, seed: int) -> npt.NDArray[np.int64]:
+    """Return how often each of n rows is drawn in n draws with replacement."""
+    return np.bincount(np.random.default_rng(seed).integers(n, size=n), minlength=n)
+
+
+def _grow(dense: npt.NDArray[np.float32], outputs: Floats, weight: Floats, seed: int) -> Any:
+    """Return the nodes of one tree."""
+    p = dense.shape[1]
+    tree = DecisionTreeRegressor(
+        min_samples_leaf=_LEAF,
+        max_features=min(p, max(1, int(max(p**0.5, p / 10)))),
+        random_state=seed,
+    )
+    return tree.fit(dense, outputs, sample_weight=weight).tree_

@@ -92,7 +92,7 @@ class KernelRidge:
             best = np.inf
             for width, design in self._designs(Z, seed):
                 eigen = design.decompose(root)
-                pick, loss = _choose_penalties(eigen, y)
+                pick, loss = _choose_penalties(eigen, y, float(weight.sum()))
                 if loss < best:
                     best, self.width = loss, width
                     left_out, coef = _solve(eigen, y, pick)
@@ -196,10 +196,10 @@ def _residuals(eigen: _Eigen, y: Floats, rotated: Floats, penalty: float) -> Flo
     return np.asarray((y - fitted) / (1.0 - leverage)[:, None])
 
 
-def _choose_penalties(eigen: _Eigen, y: Floats) -> tuple[Floats, float]:
+def _choose_penalties(eigen: _Eigen, y: Floats, total: float) -> tuple[Floats, float]:
     """Return the penalty (T,) of the least squared error of each target, and their sum."""
     rotated = eigen.vectors.T @ y  # (q, T)
-    penalties = _PENALTIES * float(eigen.values.sum()) / len(y)
+    penalties = _PENALTIES * float(eigen.values.sum()) / total
     losses = np.stack(
         [(_residuals(eigen, y, rotated, penalty) ** 2).sum(axis=0) for penalty in penalties]
     )  # (penalties, T)

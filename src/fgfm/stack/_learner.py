@@ -55,7 +55,7 @@ class StackedLearner:
         weight: Floats,
         seed: int,
         n_jobs: int | None = None,
-        report: Callable[[str], None] | None = None,
+        progress: Callable[[float], None] | None = None,
     ) -> list[Floats]:
         """Fit all targets; return held-out probabilities (n, K) of each.
 
@@ -71,8 +71,8 @@ class StackedLearner:
             Seeds the parts.
         n_jobs : int or None
             Number of threads of the forest, as in joblib.
-        report : callable, optional
-            Called with the name of each part before it is fitted.
+        progress : callable, optional
+            Called with the share of the work that is done after each part.
 
         Returns
         -------
@@ -83,27 +83,27 @@ class StackedLearner:
         T = self._columns_of(targets)  # (n, T) with NaN
         labels = T[:, self.binary_columns]  # (n, m)
         self.means = _means(labels, weight)  # (m,)
-        report = report or (lambda part: None)
         self.seconds: dict[str, float] = {}
         held_out: list[Floats] = []
         self.parts: list[Any] = []
-        for name, fit in self._plan(X, T, labels, weight, seed, n_jobs):
-            report(name)
+        plan = self._plan(X, T, labels, weight, seed, n_jobs) if T.shape[1] else []
+        for name, fit in plan:
             start = time.perf_counter()
             part, predictions = fit()
             self.parts.append(part)
             held_out.append(predictions)
             self.seconds[name] = time.perf_counter() - start
-        report("stack")
-        F = self._logits(held_out)
-        self.stack = MarginalStack().fit(F, labels, weight)
+            if progress is not None:
+                progress(len(self.parts) / (len(plan) + 1))
+        if self.binary:
+            self.stack = MarginalStack().fit(self._logits(held_out), labels, weight)
         self.pools = []
         for t in self.multiclass:
             known = targets[t] >= 0
             code = np.searchsorted(self.classes[t], targets[t][known])
             distributions = [d[known] for d in self._distributions(held_out, t)]
             self.pools.append(LogLinearPool().fit(distributions, code, weight[known]))
-        return self._probabilities(held_out)
+        return self._probabilities(held_out, len(weight))
 
     def _plan(
         self, X: Any, T: Floats, labels: Floats, weight: Floats, seed: int, n_jobs: int | None
@@ -113,7 +113,7 @@ class StackedLearner:
         def forest() -> tuple[Any, Floats]:
             known = ~np.isnan(T)
             part = LabelForest()
-            grown = np.where(np.isnan(labels), self.means, labels)
+            grown = np.where(np.isnan(labels), self.means, labels) if self.binary else T
             observed = None if known.all() else sparse.csr_array(known.astype(np.float32))
             targets = sparse.csr_array(np.where(known, T, 0.0).astype(np.float32))
             return part, part.fit(X, grown, targets, observed, weight, seed, n_jobs)
@@ -137,9 +137,16 @@ class StackedLearner:
             ("linear ridge", ridge(StandardFeatures(), "linear")),
         ]
 
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weight of each part that all labels share; empty if no label varies."""
+        if not self.binary:
+            return {}
+        return dict(zip(self.seconds, self.stack.shared.tolist(), strict=True))
+
     def predict(self, X: Any) -> list[Floats]:
         """Return the probabilities (n, K) of the classes of each target."""
-        return self._probabilities([part.predict(X) for part in self.parts])
+        return self._probabilities([part.predict(X) for part in self.parts], X.shape[0])
 
     def _set_targets(self, targets: Sequence[Integers]) -> None:
         """Lay out the columns: one for a binary target, K for one of K > 2 classes."""
@@ -175,9 +182,8 @@ class StackedLearner:
         parts = [np.maximum(values[:, at], _LEAST) for values in predictions[:2]]
         return [part / part.sum(axis=1, keepdims=True) for part in parts]
 
-    def _probabilities(self, predictions: Sequence[Floats]) -> list[Floats]:
+    def _probabilities(self, predictions: Sequence[Floats], n: int) -> list[Floats]:
         """Return the probabilities (n, K) of each target."""
-        n = len(predictions[0])
         found: list[Floats] = [np.ones((n, len(classes))) for classes in self.classes]
         if self.binary:
             p = self.stack.predict(self._logits(predictions))  # (n, m)
