@@ -42,9 +42,7 @@ def test_predictions_are_those_of_scikit_learn(
     K = model._kernel(Z, Z, 1.0)
     alpha = 0.5 * np.trace(K) / len(X)
     reference = Reference(alpha=alpha, kernel="precomputed").fit(K, Y - Y.mean(axis=0))
-    np.testing.assert_allclose(
-        model.predict(X), reference.predict(K) + Y.mean(axis=0), atol=1e-8
-    )
+    np.testing.assert_allclose(model.predict(X), reference.predict(K) + Y.mean(axis=0), atol=1e-8)
 
 
 @pytest.mark.parametrize(("kernel", "p"), [("laplacian", 5), ("linear", 5), ("linear", 60)])
@@ -106,7 +104,8 @@ def test_landmarks_approximate_the_kernel(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "_LANDMARKS", 250)
     landmarks = KernelRidge(StandardFeatures(), "laplacian")
     held_out = landmarks.fit(X, Y, np.ones(300), seed=0)
-    assert landmarks.points is not None and len(landmarks.points) == 250
+    assert landmarks.points is not None
+    assert len(landmarks.points) == 250
     assert np.abs(landmarks.predict(X) - exact.predict(X)).mean() < 0.05
     assert ((held_out - Y) ** 2).mean() < Y.var()
 
@@ -130,9 +129,7 @@ def test_counts_become_rows_of_unit_length(idf: bool) -> None:
     np.testing.assert_allclose(norms[np.diff(counts.indptr) > 0], 1.0)
     if not idf:
         row = counts.toarray()[0]
-        np.testing.assert_allclose(
-            Z.toarray()[0], np.log1p(row) / np.linalg.norm(np.log1p(row))
-        )
+        np.testing.assert_allclose(Z.toarray()[0], np.log1p(row) / np.linalg.norm(np.log1p(row)))
 
 
 def test_missing_features_become_the_mean() -> None:

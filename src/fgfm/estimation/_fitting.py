@@ -25,11 +25,11 @@ from fgfm.estimation._calibration import (
 )
 from fgfm.estimation._learner import class_scores, is_auto, is_ridge, seed_learner
 from fgfm.estimation._models import (
+    GivenPredictions,
     LearnerModel,
     LearnerModels,
     Models,
     ModelTarget,
-    GivenPredictions,
     RidgeModels,
     StackModels,
     scores_to_proba,

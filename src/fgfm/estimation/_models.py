@@ -22,11 +22,11 @@ from fgfm.ridge import RidgeFit
 from fgfm.stack import StackedLearner
 
 __all__ = [
+    "GivenPredictions",
     "LearnerModel",
     "LearnerModels",
     "ModelTarget",
     "Models",
-    "GivenPredictions",
     "Predictions",
     "RidgeModels",
     "StackModels",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from fgfm._utils.log_linear_pool import LogLinearPool
 from fgfm.cardinality import from_marginals
 from fgfm.estimation._base import FactorEstimator
 from fgfm.estimation._exponent import fit_exponent, powered
-from fgfm._utils.log_linear_pool import LogLinearPool
-from fgfm.estimation._models import ModelTarget, GivenPredictions, Predictions
+from fgfm.estimation._models import GivenPredictions, ModelTarget, Predictions
 from fgfm.estimation._strategy import Integers, Labels
 from fgfm.estimation._tilted import TiltedStrategy
 from fgfm.estimation._types import FactorEstimate

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from fgfm.estimation._models import ModelTarget, GivenPredictions, Predictions
+from fgfm.estimation._models import GivenPredictions, ModelTarget, Predictions
 from fgfm.estimation._types import FactorEstimate
 
 __all__ = ["Strategy"]

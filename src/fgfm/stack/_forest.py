@@ -23,6 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 _TREES = 200
 _LEAF = 2  # rows, at least
+_DRAWS = 10_000  # rows that a tree is grown on, at most
 _COLUMNS = 2000  # features that trees of wide sparse data may split on
 _OUTPUTS = 24  # more labels are projected
 _PROJECTIONS = 16
@@ -95,7 +96,7 @@ class LabelForest:
         seeds = np.random.default_rng(seed).integers(np.iinfo(np.int32).max, size=_TREES)
         counts = np.stack([_bootstrap(n, int(s)) for s in seeds], axis=1)  # (n, trees)
         jobs = (
-            delayed(_grow)(dense, outputs, counts[:, t] * weight, int(s))
+            delayed(_grow)(dense, outputs, counts[:, t], weight, int(s))
             for t, s in enumerate(seeds)
         )
         self._store(Parallel(n_jobs=n_jobs, prefer="threads")(jobs))
@@ -133,9 +134,9 @@ class LabelForest:
         self.left, self.right = children("children_left"), children("children_right")
         self.feature = np.concatenate([tree.feature for tree in trees]).astype(np.int32)
         self.threshold = np.concatenate([tree.threshold for tree in trees])
-        self.missing_left = np.concatenate(
-            [tree.missing_go_to_left for tree in trees]
-        ).astype(np.uint8)
+        self.missing_left = np.concatenate([tree.missing_go_to_left for tree in trees]).astype(
+            np.uint8
+        )
 
     def _leaves(self, dense: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
         """Return the leaf (n, trees) of each row in each tree."""
@@ -167,16 +168,24 @@ class LabelForest:
 
 
 def _bootstrap(n: int, seed: int) -> npt.NDArray[np.int64]:
-    """Return how often each of n rows is drawn in n draws with replacement."""
-    return np.bincount(np.random.default_rng(seed).integers(n, size=n), minlength=n)
+    """Return how often each of n rows is drawn with replacement."""
+    draws = np.random.default_rng(seed).integers(n, size=min(n, _DRAWS))
+    return np.bincount(draws, minlength=n)
 
 
-def _grow(dense: npt.NDArray[np.float32], outputs: Floats, weight: Floats, seed: int) -> Any:
-    """Return the nodes of one tree."""
+def _grow(
+    dense: npt.NDArray[np.float32],
+    outputs: Floats,
+    counts: npt.NDArray[np.int64],
+    weight: Floats,
+    seed: int,
+) -> Any:
+    """Return the nodes of one tree, grown on the rows that are drawn."""
     p = dense.shape[1]
+    rows = np.flatnonzero(counts)
     tree = DecisionTreeRegressor(
         min_samples_leaf=_LEAF,
         max_features=min(p, max(1, int(max(p**0.5, p / 10)))),
         random_state=seed,
     )
-    return tree.fit(dense, outputs, sample_weight=weight).tree_
+    return tree.fit(dense[rows], outputs[rows], sample_weight=(counts * weight)[rows]).tree_

@@ -26,7 +26,7 @@ _EXACT = 4000  # rows or features; beyond, landmarks
 _LANDMARKS = 2000
 _MOST_LEVERAGE = 0.9999
 _SAMPLE = 500  # rows whose distances the median is taken of
-_BLOCK = 2048  # rows that are predicted at the same time
+_BLOCK = 2048  # rows whose predictions are computed at the same time
 _NULL = 1e-10  # eigenvalues below this part of the largest are 0
 
 
@@ -105,8 +105,7 @@ class KernelRidge:
         n = X.shape[0]
         predictions = np.empty((n, self.coef.shape[1]))
         with one_blas_thread:
-            for start in range(0, n, _BLOCK):
-                rows = slice(start, start + _BLOCK)
+            for rows in _blocks(n):
                 Z = self.features.transform(X[rows])
                 K = Z if self.points is None else self._kernel(Z, self.points, self.width)
                 predictions[rows] = K @ self.coef + self.means
@@ -118,7 +117,7 @@ class KernelRidge:
         self.points, self.median = None, 1.0
         widths: tuple[float, ...] = (1.0,)
         if self.kernel == "linear" and p < n and p <= _EXACT:
-            yield 1.0, _Features(_to_dense(Z), None)
+            yield 1.0, _Features(Z, None)
             return
         if n <= _EXACT:
             self.points = Z
@@ -169,18 +168,22 @@ class _KernelMatrix:
 
 
 class _Features:
-    """A design given by features (n, q), perhaps linear functions of kernel values."""
+    """A design given by features (n, q), dense or sparse, perhaps functions of kernel values."""
 
-    def __init__(self, values: Floats, mapping: Floats | None) -> None:
+    def __init__(self, values: Any, mapping: Floats | None) -> None:
         self.values = values
         self.mapping = mapping
 
     def decompose(self, root: Floats) -> _Eigen:
-        scaled = root * self.values
-        values, right = eigh(scaled.T @ scaled, overwrite_a=True)
+        scaled = (
+            self.values.multiply(root).tocsr()
+            if sparse.issparse(self.values)
+            else (root * self.values)
+        )
+        values, right = eigh(_to_dense(scaled.T @ scaled), overwrite_a=True)
         kept = values > values[-1] * _NULL
         values, right = values[kept], right[:, kept]
-        return _Eigen(scaled @ (right / np.sqrt(values)), values, right)
+        return _Eigen(np.asarray(scaled @ (right / np.sqrt(values))), values, right)
 
     def coefficients(self, eigen: _Eigen, spectral: Floats, root: Floats) -> Floats:
         assert eigen.right is not None
@@ -188,32 +191,44 @@ class _Features:
         return np.asarray(coef if self.mapping is None else self.mapping @ coef)
 
 
-def _residuals(eigen: _Eigen, y: Floats, rotated: Floats, penalty: float) -> Floats:
-    """Return the residuals (n, T) of rows that are left out."""
+def _left_out_residuals(
+    eigen: _Eigen, y: Floats, rotated: Floats, penalty: float, rows: slice
+) -> Floats:
+    """Return the residuals of some rows if each is left out, (rows, T)."""
     shrinkage = eigen.values / (eigen.values + penalty)  # (q,)
-    leverage = np.minimum(eigen.vectors**2 @ shrinkage, _MOST_LEVERAGE)  # (n,)
-    fitted = eigen.vectors @ (shrinkage[:, None] * rotated)
-    return np.asarray((y - fitted) / (1.0 - leverage)[:, None])
+    vectors = eigen.vectors[rows]
+    leverage = np.minimum(vectors**2 @ shrinkage, _MOST_LEVERAGE)
+    fitted = vectors @ (shrinkage[:, None] * rotated)
+    return np.asarray((y[rows] - fitted) / (1.0 - leverage)[:, None])
 
 
 def _choose_penalties(eigen: _Eigen, y: Floats, total: float) -> tuple[Floats, float]:
     """Return the penalty (T,) of the least squared error of each target, and their sum."""
     rotated = eigen.vectors.T @ y  # (q, T)
     penalties = _PENALTIES * float(eigen.values.sum()) / total
-    losses = np.stack(
-        [(_residuals(eigen, y, rotated, penalty) ** 2).sum(axis=0) for penalty in penalties]
-    )  # (penalties, T)
+    losses = np.zeros((len(penalties), y.shape[1]))
+    for rows in _blocks(len(y)):
+        for k, penalty in enumerate(penalties):
+            residuals = _left_out_residuals(eigen, y, rotated, penalty, rows)
+            losses[k] += (residuals**2).sum(axis=0)
     return penalties[losses.argmin(axis=0)], float(losses.min(axis=0).sum())
 
 
 def _solve(eigen: _Eigen, y: Floats, penalties: Floats) -> tuple[Floats, Floats]:
     """Return leave-one-out predictions (n, T) and spectral coefficients (q, T)."""
     rotated = eigen.vectors.T @ y
-    left_out = np.empty_like(y)
+    left_out = y.copy()
     for penalty in np.unique(penalties):
-        at = penalties == penalty
-        left_out[:, at] = y[:, at] - _residuals(eigen, y[:, at], rotated[:, at], penalty)
+        at = np.flatnonzero(penalties == penalty)
+        for rows in _blocks(len(y)):
+            left_out[rows, at] -= _left_out_residuals(
+                eigen, y[:, at], rotated[:, at], penalty, rows
+            )
     return left_out, rotated / (eigen.values[:, None] + penalties)
+
+
+def _blocks(n: int) -> list[slice]:
+    return [slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK)]
 
 
 def _to_dense(values: Any) -> Floats:
