@@ -46,7 +46,7 @@ class StandardFeatures:
     def transform(self, X: Any) -> Floats:
         """Return the features of some rows."""
         Z = np.clip((_dense(X) - self.mean) / self.scale, -_CLIP, _CLIP)
-        return np.nan_to_num(Z, copy=False)
+        return np.asarray(np.nan_to_num(Z, copy=False))
 
 
 class CountFeatures:

@@ -96,7 +96,7 @@ class KernelRidge:
                 if loss < best:
                     best, self.width = loss, width
                     left_out, coef = _solve(eigen, y, pick)
-                    predictions = left_out / root + self.means
+                    predictions: Floats = left_out / root + self.means
                     self.coef = design.coefficients(eigen, coef, root)
         return predictions
 
@@ -112,7 +112,7 @@ class KernelRidge:
         return predictions
 
     def _designs(self, Z: Any, seed: int) -> Any:
-        """Yield widths and designs: a kernel matrix, or features of which it is the Gram matrix."""
+        """Yield widths and designs: a kernel matrix, or features with that Gram matrix."""
         n, p = Z.shape
         self.points, self.median = None, 1.0
         widths: tuple[float, ...] = (1.0,)
@@ -142,7 +142,7 @@ class KernelRidge:
         """Return the kernel values of all pairs of rows."""
         if self.kernel == "linear":
             return _to_dense(A @ B.T)
-        return np.exp((-2.0 * width / self.median) * cdist(A, B, "cityblock"))
+        return np.asarray(np.exp((-2.0 * width / self.median) * cdist(A, B, "cityblock")))
 
 
 class _Eigen(NamedTuple):

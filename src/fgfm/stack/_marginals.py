@@ -21,8 +21,8 @@ class MarginalStack:
 
     .. math:: \operatorname{logit} p_i = \sum_j a_{ij} f_{ij} + b_i, \qquad a_{ij} \ge 0.
 
-    First all labels share the weights, and their shifts are shrunk to a common one; then each label
-    is fitted with a ridge penalty on the distance from this solution.
+    First all labels share the weights, and their shifts are shrunk to a common one; then each
+    label is fitted with a ridge penalty on the distance from this solution.
 
     Attributes
     ----------
