@@ -49,6 +49,7 @@ from fgfm.estimation._factor_models import (
 from fgfm.estimation._fitting import LearnerSettings
 from fgfm.estimation._learner import (
     check_learner,
+    is_auto,
     is_ridge,
     learner_input_tags,
     validate_features,
@@ -94,12 +95,17 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
 
     Parameters
     ----------
-    estimator : scikit-learn classifier, optional
-        The base learner, of which one is fitted per label and per factor. By default
-        `fgfm.ridge.RidgeLogistic`, logistic regression with a ridge penalty chosen by
-        cross-validation (scale your features). Any other learner gets X as you pass it; with
-        "two-step" it gets one more column, the number of labels, which comes last. A
-        `ColumnTransformer` passes it on only with ``remainder="passthrough"``.
+    estimator : {"auto", "ridge"} or scikit-learn classifier, optional
+        The base learner:
+
+        - "auto": a random forest, a kernel ridge regression and a linear one, each for all labels
+          at once, stacked by their held-out predictions. It needs no setting and no scaling, and
+          takes missing values in a dense X;
+        - "ridge", the default: `fgfm.ridge.RidgeLogistic`, logistic regression with a ridge
+          penalty chosen by cross-validation (scale your features);
+        - any other learner, of which one is fitted per label and per factor. It gets X as you
+          pass it; with "two-step" it gets one more column, the number of labels, which comes
+          last. A `ColumnTransformer` passes it on only with ``remainder="passthrough"``.
     factors : {"single", "independent", "ilf"}, partition or estimator, default="single"
         Which labels are modelled together:
 
@@ -167,6 +173,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         The columns of y, if it has any.
     label_frequencies_ : ndarray of shape (m,)
         The weighted frequency of each label in training.
+    parts_ : dict of str to float
+        With ``estimator="auto"`` the parts of the stack and the weights that labels share.
     nonempty_ : bool
         Whether no training row is empty; always False with a flat y.
     n_parameters_ : int
@@ -279,7 +287,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             The routing.
         """
         learner = self.estimator
-        if learner is None:
+        if learner is None or isinstance(learner, str):
             learner = RidgeLogistic()
             if get_config()["enable_metadata_routing"]:
                 learner.set_fit_request(sample_weight=True)
@@ -346,6 +354,10 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
                 self.random_state,
                 progress,
             )
+        self.__dict__.pop("parts_", None)  # of an earlier fit
+        if is_auto(self.estimator) and isinstance(self.method, str):
+            self.parts_ = self._factor_models.models.learner.weights
+            progress.parts_fitted(self.parts_)
         self.n_parameters_ = sum(
             len(factor) * int(np.count_nonzero(np.unique(kept[:, factor].sum(axis=1))))
             for factor in self.factors_

@@ -27,6 +27,7 @@ header                   contents
 ``ridge``                multinomial logistic regression by Newton's method
 ``columns``, ``gram``    column sums and weighted Gram matrices
 ``transpose``            transposition of strided matrices
+``trees``                leaves of rows in decision trees
 =======================  ==========================================================================
 
 ``bindings.cpp`` makes them functions of a Python module, which is compiled twice: for every
@@ -58,6 +59,7 @@ __all__ = [
     "Constraints",
     "Rules",
     "add_columns",
+    "apply_trees",
     "bet",
     "condition",
     "constrain_csr_rows",
@@ -96,6 +98,7 @@ NOT_PROBABILITY: float = native.NOT_PROBABILITY
 Constraints: Any = native.Constraints
 Rules: Any = native.Rules
 add_columns: Any = native.add_columns
+apply_trees: Any = native.apply_trees
 bet: Any = native.bet
 condition: Any = native.condition
 constrain_csr_rows: Any = native.constrain_csr_rows

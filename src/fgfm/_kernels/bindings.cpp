@@ -29,6 +29,7 @@
 #include "samples.hpp"
 #include "tilt.hpp"
 #include "transpose.hpp"
+#include "trees.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -328,6 +329,18 @@ NB_MODULE(MODULE_NAME, module) {
             weighted_gram(data.data(), indices.data(), span(indptr), weight.data(), matrix(gram));
         },
         without_gil, "data"_a, "indices"_a, "indptr"_a, "weight"_a, "gram"_a.noconvert());
+    module.def(
+        "apply_trees",
+        [](Array<const float, 2> X, Array<const Index, 1> root,
+           Array<const std::int32_t, 1> left, Array<const std::int32_t, 1> right,
+           Array<const std::int32_t, 1> feature, Array<const double, 1> threshold,
+           Array<const std::uint8_t, 1> missing_left, Array<std::int32_t, 2> leaves) {
+            return apply_trees(matrix(X),
+                               {span(root), span(left), span(right), span(feature),
+                                span(threshold), span(missing_left)},
+                               matrix(leaves));
+        },
+        without_gil, "X"_a, "root"_a, "left"_a, "right"_a, "feature"_a, "threshold"_a, "missing_left"_a, "leaves"_a.noconvert());
     // `gemm` is the capsule "dgemm" of scipy.linalg.cython_blas.__pyx_capi__.
     module.def("fit_path", [](nb::capsule gemm, Array<const double, 2> Z,
                               Array<const double, 2> pairs, Array<const double, 2> counts,

@@ -107,7 +107,12 @@ def read_probabilities(owner: Any, X: Any, flat: bool, *, reset: bool) -> Probab
         validate_data(owner, matrix, reset=reset, skip_check_array=True)
     else:
         matrix = validate_data(
-            owner, matrix, accept_sparse=True, dtype="numeric", ensure_all_finite=False, reset=reset
+            owner,
+            matrix,
+            accept_sparse=True,
+            dtype="numeric",
+            ensure_all_finite=False,
+            reset=reset,
         )
     if sparse.issparse(matrix):
         if owner.logits:

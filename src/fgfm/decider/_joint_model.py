@@ -20,7 +20,7 @@ from fgfm._kernels import poisson_binomial
 from fgfm._utils.blocks import row_blocks, run_blocks
 from fgfm.cardinality import from_marginals
 from fgfm.decider._entries import Entries
-from fgfm.estimation._log_linear_pool import LogLinearPool
+from fgfm._utils.log_linear_pool import LogLinearPool
 
 __all__ = ["JointModel", "RowModel"]
 
