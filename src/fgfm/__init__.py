@@ -23,6 +23,7 @@ Submodules:
 Classes and functions of the package itself:
 
 - `fgfm.FGFMClassifier`: a scikit-learn classifier from features to label sets;
+- `fgfm.FDecider` and `fgfm.FDeciderCV`: decisions behind a model that is there already;
 - `fgfm.ILFCompo`: label factors from data;
 - `fgfm.Decision`: the result of a decision;
 - `fgfm.f_measure` and `fgfm.f_scorer`: the F-measure and its scorer;
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     import fgfm.ridge as ridge
     import fgfm.synthetic as synthetic
     from fgfm.classifier import FGFMClassifier
+    from fgfm.decider import FDecider, FDeciderCV
     from fgfm.decision import Decision
     from fgfm.factors import ILFCompo
     from fgfm.metrics import f_measure, f_scorer
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Decision",
+    "FDecider",
+    "FDeciderCV",
     "FGFMClassifier",
     "ILFCompo",
     "__version__",
@@ -95,6 +99,8 @@ _SUBMODULES = frozenset(
 )
 _MODULE_OF = {  # the module to import each name from
     "Decision": "fgfm.decision",
+    "FDecider": "fgfm.decider",
+    "FDeciderCV": "fgfm.decider",
     "FGFMClassifier": "fgfm.classifier",
     "ILFCompo": "fgfm.factors",
     "f_measure": "fgfm.metrics",

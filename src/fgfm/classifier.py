@@ -32,7 +32,13 @@ from fgfm._utils.validation import (
     row_weights,
 )
 from fgfm.cardinality import merge_distributions, merge_factors
-from fgfm.decision import Decision, from_cardinalities, from_factors, from_marginals
+from fgfm.decision import (
+    Constraints,
+    Decision,
+    from_cardinalities,
+    from_factors,
+    from_marginals,
+)
 from fgfm.estimation import FactorEstimate, Repair
 from fgfm.estimation._factor_models import (
     concatenate_estimates,
@@ -43,6 +49,7 @@ from fgfm.estimation._factor_models import (
 from fgfm.estimation._fitting import LearnerSettings
 from fgfm.estimation._learner import (
     check_learner,
+    is_auto,
     is_ridge,
     learner_input_tags,
     validate_features,
@@ -88,12 +95,17 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
 
     Parameters
     ----------
-    estimator : scikit-learn classifier, optional
-        The base learner, of which one is fitted per label and per factor. By default
-        `fgfm.ridge.RidgeLogistic`, logistic regression with a ridge penalty chosen by
-        cross-validation (scale your features). Any other learner gets X as you pass it; with
-        "two-step" it gets one more column, the number of labels, which comes last. A
-        `ColumnTransformer` passes it on only with ``remainder="passthrough"``.
+    estimator : {"auto", "ridge"} or scikit-learn classifier, optional
+        The base learner:
+
+        - "auto": a random forest, a kernel ridge regression and a linear one, each for all labels
+          at once, stacked by their held-out predictions. It needs no setting and no scaling, and
+          takes missing values in a dense X;
+        - "ridge", the default: `fgfm.ridge.RidgeLogistic`, logistic regression with a ridge
+          penalty chosen by cross-validation (scale your features);
+        - any other learner, of which one is fitted per label and per factor. It gets X as you
+          pass it; with "two-step" it gets one more column, the number of labels, which comes
+          last. A `ColumnTransformer` passes it on only with ``remainder="passthrough"``.
     factors : {"single", "independent", "ilf"}, partition or estimator, default="single"
         Which labels are modelled together:
 
@@ -128,7 +140,13 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         Value of an empty prediction if the true set is empty, from 0 to 1.
     beta : float, default=1.0
         Importance of recall relative to precision. It takes effect in prediction:
-        ``set_params(beta=2.0)`` needs no new fit, and neither do `nonempty` and `zero_division`.
+        ``set_params(beta=2.0)`` needs no new fit, and neither do `nonempty`, `zero_division`,
+        `min_labels`, `max_labels` and `constraints`.
+    min_labels, max_labels : int, default=0 and None
+        The least and the largest number of labels to predict; None is no limit.
+    constraints : fgfm.decision.Constraints, optional
+        Labels that are required, forbidden, exclude each other or imply each other, and costs of
+        labels; by number, or by name if y has columns. They constrain predictions, not the fit.
     cv : int, splitter or iterable, optional
         Folds in which the default base learner chooses its penalty (3), and in which models are
         calibrated (5). "reweighted" learns the distribution of the number of labels from their
@@ -155,6 +173,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         The columns of y, if it has any.
     label_frequencies_ : ndarray of shape (m,)
         The weighted frequency of each label in training.
+    parts_ : dict of str to float
+        With ``estimator="auto"`` the parts of the stack and the weights that labels share.
     nonempty_ : bool
         Whether no training row is empty; always False with a flat y.
     n_parameters_ : int
@@ -209,6 +229,11 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     [array([0, 3]), array([1, 2])]
     """
 
+    # Defaults for models that were saved before there were these parameters.
+    min_labels = 0
+    max_labels = None
+    constraints = None
+
     def __init__(
         self,
         estimator: Any = None,
@@ -220,6 +245,9 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         nonempty: Any = "auto",
         zero_division: float = 1.0,
         beta: float = 1.0,
+        min_labels: int = 0,
+        max_labels: int | None = None,
+        constraints: Constraints | None = None,
         cv: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -233,6 +261,9 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         self.nonempty = nonempty
         self.zero_division = zero_division
         self.beta = beta
+        self.min_labels = min_labels
+        self.max_labels = max_labels
+        self.constraints = constraints
         self.cv = cv
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -256,7 +287,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             The routing.
         """
         learner = self.estimator
-        if learner is None:
+        if learner is None or isinstance(learner, str):
             learner = RidgeLogistic()
             if get_config()["enable_metadata_routing"]:
                 learner.set_fit_request(sample_weight=True)
@@ -298,11 +329,12 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         weight = None if sample_weight is None else row_weights(sample_weight, len(Y), "X")
         routed = self._routed_params(sample_weight, fit_params)
         progress = FitProgress(self, self.verbose)
-        self._find_factors(X, Y, weight)
-        progress.factors_found(len(self.factors_), Y.shape[1])
         kept = Y if weight is None else Y[weight > 0.0]
         self.nonempty_ = bool(kept.any(axis=1).all()) and self.multilabel_
         self.label_frequencies_ = np.average(Y, axis=0, weights=weight)  # (m,)
+        from_marginals(np.empty((0, Y.shape[1])), **self.decision_params())  # raises if invalid
+        self._find_factors(X, Y, weight)
+        progress.factors_found(len(self.factors_), Y.shape[1])
         if isinstance(self.method, str):
             strategies = [METHODS[self.method](self.coherent) for _ in self.factors_]
             settings = LearnerSettings(
@@ -322,6 +354,10 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
                 self.random_state,
                 progress,
             )
+        self.__dict__.pop("parts_", None)  # of an earlier fit
+        if is_auto(self.estimator) and isinstance(self.method, str):
+            self.parts_ = self._factor_models.models.learner.weights
+            progress.parts_fitted(self.parts_)
         self.n_parameters_ = sum(
             len(factor) * int(np.count_nonzero(np.unique(kept[:, factor].sum(axis=1))))
             for factor in self.factors_
@@ -393,7 +429,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         Returns
         -------
         dict
-            ``beta``, ``zero_division``, and ``nonempty`` as True or False, with "auto" resolved.
+            ``beta``, ``zero_division``, and ``nonempty`` as True or False, with "auto" resolved;
+            also ``min_labels``, ``max_labels`` and ``constraints`` (by number) where they are set.
 
         Examples
         --------
@@ -403,10 +440,20 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         {'beta': 1.0, 'zero_division': 1.0, 'nonempty': True}
         """
         check_is_fitted(self)
+        constraints = self.constraints
+        if isinstance(constraints, Constraints):
+            names = getattr(self, "label_names_in_", None)
+            constraints = constraints.numbered(self._n_labels, names)
+        limits = {
+            "min_labels": self.min_labels if self.min_labels != 0 else None,
+            "max_labels": self.max_labels,
+            "constraints": constraints,
+        }
         return {
             "beta": check_beta(self.beta),
             "zero_division": check_zero_division(self.zero_division),
             "nonempty": _resolve_nonempty(self.nonempty, self.nonempty_),
+            **{name: value for name, value in limits.items() if value is not None},
         }
 
     def estimate(self, X: Any) -> list[FactorEstimate]:

@@ -22,14 +22,14 @@ Labels = npt.NDArray[np.bool_]
 class LabelTable(NamedTuple):
     """Validated labels, and the form in which they were passed."""
 
-    labels: Labels  # (n, m)
+    labels: Any  # (n, m) booleans, or CSR where `keep_sparse` asks for it
     classes: npt.NDArray[Any]  # names or numbers of the labels; the classes of a flat y
     names: npt.NDArray[Any] | None  # (m,) columns of a data frame
     form: str  # "flat", "dense", "sparse array" or "sparse matrix"
     dtype: str  # of a matrix; "" if y is flat
 
 
-def read_labels(y: Any, n: int, owner: str) -> LabelTable:
+def read_labels(y: Any, n: int, owner: str, *, keep_sparse: bool = False) -> LabelTable:
     """Validate labels of any form.
 
     Parameters
@@ -40,6 +40,8 @@ def read_labels(y: Any, n: int, owner: str) -> LabelTable:
         The expected number of rows.
     owner : str
         Name of the estimator, for messages.
+    keep_sparse : bool, default=False
+        Keep sparse labels in CSR.
 
     Returns
     -------
@@ -56,6 +58,8 @@ def read_labels(y: Any, n: int, owner: str) -> LabelTable:
     _check_not_label_lists(y)
     if not sparse.issparse(y) and not hasattr(y, "columns"):
         y = np.asarray(y)
+    if y.shape[:1] == (0,):
+        raise ValueError(f"y has shape {y.shape}: it must have at least one row")
     if len(y.shape) == 1 or (isinstance(y, np.ndarray) and y.shape[1:] == (1,)):
         table = _flat_table(y)
     else:
@@ -63,11 +67,13 @@ def read_labels(y: Any, n: int, owner: str) -> LabelTable:
         form = "dense"
         if sparse.issparse(labels):
             form = "sparse array" if isinstance(y, sparse.sparray) else "sparse matrix"
-            labels = labels.toarray()
+            labels = labels if keep_sparse else labels.toarray()
         names = _names(y.columns) if hasattr(y, "columns") else None
         classes = np.arange(labels.shape[1]) if names is None else names
-        table = LabelTable(np.asarray(labels, np.bool_), classes, names, form, _dtype_of(y))
-    check_same_rows([n, len(table.labels)], ["X", "y"])
+        if not sparse.issparse(labels):
+            labels = np.asarray(labels, np.bool_)
+        table = LabelTable(labels, classes, names, form, _dtype_of(y))
+    check_same_rows([n, table.labels.shape[0]], ["X", "y"])
     return table
 
 

@@ -49,6 +49,7 @@ Conditionally Independent Label Subsets. ECML PKDD 2016. doi:10.1007/978-3-319-4
 from __future__ import annotations
 
 from fgfm.decision._cardinalities import from_cardinalities
+from fgfm.decision._constraints import Constraints
 from fgfm.decision._factors import from_factors
 from fgfm.decision._joint import from_joint
 from fgfm.decision._marginals import from_marginals
@@ -56,6 +57,7 @@ from fgfm.decision._objective import Decision
 from fgfm.decision._samples import from_samples
 
 __all__ = [
+    "Constraints",
     "Decision",
     "from_cardinalities",
     "from_factors",

@@ -60,13 +60,20 @@ def decide(
     values = list(arrays.values())
     if is_flat(values[0]):
         average = "macro"  # one label, whatever the average
+    if objective.limits is not None:
+        objective.limits.check_problem(average, objective.measure)
     if not is_device_array and any_dask(*values):
         decision = _decide_dask(arrays, average, with_numpy, objective=objective, **shared)
         return _squeezed(decision) if is_flat(values[0]) else decision
     route = with_array_api() if is_device_array else with_numpy
     decision = route.decide(average, *values, objective=objective, **shared)
+    if is_device_array and objective.limits is not None:
+        from fgfm.decision._array_api.host import constrain_on_host
+
+        decision = constrain_on_host(decision, values, objective, with_numpy.samples, shared)
     if objective.nonempty:
-        _warn_about_impossible_problems(decision.expected_f, average)
+        smallest = "the empty set" if objective.limits is None else "the smallest allowed set"
+        _warn_about_impossible_problems(decision.expected_f, average, smallest)
     if is_flat(values[0]):
         decision = _squeezed(decision)
     return _as_frame(decision, values[0], columns, average)
@@ -133,7 +140,7 @@ def _squeezed(decision: Decision) -> Decision:
     return Decision(decision.labels[:, 0], decision.expected_f[0])
 
 
-def _warn_about_impossible_problems(expected_f: Any, average: str) -> None:
+def _warn_about_impossible_problems(expected_f: Any, average: str, smallest: str) -> None:
     """Warn about problems with d_0 = 1 under nonempty=True."""
     if is_array_api(expected_f):
         from fgfm.decision._array_api.backend import first_nan
@@ -146,7 +153,7 @@ def _warn_about_impossible_problems(expected_f: Any, average: str) -> None:
         return
     problem = "row" if average == "samples" else "label"
     what = f"{problem}s without probability for a non-empty label set"
-    which = f": {count}, the first is {problem} {first}; they get the empty set and"
+    which = f": {count}, the first is {problem} {first}; they get {smallest} and"
     if average == "macro":
         what = "labels without probability in any row"
     if average == "micro":

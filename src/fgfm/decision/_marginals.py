@@ -8,7 +8,9 @@ from scipy import sparse
 
 from fgfm._utils.validation import check_flag, real_array, stacked_classes
 from fgfm.decision._averages import Route
+from fgfm.decision._constraints import Constraints
 from fgfm.decision._inputs import decide, is_flat
+from fgfm.decision._limits import Limits
 from fgfm.decision._marginals_dense import (
     DenseMarginals,
     decide_dense_entries,
@@ -32,6 +34,9 @@ def from_marginals(
     nonempty: bool = False,
     measure: str = "f",
     average: str = "samples",
+    min_labels: int = 0,
+    max_labels: int | None = None,
+    constraints: Constraints | None = None,
     logits: bool = False,
     n_jobs: int | None = None,
 ) -> Decision:
@@ -67,6 +72,13 @@ def from_marginals(
         together. `zero_division` and `nonempty` apply to each problem: row, label, or batch.
     logits : bool, default=False
         Whether `proba` holds logits, of which the probabilities are the sigmoid.
+    min_labels, max_labels : int, default=0 and None
+        The least and the largest number of labels to decide for; None is no limit. With
+        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
+        conditioned as with `nonempty`.
+    constraints : Constraints, default=None
+        Further constraints on the label sets: labels that are required, forbidden, exclude each
+        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
     n_jobs : int, default=None
         The number of threads, as in joblib. It does not change the result.
 
@@ -133,14 +145,16 @@ def from_marginals(
     >>> expected_jaccard.round(4)
     array([0.56, 0.6 ])
     """
-    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, measure=measure)
+    columns = getattr(proba, "columns", None)
+    limits = Limits.checked(min_labels, max_labels, constraints, columns)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, measure, limits)
     return decide(
         {"proba": stacked_classes(proba)},
         objective,
         average,
         _ROUTE,
         _array_api_route,
-        columns=getattr(proba, "columns", None),
+        columns=columns,
         logits=check_flag(logits, "logits"),
     )
 

@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fgfm._kernels import decide_dense_rows, decide_jaccard_dense_rows, transpose
+from fgfm._kernels import (
+    constrain_dense_rows,
+    decide_dense_rows,
+    decide_jaccard_dense_rows,
+    transpose,
+)
 from fgfm._utils.blocks import BLOCK_BYTES, float_block, float_dtype, run_blocks
 from fgfm._utils.validation import check_logits, check_marginals
 from fgfm.decision._objective import Decision, Objective, empty_decision, run_kernel
@@ -104,9 +109,14 @@ def decide_dense_marginals(
         As arrays.
     """
     decision = empty_decision(n, m)
+    constraints = objective.constraints(m)
 
     def decide_block(rows: slice) -> None:
-        _decide_rows(read(rows), objective, decision.at(rows), lambda: check(rows))
+        proba, decided = float_block(read(rows)), decision.at(rows)
+        _decide_rows(proba, objective, decided, lambda: check(rows))
+        if constraints is not None:
+            arguments = (*objective.kernel_arguments, objective.rules, *decided, constraints)
+            constrain_dense_rows(proba, *arguments)
 
     run_blocks(n, m * itemsize, objective.threads, decide_block)
     return decision

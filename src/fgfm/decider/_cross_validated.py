@@ -1,0 +1,384 @@
+"""FDeciderCV: a multi-label classifier with F-optimal decisions, around any model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.parallel import delayed
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from fgfm._utils.folds import make_folds
+from fgfm._utils.label_table import read_labels
+from fgfm._utils.parallel import run_jobs
+from fgfm._utils.rows import n_rows, take_rows
+from fgfm._utils.validation import clip_probabilities, row_weights
+from fgfm.decider._decider import FDecider
+from fgfm.decider._entries import dense_entries
+from fgfm.decider._inputs import Probabilities
+from fgfm.decider._models import (
+    TrainingRows,
+    all_labels,
+    check_classes,
+    check_model,
+    check_not_one_label,
+    predict_labels,
+    takes_several_labels,
+)
+from fgfm.decision import Decision
+from fgfm.estimation._learner import learner_input_tags
+
+__all__ = ["FDeciderCV"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_FOLDS = 5
+
+
+class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A model with F-optimal decisions, learned from its cross-validated probabilities.
+
+    `fit` predicts the probabilities of all rows in folds, fits an `FDecider` to them, and fits the
+    model to all rows. For multi-label problems, and binary ones, it takes the place of
+    scikit-learn's ``TunedThresholdClassifierCV``, which tunes a threshold for one binary label.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+        The model, which predicts all labels: a forest, a network, a pipeline,
+        ``MultiOutputClassifier(...)``, ``ClassifierChain(...)``. It needs ``predict_proba``, or
+        ``decision_function``, which is then calibrated.
+    cv : int, splitter, iterable or "prefit", optional
+        Folds; 5 by default, shuffled. "prefit" takes a fitted model, and the rows of `fit` as
+        validation rows, which the model must not be trained on; so does a ``FrozenEstimator``.
+    beta, average, calibration, nonempty, zero_division, min_labels, max_labels, constraints : object
+        As in `FDecider`.
+    n_jobs : int, optional
+        Number of processes that fit folds, and of threads that decide, as in joblib. It does not
+        change the result.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the default folds. The model keeps its own seed.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The model, fitted to all rows.
+    decider_ : FDecider
+        The fitted decider. Its ``thresholds_`` are those of "macro" and "micro".
+    classes_ : ndarray
+        The labels: their names, or 0 to m - 1. With a flat y its two classes.
+    multilabel_ : bool
+        False if y was flat.
+    n_features_in_ : int
+        Number of features, if the model has it.
+
+    See Also
+    --------
+    FDecider : The same for probabilities that are there already.
+    fgfm.FGFMClassifier : A classifier with a model of its own for the number of labels.
+
+    Notes
+    -----
+    A label that is constant in the training rows of a fold is left out of the fit there, since
+    most models refuse it; its probability is then 0 or 1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from fgfm import FDeciderCV
+    >>> X, Y = make_multilabel_classification(300, n_classes=4, random_state=0)
+    >>> forest = RandomForestClassifier(50, random_state=0)
+    >>> model = FDeciderCV(forest, average="macro", random_state=0).fit(X[:200], Y[:200])
+    >>> model.predict(X[200:202])
+    array([[0, 0, 1, 1],
+           [1, 1, 1, 1]])
+    >>> round(model.score(X[200:], Y[200:]), 2)
+    0.81
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        cv: Any = None,
+        beta: float = 1.0,
+        average: str = "samples",
+        calibration: str | None = "auto",
+        nonempty: Any = "auto",
+        zero_division: float = 1.0,
+        min_labels: int = 0,
+        max_labels: int | None = None,
+        constraints: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.cv = cv
+        self.beta = beta
+        self.average = average
+        self.calibration = calibration
+        self.nonempty = nonempty
+        self.zero_division = zero_division
+        self.min_labels = min_labels
+        self.max_labels = max_labels
+        self.constraints = constraints
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_label = takes_several_labels(self.estimator)
+        accepted = learner_input_tags(self.estimator)
+        tags.input_tags.sparse = accepted.sparse
+        tags.input_tags.allow_nan = accepted.allow_nan
+        return tags
+
+    def get_metadata_routing(self) -> Any:
+        """Return the metadata routing of this estimator and its model.
+
+        Returns
+        -------
+        MetadataRouter
+            The routing.
+        """
+        return (
+            MetadataRouter(owner=type(self).__name__)
+            .add_self_request(self)
+            .add(
+                estimator=self.estimator,
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+        )
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> FDeciderCV:
+        """Predict all rows in folds, fit the decider to them, and the model to all rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, p)
+            Features.
+        y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
+            Labels, 0 or 1, one column each. A flat y may have any two classes.
+        sample_weight : array-like of shape (n,), optional
+            Sample weights, for the decider and for a model that accepts them.
+        **fit_params : dict
+            Further arguments for the ``fit`` of the model.
+
+        Returns
+        -------
+        FDeciderCV
+            The fitted estimator.
+        """
+        decider = self._make_decider()
+        decider._check_parameters()
+        check_model(self.estimator)
+        (X,) = indexable(X)
+        n = n_rows(X)
+        table = read_labels(y, n, type(self).__name__)
+        weight = None if sample_weight is None else row_weights(sample_weight, n, "X")
+        rows = np.arange(n) if weight is None else np.flatnonzero(weight)
+        if self._is_prefit():
+            check_is_fitted(self.estimator)
+            self.estimator_ = self.estimator
+            self._columns = np.arange(table.labels.shape[1])
+            self._constants = np.zeros(table.labels.shape[1])
+            X = take_rows(X, rows) if len(rows) < n else X
+            check_classes(self.estimator_, table)
+            proba = self._marginals(X)
+            check_not_one_label(proba, table.labels[rows], self.estimator_)
+        else:
+            params = self._fit_params(weight, fit_params)
+            training = TrainingRows(X, table, params)
+            kept = training.at(rows) if len(rows) < n else training
+            proba = self._cross_validate(kept, rows, n)
+            self.estimator_, self._columns, self._constants = kept.fit(self.estimator)
+        predicted = ~np.isnan(proba).any(axis=1)
+        at = rows[predicted]
+        self.decider_ = decider.fit(
+            proba[predicted],
+            take_rows(y, at) if len(at) < n else y,
+            None if weight is None else weight[at],
+        )
+        self.classes_ = self.decider_.classes_
+        self.multilabel_ = self.decider_.multilabel_
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def _is_prefit(self) -> bool:
+        """Whether the model is fitted already."""
+        if isinstance(self.cv, str) and self.cv != "prefit":
+            raise ValueError(
+                f"cv is {self.cv!r}: it must be 'prefit', a number of folds, a splitter or an "
+                "iterable"
+            )
+        return isinstance(self.cv, str) or isinstance(self.estimator, FrozenEstimator)
+
+    def _fit_params(self, weight: Floats | None, fit_params: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments for the fit of the model."""
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", sample_weight=weight, **fit_params)
+            return dict(routed.estimator.fit)
+        if weight is None:
+            return fit_params
+        if not has_fit_parameter(self.estimator, "sample_weight"):
+            raise ValueError(
+                f"sample_weight is given, but the fit of estimator {type(self.estimator).__name__}"
+                " does not take it: leave it out, or choose a model that takes it (in a pipeline: "
+                "by scikit-learn's metadata routing)"
+            )
+        return fit_params | {"sample_weight": weight}
+
+    def _make_decider(self) -> FDecider:
+        return FDecider(
+            beta=self.beta,
+            average=self.average,
+            calibration=self.calibration,
+            nonempty=self.nonempty,
+            zero_division=self.zero_division,
+            min_labels=self.min_labels,
+            max_labels=self.max_labels,
+            constraints=self.constraints,
+            n_jobs=self.n_jobs,
+        )
+
+    def _cross_validate(self, training: TrainingRows, rows: Integers, n: int) -> Floats:
+        """Return out-of-fold probabilities of all training rows; NaN for rows in no test fold.
+
+        The training rows are those in `rows` of n, which have a positive weight.
+        """
+        y = training.targets()
+        cv = _FOLDS if self.cv is None else self.cv
+        # Folds of a multi-label y cannot be stratified; those of a flat one are, if possible.
+        if isinstance(cv, (int, np.integer)) and y.ndim == 1 and cv > 1:
+            if np.unique(y, return_counts=True)[1].min() >= cv:
+                cv = StratifiedKFold(cv, shuffle=True, random_state=self.random_state)
+        folds = make_folds(cv, self.random_state, training.X, rows, n)(y)
+        jobs = (
+            delayed(training.predict_fold)(self.estimator, train, test) for train, test in folds
+        )
+        proba = np.full(training.table.labels.shape, np.nan)
+        for (_, test), values in zip(folds, run_jobs(jobs, self.n_jobs), strict=True):
+            proba[test] = values
+        return proba
+
+    def _marginals(self, X: Any) -> Floats:
+        """Return the probabilities (n, m) of the fitted model."""
+        check_is_fitted(self)
+        p = predict_labels(self.estimator_, X, len(self._columns))
+        return all_labels(p, self._columns, self._constants)
+
+    def _given(self, X: Any) -> Probabilities:
+        """Return the probabilities of the fitted model as `FDecider` reads them."""
+        return Probabilities(dense_entries(clip_probabilities(self._marginals(X), "X")), X, None)
+
+    def decide(self, X: Any) -> Decision:
+        """Compute F-optimal label sets and their expected F-measure, as `FDecider.decide`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, p)
+            Features.
+
+        Returns
+        -------
+        Decision
+            ``labels`` and ``expected_f``.
+        """
+        given = self._given(X)
+        return self.decider_._decide(given)
+
+    def predict(self, X: Any) -> Any:
+        """Predict F-optimal label sets, each row by itself.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, p)
+            Features.
+
+        Returns
+        -------
+        ndarray or sparse matrix of shape (n, m), or ndarray of shape (n,)
+            Labels, of the dtype of y in `fit`; sparse if y was sparse; classes if y was flat.
+        """
+        given = self._given(X)
+        return self.decider_._predict(given)
+
+    def predict_frame(self, X: Any) -> Any:
+        """Predict F-optimal label sets as a data frame.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, p)
+            Features.
+
+        Returns
+        -------
+        data frame of shape (n, m)
+            One column per label, with the index of X.
+        """
+        given = self._given(X)
+        return self.decider_._predict_frame(given)
+
+    def expected_f(self, X: Any) -> Any:
+        """Compute the F-measure to expect of the label sets that `decide` returns.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, p)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (m,), or float
+            One value per row for "samples", per label for "macro", and one for "micro".
+        """
+        return self.decide(X).expected_f
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return calibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, p)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            The probability of each label. With a flat y the probabilities of its classes.
+        """
+        given = self._given(X)
+        return self.decider_._predict_proba(given)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Compute the F-measure of the predictions, for the average and beta of this estimator.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, p)
+            Features.
+        y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
+            True labels.
+        sample_weight : array-like of shape (n,), optional
+            Sample weights.
+
+        Returns
+        -------
+        float
+            The F-measure.
+        """
+        given = self._given(X)
+        return self.decider_._score(given, y, sample_weight)

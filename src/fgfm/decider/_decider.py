@@ -1,0 +1,535 @@
+"""FDecider: F-optimal decisions from the probabilities of a fitted model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from fgfm._utils.blocks import n_threads
+from fgfm._utils.label_table import LabelTable, format_labels, read_labels, read_true_labels
+from fgfm._utils.rows import frame_maker
+from fgfm._utils.validation import (
+    check_beta,
+    check_choice,
+    check_flag,
+    check_zero_division,
+    row_weights,
+)
+from fgfm.decider._calibration import IsotonicCalibrator, NoCalibrator, ShrunkCalibrator
+from fgfm.decider._entries import Entries
+from fgfm.decider._inputs import (
+    Probabilities,
+    check_labels_match,
+    check_same_index,
+    count_rows,
+    on_host,
+    read_probabilities,
+)
+from fgfm.decider._joint_model import JointModel
+from fgfm.decider._weighted import as_counts, limit_f
+from fgfm.decision import Decision, from_cardinalities, from_marginals
+from fgfm.metrics import f_measure
+
+__all__ = ["FDecider"]
+
+Floats = npt.NDArray[np.float64]
+
+_AVERAGES = ("samples", "macro", "micro")
+_CALIBRATORS = {
+    "auto": ShrunkCalibrator,
+    "sigmoid": ShrunkCalibrator,
+    "isotonic": IsotonicCalibrator,
+    None: NoCalibrator,
+}
+
+
+class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""F-optimal decisions from the probabilities of any fitted model.
+
+    `fit` takes the probabilities that a model predicts for validation rows, which it was not
+    trained on, and their true labels. From them it learns to calibrate the probabilities, and how
+    many labels a row has. Then `predict` and `decide` return the label sets that maximise the
+    expected F-measure.
+
+    With :math:`q_i` the calibrated probability of label i, :math:`o_i = q_i / (1 - q_i)`, a row
+    has the label set y with probability
+
+    .. math:: p(y) \propto \prod_i o_i^{t y_i} \; g(|y|),
+
+    where g gives the number of labels its learned distribution
+    :math:`d_s \propto \exp(b_s) \, \pi_s^a` (:math:`\pi` is that of independent labels), and t
+    is below 1 where labels exclude each other.
+
+    Parameters
+    ----------
+    beta : float, default=1.0
+        Importance of recall relative to precision. With "macro" and "micro" it takes effect in
+        `fit`, which computes `thresholds_`.
+    average : {"samples", "macro", "micro"}, default="samples"
+        The F-measure to maximise: the mean over rows, the mean over labels, or that of all rows
+        and labels together. With a flat y it is the F-measure of the positive class.
+    calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
+        "sigmoid" fits a slope and a shift of the logits for each label, shrunk towards common
+        values by as much as the rows show that labels agree. "isotonic" fits an isotonic
+        regression for each label, and needs thousands of validation rows. None takes the
+        probabilities as they are. "auto" is "sigmoid".
+    nonempty : {"auto"} or bool, default="auto"
+        Condition decisions for the rows' F-measure on a true label set that is not empty. "auto"
+        does so if no validation row is empty.
+    zero_division : float, default=1.0
+        Value of an empty prediction if the true set is empty, from 0 to 1.
+    min_labels, max_labels : int, default=0 and None
+        Least and largest number of labels of a row.
+    constraints : fgfm.decision.Constraints, optional
+        Further constraints on the label set of a row.
+    logits : bool, default=False
+        Whether X has logits instead of probabilities.
+    n_jobs : int, optional
+        Number of threads that decide, as in joblib. It does not change the result.
+
+    Attributes
+    ----------
+    thresholds_ : ndarray of shape (m,) or float
+        With "macro" one threshold per label, with "micro" or a flat y one for all: `predict`
+        compares `predict_proba` with it.
+    classes_ : ndarray
+        The labels: their names, or 0 to m - 1. With a flat y its two classes.
+    multilabel_ : bool
+        False if y was flat.
+    label_names_in_ : ndarray of shape (m,)
+        The columns of y, if it has any.
+    nonempty_ : bool
+        Whether no validation row is empty; always False with a flat y.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (m,)
+        Columns of X, if it has string column names.
+
+    See Also
+    --------
+    FDeciderCV : The same around a model, which it fits and cross-validates.
+    fgfm.decision.from_marginals : Decisions without validation rows.
+
+    Notes
+    -----
+    X may be an array, a data frame (pandas or polars), a sparse matrix (entries that are not
+    stored are labels that are absent), a tensor, or a list of arrays (n, 2), one per label, as
+    ``predict_proba`` of scikit-learn's forests returns. A binary model with a flat y may have the
+    two columns of its ``predict_proba``, or the probabilities of the positive class alone.
+
+    The macro- and micro-averaged F-measure are those of a batch of rows. `decide` maximises their
+    expectation for the batch that it is given; `predict` compares each row with `thresholds_`, so
+    that a row's labels do not depend on other rows. For large batches both tend to the same.
+    "micro" takes the entries of a row as independent of each other, which does not matter if there
+    are many rows.
+
+    The validation rows are used up: for `lower_bound` and `select` take others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fgfm import FDecider
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random((600, 4)) ** 2  # what a row's labels are drawn from
+    >>> Y = (rng.random((600, 4)) < truth).astype(int)
+    >>> proba = truth**2  # a model that is too sure of absent labels
+    >>> decider = FDecider().fit(proba[:300], Y[:300])
+    >>> decider.predict(proba[300:302])
+    array([[0, 0, 1, 0],
+           [0, 1, 0, 0]])
+    >>> round(decider.score(proba[300:], Y[300:]), 2)
+    0.55
+    >>> round(decider.expected_f(proba[300:]).mean(), 2)
+    0.55
+    """
+
+    def __init__(
+        self,
+        *,
+        beta: float = 1.0,
+        average: str = "samples",
+        calibration: str | None = "auto",
+        nonempty: Any = "auto",
+        zero_division: float = 1.0,
+        min_labels: int = 0,
+        max_labels: int | None = None,
+        constraints: Any = None,
+        logits: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.beta = beta
+        self.average = average
+        self.calibration = calibration
+        self.nonempty = nonempty
+        self.zero_division = zero_division
+        self.min_labels = min_labels
+        self.max_labels = max_labels
+        self.constraints = constraints
+        self.logits = logits
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_label = True
+        tags.input_tags.one_d_array = True
+        tags.input_tags.sparse = not self.logits
+        tags.input_tags.positive_only = not self.logits
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FDecider:
+        """Learn from validation rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Probabilities of m labels, which a model predicts for rows that it was not trained on,
+            of shape (n, m); or logits, with ``logits=True``.
+        y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
+            True labels, 0 or 1, one column each. A flat y may have any two classes.
+        sample_weight : array-like of shape (n,), optional
+            Sample weights: weight 2 is a row twice, weight 0 none.
+
+        Returns
+        -------
+        FDecider
+            The fitted estimator.
+        """
+        self._check_parameters()
+        X = on_host(X)
+        n = count_rows(X)
+        table = read_labels(y, n, type(self).__name__, keep_sparse=True)
+        given = read_probabilities(self, X, table.form == "flat", reset=True)
+        entries = given.entries
+        check_labels_match(given, y, table)
+        self._set_labels(table)
+        weight = row_weights(sample_weight, n, "X")
+        Y = entries.choose(table.labels)  # (n, K)
+        _check_rows(table, weight)
+        kept = np.asarray(table.labels.sum(axis=1)).ravel()[weight > 0.0]
+        self.nonempty_ = bool((kept > 0).all()) and self.multilabel_
+        self._check_limits(given)
+        model = JointModel(_CALIBRATORS[self.calibration]())
+        self._model = model.fit(entries, Y, weight)
+        self.__dict__.pop("thresholds_", None)  # of an earlier fit
+        if self._per_batch:
+            kept = np.flatnonzero(weight)
+            # For large batches the optimal cut tends to V / (1 + beta^2), V the expected F.
+            cut = self._batch_f(entries.at(kept), weight[kept]) / (1.0 + self.beta**2)
+            self.thresholds_ = cut if cut.ndim else float(cut)
+        return self
+
+    def _batch_f(self, entries: Entries, weight: Floats) -> Floats:
+        """Return the F-measure to expect of weighted rows, one value per problem."""
+        p = self._marginals(entries)
+        counts = as_counts(weight)
+        if counts is not None:
+            copies = p.at(np.repeat(np.arange(len(counts)), counts))
+            return np.asarray(self._decide_batch(copies, sparse.csr_array).expected_f)
+        one_problem = not self.multilabel_ or self.average == "micro"
+        values = limit_f(
+            p.as_one_label() if one_problem else p, weight, self.beta, self.zero_division
+        )
+        return values[0] if one_problem else values
+
+    @property
+    def _per_batch(self) -> bool:
+        """Whether a problem has several rows."""
+        return self.average != "samples" or not self.multilabel_
+
+    def _check_parameters(self) -> None:
+        """Raise if a constructor parameter is invalid."""
+        check_beta(self.beta)
+        check_zero_division(self.zero_division)
+        check_choice(self.average, "average", _AVERAGES)
+        check_choice(self.calibration, "calibration", tuple(_CALIBRATORS))
+        check_flag(self.logits, "logits")
+        n_threads(self.n_jobs)
+        self._resolved_nonempty(False)
+
+    def _check_limits(self, given: Probabilities) -> None:
+        """Raise if no label set of a row satisfies the constraints, or if they do not apply."""
+        set_ = self.constraints is not None or self.max_labels is not None or self.min_labels != 0
+        if set_ and self._per_batch:
+            found = f"average is {self.average!r}" if self.multilabel_ else "y is flat"
+            raise ValueError(
+                f"{found}: constraints are about the label set of a row, and need a matrix y and "
+                "average='samples'"
+            )
+        if set_:
+            no_rows = np.empty((0, given.entries.m, 1))
+            nonempty = self._resolved_nonempty(self.nonempty_)
+            from_cardinalities(no_rows, nonempty=nonempty, **self._limits(given.entries))
+
+    def _limits(self, entries: Entries) -> dict[str, Any]:
+        """Return the constraints as `fgfm.decision` takes them."""
+        if self.constraints is None and self.max_labels is None and self.min_labels == 0:
+            return {}
+        from fgfm.decision._limits import numbered  # XXX
+        if entries.labels is not None:
+            if self.constraints is not None:
+                raise ValueError(
+                    "constraints is given and X is sparse: constraints need a dense X, since the "
+                    "labels that are not stored take no part in a decision"
+                )
+            stored = (entries.labels < entries.m).sum(axis=1)
+            if (stored < self.min_labels).any():
+                row = int(np.argmax(stored < self.min_labels))
+                raise ValueError(
+                    f"min_labels is {self.min_labels} and row {row} of X has {stored[row]} stored "
+                    "labels: it must have as many"
+                )
+        return {
+            "min_labels": self.min_labels,
+            "max_labels": self.max_labels,
+            "constraints": numbered(self.constraints, entries.m, self._column_names()),
+        }
+
+    def _resolved_nonempty(self, auto: bool) -> bool:
+        if isinstance(self.nonempty, str) and self.nonempty == "auto":
+            return auto
+        if not isinstance(self.nonempty, (bool, np.bool_)):
+            raise TypeError(f"nonempty is {self.nonempty!r}: it must be 'auto', True or False")
+        return bool(self.nonempty)
+
+    def _set_labels(self, table: LabelTable) -> None:
+        """Set the attributes that describe y."""
+        self.classes_ = table.classes
+        self.multilabel_ = table.form != "flat"
+        self._label_form, self._label_dtype = table.form, table.dtype
+        self.__dict__.pop("label_names_in_", None)  # of an earlier fit
+        if table.names is not None:
+            self.label_names_in_ = table.names
+
+    def _read(self, X: Any) -> Probabilities:
+        check_is_fitted(self)
+        return read_probabilities(self, X, not self.multilabel_, reset=False)
+
+    def decide(self, X: Any) -> Decision:
+        """Compute F-optimal label sets and their expected F-measure.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Probabilities (n, m), as in `fit`.
+
+        Returns
+        -------
+        Decision
+            ``labels`` of shape (n, m), 0 or 1, and ``expected_f``: of shape (n,) for "samples",
+            (m,) for "macro", a number for "micro". With a flat y, ``labels`` of shape (n,) and a
+            number. ``labels`` is sparse if X is, and a data frame if X is one.
+        """
+        return self._decide(self._read(X))
+
+    def _decide(self, given: Probabilities) -> Decision:
+        entries, kind = given.entries, given.sparse_class
+        if self._per_batch:
+            decision = self._decide_batch(self._marginals(entries), kind)
+        else:
+            decision = self._decide_rows(entries, kind)
+        return given.with_names(decision, self._column_names(), self.average)
+
+    def _column_names(self) -> list[Any]:
+        """Return the names of the columns of data frames of labels: those of y, else those of X."""
+        if not self.multilabel_:
+            return ["labels"]
+        named = vars(self)
+        return list(named.get("label_names_in_", named.get("feature_names_in_", self.classes_)))
+
+    def predict(self, X: Any) -> Any:
+        """Predict F-optimal label sets, each row by itself.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Probabilities (n, m), as in `fit`.
+
+        Returns
+        -------
+        ndarray or sparse matrix of shape (n, m), or ndarray of shape (n,)
+            Labels, of the dtype of y in `fit`; sparse if y was sparse; classes if y was flat.
+        """
+        return self._predict(self._read(X))
+
+    def _predict(self, given: Probabilities) -> Any:
+        labels = self._predict_labels(given)
+        if sparse.issparse(labels):
+            if self._label_form == "dense":
+                return labels.toarray().astype(self._label_dtype)
+            return labels.astype(self._label_dtype)
+        return format_labels(labels, self._label_form, self._label_dtype, self.classes_)
+
+    def predict_frame(self, X: Any) -> Any:
+        """Predict F-optimal label sets as a data frame.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Probabilities (n, m), as in `fit`.
+
+        Returns
+        -------
+        data frame of shape (n, m)
+            One column per label, with the index of X; a polars data frame if X is one, otherwise a
+            pandas data frame.
+        """
+        return self._predict_frame(self._read(X))
+
+    def _predict_frame(self, given: Probabilities) -> Any:
+        make_frame = frame_maker(given.X, "predict_frame")
+        labels = self._predict_labels(given)
+        labels = labels.toarray() if sparse.issparse(labels) else labels
+        if self.multilabel_:
+            labels = labels.astype(self._label_dtype)
+        else:
+            labels = self.classes_[labels]
+        return make_frame(labels, self._column_names())
+
+    def expected_f(self, X: Any) -> Any:
+        """Compute the F-measure to expect of the label sets that `decide` returns.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Probabilities (n, m), as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (m,), or float
+            One value per row for "samples", per label for "macro", and one for "micro".
+        """
+        return self.decide(X).expected_f
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return calibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Probabilities (n, m), as in `fit`.
+
+        Returns
+        -------
+        ndarray or sparse matrix of shape (n, m)
+            The probability of each label under the learned model. With a flat y the probabilities
+            of its classes.
+        """
+        return self._predict_proba(self._read(X))
+
+    def _predict_proba(self, given: Probabilities) -> Any:
+        p = self._marginals(given.entries).to_matrix(given.sparse_class)
+        if self.multilabel_:
+            return p
+        p = p.toarray() if sparse.issparse(p) else p
+        return np.hstack([1.0 - p, p])[:, : len(self.classes_)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Compute the F-measure of the predictions, for the average and beta of this estimator.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Probabilities (n, m), as in `fit`.
+        y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
+            True labels.
+        sample_weight : array-like of shape (n,), optional
+            Sample weights.
+
+        Returns
+        -------
+        float
+            The F-measure.
+        """
+        return self._score(self._read(X), y, sample_weight)
+
+    def _score(self, given: Probabilities, y: Any, sample_weight: Any) -> float:
+        check_same_index(given.X, y)
+        return f_measure(
+            read_true_labels(y, self),
+            self._predict_labels(given),
+            self.beta,
+            average=self.average if self.multilabel_ else "macro",
+            zero_division=self.zero_division,
+            sample_weight=sample_weight,
+        )
+
+    def _predict_labels(self, given: Probabilities) -> Any:
+        """Return labels (n, m), dense or CSR, each row by itself."""
+        entries = given.entries
+        if not self._per_batch:
+            return self._decide_rows(entries, given.sparse_class).labels
+        p = self._marginals(entries)
+        limits = np.broadcast_to(self.thresholds_, (entries.m,))
+        chosen = p.p > p.of_label(limits)
+        return p.to_labels(chosen.astype(np.int8), given.sparse_class)
+
+    def _marginals(self, entries: Entries) -> Entries:
+        """Return the probability of each entry under the model."""
+        return self._model.marginals(entries, n_threads(self.n_jobs))
+
+    def _decide_rows(self, entries: Entries, kind: Any) -> Decision:
+        """Decide each row by itself."""
+        chosen = np.zeros(entries.p.shape, dtype=np.int8)
+        expected_f = np.zeros(len(chosen))
+        nonempty = self._resolved_nonempty(self.nonempty_)
+        limits = self._limits(entries)
+
+        def decide_block(block: slice) -> None:
+            P, d = self._model.predict(entries.at(block))
+            rows = np.arange(block.start, block.stop)
+            if nonempty and (d[:, 0] == 1.0).any():
+                # Rows without a stored label: the decision is the empty set, of value 0.
+                possible = d[:, 0] < 1.0
+                P, d, rows = P[possible], d[possible], rows[possible]
+            chosen[rows], expected_f[rows] = from_cardinalities(
+                P,
+                distribution=d,
+                beta=self.beta,
+                zero_division=self.zero_division,
+                nonempty=nonempty,
+                n_jobs=1,
+                **limits,
+            )
+
+        self._model.run_blocks(entries, n_threads(self.n_jobs), decide_block)
+        return Decision(entries.to_labels(chosen, kind), expected_f)
+
+    def _decide_batch(self, marginals: Entries, kind: Any) -> Decision:
+        """Decide all rows together: one problem per label, or one for all entries."""
+        p = marginals.to_matrix(kind)
+        if not self.multilabel_:
+            p = p.toarray().ravel() if sparse.issparse(p) else p.ravel()
+        return from_marginals(
+            p,
+            average=self.average if self.multilabel_ else "macro",
+            beta=self.beta,
+            zero_division=self.zero_division,
+            n_jobs=self.n_jobs,
+        )
+
+
+def _check_rows(table: LabelTable, weight: Floats) -> None:
+    """Raise if there is nothing to learn from."""
+    labels = table.labels[np.flatnonzero(weight)]
+    n = int(np.count_nonzero(weight))
+    if n < 2:
+        raise ValueError(
+            f"n_samples={n}: FDecider needs at least 2 validation rows with a positive weight, "
+            "and some hundreds to learn from"
+        )
+    if table.form == "flat" and (labels.all() or not labels.any()):
+        raise ValueError(
+            "y has one class in rows of positive weight: validation rows of both classes are "
+            "needed"
+        )
+    if not labels.sum():
+        raise ValueError(
+            "y has no positive label: validation rows without any label cannot show how probable "
+            "labels are"
+        )

@@ -1,0 +1,230 @@
+"""Read the probabilities that an FDecider takes, in all their forms."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.special import expit
+from sklearn.utils.validation import validate_data
+
+from fgfm._utils.label_table import LabelTable
+from fgfm._utils.rows import frame_library, frame_maker, n_rows
+from fgfm._utils.validation import (
+    check_logits,
+    check_marginals,
+    check_stored_probabilities,
+    real_array,
+    sparse_marginals,
+    stacked_classes,
+)
+from fgfm.decider._entries import Entries, dense_entries, sparse_entries
+from fgfm.decision import Decision
+
+__all__ = [
+    "Probabilities",
+    "check_labels_match",
+    "check_same_index",
+    "count_rows",
+    "on_host",
+    "read_probabilities",
+]
+
+Real = npt.NDArray[Any]
+
+_TRANSPOSED = 10.0  # difference in log-likelihood that shows that X is transposed
+
+
+class Probabilities(NamedTuple):
+    """Validated probabilities, and the form in which they were passed."""
+
+    entries: Entries
+    X: Any  # as it was passed
+    sparse_class: Any  # CSR array or matrix; None for a dense X
+
+    def with_names(self, decision: Decision, names: list[Any], average: str) -> Decision:
+        """Return a decision with index and names if X is a data frame or series.
+
+        `names` are those of the columns; with a flat y there is one, and labels are a series.
+        """
+        library = frame_library(self.X)
+        if library is None:
+            return decision
+        labels, expected_f = decision
+        frame = frame_maker(self.X, "decide")(labels.reshape(len(labels), -1), names)
+        if labels.ndim == 1:
+            frame = frame[names[0]]
+        if library == "pandas" and np.ndim(expected_f):
+            import pandas as pd
+
+            index = self.X.index if average == "samples" else names
+            expected_f = pd.Series(expected_f, index=index, name="expected_f")
+        elif np.ndim(expected_f):
+            import polars as pl
+
+            expected_f = pl.Series("expected_f", expected_f)
+        return Decision(frame, expected_f)
+
+
+def count_rows(X: Any) -> int:
+    """Return the number of rows of probabilities in any form."""
+    if _is_list_of_pairs(X):
+        return n_rows(X[0])
+    return n_rows(X if hasattr(X, "__len__") or hasattr(X, "shape") else np.asarray(X))
+
+
+def read_probabilities(owner: Any, X: Any, flat: bool, *, reset: bool) -> Probabilities:
+    """Validate probabilities, or logits, in any form.
+
+    Parameters
+    ----------
+    owner : FDecider
+        The estimator, whose ``n_features_in_`` and ``feature_names_in_`` are set or checked.
+    X : array-like, sparse matrix, data frame or list of arrays
+        The probabilities.
+    flat : bool
+        Whether there is one label, given as a flat y: X may then be flat, or have two columns.
+    reset : bool
+        Whether this is a fit.
+
+    Returns
+    -------
+    Probabilities
+        The probabilities of each label.
+    """
+    matrix = on_host(X)
+    if _is_list_of_pairs(matrix):
+        if owner.logits:
+            raise ValueError("logits is True and X lists the class probabilities of each label")
+        matrix = stacked_classes([np.asarray(on_host(part)) for part in matrix], "X")
+    if frame_library(matrix) is not None and len(matrix.shape) == 1:
+        matrix = matrix.to_numpy()[:, None]
+    if flat:
+        matrix = _positive_class(matrix, owner.logits)
+    if frame_library(matrix) is not None:
+        validate_data(owner, matrix, reset=reset, skip_check_array=True)
+    else:
+        matrix = validate_data(
+            owner,
+            matrix,
+            accept_sparse=True,
+            dtype="numeric",
+            ensure_all_finite=False,
+            reset=reset,
+        )
+    if sparse.issparse(matrix):
+        if owner.logits:
+            raise ValueError(
+                "logits is True and X is sparse: entries that are not stored would be logits of "
+                "0, which is probability 1/2; pass a dense X, or probabilities"
+            )
+        csr = sparse_marginals(matrix, "X").copy()
+        csr.sum_duplicates()
+        check_stored_probabilities(csr, "X")
+        kind = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix
+        return Probabilities(sparse_entries(csr), X, kind)
+    values = real_array(matrix, "X", ("row", "label"))
+    if owner.logits:
+        check_logits(values, "X", (0, 0))
+        p = expit(values.astype(np.float64))
+    else:
+        check_marginals(values, "X", (0, 0))
+        p = np.clip(values, 0.0, 1.0)
+    return Probabilities(dense_entries(p), X, None)
+
+
+def check_labels_match(given: Probabilities, y: Any, table: LabelTable) -> None:
+    """Raise unless X and y have the same labels and rows, as far as that can be seen."""
+    n, m = len(given.entries.p), given.entries.m
+    columns = table.labels.shape[1]
+    if columns != m:
+        raise ValueError(
+            f"X has {m} columns and y has {columns}: there must be one probability for each label"
+        )
+    check_same_index(given.X, y)
+    for at, (one, other) in enumerate(zip(_names(given.X), _names(y), strict=False)):
+        if one != other:
+            raise ValueError(
+                f"column {at} of X is {one!r} and that of y is {other!r}: X and y must have the "
+                "same labels, in the same order"
+            )
+    if n == m and given.entries.labels is None:
+        _check_not_transposed(given.entries.p, table.labels)
+
+
+def check_same_index(X: Any, y: Any) -> None:
+    """Raise if X and y are of pandas and have different row names."""
+    if frame_library(X) != "pandas" or frame_library(y) != "pandas" or len(X) != len(y):
+        return
+    different = np.asarray(X.index != y.index)
+    if different.any():
+        row = int(np.argmax(different))
+        raise ValueError(
+            f"row {row} of X has index {X.index[row]!r} and that of y has {y.index[row]!r}: X and "
+            "y must have the same rows, in the same order"
+        )
+
+
+def _names(frame: Any) -> list[Any]:
+    """Return the column names of a data frame; none where its library has made them up."""
+    names = list(getattr(frame, "columns", ()))
+    made_up = ([*range(len(names))], [f"column_{j}" for j in range(len(names))])
+    return [] if names in made_up else names
+
+
+def _check_not_transposed(p: Real, Y: Any) -> None:
+    """Raise if the transposed probabilities explain square labels far better."""
+    Y = Y.toarray() if sparse.issparse(Y) else Y
+    p = np.clip(p, 1e-3, 1.0 - 1e-3)
+    here, there = (
+        float(np.where(Y, np.log(q), np.log1p(-q)).sum()) for q in (p, np.ascontiguousarray(p.T))
+    )
+    if there > here + _TRANSPOSED:
+        raise ValueError(
+            f"X of shape {p.shape} fits y far better when it is transposed: its rows must be the "
+            "rows of y, and its columns the labels"
+        )
+
+
+def _is_list_of_pairs(X: Any) -> bool:
+    """Return True for a list of arrays (n, K), or their stack (m, n, 2)."""
+    if isinstance(X, (list, tuple)):
+        return len(X) > 0 and all(len(np.shape(part)) == 2 for part in X)
+    return isinstance(X, np.ndarray) and X.ndim == 3 and X.shape[2] == 2
+
+
+def _positive_class(X: Any, logits: bool) -> Any:
+    """Return the column (n, 1) of the positive class from a flat X, or one of two columns.
+
+    The logit of the second of two classes is the difference of their logits.
+    """
+    if sparse.issparse(X):
+        return X
+    if frame_library(X) is None:
+        X = np.asarray(X)
+    if len(X.shape) == 1:
+        return np.asarray(X)[:, None]
+    if len(X.shape) == 2 and X.shape[1] == 2:
+        both = real_array(X, "X", ("row", "class"))
+        if logits:
+            return both[:, 1:] - both[:, :1]
+        wrong = ~(np.abs(both.sum(axis=1) - 1.0) <= 1e-4)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(
+                f"X[{row}] is {both[row].tolist()} and y is flat: two columns must be the "
+                "probabilities of the two classes, which sum to 1"
+            )
+        return both[:, 1:]
+    return X
+
+
+def on_host(X: Any) -> Any:
+    """Return a tensor of PyTorch or CuPy as a NumPy array; anything else as it is."""
+    if hasattr(X, "detach"):
+        return X.detach().cpu().numpy()
+    if type(X).__module__.partition(".")[0] == "cupy":
+        return X.get()
+    return X
