@@ -393,10 +393,10 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         w = (Y >= 0) * (1.0 if weight is None else weight[:, None])  # (n, m)
         total = w.sum(axis=0)
         if not total.all():
-            label = self.classes_[int(np.argmin(total))]
+            label = self.classes_.tolist()[int(np.argmin(total))]
             raise ValueError(
-                f"y has no value of label {label!r} in rows of positive weight: each label must be "
-                "observed in at least one row"
+                f"y has no value of label {label!r} in rows of positive weight: each label must "
+                "be observed in at least one row"
             )
         return np.asarray((w * (Y == 1)).sum(axis=0) / total)
 

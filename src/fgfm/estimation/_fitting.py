@@ -157,7 +157,6 @@ def _fit_ridge(
         params["cv"] = list(params["cv"])  # read once per group
     fits: dict[int, RidgeFit] = {}
     for group, known in groups:
-        done = len(fits)
         group_fits = fit_ridge_logistic(
             X,
             [targets[t].values for t in group],
@@ -165,7 +164,7 @@ def _fit_ridge(
             sample_weight=weight if known.all() else known * (1.0 if weight is None else weight),
             n_jobs=settings.n_jobs,
             held_out=out_of_fold,
-            progress=None if progress is None else lambda count, done=done: progress(done + count),
+            progress=None if progress is None else _continued(progress, len(fits)),
             **params,
         )
         fits.update(zip(group, group_fits, strict=True))
@@ -173,6 +172,11 @@ def _fit_ridge(
     models = RidgeModels(found, [target.extra is not None for target in targets])
     proba = [fit.held_out for fit in found if fit.held_out is not None]
     return models, GivenPredictions(proba, models.classes) if out_of_fold else None
+
+
+def _continued(progress: Callable[[int], None], done: int) -> Callable[[int], None]:
+    """Return a callback for further models after some that are done."""
+    return lambda count: progress(done + count)
 
 
 def _same_rows(targets: Sequence[ModelTarget]) -> list[tuple[list[int], Labels]]:
@@ -263,7 +267,7 @@ def _fit_learners(
     if shared:
         Y = np.column_stack([targets[t].values for t in shared])  # (n, m)
         if make_target_folds is not None:
-            folds = make_target_folds(X, _rarest_label(Y))
+            folds = make_target_folds.shared(X, Y)
         jobs = [
             delayed(_fit_matrix)(
                 estimator, X, Y, (rows_of_fit,), method, seeds[shared[0]], n_workers, **fit_params
@@ -328,7 +332,7 @@ def _matrix_columns(targets: Sequence[ModelTarget]) -> list[int]:
 
 
 def _rarest_label(Y: Integers) -> Integers:
-    """Return the rarest label (n,) of each row, m for none: folds are stratified by it."""
+    """Return the rarest label (n,) of each row; m for none."""
     rarest_first = np.argsort(Y.sum(axis=0), kind="stable")
     at = Y[:, rarest_first].argmax(axis=1)
     return np.asarray(np.where(Y.any(axis=1), rarest_first[at], Y.shape[1]))
@@ -477,9 +481,7 @@ def _calibrate(
     if not used:
         return None, proba
     rows = np.concatenate([test for test, _ in used])
-    together = Scores(
-        np.concatenate([s.values for _, s in used]), used[0][1].are_probabilities
-    )
+    together = Scores(np.concatenate([s.values for _, s in used]), used[0][1].are_probabilities)
     calibrator = None
     if method is not None:
         calibrator = _CALIBRATORS[method]().fit(together, code[rows], weight[rows])
@@ -556,8 +558,8 @@ def _warn_long(estimator: Any, seconds: float, n_labels: int, n_workers: int) ->
     if expected > _LONG:
         warnings.warn(
             f"estimator {type(estimator).__name__} is fitted to each of {n_labels} labels, which "
-            f"takes about {expected / 60.0:.0f} minutes: estimator='auto', or a learner that takes "
-            "a matrix of labels, is fitted to all labels at once, and fgfm.FDeciderCV makes "
+            f"takes about {expected / 60.0:.0f} minutes: estimator='auto', or a learner that "
+            "takes a matrix of labels, is fitted to all labels at once, and fgfm.FDeciderCV makes "
             "F-optimal decisions from the probabilities of any multi-label model",
             UserWarning,
             stacklevel=6,  # the caller of fit
@@ -594,7 +596,7 @@ def _is_splitter(value: Any) -> bool:
 def _target_folds(
     settings: LearnerSettings, X: Any, rows: Integers, n: int, seed: int, n_splits: int
 ) -> Any:
-    """Return a callable from (X, y) to the folds of one target."""
+    """Return a callable from (X, y) to the folds of one target; `shared` has those of labels."""
     cv = settings.calibration if _is_splitter(settings.calibration) else settings.cv
     if cv is None or (isinstance(cv, (int, np.integer)) and not isinstance(cv, bool) and cv > 1):
         return _StratifiedFolds(n_splits if cv is None else int(cv), seed)
@@ -626,6 +628,10 @@ class _StratifiedFolds:
             for f in range(min(self.n_splits, n))
         ]
 
+    def shared(self, X: Any, Y: Integers) -> list[Fold]:
+        """Return folds for all labels (n, m), stratified by the rarest label of each row."""
+        return self(X, _rarest_label(Y))
+
 
 class _SplitterFolds:
     """The folds of a scikit-learn splitter."""
@@ -636,6 +642,13 @@ class _SplitterFolds:
     def __call__(self, X: Any, y: Integers) -> list[Fold]:
         return [Fold(train, test) for train, test in self.splitter.split(X, y)]
 
+    def shared(self, X: Any, Y: Integers) -> list[Fold]:
+        """Return folds for all labels (n, m), by the label nearest to a frequency of one half.
+
+        Stratified splitters take one target, and warn of classes with fewer rows than folds.
+        """
+        return self(X, Y[:, np.abs(Y.mean(axis=0) - 0.5).argmin()])
+
 
 class _GivenFolds(Shared):
     """The same folds for every target."""
@@ -645,3 +658,5 @@ class _GivenFolds(Shared):
 
     def __call__(self, X: Any, y: Integers) -> list[Fold]:
         return self.folds
+
+    shared = __call__
