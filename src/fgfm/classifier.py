@@ -37,6 +37,7 @@ from fgfm.estimation._factor_models import (
 from fgfm.estimation._fitting import LearnerSettings
 from fgfm.estimation._learner import (
     check_learner,
+    check_not_frozen,
     is_ridge,
     learner_input_tags,
     validate_features,
@@ -83,7 +84,9 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     Parameters
     ----------
     estimator : scikit-learn classifier, optional
-        The base learner, of which one is fitted per label and per factor. By default
+        The base learner, of which one is fitted per label and per factor, and for most learners
+        per fold: a forest or a network that could predict all labels together is fitted once for
+        each of them (`fgfm.FDeciderCV` fits it once per fold for all labels). By default
         `fgfm.ridge.RidgeLogistic`, logistic regression with a ridge penalty chosen by
         cross-validation (scale your features). Any other learner gets X as you pass it; with
         "two-step" it gets one more column, the number of labels, which comes last. A
@@ -166,6 +169,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
 
     See Also
     --------
+    fgfm.FDeciderCV : F-optimal decisions around any model of all labels.
     fgfm.decision : Decisions from the probabilities of any other model.
 
     Notes
@@ -305,6 +309,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         X = self._validate_features(X, reset=True)
         table = read_labels(y, n_rows(X), type(self).__name__)
         Y = table.labels  # (n, m)
+        if isinstance(self.method, str):
+            check_not_frozen(self.estimator, Y.shape[1])
         self._set_labels(table)
         weight = None if sample_weight is None else row_weights(sample_weight, len(Y), "X")
         routed = self._routed_params(sample_weight, fit_params)

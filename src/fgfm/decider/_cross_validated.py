@@ -34,6 +34,7 @@ from fgfm.decider._models import (
 )
 from fgfm.decision import Decision
 from fgfm.estimation._learner import learner_input_tags
+from fgfm.metrics import AbstentionThreshold
 
 __all__ = ["FDeciderCV"]
 
@@ -382,3 +383,53 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         given = self._given(X)
         return self.decider_._score(given, y, sample_weight)
+
+    def lower_bound(self, X: Any, y: Any, confidence: float = 0.95) -> float:
+        """Compute a lower confidence bound on the mean F-measure of new rows.
+
+        As `FDecider.lower_bound`: it holds if X and y are rows drawn from the distribution of the
+        new rows, used neither in `fit`, nor to choose between models; for "samples" only.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, p)
+            Features.
+        y : array-like, sparse matrix or data frame of shape (n, m)
+            True labels.
+        confidence : float in (0, 1), default=0.95
+            Least probability that the bound holds.
+
+        Returns
+        -------
+        float
+            The bound.
+        """
+        given = self._given(X)
+        return self.decider_._lower_bound(given, y, confidence)
+
+    def select(
+        self, X: Any, y: Any, target: float, confidence: float = 0.95
+    ) -> AbstentionThreshold:
+        """Find which rows to answer so that their mean F-measure reaches a target.
+
+        As `FDecider.select`: it holds if X and y are rows drawn from the distribution of the new
+        rows, used neither in `fit`, nor to choose between models; for "samples" only.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, p)
+            Features.
+        y : array-like, sparse matrix or data frame of shape (n, m)
+            True labels.
+        target : float in (0, 1)
+            Mean F-measure that answered rows must reach.
+        confidence : float in (0, 1), default=0.95
+            Least probability that they do.
+
+        Returns
+        -------
+        AbstentionThreshold
+            ``threshold``, ``answered`` and ``mean_f``.
+        """
+        given = self._given(X)
+        return self.decider_._select(given, y, target, confidence)
