@@ -24,9 +24,21 @@ from fgfm._utils.label_table import (
 )
 from fgfm._utils.progress import CallbackSupportMixin, FitProgress, with_callbacks
 from fgfm._utils.rows import frame_maker, n_rows, take_rows
-from fgfm._utils.validation import check_beta, check_flag, check_zero_division, row_weights
-from fgfm.cardinality import merge_distributions
-from fgfm.decision import Constraints, Decision, from_factors, from_marginals
+from fgfm._utils.validation import (
+    check_average,
+    check_beta,
+    check_flag,
+    check_zero_division,
+    row_weights,
+)
+from fgfm.cardinality import merge_distributions, merge_factors
+from fgfm.decision import (
+    Constraints,
+    Decision,
+    from_cardinalities,
+    from_factors,
+    from_marginals,
+)
 from fgfm.estimation import FactorEstimate, Repair
 from fgfm.estimation._factor_models import (
     concatenate_estimates,
@@ -480,19 +492,32 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             for one, factor in zip(estimates, self.factors_, strict=True)
         ]
 
-    def decide(self, X: Any) -> Decision:
+    def decide(self, X: Any, *, average: str = "samples") -> Decision:
         """Compute the F-optimal label sets and their expected F-measure.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, p)
             Features.
+        average : {"samples", "macro", "micro"}, default="samples"
+            Whether to maximise the F-measure of each row, of each label over all rows of X, or of
+            all entries together. For the last two the rows of X are decided together; they are
+            exact also where labels depend on each other.
 
         Returns
         -------
         Decision
-            ``labels`` of shape (n, m), 0 or 1, and ``expected_f`` of shape (n,).
+            ``labels`` of shape (n, m), 0 or 1, and ``expected_f``: of shape (n,), of shape (m,)
+            for ``"macro"``, a number for ``"micro"``.
+
+        Notes
+        -----
+        Where the decision is conditioned on non-empty label sets (`nonempty`), every row is,
+        whatever the average; a label may still be in no row.
         """
+        check_average(average)
+        if average != "samples":
+            return self._decide_together(self.estimate(X), average)
         blocks = self._map_blocks(X, self._decide)
         return Decision(
             np.concatenate([block.labels for block in blocks]),
@@ -710,6 +735,30 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
                 rows &= ~p.reshape(len(p), -1).any(axis=1)
         return rows
 
+    def _decide_together(self, estimates: list[FactorEstimate], average: str) -> Decision:
+        """Decide all rows together, for average="macro" or "micro"."""
+        params = self.decision_params()
+        nonempty = params.pop("nonempty")
+        params |= {"average": average, "n_jobs": self.n_jobs}
+        Ps, ds = [P for P, _ in estimates], [d for _, d in estimates]
+        factors = [factor.tolist() for factor in self.factors_]
+        if not nonempty:
+            return from_factors(Ps, factors, distributions=ds, **params)
+        # Given y != 0, the factors of a row depend on each other: p(y_i = 1, s | y != 0) is
+        # p_is / (1 - d_0), with P and d of all labels.
+        if average == "macro":
+            d_0 = np.prod([d[:, 0] for d in ds], axis=0)  # (n,)
+            p = np.empty((len(d_0), self._n_labels))
+            for factor, P in zip(factors, Ps, strict=True):
+                p[:, factor] = P.sum(axis=2)
+            return from_marginals(np.minimum(p / _positive(1.0 - d_0)[:, None], 1.0), **params)
+        P, d = merge_factors(Ps, factors, ds)
+        present = d[:, 1:].sum(axis=1)  # (n,)
+        P = P / _positive(present)[:, None, None]
+        P /= np.maximum(1.0, P.sum(axis=2, keepdims=True))  # where P and d do not agree
+        d = np.column_stack([present == 0.0, d[:, 1:] / _positive(present)[:, None]])
+        return from_cardinalities(P, distribution=d, **params)
+
     def _decide(self, X: Any) -> Decision:
         """Decide a block of rows."""
         params = self.decision_params()
@@ -736,6 +785,11 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         prior = from_marginals(self.label_frequencies_[None], **params)
         labels[by_frequencies], expected_f[by_frequencies] = prior.labels[0], prior.expected_f[0]
         return Decision(labels, expected_f)
+
+
+def _positive(present: Floats) -> Floats:
+    """Return probabilities with 0 replaced by 1, to divide by."""
+    return np.where(present > 0.0, present, 1.0)
 
 
 def _resolve_nonempty(nonempty: Any, auto: bool) -> bool:

@@ -76,6 +76,10 @@ def from_factors(
         Condition on the true set not being empty, for the decision and its expectation. A row of
         zeros contradicts this condition: it gets the empty set, an expectation of NaN, and a
         warning.
+    average : {"samples", "macro", "micro"}, default="samples"
+        The F-measure to maximise: of each row; of each label over all rows; or of all entries
+        together. Rows are independent of each other. `zero_division` and `nonempty` apply to each
+        problem: row, label, or batch.
     min_labels, max_labels : int, default=0 and None
         The least and the largest number of labels to decide for; None is no limit. With
         `min_labels` of 1 or more the empty set is not allowed, but expectations are not
@@ -90,7 +94,7 @@ def from_factors(
     -------
     Decision
         ``labels`` of shape (n, m), in CSR if one of `Ps` is a sparse matrix, and ``expected_f`` of
-        shape (n,).
+        shape (n,), of shape (m,) for ``average="macro"``, a number for ``"micro"``.
 
     See Also
     --------

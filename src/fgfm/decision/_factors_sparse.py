@@ -118,6 +118,8 @@ def decide_sparse_rows_as_factors(
     columns = np.concatenate([members[f] for f in stored])  # the label of each column
     dense = [f for f, part in enumerate(parts) if not sparse.issparse(part)]
     n, m = csr.shape[0], sum(map(len, members))
+    if n == 0:
+        return Decision(type(csr)((n, m), dtype=np.int8), objective.value_without_labels)
     row = np.repeat(np.arange(n), np.diff(csr.indptr))  # (nnz,)
     entries = m * row + columns[csr.indices]  # (nnz,) their numbers in the label matrix
     order = np.argsort(entries)

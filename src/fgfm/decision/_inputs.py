@@ -1,7 +1,7 @@
 """The steps that all five public functions share, for every type of array.
 
-Each function has two routes: one for NumPy arrays and all that converts to them, which also decides
-the blocks of Dask arrays, and one for arrays of PyTorch, CuPy and JAX.
+Each function has two routes: one for NumPy arrays and all that converts to them, which also
+decides the blocks of Dask arrays, and one for arrays of PyTorch, CuPy and JAX.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from fgfm._utils.rows import frame_library
-from fgfm._utils.validation import check_choice
+from fgfm._utils.validation import check_average
 from fgfm.decision._array_api.libraries import describe, is_array_api, library_of
-from fgfm.decision._averages import AVERAGES, Route
+from fgfm.decision._averages import Route
 from fgfm.decision._dask import any_dask, decide_columns_lazily, decide_lazily
 from fgfm.decision._objective import Decision, Objective
 
@@ -55,7 +55,7 @@ def decide(
     Decision
         Of the same array type as the first array.
     """
-    check_choice(average, "average", AVERAGES)
+    check_average(average)
     is_device_array = check_array_types(arrays)
     values = list(arrays.values())
     if is_flat(values[0]):

@@ -51,6 +51,10 @@ def from_joint(
         Condition on the true set not being empty, for the decision and its expectation. A row that
         is certainly empty contradicts this condition: it gets the empty set, an expectation of
         NaN, and a warning.
+    average : {"samples", "macro", "micro"}, default="samples"
+        The F-measure to maximise: of each row; of each label over all rows; or of all entries
+        together. Rows are independent of each other. `zero_division` and `nonempty` apply to each
+        problem: row, label, or batch.
     min_labels, max_labels : int, default=0 and None
         The least and the largest number of labels to decide for; None is no limit. With
         `min_labels` of 1 or more the empty set is not allowed, but expectations are not
@@ -64,7 +68,8 @@ def from_joint(
     Returns
     -------
     Decision
-        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,).
+        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,), of shape (m,) for
+        ``average="macro"``, a number for ``"micro"``.
 
     See Also
     --------
@@ -99,9 +104,9 @@ def from_joint(
 
 
 def _read(proba: Any, labelsets: Any) -> npt.NDArray[Any]:
-    proba = real_array(proba, "proba", ("row", "label set"))
-    check_one_weight_each(proba.shape[1], labelsets.shape[0])
-    return proba
+    weights = real_array(proba, "proba", ("row", "label set"))
+    check_one_weight_each(weights.shape[1], labelsets.shape[0])
+    return weights
 
 
 def _decide_rows(proba: Any, labelsets: Any, objective: Objective) -> Decision:

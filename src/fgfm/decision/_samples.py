@@ -47,6 +47,10 @@ def from_samples(
     nonempty : bool, default=False
         Ignore empty draws. A row with empty draws only gets the empty set, an expectation of NaN,
         and a warning.
+    average : {"samples", "macro", "micro"}, default="samples"
+        The F-measure to maximise: of each row; of each label over all rows; or of all entries
+        together. Draws of different rows are taken to be independent. `zero_division` and
+        `nonempty` apply to each problem: row, label, or batch.
     min_labels, max_labels : int, default=0 and None
         The least and the largest number of labels to decide for; None is no limit. With
         `min_labels` of 1 or more the empty set is not allowed, but expectations are not
@@ -60,7 +64,8 @@ def from_samples(
     Returns
     -------
     Decision
-        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,).
+        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,), of shape (m,) for
+        ``average="macro"``, a number for ``"micro"``.
 
     See Also
     --------
