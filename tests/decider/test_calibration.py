@@ -10,6 +10,7 @@ from scipy.special import expit, logit
 from decider_data import distorted, independent
 from fgfm.decider._calibration import IsotonicCalibrator, NoCalibrator, ShrunkCalibrator
 from fgfm.decider._entries import dense_entries, sparse_entries
+from multilabel import close
 
 
 def fitted(p, Y, weight=None):
@@ -75,6 +76,19 @@ def test_order_of_labels_within_a_row_is_kept_by_a_common_calibration():
     q = fitted(p, Y)[0].predict(dense_entries(extreme)).p
     assert (np.diff(q[0]) > 0.0)[1:3].all()
     assert (fitted(p, 1 - Y)[1] > 0.0).all()  # slopes stay positive for reversed labels
+
+
+@pytest.mark.parametrize("n", [200, 2000, 10_000])
+def test_certain_predictions_that_are_often_wrong(n):
+    for seed in range(5):
+        _, Y = independent(n, 4, seed)
+        wrong = np.random.default_rng(seed + 5).random(Y.shape) < 0.2
+        p = np.where(wrong, 1.0 - Y, Y)
+        q = fitted(p, Y)[0].predict(dense_entries(p)).p
+        for j in range(4):  # two values of p: the calibrated ones are near the frequencies
+            present = p[:, j] == 1.0
+            close(q[present, j].mean(), Y[present, j].mean(), 0.1 if n < 1000 else 0.05)
+            close(q[~present, j].mean(), Y[~present, j].mean(), 0.1 if n < 1000 else 0.05)
 
 
 def test_weights_are_numbers_of_rows():

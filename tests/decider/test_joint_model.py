@@ -34,7 +34,9 @@ def model_joint(decider, p):
 
 @pytest.mark.parametrize("make", [independent, exclusive])
 @pytest.mark.parametrize("calibration", ["auto", None])
-@pytest.mark.parametrize(("beta", "zero_division", "nonempty"), [(1.0, 1.0, "auto"), (2.0, 0.3, False)])
+@pytest.mark.parametrize(
+    ("beta", "zero_division", "nonempty"), [(1.0, 1.0, "auto"), (2.0, 0.3, False)]
+)
 def test_decisions_for_rows_are_optimal(make, calibration, beta, zero_division, nonempty):
     p, Y = make(150, 5, seed=1)
     decider = FDecider(

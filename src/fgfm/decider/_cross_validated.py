@@ -60,7 +60,9 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     cv : int, splitter, iterable or "prefit", optional
         Folds; 5 by default, shuffled. "prefit" takes a fitted model, and the rows of `fit` as
         validation rows, which the model must not be trained on; so does a ``FrozenEstimator``.
-    beta, average, calibration, nonempty, zero_division, min_labels, max_labels, constraints : object
+    beta, average, calibration, nonempty, zero_division : object
+        As in `FDecider`.
+    min_labels, max_labels, constraints : object
         As in `FDecider`.
     n_jobs : int, optional
         Number of processes that fit folds, and of threads that decide, as in joblib. It does not
@@ -263,9 +265,9 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y = training.targets()
         cv = _FOLDS if self.cv is None else self.cv
         # Folds of a multi-label y cannot be stratified; those of a flat one are, if possible.
-        if isinstance(cv, (int, np.integer)) and y.ndim == 1 and cv > 1:
-            if np.unique(y, return_counts=True)[1].min() >= cv:
-                cv = StratifiedKFold(cv, shuffle=True, random_state=self.random_state)
+        stratified = y.ndim == 1 and isinstance(cv, (int, np.integer)) and cv > 1
+        if stratified and np.unique(y, return_counts=True)[1].min() >= cv:
+            cv = StratifiedKFold(cv, shuffle=True, random_state=self.random_state)
         folds = make_folds(cv, self.random_state, training.X, rows, n)(y)
         jobs = (
             delayed(training.predict_fold)(self.estimator, train, test) for train, test in folds

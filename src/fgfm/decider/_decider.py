@@ -341,7 +341,7 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return given.with_names(decision, self._column_names(), self.average)
 
     def _column_names(self) -> list[Any]:
-        """Return the names of the columns of data frames of labels: those of y, else those of X."""
+        """Return the column names of data frames of labels: those of y, else those of X."""
         if not self.multilabel_:
             return ["labels"]
         named = vars(self)
@@ -390,11 +390,8 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         make_frame = frame_maker(given.X, "predict_frame")
         labels = self._predict_labels(given)
         labels = labels.toarray() if sparse.issparse(labels) else labels
-        if self.multilabel_:
-            labels = labels.astype(self._label_dtype)
-        else:
-            labels = self.classes_[labels]
-        return make_frame(labels, self._column_names())
+        values = labels.astype(self._label_dtype) if self.multilabel_ else self.classes_[labels]
+        return make_frame(values, self._column_names())
 
     def expected_f(self, X: Any) -> Any:
         """Compute the F-measure to expect of the label sets that `decide` returns.
@@ -455,14 +452,16 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _score(self, given: Probabilities, y: Any, sample_weight: Any) -> float:
         check_same_index(given.X, y)
-        return f_measure(
+        average: Any = self.average if self.multilabel_ else "macro"
+        score: float = f_measure(
             read_true_labels(y, self),
             self._predict_labels(given),
             self.beta,
-            average=self.average if self.multilabel_ else "macro",
+            average=average,
             zero_division=self.zero_division,
             sample_weight=sample_weight,
         )
+        return score
 
     def lower_bound(self, X: Any, y: Any, confidence: float = 0.95) -> float:
         """Compute a lower confidence bound on the mean F-measure of new rows.
