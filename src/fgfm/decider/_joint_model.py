@@ -2,8 +2,8 @@ r"""The distribution of the label set of a row, from its marginal probabilities.
 
 .. math:: p(y) \propto \prod_i o_i^{t y_i} \; g(|y|),
 
-with :math:`o_i` the odds of the calibrated probabilities, an exponent t, and g such that the number
-of labels has a distribution d that is learned (docs/design.md, "FDecider").
+with :math:`o_i` the odds of the calibrated probabilities, an exponent t, and g such that the
+number of labels has a distribution d that is learned (docs/design.md, "FDecider").
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RowModel(NamedTuple):
     @property
     def marginals(self) -> Floats:
         """The probability (n, K) of each entry."""
-        return np.minimum(self.P.sum(axis=2), 1.0)
+        return np.asarray(np.minimum(self.P.sum(axis=2), 1.0))
 
 
 class JointModel:
