@@ -82,18 +82,11 @@ def check_learner(learner: Any) -> None:
 
 def check_not_frozen(learner: Any, m: int) -> None:
     """Raise TypeError if one fitted model would be used for each of m labels."""
-    if m > 1 and isinstance(_last_step(learner), FrozenEstimator):
+    if m > 1 and isinstance(_last_step(learner)[1], FrozenEstimator):
         raise TypeError(
             f"estimator is {learner!r}, which is not fitted again, and y has {m} labels: a model "
             "is fitted to each label; fgfm.FDeciderCV takes a fitted model of all labels"
         )
-
-
-def _last_step(learner: Any) -> Any:
-    """Return the last step of a pipeline; anything else as it is."""
-    while hasattr(learner, "steps"):
-        learner = learner.steps[-1][1]
-    return learner
 
 
 def learner_input_tags(learner: Any) -> InputTags:
