@@ -73,7 +73,7 @@ def check_learner(learner: Any) -> None:
         raise TypeError(
             f"estimator is {learner!r}: it must have predict_proba or decision_function"
         )
-    if isinstance(_last_step(learner), (MultiOutputClassifier, ClassifierChain)):
+    if isinstance(_last_step(learner)[1], (MultiOutputClassifier, ClassifierChain)):
         raise TypeError(
             f"estimator is {learner!r}, a model of all labels: pass its base learner, which is "
             "fitted to one label at a time, or use fgfm.FDeciderCV"
@@ -322,7 +322,7 @@ def class_scores(estimator: Any, X: Any, classes: Integers, prefer_decision: boo
 
 def _check_not_pairwise(estimator: Any, n_classes: int) -> None:
     """Raise if decision values belong to pairs of classes: three classes have three pairs."""
-    estimator = _last_step(estimator)
+    estimator = _last_step(estimator)[1]
     if n_classes > 2 and getattr(estimator, "decision_function_shape", None) == "ovo":
         raise ValueError(
             f"estimator {type(estimator).__name__} has decision_function_shape 'ovo', a score for "
