@@ -31,6 +31,8 @@ SUBMODULES = {
 PUBLIC = SUBMODULES | {
     "__version__",
     "Decision",
+    "FDecider",
+    "FDeciderCV",
     "FGFMClassifier",
     "ILFCompo",
     "f_measure",

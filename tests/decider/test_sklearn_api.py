@@ -28,6 +28,9 @@ _COLUMNS = "the check passes several columns of features with one label"
 _ONE_D = "the check passes a flat X, which is documented, and then indexes it as a matrix"
 _EVERY_LABEL = "the check passes one column of features with five labels"
 
+_RANDOM = "a forest draws other rows where rows are repeated"
+KINDS = ["dense", "sparse"]
+
 # The X of FDecider has one column per label. With the tag `one_d_array` most checks pass one
 # column of features, which are logits; those that pass another X cannot succeed.
 FLAT_X = {
@@ -76,9 +79,11 @@ def expected_failures(estimator):
     """Return the checks that an estimator cannot pass, with reasons."""
     if isinstance(estimator, FDecider):
         return FLAT_X
-    if isinstance(estimator.estimator, DecisionTreeClassifier):
-        return {}  # few values of probabilities
-    return {"check_classifiers_train": _NOT_ARGMAX}
+    if isinstance(estimator.estimator, LogisticRegression):
+        return {"check_classifiers_train": _NOT_ARGMAX}
+    if isinstance(estimator.estimator, RandomForestClassifier):
+        return {f"check_sample_weight_equivalence_on_{kind}_data": _RANDOM for kind in KINDS}
+    return {}
 
 
 @parametrize_with_checks(
