@@ -33,11 +33,12 @@ from benchmarks.report import (
     number,
     ratio,
 )
-from fgfm import decision
+from fgfm import cardinality, decision
 
 __all__ = ["PARTS", "Settings"]
 
 KINDS = ("sparse", "dense", "flat")
+AVERAGES = ("macro", "micro")
 _BATCH_SIZE = 2_000_000  # float64 numbers in a batch of rows: 16 MB
 
 Floats = npt.NDArray[np.float64]
@@ -149,6 +150,57 @@ def marginals(settings: Settings) -> Results:
     return results
 
 
+def averages(settings: Settings) -> Results:
+    """Time columns and batches of from_marginals against a pass of np.sum over the array."""
+    n, m = (2000, 20) if settings.quick else (10**6, 100)
+    table = Table(
+        f"from_marginals, {n:,} rows of {m} labels, one core",
+        [
+            Column("rows", left=True),
+            Column("type", left=True),
+            Column("macro", duration),
+            Column("micro", duration),
+            Column("np.sum", duration),
+            Column("macro, passes", number),
+            Column("by columns", number),
+            Column("micro, passes", number),
+        ],
+        notes=[
+            "passes: in units of one np.sum over the array. by columns: of np.sum(axis=0), one "
+            "sum per problem of macro."
+        ],
+    )
+    results = Results([table])
+    for kind in KINDS:
+        for dtype in (np.float64, np.float32):
+            settings.progress(f"from_marginals, macro and micro, {kind}, {dtype.__name__}")
+            p = inputs.marginal_rows(kind, n, m).astype(dtype, copy=False)
+            macro, micro = (partial(decision.from_marginals, p, average=a) for a in AVERAGES)
+            column = decision.from_marginals(p[:, :1].T.copy())
+            _require_agreement(f"macro, {kind}", macro().expected_f[0], column.expected_f[0])
+            by_columns = partial(np.sum, p, axis=0)
+            least = settings.time(macro=macro, micro=micro, sum=p.sum, by_columns=by_columns)
+            passes = least["macro"] / least["sum"]
+            table.rows.append(
+                (
+                    kind,
+                    dtype.__name__,
+                    least["macro"],
+                    least["micro"],
+                    least["sum"],
+                    passes,
+                    least["macro"] / least["by_columns"],
+                    least["micro"] / least["sum"],
+                )
+            )
+            if dtype is np.float64 and kind == "dense":
+                what = f"macro, {n:.0e} x {m} {kind}, passes of np.sum".replace("e+0", "e")
+                results.targets.append(
+                    Target(what, least["macro"], least["sum"], passes, 15, False, number)
+                )
+    return results
+
+
 def factors(settings: Settings) -> Results:
     """Time from_factors against Algorithm 1 and GFM."""
     sizes = (100, 400) if settings.quick else (100, 400, 1000, 10_000)
@@ -252,6 +304,47 @@ def cardinalities(settings: Settings) -> Results:
                 what = f"from_cardinalities, 100 {kind}"
                 results.targets.append(Target(what, ours, rival, faster, 60, True))
     return results
+
+
+def constraints(settings: Settings) -> Results:
+    """Time constrained decisions against unconstrained ones."""
+    table = Table(
+        "Constraints, from_marginals, m = 100: time per row, one core",
+        [
+            Column("constraints", left=True),
+            Column("changed", number),
+            Column("time", duration),
+            Column("without", duration),
+            Column("ratio", number),
+        ],
+        notes=["changed: share of the rows whose set without constraints is not the decision."],
+    )
+    n, m = (200 if settings.quick else 10_000), 100
+    p = inputs.marginal_rows("sparse", n, m)
+    P = cardinality.from_marginals(p[:2])
+    free = decision.from_marginals(p).labels
+    groups = np.arange(m).reshape(-1, 5).tolist()
+    tree = {i: (i - 1) // 3 for i in range(1, m)}
+    kinds: dict[str, dict[str, Any]] = {
+        "max_labels=3": {"max_labels": 3},
+        "two required": {"constraints": decision.Constraints(required=[0, 1])},
+        "20 groups": {"constraints": decision.Constraints(groups=groups)},
+        "hierarchy": {"constraints": decision.Constraints(parents=tree)},
+        "costs": {"constraints": decision.Constraints(costs=np.linspace(0.0, 0.01, m))},
+    }
+    for what, limits in kinds.items():
+        settings.progress(f"constraints, {what}")
+        labels, expected_f = decision.from_marginals(p, **limits)
+        for row, value in enumerate(decision.from_cardinalities(P, **limits).expected_f):
+            _require_agreement(what, expected_f[row], value)
+        least = settings.time(
+            ours=partial(decision.from_marginals, p, **limits),
+            without=partial(decision.from_marginals, p),
+        )
+        changed = float((labels != free).any(axis=1).mean())
+        ours, without = least["ours"] / n, least["without"] / n
+        table.rows.append((what, changed, ours, without, ours / without))
+    return Results([table])
 
 
 def threads(settings: Settings) -> Results:
@@ -376,8 +469,10 @@ def cold_start(settings: Settings) -> Results:
 
 PARTS: Sequence[Callable[[Settings], Results]] = (
     marginals,
+    averages,
     factors,
     cardinalities,
+    constraints,
     threads,
     memory,
     cold_start,

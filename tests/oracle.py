@@ -76,8 +76,20 @@ def f_table(labelsets: Integers, beta: float, zero_division: float) -> Floats:
     return F
 
 
-def expected_f(joint: Joint, beta: float, zero_division: float, nonempty: bool) -> Floats:
-    """Compute the expected F of each of the 2^m label sets, in the order of `all_labelsets`.
+def jaccard_table(labelsets: Integers, zero_division: float) -> Floats:
+    """Compute the Jaccard index of every pair of label sets, (true, decided)."""
+    size = labelsets.sum(axis=1)
+    both = labelsets @ labelsets.T
+    union = size[:, None] + size[None, :] - both
+    J = np.full(both.shape, zero_division)
+    np.divide(both, union, out=J, where=union > 0)
+    return J
+
+
+def expected_f(
+    joint: Joint, beta: float, zero_division: float, nonempty: bool, measure: str = "f"
+) -> Floats:
+    """Compute the expected F, or Jaccard index, of each of the 2^m sets of `all_labelsets`.
 
     The empty set comes first. With `nonempty` it cannot be chosen, and gets -1.
     """
@@ -86,7 +98,10 @@ def expected_f(joint: Joint, beta: float, zero_division: float, nonempty: bool) 
     full = np.zeros((len(proba), 2**m))  # probabilities of all sets; equal given sets are added
     code = labelsets @ (1 << np.arange(m)[::-1])
     np.add.at(full.T, code, proba.T)
-    F = f_table(all_labelsets(m), beta, zero_division)
+    if measure == "jaccard":
+        F = jaccard_table(all_labelsets(m), zero_division)
+    else:
+        F = f_table(all_labelsets(m), beta, zero_division)
     if not nonempty:
         return full @ F
     value = full[:, 1:] @ F[1:] / full[:, 1:].sum(axis=1, keepdims=True)
@@ -101,11 +116,12 @@ def check_decision(
     beta: float = 1.0,
     zero_division: float = 1.0,
     nonempty: bool = False,
+    measure: str = "f",
     tolerance: float = 1e-11,
 ) -> None:
     """Assert that a decision is optimal, with its right expectation and ties as documented."""
     labels, stated = decision
-    value = expected_f(joint, beta, zero_division, nonempty)  # (n, 2^m)
+    value = expected_f(joint, beta, zero_division, nonempty, measure)  # (n, 2^m)
     m = labels.shape[1]
     sets = all_labelsets(m)
     assert labels.dtype == np.int8
@@ -156,4 +172,22 @@ def independent_values(p: Floats) -> Floats:
     for k, p_k in enumerate(p, start=1):
         total += p_k / (1.0 - p_k * u)
         values[k - 1] = 2.0 * (weight * np.exp(-(k + 1) * t) * product * total).sum()
+    return values
+
+
+def jaccard_values(p: Floats) -> Floats:
+    """Compute the expected Jaccard index of the k most probable labels, k = 1 .. m, in O(m^2).
+
+    M_k E[1 / (k + S)], S the number of true labels among the others, from the distribution of S.
+    """
+    p = np.sort(p)[::-1].astype(np.longdouble)
+    m = len(p)
+    M = np.cumsum(p)
+    d = np.zeros(m + 1, dtype=np.longdouble)  # d[s] = p(S = s)
+    d[0] = 1.0
+    values = np.empty(m)
+    for k in range(m, 0, -1):
+        values[k - 1] = M[k - 1] * (d / (k + np.arange(m + 1))).sum()
+        d[1:] = d[1:] * (1.0 - p[k - 1]) + d[:-1] * p[k - 1]
+        d[0] *= 1.0 - p[k - 1]
     return values

@@ -6,7 +6,9 @@ ORDER = (
     "decision_step_by_step.py",
     "decision_rules.py",
     "beta.py",
+    "masks.py",
     "calibration.py",
+    "abstention.py",
     "label_graphs.py",
     "boosters_and_networks.py",
 )

@@ -9,7 +9,7 @@ Submodules:
 
 - `fgfm.decision`: label sets from probabilities;
 - `fgfm.cardinality`: the matrices ``p(y_i = 1, |y| = s)`` that decisions are computed from;
-- `fgfm.metrics`: the F-measure and a scikit-learn scorer;
+- `fgfm.metrics`: the F-measure, a scikit-learn scorer, and bounds that hold for new rows;
 - `fgfm.factors`: groups of labels that are independent of each other given the features;
 - `fgfm.ridge`: ridge logistic regression, the default base learner;
 - `fgfm.estimation`: estimators of the matrices, with any scikit-learn classifier as base learner;

@@ -40,6 +40,7 @@ _REGISTRY = {
             "fgfm.FGFMClassifier",
             "fgfm.ILFCompo",
             "fgfm.data.FeatureEncoder",
+            "fgfm.decision.Constraints",
             "fgfm.estimation.Direct",
             "fgfm.estimation.Powerset",
             "fgfm.estimation.Reweighted",

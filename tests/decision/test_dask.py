@@ -140,7 +140,7 @@ def test_error_names_the_first_row_of_the_block():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda x: decision.from_marginals(x[:, 0]), "2 dimensions"),
+        (lambda x: decision.from_marginals(x[None]), "2 dimensions"),
         (lambda x: decision.from_marginals(x, beta=-1), "beta is -1"),
         (lambda x: decision.from_marginals(x.astype("U3")), "dtype"),
         (lambda x: decision.from_joint(SETS[:, :3], x), "columns"),

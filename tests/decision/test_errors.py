@@ -86,9 +86,9 @@ def test_probabilities_that_sum_to_more_than_one_raise():
     ("call", "error", "message"),
     [
         (
-            lambda: decision.from_marginals([0.5, 0.2]),
+            lambda: decision.from_marginals(0.5),
             ValueError,
-            "proba has shape (2,): it must have 2 dimensions (row, label)",
+            "proba has shape (): it must have 2 dimensions (row, label)",
         ),
         (
             lambda: decision.from_marginals(np.empty((3, 0))),

@@ -121,13 +121,13 @@ Index gather(std::span<const T> p, double threshold, MarginalsWorkspace& work) {
 // Fill in the values of the sets that end in [low, high) of the window; return the largest.
 //
 // `large` holds every label from `from` on, and every label above the window; `sums` has the power
-// sums of the labels below `from`; `m` is the number of all labels.
-template <class T>
-double evaluate(std::span<const T> large, double from, Index m, PowerSums& sums,
+// sums of the labels below `from`; `p` are all labels.
+template <class L, class T>
+double evaluate(std::span<const L> large, double from, std::span<const T> p, PowerSums& sums,
                 const Moments& moments, const Rules& rules, MarginalsWorkspace& work) {
     const Window& window = work.window;
     const double beta2 = moments.beta2;
-    const double s_max = std::min<double>(m, 1.0 + largest_cardinality(moments.mean));
+    const double s_max = std::min<double>(length(p), 1.0 + largest_cardinality(moments.mean));
     const double s_min = std::max(1.0, moments.mean - std::sqrt(2.0 * TAIL * moments.mean));
     work.nodes.load(rules, beta2, beta2 * s_min + window.rank + window.low + 1,
                     beta2 * s_max + window.rank + window.high);
@@ -156,11 +156,13 @@ double evaluate(std::span<const T> large, double from, Index m, PowerSums& sums,
     return peak;
 }
 
-// Mark the F-optimal set of one row in `chosen`; return its expected F.
+// Mark the optimal set of one row in `chosen`; return its expected value.
 //
+// `Bounds` is the measure: `Moments` for F, or another type with the same members and an overload of
+// `evaluate`.
 // Returns NOT_PROBABILITY if a value of p is not in [0, 1], and NaN if the row leaves no mass for
 // the non-empty sets that the objective is conditioned on.
-template <class T>
+template <class Bounds = Moments, class T>
 double decide_marginals_row(std::span<const T> p, std::int8_t* chosen, const Objective& objective,
                             const Rules& rules, MarginalsWorkspace& work) {
     const double beta2 = objective.beta2;
@@ -172,7 +174,7 @@ double decide_marginals_row(std::span<const T> p, std::int8_t* chosen, const Obj
     bool listed = false;              // these are listed, or so many that p itself serves as the list
     const auto is_listed = [&] { return 4 * count < m || m <= 4 * FEW; };
     const auto list = [&] { return std::span<const double>(work.value.data(), count); };
-    Moments moments{beta2, 0.0, 0.0};
+    Bounds moments{beta2, 0.0, 0.0};
     if (looks_dense(p)) {
         const Sums all = add_moments(p, -std::numeric_limits<double>::denorm_min());
         if (all.count < m || all.over_one) return NOT_PROBABILITY;
@@ -222,8 +224,7 @@ double decide_marginals_row(std::span<const T> p, std::int8_t* chosen, const Obj
     } else {
         find_window(p, nullptr, SMALL, top, moments, window);
     }
-    const double least =
-        window.floor / ((1.0 + beta2) * (1.0 + 1.0 / (beta2 + 2.0))) * (1.0 - 1e-9);
+    const double least = moments.least_label(window.floor) * (1.0 - 1e-9);
     if (least < SMALL) {
         count = m;
         for (Index start = 0; start < m; start += CHUNK) {
@@ -239,13 +240,12 @@ double decide_marginals_row(std::span<const T> p, std::int8_t* chosen, const Obj
             find_window(p, nullptr, least, top, moments, window);
         }
     }
-    // T(k) < floor beyond this size
-    const double most = mean * ((1.0 + beta2) / window.floor * (1.0 + TIE) - beta2) + 1.0;
+    const double most = moments.largest_size(window.floor) + 1.0;
     if (most < window.rank + window.high) window.high = static_cast<Index>(most) - window.rank;
     if (window.high <= window.low) return empty;
 
-    const double peak = listed ? evaluate(list(), from, m, sums, moments, rules, work)
-                               : evaluate(p, from, m, sums, moments, rules, work);
+    const double peak = listed ? evaluate(list(), from, p, sums, moments, rules, work)
+                               : evaluate(p, from, p, sums, moments, rules, work);
     if (!objective.nonempty && peak <= empty * (1.0 + TIE)) return empty;
     Index end = window.low;
     while (work.set_value[end] < peak * (1.0 - TIE)) ++end;

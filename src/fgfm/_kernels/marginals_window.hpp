@@ -8,6 +8,8 @@
 //
 // from Jensen and from E[1/X] - 1/E[X] <= Var(X) / (E[X]^2 min X). With many expected labels the
 // two are close, and only a short window of ranks can hold the optimum: only that is sorted.
+//
+// The functions are templates over such bounds: `Moments` here, `JaccardMoments` in jaccard.hpp.
 #pragma once
 
 #include <algorithm>
@@ -41,6 +43,37 @@ struct Moments {
     double upper_bound(double mass, Index k) const {
         return (1.0 + beta2) * mass * (1.0 + spread(k)) / (beta2 * mean + k);
     }
+    // Bound the values of the sizes from k to `last`, whose masses lie on or below a line.
+    //
+    // The upper bound is a linear fraction of the size, monotone, times 1 + (variance term), which
+    // falls with it.
+    double upper_bound(double mass, Index k, double last_mass, Index last) const {
+        const double base = beta2 * mean;
+        const double most = std::min(std::max(mass / (base + k), last_mass / (base + last)),
+                                     last / (base + k));
+        return (1.0 + beta2) * most * (1.0 + spread(k));
+    }
+    // Labels below this are in no optimal set of two or more labels that has this value or more.
+    double least_label(double value) const {
+        return value / ((1.0 + beta2) * (1.0 + 1.0 / (beta2 + 2.0)));
+    }
+    // T(k) is below the value for larger sets.
+    double largest_size(double value) const {
+        return mean * ((1.0 + beta2) / value * (1.0 + TIE) - beta2);
+    }
+    // The next threshold of Dinkelbach's iteration, from the labels above the last one.
+    double threshold(double mass, double count) const {
+        return mass / (beta2 * (1.0 + mean) + count);
+    }
+    // The lower bound of the set whose next threshold is t.
+    double value_at(double t) const { return (1.0 + beta2) * t; }
+    // How far from the threshold t optimal sets end, with so many labels per unit of probability:
+    // moving the threshold by x costs about density x^2 / 2 of the numerator, and the two bounds
+    // differ by about one threshold.
+    double reach(double t, double density, Index) const {
+        const double spread = variance * beta2 / (beta2 * (1.0 + mean) + density * t);
+        return 2.0 * std::sqrt(2.0 * t * (1.0 + spread) * beta2 / density) + 1e-12 * t;
+    }
 };
 
 // The labels that can be the last one of an optimal set, sorted downwards.
@@ -52,6 +85,7 @@ struct Window {
     Scratch<Index> bucket;  // number of labels in a bucket
 
     Index rank = 0;      // number of labels above the window
+    Index size = 0;      // number of labels in it
     Index low = 0;       // optimal sets end in [low, high) of the window
     Index high = 0;
     double floor = 0.0;  // the best lower bound on the optimum
@@ -90,9 +124,9 @@ Sums add_moments(std::span<const T> p, double above) {
 // of the buckets show which ones matter, without sorting. `window.rank` labels of total mass
 // `before` lie above `top`. Without `source_place` the places are the indices. The order is kept,
 // and `source` may be the window itself. Updates rank, mass above and lower bound; returns the size.
-template <class T>
+template <class T, class Bounds>
 Index narrow(std::span<const T> source, const Index* source_place, double bottom, double top,
-             double& before, const Moments& moments, Window& window) {
+             double& before, const Bounds& moments, Window& window) {
     Index* count = window.bucket.data();
     const Index n = length(source);
     Index buckets = std::max<Index>(2, std::min(BUCKETS, n / 4));
@@ -120,11 +154,13 @@ Index narrow(std::span<const T> source, const Index* source_place, double bottom
     mass = before;
     for (Index b = 0; b < buckets; ++b) {
         if (count[b]) {
-            mass += count[b] * (top - b * width + slack);
-            if (moments.upper_bound(mass, k + 1) >= window.floor * (1.0 - TIE)) {
+            const double edge = top - b * width + slack, next = mass + count[b] * edge;
+            if (moments.upper_bound(mass + edge, k + 1, next, k + count[b]) >=
+                window.floor * (1.0 - TIE)) {
                 first = std::min(first, b);
                 last = b;
             }
+            mass = next;
             k += count[b];
         }
     }
@@ -183,19 +219,14 @@ Index extract(std::span<const T> source, const Index* source_place, double low, 
 }
 
 // Return true if no size in [first, last] can be optimal, given that the sum of the k largest labels
-// is at most mass + (k - rank) * slope there, and at most k.
-//
-// The upper bound is a linear fraction of k, monotone, times 1 + (variance term), which falls with
-// k: on [k, 2k] it does not exceed the larger end times the variance term at k.
-inline bool rules_out(Index first, Index last, double mass, Index rank, double slope,
-                      double floor, const Moments& moments) {
-    const double base = moments.beta2 * moments.mean;
+// is at most mass + (k - rank) * slope there, and at most k; interval by interval, [k, 2k].
+template <class Bounds>
+bool rules_out(Index first, Index last, double mass, Index rank, double slope, double floor,
+               const Bounds& moments) {
     for (Index k = first; k <= last;) {
         const Index end = std::min(last, 2 * k);
-        const double at_first = (mass + (k - rank) * slope) / (base + k);
-        const double at_end = (mass + (end - rank) * slope) / (base + end);
-        const double most = std::min(std::max(at_first, at_end), end / (base + k));
-        const double bound = (1.0 + moments.beta2) * most * (1.0 + moments.spread(k));
+        const double bound = moments.upper_bound(mass + (k - rank) * slope, k,
+                                                 mass + (end - rank) * slope, end);
         if (!(bound < floor * (1.0 - 1e-9))) return false;
         k = end + 1;
     }
@@ -205,34 +236,32 @@ inline bool rules_out(Index first, Index last, double mass, Index rank, double s
 // Find the window of a long list around the threshold that the optimum tends to; return its size,
 // or -1 if the bounds do not confirm that optimal sets end there.
 //
-// The lower bound M_k / (beta^2 (1 + E) + k) is largest where its own value is the threshold of the
-// labels included. Dinkelbach's iteration finds that threshold, first on a sample, then in two
-// passes. Nearby, with f labels per unit of probability, moving the threshold by x costs about
-// f x^2 / 2 of the numerator; the two bounds differ by about one threshold: so optimal sets end
-// within sqrt(2 threshold / f) of it, or a few times that.
-template <class T>
+// The lower bound is a fraction, largest where its own value determines the threshold of the labels
+// included. Dinkelbach's iteration finds that threshold, first on a sample, then in two passes. The
+// window reaches twice as far from it as an estimate of the ends of optimal sets.
+template <class T, class Bounds>
 Index find_near_threshold(std::span<const T> source, const Index* source_place, double& before,
-                          const Moments& moments, Window& window) {
+                          const Bounds& moments, Window& window) {
     const Index n = length(source);
-    const double base = moments.beta2 * (1.0 + moments.mean);
-    const auto next = [&](const Sums& sums, double scale) {
-        return scale * sums.total / (base + scale * sums.count);
-    };
     std::vector<double> sample;
     const Index stride = n / 2048;
     for (Index i = stride / 2; i < n; i += stride) sample.push_back(source[i]);
     double t = 0.0;
     for (int step = 0; step < 8; ++step) {
-        t = next(add_moments(std::span<const double>(sample), t), static_cast<double>(stride));
+        const Sums sums = add_moments(std::span<const double>(sample), t);
+        t = moments.threshold(stride * sums.total, static_cast<double>(stride * sums.count));
     }
-    for (int step = 0; step < 2; ++step) t = next(add_moments(source, t), 1.0);
+    Index count = 0;  // labels above the threshold
+    for (int step = 0; step < 2; ++step) {
+        const Sums sums = add_moments(source, t);
+        t = moments.threshold(sums.total, static_cast<double>(sums.count));
+        count = sums.count;
+    }
     double near = 0.0;  // sampled labels near the threshold
     for (const double x : sample) near += std::abs(x - t) <= 0.125 * t;
     if (near < 8.0) return -1;
     const double density = near * stride / (0.25 * t);
-    const double spread = moments.variance * moments.beta2 / (base + density * t);
-    const double reach = 2.0 * std::sqrt(2.0 * t * (1.0 + spread) * moments.beta2 / density) +
-                         1e-12 * t;
+    const double reach = moments.reach(t, density, count);
     const double low = t - reach, high = t + reach;
     Sums above;
     const Index size = extract(source, source_place, low, high, window, above);
@@ -240,7 +269,7 @@ Index find_near_threshold(std::span<const T> source, const Index* source_place, 
     for (Index i = 0; i < size; ++i) inside += window.value[i];
     const double mass = above.total + inside;
     const Index rank = above.count + size;
-    const double floor = std::max(window.floor, (1.0 + moments.beta2) * t);  // t is M / (base + k)
+    const double floor = std::max(window.floor, moments.value_at(t));
     if (size == 0 || !rules_out(1, above.count, above.total, above.count, high, floor, moments) ||
         !rules_out(rank + 1, n, mass, rank, low, floor, moments)) {
         return -1;
@@ -253,9 +282,9 @@ Index find_near_threshold(std::span<const T> source, const Index* source_place, 
 
 // Find and sort the labels of `source` in [threshold, top] that can be the last one of an optimal
 // set; no label is above `top`, and no label above the window equals one in it.
-template <class T>
+template <class T, class Bounds>
 void find_window(std::span<const T> source, const Index* source_place, double threshold,
-                 double top, const Moments& moments, Window& window) {
+                 double top, const Bounds& moments, Window& window) {
     Index size = 0;
     double before = 0.0;
     window.rank = 0;
@@ -282,6 +311,7 @@ void find_window(std::span<const T> source, const Index* source_place, double th
         const std::span<const double> inside(window.value.data(), size);
         size = narrow(inside, window.place.data(), bottom, highest, before, moments, window);
     }
+    window.size = size;
     const std::span<double> value(window.value.data(), size);
     sort_descending(value, {window.place.data(), value.size()}, window.spare.data(),
                     window.spare_place.data(), window.bucket.data());

@@ -85,23 +85,25 @@ double log_probability_of_empty(const PowerSums& sums, std::span<const T> large)
     return result + std::log(product);
 }
 
-// Fill in D(zeta_r), from the power sums of the labels below `from` and an array with the others.
+// Fill in D(zeta_r) of the labels up to `upto`, from the power sums of the labels below `from` and an
+// array with the others.
 //
 // Where every u is small, large labels too are served by power sums.
 template <class T>
 void fill_products(double* product, const Nodes& nodes, PowerSums& sums, std::span<const T> large,
-                   double from = next_above(SMALL)) {
+                   double from = next_above(SMALL), double upto = 1.0) {
     const double* u = nodes.u.data();
-    const double limit = std::max(SMALL, SMALL / largest(std::span<const double>(u, nodes.count)));
-    if (limit > from) add_power_sums_by_parts(large, from, limit, sums);
+    const double widest = largest(std::span<const double>(u, nodes.count));
+    const double limit = std::min(upto, std::max(SMALL, SMALL / widest));
+    if (limit >= from) add_power_sums_by_parts(large, from, limit, sums);
     for (Index r = 0; r < nodes.padding; ++r) {
         double exponent = 0.0;
         for (Index j = POWERS; j > 0; --j) exponent = (exponent + sums[j - 1] / j) * u[r];
         product[r] = std::exp(-exponent);
     }
-    if (limit < 1.0) {
+    if (limit < upto) {
         for (const double x : large) {
-            if (x > limit) {
+            if (x > limit && x <= upto) {
                 for (Index r = 0; r < nodes.padding; r += LANES) {
                     store(product + r, load(product + r) * (1.0 - x * load(u + r)));
                 }

@@ -59,19 +59,30 @@ struct Nodes {
                 u[r] = rules.fixed_u[first + r];
                 weight[r] = rules.fixed_weight[first + r];
             }
+            pad();
         } else {
-            Index t = 0;
-            while (rules.ratio[t] * a_min < a_max) ++t;
-            const Index first = rules.start[t];
-            count = rules.start[t + 1] - first;
-            for (Index r = 0; r < count; ++r) {
-                log_z[r] = -rules.exponent[first + r] / a_min;
-                z[r] = std::exp(log_z[r]);
-                u[r] = -std::expm1(beta2 * log_z[r]);
-                zeta[r] = 1.0 - u[r];
-                weight[r] = rules.weight[first + r] / a_min;
-            }
+            load_sum(rules, beta2, a_min, a_max);
         }
+    }
+
+    // Load the shortest exponential sum for the range, whatever its start.
+    void load_sum(const Rules& rules, double beta2, double a_min, double a_max) {
+        Index t = 0;
+        while (rules.ratio[t] * a_min < a_max) ++t;
+        const Index first = rules.start[t];
+        count = rules.start[t + 1] - first;
+        for (Index r = 0; r < count; ++r) {
+            log_z[r] = -rules.exponent[first + r] / a_min;
+            z[r] = std::exp(log_z[r]);
+            u[r] = -std::expm1(beta2 * log_z[r]);
+            zeta[r] = 1.0 - u[r];
+            weight[r] = rules.weight[first + r] / a_min;
+        }
+        pad();
+    }
+
+private:
+    void pad() {
         padding = padded(count);
         for (Index r = count; r < padding; ++r) {
             log_z[r] = z[r] = zeta[r] = u[r] = weight[r] = 0.0;

@@ -71,6 +71,8 @@ def read_labels(
     _check_not_label_lists(y)
     if not sparse.issparse(y) and not hasattr(y, "columns"):
         y = np.asarray(y)
+    if y.shape[:1] == (0,):
+        raise ValueError(f"y has shape {y.shape}: it must have at least one row")
     if len(y.shape) == 1 or (isinstance(y, np.ndarray) and y.shape[1:] == (1,)):
         table = _flat_table(y)
     else:
@@ -176,8 +178,9 @@ def read_true_labels(y: Any, classifier: Any) -> Any:
         y = column_or_1d(y)
         unknown = ~np.isin(y, classes)
         if unknown.any():
+            found = y[unknown].tolist()[0]
             raise ValueError(
-                f"y[{int(np.argmax(unknown))}] is {y[unknown][0]!r}: the classes in fit were "
+                f"y[{int(np.argmax(unknown))}] is {found!r}: the classes in fit were "
                 f"{', '.join(map(repr, classes.tolist()))}"
             )
         return ((y == classes[-1]) & (len(classes) == 2))[:, None]

@@ -6,19 +6,35 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv
-from sklearn.utils import get_tags
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from fgfm._utils.label_table import LabelTable, read_labels
-from fgfm._utils.rows import frame_library, frame_maker, n_rows, take_rows
-from fgfm._utils.validation import row_weights
+from fgfm._utils.folds import make_folds
+from fgfm._utils.label_table import read_labels
+from fgfm._utils.parallel import run_jobs
+from fgfm._utils.rows import n_rows, take_rows
+from fgfm._utils.validation import clip_probabilities, row_weights
 from fgfm.decider._decider import FDecider
+from fgfm.decider._entries import dense_entries
+from fgfm.decider._inputs import Probabilities
+from fgfm.decider._models import (
+    TrainingRows,
+    all_labels,
+    check_classes,
+    check_model,
+    check_not_one_label,
+    predict_labels,
+    takes_several_labels,
+)
 from fgfm.decision import Decision
+from fgfm.estimation._learner import learner_input_tags
+from fgfm.metrics import AbstentionThreshold
 
 __all__ = ["FDeciderCV"]
 
@@ -44,7 +60,9 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     cv : int, splitter, iterable or "prefit", optional
         Folds; 5 by default, shuffled. "prefit" takes a fitted model, and the rows of `fit` as
         validation rows, which the model must not be trained on; so does a ``FrozenEstimator``.
-    beta, average, calibration, nonempty, zero_division, min_labels, max_labels, constraints : object
+    beta, average, calibration, nonempty, zero_division : object
+        As in `FDecider`.
+    min_labels, max_labels, constraints : object
         As in `FDecider`.
     n_jobs : int, optional
         Number of processes that fit folds, and of threads that decide, as in joblib. It does not
@@ -122,11 +140,28 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.classifier_tags.multi_label = True
-        inner = get_tags(self.estimator).input_tags
-        tags.input_tags.sparse = inner.sparse
-        tags.input_tags.allow_nan = inner.allow_nan
+        tags.classifier_tags.multi_label = takes_several_labels(self.estimator)
+        accepted = learner_input_tags(self.estimator)
+        tags.input_tags.sparse = accepted.sparse
+        tags.input_tags.allow_nan = accepted.allow_nan
         return tags
+
+    def get_metadata_routing(self) -> Any:
+        """Return the metadata routing of this estimator and its model.
+
+        Returns
+        -------
+        MetadataRouter
+            The routing.
+        """
+        return (
+            MetadataRouter(owner=type(self).__name__)
+            .add_self_request(self)
+            .add(
+                estimator=self.estimator,
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+        )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> FDeciderCV:
         """Predict all rows in folds, fit the decider to them, and the model to all rows.
@@ -147,46 +182,67 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         FDeciderCV
             The fitted estimator.
         """
-        prefit = isinstance(self.cv, str) and self.cv == "prefit"
-        if isinstance(self.cv, str) and not prefit:
+        decider = self._make_decider()
+        decider._check_parameters()
+        check_model(self.estimator)
+        (X,) = indexable(X)
+        n = n_rows(X)
+        table = read_labels(y, n, type(self).__name__)
+        weight = None if sample_weight is None else row_weights(sample_weight, n, "X")
+        rows = np.arange(n) if weight is None else np.flatnonzero(weight)
+        if self._is_prefit():
+            check_is_fitted(self.estimator)
+            self.estimator_ = self.estimator
+            self._columns = np.arange(table.labels.shape[1])
+            self._constants = np.zeros(table.labels.shape[1])
+            X = take_rows(X, rows) if len(rows) < n else X
+            check_classes(self.estimator_, table)
+            proba = self._marginals(X)
+            check_not_one_label(proba, table.labels[rows], self.estimator_)
+        else:
+            params = self._fit_params(weight, fit_params)
+            training = TrainingRows(X, table, params)
+            kept = training.at(rows) if len(rows) < n else training
+            proba = self._cross_validate(kept, rows, n)
+            self.estimator_, self._columns, self._constants = kept.fit(self.estimator)
+        predicted = ~np.isnan(proba).any(axis=1)
+        at = rows[predicted]
+        self.decider_ = decider.fit(
+            proba[predicted],
+            take_rows(y, at) if len(at) < n else y,
+            None if weight is None else weight[at],
+        )
+        self.classes_ = self.decider_.classes_
+        self.multilabel_ = self.decider_.multilabel_
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def _is_prefit(self) -> bool:
+        """Whether the model is fitted already."""
+        if isinstance(self.cv, str) and self.cv != "prefit":
             raise ValueError(
                 f"cv is {self.cv!r}: it must be 'prefit', a number of folds, a splitter or an "
                 "iterable"
             )
-        decider = self._make_decider()
-        decider._check_parameters()
-        table = read_labels(y, n_rows(X), type(self).__name__)
-        weight = None if sample_weight is None else row_weights(sample_weight, n_rows(X), "X")
-        if prefit:
-            check_is_fitted(self.estimator)
-            self.estimator_ = self.estimator
-            self._fitted = np.arange(table.labels.shape[1])
-            self._constants = np.zeros(table.labels.shape[1])
-            proba = self._marginals(X)
-        else:
-            if weight is not None:
-                if not has_fit_parameter(self.estimator, "sample_weight"):
-                    raise ValueError(
-                        f"sample_weight is given and {type(self.estimator).__name__}.fit does "
-                        "not accept it"
-                    )
-                fit_params = fit_params | {"sample_weight": weight}
-            proba = self._cross_validate(X, table, fit_params)
-            fitted = _fit(self.estimator, X, table, None, fit_params)
-            self.estimator_, self._fitted, self._constants = fitted
-        rows = np.flatnonzero(~np.isnan(proba).any(axis=1))
-        self.decider_ = decider.fit(
-            proba[rows] if len(rows) < len(proba) else proba,
-            take_rows(y, rows) if len(rows) < len(proba) else y,
-            None if weight is None else weight[rows],
-        )
-        self.classes_ = self.decider_.classes_
-        self.multilabel_ = self.decider_.multilabel_
-        if hasattr(self.estimator_, "n_features_in_"):
-            self.n_features_in_ = self.estimator_.n_features_in_
-        if hasattr(self.estimator_, "feature_names_in_"):
-            self.feature_names_in_ = self.estimator_.feature_names_in_
-        return self
+        return isinstance(self.cv, str) or isinstance(self.estimator, FrozenEstimator)
+
+    def _fit_params(self, weight: Floats | None, fit_params: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments for the fit of the model."""
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", sample_weight=weight, **fit_params)
+            return dict(routed.estimator.fit)
+        if weight is None:
+            return fit_params
+        if not has_fit_parameter(self.estimator, "sample_weight"):
+            raise ValueError(
+                f"sample_weight is given, but the fit of estimator {type(self.estimator).__name__}"
+                " does not take it: leave it out, or choose a model that takes it (in a pipeline: "
+                "by scikit-learn's metadata routing)"
+            )
+        return fit_params | {"sample_weight": weight}
 
     def _make_decider(self) -> FDecider:
         return FDecider(
@@ -201,41 +257,35 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             n_jobs=self.n_jobs,
         )
 
-    def _cross_validate(self, X: Any, table: LabelTable, fit_params: dict[str, Any]) -> Floats:
-        """Return out-of-fold probabilities (n, m); NaN for rows in no test fold."""
-        n, m = table.labels.shape
-        proba = np.full((n, m), np.nan)
-        folds = list(self._splitter(table).split(np.zeros((n, 1)), _targets(table)))
+    def _cross_validate(self, training: TrainingRows, rows: Integers, n: int) -> Floats:
+        """Return out-of-fold probabilities of all training rows; NaN for rows in no test fold.
+
+        The training rows are those in `rows` of n, which have a positive weight.
+        """
+        y = training.targets()
+        cv = _FOLDS if self.cv is None else self.cv
+        # Folds of a multi-label y cannot be stratified; those of a flat one are, if possible.
+        stratified = y.ndim == 1 and isinstance(cv, (int, np.integer)) and cv > 1
+        if stratified and np.unique(y, return_counts=True)[1].min() >= cv:
+            cv = StratifiedKFold(cv, shuffle=True, random_state=self.random_state)
+        folds = make_folds(cv, self.random_state, training.X, rows, n)(y)
         jobs = (
-            delayed(_predict_fold)(self.estimator, X, table, train, test, fit_params)
-            for train, test in folds
+            delayed(training.predict_fold)(self.estimator, train, test) for train, test in folds
         )
-        for (_, test), values in zip(folds, Parallel(n_jobs=self.n_jobs)(jobs), strict=True):
+        proba = np.full(training.table.labels.shape, np.nan)
+        for (_, test), values in zip(folds, run_jobs(jobs, self.n_jobs), strict=True):
             proba[test] = values
         return proba
 
-    def _splitter(self, table: LabelTable) -> Any:
-        flat = table.form == "flat"
-        if self.cv is None or isinstance(self.cv, (int, np.integer)):
-            n_folds = _FOLDS if self.cv is None else int(self.cv)
-            if flat and np.bincount(table.labels[:, 0], minlength=2).min() >= n_folds:
-                return StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
-            return KFold(n_folds, shuffle=True, random_state=self.random_state)
-        return check_cv(self.cv, _targets(table), classifier=flat)
-
     def _marginals(self, X: Any) -> Floats:
         """Return the probabilities (n, m) of the fitted model."""
-        return _all_labels(
-            _predict(self.estimator_, X, len(self._fitted)), self._fitted, self._constants
-        )
-
-    def _probabilities(self, X: Any) -> Any:
-        """Return the probabilities of the fitted model; as a data frame if X is one."""
         check_is_fitted(self)
-        p = self._marginals(X)
-        if frame_library(X) is None or not self.multilabel_:
-            return p
-        return frame_maker(X, "decide")(p, list(self.classes_))
+        p = predict_labels(self.estimator_, X, len(self._columns))
+        return all_labels(p, self._columns, self._constants)
+
+    def _given(self, X: Any) -> Probabilities:
+        """Return the probabilities of the fitted model as `FDecider` reads them."""
+        return Probabilities(dense_entries(clip_probabilities(self._marginals(X), "X")), X, None)
 
     def decide(self, X: Any) -> Decision:
         """Compute F-optimal label sets and their expected F-measure, as `FDecider.decide`.
@@ -250,7 +300,8 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Decision
             ``labels`` and ``expected_f``.
         """
-        return self._decider_on(X, "decide")
+        given = self._given(X)
+        return self.decider_._decide(given)
 
     def predict(self, X: Any) -> Any:
         """Predict F-optimal label sets, each row by itself.
@@ -265,7 +316,8 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray or sparse matrix of shape (n, m), or ndarray of shape (n,)
             Labels, of the dtype of y in `fit`; sparse if y was sparse; classes if y was flat.
         """
-        return self._decider_on(X, "predict")
+        given = self._given(X)
+        return self.decider_._predict(given)
 
     def predict_frame(self, X: Any) -> Any:
         """Predict F-optimal label sets as a data frame.
@@ -280,7 +332,8 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         data frame of shape (n, m)
             One column per label, with the index of X.
         """
-        return self._decider_on(X, "predict_frame")
+        given = self._given(X)
+        return self.decider_._predict_frame(given)
 
     def expected_f(self, X: Any) -> Any:
         """Compute the F-measure to expect of the label sets that `decide` returns.
@@ -295,7 +348,7 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n,) or (m,), or float
             One value per row for "samples", per label for "macro", and one for "micro".
         """
-        return self._decider_on(X, "expected_f")
+        return self.decide(X).expected_f
 
     def predict_proba(self, X: Any) -> Any:
         """Return calibrated probabilities.
@@ -310,8 +363,8 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n, m)
             The probability of each label. With a flat y the probabilities of its classes.
         """
-        check_is_fitted(self)
-        return self.decider_.predict_proba(self._marginals(X))
+        given = self._given(X)
+        return self.decider_._predict_proba(given)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute the F-measure of the predictions, for the average and beta of this estimator.
@@ -330,103 +383,55 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         float
             The F-measure.
         """
-        check_is_fitted(self)
-        return self.decider_.score(self._marginals(X), y, sample_weight)
+        given = self._given(X)
+        return self.decider_._score(given, y, sample_weight)
 
-    def _decider_on(self, X: Any, method: str) -> Any:
-        return getattr(self.decider_, method)(self._probabilities(X))
+    def lower_bound(self, X: Any, y: Any, confidence: float = 0.95) -> float:
+        """Compute a lower confidence bound on the mean F-measure of new rows.
 
+        As `FDecider.lower_bound`: it holds if X and y are rows drawn from the distribution of the
+        new rows, used neither in `fit`, nor to choose between models; for "samples" only.
 
-def _targets(table: LabelTable) -> Any:
-    """Return the labels as a base estimator takes them: flat if y is."""
-    labels = table.labels.astype(np.int64)
-    return labels[:, 0] if table.form == "flat" else labels
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, p)
+            Features.
+        y : array-like, sparse matrix or data frame of shape (n, m)
+            True labels.
+        confidence : float in (0, 1), default=0.95
+            Least probability that the bound holds.
 
+        Returns
+        -------
+        float
+            The bound.
+        """
+        given = self._given(X)
+        return self.decider_._lower_bound(given, y, confidence)
 
-def _fit(
-    estimator: Any, X: Any, table: LabelTable, rows: Integers | None, params: dict[str, Any]
-) -> tuple[Any, Integers, Floats]:
-    """Fit a clone to the labels that vary in some rows.
+    def select(
+        self, X: Any, y: Any, target: float, confidence: float = 0.95
+    ) -> AbstentionThreshold:
+        """Find which rows to answer so that their mean F-measure reaches a target.
 
-    Returns the clone, the labels that it was fitted to, and the values of the others.
-    """
-    Y = table.labels if rows is None else table.labels[rows]
-    values = Y.mean(axis=0)  # (m,) 0 or 1 for constant labels
-    varies = np.flatnonzero((values > 0.0) & (values < 1.0))
-    if not len(varies):
-        raise ValueError(
-            "all labels are constant in the training rows, of which there are "
-            f"{len(Y)}: each class must occur"
-        )
-    if rows is not None:
-        X = take_rows(X, rows)
-        params = {
-            key: value[rows] if np.ndim(value) and len(value) == len(table.labels) else value
-            for key, value in params.items()
-        }
-    if table.form == "flat":
-        y = table.classes[Y[:, 0].astype(np.int64)]
-    else:
-        y = Y[:, varies].astype(np.int64)
-    return clone(estimator).fit(X, y, **params), varies, values
+        As `FDecider.select`: it holds if X and y are rows drawn from the distribution of the new
+        rows, used neither in `fit`, nor to choose between models; for "samples" only.
 
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, p)
+            Features.
+        y : array-like, sparse matrix or data frame of shape (n, m)
+            True labels.
+        target : float in (0, 1)
+            Mean F-measure that answered rows must reach.
+        confidence : float in (0, 1), default=0.95
+            Least probability that they do.
 
-def _predict_fold(
-    estimator: Any,
-    X: Any,
-    table: LabelTable,
-    train: Integers,
-    test: Integers,
-    params: dict[str, Any],
-) -> Floats:
-    """Fit to the training rows of a fold; return the probabilities of its test rows."""
-    fitted, varies, values = _fit(estimator, X, table, train, params)
-    return _all_labels(_predict(fitted, take_rows(X, test), len(varies)), varies, values)
-
-
-def _all_labels(p: Floats, fitted: Integers, values: Floats) -> Floats:
-    """Return probabilities of all labels: those of the fitted ones, and the constant values."""
-    if len(fitted) == len(values):
-        return p
-    everything = np.tile(values, (len(p), 1))
-    everything[:, fitted] = p
-    return everything
-
-
-def _predict(estimator: Any, X: Any, m: int) -> Floats:
-    """Return the probabilities (n, m) of the labels from a fitted model of any kind.
-
-    ``predict_proba`` may return an array (n, m), a list of arrays (n, classes), or the two columns
-    of a binary model. Decision values become probabilities by a sigmoid, to be calibrated.
-    """
-    name = type(estimator).__name__
-    if hasattr(estimator, "predict_proba"):
-        found = estimator.predict_proba(X)
-        if isinstance(found, list):
-            classes = list(estimator.classes_)
-            columns = [_class_one(part, c) for part, c in zip(found, classes, strict=True)]
-            found = np.column_stack(columns)
-        elif m == 1 and np.shape(found)[1:] == (2,):
-            found = np.asarray(found)[:, 1:]
-    elif hasattr(estimator, "decision_function"):
-        found = np.asarray(estimator.decision_function(X), dtype=np.float64)
-        found = expit(found[:, None] if found.ndim == 1 else found)
-    else:
-        raise TypeError(
-            f"estimator {name} has neither predict_proba nor decision_function: it must predict "
-            "probabilities"
-        )
-    found = found.toarray() if sparse.issparse(found) else np.asarray(found, dtype=np.float64)
-    if found.ndim != 2 or found.shape[1] != m:
-        raise ValueError(
-            f"estimator {name} predicts an array of shape {found.shape} and y has {m} labels: it "
-            "must predict one probability for each label"
-        )
-    return found
-
-
-def _class_one(part: Any, classes: Any) -> Floats:
-    """Return the probabilities of class 1; 0 if the label was absent from all training rows."""
-    at = np.flatnonzero(np.asarray(classes) == 1)
-    part = np.asarray(part, dtype=np.float64)
-    return part[:, at[0]] if len(at) else np.zeros(len(part))
+        Returns
+        -------
+        AbstentionThreshold
+            ``threshold``, ``answered`` and ``mean_f``.
+        """
+        given = self._given(X)
+        return self.decider_._select(given, y, target, confidence)

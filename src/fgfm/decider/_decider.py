@@ -25,12 +25,20 @@ from fgfm.decider._entries import Entries
 from fgfm.decider._inputs import (
     Probabilities,
     check_labels_match,
+    check_same_index,
     count_rows,
+    on_host,
     read_probabilities,
 )
 from fgfm.decider._joint_model import JointModel
-from fgfm.decision import Decision, from_cardinalities, from_marginals
-from fgfm.metrics import f_measure
+from fgfm.decider._weighted import as_counts, limit_f
+from fgfm.decision import Constraints, Decision, from_cardinalities, from_marginals
+from fgfm.metrics import (
+    AbstentionThreshold,
+    abstention_threshold,
+    f_measure,
+    mean_lower_bound,
+)
 
 __all__ = ["FDecider"]
 
@@ -174,8 +182,9 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
-        tags.input_tags.sparse = True
         tags.input_tags.one_d_array = True
+        tags.input_tags.sparse = not self.logits
+        tags.input_tags.positive_only = not self.logits
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FDecider:
@@ -197,6 +206,7 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The fitted estimator.
         """
         self._check_parameters()
+        X = on_host(X)
         n = count_rows(X)
         table = read_labels(y, n, type(self).__name__, keep_sparse=True)
         given = read_probabilities(self, X, table.form == "flat", reset=True)
@@ -208,15 +218,29 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         _check_rows(table, weight)
         kept = np.asarray(table.labels.sum(axis=1)).ravel()[weight > 0.0]
         self.nonempty_ = bool((kept > 0).all()) and self.multilabel_
+        self._check_limits(given)
         model = JointModel(_CALIBRATORS[self.calibration]())
         self._model = model.fit(entries, Y, weight)
         self.__dict__.pop("thresholds_", None)  # of an earlier fit
         if self._per_batch:
-            batch = self._decide_batch(entries.at(weight > 0.0), sparse.csr_array)
+            kept = np.flatnonzero(weight)
             # For large batches the optimal cut tends to V / (1 + beta^2), V the expected F.
-            cut = np.asarray(batch.expected_f) / (1.0 + self.beta**2)
+            cut = self._batch_f(entries.at(kept), weight[kept]) / (1.0 + self.beta**2)
             self.thresholds_ = cut if cut.ndim else float(cut)
         return self
+
+    def _batch_f(self, entries: Entries, weight: Floats) -> Floats:
+        """Return the F-measure to expect of weighted rows, one value per problem."""
+        p = self._marginals(entries)
+        counts = as_counts(weight)
+        if counts is not None:
+            copies = p.at(np.repeat(np.arange(len(counts)), counts))
+            return np.asarray(self._decide_batch(copies, sparse.csr_array).expected_f)
+        one_problem = not self.multilabel_ or self.average == "micro"
+        values = limit_f(
+            p.as_one_label() if one_problem else p, weight, self.beta, self.zero_division
+        )
+        return values[0] if one_problem else values
 
     @property
     def _per_batch(self) -> bool:
@@ -232,12 +256,44 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_flag(self.logits, "logits")
         n_threads(self.n_jobs)
         self._resolved_nonempty(False)
-        constrained = self.constraints is not None or self.max_labels is not None
-        if self.average != "samples" and (constrained or self.min_labels):
+
+    def _check_limits(self, given: Probabilities) -> None:
+        """Raise if no label set of a row satisfies the constraints, or if they do not apply."""
+        set_ = self.constraints is not None or self.max_labels is not None or self.min_labels != 0
+        if set_ and self._per_batch:
+            found = f"average is {self.average!r}" if self.multilabel_ else "y is flat"
             raise ValueError(
-                f"average is {self.average!r}: constraints are about the label set of a row, and "
-                "need average='samples'"
+                f"{found}: constraints are about the label set of a row, and need a matrix y and "
+                "average='samples'"
             )
+        if set_:
+            no_rows = np.empty((0, given.entries.m, 1))
+            nonempty = self._resolved_nonempty(self.nonempty_)
+            from_cardinalities(no_rows, nonempty=nonempty, **self._limits(given.entries))
+
+    def _limits(self, entries: Entries) -> dict[str, Any]:
+        """Return the constraints as `fgfm.decision` takes them."""
+        if entries.labels is not None:
+            if self.constraints is not None:
+                raise ValueError(
+                    "constraints is given and X is sparse: constraints need a dense X, since the "
+                    "labels that are not stored take no part in a decision"
+                )
+            stored = (entries.labels < entries.m).sum(axis=1)
+            if (stored < self.min_labels).any():
+                row = int(np.argmax(stored < self.min_labels))
+                raise ValueError(
+                    f"min_labels is {self.min_labels} and row {row} of X has {stored[row]} stored "
+                    "labels: it must have as many"
+                )
+        constraints = self.constraints
+        if isinstance(constraints, Constraints):
+            constraints = constraints.numbered(entries.m, self._column_names())
+        return {
+            "min_labels": self.min_labels,
+            "max_labels": self.max_labels,
+            "constraints": constraints,
+        }
 
     def _resolved_nonempty(self, auto: bool) -> bool:
         if isinstance(self.nonempty, str) and self.nonempty == "auto":
@@ -274,13 +330,22 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             (m,) for "macro", a number for "micro". With a flat y, ``labels`` of shape (n,) and a
             number. ``labels`` is sparse if X is, and a data frame if X is one.
         """
-        given = self._read(X)
+        return self._decide(self._read(X))
+
+    def _decide(self, given: Probabilities) -> Decision:
+        entries, kind = given.entries, given.sparse_class
         if self._per_batch:
-            decision = self._decide_batch(given.entries, given.sparse_class)
+            decision = self._decide_batch(self._marginals(entries), kind)
         else:
-            decision = self._decide_rows(given.entries, given.sparse_class)
-        names = list(self.classes_) if self.multilabel_ else None
-        return given.with_names(decision, names, self.average)
+            decision = self._decide_rows(entries, kind)
+        return given.with_names(decision, self._column_names(), self.average)
+
+    def _column_names(self) -> list[Any]:
+        """Return the column names of data frames of labels: those of y, else those of X."""
+        if not self.multilabel_:
+            return ["labels"]
+        named = vars(self)
+        return list(named.get("label_names_in_", named.get("feature_names_in_", self.classes_)))
 
     def predict(self, X: Any) -> Any:
         """Predict F-optimal label sets, each row by itself.
@@ -295,7 +360,10 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray or sparse matrix of shape (n, m), or ndarray of shape (n,)
             Labels, of the dtype of y in `fit`; sparse if y was sparse; classes if y was flat.
         """
-        labels = self._predict_labels(self._read(X))
+        return self._predict(self._read(X))
+
+    def _predict(self, given: Probabilities) -> Any:
+        labels = self._predict_labels(given)
         if sparse.issparse(labels):
             if self._label_form == "dense":
                 return labels.toarray().astype(self._label_dtype)
@@ -316,12 +384,14 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             One column per label, with the index of X; a polars data frame if X is one, otherwise a
             pandas data frame.
         """
-        make_frame = frame_maker(X, "predict_frame")
-        labels = self._predict_labels(self._read(X))
+        return self._predict_frame(self._read(X))
+
+    def _predict_frame(self, given: Probabilities) -> Any:
+        make_frame = frame_maker(given.X, "predict_frame")
+        labels = self._predict_labels(given)
         labels = labels.toarray() if sparse.issparse(labels) else labels
-        if self.multilabel_:
-            return make_frame(labels.astype(self._label_dtype), list(self.classes_))
-        return make_frame(self.classes_[labels], ["y"])
+        values = labels.astype(self._label_dtype) if self.multilabel_ else self.classes_[labels]
+        return make_frame(values, self._column_names())
 
     def expected_f(self, X: Any) -> Any:
         """Compute the F-measure to expect of the label sets that `decide` returns.
@@ -352,10 +422,13 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The probability of each label under the learned model. With a flat y the probabilities
             of its classes.
         """
-        given = self._read(X)
-        p = self._model.marginals(given.entries).to_matrix(given.sparse_class)
+        return self._predict_proba(self._read(X))
+
+    def _predict_proba(self, given: Probabilities) -> Any:
+        p = self._marginals(given.entries).to_matrix(given.sparse_class)
         if self.multilabel_:
             return p
+        p = p.toarray() if sparse.issparse(p) else p
         return np.hstack([1.0 - p, p])[:, : len(self.classes_)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -375,47 +448,162 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         float
             The F-measure.
         """
-        given = self._read(X)
-        return f_measure(
+        return self._score(self._read(X), y, sample_weight)
+
+    def _score(self, given: Probabilities, y: Any, sample_weight: Any) -> float:
+        check_same_index(given.X, y)
+        average: Any = self.average if self.multilabel_ else "macro"
+        score: float = f_measure(
             read_true_labels(y, self),
             self._predict_labels(given),
             self.beta,
-            average=self.average if self.multilabel_ else "macro",
+            average=average,
             zero_division=self.zero_division,
             sample_weight=sample_weight,
         )
+        return score
+
+    def lower_bound(self, X: Any, y: Any, confidence: float = 0.95) -> float:
+        """Compute a lower confidence bound on the mean F-measure of new rows.
+
+        With a probability of at least `confidence`, the mean F-measure of the predictions for new
+        rows is at least the bound. This holds for any number of rows, whatever the model and its
+        calibration are worth, if
+
+        - X and y are rows drawn from the distribution of the new rows, and
+        - they were used neither to train the model, nor in `fit`, nor to choose between models.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Probabilities (n, m), as in `fit`.
+        y : array-like, sparse matrix or data frame of shape (n, m)
+            True labels.
+        confidence : float in (0, 1), default=0.95
+            Least probability that the bound holds.
+
+        Returns
+        -------
+        float
+            The bound.
+
+        See Also
+        --------
+        fgfm.metrics.mean_lower_bound : The bound for other measures.
+
+        Notes
+        -----
+        For the average "samples" and a matrix y only: macro- and micro-averaged F-measures are not
+        means over rows.
+        """
+        return self._lower_bound(self._read(X), y, confidence)
+
+    def _lower_bound(self, given: Probabilities, y: Any, confidence: float) -> float:
+        return mean_lower_bound(self._row_f(given, y)[1], confidence)
+
+    def select(
+        self, X: Any, y: Any, target: float, confidence: float = 0.95
+    ) -> AbstentionThreshold:
+        """Find which rows to answer so that their mean F-measure reaches a target.
+
+        Answer new rows whose `expected_f` is at least the threshold, and abstain from the others:
+        with a probability of at least `confidence`, the mean F-measure of answered rows is at
+        least `target`. This rests on what `lower_bound` rests on: X and y are rows drawn from the
+        distribution of the new rows, used neither for the model, nor in `fit`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Probabilities (n, m), as in `fit`.
+        y : array-like, sparse matrix or data frame of shape (n, m)
+            True labels.
+        target : float in (0, 1)
+            Mean F-measure that answered rows must reach.
+        confidence : float in (0, 1), default=0.95
+            Least probability that they do.
+
+        Returns
+        -------
+        AbstentionThreshold
+            ``threshold``, infinite if no rows qualify; ``answered``, the fraction of the given
+            rows above it, and ``mean_f``, their mean F-measure.
+
+        See Also
+        --------
+        fgfm.metrics.abstention_threshold : The same for other measures and scores.
+        """
+        return self._select(self._read(X), y, target, confidence)
+
+    def _select(
+        self, given: Probabilities, y: Any, target: float, confidence: float
+    ) -> AbstentionThreshold:
+        return abstention_threshold(*self._row_f(given, y), target, confidence)
+
+    def _row_f(self, given: Probabilities, y: Any) -> tuple[Floats, Floats]:
+        """Return the expected and the obtained F-measure of each row."""
+        if self._per_batch:
+            found = f"average is {self.average!r}" if self.multilabel_ else "y is flat"
+            raise ValueError(
+                f"{found}: the guarantee needs average='samples' and a matrix y, since other "
+                "F-measures are not means over rows"
+            )
+        check_same_index(given.X, y)
+        labels, expected_f = self._decide_rows(given.entries, given.sparse_class)
+        f = f_measure(
+            read_true_labels(y, self),
+            labels,
+            self.beta,
+            zero_division=self.zero_division,
+            per_row=True,
+        )
+        return expected_f, f
 
     def _predict_labels(self, given: Probabilities) -> Any:
         """Return labels (n, m), dense or CSR, each row by itself."""
         entries = given.entries
         if not self._per_batch:
             return self._decide_rows(entries, given.sparse_class).labels
-        p = self._model.marginals(entries)
+        p = self._marginals(entries)
         limits = np.broadcast_to(self.thresholds_, (entries.m,))
         chosen = p.p > p.of_label(limits)
         return p.to_labels(chosen.astype(np.int8), given.sparse_class)
 
+    def _marginals(self, entries: Entries) -> Entries:
+        """Return the probability of each entry under the model."""
+        return self._model.marginals(entries, n_threads(self.n_jobs))
+
     def _decide_rows(self, entries: Entries, kind: Any) -> Decision:
         """Decide each row by itself."""
-        chosen = np.empty(entries.p.shape, dtype=np.int8)
-        expected_f = np.empty(len(chosen))
-        for rows in self._model.blocks(entries):
-            model = self._model.predict(entries.at(rows))
+        chosen = np.zeros(entries.p.shape, dtype=np.int8)
+        expected_f = np.zeros(len(chosen))
+        nonempty = self._resolved_nonempty(self.nonempty_)
+        limits = self._limits(entries)
+
+        def decide_block(block: slice) -> None:
+            P, d = self._model.predict(entries.at(block))
+            rows = np.arange(block.start, block.stop)
+            if nonempty and (d[:, 0] == 1.0).any():
+                # Rows without a stored label: the decision is the empty set, of value 0.
+                possible = d[:, 0] < 1.0
+                P, d, rows = P[possible], d[possible], rows[possible]
             chosen[rows], expected_f[rows] = from_cardinalities(
-                model.P,
-                distribution=model.d,
+                P,
+                distribution=d,
                 beta=self.beta,
                 zero_division=self.zero_division,
-                nonempty=self._resolved_nonempty(self.nonempty_),
-                n_jobs=self.n_jobs,
+                nonempty=nonempty,
+                n_jobs=1,
+                **limits,
             )
+
+        self._model.run_blocks(entries, n_threads(self.n_jobs), decide_block)
         return Decision(entries.to_labels(chosen, kind), expected_f)
 
-    def _decide_batch(self, entries: Entries, kind: Any) -> Decision:
+    def _decide_batch(self, marginals: Entries, kind: Any) -> Decision:
         """Decide all rows together: one problem per label, or one for all entries."""
-        p = self._model.marginals(entries).to_matrix(kind)
+        p = marginals.to_matrix(kind)
         if not self.multilabel_:
-            p = p.ravel()
+            p = p.toarray().ravel() if sparse.issparse(p) else p.ravel()
         return from_marginals(
             p,
             average=self.average if self.multilabel_ else "macro",
@@ -427,13 +615,19 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 def _check_rows(table: LabelTable, weight: Floats) -> None:
     """Raise if there is nothing to learn from."""
+    labels = table.labels[np.flatnonzero(weight)]
     n = int(np.count_nonzero(weight))
     if n < 2:
         raise ValueError(
             f"n_samples={n}: FDecider needs at least 2 validation rows with a positive weight, "
             "and some hundreds to learn from"
         )
-    if not table.labels.sum():
+    if table.form == "flat" and (labels.all() or not labels.any()):
+        raise ValueError(
+            "y has one class in rows of positive weight: validation rows of both classes are "
+            "needed"
+        )
+    if not labels.sum():
         raise ValueError(
             "y has no positive label: validation rows without any label cannot show how probable "
             "labels are"

@@ -44,12 +44,18 @@ class Entries(NamedTuple):
             p = np.where(self.labels < self.m, p, 0.0)
         return self._replace(p=p)
 
+    def as_one_label(self) -> Entries:
+        """Return all stored entries as those of one label."""
+        if self.labels is None:
+            return Entries(self.p, np.zeros(self.p.shape, dtype=np.int64), 1)
+        return Entries(self.p, np.where(self.labels < self.m, 0, 1), 1)
+
     def by_label(self, values: Floats) -> Floats:
         """Return the sums of values (n, K) over the entries of each label, (m,)."""
         if self.labels is None:
             return np.asarray(values.sum(axis=0))
         total = np.bincount(self.labels.ravel(), weights=values.ravel(), minlength=self.m + 1)
-        return total[: self.m]
+        return np.asarray(total[: self.m], dtype=np.float64)
 
     def of_label(self, parameters: Floats) -> Floats:
         """Return the parameter (m,) of the label of each entry, to broadcast with (n, K)."""

@@ -13,16 +13,24 @@ from sklearn.utils.validation import validate_data
 from fgfm._utils.label_table import LabelTable
 from fgfm._utils.rows import frame_library, frame_maker, n_rows
 from fgfm._utils.validation import (
-    check_same_rows,
+    check_logits,
+    check_marginals,
     check_stored_probabilities,
-    clip_probabilities,
     real_array,
     sparse_marginals,
+    stacked_classes,
 )
 from fgfm.decider._entries import Entries, dense_entries, sparse_entries
 from fgfm.decision import Decision
 
-__all__ = ["Probabilities", "check_labels_match", "count_rows", "read_probabilities"]
+__all__ = [
+    "Probabilities",
+    "check_labels_match",
+    "check_same_index",
+    "count_rows",
+    "on_host",
+    "read_probabilities",
+]
 
 Real = npt.NDArray[Any]
 
@@ -36,19 +44,18 @@ class Probabilities(NamedTuple):
     X: Any  # as it was passed
     sparse_class: Any  # CSR array or matrix; None for a dense X
 
-    def with_names(self, decision: Decision, names: list[Any] | None, average: str) -> Decision:
+    def with_names(self, decision: Decision, names: list[Any], average: str) -> Decision:
         """Return a decision with index and names if X is a data frame or series.
 
-        `names` are those of the labels; None for a flat y.
+        `names` are those of the columns; with a flat y there is one, and labels are a series.
         """
         library = frame_library(self.X)
         if library is None:
             return decision
         labels, expected_f = decision
-        make_frame = frame_maker(self.X, "decide")
-        frame = make_frame(labels.reshape(len(labels), -1), names or ["labels"])
-        if names is None:
-            frame = frame["labels"]
+        frame = frame_maker(self.X, "decide")(labels.reshape(len(labels), -1), names)
+        if labels.ndim == 1:
+            frame = frame[names[0]]
         if library == "pandas" and np.ndim(expected_f):
             import pandas as pd
 
@@ -65,7 +72,7 @@ def count_rows(X: Any) -> int:
     """Return the number of rows of probabilities in any form."""
     if _is_list_of_pairs(X):
         return n_rows(X[0])
-    return n_rows(X)
+    return n_rows(X if hasattr(X, "__len__") or hasattr(X, "shape") else np.asarray(X))
 
 
 def read_probabilities(owner: Any, X: Any, flat: bool, *, reset: bool) -> Probabilities:
@@ -87,13 +94,15 @@ def read_probabilities(owner: Any, X: Any, flat: bool, *, reset: bool) -> Probab
     Probabilities
         The probabilities of each label.
     """
-    matrix = _on_host(X)
+    matrix = on_host(X)
     if _is_list_of_pairs(matrix):
-        matrix = _positive_columns(matrix)
+        if owner.logits:
+            raise ValueError("logits is True and X lists the class probabilities of each label")
+        matrix = stacked_classes([np.asarray(on_host(part)) for part in matrix], "X")
     if frame_library(matrix) is not None and len(matrix.shape) == 1:
         matrix = matrix.to_numpy()[:, None]
     if flat:
-        matrix = _positive_class(matrix)
+        matrix = _positive_class(matrix, owner.logits)
     if frame_library(matrix) is not None:
         validate_data(owner, matrix, reset=reset, skip_check_array=True)
     else:
@@ -113,15 +122,16 @@ def read_probabilities(owner: Any, X: Any, flat: bool, *, reset: bool) -> Probab
             )
         csr = sparse_marginals(matrix, "X").copy()
         csr.sum_duplicates()
-        _with_hint(check_stored_probabilities, csr)
+        check_stored_probabilities(csr, "X")
         kind = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix
         return Probabilities(sparse_entries(csr), X, kind)
     values = real_array(matrix, "X", ("row", "label"))
     if owner.logits:
-        _check_not_nan(values)
+        check_logits(values, "X", (0, 0))
         p = expit(values.astype(np.float64))
     else:
-        p = _with_hint(clip_probabilities, values)
+        check_marginals(values, "X", (0, 0))
+        p = np.clip(values, 0.0, 1.0)
     return Probabilities(dense_entries(p), X, None)
 
 
@@ -133,25 +143,36 @@ def check_labels_match(given: Probabilities, y: Any, table: LabelTable) -> None:
         raise ValueError(
             f"X has {m} columns and y has {columns}: there must be one probability for each label"
         )
-    X = given.X
-    if frame_library(X) == "pandas" and frame_library(y) == "pandas":
-        different = np.asarray(X.index != y.index)
-        if different.any():
-            row = int(np.argmax(different))
+    check_same_index(given.X, y)
+    for at, (one, other) in enumerate(zip(_names(given.X), _names(y), strict=False)):
+        if one != other:
             raise ValueError(
-                f"row {row} of X has index {X.index[row]!r} and that of y has {y.index[row]!r}: X "
-                "and y must have the same rows, in the same order"
+                f"column {at} of X is {one!r} and that of y is {other!r}: X and y must have the "
+                "same labels, in the same order"
             )
-    names = list(X.columns) if hasattr(X, "columns") else None
-    if table.names is not None and names is not None:
-        for at, (one, other) in enumerate(zip(names, table.names, strict=True)):
-            if one != other:
-                raise ValueError(
-                    f"column {at} of X is {one!r} and that of y is {other!r}: X and y must have "
-                    "the same labels, in the same order"
-                )
     if n == m and given.entries.labels is None:
         _check_not_transposed(given.entries.p, table.labels)
+
+
+def check_same_index(X: Any, y: Any) -> None:
+    """Raise if X and y are of pandas and have different row names."""
+    if frame_library(X) != "pandas" or frame_library(y) != "pandas" or len(X) != len(y):
+        return
+    different = np.asarray(X.index != y.index)
+    if different.any():
+        row = int(np.argmax(different))
+        one, other = (table.index[row : row + 1].tolist()[0] for table in (X, y))
+        raise ValueError(
+            f"row {row} of X has index {one!r} and that of y has {other!r}: X and y must have the "
+            "same rows, in the same order"
+        )
+
+
+def _names(frame: Any) -> list[Any]:
+    """Return the column names of a data frame; none where its library has made them up."""
+    names = list(getattr(frame, "columns", ()))
+    made_up = ([*range(len(names))], [f"column_{j}" for j in range(len(names))])
+    return [] if names in made_up else names
 
 
 def _check_not_transposed(p: Real, Y: Any) -> None:
@@ -175,23 +196,11 @@ def _is_list_of_pairs(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.ndim == 3 and X.shape[2] == 2
 
 
-def _positive_columns(parts: Any) -> Real:
-    """Return the probabilities of the positive class from arrays (n, 2), as (n, m)."""
-    columns = []
-    for j, part in enumerate(parts):
-        part = real_array(_on_host(part), f"X[{j}]", ("row", "class"))
-        if part.shape[1] != 2:
-            raise ValueError(
-                f"X[{j}] has shape {part.shape}: it must have two columns, the probabilities that "
-                f"label {j} is absent and present; a label with one class in training has one"
-            )
-        columns.append(part[:, 1])
-    check_same_rows([len(c) for c in columns], [f"X[{j}]" for j in range(len(columns))])
-    return np.column_stack(columns)
+def _positive_class(X: Any, logits: bool) -> Any:
+    """Return the column (n, 1) of the positive class from a flat X, or one of two columns.
 
-
-def _positive_class(X: Any) -> Any:
-    """Return the column (n, 1) of the positive class from a flat X, or one of two columns."""
+    The logit of the second of two classes is the difference of their logits.
+    """
     if sparse.issparse(X):
         return X
     if frame_library(X) is None:
@@ -200,6 +209,8 @@ def _positive_class(X: Any) -> Any:
         return np.asarray(X)[:, None]
     if len(X.shape) == 2 and X.shape[1] == 2:
         both = real_array(X, "X", ("row", "class"))
+        if logits:
+            return both[:, 1:] - both[:, :1]
         wrong = ~(np.abs(both.sum(axis=1) - 1.0) <= 1e-4)
         if wrong.any():
             row = int(np.argmax(wrong))
@@ -211,28 +222,10 @@ def _positive_class(X: Any) -> Any:
     return X
 
 
-def _on_host(X: Any) -> Any:
+def on_host(X: Any) -> Any:
     """Return a tensor of PyTorch or CuPy as a NumPy array; anything else as it is."""
     if hasattr(X, "detach"):
         return X.detach().cpu().numpy()
     if type(X).__module__.partition(".")[0] == "cupy":
         return X.get()
     return X
-
-
-def _check_not_nan(values: Real) -> None:
-    wrong = np.isnan(values)
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
-        raise ValueError(f"X[{row}, {column}] is nan: logits must be numbers")
-
-
-def _with_hint(check: Any, values: Any) -> Any:
-    """Validate probabilities; values outside [0, 1] may be logits, which the message mentions."""
-    try:
-        return check(values, "X")
-    except ValueError as error:
-        stored = values.data if sparse.issparse(values) else values
-        if np.isfinite(stored).all():
-            raise ValueError(f"{error}; apply a sigmoid, or pass logits=True") from None
-        raise

@@ -12,15 +12,19 @@ from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import (
     check_cardinality_matrix,
     check_probabilities,
+    clip_probabilities,
     distribution_array,
     raise_excess_mass,
     tolerance,
     unit_rows,
 )
+from fgfm.decision._averages import Route, decide_rows_as_factors
+from fgfm.decision._constraints import Constraints
 from fgfm.decision._inputs import decide
+from fgfm.decision._limits import Limits
 from fgfm.decision._objective import Decision, Objective, empty_decision, run_kernel
 
-__all__ = ["decide_one_factor", "from_cardinalities"]
+__all__ = ["decide_one_factor", "factor_marginals", "from_cardinalities"]
 
 Real = npt.NDArray[Any]
 
@@ -32,6 +36,10 @@ def from_cardinalities(
     beta: float = 1.0,
     zero_division: float = 1.0,
     nonempty: bool = False,
+    average: str = "samples",
+    min_labels: int = 0,
+    max_labels: int | None = None,
+    constraints: Constraints | None = None,
     n_jobs: int | None = None,
 ) -> Decision:
     r"""Decide from the joint probabilities of each label and the number of labels: GFM.
@@ -60,13 +68,25 @@ def from_cardinalities(
         Condition on the true set not being empty, for the decision and its expectation. A row of
         zeros contradicts this condition: it gets the empty set, an expectation of NaN, and a
         warning.
+    average : {"samples", "macro", "micro"}, default="samples"
+        The F-measure to maximise: of each row; of each label over all rows; or of all entries
+        together. Rows are independent of each other. `zero_division` and `nonempty` apply to each
+        problem: row, label, or batch.
+    min_labels, max_labels : int, default=0 and None
+        The least and the largest number of labels to decide for; None is no limit. With
+        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
+        conditioned as with `nonempty`.
+    constraints : Constraints, default=None
+        Further constraints on the label sets: labels that are required, forbidden, exclude each
+        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
     n_jobs : int, default=None
         The number of threads, as in joblib. It does not change the result.
 
     Returns
     -------
     Decision
-        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,).
+        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,), of shape (m,) for
+        ``average="macro"``, a number for ``"micro"``.
 
     See Also
     --------
@@ -84,16 +104,36 @@ def from_cardinalities(
     >>> expected_f.round(4)
     array([0.6933])
     """
-    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
+    limits = Limits.checked(min_labels, max_labels, constraints)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, limits=limits)
     arrays = {"P": P} if distribution is None else {"P": P, "distribution": distribution}
-    return decide(arrays, objective, _decide_numpy, _decide_array_api)
+    return decide(arrays, objective, average, _ROUTE, _array_api_route)
 
 
-def _decide_numpy(P: Any, distribution: Any = None, *, objective: Objective) -> Decision:
+def _read(P: Any, distribution: Any) -> tuple[Real, Real | None]:
     P = check_cardinality_matrix(P)
-    n, m, S = P.shape
-    d = None if distribution is None else distribution_array(distribution, "distribution", n, S)
-    return decide_one_factor(P, d, np.arange(m), objective, "P", "distribution")
+    n, _, S = P.shape
+    if distribution is not None:
+        distribution = distribution_array(distribution, "distribution", n, S)
+    return P, distribution
+
+
+def _decide_rows(P: Any, distribution: Any = None, *, objective: Objective) -> Decision:
+    P, d = _read(P, distribution)
+    return decide_one_factor(P, d, np.arange(P.shape[1]), objective, "P", "distribution")
+
+
+def _marginals(P: Any, distribution: Any = None) -> Real:
+    P, d = _read(P, distribution)
+    if d is not None:
+        unit_rows(d, "distribution")
+    return factor_marginals(P, "P", any_mass=d is not None)
+
+
+def _decide_batch(P: Any, distribution: Any = None, *, objective: Objective) -> Decision:
+    P, d = _read(P, distribution)
+    distributions = None if d is None else [unit_rows(d, "distribution")]
+    return decide_rows_as_factors([P], [np.arange(P.shape[1])], distributions, ["P"], objective)
 
 
 def decide_one_factor(
@@ -106,6 +146,7 @@ def decide_one_factor(
 ) -> Decision:
     """Decide from one P, (n, m, S); its i-th label is label ``members[i]``."""
     n, m, S = P.shape
+    constraints = objective.constraints(m)
     decision = empty_decision(n, m)
 
     def decide_block(rows: slice) -> None:
@@ -123,6 +164,7 @@ def decide_one_factor(
             *objective.kernel_arguments,
             labels,
             expected_f,
+            constraints,
         )
         row, _ = run_kernel(
             decide_cardinality_rows,
@@ -138,7 +180,35 @@ def decide_one_factor(
     return decision
 
 
-def _decide_array_api(P: Any, distribution: Any = None, *, objective: Objective) -> Decision:
-    from fgfm.decision._cardinalities_array_api import decide_cardinalities
+def factor_marginals(P: Real, name: str, *, any_mass: bool) -> Real:
+    """Return the marginals of a factor, (n, m), from P, (n, m, S).
 
-    return decide_cardinalities(P, distribution, objective=objective)
+    With `any_mass` the sum of d may exceed 1, since the user gave another distribution.
+    """
+    n, m, S = P.shape
+    marginals = np.empty((n, m))
+    s = np.arange(1, S + 1)
+
+    def read_block(rows: slice) -> None:
+        block = clip_probabilities(P[rows], name, rows.start)
+        p = block.sum(axis=2, dtype=np.float64, out=marginals[rows])
+        over = p.max(axis=1)
+        if not any_mass:
+            d = block.sum(axis=1, dtype=np.float64) / s  # (rows, S), d_s = sum_i p_is / s
+            over = np.maximum(over, d.sum(axis=1))
+        wrong = over > 1.0 + tolerance(block)
+        if wrong.any():
+            raise_excess_mass(block, int(wrong.argmax()), name, rows.start)
+        np.minimum(p, 1.0, out=p)
+
+    run_blocks(n, m * S * P.itemsize, 1, read_block)
+    return marginals
+
+
+def _array_api_route() -> Route:
+    from fgfm.decision._cardinalities_array_api import ROUTE
+
+    return ROUTE
+
+
+_ROUTE = Route(_decide_rows, _marginals, _decide_batch)

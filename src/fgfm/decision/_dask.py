@@ -15,9 +15,11 @@ import numpy as np
 from scipy import sparse
 
 from fgfm._utils.validation import check_same_rows
-from fgfm.decision._objective import Decision
+from fgfm.decision._averages import Route
+from fgfm.decision._marginals_dense import DenseMarginals
+from fgfm.decision._objective import Decision, Objective
 
-__all__ = ["any_dask", "decide_lazily"]
+__all__ = ["any_dask", "decide_columns_lazily", "decide_lazily"]
 
 
 def any_dask(*values: Any) -> bool:
@@ -46,30 +48,9 @@ def decide_lazily(
     Decision
         ``labels`` and ``expected_f`` as Dask arrays, which share their tasks.
     """
-    from dask import array, delayed
+    from dask import array
 
-    arrays = {name: _array_with_rows(a, name) for name, a in arrays.items()}
-    leading = next(a for a in arrays.values() if any_dask(a))
-    _check_unknown_chunks(arrays)
-    empty = _decide_no_rows(decide, arrays, shared)
-    row_counts = {name: n for name, a in arrays.items() if not math.isnan(n := np.shape(a)[0])}
-    if row_counts:
-        check_same_rows(list(row_counts.values()), list(row_counts))
-    indexed: list[Any] = []
-    for k, value in enumerate(arrays.values()):
-        chunked = _rechunk(array, value, leading.chunks[0])
-        indexed += [chunked, ("row", *(f"axis {axis} of {k}" for axis in range(1, chunked.ndim)))]
-    starts = np.cumsum([0, *leading.chunks[0][:-1]])  # (blocks,) NaN where not known
-    indexed += [array.from_array(starts, chunks=1), ("row",)]
-    decided = array.blockwise(
-        _decide_block,
-        ("row",),
-        *indexed,
-        decide=decide,
-        align_arrays=False,
-        meta=np.empty(0, dtype=object),
-        **{name: delayed(value, traverse=False) for name, value in shared.items()},
-    )
+    decided, empty = _map_row_blocks(decide, arrays, shared)
     labels = array.blockwise(
         _labels,
         ("row", "label"),
@@ -82,12 +63,94 @@ def decide_lazily(
     return Decision(labels, expected_f)
 
 
-def _decide_no_rows(
-    decide: Callable[..., Decision], arrays: Mapping[str, Any], shared: Mapping[str, Any]
+def decide_columns_lazily(
+    route: Route, arrays: Mapping[str, Any], objective: Objective, **shared: Any
 ) -> Decision:
-    """Decide from no rows: this validates all arguments, and shows the types of the decision."""
+    """Build a decision of each label over the rows, of Dask arrays.
+
+    Blocks of rows become marginals, which are rechunked to blocks of labels.
+    """
+    from dask import array
+
+    def marginals_of(*blocks: Any, **kwargs: Any) -> Any:
+        marginals = route.marginals(*blocks, **kwargs)
+        return marginals.checked() if isinstance(marginals, DenseMarginals) else marginals
+
+    blocks, empty = _map_row_blocks(marginals_of, arrays, shared)
+    m = empty.shape[1]
+    marginals = array.blockwise(
+        _itself, ("row", "label"), blocks, ("row",), new_axes={"label": m}, meta=empty
+    )
+    n = marginals.shape[0]
+    if math.isnan(n):
+        name = next(name for name, value in arrays.items() if any_dask(value))
+        raise ValueError(
+            f"the number of rows of {name} is not known, and average='macro' decides all rows of "
+            "a label together: call its compute_chunk_sizes()"
+        )
+    marginals = marginals.rechunk({0: -1, 1: "auto"})
+    decided = array.blockwise(
+        _decide_columns,
+        ("label",),
+        marginals,
+        ("row", "label"),
+        columns=route.columns,
+        objective=objective,
+        meta=np.empty(0, dtype=object),
+    )
+    labels = array.blockwise(
+        _labels,
+        ("row", "label"),
+        decided,
+        ("label",),
+        new_axes={"row": n},
+        meta=route.columns(empty, objective).labels,
+    )
+    expected_f = array.blockwise(_expected_f, ("label",), decided, ("label",), meta=np.empty(0))
+    return Decision(labels, expected_f)
+
+
+def _map_row_blocks(
+    function: Callable[..., Any], arrays: Mapping[str, Any], shared: Mapping[str, Any]
+) -> tuple[Any, Any]:
+    """Apply a function to blocks of rows.
+
+    Returns a Dask array with one object per block, and the result for no rows, which shows its
+    type.
+    """
+    from dask import array, delayed
+
+    arrays = {name: _array_with_rows(a, name) for name, a in arrays.items()}
+    leading = next(a for a in arrays.values() if any_dask(a))
+    _check_unknown_chunks(arrays)
+    empty = _call_without_rows(function, arrays, shared)
+    row_counts = {name: n for name, a in arrays.items() if not math.isnan(n := np.shape(a)[0])}
+    if row_counts:
+        check_same_rows(list(row_counts.values()), list(row_counts))
+    indexed: list[Any] = []
+    for k, value in enumerate(arrays.values()):
+        chunked = _rechunk(array, value, leading.chunks[0])
+        indexed += [chunked, ("row", *(f"axis {axis} of {k}" for axis in range(1, chunked.ndim)))]
+    starts = np.cumsum([0, *leading.chunks[0][:-1]])  # (blocks,) NaN where not known
+    indexed += [array.from_array(starts, chunks=1), ("row",)]
+    results = array.blockwise(
+        _apply_to_block,
+        ("row",),
+        *indexed,
+        function=function,
+        align_arrays=False,
+        meta=np.empty(0, dtype=object),
+        **{name: delayed(value, traverse=False) for name, value in shared.items()},
+    )
+    return results, empty
+
+
+def _call_without_rows(
+    function: Callable[..., Any], arrays: Mapping[str, Any], shared: Mapping[str, Any]
+) -> Any:
+    """Call a function with no rows: this validates all arguments, and shows its type."""
     try:
-        return decide(*[_no_rows(a) for a in arrays.values()], **shared)
+        return function(*[_no_rows(a) for a in arrays.values()], **shared)
     except ValueError as error:
         shapes = ", ".join(f"{name} {np.shape(a)}" for name, a in arrays.items())
         error.add_note(f"raised for arrays without rows; with all rows the shapes are: {shapes}")
@@ -146,8 +209,8 @@ def _rechunk(array: Any, value: Any, rows: tuple[int, ...]) -> Any:
     return value.rechunk(chunks)
 
 
-def _decide_block(*blocks: Any, decide: Callable[..., Decision], **shared: Any) -> Decision:
-    """Decide for one block of rows; the last block is the number of its first row."""
+def _apply_to_block(*blocks: Any, function: Callable[..., Any], **shared: Any) -> Any:
+    """Apply a function to one block of rows; the last block is the number of its first row."""
     arrays = []
     for block in blocks:
         while isinstance(block, list):  # blockwise passes an axis that is not in the output so
@@ -155,13 +218,26 @@ def _decide_block(*blocks: Any, decide: Callable[..., Decision], **shared: Any) 
         arrays.append(block)
     *arrays, start = arrays
     try:
-        return decide(*arrays, **shared)
+        return function(*arrays, **shared)
     except ValueError as error:
         first = float(start[0])
         if first:
             where = "is not known" if math.isnan(first) else f"is row {first:.0f}"
             error.add_note(f"rows are counted from the first of their block, which {where}")
         raise
+
+
+def _decide_columns(
+    block: Any, columns: Callable[..., Decision], objective: Objective
+) -> Decision:
+    """Decide for one block of labels."""
+    while isinstance(block, list):  # blockwise passes an axis that is not in the output so
+        (block,) = block
+    return columns(block.tocsr() if sparse.issparse(block) else block, objective)
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _labels(decided: Decision) -> Any:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from fgfm._utils.validation import (
@@ -13,14 +15,25 @@ from fgfm._utils.validation import (
     check_factors,
     check_parts,
     part_list,
+    unit_rows,
 )
-from fgfm.decision._cardinalities import decide_one_factor
+from fgfm.decision._averages import Route, decide_rows_as_factors
+from fgfm.decision._cardinalities import decide_one_factor, factor_marginals
+from fgfm.decision._constraints import Constraints
 from fgfm.decision._factors_dense import decide_dense_factors, decide_singletons
-from fgfm.decision._factors_sparse import decide_sparse_factors
+from fgfm.decision._factors_sparse import (
+    decide_sparse_factors,
+    decide_sparse_rows_as_factors,
+    side_by_side,
+)
 from fgfm.decision._inputs import decide
+from fgfm.decision._limits import Limits
+from fgfm.decision._marginals_sparse import valid_csr
 from fgfm.decision._objective import Decision, Objective
 
 __all__ = ["from_factors"]
+
+Real = npt.NDArray[Any]
 
 
 def from_factors(
@@ -31,6 +44,10 @@ def from_factors(
     beta: float = 1.0,
     zero_division: float = 1.0,
     nonempty: bool = False,
+    average: str = "samples",
+    min_labels: int = 0,
+    max_labels: int | None = None,
+    constraints: Constraints | None = None,
     n_jobs: int | None = None,
 ) -> Decision:
     r"""Decide from the P of label factors that are independent of each other: F-GFM.
@@ -59,6 +76,17 @@ def from_factors(
         Condition on the true set not being empty, for the decision and its expectation. A row of
         zeros contradicts this condition: it gets the empty set, an expectation of NaN, and a
         warning.
+    average : {"samples", "macro", "micro"}, default="samples"
+        The F-measure to maximise: of each row; of each label over all rows; or of all entries
+        together. Rows are independent of each other. `zero_division` and `nonempty` apply to each
+        problem: row, label, or batch.
+    min_labels, max_labels : int, default=0 and None
+        The least and the largest number of labels to decide for; None is no limit. With
+        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
+        conditioned as with `nonempty`.
+    constraints : Constraints, default=None
+        Further constraints on the label sets: labels that are required, forbidden, exclude each
+        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
     n_jobs : int, default=None
         The number of threads, as in joblib. It does not change the result.
 
@@ -66,7 +94,7 @@ def from_factors(
     -------
     Decision
         ``labels`` of shape (n, m), in CSR if one of `Ps` is a sparse matrix, and ``expected_f`` of
-        shape (n,).
+        shape (n,), of shape (m,) for ``average="macro"``, a number for ``"micro"``.
 
     See Also
     --------
@@ -95,7 +123,8 @@ def from_factors(
     >>> labels.shape, labels.indices.tolist()
     ((1, 100000), [7, 99997, 99998])
     """
-    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
+    limits = Limits.checked(min_labels, max_labels, constraints)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, limits=limits)
     parts = part_list(Ps)
     arrays = {f"Ps[{f}]": P for f, P in enumerate(parts)}
     if distributions is not None:
@@ -104,19 +133,49 @@ def from_factors(
     return decide(
         arrays,
         objective,
-        _decide_numpy,
-        _decide_array_api,
+        average,
+        _ROUTE,
+        _array_api_route,
         n_factors=len(parts),
         factors=factors,
     )
 
 
-def _decide_numpy(*arrays: Any, n_factors: int, factors: Any, objective: Objective) -> Decision:
-    """Decide from the P of each factor, followed by their distributions, if any."""
+class _Factors(NamedTuple):
+    """The P of each factor, its labels, and its distribution if that does not come from P."""
+
+    parts: list[Any]
+    members: list[npt.NDArray[np.int64]]
+    distributions: list[Real] | None
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether one of the P is a sparse matrix of marginals."""
+        return any(sparse.issparse(P) for P in self.parts)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the P in error messages."""
+        return [f"Ps[{f}]" for f in range(len(self.parts))]
+
+    def valid_distributions(self) -> list[Real] | None:
+        """Return the distributions, scaled to sum to 1."""
+        if self.distributions is None:
+            return None
+        return [unit_rows(d, f"distributions[{f}]") for f, d in enumerate(self.distributions)]
+
+
+def _read(arrays: Sequence[Any], n_factors: int, factors: Any) -> _Factors:
+    """Validate the P of each factor, followed by their distributions, if any."""
     parts = check_parts(arrays[:n_factors], allow_sparse=True)
     members = check_factors(factors, [P.shape[1] for P in parts])
-    distributions = check_distributions(arrays[n_factors:] or None, parts)
-    if any(sparse.issparse(P) for P in parts):
+    return _Factors(parts, members, check_distributions(arrays[n_factors:] or None, parts))
+
+
+def _decide_rows(*arrays: Any, n_factors: int, factors: Any, objective: Objective) -> Decision:
+    read = _read(arrays, n_factors, factors)
+    parts, members, distributions = read
+    if read.is_sparse:
         return decide_sparse_factors(parts, members, objective)
     if len(parts) == 1:
         d = distributions[0] if distributions else None
@@ -126,9 +185,32 @@ def _decide_numpy(*arrays: Any, n_factors: int, factors: Any, objective: Objecti
     return decide_dense_factors(parts, members, distributions, objective)
 
 
-def _decide_array_api(
-    *arrays: Any, n_factors: int, factors: Any, objective: Objective
-) -> Decision:
-    from fgfm.decision._factors_array_api import decide_factors
+def _marginals(*arrays: Any, n_factors: int, factors: Any) -> Any:
+    read = _read(arrays, n_factors, factors)
+    any_mass = read.valid_distributions() is not None
+    blocks = [
+        valid_csr(P, name) if sparse.issparse(P) else factor_marginals(P, name, any_mass=any_mass)
+        for P, name in zip(read.parts, read.names, strict=True)
+    ]
+    order = np.argsort(np.concatenate(read.members))  # (m,) the column of each label
+    if not read.is_sparse:
+        return np.concatenate(blocks, axis=1)[:, order]
+    return side_by_side(blocks, order)
 
-    return decide_factors(*arrays, n_factors=n_factors, factors=factors, objective=objective)
+
+def _decide_batch(*arrays: Any, n_factors: int, factors: Any, objective: Objective) -> Decision:
+    read = _read(arrays, n_factors, factors)
+    if read.is_sparse:
+        return decide_sparse_rows_as_factors(read.parts, read.members, objective)
+    return decide_rows_as_factors(
+        read.parts, read.members, read.valid_distributions(), read.names, objective
+    )
+
+
+def _array_api_route() -> Route:
+    from fgfm.decision._factors_array_api import ROUTE
+
+    return ROUTE
+
+
+_ROUTE = Route(_decide_rows, _marginals, _decide_batch)

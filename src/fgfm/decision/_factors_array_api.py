@@ -30,11 +30,12 @@ from fgfm.decision._array_api.checks import read_distribution, read_factors
 from fgfm.decision._array_api.columns import Columns, decide_columns, gather, rank_candidates
 from fgfm.decision._array_api.precision import full_precision
 from fgfm.decision._array_api.selection import decide_blocks
-from fgfm.decision._marginals_array_api import TAIL
+from fgfm.decision._averages import Route
+from fgfm.decision._marginals_array_api import TAIL, decide_each_label
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import nodes
 
-__all__ = ["GROWTH", "decide_factors"]
+__all__ = ["GROWTH", "ROUTE", "decide_rows_as_factors", "marginals_of", "with_no_label"]
 
 Array = Any
 GROWTH = (2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)  # exponents at which the tail of s is bounded
@@ -48,8 +49,24 @@ class _Layout(NamedTuple):
     factor: Array  # (m,) the factor of each label, numbered in the order of the groups
 
 
-def decide_factors(*arrays: Any, n_factors: int, factors: Any, objective: Objective) -> Decision:
-    """Decide from the P of each factor, (n, m_f, S_f), followed by their distributions, if any."""
+class _Factors(NamedTuple):
+    """The P of each factor, their distributions if given, and how they are read."""
+
+    backend: Backend
+    parts: list[Array]
+    distributions: list[Array]
+    layout: _Layout
+    longest: int  # the largest S_f
+
+    def read(self, rows: slice) -> tuple[Array, Array]:
+        """Return P of all labels, (n, m, longest), and d of all factors, (n, F, longest + 1)."""
+        return _read_block(
+            self.backend, self.parts, self.distributions, self.layout, self.longest, rows
+        )
+
+
+def _read(arrays: Sequence[Any], n_factors: int, factors: Any) -> _Factors:
+    """Validate the P of each factor, (n, m_f, S_f), followed by their distributions, if any."""
     parts, xp = [], None
     names = [f"Ps[{f}]" for f in range(n_factors)]
     for name, value in zip(names, arrays[:n_factors], strict=True):
@@ -67,18 +84,88 @@ def decide_factors(*arrays: Any, n_factors: int, factors: Any, objective: Object
         distributions.append(d)
         names.append(name)
     backend = common_backend([*parts, *distributions], names, xp)
-    objective = backend.representable(objective)
     layout = _layout(backend, parts, members)
-    longest = max(P.shape[2] for P in parts)
-    n, m = parts[0].shape[0], sum(map(len, members))
+    return _Factors(backend, parts, distributions, layout, max(P.shape[2] for P in parts))
+
+
+def _decide_rows(*arrays: Any, n_factors: int, factors: Any, objective: Objective) -> Decision:
+    read = _read(arrays, n_factors, factors)
+    backend = read.backend
+    objective = backend.representable(objective)
+    n, m = read.parts[0].shape[0], read.layout.place.shape[0]
 
     def decide(rows: slice) -> tuple[Array, Array]:
-        P, d = _read_block(backend, parts, distributions, layout, longest, rows)
-        return _decide_block(backend, P, d, layout.factor, objective)
+        return _decide_block(backend, *read.read(rows), read.layout.factor, objective)
 
     most_nodes = len(nodes(objective.beta, m, m).log_z)
-    row_bytes = (2 * m * longest + 7 * most_nodes * m + most_nodes * n_factors) * backend.itemsize
+    row_bytes = (
+        2 * m * read.longest + 7 * most_nodes * m + most_nodes * n_factors
+    ) * backend.itemsize
     return decide_blocks(backend, n, m, row_bytes, decide)
+
+
+def _marginals(*arrays: Any, n_factors: int, factors: Any) -> Array:
+    read = _read(arrays, n_factors, factors)
+    P, _ = read.read(slice(0, read.parts[0].shape[0]))
+    return marginals_of(read.backend, P)
+
+
+def _decide_batch(*arrays: Any, n_factors: int, factors: Any, objective: Objective) -> Decision:
+    read = _read(arrays, n_factors, factors)
+    P, d = read.read(slice(0, read.parts[0].shape[0]))
+    return decide_rows_as_factors(read.backend, P, d, read.layout.factor, objective)
+
+
+def marginals_of(backend: Backend, P: Array) -> Array:
+    """Return the marginals, (n, m), from P, (n, m, S)."""
+    return backend.xp.clip(backend.xp.sum(P, axis=2), 0.0, 1.0)
+
+
+def with_no_label(backend: Backend, d: Array) -> Array:
+    """Prepend d_0 to d_1 .. d_S, (n, F, S)."""
+    present = backend.xp.sum(d, axis=2, keepdims=True)
+    return backend.xp.concat([backend.xp.clip(1.0 - present, 0.0, None), d], axis=2)
+
+
+def decide_rows_as_factors(
+    backend: Backend, P: Array, d: Array, factor: Array, objective: Objective
+) -> Decision:
+    """Decide all rows together, where every row has the same factors.
+
+    Parameters
+    ----------
+    backend : Backend
+        Namespace, device and precision.
+    P : array of shape (n, m, S)
+        The joint probabilities of each label and of the cardinality of its factor.
+    d : array of shape (n, F, S + 1)
+        The distributions of the factors.
+    factor : array of shape (m,)
+        The factor of each label.
+    objective : Objective
+        What is maximised.
+
+    Returns
+    -------
+    Decision
+        With the expectation of the batch.
+    """
+    xp = backend.xp
+    n, m, S = P.shape
+    F = d.shape[1]
+    if n == 0:
+        labels = xp.zeros((0, m), dtype=xp.int8, device=backend.device)
+        return Decision(labels, backend.array(objective.value_without_labels))
+    first = F * xp.arange(n, dtype=factor.dtype, device=backend.device)[:, None]  # (n, 1)
+    with np.errstate(all="ignore"):  # array-api-strict computes with NumPy
+        labels, expected_f = _decide_block(
+            backend,
+            xp.reshape(P, (1, n * m, S)),
+            xp.reshape(d, (1, n * F, S + 1)),
+            xp.reshape(first + factor[None, :], (n * m,)),
+            backend.representable(objective),
+        )
+    return Decision(xp.reshape(labels, (n, m)), expected_f[0])
 
 
 def _layout(
@@ -127,8 +214,7 @@ def _read_block(
             ]
             d = xp.stack(given, axis=1)  # (n, F, S_f + 1)
         else:
-            present = xp.sum(d, axis=2, keepdims=True)
-            d = xp.concat([xp.clip(1.0 - present, 0.0, None), d], axis=2)  # (n, F, S_f + 1)
+            d = with_no_label(backend, d)  # (n, F, S_f + 1)
         P_groups.append(_padded(backend, xp.reshape(P, (P.shape[0], -1, P.shape[3])), longest))
         d_groups.append(_padded(backend, d, longest + 1))
     P = xp.take(xp.concat(P_groups, axis=1), layout.place, axis=1)
@@ -204,3 +290,6 @@ def _cardinality_bound(backend: Backend, histogram: Array, total: int) -> Array:
             bound = (TAIL + xp.sum(histogram * growth, axis=1)) / rate + S
             upper = xp.where(bound < upper, bound, upper)
     return xp.where(upper > 1.0, upper, 1.0)
+
+
+ROUTE = Route(_decide_rows, _marginals, _decide_batch, decide_each_label)

@@ -16,11 +16,18 @@ from scipy import sparse
 from fgfm._kernels import decide_sparse_factor_rows
 from fgfm._utils.blocks import run_blocks
 from fgfm._utils.validation import check_probabilities, raise_excess_mass, tolerance
+from fgfm.decision._averages import raise_excess_factor, rows_as_factors
 from fgfm.decision._factors_dense import kernel_shape
-from fgfm.decision._marginals_sparse import CSRMarginals, CSRRows, decide_csr_marginals
+from fgfm.decision._marginals_sparse import (
+    CSRMarginals,
+    CSRRows,
+    decide_csr_entries,
+    decide_csr_marginals,
+    valid_csr,
+)
 from fgfm.decision._objective import Decision, Objective, run_kernel
 
-__all__ = ["decide_sparse_factors"]
+__all__ = ["decide_sparse_factors", "decide_sparse_rows_as_factors", "side_by_side"]
 
 Real = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
@@ -57,6 +64,7 @@ def _decide_both(
     total_depth = sum(P.shape[2] + 1 for P in dense[:n_multiple])
     slack = max(tolerance(P) for P in dense)
     expected_f = np.empty(marginals.n)
+    constraints = objective.constraints(sum(map(len, members)), sparse=True)
 
     def check(rows: slice) -> None:
         for f, P in zip(order, dense, strict=True):
@@ -67,7 +75,9 @@ def _decide_both(
         entries = marginals.read(rows)
         n = len(entries.indptr) - 1
         values = _interleave([P[rows].reshape(n, -1) for P in dense], entries)
-        chosen = np.zeros(len(entries.data) + n * n_dense_labels, dtype=np.int64)
+        sizes = np.diff(entries.indptr) + n_dense_labels  # (n,) labels that may be possible
+        room = int(sizes.sum()) if constraints is None else constraints.most_chosen(sizes)
+        chosen = np.zeros(room, dtype=np.int64)
         ends = np.empty(n, dtype=np.int64)
         arguments = (
             entries.indices.astype(np.int64),
@@ -81,6 +91,7 @@ def _decide_both(
             chosen,
             ends,
             expected_f[rows],
+            constraints,
         )
         row, factor = run_kernel(
             decide_sparse_factor_rows, values, arguments, chosen, lambda: check(rows)
@@ -93,6 +104,67 @@ def _decide_both(
     row_bytes = marginals.row_bytes + 8 * (width + n_dense_labels)
     blocks = run_blocks(marginals.n, row_bytes, objective.threads, decide_block)
     return marginals.to_decision(blocks, sum(map(len, members)), expected_f)
+
+
+def decide_sparse_rows_as_factors(
+    parts: Sequence[Any], members: Sequence[Integers], objective: Objective
+) -> Decision:
+    """Decide all rows together, where every row has the same factors, some of them sparse."""
+    stored = [f for f, part in enumerate(parts) if sparse.issparse(part)]
+    csr = side_by_side(
+        [valid_csr(parts[f], f"Ps[{f}]") for f in stored],
+        np.arange(sum(len(members[f]) for f in stored)),
+    )
+    columns = np.concatenate([members[f] for f in stored])  # the label of each column
+    dense = [f for f, part in enumerate(parts) if not sparse.issparse(part)]
+    n, m = csr.shape[0], sum(map(len, members))
+    if n == 0:
+        return Decision(type(csr)((n, m), dtype=np.int8), objective.value_without_labels)
+    row = np.repeat(np.arange(n), np.diff(csr.indptr))  # (nnz,)
+    entries = m * row + columns[csr.indices]  # (nnz,) their numbers in the label matrix
+    order = np.argsort(entries)
+    if not dense:
+        canonical = type(csr)((csr.data[order], entries[order] % m, csr.indptr), shape=(n, m))
+        return decide_csr_entries(canonical, objective)
+    names = [f"Ps[{f}]" for f in dense]
+    batch = rows_as_factors([parts[f] for f in dense], [members[f] for f in dense], None, m)
+    values = np.concatenate([batch.values, csr.data])
+    chosen = np.zeros(len(batch.entries) + csr.nnz, dtype=np.int64)
+    ends, expected_f = np.empty(1, dtype=np.int64), np.empty(1)
+    arguments = (
+        entries,
+        np.array([0, csr.nnz]),
+        np.empty(int((batch.depths[: batch.n_multiple] + 1).sum())),  # work space
+        len(batch.values),
+        *batch.kernel_shape,
+        max(tolerance(parts[f]) for f in dense),
+        *objective.kernel_arguments,
+        objective.rules,
+        chosen,
+        ends,
+        expected_f,
+    )
+
+    def check() -> None:
+        for f, name in zip(dense, names, strict=True):
+            check_probabilities(parts[f], name)
+
+    failed, factor = run_kernel(decide_sparse_factor_rows, values, arguments, chosen, check)
+    if failed >= 0:
+        raise_excess_factor(factor, [parts[f] for f in dense], None, names)
+    found = chosen[: ends[0]]
+    ones = np.ones(len(found), dtype=np.int8)
+    indptr = np.searchsorted(found, m * np.arange(n + 1))
+    return Decision(type(csr)((ones, found % m, indptr), shape=(n, m)), expected_f[0])
+
+
+def side_by_side(blocks: Sequence[Any], order: Integers) -> Any:
+    """Join marginals, (n, m_f), dense or CSR, to CSR with the columns in the given order."""
+    kind = next(type(block) for block in blocks if sparse.issparse(block))
+    joined = sparse.hstack([sparse.csr_array(block) for block in blocks], format="csr")
+    joined = kind(joined[:, order])
+    joined.sort_indices()
+    return joined
 
 
 def _interleave(dense: list[Real], entries: CSRRows) -> npt.NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """The steps that all five public functions share, for every type of array.
 
-Each function has two implementations: one for NumPy arrays and all that converts to them, which
-also decides the blocks of Dask arrays, and one for arrays of PyTorch, CuPy and JAX.
+Each function has two routes: one for NumPy arrays and all that converts to them, which also
+decides the blocks of Dask arrays, and one for arrays of PyTorch, CuPy and JAX.
 """
 
 from __future__ import annotations
@@ -12,22 +12,26 @@ from typing import Any
 
 import numpy as np
 
+from fgfm._utils.rows import frame_library
+from fgfm._utils.validation import check_average
 from fgfm.decision._array_api.libraries import describe, is_array_api, library_of
-from fgfm.decision._dask import any_dask, decide_lazily
+from fgfm.decision._averages import Route
+from fgfm.decision._dask import any_dask, decide_columns_lazily, decide_lazily
 from fgfm.decision._objective import Decision, Objective
 
-__all__ = ["check_array_types", "decide"]
+__all__ = ["check_array_types", "decide", "is_flat"]
 
 
 def decide(
     arrays: Mapping[str, Any],
     objective: Objective,
-    with_numpy: Callable[..., Decision],
-    with_array_api: Callable[..., Decision],
+    average: Any,
+    with_numpy: Route,
+    with_array_api: Callable[[], Route],
     columns: Any = None,
     **shared: Any,
 ) -> Decision:
-    """Decide with the implementation for the given type of arrays.
+    """Decide with the implementation for the given average and type of arrays.
 
     Parameters
     ----------
@@ -35,10 +39,14 @@ def decide(
         The arrays with one entry per row, by the name of the argument.
     objective : Objective
         What is maximised.
-    with_numpy, with_array_api : callable
-        The two implementations, called as ``f(*arrays, objective=objective, **shared)``.
+    average : {"samples", "macro", "micro"}
+        Whether a problem is a row, a label, or the batch.
+    with_numpy : Route
+        The implementations, called as ``f(*arrays, objective=objective, **shared)``.
+    with_array_api : callable
+        Returns the implementations for arrays of PyTorch, CuPy and JAX.
     columns : sequence, default=None
-        The column names of the labels, if the first array is a pandas data frame.
+        The column names of the labels, if the first array is a data frame.
     **shared : object
         Further arguments of the implementations, the same for all rows.
 
@@ -47,19 +55,35 @@ def decide(
     Decision
         Of the same array type as the first array.
     """
+    check_average(average)
     is_device_array = check_array_types(arrays)
     values = list(arrays.values())
-    if is_device_array:
-        decision = with_array_api(*values, objective=objective, **shared)
-    elif any_dask(*values):
-        return decide_lazily(with_numpy, arrays, objective=objective, **shared)
-    else:
-        decision = with_numpy(*values, objective=objective, **shared)
+    if is_flat(values[0]):
+        average = "macro"  # one label, whatever the average
+    if objective.limits is not None:
+        objective.limits.check_problem(average, objective.measure)
+    if not is_device_array and any_dask(*values):
+        decision = _decide_dask(arrays, average, with_numpy, objective=objective, **shared)
+        return _squeezed(decision) if is_flat(values[0]) else decision
+    route = with_array_api() if is_device_array else with_numpy
+    decision = route.decide(average, *values, objective=objective, **shared)
+    if is_device_array and objective.limits is not None:
+        from fgfm.decision._array_api.host import constrain_on_host
+
+        decision = constrain_on_host(decision, values, objective, with_numpy.samples, shared)
     if objective.nonempty:
-        _warn_about_impossible_rows(decision.expected_f)
-    if library_of(values[0]) == "pandas":
-        return _as_frame(decision, values[0].index, columns)
-    return decision
+        smallest = "the empty set" if objective.limits is None else "the smallest allowed set"
+        _warn_about_impossible_problems(decision.expected_f, average, smallest)
+    if is_flat(values[0]):
+        decision = _squeezed(decision)
+    return _as_frame(decision, values[0], columns, average)
+
+
+def is_flat(value: Any) -> bool:
+    """Return True for 1-D arrays, series, and lists of numbers."""
+    if hasattr(value, "shape"):
+        return len(value.shape) == 1
+    return isinstance(value, (list, tuple)) and len(value) > 0 and np.ndim(value[0]) == 0
 
 
 def check_array_types(arrays: Mapping[str, Any]) -> bool:
@@ -98,8 +122,26 @@ def _check_list(value: Any, name: str) -> None:
         value = value[0]
 
 
-def _warn_about_impossible_rows(expected_f: Any) -> None:
-    """Warn about rows with d_0 = 1 under nonempty=True."""
+def _decide_dask(arrays: Mapping[str, Any], average: str, route: Route, **shared: Any) -> Decision:
+    """Build a lazy decision."""
+    if average == "samples":
+        return decide_lazily(route.samples, arrays, **shared)
+    if average == "macro":
+        return decide_columns_lazily(route, arrays, **shared)
+    name = next(name for name, value in arrays.items() if any_dask(value))
+    raise TypeError(
+        f"{name} is a Dask array: average='micro' decides all rows together, so it must be an "
+        f"array in memory; use {name}.compute()"
+    )
+
+
+def _squeezed(decision: Decision) -> Decision:
+    """Return the decision of one label as 1-D labels and a scalar."""
+    return Decision(decision.labels[:, 0], decision.expected_f[0])
+
+
+def _warn_about_impossible_problems(expected_f: Any, average: str, smallest: str) -> None:
+    """Warn about problems with d_0 = 1 under nonempty=True."""
     if is_array_api(expected_f):
         from fgfm.decision._array_api.backend import first_nan
 
@@ -107,20 +149,45 @@ def _warn_about_impossible_rows(expected_f: Any) -> None:
     else:
         impossible = np.flatnonzero(np.isnan(expected_f))
         count, first = len(impossible), impossible[0] if len(impossible) else 0
-    if count:
-        warnings.warn(
-            "rows without probability for a non-empty label set, although nonempty=True: "
-            f"{count}, the first is row {first}; they get the empty set and expected_f NaN",
-            UserWarning,
-            stacklevel=4,
-        )
-
-
-def _as_frame(decision: Decision, index: Any, columns: Any) -> Decision:
-    """Convert a decision to a pandas data frame and a series."""
-    import pandas as pd
-
-    return Decision(
-        pd.DataFrame(decision.labels, index=index, columns=columns),
-        pd.Series(decision.expected_f, index=index, name="expected_f"),
+    if not count:
+        return
+    problem = "row" if average == "samples" else "label"
+    what = f"{problem}s without probability for a non-empty label set"
+    which = f": {count}, the first is {problem} {first}; they get {smallest} and"
+    if average == "macro":
+        what = "labels without probability in any row"
+    if average == "micro":
+        what, which = "no label has a probability in any row", ": the decision is empty, with"
+    warnings.warn(
+        f"{what}, although nonempty=True{which} expected_f NaN", UserWarning, stacklevel=4
     )
+
+
+def _as_frame(decision: Decision, given: Any, columns: Any, average: str) -> Decision:
+    """Convert a decision to data frames or series of the library of the probabilities.
+
+    Expectations become a series, of the rows or of the labels; that of a batch stays a number.
+    """
+    library = frame_library(given)
+    if library is None:
+        return decision
+    labels, expected_f = decision
+    is_number = np.ndim(expected_f) == 0
+    if library == "pandas":
+        import pandas as pd
+
+        if is_flat(given):
+            return Decision(pd.Series(labels, index=given.index, name=given.name), expected_f)
+        labels = pd.DataFrame(labels, index=given.index, columns=columns)
+        if not is_number:
+            index = labels.index if average == "samples" else labels.columns
+            expected_f = pd.Series(expected_f, index=index, name="expected_f")
+    else:
+        import polars as pl
+
+        if is_flat(given):
+            return Decision(pl.Series(given.name, labels), expected_f)
+        labels = pl.DataFrame(labels, schema=None if columns is None else list(map(str, columns)))
+        if not is_number:
+            expected_f = pl.Series("expected_f", expected_f)
+    return Decision(labels, expected_f)

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._kernels import decide_dense_rows
-from fgfm._utils.blocks import float_block, run_blocks
-from fgfm._utils.validation import check_probabilities, real_array
-from fgfm.decision._inputs import decide
-from fgfm.decision._marginals_sparse import decide_sparse_marginals
-from fgfm.decision._objective import Decision, Objective, empty_decision, run_kernel
+from fgfm._utils.validation import check_flag, real_array, stacked_classes
+from fgfm.decision._averages import Route
+from fgfm.decision._constraints import Constraints
+from fgfm.decision._inputs import decide, is_flat
+from fgfm.decision._limits import Limits
+from fgfm.decision._marginals_dense import (
+    DenseMarginals,
+    decide_dense_entries,
+    decide_dense_marginals,
+)
+from fgfm.decision._marginals_sparse import (
+    decide_csr_entries,
+    decide_sparse_marginals,
+    valid_csr,
+)
+from fgfm.decision._objective import Decision, Objective
 
-__all__ = ["decide_dense_marginals", "decide_marginals", "from_marginals"]
-
-Real = npt.NDArray[Any]
+__all__ = ["decide_marginals", "from_marginals"]
 
 
 def from_marginals(
@@ -26,6 +32,12 @@ def from_marginals(
     beta: float = 1.0,
     zero_division: float = 1.0,
     nonempty: bool = False,
+    measure: str = "f",
+    average: str = "samples",
+    min_labels: int = 0,
+    max_labels: int | None = None,
+    constraints: Constraints | None = None,
+    logits: bool = False,
     n_jobs: int | None = None,
 ) -> Decision:
     r"""Decide from marginal probabilities, assuming labels independent given the row.
@@ -37,10 +49,12 @@ def from_marginals(
 
     Parameters
     ----------
-    proba : array-like, sparse matrix or data frame of shape (n, m)
+    proba : array-like, sparse matrix or data frame of shape (n, m) or (n,)
         The probability of each label. Entries that a sparse matrix does not store are 0. CSR is
         read in place, block by block, with the entries of a row in any order; other sparse formats
-        are converted to CSR.
+        are converted to CSR. 1-D probabilities, or a series, are those of a binary classifier: one
+        problem over all rows, whatever the `average`. A list of m arrays of shape (n, 2), as
+        ``predict_proba`` of scikit-learn's forests returns, holds both classes of each label.
     beta : float, default=1.0
         Recall is considered `beta` times as important as precision.
     zero_division : float, default=1.0
@@ -50,14 +64,31 @@ def from_marginals(
         Condition on the true set not being empty, for the decision and its expectation. A row in
         which no label is possible contradicts this condition: it gets the empty set, an
         expectation of NaN, and a warning.
+    measure : {"f", "jaccard"}, default="f"
+        The measure whose expectation is maximised: :math:`F_\beta`, or the Jaccard index
+        :math:`|y \cap h| / |y \cup h|` (intersection over union), for which `beta` must be 1.
+    average : {"samples", "macro", "micro"}, default="samples"
+        The F-measure to maximise: of each row; of each label over all rows; or of all entries
+        together. `zero_division` and `nonempty` apply to each problem: row, label, or batch.
+    min_labels, max_labels : int, default=0 and None
+        The least and the largest number of labels to decide for; None is no limit. With
+        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
+        conditioned as with `nonempty`.
+    constraints : Constraints, default=None
+        Further constraints on the label sets: labels that are required, forbidden, exclude each
+        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
+    logits : bool, default=False
+        Whether `proba` holds logits, of which the probabilities are the sigmoid.
     n_jobs : int, default=None
         The number of threads, as in joblib. It does not change the result.
 
     Returns
     -------
     Decision
-        ``labels`` and ``expected_f``: arrays; CSR labels if `proba` is sparse; a data frame and a
-        series if it is a pandas data frame; Dask arrays if it is a Dask array.
+        ``labels`` of the shape of `proba`, and ``expected_f`` (the expected Jaccard index, if that
+        is the measure) of shape (n,), of shape (m,) for ``average="macro"``, a number for
+        ``"micro"`` and for 1-D `proba`. Arrays; CSR labels if `proba` is sparse; a data frame and
+        a series if it is a pandas or polars data frame; Dask arrays if it is a Dask array.
 
     See Also
     --------
@@ -68,6 +99,18 @@ def from_marginals(
     -----
     The published algorithm (Ye, Chai, Lee and Chieu, ICML 2012) takes quadratic time.
 
+    ``np.array(predict_proba(X))[:, :, 1]`` of a forest is (label, row): transposed. If there are
+    as many rows as labels this cannot be detected; pass the list itself.
+
+    Columns are decided in strips, without a copy of the array, and the labels are in Fortran
+    order; ``average="micro"`` with `logits` copies the array.
+
+    Only this function has ``measure="jaccard"``. For independent labels hits and true labels
+    outside h are independent, so that :math:`E[J(y, h)] = \sum_{i \in h} p_i \; E[1 / (|h| + S)]`
+    with S the number of true labels outside h; the best set of each size again holds the most
+    probable labels. For dependent labels the expectation is not determined by the probabilities
+    :math:`p(y_i = 1, |y| = s)` from which the other functions decide.
+
     Examples
     --------
     >>> import fgfm
@@ -77,75 +120,90 @@ def from_marginals(
            [0, 0, 0]], dtype=int8)
     >>> expected_f.round(4)
     array([0.6674, 0.684 ])
+
+    The largest macro F1, and the largest F1 of a binary classifier:
+
+    >>> proba = [[0.8, 0.1], [0.4, 0.2], [0.3, 0.1]]
+    >>> fgfm.decision.from_marginals(proba, average="macro").labels
+    array([[1, 0],
+           [1, 0],
+           [0, 0]], dtype=int8)
+    >>> labels, expected_f = fgfm.decision.from_marginals([0.8, 0.4, 0.1])
+    >>> labels, round(float(expected_f), 4)
+    (array([1, 1, 0], dtype=int8), 0.6776)
+
+    The best set for F need not be the best one for the Jaccard index:
+
+    >>> proba = [[0.7, 0.4], [0.7, 0.5]]
+    >>> fgfm.decision.from_marginals(proba).labels
+    array([[1, 1],
+           [1, 1]], dtype=int8)
+    >>> labels, expected_jaccard = fgfm.decision.from_marginals(proba, measure="jaccard")
+    >>> labels
+    array([[1, 0],
+           [1, 1]], dtype=int8)
+    >>> expected_jaccard.round(4)
+    array([0.56, 0.6 ])
     """
-    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
+    columns = getattr(proba, "columns", None)
+    limits = Limits.checked(min_labels, max_labels, constraints, columns)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, measure, limits)
     return decide(
-        {"proba": proba},
+        {"proba": stacked_classes(proba)},
         objective,
-        decide_marginals,
-        _decide_array_api,
-        columns=getattr(proba, "columns", None),
+        average,
+        _ROUTE,
+        _array_api_route,
+        columns=columns,
+        logits=check_flag(logits, "logits"),
     )
 
 
-def decide_marginals(proba: Any, objective: Objective) -> Decision:
-    """Decide from marginals, (n, m), dense or sparse."""
-    if sparse.issparse(proba):
-        return decide_sparse_marginals(proba, objective)
-    proba = real_array(proba, "proba", ("row", "label"))
-    n, m = proba.shape
+def decide_marginals(proba: Any, objective: Objective, logits: bool = False) -> Decision:
+    """Decide each row from marginals, (n, m), dense or sparse."""
+    marginals = _read(proba, logits)
+    if not isinstance(marginals, DenseMarginals):
+        return decide_sparse_marginals(marginals, objective)
+    n, m = marginals.shape
     return decide_dense_marginals(
         n,
         m,
-        proba.itemsize,
+        marginals.values.itemsize,
         objective,
-        lambda rows: proba[rows],
-        lambda rows: check_probabilities(proba[rows], "proba", rows.start),
+        lambda rows: marginals.proba(marginals.values[rows]),
+        marginals.check,
     )
 
 
-def decide_dense_marginals(
-    n: int,
-    m: int,
-    itemsize: int,
-    objective: Objective,
-    read: Callable[[slice], Real],
-    check: Callable[[slice], None],
-) -> Decision:
-    """Decide from marginals that are read block by block.
+def _marginals(proba: Any, logits: bool = False) -> Any:
+    marginals = _read(proba, logits)
+    return marginals if isinstance(marginals, DenseMarginals) else valid_csr(marginals, "proba")
 
-    Parameters
-    ----------
-    n, m : int
-        The numbers of rows and labels.
-    itemsize : int
-        The number of bytes of a probability.
-    objective : Objective
-        What is maximised.
-    read : callable
-        Returns the marginals of a slice of rows.
-    check : callable
-        Raises unless all values of a slice of rows are probabilities, up to rounding.
 
-    Returns
-    -------
-    Decision
-        As arrays.
-    """
-    decision = empty_decision(n, m)
+def _decide_entries(proba: Any, objective: Objective, logits: bool = False) -> Decision:
+    marginals = _marginals(proba, logits)
+    if isinstance(marginals, DenseMarginals):
+        return decide_dense_entries(marginals, objective)
+    return decide_csr_entries(marginals, objective)
 
-    def decide_block(rows: slice) -> None:
-        labels, expected_f = decision.at(rows)
-        arguments = (*objective.kernel_arguments, objective.rules, labels, expected_f)
-        run_kernel(
-            decide_dense_rows, float_block(read(rows)), arguments, labels, lambda: check(rows)
+
+def _read(proba: Any, logits: bool) -> Any:
+    """Return marginals as `DenseMarginals`, or as the given sparse matrix."""
+    if not sparse.issparse(proba):
+        axes = ("row",) if is_flat(proba) else ("row", "label")
+        return DenseMarginals(real_array(proba, "proba", axes), logits)
+    if logits:
+        raise ValueError(
+            "proba is a sparse matrix and logits is True: entries that are not stored would have "
+            "the probability 1/2; pass a dense array, or a sparse matrix of probabilities"
         )
-
-    run_blocks(n, m * itemsize, objective.threads, decide_block)
-    return decision
+    return proba
 
 
-def _decide_array_api(proba: Any, objective: Objective) -> Decision:
-    from fgfm.decision._marginals_array_api import decide_marginals
+def _array_api_route() -> Route:
+    from fgfm.decision._marginals_array_api import ROUTE
 
-    return decide_marginals(proba, objective)
+    return ROUTE
+
+
+_ROUTE = Route(decide_marginals, _marginals, _decide_entries)

@@ -6,22 +6,31 @@ returned in CSR too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._kernels import decide_csr_rows
+from fgfm._kernels import constrain_csr_rows, decide_csr_rows, decide_jaccard_csr_rows
 from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import check_stored_probabilities, sparse_marginals
 from fgfm.decision._objective import Decision, Objective, run_kernel
 
-__all__ = ["CSRMarginals", "CSRRows", "decide_csr_marginals", "decide_sparse_marginals"]
+__all__ = [
+    "CSRMarginals",
+    "CSRRows",
+    "decide_csr_columns",
+    "decide_csr_entries",
+    "decide_csr_marginals",
+    "decide_sparse_marginals",
+    "valid_csr",
+]
 
 Real = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
+_KERNELS = {"f": decide_csr_rows, "jaccard": decide_jaccard_csr_rows}
 
 
 class CSRRows(NamedTuple):
@@ -128,6 +137,18 @@ class CSRMarginals:
         return Decision(kind((ones, indices, indptr), shape=(self.n, m)), expected_f)
 
 
+def valid_csr(proba: Any, name: str) -> Any:
+    """Convert a sparse matrix of marginals to canonical CSR, and validate its entries."""
+    csr = sparse_marginals(proba, name)
+    # The flags of the given matrix may be from before a change in place.
+    csr = type(csr)((csr.data, csr.indices, csr.indptr), shape=csr.shape)
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    check_stored_probabilities(csr, name)
+    return csr
+
+
 def decide_sparse_marginals(proba: Any, objective: Objective) -> Decision:
     """Decide from marginals in a sparse matrix of any format."""
     csr = sparse_marginals(proba, "proba")
@@ -137,21 +158,67 @@ def decide_sparse_marginals(proba: Any, objective: Objective) -> Decision:
 def decide_csr_marginals(marginals: CSRMarginals, m: int, objective: Objective) -> Decision:
     """Decide from marginals of m independent labels in CSR."""
     expected_f = np.empty(marginals.n)
+    constraints = objective.constraints(m, sparse=True)
 
     def decide_block(rows: slice) -> tuple[Real, Real]:
         entries = marginals.read(rows)
-        chosen = np.zeros(len(entries.data), dtype=np.int8)
-        arguments = (
-            entries.indptr,
-            *objective.kernel_arguments,
-            objective.rules,
-            chosen,
-            expected_f[rows],
-        )
-        values = float_block(entries.data)
-        run_kernel(decide_csr_rows, values, arguments, chosen, lambda: marginals.check(rows))
-        at = np.flatnonzero(chosen)
+        at = _decide_rows(entries, objective, expected_f[rows], lambda: marginals.check(rows))
+        if constraints is not None:
+            return _constrain_rows(entries, at, objective, expected_f[rows], constraints)
         return entries.indices[at], np.searchsorted(at, entries.indptr[1:])
 
     blocks = run_blocks(marginals.n, marginals.row_bytes, objective.threads, decide_block)
     return marginals.to_decision(blocks, m, expected_f)
+
+
+def decide_csr_columns(csr: Any, objective: Objective) -> Decision:
+    """Decide each column of valid marginals in canonical CSR: one problem per label."""
+    columns = CSRMarginals([csr.T.tocsr()], ["proba"])
+    decision = decide_csr_marginals(columns, csr.shape[0], objective)
+    return Decision(decision.labels.T.tocsr(), decision.expected_f)
+
+
+def decide_csr_entries(csr: Any, objective: Objective) -> Decision:
+    """Decide all entries of valid marginals in canonical CSR: one problem over rows and labels."""
+    expected_f = np.empty(1)
+    entries = CSRRows(csr.data, csr.indices, np.array([0, csr.nnz]))
+    at = _decide_rows(entries, objective, expected_f, lambda: None)
+    chosen = np.ones(len(at), dtype=np.int8), csr.indices[at], np.searchsorted(at, csr.indptr)
+    return Decision(type(csr)(chosen, shape=csr.shape), expected_f[0])
+
+
+def _decide_rows(
+    entries: CSRRows, objective: Objective, expected_f: Real, check: Callable[[], None]
+) -> Integers:
+    """Run the kernel for independent labels; return the positions of the chosen entries."""
+    chosen = np.zeros(len(entries.data), dtype=np.int8)
+    arguments = (entries.indptr, *objective.kernel_arguments, objective.rules, chosen, expected_f)
+    kernel = _KERNELS[objective.measure]
+    run_kernel(kernel, float_block(entries.data), arguments, chosen, check)
+    return np.flatnonzero(chosen)
+
+
+def _constrain_rows(
+    entries: CSRRows, at: Integers, objective: Objective, expected_f: Real, constraints: Any
+) -> tuple[Integers, Integers]:
+    """Replace infeasible label sets, which are given by the positions of chosen entries.
+
+    Returns the chosen labels, row after row, and the end of each row among them.
+    """
+    chosen = np.zeros(len(entries.data), dtype=np.int8)
+    chosen[at] = 1
+    labels = np.empty(constraints.most_chosen(np.diff(entries.indptr)), dtype=np.int64)
+    ends = np.empty(len(expected_f), dtype=np.int64)
+    constrain_csr_rows(
+        float_block(entries.data),
+        entries.indices.astype(np.int64),
+        entries.indptr,
+        *objective.kernel_arguments,
+        objective.rules,
+        chosen,
+        labels,
+        ends,
+        expected_f,
+        constraints,
+    )
+    return labels[: ends[-1]].copy(), ends  # a copy, so that the rest of `labels` is freed

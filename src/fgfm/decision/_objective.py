@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from fgfm._kernels import NOT_PROBABILITY, Rules
 from fgfm._utils.blocks import n_threads
-from fgfm._utils.validation import check_beta, check_flag, check_zero_division
+from fgfm._utils.validation import check_beta, check_choice, check_flag, check_zero_division
+from fgfm.decision._limits import Limits
 from fgfm.decision._quadrature import rules
 
 __all__ = ["Decision", "Objective", "empty_decision", "run_kernel"]
@@ -26,9 +27,12 @@ class Decision(NamedTuple):
     labels : array, sparse array or data frame of shape (n, m)
         The label sets, 0 or 1, as 8-bit integers. The type is that of the probabilities: CSR for
         sparse matrices, a data frame with the same index and columns for data frames, and for
-        PyTorch, CuPy or JAX an array of the same library on the same device.
-    expected_f : array or Series of shape (n,)
-        The expected F-measure of each label set under the given probabilities.
+        PyTorch, CuPy or JAX an array of the same library on the same device. Of shape (n,) where
+        the probabilities are 1-D.
+    expected_f : array or Series of shape (n,) or (m,), or scalar
+        The expected F-measure of each problem under the given probabilities: of each row, of each
+        label for ``average="macro"``, of all entries for ``average="micro"`` and for 1-D
+        probabilities. With the measure "jaccard" the expected Jaccard index instead.
     """
 
     labels: Any
@@ -45,36 +49,60 @@ class Decision(NamedTuple):
         Returns
         -------
         Decision
-            Views of ``labels`` and ``expected_f``.
+            Views of ``labels`` and ``expected_f``, which is that of rows.
         """
         return Decision(self.labels[rows], self.expected_f[rows])
 
 
 class Objective(NamedTuple):
-    """Parameters of the expected F-measure, and the number of threads."""
+    """The measure whose expectation is maximised, over which sets, and the number of threads."""
 
     beta: float
     beta2: float
     zero_division: float
     nonempty: bool
     threads: int
+    measure: str = "f"
+    limits: Limits | None = None
 
     @classmethod
-    def checked(cls, beta: Any, zero_division: Any, nonempty: Any, n_jobs: Any) -> Objective:
-        """Validate the parameters that the five public functions share."""
+    def checked(
+        cls,
+        beta: Any,
+        zero_division: Any,
+        nonempty: Any,
+        n_jobs: Any,
+        measure: Any = "f",
+        limits: Limits | None = None,
+    ) -> Objective:
+        """Validate the parameters that the five public functions share, and the measure."""
         beta = check_beta(beta)
+        check_choice(measure, "measure", ("f", "jaccard"))
+        if measure == "jaccard" and beta != 1.0:
+            raise ValueError(f"beta is {beta!r}: it must be 1 if measure is 'jaccard'")
         return cls(
             beta,
             beta * beta,
             check_zero_division(zero_division),
             check_flag(nonempty, "nonempty"),
             n_threads(n_jobs),
+            measure,
+            limits,
         )
 
     @property
     def kernel_arguments(self) -> tuple[float, float, bool]:
         """The parameters that every kernel takes."""
         return self.beta2, self.zero_division, self.nonempty
+
+    def constraints(self, m: int, *, sparse: bool = False) -> Any:
+        """Return the limits of sets of m labels as the kernels take them, or None.
+
+        Raises ValueError if no set satisfies them, or if `sparse` probabilities are not enough.
+        """
+        if self.limits is None:
+            return None
+        return self.limits.for_labels(m, nonempty=self.nonempty, sparse=sparse)
 
     @property
     def rules(self) -> Rules:
@@ -88,6 +116,11 @@ class Objective(NamedTuple):
         It is 0 under `nonempty`: the true set is never empty.
         """
         return 0.0 if self.nonempty else self.zero_division
+
+    @property
+    def value_without_labels(self) -> float:
+        """The value of a problem without labels: a column, or all entries, of no rows."""
+        return np.nan if self.nonempty else self.zero_division
 
 
 def empty_decision(n: int, m: int) -> Decision:

@@ -33,18 +33,23 @@ from fgfm._utils.validation._factors import (
 )
 from fgfm._utils.validation._labels import check_labels, label_sets
 from fgfm._utils.validation._parameters import (
+    check_average,
     check_beta,
     check_choice,
     check_count,
     check_flag,
+    check_fraction,
     check_zero_division,
 )
 from fgfm._utils.validation._probabilities import (
+    check_logits,
+    check_marginals,
     check_one_weight_each,
     check_probabilities,
     check_stored_probabilities,
     clip_probabilities,
     sparse_marginals,
+    stacked_classes,
     tolerance,
     unit_rows,
 )
@@ -52,6 +57,7 @@ from fgfm._utils.validation._probabilities import (
 __all__ = [
     "CARDINALITY_AXES",
     "DISTRIBUTION_AXES",
+    "check_average",
     "check_axes",
     "check_beta",
     "check_cardinality_matrix",
@@ -63,7 +69,10 @@ __all__ = [
     "check_distributions",
     "check_factors",
     "check_flag",
+    "check_fraction",
     "check_labels",
+    "check_logits",
+    "check_marginals",
     "check_one_weight_each",
     "check_parts",
     "check_probabilities",
@@ -81,6 +90,7 @@ __all__ = [
     "real_array",
     "row_weights",
     "sparse_marginals",
+    "stacked_classes",
     "stored_row",
     "tolerance",
     "unit_rows",

@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_beta", "check_choice", "check_count", "check_flag", "check_zero_division"]
+__all__ = [
+    "check_average",
+    "check_beta",
+    "check_choice",
+    "check_count",
+    "check_flag",
+    "check_fraction",
+    "check_zero_division",
+]
 
 
 def _number(value: Any, name: str, rule: str) -> float:
@@ -35,6 +43,15 @@ def check_zero_division(zero_division: Any) -> float:
     return number
 
 
+def check_fraction(value: Any, name: str) -> float:
+    """Return a number strictly between 0 and 1 as a float."""
+    rule = "a number greater than 0 and less than 1"
+    number = _number(value, name, rule)
+    if not 0.0 < number < 1.0:
+        raise ValueError(f"{name} is {number!r}: it must be {rule}")
+    return number
+
+
 def check_flag(value: Any, name: str) -> bool:
     """Return a flag as a bool."""
     if not isinstance(value, (bool, np.bool_)):
@@ -47,6 +64,11 @@ def check_count(value: Any, name: str, least: int = 0) -> int:
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name} is {value!r}: it must be an integer, {least} or more")
     return int(value)
+
+
+def check_average(average: Any) -> None:
+    """Raise unless `average` is one of the averages of the F-measure."""
+    check_choice(average, "average", ("samples", "macro", "micro"))
 
 
 def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:

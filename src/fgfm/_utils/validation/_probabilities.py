@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +17,14 @@ from fgfm._utils.validation._arrays import (
 )
 
 __all__ = [
+    "check_logits",
+    "check_marginals",
     "check_one_weight_each",
     "check_probabilities",
     "check_stored_probabilities",
     "clip_probabilities",
     "sparse_marginals",
+    "stacked_classes",
     "tolerance",
     "unit_rows",
 ]
@@ -48,6 +52,35 @@ def check_probabilities(array: Real, name: str, first_row: int = 0) -> None:
         index = first_index(wrong)
         where = place(name, (first_row + index[0], *index[1:]))
         raise ValueError(f"{where} is {array[index]!s}: probabilities must lie in [0, 1]")
+
+
+def check_marginals(block: Real, name: str, first: Sequence[int]) -> None:
+    """Raise unless every element lies in [0, 1], up to rounding; recognise logits.
+
+    `first` is the index of the first element of the block, which may be a part of a larger array.
+    """
+    wrong = _outside_unit_interval(block)
+    if wrong.any():
+        hint = ""
+        if np.nanmin(block) < -0.1:  # far beyond rounding, and no percentages
+            hint = "; these look like logits: apply a sigmoid, or pass logits=True"
+        _raise_at(block, wrong, name, first, f"probabilities must lie in [0, 1]{hint}")
+
+
+def check_logits(block: Real, name: str, first: Sequence[int]) -> None:
+    """Raise if an element is NaN; `first` is the index of the first element of the block."""
+    wrong = np.isnan(block)
+    if wrong.any():
+        _raise_at(block, wrong, name, first, "logits must be numbers")
+
+
+def _raise_at(
+    block: Real, wrong: npt.NDArray[np.bool_], name: str, first: Sequence[int], rule: str
+) -> NoReturn:
+    """Raise for the first wrong element of a block."""
+    index = first_index(wrong)
+    where = place(name, [start + i for start, i in zip(first, index, strict=True)])
+    raise ValueError(f"{where} is {block[index]!s}: {rule}")
 
 
 def check_stored_probabilities(csr: Any, name: str, first_row: int = 0) -> None:
@@ -93,6 +126,41 @@ def check_one_weight_each(columns: int, sets: int) -> None:
             f"proba has {columns} columns and labelsets has {sets} rows: "
             "there must be one probability for each label set"
         )
+
+
+def stacked_classes(proba: Any, name: str = "proba") -> Any:
+    """Return marginals (n, m) from a list of m arrays (n, 2), the probabilities of both classes.
+
+    This is what ``predict_proba`` of scikit-learn's forests and trees returns. Anything else is
+    returned as it is, except for 3-D arrays: the order of their axes cannot be known.
+    """
+    axes: tuple[int, ...] = tuple(getattr(proba, "shape", ()))
+    if len(axes) == 3 and axes[2] == 2:
+        raise ValueError(
+            f"{name} has shape {axes}: it must have 2 dimensions (row, label); if its axes are "
+            f"(label, row, class), as in np.array(predict_proba(X)), pass {name}[:, :, 1].T or "
+            f"the list itself, and if they are (row, label, class), pass {name}[:, :, 1]"
+        )
+    is_list = isinstance(proba, (list, tuple)) and len(proba) > 0
+    if not (is_list and isinstance(proba[0], np.ndarray) and proba[0].ndim == 2):
+        return proba
+    for i, block in enumerate(proba):
+        where = place(name, (i,))
+        shape = np.shape(block)
+        if len(shape) == 2 and shape[1] == 1:
+            raise ValueError(
+                f"{where} has shape {shape}: label {i} had one class in training, and its "
+                f"probabilities do not show whether that is 0 or 1; replace it by an array of "
+                f"shape {(shape[0], 2)}, by the estimator's classes_[{i}]"
+            )
+        if len(shape) != 2 or shape != (len(proba[0]), 2):
+            raise ValueError(
+                f"{where} has shape {shape}: in a list with the class probabilities of each label "
+                f"all must have shape {(len(proba[0]), 2)}"
+            )
+        check_real(block.dtype, where)
+        unit_rows(block, where)
+    return np.stack([block[:, 1] for block in proba], axis=1)
 
 
 def sparse_marginals(value: Any, name: str) -> Any:

@@ -184,10 +184,10 @@ def to_host(array: Array) -> npt.NDArray[Any]:
 
 
 def first_nan(array: Array) -> tuple[int, int]:
-    """Return the number of NaN in a 1-D array, and the index of the first."""
+    """Return the number of NaN in an array, and the index of the first if it is 1-D."""
     from array_api_compat import array_namespace
 
     xp = array_namespace(array)
-    missing = xp.astype(xp.isnan(array), xp.int32)
+    missing = xp.reshape(xp.astype(xp.isnan(array), xp.int32), (-1,))
     count = int(xp.sum(missing))
     return count, int(xp.argmax(missing)) if count else 0

@@ -1,0 +1,191 @@
+"""Multi-label models of any kind: fit them to some rows, and read what they predict."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from fgfm._utils.label_table import LabelTable
+from fgfm._utils.rows import n_rows, take_rows
+
+__all__ = [
+    "TrainingRows",
+    "all_labels",
+    "check_classes",
+    "check_model",
+    "check_not_one_label",
+    "predict_labels",
+    "takes_several_labels",
+]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+def check_model(estimator: Any) -> None:
+    """Raise TypeError unless a model is an instance with ``fit`` that predicts scores."""
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        raise TypeError(f"estimator is {estimator!r}: it must be a scikit-learn classifier")
+    if not (hasattr(estimator, "predict_proba") or hasattr(estimator, "decision_function")):
+        raise TypeError(
+            f"estimator is {estimator!r}: it must have predict_proba or decision_function"
+        )
+
+
+def takes_several_labels(estimator: Any) -> bool:
+    """Return False if the tags of a model say that it takes one label only."""
+    if not hasattr(estimator, "__sklearn_tags__"):
+        return True
+    tags = get_tags(estimator)
+    multi_label = tags.classifier_tags is None or tags.classifier_tags.multi_label
+    return bool(multi_label or tags.target_tags.multi_output)
+
+
+class TrainingRows(NamedTuple):
+    """Features, labels and further arguments of fit for some rows."""
+
+    X: Any
+    table: LabelTable
+    params: dict[str, Any]
+
+    def at(self, rows: Integers) -> TrainingRows:
+        """Return some of the rows; arguments of fit are indexed if they have one value per row."""
+        n = len(self.table.labels)
+        params = {
+            key: take_rows(value, rows) if _is_per_row(value, n) else value
+            for key, value in self.params.items()
+        }
+        table = self.table._replace(labels=self.table.labels[rows])
+        return TrainingRows(take_rows(self.X, rows), table, params)
+
+    def targets(self) -> Any:
+        """Return y as a model takes it: flat with the classes of the user, or (n, m) integers."""
+        Y = self.table.labels.astype(np.int64)
+        return self.table.classes[Y[:, 0]] if self.table.form == "flat" else Y
+
+    def fit(self, estimator: Any) -> tuple[Any, Integers, Floats]:
+        """Fit a clone to the labels that vary.
+
+        Returns the model, the label of each column that it predicts, and the value of every
+        label that is constant.
+        """
+        values = self.table.labels.mean(axis=0)  # (m,) 0 or 1 for constant labels
+        columns = np.flatnonzero((values > 0.0) & (values < 1.0))
+        if not len(columns):
+            raise ValueError(
+                f"y has one class for each label in all {len(self.table.labels)} rows: at least "
+                "one label must vary"
+            )
+        y = self.targets()
+        if y.ndim == 2:
+            if len(columns) == 1:
+                # Models take one column for a flat y, or refuse it: it is passed twice.
+                columns = np.repeat(columns, 2)
+            y = y[:, columns]
+        try:
+            model = clone(estimator).fit(self.X, y, **self.params)
+        except ValueError as error:
+            if y.ndim == 1 or takes_several_labels(estimator):
+                raise
+            name = type(estimator).__name__
+            raise ValueError(
+                f"{error} (estimator {name} may take one label only: wrap it, as in "
+                f"sklearn.multioutput.MultiOutputClassifier({name}()))"
+            ) from error
+        return model, columns, values
+
+    def predict_fold(self, estimator: Any, train: Integers, test: Integers) -> Floats:
+        """Return the probabilities (n_test, m) of a model that is fitted to the training rows."""
+        training = self.at(train)
+        first = training.table.labels[0]
+        if (training.table.labels == first).all():
+            return np.tile(first.astype(np.float64), (len(test), 1))
+        model, columns, values = training.fit(estimator)
+        return all_labels(
+            predict_labels(model, take_rows(self.X, test), len(columns)), columns, values
+        )
+
+
+def _is_per_row(value: Any, n: int) -> bool:
+    return hasattr(value, "__len__") and not isinstance(value, (str, dict)) and n_rows(value) == n
+
+
+def all_labels(p: Floats, columns: Integers, values: Floats) -> Floats:
+    """Return the probabilities (n, m) of all labels from those of the columns of a model.
+
+    Labels without a column are constant, with the given values.
+    """
+    if np.array_equal(columns, np.arange(len(values))):
+        return p
+    everything = np.tile(values, (len(p), 1))
+    everything[:, columns] = p
+    return everything
+
+
+def predict_labels(estimator: Any, X: Any, m: int) -> Floats:
+    """Return the probabilities (n, m) of m labels from a fitted model of any kind.
+
+    ``predict_proba`` may return an array (n, m), a list of arrays (n, classes), or the two columns
+    of a binary model. Decision values become probabilities by a sigmoid, to be calibrated.
+    """
+    name = type(estimator).__name__
+    if hasattr(estimator, "predict_proba"):
+        found = estimator.predict_proba(X)
+        if isinstance(found, list):
+            classes = getattr(estimator, "classes_", [np.arange(2)] * len(found))
+            found = np.column_stack(
+                [_positive(part, c, name) for part, c in zip(found, classes, strict=True)]
+            )
+        elif m == 1 and np.shape(found)[1:] == (2,):
+            found = np.asarray(found)[:, 1:]
+    else:
+        found = np.asarray(estimator.decision_function(X), dtype=np.float64)
+        found = expit(found[:, None] if found.ndim == 1 else found)
+    found = found.toarray() if sparse.issparse(found) else np.asarray(found, dtype=np.float64)
+    if found.ndim != 2 or found.shape[1] != m:
+        raise ValueError(
+            f"estimator {name} predicts an array of shape {found.shape} and y has {m} labels: it "
+            "must predict one probability for each label"
+        )
+    return found
+
+
+def _positive(part: Any, classes: Any, name: str) -> Floats:
+    """Return the probability of the second of two classes; of one class, whether it is 1."""
+    part = np.asarray(part, dtype=np.float64)
+    if part.shape[1] == 2:
+        return np.asarray(part[:, 1])
+    if part.shape[1] == 1:
+        return np.full(len(part), float(np.asarray(classes).ravel()[0] == 1))
+    raise ValueError(
+        f"estimator {name} predicts {part.shape[1]} classes for a label: a label must be 0 or 1"
+    )
+
+
+def check_classes(estimator: Any, table: LabelTable) -> None:
+    """Raise if a fitted binary model has other classes than a flat y."""
+    if table.form != "flat" or not hasattr(estimator, "classes_"):
+        return
+    found = list(estimator.classes_)
+    if found != list(table.classes):
+        raise ValueError(
+            f"estimator {type(estimator).__name__} has classes {found} and y has "
+            f"{table.classes.tolist()}: they must be the same"
+        )
+
+
+def check_not_one_label(p: Floats, Y: Any, estimator: Any) -> None:
+    """Raise if two labels are predicted by the two classes of one label."""
+    if p.shape[1] != 2 or (Y.sum(axis=1) == 1).all():
+        return
+    if np.allclose(p.sum(axis=1), 1.0, rtol=0.0, atol=1e-6):
+        raise ValueError(
+            f"estimator {type(estimator).__name__} predicts two probabilities that sum to 1 in "
+            "every row, the classes of one label, and y has two labels: it must be fitted to both"
+        )

@@ -1,0 +1,30 @@
+"""The F-measure, a scikit-learn scorer, calibration, and bounds that hold for new rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fgfm.metrics._bounds import AbstentionThreshold, abstention_threshold, mean_lower_bound
+from fgfm.metrics._calibration_bins import CalibrationBins, calibration_bins
+from fgfm.metrics._f_measure import f_measure
+
+__all__ = [
+    "AbstentionThreshold",
+    "CalibrationBins",
+    "abstention_threshold",
+    "calibration_bins",
+    "f_measure",
+    "f_scorer",
+    "mean_lower_bound",
+]
+
+f_scorer: Any  # created by __getattr__ below, so that importing fgfm does not import scikit-learn
+
+
+def __getattr__(name: str) -> Any:
+    if name != "f_scorer":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from fgfm.metrics._f_scorer import f_scorer as scorer
+
+    globals()["f_scorer"] = scorer
+    return scorer
