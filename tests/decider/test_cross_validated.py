@@ -104,6 +104,7 @@ def test_folds(cv):
     assert model.score(X, Y) > 0.5
 
 
+@pytest.mark.slow
 def test_number_of_jobs_changes_nothing():
     one, two = (FDeciderCV(several(), random_state=0, n_jobs=n).fit(X, Y) for n in (1, 2))
     assert (one.predict_proba(X) == two.predict_proba(X)).all()
@@ -410,11 +411,3 @@ def test_classifier_refuses_a_fitted_model_for_several_labels():
             fgfm.estimation.Tilted(model).fit(X, Y)
     one = FGFMClassifier(frozen, calibration="sigmoid").fit(X, Y[:, 0])
     assert one.score(X, Y[:, 0]) > 0.7
-
-
-@pytest.mark.filterwarnings("ignore:.*converge")
-def test_classifier_fits_a_network_to_each_label():
-    network = Counting((3,), solver="lbfgs", alpha=1.0, max_iter=20, random_state=0)
-    Counting.fits = 0
-    FGFMClassifier(network, factors="independent").fit(X, Y[:, :2])
-    assert Counting.fits == 2

@@ -48,8 +48,7 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A model with F-optimal decisions, learned from its cross-validated probabilities.
 
     `fit` predicts the probabilities of all rows in folds, fits an `FDecider` to them, and fits the
-    model to all rows. For multi-label problems, and binary ones, it takes the place of
-    scikit-learn's ``TunedThresholdClassifierCV``, which tunes a threshold for one binary label.
+    model to all rows. Then `predict` returns the label sets that maximise the expected F-measure.
 
     Parameters
     ----------
@@ -58,8 +57,9 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ``MultiOutputClassifier(...)``, ``ClassifierChain(...)``. It needs ``predict_proba``, or
         ``decision_function``, which is then calibrated.
     cv : int, splitter, iterable or "prefit", optional
-        Folds; 5 by default, shuffled. "prefit" takes a fitted model, and the rows of `fit` as
-        validation rows, which the model must not be trained on; so does a ``FrozenEstimator``.
+        Folds; 5 by default, shuffled, and stratified if y is flat. "prefit" takes a fitted model,
+        and the rows of `fit` as validation rows, which the model must not be trained on; so does
+        a ``FrozenEstimator``.
     beta, average, calibration, nonempty, zero_division : object
         As in `FDecider`.
     min_labels, max_labels, constraints : object
@@ -90,8 +90,19 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
+    How it differs from scikit-learn's ``TunedThresholdClassifierCV``:
+
+    - it takes several labels, and maximises the F-measure of rows, labels or all entries;
+    - thresholds are not tried out on the rows, which overfits where labels are rare: they follow
+      from calibrated probabilities, and label sets of rows have no threshold at all;
+    - `predict_proba` is calibrated, and `expected_f` is the F-measure to expect;
+    - the measure is the F-measure, not any scorer.
+
+    In both, the folds' models are a little worse than the model of all rows.
+
     A label that is constant in the training rows of a fold is left out of the fit there, since
-    most models refuse it; its probability is then 0 or 1.
+    most models refuse it; its probability is then 0 or 1. Rows that are in no test fold are not
+    validation rows; of several folds with the same test row the last one counts.
 
     Examples
     --------
@@ -102,10 +113,10 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> forest = RandomForestClassifier(50, random_state=0)
     >>> model = FDeciderCV(forest, average="macro", random_state=0).fit(X[:200], Y[:200])
     >>> model.predict(X[200:202])
-    array([[0, 0, 1, 1],
-           [1, 1, 1, 1]])
+    array([[0, 0, 1, 0],
+           [1, 0, 1, 0]])
     >>> round(model.score(X[200:], Y[200:]), 2)
-    0.81
+    0.75
     """
 
     def __init__(
