@@ -17,7 +17,14 @@ from fgfm.cli._options import read_flag
 if TYPE_CHECKING:
     from fgfm.data import Dataset
 
-__all__ = ["LoadedModel", "ModelOptions", "label_frame", "load_model", "make_model"]
+__all__ = [
+    "LoadedModel",
+    "ModelOptions",
+    "label_frame",
+    "load_decider",
+    "load_model",
+    "make_model",
+]
 
 
 @dataclass(frozen=True)
@@ -138,6 +145,20 @@ def load_model(path: Path, trust: Sequence[str]) -> LoadedModel:
     encoder = steps[0] if isinstance(steps[0], FeatureEncoder) else None
     after_encoder = model if encoder is None else model[1:]
     return LoadedModel(encoder, after_encoder, classifier, _label_names(classifier, encoder))
+
+
+def load_decider(path: Path) -> Any:
+    """Load a fitted `FDecider`."""
+    from fgfm import FDecider, store
+
+    foreign = store.foreign_classes(path)  # a decider has none
+    decider = None if foreign else store.load(path)
+    if not isinstance(decider, FDecider) or not hasattr(decider, "classes_"):
+        found = foreign[0] if foreign else type(decider).__name__
+        raise ValueError(
+            f"{path} holds {found}: it must hold a fitted FDecider, as fgfm tune saves it"
+        )
+    return decider
 
 
 def _label_names(classifier: Any, encoder: Any) -> list[str]:

@@ -53,6 +53,8 @@ class DecideReport(NamedTuple):
         Seconds of writing.
     kept : int
         Number of files of a folder that were up to date.
+    average : str
+        The average that was decided for; "macro" for a table of one label.
 
     Notes
     -----
@@ -66,6 +68,7 @@ class DecideReport(NamedTuple):
     decided: float
     written: float
     kept: int = 0
+    average: str = "samples"
 
 
 def decide(
@@ -232,4 +235,4 @@ def _report(totals: Sequence[Totals], kept: int) -> DecideReport:
         sum(getattr(one, name) for one in totals)
         for name in ("read", "waited", "decided", "written")
     )
-    return DecideReport(rows, mean, read, waited, decided, written, kept)
+    return DecideReport(rows, mean, read, waited, decided, written, kept, totals[0].average)

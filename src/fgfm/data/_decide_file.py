@@ -28,6 +28,8 @@ class Totals:
 
     Attributes
     ----------
+    average : str
+        The average that was decided for.
     rows : int
         Number of rows.
     defined : int
@@ -45,6 +47,7 @@ class Totals:
     """
 
     def __init__(self) -> None:
+        self.average = "samples"
         self.rows = 0
         self.defined = 0
         self.sum_expected_f = 0.0
@@ -125,6 +128,7 @@ def decide_file(
             )
         )
         rule = make_rule(settings, reader, n_jobs)
+        totals.average = rule.average
         writer = stack.enter_context(
             LabelSetWriter(
                 target,
@@ -167,7 +171,7 @@ def _decide_blocks(
         totals.written += clock - decided
         progress(totals.rows)
     if totals.rows == 0:
-        writer.write_header(reader.empty_ids, expected_f=rule.per_row)
+        writer.write_header(reader.empty_ids, expected_f=rule.average == "samples")
 
 
 def _decide_together(

@@ -69,8 +69,8 @@ def decide_folder(
     if not files:
         raise DataError("the folder has no Parquet file: there must be one", source=source)
     n_labels = _check_columns(source, files) - len(settings.ids)
-    if settings.decider is None and (settings.average != "samples" or n_labels == 1):
-        average = settings.average if n_labels > 1 else "macro"  # a binary classifier
+    average = settings.average_for(n_labels)
+    if settings.decider is None and average != "samples":
         raise DataError(
             f"it is a folder, and average {average!r} decides all rows together: pass one file, "
             "or the decider that is fitted to validation rows",
@@ -207,7 +207,7 @@ def _decide_unless_done(
 ) -> tuple[Totals, bool]:
     """Decide for one file unless it is up to date; return its totals, and whether it was."""
     stamp = _stamp(source, settings)
-    totals = _totals_of_written(target, stamp)
+    totals = _totals_of_written(target, stamp, settings)
     if totals is None:
         as_parquet = settings._replace(format="parquet", output_format="parquet")
         metadata = {_STAMP_KEY: stamp}
@@ -234,7 +234,7 @@ def _stamp(source: Path, settings: DecideSettings) -> bytes:
     return json.dumps(description, sort_keys=True, default=str).encode()
 
 
-def _totals_of_written(target: Path, stamp: bytes) -> Totals | None:
+def _totals_of_written(target: Path, stamp: bytes, settings: DecideSettings) -> Totals | None:
     """Return the totals of a written file, None if it is missing, damaged or out of date."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -247,6 +247,7 @@ def _totals_of_written(target: Path, stamp: bytes) -> Totals | None:
             if (file.schema_arrow.metadata or {}).get(_STAMP_KEY) != stamp:
                 return None
             if "expected_f" not in file.schema_arrow.names:
+                totals.average = settings.average_for(0)
                 totals.add_problems(file.metadata.num_rows, None)
                 return totals
             for group in range(file.num_row_groups):  # one per written block

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fgfm._utils.text import near_match
 from fgfm.data._errors import DataError
 from fgfm.data._probability_reader import ProbabilityReader
 from fgfm.decision import from_marginals
@@ -44,6 +45,12 @@ class DecideSettings(NamedTuple):
         logits = self.logits if self.decider is None else self.decider.logits
         return "logits" if logits else "probabilities"
 
+    def average_for(self, m: int) -> str:
+        """Return the average that m labels are decided for; one label is a binary classifier."""
+        if self.decider is None:
+            return "macro" if m == 1 else self.average
+        return self.decider.average if self.decider.multilabel_ else "macro"
+
 
 class Rule(NamedTuple):
     """How the rows of a table are decided.
@@ -54,8 +61,8 @@ class Rule(NamedTuple):
         The names of the labels in the output.
     together : bool
         Whether all rows of the table are decided together; else each by itself.
-    per_row : bool
-        Whether each row has an expected F-measure.
+    average : str
+        The average that is decided for. Rows have an expected F-measure if it is "samples".
     decide : callable
         Returns the labels (n, m) of a block, and the expected F-measures of its problems; None if
         a block has none.
@@ -63,7 +70,7 @@ class Rule(NamedTuple):
 
     names: list[str]
     together: bool
-    per_row: bool
+    average: str
     decide: Callable[[Any], tuple[Any, npt.NDArray[np.float64] | None]]
 
 
@@ -85,17 +92,19 @@ def make_rule(settings: DecideSettings, reader: ProbabilityReader, n_jobs: int |
         The rule.
     """
     names = reader.label_names
+    average = settings.average_for(len(names))
     if settings.decider is not None:
-        return _decider_rule(settings.decider, reader, n_jobs)
-    average = "macro" if len(names) == 1 else settings.average
+        names = _check_labels(settings.decider, reader)
+        decider = copy.copy(settings.decider).set_params(n_jobs=n_jobs)
+        return Rule(names, False, average, _decider_rule(decider))
     if average != "samples":
         return Rule(
-            names, True, False, lambda p: _decide_together(p, settings, average, n_jobs)
+            names, True, average, lambda p: _decide_together(p, settings, average, n_jobs)
         )
     objective = Objective.checked(
         settings.beta, settings.zero_division, settings.nonempty, n_jobs, measure=settings.measure
     )
-    return Rule(names, False, True, lambda p: decide_marginals(p, objective, settings.logits))
+    return Rule(names, False, average, lambda p: decide_marginals(p, objective, settings.logits))
 
 
 def _decide_together(
@@ -114,41 +123,42 @@ def _decide_together(
     return labels, np.atleast_1d(expected_f)
 
 
-def _decider_rule(decider: Any, reader: ProbabilityReader, n_jobs: int | None) -> Rule:
+def _decider_rule(decider: Any) -> Callable[[Any], Any]:
     """Return the rule of a decider, in which a row does not depend on other rows."""
-    names = _check_labels(decider, reader)
-    decider = copy.copy(decider).set_params(n_jobs=n_jobs)
     if not decider.multilabel_:  # a binary classifier, of any two classes
-        return Rule(names, False, False, lambda p: (_positive(decider.predict(p), decider), None))
+        return lambda p: ((decider.predict(p) == decider.classes_[-1])[:, None], None)
     if decider.average == "samples":
-        return Rule(names, False, True, decider.decide)
-    return Rule(names, False, False, lambda p: (decider.predict(p), None))
-
-
-def _positive(predicted: npt.NDArray[Any], decider: Any) -> npt.NDArray[np.int8]:
-    return (predicted == decider.classes_[-1]).astype(np.int8)[:, None]
+        return lambda p: decider.decide(p)
+    return lambda p: (decider.predict(p), None)
 
 
 def _check_labels(decider: Any, reader: ProbabilityReader) -> list[str]:
     """Raise unless the table has the labels of the decider; return their names."""
     found, m = reader.label_names, decider.n_features_in_
+    named = vars(decider)
+    expected = named.get("label_names_in_", named.get("feature_names_in_"))
+    names = found if expected is None else [str(name) for name in expected]
+    if reader.has_names and expected is not None:
+        known = set(names)
+        for name in found:
+            if name not in known:
+                raise DataError(
+                    f"it is not a label of the decider: {near_match(name, names)}",
+                    source=reader.source,
+                    column=name,
+                    arguments=["ids"],
+                )
+        for name, other in zip(found, names, strict=False):
+            if name != other:
+                raise DataError(
+                    f"the decider has {other!r} in its place: the labels must be in the same "
+                    "order",
+                    source=reader.source,
+                    column=name,
+                )
     if len(found) != m:
         raise DataError(
             f"the number of labels is {len(found)}: it must be {m}, that of the decider",
             source=reader.source,
         )
-    named = vars(decider)
-    expected = named.get("label_names_in_", named.get("feature_names_in_"))
-    if expected is None:
-        return found
-    names = [str(name) for name in expected]
-    if reader.has_names:
-        for one, other in zip(found, names, strict=True):
-            if one != other:
-                raise DataError(
-                    f"the decider has {other!r} in its place: the labels must be those of the "
-                    "decider, in the same order",
-                    source=reader.source,
-                    column=one,
-                )
     return names

@@ -59,7 +59,8 @@ class Columns(NamedTuple):
     optional : bool
         Whether `ids` may be missing.
     lists : str or None
-        Id column of label lists, in the place of label columns.
+        Column of label lists: if the table has it, it is the last of the id columns, and there
+        are no label columns.
     """
 
     ids: Sequence[str] = ()
@@ -71,7 +72,7 @@ class Columns(NamedTuple):
         """Return the label columns and the id columns of a table."""
         ids = [name for name in self.ids if name in names or not self.optional]
         names = [name for name in names if name in ids or name not in self.ignored]
-        if self.lists is not None:
+        if self.lists in names:
             for name in names:
                 if name not in (*ids, self.lists):
                     raise DataError(
@@ -81,7 +82,7 @@ class Columns(NamedTuple):
                         column=name,
                         arguments=["ids"],
                     )
-            return [], [*ids, self.lists]
+            return [], [*ids, str(self.lists)]
         return _label_columns(names, ids, source), ids
 
 

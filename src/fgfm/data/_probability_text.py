@@ -62,7 +62,7 @@ class _TextTable:
         self.file, self.source, self.delimiter = file, source, delimiter
         self.names = self.read_header()
         self.labels, self.ids = columns.split(self.names, source)
-        self.blank_rows = columns.lists is not None and len(self.names) == 1  # empty label sets
+        self.blank_rows = self.names == [columns.lists]  # empty label sets
 
     def error(
         self,
