@@ -68,9 +68,9 @@ class Wanted(NamedTuple):
             lists=None if _LISTS in known else _LISTS,
         )
 
-    def order(self, found: Sequence[str], source: Any) -> Order | None:
+    def order(self, found: Sequence[str], are_names: bool, source: Any) -> Order | None:
         """Return the column of each label; None if they are in order. Raise if labels differ."""
-        if not self.are_numbers:
+        if are_names and not self.are_numbers:
             for name in found:
                 if name not in self.names:
                     raise DataError(
@@ -142,7 +142,7 @@ def read_true_labels(
         names, order = None, None
         has_lists = not reader.label_names
         if not has_lists:
-            order = wanted.order(reader.label_names, path)
+            order = wanted.order(reader.label_names, reader.has_names, path)
             names = reader.label_names if reader.has_names else None
         buffer = _joined(reader, wanted, separator, order, reader.error, progress)
     names = names if order is None else wanted.names
@@ -224,10 +224,10 @@ def _from_dataset(path: Path, wanted: Wanted, format: str) -> TrueLabels:
     data = load(path, format=format)
     if data.Y is None:
         raise DataError("the file has no labels", source=path)
-    order = None
-    names = None if data.label_names is None else list(data.label_names)
-    matched = wanted if names is not None else wanted._replace(are_numbers=True)
-    order = matched.order(names or [""] * data.Y.shape[1], path)
+    numbers = [[str(j + first) for j in range(data.Y.shape[1])] for first in (0, 1)]
+    found = list(data.label_names or numbers[0])
+    names = None if found in numbers else found
+    order = wanted.order(found, names is not None, path)
     labels = data.Y if order is None else data.Y[:, order]
 
     def error(reason: str, row: int) -> DataError:
@@ -264,7 +264,7 @@ class _JsonRows:
             raise DataError("there are no rows", source=path)
         self.head = head
         self.labels, self.ids = wanted.columns().split(list(self.head), str(path))
-        self.order = wanted.order(self.labels, path) if self.labels else None
+        self.order = wanted.order(self.labels, True, path) if self.labels else None
         self.names = self.labels if self.order is None and self.labels else wanted.names
 
     def parse(self, lines: Any) -> Iterator[dict[str, Any]]:
