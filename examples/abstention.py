@@ -18,10 +18,10 @@ from fgfm.metrics import abstention_threshold, mean_lower_bound
 # %%
 # Handwritten digits on top of each other
 # ---------------------------------------
-# The 1797 handwritten digits of scikit-learn have one label each. A row of our data is a picture of
-# one to three of them, drawn over each other; its labels are the digits in it. Each part of the
-# data is drawn from its own images. In the validation and test parts no image occurs twice, so that
-# rows are independent, which the guarantee requires.
+# The 1797 handwritten digits of scikit-learn have one label each. A row of our data is a picture
+# of one to three of them, drawn over each other; its labels are the digits in it. Each part of the
+# data is made of images of its own. In the validation and test parts no image occurs twice, so
+# that rows are independent, which the guarantee requires.
 
 images, digits = load_digits(return_X_y=True)
 rng = np.random.default_rng(0)
@@ -50,7 +50,8 @@ for name, (X, Y) in data.items():
 # Decisions
 # ---------
 # A forest predicts the probability of each digit. `fgfm.decision.from_marginals` returns the
-# F-optimal sets and the F-measure to expect of each row, which orders the rows from sure to unsure.
+# F-optimal sets and the expected F-measure of each row, which orders the rows from certain to
+# uncertain.
 
 forest = ExtraTreesClassifier(100, min_samples_leaf=2, random_state=0).fit(*data["train"])
 
@@ -104,7 +105,6 @@ some = np.isfinite(thresholds)
 figure, ax = plt.subplots(figsize=(7, 4.6), layout="constrained")
 ax.plot(share[20:], mean[20:], color="C0", label="obtained by new rows")
 ax.plot(answers[some], targets[some], color="C1", label="guaranteed (95 %)")
-ax.fill_between(answers[some], 0.0, targets[some], color="C1", alpha=0.12, linewidth=0)
 ax.plot(1.0, bound, "o", color="C1", clip_on=False, zorder=3, label="bound if all are answered")
 ax.plot(chosen.mean(), new_f[chosen].mean(), "o", color="C0")
 ax.plot(chosen.mean(), target, "s", color="C1")

@@ -22,12 +22,28 @@ def test_layer_decides_from_the_sigmoid_of_its_inputs():
     assert torch.equal(expected, exact.expected_f)
     assert not expected.requires_grad
     assert list(network[1].parameters()) == []
-    assert "beta=2, zero_division=1, nonempty=True, from_logits=True" in repr(network)
+    assert "beta=2, zero_division=1, nonempty=True, average='samples', from_logits=True" in repr(
+        network
+    )
     proba = torch.rand(3, 4, dtype=torch.bfloat16)
     decided = FDecision(from_logits=False)(proba)
     assert torch.equal(decided.labels, decision.from_marginals(proba.float()).labels)
     with pytest.raises(ValueError, match=r"beta is 0.0: it must be a number greater than 0"):
         FDecision(beta=0.0)
+
+
+@pytest.mark.parametrize("average", ["macro", "micro"])
+def test_layer_decides_batches(average):
+    logits = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
+    layer = FDecision(average=average)
+    labels, expected = layer(logits)
+    exact = decision.from_marginals(torch.sigmoid(logits), average=average)
+    assert torch.equal(labels, exact.labels)
+    assert torch.equal(expected, exact.expected_f)
+    assert labels.is_contiguous()
+    torch.library.opcheck(torch.ops.fgfm.decide, (logits, 1.0, 1.0, False, average, True))
+    with pytest.raises(ValueError, match="average is 'weighted'"):
+        FDecision(average="weighted")
 
 
 def test_invalid_inputs_raise():
@@ -52,7 +68,7 @@ def test_layer_is_one_operator(dtype):
     layer = FDecision(nonempty=True)
     torch.manual_seed(0)
     logits = torch.randn(6, 5).to(getattr(torch, dtype))
-    torch.library.opcheck(torch.ops.fgfm.decide, (logits, 1.0, 1.0, True, True))
+    torch.library.opcheck(torch.ops.fgfm.decide, (logits, 1.0, 1.0, True, "samples", True))
     compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
     rows = {0: torch.export.Dim("rows")}
     exported = torch.export.export(layer, (logits,), dynamic_shapes=(rows,)).module()

@@ -39,10 +39,13 @@ class Learner(NamedTuple):
         Returns a new estimator; None stands for the default of `FGFMClassifier`.
     dense : bool
         Whether it needs dense features.
+    scale : bool
+        Whether the features are scaled by the training rows.
     """
 
     make: Callable[[], Any]
     dense: bool = False
+    scale: bool = True
 
 
 def _make_ridge() -> None:
@@ -57,7 +60,12 @@ def _make_boosting() -> HistGradientBoostingClassifier:
     return HistGradientBoostingClassifier(early_stopping=False)
 
 
+def _make_auto() -> str:
+    return "auto"
+
+
 LEARNERS = {
+    "auto": Learner(_make_auto, scale=False),
     "ridge": Learner(_make_ridge),
     "forest": Learner(_make_forest),
     "boosting": Learner(_make_boosting, dense=True),

@@ -378,7 +378,8 @@ def run_task(task: Task) -> Iterator[Row]:
     tuple
         The row of each wanted rule.
     """
-    split = load_split(task.source.path, task.fold, task.seed)
+    scale = task.learner.scale
+    split = load_split(task.source.path, task.fold, task.seed, scale=scale)
     problem = make_problem(split, task.learner, task.seed)
     left = set(task.rules)
     for outcome in task.family.run(problem):

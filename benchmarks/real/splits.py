@@ -24,7 +24,7 @@ _SUFFIXES = (".npz", ".arff", ".svm", ".libsvm", ".xmc")  # formats that identif
 
 
 class Split(NamedTuple):
-    """Training and test rows of a data set, with scaled features."""
+    """Training and test rows of a data set."""
 
     X_train: Any
     Y_train: npt.NDArray[np.int64]
@@ -89,7 +89,9 @@ def scaled(X_train: Any, X_test: Any) -> tuple[Any, Any]:
     )
 
 
-def load_split(path: str | os.PathLike[str], fold: int = 0, seed: int = 0) -> Split:
+def load_split(
+    path: str | os.PathLike[str], fold: int = 0, seed: int = 0, *, scale: bool = True
+) -> Split:
     """Read a data set in its standard split, or in one of five folds if it has none.
 
     Parameters
@@ -100,11 +102,13 @@ def load_split(path: str | os.PathLike[str], fold: int = 0, seed: int = 0) -> Sp
         The fold of the test rows; 0 if the data set has a standard split.
     seed : int, default=0
         Seed for shuffling rows into folds.
+    scale : bool, default=True
+        Scale the features by the training rows.
 
     Returns
     -------
     Split
-        Training and test rows, features scaled by the training rows.
+        Training and test rows.
     """
     data = load(path)
     if data.Y is None:
@@ -115,7 +119,9 @@ def load_split(path: str | os.PathLike[str], fold: int = 0, seed: int = 0) -> Sp
         folds = KFold(FOLDS, shuffle=True, random_state=seed).split(data.Y)
         train, test = list(folds)[fold]
     Y = data.Y.astype(np.int64)
-    X_train, X_test = scaled(data.X[train], data.X[test])
+    X_train, X_test = data.X[train], data.X[test]
+    if scale:
+        X_train, X_test = scaled(X_train, X_test)
     return Split(X_train, Y[train], X_test, Y[test])
 
 

@@ -24,9 +24,21 @@ from fgfm._utils.label_table import (
 )
 from fgfm._utils.progress import CallbackSupportMixin, FitProgress, with_callbacks
 from fgfm._utils.rows import frame_maker, n_rows, take_rows
-from fgfm._utils.validation import check_beta, check_flag, check_zero_division, row_weights
-from fgfm.cardinality import merge_distributions
-from fgfm.decision import Decision, from_factors, from_marginals
+from fgfm._utils.validation import (
+    check_average,
+    check_beta,
+    check_flag,
+    check_zero_division,
+    row_weights,
+)
+from fgfm.cardinality import merge_distributions, merge_factors
+from fgfm.decision import (
+    Constraints,
+    Decision,
+    from_cardinalities,
+    from_factors,
+    from_marginals,
+)
 from fgfm.estimation import FactorEstimate, Repair
 from fgfm.estimation._factor_models import (
     concatenate_estimates,
@@ -37,6 +49,7 @@ from fgfm.estimation._factor_models import (
 from fgfm.estimation._fitting import LearnerSettings
 from fgfm.estimation._learner import (
     check_learner,
+    is_auto,
     is_ridge,
     learner_input_tags,
     validate_features,
@@ -82,12 +95,17 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
 
     Parameters
     ----------
-    estimator : scikit-learn classifier, optional
-        The base learner, of which one is fitted per label and per factor. By default
-        `fgfm.ridge.RidgeLogistic`, logistic regression with a ridge penalty chosen by
-        cross-validation (scale your features). Any other learner gets X as you pass it; with
-        "two-step" it gets one more column, the number of labels, which comes last. A
-        `ColumnTransformer` passes it on only with ``remainder="passthrough"``.
+    estimator : {"auto", "ridge"} or scikit-learn classifier, optional
+        The base learner:
+
+        - "auto": a random forest, a kernel ridge regression and a linear one, each for all labels
+          at once, stacked by their held-out predictions. It needs no setting and no scaling, and
+          takes missing values in a dense X;
+        - "ridge", the default: `fgfm.ridge.RidgeLogistic`, logistic regression with a ridge
+          penalty chosen by cross-validation (scale your features);
+        - any other learner, of which one is fitted per label and per factor. It gets X as you
+          pass it; with "two-step" it gets one more column, the number of labels, which comes
+          last. A `ColumnTransformer` passes it on only with ``remainder="passthrough"``.
     factors : {"single", "independent", "ilf"}, partition or estimator, default="single"
         Which labels are modelled together:
 
@@ -122,7 +140,13 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         Value of an empty prediction if the true set is empty, from 0 to 1.
     beta : float, default=1.0
         Importance of recall relative to precision. It takes effect in prediction:
-        ``set_params(beta=2.0)`` needs no new fit, and neither do `nonempty` and `zero_division`.
+        ``set_params(beta=2.0)`` needs no new fit, and neither do `nonempty`, `zero_division`,
+        `min_labels`, `max_labels` and `constraints`.
+    min_labels, max_labels : int, default=0 and None
+        The least and the largest number of labels to predict; None is no limit.
+    constraints : fgfm.decision.Constraints, optional
+        Labels that are required, forbidden, exclude each other or imply each other, and costs of
+        labels; by number, or by name if y has columns. They constrain predictions, not the fit.
     cv : int, splitter or iterable, optional
         Folds in which the default base learner chooses its penalty (3), and in which models are
         calibrated (5). "reweighted" learns the distribution of the number of labels from their
@@ -149,6 +173,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         The columns of y, if it has any.
     label_frequencies_ : ndarray of shape (m,)
         The weighted frequency of each label in training.
+    parts_ : dict of str to float
+        With ``estimator="auto"`` the parts of the stack and the weights that labels share.
     nonempty_ : bool
         Whether no training row is empty; always False with a flat y.
     n_parameters_ : int
@@ -203,6 +229,11 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     [array([0, 3]), array([1, 2])]
     """
 
+    # Defaults for models that were saved before there were these parameters.
+    min_labels = 0
+    max_labels = None
+    constraints = None
+
     def __init__(
         self,
         estimator: Any = None,
@@ -214,6 +245,9 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         nonempty: Any = "auto",
         zero_division: float = 1.0,
         beta: float = 1.0,
+        min_labels: int = 0,
+        max_labels: int | None = None,
+        constraints: Constraints | None = None,
         cv: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -227,6 +261,9 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         self.nonempty = nonempty
         self.zero_division = zero_division
         self.beta = beta
+        self.min_labels = min_labels
+        self.max_labels = max_labels
+        self.constraints = constraints
         self.cv = cv
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -250,7 +287,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             The routing.
         """
         learner = self.estimator
-        if learner is None:
+        if learner is None or isinstance(learner, str):
             learner = RidgeLogistic()
             if get_config()["enable_metadata_routing"]:
                 learner.set_fit_request(sample_weight=True)
@@ -292,11 +329,12 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         weight = None if sample_weight is None else row_weights(sample_weight, len(Y), "X")
         routed = self._routed_params(sample_weight, fit_params)
         progress = FitProgress(self, self.verbose)
-        self._find_factors(X, Y, weight)
-        progress.factors_found(len(self.factors_), Y.shape[1])
         kept = Y if weight is None else Y[weight > 0.0]
         self.nonempty_ = bool(kept.any(axis=1).all()) and self.multilabel_
         self.label_frequencies_ = np.average(Y, axis=0, weights=weight)  # (m,)
+        from_marginals(np.empty((0, Y.shape[1])), **self.decision_params())  # raises if invalid
+        self._find_factors(X, Y, weight)
+        progress.factors_found(len(self.factors_), Y.shape[1])
         if isinstance(self.method, str):
             strategies = [METHODS[self.method](self.coherent) for _ in self.factors_]
             settings = LearnerSettings(
@@ -316,6 +354,10 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
                 self.random_state,
                 progress,
             )
+        self.__dict__.pop("parts_", None)  # of an earlier fit
+        if is_auto(self.estimator) and isinstance(self.method, str):
+            self.parts_ = self._factor_models.models.learner.weights
+            progress.parts_fitted(self.parts_)
         self.n_parameters_ = sum(
             len(factor) * int(np.count_nonzero(np.unique(kept[:, factor].sum(axis=1))))
             for factor in self.factors_
@@ -387,7 +429,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         Returns
         -------
         dict
-            ``beta``, ``zero_division``, and ``nonempty`` as True or False, with "auto" resolved.
+            ``beta``, ``zero_division``, and ``nonempty`` as True or False, with "auto" resolved;
+            also ``min_labels``, ``max_labels`` and ``constraints`` (by number) where they are set.
 
         Examples
         --------
@@ -397,10 +440,20 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         {'beta': 1.0, 'zero_division': 1.0, 'nonempty': True}
         """
         check_is_fitted(self)
+        constraints = self.constraints
+        if isinstance(constraints, Constraints):
+            names = getattr(self, "label_names_in_", None)
+            constraints = constraints.numbered(self._n_labels, names)
+        limits = {
+            "min_labels": self.min_labels if self.min_labels != 0 else None,
+            "max_labels": self.max_labels,
+            "constraints": constraints,
+        }
         return {
             "beta": check_beta(self.beta),
             "zero_division": check_zero_division(self.zero_division),
             "nonempty": _resolve_nonempty(self.nonempty, self.nonempty_),
+            **{name: value for name, value in limits.items() if value is not None},
         }
 
     def estimate(self, X: Any) -> list[FactorEstimate]:
@@ -445,19 +498,32 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             for one, factor in zip(estimates, self.factors_, strict=True)
         ]
 
-    def decide(self, X: Any) -> Decision:
+    def decide(self, X: Any, *, average: str = "samples") -> Decision:
         """Compute the F-optimal label sets and their expected F-measure.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, p)
             Features.
+        average : {"samples", "macro", "micro"}, default="samples"
+            Whether to maximise the F-measure of each row, of each label over all rows of X, or of
+            all entries together. For the last two the rows of X are decided together; they are
+            exact also where labels depend on each other.
 
         Returns
         -------
         Decision
-            ``labels`` of shape (n, m), 0 or 1, and ``expected_f`` of shape (n,).
+            ``labels`` of shape (n, m), 0 or 1, and ``expected_f``: of shape (n,), of shape (m,)
+            for ``"macro"``, a number for ``"micro"``.
+
+        Notes
+        -----
+        Where the decision is conditioned on non-empty label sets (`nonempty`), every row is,
+        whatever the average; a label may still be in no row.
         """
+        check_average(average)
+        if average != "samples":
+            return self._decide_together(self.estimate(X), average)
         blocks = self._map_blocks(X, self._decide)
         return Decision(
             np.concatenate([block.labels for block in blocks]),
@@ -675,6 +741,30 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
                 rows &= ~p.reshape(len(p), -1).any(axis=1)
         return rows
 
+    def _decide_together(self, estimates: list[FactorEstimate], average: str) -> Decision:
+        """Decide all rows together, for average="macro" or "micro"."""
+        params = self.decision_params()
+        nonempty = params.pop("nonempty")
+        params |= {"average": average, "n_jobs": self.n_jobs}
+        Ps, ds = [P for P, _ in estimates], [d for _, d in estimates]
+        factors = [factor.tolist() for factor in self.factors_]
+        if not nonempty:
+            return from_factors(Ps, factors, distributions=ds, **params)
+        # Given y != 0, the factors of a row depend on each other: p(y_i = 1, s | y != 0) is
+        # p_is / (1 - d_0), with P and d of all labels.
+        if average == "macro":
+            d_0 = np.prod([d[:, 0] for d in ds], axis=0)  # (n,)
+            p = np.empty((len(d_0), self._n_labels))
+            for factor, P in zip(factors, Ps, strict=True):
+                p[:, factor] = P.sum(axis=2)
+            return from_marginals(np.minimum(p / _positive(1.0 - d_0)[:, None], 1.0), **params)
+        P, d = merge_factors(Ps, factors, ds)
+        present = d[:, 1:].sum(axis=1)  # (n,)
+        P = P / _positive(present)[:, None, None]
+        P /= np.maximum(1.0, P.sum(axis=2, keepdims=True))  # where P and d do not agree
+        d = np.column_stack([present == 0.0, d[:, 1:] / _positive(present)[:, None]])
+        return from_cardinalities(P, distribution=d, **params)
+
     def _decide(self, X: Any) -> Decision:
         """Decide a block of rows."""
         params = self.decision_params()
@@ -701,6 +791,11 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         prior = from_marginals(self.label_frequencies_[None], **params)
         labels[by_frequencies], expected_f[by_frequencies] = prior.labels[0], prior.expected_f[0]
         return Decision(labels, expected_f)
+
+
+def _positive(present: Floats) -> Floats:
+    """Return probabilities with 0 replaced by 1, to divide by."""
+    return np.where(present > 0.0, present, 1.0)
 
 
 def _resolve_nonempty(nonempty: Any, auto: bool) -> bool:

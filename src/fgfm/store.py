@@ -40,6 +40,7 @@ _REGISTRY = {
             "fgfm.FGFMClassifier",
             "fgfm.ILFCompo",
             "fgfm.data.FeatureEncoder",
+            "fgfm.decision.Constraints",
             "fgfm.estimation.Direct",
             "fgfm.estimation.Powerset",
             "fgfm.estimation.Reweighted",
@@ -64,11 +65,18 @@ _REGISTRY = {
     "fgfm.estimation.TiltedStrategy": "fgfm.estimation._tilted.TiltedStrategy",
     "fgfm.estimation.TwoStepStrategy": "fgfm.estimation._two_step.TwoStepStrategy",
     "fgfm.estimation.RidgeModels": "fgfm.estimation._models.RidgeModels",
+    "fgfm.estimation.StackModels": "fgfm.estimation._models.StackModels",
+    "fgfm.stack.CountFeatures": "fgfm.stack._features.CountFeatures",
+    "fgfm.stack.KernelRidge": "fgfm.stack._kernel_ridge.KernelRidge",
+    "fgfm.stack.LabelForest": "fgfm.stack._forest.LabelForest",
+    "fgfm.stack.MarginalStack": "fgfm.stack._marginals.MarginalStack",
+    "fgfm.stack.StackedLearner": "fgfm.stack._learner.StackedLearner",
+    "fgfm.stack.StandardFeatures": "fgfm.stack._features.StandardFeatures",
     "fgfm.estimation.LearnerModels": "fgfm.estimation._models.LearnerModels",
     "fgfm.estimation.LearnerModel": "fgfm.estimation._models.LearnerModel",
     "fgfm.estimation.IsotonicCalibrator": "fgfm.estimation._calibration.IsotonicCalibrator",
     "fgfm.estimation.SigmoidCalibrator": "fgfm.estimation._calibration.SigmoidCalibrator",
-    "fgfm.estimation.LogLinearPool": "fgfm.estimation._log_linear_pool.LogLinearPool",
+    "fgfm.estimation.LogLinearPool": "fgfm._utils.log_linear_pool.LogLinearPool",
 }
 
 # Attributes of these classes that were renamed since a format that must still be read:

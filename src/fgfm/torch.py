@@ -9,46 +9,60 @@ from __future__ import annotations
 import torch
 
 from fgfm import decision
-from fgfm._utils.validation import check_beta, check_flag, check_zero_division
+from fgfm._utils.validation import check_average, check_beta, check_flag, check_zero_division
 from fgfm.decision import Decision
 from fgfm.decision._array_api.backend import read_array
 
 __all__ = ["FDecision"]
 
 _SCHEMA = (
-    "(Tensor inputs, float beta, float zero_division, bool nonempty, bool from_logits)"
-    " -> (Tensor, Tensor)"
+    "(Tensor inputs, float beta, float zero_division, bool nonempty, str average,"
+    " bool from_logits) -> (Tensor, Tensor)"
 )
 
 
 @torch.library.custom_op("fgfm::decide", mutates_args=(), schema=_SCHEMA)
 def _decide(
-    inputs: torch.Tensor, beta: float, zero_division: float, nonempty: bool, from_logits: bool
+    inputs: torch.Tensor,
+    beta: float,
+    zero_division: float,
+    nonempty: bool,
+    average: str,
+    from_logits: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Decide in one PyTorch operator, which torch.compile and torch.export do not trace into."""
     proba, _ = read_array(inputs, "inputs", ("row", "label"))
     if proba.dtype != torch.float64:
         proba = proba.float()
     try:
-        return decision.from_marginals(
+        labels, expected_f = decision.from_marginals(
             torch.sigmoid(proba) if from_logits else proba,
             beta=beta,
             zero_division=zero_division,
             nonempty=nonempty,
+            average=average,
         )
     except ValueError as error:
         error.add_note(f"proba is {'the sigmoid of the inputs' if from_logits else 'the inputs'}")
         raise
+    return labels.contiguous(), expected_f.clone()  # an output may not be a view of another
 
 
 @_decide.register_fake
 def _decide_without_values(
-    inputs: torch.Tensor, beta: float, zero_division: float, nonempty: bool, from_logits: bool
+    inputs: torch.Tensor,
+    beta: float,
+    zero_division: float,
+    nonempty: bool,
+    average: str,
+    from_logits: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return tensors of the right shape, dtype and device for tracing."""
     dtype = torch.float64 if inputs.dtype == torch.float64 else torch.float32
     labels = torch.empty_like(inputs, dtype=torch.int8, memory_format=torch.contiguous_format)
-    return labels, inputs.new_empty((inputs.shape[0],), dtype=dtype)
+    n, m = inputs.shape
+    shape = {"samples": (n,), "macro": (m,), "micro": ()}[average]
+    return labels, inputs.new_empty(shape, dtype=dtype)
 
 
 class FDecision(torch.nn.Module):
@@ -67,6 +81,9 @@ class FDecision(torch.nn.Module):
         The value of 0/0, an empty decision where the true set is empty, from 0 to 1.
     nonempty : bool, default=False
         Condition on the true set not being empty.
+    average : {"samples", "macro", "micro"}, default="samples"
+        Whether to maximise the F-measure of each row, of each label over the rows of a batch, or
+        of all entries of a batch together.
     from_logits : bool, default=True
         Whether the inputs are logits or probabilities.
 
@@ -81,16 +98,19 @@ class FDecision(torch.nn.Module):
         *,
         zero_division: float = 1.0,
         nonempty: bool = False,
+        average: str = "samples",
         from_logits: bool = True,
     ) -> None:
         super().__init__()
         self.beta = check_beta(beta)
         self.zero_division = check_zero_division(zero_division)
         self.nonempty = check_flag(nonempty, "nonempty")
+        check_average(average)
+        self.average = average
         self.from_logits = check_flag(from_logits, "from_logits")
 
     def forward(self, inputs: torch.Tensor) -> Decision:
-        """Decide for each row.
+        """Decide for each row, or for the batch.
 
         Parameters
         ----------
@@ -100,13 +120,19 @@ class FDecision(torch.nn.Module):
         Returns
         -------
         Decision
-            ``labels``, int8 of shape (n, m), and ``expected_f`` of shape (n,), on the same device.
+            ``labels``, int8 of shape (n, m), and ``expected_f`` of shape (n,), of shape (m,) for
+            ``average="macro"``, 0-D for ``"micro"``; on the same device.
         """
         if not isinstance(inputs, torch.Tensor):
             raise TypeError(f"inputs is {type(inputs).__name__}: it must be a tensor")
         return Decision(
             *_decide(
-                inputs.detach(), self.beta, self.zero_division, self.nonempty, self.from_logits
+                inputs.detach(),
+                self.beta,
+                self.zero_division,
+                self.nonempty,
+                self.average,
+                self.from_logits,
             )
         )
 
@@ -120,5 +146,5 @@ class FDecision(torch.nn.Module):
         """
         return (
             f"beta={self.beta:g}, zero_division={self.zero_division:g}, "
-            f"nonempty={self.nonempty}, from_logits={self.from_logits}"
+            f"nonempty={self.nonempty}, average={self.average!r}, from_logits={self.from_logits}"
         )

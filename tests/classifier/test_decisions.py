@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sklearn
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import GaussianNB
@@ -26,6 +26,7 @@ from oracle import (
     f_table,
     gfm,
     independent_joint,
+    product_joint,
     random_joint,
 )
 
@@ -327,3 +328,53 @@ def test_nonempty_without_any_positive_label_warns():
         decision = model.decide(X[:5])
     assert not decision.labels.any()
     assert np.isnan(decision.expected_f).all()
+
+
+class KnownJoints(BaseEstimator):
+    """A method whose estimate is a joint distribution of a factor; X selects its rows."""
+
+    def fit(self, X, Y):
+        self.size_ = Y.shape[1]
+        return self
+
+    def joint(self, size):
+        return random_joint(np.random.default_rng(size), 3, size)
+
+    def estimate(self, X):
+        sets, proba = self.joint(self.size_)
+        proba = proba[np.asarray(X)[:, 0].astype(int)]
+        return cardinality_matrix(sets, proba), cardinality_distribution(sets, proba)
+
+
+@pytest.mark.parametrize("factors", ["single", [[2, 0], [1]], [[0], [1], [2]]])
+@pytest.mark.parametrize("nonempty", [False, True])
+@pytest.mark.parametrize("average", ["macro", "micro"])
+def test_rows_are_decided_together(factors, nonempty, average):
+    """Every row is conditioned on not being empty, which makes its factors dependent."""
+    X = np.array([[0], [1], [2]])
+    method = KnownJoints()
+    model = FGFMClassifier(method=method, factors=factors, nonempty=nonempty, beta=2.0)
+    model.fit(X, [[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    members = [factor.tolist() for factor in model.factors_]
+    sets, proba = product_joint([method.joint(len(factor)) for factor in members], members)
+    if nonempty:
+        proba = proba * sets.any(axis=1)
+        proba /= proba.sum(axis=1, keepdims=True)
+    expected = fgfm.decision.from_joint(sets, proba, beta=2.0, average=average)
+    labels, expected_f = model.decide(X, average=average)
+    np.testing.assert_array_equal(labels, expected.labels)
+    np.testing.assert_allclose(expected_f, expected.expected_f, rtol=1e-11)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_averages_of_every_method(method):
+    """Macro is decided from the marginals, and shapes are those of the average."""
+    model = FGFMClassifier(method=method, nonempty=False, random_state=0).fit(X, Y)
+    macro, micro = (model.decide(X, average=average) for average in ("macro", "micro"))
+    expected = fgfm.decision.from_marginals(model.predict_proba(X), average="macro")
+    np.testing.assert_array_equal(macro.labels, expected.labels)
+    np.testing.assert_allclose(macro.expected_f, expected.expected_f, rtol=1e-12)
+    assert micro.labels.shape == Y.shape
+    assert np.ndim(micro.expected_f) == 0
+    with pytest.raises(ValueError, match="average is 'rows'"):
+        model.decide(X, average="rows")

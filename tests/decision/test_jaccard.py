@@ -215,6 +215,18 @@ def test_arrays_of_other_libraries(name, m, power, kwargs):
     np.testing.assert_allclose(np.asarray(single), whole.expected_f, rtol=2e-5)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_averages_are_columns_and_all_entries(kind):
+    p = np.random.default_rng(7).random((50, 40)) ** 3
+    p[p < 0.05] = 0.0
+    macro, columns = decide(kind(p), average="macro"), decide(p.T)
+    np.testing.assert_array_equal(dense(macro.labels), columns.labels.T)
+    np.testing.assert_allclose(macro.expected_f, columns.expected_f, rtol=1e-12)
+    micro, entries = decide(kind(p), average="micro"), decide(p.reshape(1, -1))
+    np.testing.assert_array_equal(dense(micro.labels).ravel(), entries.labels[0])
+    np.testing.assert_allclose(micro.expected_f, entries.expected_f[0], rtol=1e-12)
+
+
 # Invariances -------------------------------------------------------------------------------------
 
 

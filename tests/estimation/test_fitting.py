@@ -17,7 +17,7 @@ from fgfm.estimation import (
 )
 from fgfm.estimation._calibration import Scores, SigmoidCalibrator
 from fgfm.estimation._fitting import LearnerSettings, fit_models
-from fgfm.estimation._models import ModelTarget, OutOfFoldPredictions
+from fgfm.estimation._models import ModelTarget, GivenPredictions
 from fgfm.ridge import RidgeLogistic, fit_ridge_logistic
 from multilabel import interleaved_folds, make_data
 
@@ -136,7 +136,7 @@ def test_constant_targets():
 
 
 def test_positive_proba_keeps_nan():
-    held_out = OutOfFoldPredictions([np.array([[0.2, 0.8], [np.nan, np.nan]])], [np.array([0, 1])])
+    held_out = GivenPredictions([np.array([[0.2, 0.8], [np.nan, np.nan]])], [np.array([0, 1])])
     np.testing.assert_array_equal(held_out.positive_proba(slice(0, 1)), [[0.8], [np.nan]])
 
 

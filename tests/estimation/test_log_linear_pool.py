@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from fgfm.estimation._log_linear_pool import LogLinearPool
+from fgfm._utils.log_linear_pool import LogLinearPool
 from multilabel import close
 
 

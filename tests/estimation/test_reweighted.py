@@ -15,7 +15,7 @@ from fgfm.cardinality import (
 from fgfm.estimation import (
     Reweighted,
 )
-from fgfm.estimation._log_linear_pool import LogLinearPool
+from fgfm._utils.log_linear_pool import LogLinearPool
 from fgfm.ridge import fit_ridge_logistic
 from multilabel import close, interleaved_folds, make_data
 from oracle import (

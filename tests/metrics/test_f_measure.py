@@ -67,6 +67,39 @@ def test_f_measure_agrees_with_scikit_learn(pair, beta, zero_division):
     assert f_measure(Y, H, beta, zero_division=zero_division) == pytest.approx(expected, rel=1e-13)
 
 
+@pytest.mark.parametrize("average", ["samples", "macro", "micro", None])
+@pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("zero_division", [0.0, 1.0])
+def test_averages_agree_with_scikit_learn(pair, average, beta, zero_division):
+    Y, H = (labels.copy() for labels in pair)
+    Y[:, 0] = H[:, 0] = 0  # 0/0
+    weight = np.random.default_rng(0).random(len(Y))
+    forms = [(Y, H), (sparse.csr_array(Y), H), (Y, sparse.csc_matrix(H))]
+    forms.append((sparse.csr_matrix(Y), sparse.csr_array(H)))
+    for sample_weight in (None, weight):
+        kwargs = {"average": average, "zero_division": zero_division}
+        kwargs["sample_weight"] = sample_weight
+        expected = fbeta_score(Y, H, beta=beta, **kwargs)
+        for true, predicted in forms:
+            np.testing.assert_allclose(
+                f_measure(true, predicted, beta, **kwargs), expected, rtol=1e-12
+            )
+
+
+def test_one_dimensional_input_is_the_positive_class_of_a_batch(pair):
+    y, h = pair[0][:, 1], pair[1][:, 1]
+    for average in ("macro", "micro"):
+        expected = fbeta_score(y, h, beta=2.0)
+        np.testing.assert_allclose(f_measure(y, h, 2.0, average=average), expected, rtol=1e-12)
+
+
+def test_rows_have_no_other_average(pair):
+    with pytest.raises(ValueError, match="average is 'macro' and per_row is True"):
+        f_measure(*pair, average="macro", per_row=True)
+    with pytest.raises(ValueError, match="average is 'weighted': it must be one of 'samples'"):
+        f_measure(*pair, average="weighted")
+
+
 def test_weights_agree_with_scikit_learn(pair):
     Y, H = pair
     weight = np.random.default_rng(0).random(len(Y))
@@ -273,6 +306,16 @@ def test_scorer_is_a_singleton_and_can_be_pickled(pair):
     assert scorer(model, Y, Y) == copy(model, Y, Y) == expected
     with pytest.raises(AttributeError, match=r"module 'fgfm\.metrics' has no attribute 'f_score'"):
         fgfm.metrics.f_score  # noqa: B018
+
+
+def test_scorer_with_parameters(pair):
+    Y, H = pair
+    model = DummyClassifier(strategy="constant", constant=H[0]).fit(Y, Y)
+    scorer = fgfm.f_scorer(beta=2.0, average="macro")
+    expected = f_measure(Y, np.tile(H[0], (len(Y), 1)), 2.0, average="macro")
+    assert scorer(model, Y, Y) == expected
+    assert pickle.loads(pickle.dumps(scorer))(model, Y, Y) == expected
+    assert fgfm.f_scorer(estimator=model, X=Y, y_true=Y) == fgfm.f_scorer()(model, Y, Y)
 
 
 def test_scorer_works_in_model_selection(pair):

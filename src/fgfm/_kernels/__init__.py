@@ -11,6 +11,8 @@ header                   contents
 ``jaccard``              the same for the Jaccard index
 ``power_sums``           products and sums over independent labels from eight power sums
 ``cardinalities``        decide rows from P (GFM)
+``constrained``          the best feasible set, where constraints exclude the optimum;
+                         ``constrained_marginals`` for independent labels
 ``samples``, ``joint``   decide rows from draws and from probabilities of label sets
 ``factors``              decide rows from the P of independent factors (F-GFM)
 ``candidates``           labels that can be in an optimal set, and a first guess of its size
@@ -25,6 +27,7 @@ header                   contents
 ``ridge``                multinomial logistic regression by Newton's method
 ``columns``, ``gram``    column sums and weighted Gram matrices
 ``transpose``            transposition of strided matrices
+``trees``                leaves of rows in decision trees
 =======================  ==========================================================================
 
 ``bindings.cpp`` makes them functions of a Python module, which is compiled twice: for every
@@ -38,6 +41,7 @@ any block size and number of threads ("Determinism"). They share their last argu
 - ``beta2`` is beta squared, ``zero_division`` the value of 0/0, and ``nonempty`` whether to
   condition on y != 0;
 - ``rules`` are the tables of ``fgfm.decision._quadrature``;
+- ``constraints``, the last argument of those that take any, is a ``Constraints`` or None;
 - ``labels`` (n, m) are int8 zeros, set to 1 at the chosen labels; ``expected`` (n,) is filled with
   the expected F-measures.
 
@@ -52,10 +56,14 @@ from typing import Any
 
 __all__ = [
     "NOT_PROBABILITY",
+    "Constraints",
     "Rules",
     "add_columns",
+    "apply_trees",
     "bet",
     "condition",
+    "constrain_csr_rows",
+    "constrain_dense_rows",
     "decide_cardinality_rows",
     "decide_csr_rows",
     "decide_dense_rows",
@@ -65,6 +73,7 @@ __all__ = [
     "decide_joint_rows",
     "decide_sample_rows",
     "decide_sparse_factor_rows",
+    "find_infeasible_rows",
     "fit_path",
     "multiply_columns",
     "native",
@@ -86,10 +95,14 @@ def _import_native() -> Any:
 native = _import_native()
 
 NOT_PROBABILITY: float = native.NOT_PROBABILITY
+Constraints: Any = native.Constraints
 Rules: Any = native.Rules
 add_columns: Any = native.add_columns
+apply_trees: Any = native.apply_trees
 bet: Any = native.bet
 condition: Any = native.condition
+constrain_csr_rows: Any = native.constrain_csr_rows
+constrain_dense_rows: Any = native.constrain_dense_rows
 decide_cardinality_rows: Any = native.decide_cardinality_rows
 decide_csr_rows: Any = native.decide_csr_rows
 decide_dense_rows: Any = native.decide_dense_rows
@@ -99,6 +112,7 @@ decide_jaccard_dense_rows: Any = native.decide_jaccard_dense_rows
 decide_joint_rows: Any = native.decide_joint_rows
 decide_sample_rows: Any = native.decide_sample_rows
 decide_sparse_factor_rows: Any = native.decide_sparse_factor_rows
+find_infeasible_rows: Any = native.find_infeasible_rows
 fit_path: Any = native.fit_path
 multiply_columns: Any = native.multiply_columns
 poisson_binomial: Any = native.poisson_binomial

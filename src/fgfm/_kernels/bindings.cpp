@@ -17,6 +17,8 @@
 #include "cardinalities.hpp"
 #include "columns.hpp"
 #include "condition.hpp"
+#include "constrained.hpp"
+#include "constrained_marginals.hpp"
 #include "factors.hpp"
 #include "gram.hpp"
 #include "jaccard.hpp"
@@ -27,6 +29,7 @@
 #include "samples.hpp"
 #include "tilt.hpp"
 #include "transpose.hpp"
+#include "trees.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -98,11 +101,30 @@ template <class T>
 Result bind_cardinality_rows(Array<const T, 3> P, Array<const double, 2> mass,
                              Array<const Index, 1> names, double slack, double beta2,
                              double zero_division, bool nonempty, Array<std::int8_t, 2> labels,
-                             Array<double, 1> expected) {
+                             Array<double, 1> expected, const Constraints* constraints) {
     return result(decide_cardinality_rows(P.data(), P.shape(0), P.shape(1), P.shape(2),
                                           matrix(mass), span(names), slack,
                                           {beta2, zero_division, nonempty}, matrix(labels),
-                                          expected.data()));
+                                          expected.data(), constraints));
+}
+
+template <class T>
+void bind_constrain_dense(Array<const T, 2> proba, double beta2, double zero_division, bool nonempty,
+                          const Rules& rules, Array<std::int8_t, 2> labels,
+                          Array<double, 1> expected, const Constraints& constraints) {
+    constrain_dense_rows(matrix(proba), {beta2, zero_division, nonempty}, rules, matrix(labels),
+                         expected.data(), constraints);
+}
+
+template <class T>
+void bind_constrain_csr(Array<const T, 1> data, Array<const Index, 1> indices,
+                        Array<const Index, 1> indptr, double beta2, double zero_division,
+                        bool nonempty, const Rules& rules, Array<const std::int8_t, 1> chosen,
+                        Array<Index, 1> found, Array<Index, 1> ends, Array<double, 1> expected,
+                        const Constraints& constraints) {
+    constrain_csr_rows(data.data(), indices.data(), span(indptr), {beta2, zero_division, nonempty},
+                       rules, chosen.data(), found.data(), ends.data(), expected.data(),
+                       constraints);
 }
 
 // Return true if this machine and its system can run the module that is compiled for x86-64-v3.
@@ -148,6 +170,33 @@ NB_MODULE(MODULE_NAME, module) {
         .def_rw("weight", &Rules::weight)
         .def_rw("longest", &Rules::longest);
 
+    nb::class_<Constraints>(module, "Constraints")
+        .def(
+            "__init__",
+            [](Constraints* self, Index min_labels, Index max_labels,
+               Array<const std::int8_t, 1> status, Array<const double, 1> cost,
+               Array<const Index, 1> group, Array<const Index, 1> parent) {
+                new (self) Constraints(min_labels, max_labels, span(status), span(cost),
+                                       span(group), span(parent));
+            },
+            "min_labels"_a, "max_labels"_a, "status"_a, "cost"_a, "group"_a, "parent"_a)
+        .def("most_chosen",
+             [](const Constraints& self, Array<const Index, 1> possible) {
+                 return self.most_chosen(span(possible));
+             })
+        .def_prop_ro("has_costs", &Constraints::has_costs);
+    module.def("constrain_dense_rows", &bind_constrain_dense<double>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a);
+    module.def("constrain_dense_rows", &bind_constrain_dense<float>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a);
+    module.def("constrain_csr_rows", &bind_constrain_csr<double>, without_gil, "data"_a, "indices"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a, "found"_a.noconvert(), "ends"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a);
+    module.def("constrain_csr_rows", &bind_constrain_csr<float>, without_gil, "data"_a, "indices"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a, "found"_a.noconvert(), "ends"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a);
+    module.def(
+        "find_infeasible_rows",
+        [](Array<const std::int8_t, 2> labels, const Constraints& constraints,
+           Array<bool, 1> infeasible) {
+            find_infeasible_rows(matrix(labels), constraints, infeasible.data());
+        },
+        without_gil, "labels"_a, "constraints"_a, "infeasible"_a.noconvert());
+
     module.def("decide_dense_rows", &bind_dense_rows<double>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
     module.def("decide_dense_rows", &bind_dense_rows<float>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
     module.def("decide_csr_rows", &bind_csr_rows<double>, without_gil, "data"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a.noconvert(), "expected"_a.noconvert());
@@ -156,41 +205,43 @@ NB_MODULE(MODULE_NAME, module) {
     module.def("decide_jaccard_dense_rows", &bind_jaccard_dense_rows<float>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
     module.def("decide_jaccard_csr_rows", &bind_jaccard_csr_rows<double>, without_gil, "data"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a.noconvert(), "expected"_a.noconvert());
     module.def("decide_jaccard_csr_rows", &bind_jaccard_csr_rows<float>, without_gil, "data"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a.noconvert(), "expected"_a.noconvert());
-    module.def("decide_cardinality_rows", &bind_cardinality_rows<double>, without_gil, "P"_a, "mass"_a, "names"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
-    module.def("decide_cardinality_rows", &bind_cardinality_rows<float>, without_gil, "P"_a, "mass"_a, "names"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
+    module.def("decide_cardinality_rows", &bind_cardinality_rows<double>, without_gil, "P"_a, "mass"_a, "names"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "labels"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a.none() = nb::none());
+    module.def("decide_cardinality_rows", &bind_cardinality_rows<float>, without_gil, "P"_a, "mass"_a, "names"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "labels"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a.none() = nb::none());
     module.def(
         "decide_sample_rows",
         [](Array<const std::uint8_t, 3> samples, Array<const Index, 1> names, double beta2,
            double zero_division, bool nonempty, Array<std::int8_t, 2> labels,
-           Array<double, 1> expected) {
+           Array<double, 1> expected, const Constraints* constraints) {
             decide_sample_rows(samples.data(), samples.shape(0), samples.shape(1),
                                samples.shape(2), span(names), {beta2, zero_division, nonempty},
-                               matrix(labels), expected.data());
+                               matrix(labels), expected.data(), constraints);
         },
-        without_gil, "samples"_a, "names"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
+        without_gil, "samples"_a, "names"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "labels"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a.none() = nb::none());
     module.def(
         "decide_joint_rows",
         [](Array<const Index, 1> indptr, Array<const Index, 1> indices,
            Array<const Index, 1> column, Array<const double, 1> s, Array<const Index, 1> names,
            Array<const double, 2> proba, double beta2, double zero_division, bool nonempty,
-           Array<std::int8_t, 2> labels, Array<double, 1> expected) {
+           Array<std::int8_t, 2> labels, Array<double, 1> expected,
+           const Constraints* constraints) {
             decide_joint_rows(span(indptr), span(indices), span(column), span(s), span(names),
                               matrix(proba), {beta2, zero_division, nonempty}, matrix(labels),
-                              expected.data());
+                              expected.data(), constraints);
         },
-        without_gil, "indptr"_a, "indices"_a, "column"_a, "s"_a, "names"_a, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
+        without_gil, "indptr"_a, "indices"_a, "column"_a, "s"_a, "names"_a, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "labels"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a.none() = nb::none());
     module.def(
         "decide_factor_rows",
         [](Array<const double, 2> values, Array<double, 2> d, bool given,
            Array<const Index, 1> sizes, Array<const Index, 1> depths, Array<const Index, 1> names,
            Index multiple, double slack, double beta2, double zero_division, bool nonempty,
-           const Rules& rules, Array<std::int8_t, 2> labels, Array<double, 1> expected) {
+           const Rules& rules, Array<std::int8_t, 2> labels, Array<double, 1> expected,
+           const Constraints* constraints) {
             return result(decide_factor_rows(
                 matrix(values), matrix(d), given, {span(sizes), span(depths), multiple},
                 span(names), slack, {beta2, zero_division, nonempty}, rules, matrix(labels),
-                expected.data()));
+                expected.data(), constraints));
         },
-        without_gil, "values"_a, "d"_a.noconvert(), "given"_a, "sizes"_a, "depths"_a, "names"_a, "multiple"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
+        without_gil, "values"_a, "d"_a.noconvert(), "given"_a, "sizes"_a, "depths"_a, "names"_a, "multiple"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a.none() = nb::none());
     module.def(
         "decide_sparse_factor_rows",
         [](Array<const double, 1> values, Array<const Index, 1> stored,
@@ -198,14 +249,14 @@ NB_MODULE(MODULE_NAME, module) {
            Array<const Index, 1> sizes, Array<const Index, 1> depths, Array<const Index, 1> fixed,
            Index multiple, double slack, double beta2, double zero_division, bool nonempty,
            const Rules& rules, Array<Index, 1> found, Array<Index, 1> ends,
-           Array<double, 1> expected) {
+           Array<double, 1> expected, const Constraints* constraints) {
             return result(decide_sparse_factor_rows(
                 values.data(), stored.data(), span(indptr), d.data(), width,
                 {span(sizes), span(depths), multiple}, span(fixed), slack,
                 {beta2, zero_division, nonempty}, rules, found.data(), ends.data(),
-                expected.data()));
+                expected.data(), constraints));
         },
-        without_gil, "values"_a, "stored"_a, "indptr"_a, "d"_a.noconvert(), "width"_a, "sizes"_a, "depths"_a, "fixed"_a, "multiple"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "found"_a.noconvert(), "ends"_a.noconvert(), "expected"_a.noconvert());
+        without_gil, "values"_a, "stored"_a, "indptr"_a, "d"_a.noconvert(), "width"_a, "sizes"_a, "depths"_a, "fixed"_a, "multiple"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "found"_a.noconvert(), "ends"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a.none() = nb::none());
     module.def(
         "rank_candidates",
         [](Array<const double, 1> p, Array<const double, 1> weighted, double s_max, double beta2,
@@ -254,11 +305,11 @@ NB_MODULE(MODULE_NAME, module) {
         without_gil, "p"_a, "d"_a.noconvert());
     module.def(
         "bet",
-        [](Array<const double, 1> values, Array<const double, 1> spread, double mean,
+        [](Array<const double, 1> values, Array<const double, 1> precision, double mean,
            double wealth, double target) {
-            return bet(span(values), span(spread), mean, wealth, target);
+            return bet(span(values), span(precision), mean, wealth, target);
         },
-        without_gil, "values"_a, "spread"_a, "mean"_a, "wealth"_a, "target"_a);
+        without_gil, "values"_a, "precision"_a, "mean"_a, "wealth"_a, "target"_a);
     module.def(
         "add_columns",
         [](Array<const double, 2> values, Array<double, 1> sums) {
@@ -278,6 +329,18 @@ NB_MODULE(MODULE_NAME, module) {
             weighted_gram(data.data(), indices.data(), span(indptr), weight.data(), matrix(gram));
         },
         without_gil, "data"_a, "indices"_a, "indptr"_a, "weight"_a, "gram"_a.noconvert());
+    module.def(
+        "apply_trees",
+        [](Array<const float, 2> X, Array<const Index, 1> root,
+           Array<const std::int32_t, 1> left, Array<const std::int32_t, 1> right,
+           Array<const std::int32_t, 1> feature, Array<const double, 1> threshold,
+           Array<const std::uint8_t, 1> missing_left, Array<std::int32_t, 2> leaves) {
+            return apply_trees(matrix(X),
+                               {span(root), span(left), span(right), span(feature),
+                                span(threshold), span(missing_left)},
+                               matrix(leaves));
+        },
+        without_gil, "X"_a, "root"_a, "left"_a, "right"_a, "feature"_a, "threshold"_a, "missing_left"_a, "leaves"_a.noconvert());
     // `gemm` is the capsule "dgemm" of scipy.linalg.cython_blas.__pyx_capi__.
     module.def("fit_path", [](nb::capsule gemm, Array<const double, 2> Z,
                               Array<const double, 2> pairs, Array<const double, 2> counts,

@@ -12,6 +12,7 @@
 
 #include "candidates.hpp"
 #include "constants.hpp"
+#include "constrained.hpp"
 #include "search.hpp"
 
 namespace fgfm {
@@ -22,6 +23,7 @@ struct CardinalitiesWorkspace {
     Scratch<Index> order;
     RankWorkspace rank;
     SearchWorkspace search;
+    ConstrainedWorkspace constrained;
 
     CardinalitiesWorkspace(Index m, Index S)
         : p(m), weighted(m), totals(S), base(S), scale(S), order(m + 1) {}
@@ -62,19 +64,24 @@ bool scan(Matrix<const T> C, std::span<const double> s, CardinalitiesWorkspace& 
     return valid && add_lanes(bad) == 0.0;
 }
 
-// Mark the F-optimal set of a row; return its expected F, or a code.
+// Mark the F-optimal set of a row among all sets; return its expected F, or a code.
 //
 // `d_0` is the probability of the empty set and `present` that of all others; both are NaN where
-// they follow from C, up to `slack`. A `trusted` C was computed here and is not refused. Returns
-// NaN if the row leaves no mass for the non-empty sets that the objective is conditioned on.
+// they follow from C, up to `slack`, and are filled in. A `trusted` C was computed here and is not
+// refused. Returns NaN if the row leaves no mass for the non-empty sets that the objective is
+// conditioned on.
 template <class T>
-double decide_cardinality_row(Matrix<const T> C, std::span<const double> s, double d_0,
-                              double present, bool trusted, double slack,
-                              const Objective& objective, std::span<const Index> names,
-                              std::span<std::int8_t> chosen, CardinalitiesWorkspace& work) {
+double decide_free_cardinality_row(Matrix<const T> C, std::span<const double> s, double& d_0,
+                                   double& present, bool trusted, double slack,
+                                   const Objective& objective, std::span<const Index> names,
+                                   std::span<std::int8_t> chosen, CardinalitiesWorkspace& work) {
     const double beta2 = objective.beta2;
     const Index S = length(s);
     const double nan = std::numeric_limits<double>::quiet_NaN();
+    for (Index q = 0; q < S; ++q) {
+        work.base[q] = beta2 * s[q];
+        work.scale[q] = 1.0 + beta2;
+    }
     if (!scan(C, s, work) && !trusted) return NOT_PROBABILITY;
     if (!trusted) {
         for (Index i = 0; i < C.rows; ++i) {
@@ -91,19 +98,34 @@ double decide_cardinality_row(Matrix<const T> C, std::span<const double> s, doub
     const double empty = objective.nonempty ? -1.0 : objective.zero_division * d_0;
     if (objective.nonempty && present == 0.0) return nan;
     const std::span<const double> p(work.p.data(), C.rows), weighted(work.weighted.data(), C.rows);
-    const Candidates found = rank_candidates(p, weighted, s[S - 1], beta2, empty,
+    const double s_max = S > 0 ? s[S - 1] : 0.0;  // 0: the empty set is certain
+    const Candidates found = rank_candidates(p, weighted, s_max, beta2, empty,
                                              work.order.data(), work.rank);
     if (found.size == 0) return objective.nonempty ? nan : empty;
-    for (Index q = 0; q < S; ++q) {
-        work.base[q] = beta2 * s[q];
-        work.scale[q] = 1.0 + beta2;
-    }
     const ColumnWeights column{{work.base.data(), s.size()}, {work.scale.data(), s.size()}, false};
     const std::span<const Index> order(work.order.data(), found.size);
     const SearchResult best = search(C, order, {work.totals.data(), s.size()}, column, found.size,
                                      found.guess, found.floor, empty, work.search);
     if (best.size > 0) choose(work.search, best.size, names, chosen);
     return objective.nonempty ? best.value / present : best.value;
+}
+
+// Mark the F-optimal set of a row among the feasible ones; arguments as above.
+template <class T>
+double decide_cardinality_row(Matrix<const T> C, std::span<const double> s, double d_0,
+                              double present, bool trusted, double slack,
+                              const Objective& objective, const Constraints* constraints,
+                              std::span<const Index> names, std::span<std::int8_t> chosen,
+                              CardinalitiesWorkspace& work) {
+    const double value = decide_free_cardinality_row(C, s, d_0, present, trusted, slack, objective,
+                                                     names, chosen, work);
+    if (!constraints || value < 0.0) return value;
+    if (is_final(chosen, names, names, value, *constraints, work.constrained)) return value;
+    const double empty = objective.nonempty ? -1.0 : objective.zero_division * d_0;
+    const Index guess = std::count(chosen.begin(), chosen.end(), 1);
+    const ColumnWeights column{{work.base.data(), s.size()}, {work.scale.data(), s.size()}, false};
+    return constrain_row(C, names, names, {work.totals.data(), s.size()}, column, empty, present,
+                         guess, value, *constraints, chosen, work.constrained);
 }
 
 // Decide every row of a block of P, (n, m, S).
@@ -114,15 +136,15 @@ template <class T>
 Status decide_cardinality_rows(const T* P, Index n, Index m, Index S, Matrix<const double> mass,
                                std::span<const Index> names, double slack,
                                const Objective& objective, Matrix<std::int8_t> labels,
-                               double* expected) {
+                               double* expected, const Constraints* constraints) {
     CardinalitiesWorkspace work(m, S);
     std::vector<double> s(S);
     for (Index q = 0; q < S; ++q) s[q] = q + 1.0;
     for (Index row = 0; row < n; ++row) {
         const Matrix<const T> C{P + row * m * S, m, S};
         expected[row] = decide_cardinality_row(C, std::span<const double>(s), mass[0][row],
-                                               mass[1][row], false, slack, objective, names,
-                                               labels.row(row), work);
+                                               mass[1][row], false, slack, objective,
+                                               constraints, names, labels.row(row), work);
         if (expected[row] < 0.0) return {row, expected[row], 0};
     }
     return {};

@@ -15,6 +15,7 @@
 
 #include "candidates.hpp"
 #include "constants.hpp"
+#include "constrained.hpp"
 #include "power_sums.hpp"
 #include "search.hpp"
 
@@ -55,6 +56,7 @@ struct FactorsWorkspace {
     Nodes nodes;
     RankWorkspace rank;
     SearchWorkspace search;
+    ConstrainedWorkspace constrained;
 
     explicit FactorsWorkspace(const Rules& rules)
         : product(padded(rules.longest)), others(product.size()), totals(product.size()),
@@ -222,12 +224,14 @@ inline void fill_matrix(const double* values, const double* d, const Factors& fa
 // Mark the F-optimal set of a row; return its expected F (or a code) and the factor at fault.
 //
 // `values` holds the P of all factors, flat, factors with one label last, and `d` the distributions
-// of the others. Label i of this order is labels[i].
+// of the others. Element i of this order is label names[i], and chosen[labels[i]] marks it.
 inline std::pair<double, Index> decide_factor_row(std::span<const double> values, double* d,
                                                   bool given, const Factors& factors,
                                                   std::span<const Index> labels, double slack,
                                                   const Objective& objective, const Rules& rules,
                                                   std::span<std::int8_t> chosen,
+                                                  const Constraints* constraints,
+                                                  std::span<const Index> names,
                                                   FactorsWorkspace& work) {
     const double beta2 = objective.beta2;
     const double nan = std::numeric_limits<double>::quiet_NaN();
@@ -253,54 +257,74 @@ inline std::pair<double, Index> decide_factor_row(std::span<const double> values
     add_power_sums(singles, 0.0, SMALL, sums);
     const double log_empty = read.log_empty + log_probability_of_empty(sums, singles);
     const double present = -std::expm1(log_empty);
-    if (objective.nonempty && present == 0.0) return {nan, 0};
+    const bool impossible = objective.nonempty && present == 0.0;
+    if (impossible && !constraints) return {nan, 0};
     const double empty = objective.nonempty ? -1.0 : objective.zero_division * std::exp(log_empty);
 
     for (Index i = 0; i < m; ++i) work.weighted[i] += mean * work.p[i];  // now E[y_i s]
     const Index total = factors.cardinality() + length(singles);
     const auto [s_min, s_max] = cardinality_range(work.histogram.data(), longest, total, mean);
+    Nodes& nodes = work.nodes;
+    // Fill in C for the first `size` labels in work.order, by a rule for set sizes up to `limit`.
+    const auto fill_candidates = [&, s_min = s_min, s_max = s_max](Index size, Index limit) {
+        nodes.load(rules, beta2, beta2 * s_min + 1.0, beta2 * s_max + limit);
+        for (Index r = 0; r < nodes.padding; ++r) {
+            work.scale[r] = (1.0 + beta2) * nodes.weight[r];
+        }
+        std::fill(work.row_of.begin(), work.row_of.end(), Index{-1});
+        for (Index j = 0; j < size; ++j) work.row_of[work.order[j]] = j;
+        work.C.resize(size * nodes.padding);
+        PowerSums changed = sums;  // fill_matrix adds labels to them
+        fill_matrix(values.data(), d, factors, singles, changed, longest, work);
+        const std::size_t columns = static_cast<std::size_t>(nodes.padding);
+        return ColumnWeights{{nodes.log_z.data(), columns}, {work.scale.data(), columns}, true};
+    };
+    const auto totals = [&] { return std::span<const double>(work.totals.data(), nodes.padding); };
     const Candidates found =
         rank_candidates(work.p, work.weighted, s_max, beta2, empty, work.order.data(), work.rank);
     const Index size = found.size;
-    if (size == 0) return {objective.nonempty ? nan : empty, 0};
-    Index limit = size;
-    if (!given) {  // T(k) <= (1 + beta^2) E / (beta^2 E + k), by Jensen
-        const double most = mean * ((1.0 + beta2) / found.floor * (1.0 + TIE) - beta2) + 1.0;
-        if (most < size) limit = std::max<Index>(1, static_cast<Index>(most));
+    double value = objective.nonempty ? nan : empty;
+    if (size > 0 && !impossible) {
+        Index limit = size;
+        if (!given) {  // T(k) <= (1 + beta^2) E / (beta^2 E + k), by Jensen
+            const double most = mean * ((1.0 + beta2) / found.floor * (1.0 + TIE) - beta2) + 1.0;
+            if (most < size) limit = std::max<Index>(1, static_cast<Index>(most));
+        }
+        const ColumnWeights column = fill_candidates(size, limit);
+        work.names.resize(size);
+        for (Index j = 0; j < size; ++j) {
+            work.names[j] = labels[work.order[j]];
+            work.order[j] = j;
+        }
+        const SearchResult best =
+            search(Matrix<const double>{work.C.data(), size, nodes.padding},
+                   std::span<const Index>(work.order.data(), size), totals(), column, limit,
+                   found.guess, found.floor, empty, work.search);
+        if (best.size > 0) choose(work.search, best.size, work.names, chosen);
+        value = objective.nonempty ? best.value / present : best.value;
     }
-    Nodes& nodes = work.nodes;
-    nodes.load(rules, beta2, beta2 * s_min + 1.0, beta2 * s_max + limit);
-    const Index R = nodes.padding;
-    for (Index r = 0; r < R; ++r) work.scale[r] = (1.0 + beta2) * nodes.weight[r];
-    std::fill(work.row_of.begin(), work.row_of.end(), Index{-1});
-    work.names.resize(size);
-    for (Index j = 0; j < size; ++j) {
-        work.row_of[work.order[j]] = j;
-        work.names[j] = labels[work.order[j]];
-        work.order[j] = j;
-    }
-    work.C.resize(size * R);
-    fill_matrix(values.data(), d, factors, singles, sums, longest, work);
-    const std::size_t columns = static_cast<std::size_t>(R);
-    const ColumnWeights column{{nodes.log_z.data(), columns}, {work.scale.data(), columns}, true};
-    const SearchResult best =
-        search(Matrix<const double>{work.C.data(), size, R},
-               std::span<const Index>(work.order.data(), size), {work.totals.data(), columns},
-               column, limit, found.guess, found.floor, empty, work.search);
-    if (best.size > 0) choose(work.search, best.size, work.names, chosen);
-    return {objective.nonempty ? best.value / present : best.value, 0};
+    if (!constraints) return {value, 0};
+    if (is_final(chosen, labels, names, value, *constraints, work.constrained)) return {value, 0};
+    const Index guess = std::count(chosen.begin(), chosen.end(), 1);
+    std::iota(work.order.begin(), work.order.begin() + m, Index{0});
+    const ColumnWeights column = fill_candidates(m, std::min(m, constraints->max_labels));
+    value = constrain_row(Matrix<const double>{work.C.data(), m, nodes.padding}, labels, names,
+                          totals(), column, empty, present, guess, value, *constraints, chosen,
+                          work.constrained);
+    return {value, 0};
 }
 
 // Decide every row of a block. `labels` names the labels in the order of the values.
 inline Status decide_factor_rows(Matrix<const double> values, Matrix<double> d, bool given,
                                  const Factors& factors, std::span<const Index> names,
                                  double slack, const Objective& objective, const Rules& rules,
-                                 Matrix<std::int8_t> labels, double* expected) {
+                                 Matrix<std::int8_t> labels, double* expected,
+                                 const Constraints* constraints) {
     FactorsWorkspace work(rules);
     for (Index row = 0; row < values.rows; ++row) {
         const auto [value, factor] =
             decide_factor_row(values.row(row), d[row], given, factors, names, slack, objective,
-                              rules, labels.row(row), work);
+                              rules, labels.row(row), constraints, names, work);
         expected[row] = value;
         if (value < 0.0) return {row, value, factor};
     }
@@ -317,15 +341,24 @@ inline Status decide_sparse_factor_rows(const double* values, const Index* store
                                         const Factors& factors, std::span<const Index> fixed,
                                         double slack, const Objective& objective,
                                         const Rules& rules, Index* found, Index* ends,
-                                        double* expected) {
+                                        double* expected, const Constraints* constraints) {
     FactorsWorkspace work(rules);
     std::vector<Index> names, order, rank;
+    std::vector<double> extended;
     std::vector<std::int8_t> chosen;
     Index count = 0;
     for (Index row = 0; row + 1 < length(indptr); ++row) {
         const Index start = indptr[row], stop = indptr[row + 1];
         names.assign(fixed.begin(), fixed.end());
         names.insert(names.end(), stored + start, stored + stop);
+        std::span<const double> own(values + row * width + start, width + stop - start);
+        if (constraints) {  // with labels of probability 0 that a feasible set may need
+            const std::size_t count = names.size();
+            add_implied_labels(names, objective.nonempty, *constraints, work.constrained);
+            extended.assign(own.begin(), own.end());
+            extended.resize(own.size() + names.size() - count, 0.0);
+            own = extended;
+        }
         const Index m = static_cast<Index>(names.size());
         order.resize(m);
         rank.resize(m);
@@ -333,9 +366,9 @@ inline Status decide_sparse_factor_rows(const double* values, const Index* store
         std::sort(order.begin(), order.end(), [&](Index a, Index b) { return names[a] < names[b]; });
         for (Index j = 0; j < m; ++j) rank[order[j]] = j;
         chosen.assign(m, 0);
-        const std::span<const double> own(values + row * width + start, width + stop - start);
-        const auto [value, factor] = decide_factor_row(own, d, false, factors, rank, slack,
-                                                       objective, rules, chosen, work);
+        const auto [value, factor] =
+            decide_factor_row(own, d, false, factors, rank, slack, objective, rules, chosen,
+                              constraints, names, work);
         expected[row] = value;
         if (value < 0.0) return {row, value, factor};
         for (Index j = 0; j < m; ++j) {

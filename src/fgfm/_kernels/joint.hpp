@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -18,7 +17,7 @@ inline void decide_joint_rows(std::span<const Index> indptr, std::span<const Ind
                               std::span<const Index> column, std::span<const double> s,
                               std::span<const Index> names, Matrix<const double> proba,
                               const Objective& objective, Matrix<std::int8_t> labels,
-                              double* expected) {
+                              double* expected, const Constraints* constraints) {
     const Index m = labels.cols, S = length(s);
     CardinalitiesWorkspace work(m, S);
     std::vector<double> C(m * S);
@@ -36,14 +35,9 @@ inline void decide_joint_rows(std::span<const Index> indptr, std::span<const Ind
                 }
             }
         }
-        if (S == 0) {  // the empty set is the only one
-            expected[row] = objective.nonempty ? std::numeric_limits<double>::quiet_NaN()
-                                               : objective.zero_division * d_0;
-            continue;
-        }
         expected[row] =
             decide_cardinality_row(Matrix<const double>{C.data(), m, S}, s, d_0, present, true,
-                                   0.0, objective, names, labels.row(row), work);
+                                   0.0, objective, constraints, names, labels.row(row), work);
     }
 }
 

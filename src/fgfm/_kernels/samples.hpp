@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -13,7 +12,8 @@ namespace fgfm {
 // Decide every row of a block of draws, (n, T, m) of 0 and 1.
 inline void decide_sample_rows(const std::uint8_t* samples, Index n, Index T, Index m,
                                std::span<const Index> names, const Objective& objective,
-                               Matrix<std::int8_t> labels, double* expected) {
+                               Matrix<std::int8_t> labels, double* expected,
+                               const Constraints* constraints) {
     CardinalitiesWorkspace work(m, m);
     std::vector<Index> cardinality(T), column(m + 1);
     std::vector<double> s(m), C;
@@ -36,11 +36,6 @@ inline void decide_sample_rows(const std::uint8_t* samples, Index n, Index T, In
                 column[c] = S++;
             }
         }
-        if (S == 0) {
-            expected[row] = objective.nonempty ? std::numeric_limits<double>::quiet_NaN()
-                                               : objective.zero_division;
-            continue;
-        }
         C.assign(m * S, 0.0);
         for (Index t = 0; t < T; ++t) {
             if (cardinality[t] == 0) continue;
@@ -51,7 +46,7 @@ inline void decide_sample_rows(const std::uint8_t* samples, Index n, Index T, In
         for (double& x : C) x /= static_cast<double>(T);
         expected[row] = decide_cardinality_row(
             Matrix<const double>{C.data(), m, S}, std::span<const double>(s.data(), S), d_0,
-            present, true, 0.0, objective, names, labels.row(row), work);
+            present, true, 0.0, objective, constraints, names, labels.row(row), work);
     }
 }
 

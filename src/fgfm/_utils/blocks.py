@@ -15,7 +15,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BLOCK_BYTES", "float_block", "n_threads", "n_workers", "row_blocks", "run_blocks"]
+__all__ = [
+    "BLOCK_BYTES",
+    "float_block",
+    "float_dtype",
+    "n_threads",
+    "n_workers",
+    "row_blocks",
+    "run_blocks",
+]
 
 BLOCK_BYTES = 1 << 22  # input or work space of one block; about the size of an L2 cache
 _LOCAL_BACKENDS = ("loky", "multiprocessing", "sequential", "threading")  # of joblib itself
@@ -86,6 +94,9 @@ def run_blocks(n: int, row_bytes: int, threads: int, work: Callable[[slice], Any
 
 def float_block(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Convert a block for the kernels: float32 or float64, C-contiguous, in native byte order."""
-    if array.dtype not in (np.float32, np.float64):
-        array = array.astype(np.float64)
-    return np.require(array, array.dtype.newbyteorder("="), ["C"])
+    return np.require(array, float_dtype(array.dtype), ["C"])
+
+
+def float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type that the kernels read: float32 for float32, float64 for any other."""
+    return np.dtype(np.float32 if (dtype.kind, dtype.itemsize) == ("f", 4) else np.float64)

@@ -130,6 +130,11 @@ class FitProgress:
             task.call_on_fit_task_end(estimator=self.estimator)
             self.ended += 1
 
+    def parts_fitted(self, weights: dict[str, float]) -> None:
+        """Print the weight of each part of the learner "auto"."""
+        if weights:
+            self._print(", ".join(f"{name} {weight:.2f}" for name, weight in weights.items()))
+
     def end(self) -> None:
         """End the stage "models" and the fit."""
         if self.root is not None:

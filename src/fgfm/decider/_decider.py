@@ -33,7 +33,6 @@ from fgfm.decider._inputs import (
 from fgfm.decider._joint_model import JointModel
 from fgfm.decider._weighted import as_counts, limit_f
 from fgfm.decision import Decision, from_cardinalities, from_marginals
-from fgfm.decision._limits import numbered
 from fgfm.metrics import f_measure
 
 __all__ = ["FDecider"]
@@ -227,7 +226,7 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _batch_f(self, entries: Entries, weight: Floats) -> Floats:
         """Return the F-measure to expect of weighted rows, one value per problem."""
-        p = self._model.marginals(entries)
+        p = self._marginals(entries)
         counts = as_counts(weight)
         if counts is not None:
             copies = p.at(np.repeat(np.arange(len(counts)), counts))
@@ -269,6 +268,9 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _limits(self, entries: Entries) -> dict[str, Any]:
         """Return the constraints as `fgfm.decision` takes them."""
+        if self.constraints is None and self.max_labels is None and self.min_labels == 0:
+            return {}
+        from fgfm.decision._limits import numbered  # XXX
         if entries.labels is not None:
             if self.constraints is not None:
                 raise ValueError(
@@ -328,7 +330,7 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _decide(self, given: Probabilities) -> Decision:
         entries, kind = given.entries, given.sparse_class
         if self._per_batch:
-            decision = self._decide_batch(self._model.marginals(entries), kind)
+            decision = self._decide_batch(self._marginals(entries), kind)
         else:
             decision = self._decide_rows(entries, kind)
         return given.with_names(decision, self._column_names(), self.average)
@@ -421,7 +423,7 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._predict_proba(self._read(X))
 
     def _predict_proba(self, given: Probabilities) -> Any:
-        p = self._model.marginals(given.entries).to_matrix(given.sparse_class)
+        p = self._marginals(given.entries).to_matrix(given.sparse_class)
         if self.multilabel_:
             return p
         p = p.toarray() if sparse.issparse(p) else p
@@ -462,10 +464,14 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         entries = given.entries
         if not self._per_batch:
             return self._decide_rows(entries, given.sparse_class).labels
-        p = self._model.marginals(entries)
+        p = self._marginals(entries)
         limits = np.broadcast_to(self.thresholds_, (entries.m,))
         chosen = p.p > p.of_label(limits)
         return p.to_labels(chosen.astype(np.int8), given.sparse_class)
+
+    def _marginals(self, entries: Entries) -> Entries:
+        """Return the probability of each entry under the model."""
+        return self._model.marginals(entries, n_threads(self.n_jobs))
 
     def _decide_rows(self, entries: Entries, kind: Any) -> Decision:
         """Decide each row by itself."""
@@ -473,9 +479,10 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         expected_f = np.zeros(len(chosen))
         nonempty = self._resolved_nonempty(self.nonempty_)
         limits = self._limits(entries)
-        for block in self._model.blocks(entries):
+
+        def decide_block(block: slice) -> None:
             P, d = self._model.predict(entries.at(block))
-            rows = np.arange(len(entries.p))[block]
+            rows = np.arange(block.start, block.stop)
             if nonempty and (d[:, 0] == 1.0).any():
                 # Rows without a stored label: the decision is the empty set, of value 0.
                 possible = d[:, 0] < 1.0
@@ -486,9 +493,11 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 beta=self.beta,
                 zero_division=self.zero_division,
                 nonempty=nonempty,
-                n_jobs=self.n_jobs,
+                n_jobs=1,
                 **limits,
             )
+
+        self._model.run_blocks(entries, n_threads(self.n_jobs), decide_block)
         return Decision(entries.to_labels(chosen, kind), expected_f)
 
     def _decide_batch(self, marginals: Entries, kind: Any) -> Decision:

@@ -13,11 +13,12 @@ from sklearn.utils.validation import validate_data
 from fgfm._utils.label_table import LabelTable
 from fgfm._utils.rows import frame_library, frame_maker, n_rows
 from fgfm._utils.validation import (
-    check_same_rows,
+    check_logits,
+    check_marginals,
     check_stored_probabilities,
-    clip_probabilities,
     real_array,
     sparse_marginals,
+    stacked_classes,
 )
 from fgfm.decider._entries import Entries, dense_entries, sparse_entries
 from fgfm.decision import Decision
@@ -95,7 +96,9 @@ def read_probabilities(owner: Any, X: Any, flat: bool, *, reset: bool) -> Probab
     """
     matrix = on_host(X)
     if _is_list_of_pairs(matrix):
-        matrix = _positive_columns(matrix, owner.logits)
+        if owner.logits:
+            raise ValueError("logits is True and X lists the class probabilities of each label")
+        matrix = stacked_classes([np.asarray(on_host(part)) for part in matrix], "X")
     if frame_library(matrix) is not None and len(matrix.shape) == 1:
         matrix = matrix.to_numpy()[:, None]
     if flat:
@@ -104,7 +107,12 @@ def read_probabilities(owner: Any, X: Any, flat: bool, *, reset: bool) -> Probab
         validate_data(owner, matrix, reset=reset, skip_check_array=True)
     else:
         matrix = validate_data(
-            owner, matrix, accept_sparse=True, dtype="numeric", ensure_all_finite=False, reset=reset
+            owner,
+            matrix,
+            accept_sparse=True,
+            dtype="numeric",
+            ensure_all_finite=False,
+            reset=reset,
         )
     if sparse.issparse(matrix):
         if owner.logits:
@@ -114,15 +122,16 @@ def read_probabilities(owner: Any, X: Any, flat: bool, *, reset: bool) -> Probab
             )
         csr = sparse_marginals(matrix, "X").copy()
         csr.sum_duplicates()
-        _with_hint(check_stored_probabilities, csr)
+        check_stored_probabilities(csr, "X")
         kind = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix
         return Probabilities(sparse_entries(csr), X, kind)
     values = real_array(matrix, "X", ("row", "label"))
     if owner.logits:
-        _check_not_nan(values)
+        check_logits(values, "X", (0, 0))
         p = expit(values.astype(np.float64))
     else:
-        p = _with_hint(clip_probabilities, values)
+        check_marginals(values, "X", (0, 0))
+        p = np.clip(values, 0.0, 1.0)
     return Probabilities(dense_entries(p), X, None)
 
 
@@ -186,21 +195,6 @@ def _is_list_of_pairs(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.ndim == 3 and X.shape[2] == 2
 
 
-def _positive_columns(parts: Any, logits: bool) -> Real:
-    """Return the probabilities or logits of the positive class from arrays (n, 2), as (n, m)."""
-    columns = []
-    for j, part in enumerate(parts):
-        part = real_array(on_host(part), f"X[{j}]", ("row", "class"))
-        if part.shape[1] != 2:
-            raise ValueError(
-                f"X[{j}] has shape {part.shape}: it must have two columns, the probabilities that "
-                f"label {j} is absent and present; a label with one class in training has one"
-            )
-        columns.append(part[:, 1] - part[:, 0] if logits else part[:, 1])
-    check_same_rows([len(c) for c in columns], [f"X[{j}]" for j in range(len(columns))])
-    return np.column_stack(columns)
-
-
 def _positive_class(X: Any, logits: bool) -> Any:
     """Return the column (n, 1) of the positive class from a flat X, or one of two columns.
 
@@ -234,21 +228,3 @@ def on_host(X: Any) -> Any:
     if type(X).__module__.partition(".")[0] == "cupy":
         return X.get()
     return X
-
-
-def _check_not_nan(values: Real) -> None:
-    wrong = np.isnan(values)
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
-        raise ValueError(f"X[{row}, {column}] is nan: logits must be numbers")
-
-
-def _with_hint(check: Any, values: Any) -> Any:
-    """Validate probabilities; values outside [0, 1] may be logits, which the message mentions."""
-    try:
-        return check(values, "X")
-    except ValueError as error:
-        stored = values.data if sparse.issparse(values) else values
-        if np.isfinite(stored).all():
-            raise ValueError(f"{error}; apply a sigmoid, or pass logits=True") from None
-        raise

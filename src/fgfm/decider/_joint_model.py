@@ -8,6 +8,7 @@ of labels has a distribution d that is learned (docs/design.md, "FDecider").
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +17,10 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from fgfm._kernels import poisson_binomial
-from fgfm._utils.blocks import row_blocks
+from fgfm._utils.blocks import row_blocks, run_blocks
 from fgfm.cardinality import from_marginals
 from fgfm.decider._entries import Entries
-from fgfm.estimation._log_linear_pool import LogLinearPool
+from fgfm._utils.log_linear_pool import LogLinearPool
 
 __all__ = ["JointModel", "RowModel"]
 
@@ -117,17 +118,20 @@ class JointModel:
         d = _possible(d, q)
         return RowModel(from_marginals(_powered(q, self.exponent), d, method="condition"), d)
 
-    def marginals(self, entries: Entries) -> Entries:
-        """Return the probability of each entry under the model, block by block."""
+    def marginals(self, entries: Entries, threads: int) -> Entries:
+        """Return the probability of each entry under the model."""
         p = np.empty(entries.p.shape)
-        for rows in self.blocks(entries):
+
+        def fill(rows: slice) -> None:
             p[rows] = self.predict(entries.at(rows)).marginals
+
+        self.run_blocks(entries, threads, fill)
         return entries._replace(p=p)
 
-    def blocks(self, entries: Entries) -> list[slice]:
-        """Split the rows into blocks that bound the memory of P to 64 MiB."""
+    def run_blocks(self, entries: Entries, threads: int, work: Callable[[slice], None]) -> None:
+        """Call ``work(rows)`` for blocks of rows, with at most 64 MiB of P per thread."""
         n, K = entries.p.shape
-        return row_blocks(n, max(1, K * max(1, int(self.cardinalities[-1])) // 2))
+        run_blocks(n, max(1, K * max(1, int(self.cardinalities[-1])) // 2), threads, work)
 
     def _independent(self, p: Floats) -> Floats:
         """Return the probabilities (n, C) of `cardinalities` for independent labels."""

@@ -1,6 +1,6 @@
 r"""Decisions: from probabilities to the label sets that maximise the expected F-measure.
 
-Each function solves, exactly and for every row on its own,
+Each function solves, exactly and by default for every row on its own,
 
 .. math::
 
@@ -19,13 +19,19 @@ function             given
 `from_joint`         probabilities of label sets
 ==================== ==========================================================
 
+``average`` says which labels form a problem: those of a row (``"samples"``), the column of a label
+(``"macro"``), or all entries of the batch (``"micro"``). Rows are independent of each other, so
+that a column is decided from its marginals, and a batch by F-GFM with every row as a factor: both
+exactly, for any dependence between the labels of a row.
+
 Ties: the smaller set wins, then the lower label index; the empty set wins its ties. Values with a
 relative difference below 1e-12 count as equal. (`from_marginals` compares labels by their
 probabilities, exactly.)
 
 Dask arrays give a lazy decision of Dask arrays, which is computed one block of rows at a time. A
 row that contradicts `nonempty` then gets its NaN without a warning. The ``labelsets`` of
-`from_joint`, which all rows share, are computed at once.
+`from_joint`, which all rows share, are computed at once. ``average="macro"`` rechunks to blocks of
+labels; ``"micro"`` needs arrays in memory.
 
 Arrays of PyTorch, CuPy and JAX are decided on their device: ``labels`` and ``expected_f`` are
 arrays of the same library on the same device, and ``n_jobs`` has no effect. float32 is computed in
@@ -43,6 +49,7 @@ Conditionally Independent Label Subsets. ECML PKDD 2016. doi:10.1007/978-3-319-4
 from __future__ import annotations
 
 from fgfm.decision._cardinalities import from_cardinalities
+from fgfm.decision._constraints import Constraints
 from fgfm.decision._factors import from_factors
 from fgfm.decision._joint import from_joint
 from fgfm.decision._marginals import from_marginals
@@ -50,6 +57,7 @@ from fgfm.decision._objective import Decision
 from fgfm.decision._samples import from_samples
 
 __all__ = [
+    "Constraints",
     "Decision",
     "from_cardinalities",
     "from_factors",

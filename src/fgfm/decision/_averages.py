@@ -1,9 +1,9 @@
 """Averages: which entries of the (n, m) label matrix are decided together.
 
 Rows are independent of each other. ``"samples"`` is one problem per row. ``"macro"`` is one per
-label, over its column; its entries are independent, so that the marginals determine it. ``"micro"``
-is one problem over all entries: F-GFM, in which every row is a factor (or several, if its labels
-come in factors). See docs/design.md, "Averages".
+label, over its column; its entries are independent, so that the marginals determine it.
+``"micro"`` is one problem over all entries: F-GFM, in which every row is a factor (or several, if
+its labels come in factors). See docs/design.md, "Averages".
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from fgfm.decision._marginals_sparse import decide_csr_columns
 from fgfm.decision._objective import Decision, Objective, run_kernel
 
 __all__ = [
-    "AVERAGES",
     "Route",
     "RowFactors",
     "decide_batch",
@@ -36,8 +35,6 @@ __all__ = [
 
 Real = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
-
-AVERAGES = ("samples", "macro", "micro")
 
 
 def decide_columns(marginals: Any, objective: Objective) -> Decision:
@@ -136,7 +133,7 @@ def decide_possible_entries(
 
     def read(rows: slice) -> tuple[Real, Real]:
         P = cardinalities(rows)
-        possible = P.any(axis=2)  # (rows, m)
+        possible = np.asarray(P.any(axis=2))  # (rows, m)
         return P[possible], possible
 
     blocks = run_blocks(n, row_bytes + 8 * m * S, objective.threads, read)
@@ -295,7 +292,7 @@ class Route(NamedTuple):
     columns: Callable[..., Decision] = decide_columns
 
     def decide(self, average: str, *arrays: Any, objective: Objective, **shared: Any) -> Decision:
-        """Decide from the arrays for one of the `AVERAGES`."""
+        """Decide from the arrays for one of the averages."""
         if average == "macro":
             return self.columns(self.marginals(*arrays, **shared), objective)
         implementation = self.samples if average == "samples" else self.micro

@@ -19,7 +19,9 @@ from fgfm._utils.validation import (
     unit_rows,
 )
 from fgfm.decision._averages import Route, decide_rows_as_factors
+from fgfm.decision._constraints import Constraints
 from fgfm.decision._inputs import decide
+from fgfm.decision._limits import Limits
 from fgfm.decision._objective import Decision, Objective, empty_decision, run_kernel
 
 __all__ = ["decide_one_factor", "factor_marginals", "from_cardinalities"]
@@ -35,6 +37,9 @@ def from_cardinalities(
     zero_division: float = 1.0,
     nonempty: bool = False,
     average: str = "samples",
+    min_labels: int = 0,
+    max_labels: int | None = None,
+    constraints: Constraints | None = None,
     n_jobs: int | None = None,
 ) -> Decision:
     r"""Decide from the joint probabilities of each label and the number of labels: GFM.
@@ -63,13 +68,25 @@ def from_cardinalities(
         Condition on the true set not being empty, for the decision and its expectation. A row of
         zeros contradicts this condition: it gets the empty set, an expectation of NaN, and a
         warning.
+    average : {"samples", "macro", "micro"}, default="samples"
+        The F-measure to maximise: of each row; of each label over all rows; or of all entries
+        together. Rows are independent of each other. `zero_division` and `nonempty` apply to each
+        problem: row, label, or batch.
+    min_labels, max_labels : int, default=0 and None
+        The least and the largest number of labels to decide for; None is no limit. With
+        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
+        conditioned as with `nonempty`.
+    constraints : Constraints, default=None
+        Further constraints on the label sets: labels that are required, forbidden, exclude each
+        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
     n_jobs : int, default=None
         The number of threads, as in joblib. It does not change the result.
 
     Returns
     -------
     Decision
-        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,).
+        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,), of shape (m,) for
+        ``average="macro"``, a number for ``"micro"``.
 
     See Also
     --------
@@ -87,7 +104,8 @@ def from_cardinalities(
     >>> expected_f.round(4)
     array([0.6933])
     """
-    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
+    limits = Limits.checked(min_labels, max_labels, constraints)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, limits=limits)
     arrays = {"P": P} if distribution is None else {"P": P, "distribution": distribution}
     return decide(arrays, objective, average, _ROUTE, _array_api_route)
 
@@ -128,6 +146,7 @@ def decide_one_factor(
 ) -> Decision:
     """Decide from one P, (n, m, S); its i-th label is label ``members[i]``."""
     n, m, S = P.shape
+    constraints = objective.constraints(m)
     decision = empty_decision(n, m)
 
     def decide_block(rows: slice) -> None:
@@ -145,6 +164,7 @@ def decide_one_factor(
             *objective.kernel_arguments,
             labels,
             expected_f,
+            constraints,
         )
         row, _ = run_kernel(
             decide_cardinality_rows,

@@ -19,6 +19,7 @@ from fgfm._utils.validation import (
 )
 from fgfm.decision._averages import Route, decide_rows_as_factors
 from fgfm.decision._cardinalities import decide_one_factor, factor_marginals
+from fgfm.decision._constraints import Constraints
 from fgfm.decision._factors_dense import decide_dense_factors, decide_singletons
 from fgfm.decision._factors_sparse import (
     decide_sparse_factors,
@@ -26,6 +27,7 @@ from fgfm.decision._factors_sparse import (
     side_by_side,
 )
 from fgfm.decision._inputs import decide
+from fgfm.decision._limits import Limits
 from fgfm.decision._marginals_sparse import valid_csr
 from fgfm.decision._objective import Decision, Objective
 
@@ -43,6 +45,9 @@ def from_factors(
     zero_division: float = 1.0,
     nonempty: bool = False,
     average: str = "samples",
+    min_labels: int = 0,
+    max_labels: int | None = None,
+    constraints: Constraints | None = None,
     n_jobs: int | None = None,
 ) -> Decision:
     r"""Decide from the P of label factors that are independent of each other: F-GFM.
@@ -71,6 +76,17 @@ def from_factors(
         Condition on the true set not being empty, for the decision and its expectation. A row of
         zeros contradicts this condition: it gets the empty set, an expectation of NaN, and a
         warning.
+    average : {"samples", "macro", "micro"}, default="samples"
+        The F-measure to maximise: of each row; of each label over all rows; or of all entries
+        together. Rows are independent of each other. `zero_division` and `nonempty` apply to each
+        problem: row, label, or batch.
+    min_labels, max_labels : int, default=0 and None
+        The least and the largest number of labels to decide for; None is no limit. With
+        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
+        conditioned as with `nonempty`.
+    constraints : Constraints, default=None
+        Further constraints on the label sets: labels that are required, forbidden, exclude each
+        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
     n_jobs : int, default=None
         The number of threads, as in joblib. It does not change the result.
 
@@ -78,7 +94,7 @@ def from_factors(
     -------
     Decision
         ``labels`` of shape (n, m), in CSR if one of `Ps` is a sparse matrix, and ``expected_f`` of
-        shape (n,).
+        shape (n,), of shape (m,) for ``average="macro"``, a number for ``"micro"``.
 
     See Also
     --------
@@ -107,7 +123,8 @@ def from_factors(
     >>> labels.shape, labels.indices.tolist()
     ((1, 100000), [7, 99997, 99998])
     """
-    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
+    limits = Limits.checked(min_labels, max_labels, constraints)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, limits=limits)
     parts = part_list(Ps)
     arrays = {f"Ps[{f}]": P for f, P in enumerate(parts)}
     if distributions is not None:

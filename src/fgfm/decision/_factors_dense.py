@@ -85,6 +85,7 @@ def decide_dense_factors(
     total_depth = int((depths[:n_multiple] + 1).sum())
     n, m = len(parts[0]), len(labels_in_order)
     slack = max(tolerance(P) for P in parts)
+    constraints = objective.constraints(m)
     decision = empty_decision(n, m)
 
     def read_distributions(rows: slice, count: int) -> Real:
@@ -108,6 +109,7 @@ def decide_dense_factors(
             objective.rules,
             labels,
             expected_f,
+            constraints,
         )
         row, factor = run_kernel(
             decide_factor_rows, values, arguments, labels, lambda: _check_values(parts, rows)

@@ -64,6 +64,7 @@ def _decide_both(
     total_depth = sum(P.shape[2] + 1 for P in dense[:n_multiple])
     slack = max(tolerance(P) for P in dense)
     expected_f = np.empty(marginals.n)
+    constraints = objective.constraints(sum(map(len, members)), sparse=True)
 
     def check(rows: slice) -> None:
         for f, P in zip(order, dense, strict=True):
@@ -74,7 +75,9 @@ def _decide_both(
         entries = marginals.read(rows)
         n = len(entries.indptr) - 1
         values = _interleave([P[rows].reshape(n, -1) for P in dense], entries)
-        chosen = np.zeros(len(entries.data) + n * n_dense_labels, dtype=np.int64)
+        sizes = np.diff(entries.indptr) + n_dense_labels  # (n,) labels that may be possible
+        room = int(sizes.sum()) if constraints is None else constraints.most_chosen(sizes)
+        chosen = np.zeros(room, dtype=np.int64)
         ends = np.empty(n, dtype=np.int64)
         arguments = (
             entries.indices.astype(np.int64),
@@ -88,6 +91,7 @@ def _decide_both(
             chosen,
             ends,
             expected_f[rows],
+            constraints,
         )
         row, factor = run_kernel(
             decide_sparse_factor_rows, values, arguments, chosen, lambda: check(rows)
@@ -114,6 +118,8 @@ def decide_sparse_rows_as_factors(
     columns = np.concatenate([members[f] for f in stored])  # the label of each column
     dense = [f for f, part in enumerate(parts) if not sparse.issparse(part)]
     n, m = csr.shape[0], sum(map(len, members))
+    if n == 0:
+        return Decision(type(csr)((n, m), dtype=np.int8), objective.value_without_labels)
     row = np.repeat(np.arange(n), np.diff(csr.indptr))  # (nnz,)
     entries = m * row + columns[csr.indices]  # (nnz,) their numbers in the label matrix
     order = np.argsort(entries)

@@ -1,7 +1,7 @@
 """The steps that all five public functions share, for every type of array.
 
-Each function has two routes: one for NumPy arrays and all that converts to them, which also decides
-the blocks of Dask arrays, and one for arrays of PyTorch, CuPy and JAX.
+Each function has two routes: one for NumPy arrays and all that converts to them, which also
+decides the blocks of Dask arrays, and one for arrays of PyTorch, CuPy and JAX.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from fgfm._utils.rows import frame_library
-from fgfm._utils.validation import check_choice
+from fgfm._utils.validation import check_average
 from fgfm.decision._array_api.libraries import describe, is_array_api, library_of
-from fgfm.decision._averages import AVERAGES, Route
+from fgfm.decision._averages import Route
 from fgfm.decision._dask import any_dask, decide_columns_lazily, decide_lazily
 from fgfm.decision._objective import Decision, Objective
 
@@ -55,18 +55,25 @@ def decide(
     Decision
         Of the same array type as the first array.
     """
-    check_choice(average, "average", AVERAGES)
+    check_average(average)
     is_device_array = check_array_types(arrays)
     values = list(arrays.values())
     if is_flat(values[0]):
         average = "macro"  # one label, whatever the average
+    if objective.limits is not None:
+        objective.limits.check_problem(average, objective.measure)
     if not is_device_array and any_dask(*values):
         decision = _decide_dask(arrays, average, with_numpy, objective=objective, **shared)
         return _squeezed(decision) if is_flat(values[0]) else decision
     route = with_array_api() if is_device_array else with_numpy
     decision = route.decide(average, *values, objective=objective, **shared)
+    if is_device_array and objective.limits is not None:
+        from fgfm.decision._array_api.host import constrain_on_host
+
+        decision = constrain_on_host(decision, values, objective, with_numpy.samples, shared)
     if objective.nonempty:
-        _warn_about_impossible_problems(decision.expected_f, average)
+        smallest = "the empty set" if objective.limits is None else "the smallest allowed set"
+        _warn_about_impossible_problems(decision.expected_f, average, smallest)
     if is_flat(values[0]):
         decision = _squeezed(decision)
     return _as_frame(decision, values[0], columns, average)
@@ -133,7 +140,7 @@ def _squeezed(decision: Decision) -> Decision:
     return Decision(decision.labels[:, 0], decision.expected_f[0])
 
 
-def _warn_about_impossible_problems(expected_f: Any, average: str) -> None:
+def _warn_about_impossible_problems(expected_f: Any, average: str, smallest: str) -> None:
     """Warn about problems with d_0 = 1 under nonempty=True."""
     if is_array_api(expected_f):
         from fgfm.decision._array_api.backend import first_nan
@@ -146,7 +153,7 @@ def _warn_about_impossible_problems(expected_f: Any, average: str) -> None:
         return
     problem = "row" if average == "samples" else "label"
     what = f"{problem}s without probability for a non-empty label set"
-    which = f": {count}, the first is {problem} {first}; they get the empty set and"
+    which = f": {count}, the first is {problem} {first}; they get {smallest} and"
     if average == "macro":
         what = "labels without probability in any row"
     if average == "micro":

@@ -12,7 +12,9 @@ from fgfm._kernels import decide_joint_rows
 from fgfm._utils.blocks import run_blocks
 from fgfm._utils.validation import check_one_weight_each, label_sets, real_array, unit_rows
 from fgfm.decision._averages import Route, decide_possible_entries
+from fgfm.decision._constraints import Constraints
 from fgfm.decision._inputs import check_array_types, decide
+from fgfm.decision._limits import Limits
 from fgfm.decision._objective import Decision, Objective, empty_decision
 
 __all__ = ["from_joint"]
@@ -26,6 +28,9 @@ def from_joint(
     zero_division: float = 1.0,
     nonempty: bool = False,
     average: str = "samples",
+    min_labels: int = 0,
+    max_labels: int | None = None,
+    constraints: Constraints | None = None,
     n_jobs: int | None = None,
 ) -> Decision:
     r"""Decide from the probabilities of whole label sets.
@@ -46,13 +51,25 @@ def from_joint(
         Condition on the true set not being empty, for the decision and its expectation. A row that
         is certainly empty contradicts this condition: it gets the empty set, an expectation of
         NaN, and a warning.
+    average : {"samples", "macro", "micro"}, default="samples"
+        The F-measure to maximise: of each row; of each label over all rows; or of all entries
+        together. Rows are independent of each other. `zero_division` and `nonempty` apply to each
+        problem: row, label, or batch.
+    min_labels, max_labels : int, default=0 and None
+        The least and the largest number of labels to decide for; None is no limit. With
+        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
+        conditioned as with `nonempty`.
+    constraints : Constraints, default=None
+        Further constraints on the label sets: labels that are required, forbidden, exclude each
+        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
     n_jobs : int, default=None
         The number of threads, as in joblib. It does not change the result.
 
     Returns
     -------
     Decision
-        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,).
+        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,), of shape (m,) for
+        ``average="macro"``, a number for ``"micro"``.
 
     See Also
     --------
@@ -68,8 +85,9 @@ def from_joint(
     >>> expected_f.round(4)
     array([0.6933])
     """
-    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
     columns = getattr(labelsets, "columns", None)
+    limits = Limits.checked(min_labels, max_labels, constraints, columns)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, limits=limits)
     if not check_array_types({"labelsets": labelsets, "proba": proba}):
         # All rows share the label sets: they are converted once, also from a Dask array.
         sets = label_sets(labelsets, "labelsets", ("label set", "label"))
@@ -86,18 +104,20 @@ def from_joint(
 
 
 def _read(proba: Any, labelsets: Any) -> npt.NDArray[Any]:
-    proba = real_array(proba, "proba", ("row", "label set"))
-    check_one_weight_each(proba.shape[1], labelsets.shape[0])
-    return proba
+    weights = real_array(proba, "proba", ("row", "label set"))
+    check_one_weight_each(weights.shape[1], labelsets.shape[0])
+    return weights
 
 
 def _decide_rows(proba: Any, labelsets: Any, objective: Objective) -> Decision:
-    """Decide each row from probabilities, (n, L), of label sets, (L, m) in CSR."""
+    """Decide each row from probabilities, (n, L), of label sets, (L, m)."""
+    labelsets = sparse.csr_array(labelsets)
     proba = _read(proba, labelsets)
     L, m = labelsets.shape
     size = np.diff(labelsets.indptr)  # (L,)
     s = np.unique(size[size > 0])  # (Q,) the cardinalities that occur
     column = np.where(size > 0, np.searchsorted(s, size), -1)  # (L,)
+    constraints = objective.constraints(m)
     decision = empty_decision(len(proba), m)
     arguments = (
         labelsets.indptr.astype(np.int64),
@@ -109,7 +129,8 @@ def _decide_rows(proba: Any, labelsets: Any, objective: Objective) -> Decision:
 
     def decide_block(rows: slice) -> None:
         weights = unit_rows(proba[rows], "proba", rows.start)
-        decide_joint_rows(*arguments, weights, *objective.kernel_arguments, *decision.at(rows))
+        parameters = (*objective.kernel_arguments, *decision.at(rows), constraints)
+        decide_joint_rows(*arguments, weights, *parameters)
 
     run_blocks(len(proba), L * 8, objective.threads, decide_block)
     return decision

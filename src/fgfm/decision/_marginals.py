@@ -8,7 +8,9 @@ from scipy import sparse
 
 from fgfm._utils.validation import check_flag, real_array, stacked_classes
 from fgfm.decision._averages import Route
+from fgfm.decision._constraints import Constraints
 from fgfm.decision._inputs import decide, is_flat
+from fgfm.decision._limits import Limits
 from fgfm.decision._marginals_dense import (
     DenseMarginals,
     decide_dense_entries,
@@ -32,6 +34,9 @@ def from_marginals(
     nonempty: bool = False,
     measure: str = "f",
     average: str = "samples",
+    min_labels: int = 0,
+    max_labels: int | None = None,
+    constraints: Constraints | None = None,
     logits: bool = False,
     n_jobs: int | None = None,
 ) -> Decision:
@@ -44,10 +49,12 @@ def from_marginals(
 
     Parameters
     ----------
-    proba : array-like, sparse matrix or data frame of shape (n, m)
+    proba : array-like, sparse matrix or data frame of shape (n, m) or (n,)
         The probability of each label. Entries that a sparse matrix does not store are 0. CSR is
         read in place, block by block, with the entries of a row in any order; other sparse formats
-        are converted to CSR.
+        are converted to CSR. 1-D probabilities, or a series, are those of a binary classifier: one
+        problem over all rows, whatever the `average`. A list of m arrays of shape (n, 2), as
+        ``predict_proba`` of scikit-learn's forests returns, holds both classes of each label.
     beta : float, default=1.0
         Recall is considered `beta` times as important as precision.
     zero_division : float, default=1.0
@@ -60,15 +67,28 @@ def from_marginals(
     measure : {"f", "jaccard"}, default="f"
         The measure whose expectation is maximised: :math:`F_\beta`, or the Jaccard index
         :math:`|y \cap h| / |y \cup h|` (intersection over union), for which `beta` must be 1.
+    average : {"samples", "macro", "micro"}, default="samples"
+        The F-measure to maximise: of each row; of each label over all rows; or of all entries
+        together. `zero_division` and `nonempty` apply to each problem: row, label, or batch.
+    logits : bool, default=False
+        Whether `proba` holds logits, of which the probabilities are the sigmoid.
+    min_labels, max_labels : int, default=0 and None
+        The least and the largest number of labels to decide for; None is no limit. With
+        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
+        conditioned as with `nonempty`.
+    constraints : Constraints, default=None
+        Further constraints on the label sets: labels that are required, forbidden, exclude each
+        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
     n_jobs : int, default=None
         The number of threads, as in joblib. It does not change the result.
 
     Returns
     -------
     Decision
-        ``labels`` and ``expected_f`` (the expected Jaccard index, if that is the measure): arrays;
-        CSR labels if `proba` is sparse; a data frame and a series if it is a pandas data frame;
-        Dask arrays if it is a Dask array.
+        ``labels`` of the shape of `proba`, and ``expected_f`` (the expected Jaccard index, if that
+        is the measure) of shape (n,), of shape (m,) for ``average="macro"``, a number for
+        ``"micro"`` and for 1-D `proba`. Arrays; CSR labels if `proba` is sparse; a data frame and
+        a series if it is a pandas or polars data frame; Dask arrays if it is a Dask array.
 
     See Also
     --------
@@ -78,6 +98,12 @@ def from_marginals(
     Notes
     -----
     The published algorithm (Ye, Chai, Lee and Chieu, ICML 2012) takes quadratic time.
+
+    ``np.array(predict_proba(X))[:, :, 1]`` of a forest is (label, row): transposed. If there are
+    as many rows as labels this cannot be detected; pass the list itself.
+
+    Columns are decided in strips, without a copy of the array; ``average="micro"`` with `logits`
+    copies it.
 
     Only this function has ``measure="jaccard"``. For independent labels hits and true labels
     outside h are independent, so that :math:`E[J(y, h)] = \sum_{i \in h} p_i \; E[1 / (|h| + S)]`
@@ -95,6 +121,17 @@ def from_marginals(
     >>> expected_f.round(4)
     array([0.6674, 0.684 ])
 
+    The largest macro F1, and the largest F1 of a binary classifier:
+
+    >>> proba = [[0.8, 0.1], [0.4, 0.2], [0.3, 0.1]]
+    >>> fgfm.decision.from_marginals(proba, average="macro").labels
+    array([[1, 0],
+           [1, 0],
+           [0, 0]], dtype=int8)
+    >>> labels, expected_f = fgfm.decision.from_marginals([0.8, 0.4, 0.1])
+    >>> labels, round(float(expected_f), 4)
+    (array([1, 1, 0], dtype=int8), 0.6776)
+
     The best set for F need not be the best one for the Jaccard index:
 
     >>> proba = [[0.7, 0.4], [0.7, 0.5]]
@@ -108,14 +145,16 @@ def from_marginals(
     >>> expected_jaccard.round(4)
     array([0.56, 0.6 ])
     """
-    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, measure=measure)
+    columns = getattr(proba, "columns", None)
+    limits = Limits.checked(min_labels, max_labels, constraints, columns)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, measure, limits)
     return decide(
         {"proba": stacked_classes(proba)},
         objective,
         average,
         _ROUTE,
         _array_api_route,
-        columns=getattr(proba, "columns", None),
+        columns=columns,
         logits=check_flag(logits, "logits"),
     )
 

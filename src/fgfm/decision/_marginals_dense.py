@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fgfm._kernels import decide_dense_rows, decide_jaccard_dense_rows, transpose
-from fgfm._utils.blocks import BLOCK_BYTES, float_block, run_blocks
+from fgfm._kernels import (
+    constrain_dense_rows,
+    decide_dense_rows,
+    decide_jaccard_dense_rows,
+    transpose,
+)
+from fgfm._utils.blocks import BLOCK_BYTES, float_block, float_dtype, run_blocks
 from fgfm._utils.validation import check_logits, check_marginals
 from fgfm.decision._objective import Decision, Objective, empty_decision, run_kernel
 
@@ -22,7 +28,7 @@ __all__ = [
 ]
 
 Real = npt.NDArray[Any]
-_CACHE_LINE = 64  # bytes
+_STRIP_BYTES = 64  # a cache line
 _ALL = slice(None)
 _KERNELS = {"f": decide_dense_rows, "jaccard": decide_jaccard_dense_rows}
 
@@ -103,9 +109,14 @@ def decide_dense_marginals(
         As arrays.
     """
     decision = empty_decision(n, m)
+    constraints = objective.constraints(m)
 
     def decide_block(rows: slice) -> None:
-        _decide_rows(read(rows), objective, decision.at(rows), lambda: check(rows))
+        proba, decided = float_block(read(rows)), decision.at(rows)
+        _decide_rows(proba, objective, decided, lambda: check(rows))
+        if constraints is not None:
+            arguments = (*objective.kernel_arguments, objective.rules, *decided, constraints)
+            constrain_dense_rows(proba, *arguments)
 
     run_blocks(n, m * itemsize, objective.threads, decide_block)
     return decision
@@ -119,16 +130,21 @@ def decide_dense_columns(marginals: DenseMarginals, objective: Objective) -> Dec
     """
     n, m = marginals.shape
     values = marginals.values
-    decision = Decision(np.zeros((n, m), dtype=np.int8), np.empty(m))
+    decision = Decision(np.empty((n, m), dtype=np.int8), np.empty(m))
     if n == 0:
         decision.expected_f[:] = objective.value_without_labels
         return decision
-    width = max(_CACHE_LINE, BLOCK_BYTES // n) // values.itemsize
+    width = min(m, max(_STRIP_BYTES, BLOCK_BYTES // n) // values.itemsize)
+    own = threading.local()  # work space of a thread
 
     def decide_strip(strip: slice) -> None:
         labels = slice(strip.start * width, min(m, strip.stop * width))
-        columns = marginals.proba(_transposed(values[:, labels]))  # (width, n)
-        chosen = np.zeros(columns.shape, dtype=np.int8)
+        if not hasattr(own, "chosen"):
+            own.columns = np.empty((width, n), dtype=float_dtype(values.dtype))
+            own.chosen = np.empty((width, n), dtype=np.int8)
+        columns = marginals.proba(_transposed(values[:, labels], own.columns))  # (labels, n)
+        chosen = own.chosen[: len(columns)]
+        chosen[...] = 0
         decided = Decision(chosen, decision.expected_f[labels])
         _decide_rows(columns, objective, decided, lambda: marginals.check(_ALL, labels))
         transpose(chosen, decision.labels[:, labels])
@@ -159,13 +175,12 @@ def _decide_rows(
     run_kernel(kernel, float_block(proba), arguments, decision.labels, check)
 
 
-def _transposed(block: Real) -> Real:
-    """Return the columns of a block as the rows of a contiguous array."""
+def _transposed(block: Real, buffer: Real) -> Real:
+    """Return the columns of a block as the rows of a contiguous array, perhaps the buffer."""
     if block.T.flags.c_contiguous:
         return block.T
-    whole_steps = all(step % block.itemsize == 0 for step in block.strides)
-    if block.dtype not in (np.float32, np.float64) or not (block.dtype.isnative and whole_steps):
+    if block.dtype != buffer.dtype or any(step % block.itemsize for step in block.strides):
         block = float_block(block)
-    columns = np.empty(block.shape[::-1], dtype=block.dtype)
+    columns = buffer[: block.shape[1]]
     transpose(block, columns)
     return columns

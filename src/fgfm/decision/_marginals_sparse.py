@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._kernels import decide_csr_rows, decide_jaccard_csr_rows
+from fgfm._kernels import constrain_csr_rows, decide_csr_rows, decide_jaccard_csr_rows
 from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import check_stored_probabilities, sparse_marginals
 from fgfm.decision._objective import Decision, Objective, run_kernel
@@ -158,10 +158,13 @@ def decide_sparse_marginals(proba: Any, objective: Objective) -> Decision:
 def decide_csr_marginals(marginals: CSRMarginals, m: int, objective: Objective) -> Decision:
     """Decide from marginals of m independent labels in CSR."""
     expected_f = np.empty(marginals.n)
+    constraints = objective.constraints(m, sparse=True)
 
     def decide_block(rows: slice) -> tuple[Real, Real]:
         entries = marginals.read(rows)
         at = _decide_rows(entries, objective, expected_f[rows], lambda: marginals.check(rows))
+        if constraints is not None:
+            return _constrain_rows(entries, at, objective, expected_f[rows], constraints)
         return entries.indices[at], np.searchsorted(at, entries.indptr[1:])
 
     blocks = run_blocks(marginals.n, marginals.row_bytes, objective.threads, decide_block)
@@ -193,3 +196,29 @@ def _decide_rows(
     kernel = _KERNELS[objective.measure]
     run_kernel(kernel, float_block(entries.data), arguments, chosen, check)
     return np.flatnonzero(chosen)
+
+
+def _constrain_rows(
+    entries: CSRRows, at: Integers, objective: Objective, expected_f: Real, constraints: Any
+) -> tuple[Integers, Integers]:
+    """Replace infeasible label sets, which are given by the positions of chosen entries.
+
+    Returns the chosen labels, row after row, and the end of each row among them.
+    """
+    chosen = np.zeros(len(entries.data), dtype=np.int8)
+    chosen[at] = 1
+    labels = np.empty(constraints.most_chosen(np.diff(entries.indptr)), dtype=np.int64)
+    ends = np.empty(len(expected_f), dtype=np.int64)
+    constrain_csr_rows(
+        float_block(entries.data),
+        entries.indices.astype(np.int64),
+        entries.indptr,
+        *objective.kernel_arguments,
+        objective.rules,
+        chosen,
+        labels,
+        ends,
+        expected_f,
+        constraints,
+    )
+    return labels[: ends[-1]].copy(), ends  # a copy, so that the rest of `labels` is freed

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from fgfm._kernels import NOT_PROBABILITY, Rules
 from fgfm._utils.blocks import n_threads
 from fgfm._utils.validation import check_beta, check_choice, check_flag, check_zero_division
+from fgfm.decision._limits import Limits
 from fgfm.decision._quadrature import rules
 
 __all__ = ["Decision", "Objective", "empty_decision", "run_kernel"]
@@ -54,7 +55,7 @@ class Decision(NamedTuple):
 
 
 class Objective(NamedTuple):
-    """The measure whose expectation is maximised, its parameters, and the number of threads."""
+    """The measure whose expectation is maximised, over which sets, and the number of threads."""
 
     beta: float
     beta2: float
@@ -62,10 +63,17 @@ class Objective(NamedTuple):
     nonempty: bool
     threads: int
     measure: str = "f"
+    limits: Limits | None = None
 
     @classmethod
     def checked(
-        cls, beta: Any, zero_division: Any, nonempty: Any, n_jobs: Any, measure: Any = "f"
+        cls,
+        beta: Any,
+        zero_division: Any,
+        nonempty: Any,
+        n_jobs: Any,
+        measure: Any = "f",
+        limits: Limits | None = None,
     ) -> Objective:
         """Validate the parameters that the five public functions share, and the measure."""
         beta = check_beta(beta)
@@ -79,12 +87,22 @@ class Objective(NamedTuple):
             check_flag(nonempty, "nonempty"),
             n_threads(n_jobs),
             measure,
+            limits,
         )
 
     @property
     def kernel_arguments(self) -> tuple[float, float, bool]:
         """The parameters that every kernel takes."""
         return self.beta2, self.zero_division, self.nonempty
+
+    def constraints(self, m: int, *, sparse: bool = False) -> Any:
+        """Return the limits of sets of m labels as the kernels take them, or None.
+
+        Raises ValueError if no set satisfies them, or if `sparse` probabilities are not enough.
+        """
+        if self.limits is None:
+            return None
+        return self.limits.for_labels(m, nonempty=self.nonempty, sparse=sparse)
 
     @property
     def rules(self) -> Rules:

@@ -11,7 +11,9 @@ from fgfm._kernels import decide_sample_rows
 from fgfm._utils.blocks import run_blocks
 from fgfm._utils.validation import check_labels, real_array
 from fgfm.decision._averages import Route, decide_possible_entries
+from fgfm.decision._constraints import Constraints
 from fgfm.decision._inputs import decide
+from fgfm.decision._limits import Limits
 from fgfm.decision._objective import Decision, Objective, empty_decision
 
 __all__ = ["from_samples"]
@@ -24,6 +26,9 @@ def from_samples(
     zero_division: float = 1.0,
     nonempty: bool = False,
     average: str = "samples",
+    min_labels: int = 0,
+    max_labels: int | None = None,
+    constraints: Constraints | None = None,
     n_jobs: int | None = None,
 ) -> Decision:
     r"""Decide from draws of the label set, from any sampler.
@@ -42,13 +47,25 @@ def from_samples(
     nonempty : bool, default=False
         Ignore empty draws. A row with empty draws only gets the empty set, an expectation of NaN,
         and a warning.
+    average : {"samples", "macro", "micro"}, default="samples"
+        The F-measure to maximise: of each row; of each label over all rows; or of all entries
+        together. Draws of different rows are taken to be independent. `zero_division` and
+        `nonempty` apply to each problem: row, label, or batch.
+    min_labels, max_labels : int, default=0 and None
+        The least and the largest number of labels to decide for; None is no limit. With
+        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
+        conditioned as with `nonempty`.
+    constraints : Constraints, default=None
+        Further constraints on the label sets: labels that are required, forbidden, exclude each
+        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
     n_jobs : int, default=None
         The number of threads, as in joblib. It does not change the result.
 
     Returns
     -------
     Decision
-        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,).
+        ``labels`` of shape (n, m) and ``expected_f`` of shape (n,), of shape (m,) for
+        ``average="macro"``, a number for ``"micro"``.
 
     See Also
     --------
@@ -64,7 +81,8 @@ def from_samples(
     >>> expected_f.round(4)
     array([0.5833])
     """
-    objective = Objective.checked(beta, zero_division, nonempty, n_jobs)
+    limits = Limits.checked(min_labels, max_labels, constraints)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, limits=limits)
     return decide({"samples": samples}, objective, average, _ROUTE, _array_api_route)
 
 
@@ -76,13 +94,15 @@ def _decide_rows(samples: Any, objective: Objective) -> Decision:
     samples = _read(samples)
     n, T, m = samples.shape
     members = np.arange(m)
+    constraints = objective.constraints(m)
     decision = empty_decision(n, m)
 
     def decide_block(rows: slice) -> None:
         block = samples[rows]
         check_labels(block, "samples", rows.start)
         draws = np.require(block, np.uint8, ["C", "W"])
-        decide_sample_rows(draws, members, *objective.kernel_arguments, *decision.at(rows))
+        arguments = (members, *objective.kernel_arguments, *decision.at(rows), constraints)
+        decide_sample_rows(draws, *arguments)
 
     run_blocks(n, T * m, objective.threads, decide_block)
     return decision

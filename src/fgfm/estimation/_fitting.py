@@ -23,17 +23,19 @@ from fgfm.estimation._calibration import (
     SigmoidCalibrator,
     needs_calibration,
 )
-from fgfm.estimation._learner import class_scores, is_ridge, seed_learner
+from fgfm.estimation._learner import class_scores, is_auto, is_ridge, seed_learner
 from fgfm.estimation._models import (
+    GivenPredictions,
     LearnerModel,
     LearnerModels,
     Models,
     ModelTarget,
-    OutOfFoldPredictions,
     RidgeModels,
+    StackModels,
     scores_to_proba,
 )
 from fgfm.ridge import RidgeLogistic, fit_ridge_logistic
+from fgfm.stack import StackedLearner
 
 __all__ = ["LearnerSettings", "fit_models"]
 
@@ -81,7 +83,7 @@ def fit_models(
     progress: Callable[[int], None] | None = None,
     *,
     out_of_fold: bool = False,
-) -> tuple[Models, OutOfFoldPredictions | None]:
+) -> tuple[Models, GivenPredictions | None]:
     """Fit one model per target.
 
     Parameters
@@ -105,9 +107,11 @@ def fit_models(
     -------
     models : Models
         The fitted models, in the order of the targets.
-    predictions : OutOfFoldPredictions or None
+    predictions : GivenPredictions or None
         The out-of-fold predictions, if requested.
     """
+    if is_auto(settings.estimator):
+        return _fit_stack(X, targets, weight, settings, progress)
     method = _calibration_method(settings)
     if is_ridge(settings.estimator) and method is None:
         return _fit_ridge(X, targets, weight, settings, progress, out_of_fold)
@@ -121,10 +125,10 @@ def _fit_ridge(
     settings: LearnerSettings,
     progress: Callable[[int], None] | None,
     out_of_fold: bool,
-) -> tuple[Models, OutOfFoldPredictions | None]:
+) -> tuple[Models, GivenPredictions | None]:
     """Fit the default learner to all targets together."""
     estimator = settings.estimator
-    if estimator is None:
+    if not isinstance(estimator, RidgeLogistic):
         estimator = RidgeLogistic(cv=_PENALTY_FOLDS if settings.cv is None else settings.cv)
     params = estimator.get_params(deep=False)
     if params["random_state"] is None:
@@ -146,7 +150,40 @@ def _fit_ridge(
     )
     models = RidgeModels(fits, [target.extra is not None for target in targets])
     proba = [fit.held_out for fit in fits if fit.held_out is not None]
-    return models, OutOfFoldPredictions(proba, models.classes) if out_of_fold else None
+    return models, GivenPredictions(proba, models.classes) if out_of_fold else None
+
+
+def _fit_stack(
+    X: Any,
+    targets: Sequence[ModelTarget],
+    weight: Floats | None,
+    settings: LearnerSettings,
+    progress: Callable[[int], None] | None,
+) -> tuple[Models, GivenPredictions]:
+    """Fit the learner "auto" to all targets together."""
+    if any(target.extra is not None for target in targets):
+        raise ValueError(
+            "estimator is 'auto' and method is 'two-step': that method needs one model per label "
+            "and an additional feature; choose another method, or estimator='ridge'"
+        )
+    n = n_rows(X)
+    w = np.ones(n) if weight is None else weight
+    rows = np.flatnonzero(w > 0.0)
+    seed = int(check_random_state(settings.random_state).randint(np.iinfo(np.int32).max))
+    learner = StackedLearner()
+    proba = learner.fit(
+        X if len(rows) == n else take_rows(X, rows),
+        [target.values[rows] for target in targets],
+        w[rows],
+        seed,
+        settings.n_jobs,
+        None if progress is None else lambda share: progress(int(share * len(targets))),
+    )
+    if progress is not None:
+        progress(len(targets))
+    models = StackModels(learner)
+    held_out = [on_all_rows(p, rows, n) for p in proba]
+    return models, GivenPredictions(held_out, models.classes, left_one_out=True)
 
 
 def _fit_learners(
@@ -157,9 +194,9 @@ def _fit_learners(
     method: str | None,
     progress: Callable[[int], None] | None,
     out_of_fold: bool,
-) -> tuple[Models, OutOfFoldPredictions | None]:
+) -> tuple[Models, GivenPredictions | None]:
     """Fit a clone of the base learner to each target, calibrated by `method` if it is not None."""
-    estimator = RidgeLogistic() if settings.estimator is None else settings.estimator
+    estimator = RidgeLogistic() if is_ridge(settings.estimator) else settings.estimator
     if not hasattr(estimator, "predict_proba") and method is None:
         raise TypeError(
             f"estimator is {estimator!r}, which has no predict_proba, and calibration is "
@@ -208,7 +245,7 @@ def _fit_learners(
         if progress is not None:
             progress(len(models))
     fitted = LearnerModels(models)
-    return fitted, OutOfFoldPredictions(proba, fitted.classes) if out_of_fold else None
+    return fitted, GivenPredictions(proba, fitted.classes) if out_of_fold else None
 
 
 def _fit_target(
@@ -344,7 +381,7 @@ def _calibration_method(settings: LearnerSettings) -> str | None:
     if isinstance(calibration, str):
         if calibration == "auto":
             estimator = settings.estimator
-            calibrate = estimator is not None and needs_calibration(estimator)
+            calibrate = not is_ridge(estimator) and needs_calibration(estimator)
             return "sigmoid" if calibrate else None
         if calibration in _CALIBRATORS:
             return calibration

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.utils import InputTags, get_tags
 from sklearn.utils.validation import validate_data
 
@@ -14,8 +15,10 @@ from fgfm.estimation._calibration import Scores
 from fgfm.ridge import RidgeLogistic
 
 __all__ = [
+    "AUTO",
     "check_learner",
     "class_scores",
+    "is_auto",
     "is_ridge",
     "learner_input_tags",
     "seed_learner",
@@ -25,15 +28,33 @@ __all__ = [
 
 Integers = npt.NDArray[np.int64]
 
+AUTO, RIDGE = "auto", "ridge"  # the base learners that have names
+
+
+def is_auto(learner: Any) -> bool:
+    """Return True if a base learner is the stack of `fgfm.stack`."""
+    return isinstance(learner, str) and learner == AUTO
+
 
 def is_ridge(learner: Any) -> bool:
-    """Return True if a base learner is the default one, which has a fast path of its own."""
-    return learner is None or type(learner) is RidgeLogistic
+    """Return True if a base learner is ridge logistic regression, which has a path of its own."""
+    return (
+        learner is None
+        or (isinstance(learner, str) and learner == RIDGE)
+        or type(learner) is RidgeLogistic
+    )
 
 
 def check_learner(learner: Any) -> None:
-    """Raise TypeError unless `learner` is None or a classifier instance."""
+    """Raise unless `learner` is None, a known name or a classifier instance."""
     if learner is None:
+        return
+    if isinstance(learner, str):
+        if learner not in (AUTO, RIDGE):
+            raise ValueError(
+                f"estimator is {learner!r}: it must be 'auto', 'ridge', or a scikit-learn "
+                "classifier"
+            )
         return
     if isinstance(learner, type) or not hasattr(learner, "fit"):
         raise TypeError(
@@ -49,10 +70,14 @@ def check_learner(learner: Any) -> None:
 def learner_input_tags(learner: Any) -> InputTags:
     """Return the input tags of a base learner; without tags it is taken to accept anything."""
     anything = InputTags(sparse=True, allow_nan=True)
-    if learner is not None and not hasattr(learner, "__sklearn_tags__"):
+    if is_ridge(learner):
+        learner = RidgeLogistic()
+    if is_auto(learner):
+        return anything
+    if not hasattr(learner, "__sklearn_tags__"):
         return anything
     try:
-        tags: InputTags = get_tags(RidgeLogistic() if learner is None else learner).input_tags
+        tags: InputTags = get_tags(learner).input_tags
     except AttributeError:  # scikit-learn's mixins without BaseEstimator
         return anything
     return tags
@@ -80,8 +105,27 @@ def validate_features(owner: Any, X: Any, learner: Any, *, reset: bool) -> Any:
     """
     if is_ridge(learner):
         return validate_data(owner, X, accept_sparse="csr", dtype=np.float64, reset=reset)
+    if is_auto(learner):
+        return _validate_numbers(owner, X, reset=reset)
     accept_sparse = learner_input_tags(learner).sparse
     return validate_raw_features(owner, X, accept_sparse=accept_sparse, reset=reset)
+
+
+def _validate_numbers(owner: Any, X: Any, *, reset: bool) -> Any:
+    """Validate features that are numbers, of which some may be missing if X is dense."""
+    X = validate_data(
+        owner,
+        X,
+        accept_sparse="csr",
+        dtype=np.float64,
+        ensure_all_finite="allow-nan",
+        reset=reset,
+    )
+    if sparse.issparse(X) and np.isnan(X.data).any():
+        raise ValueError(
+            "Input X contains NaN and is sparse: missing values are supported in dense X only"
+        )
+    return X
 
 
 def validate_raw_features(owner: Any, X: Any, *, accept_sparse: bool, reset: bool) -> Any:

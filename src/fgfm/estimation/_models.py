@@ -2,7 +2,7 @@
 
 A `ModelTarget` is what one model is fitted to. `RidgeModels` (the default learner) and
 `LearnerModels` (any other) hold the models of all targets; their `predictions` for a block of rows
-compute probabilities on request. `OutOfFoldPredictions` holds those for the training rows. The
+compute probabilities on request. `GivenPredictions` holds those for the training rows. The
 models are fitted in `fgfm.estimation._fitting`.
 """
 
@@ -19,15 +19,17 @@ from fgfm._utils.rows import append_column, n_rows
 from fgfm.estimation._calibration import Scores
 from fgfm.estimation._learner import class_scores
 from fgfm.ridge import RidgeFit
+from fgfm.stack import StackedLearner
 
 __all__ = [
+    "GivenPredictions",
     "LearnerModel",
     "LearnerModels",
     "ModelTarget",
     "Models",
-    "OutOfFoldPredictions",
     "Predictions",
     "RidgeModels",
+    "StackModels",
     "scores_to_proba",
 ]
 
@@ -72,8 +74,8 @@ class Models(Protocol):
         """Return the predictions for rows of X."""
 
 
-class OutOfFoldPredictions:
-    """Predictions for the training rows by models that were not fitted to them.
+class GivenPredictions:
+    """Predictions that are computed already, such as those for rows that were held out.
 
     Parameters
     ----------
@@ -81,11 +83,17 @@ class OutOfFoldPredictions:
         Probabilities of the classes of each target; NaN for rows that no fold left out.
     classes : list of ndarray of shape (K,)
         The classes of each target.
+    left_one_out : bool, default=False
+        Whether each row is predicted by models of nearly all other rows. Models of a fold have
+        fewer rows, and are less certain than those of all rows.
     """
 
-    def __init__(self, proba: Sequence[Floats], classes: Sequence[Integers]) -> None:
+    def __init__(
+        self, proba: Sequence[Floats], classes: Sequence[Integers], left_one_out: bool = False
+    ) -> None:
         self._proba = proba
         self._classes = classes
+        self.left_one_out = left_one_out
 
     @property
     def n_rows(self) -> int:
@@ -185,6 +193,30 @@ class RidgePredictions:
             if len(classes) == 1:
                 p[:, j] = classes[0]
         return np.asarray(p)
+
+
+class StackModels:
+    """The learner "auto", which models all targets at once.
+
+    Parameters
+    ----------
+    learner : StackedLearner
+        The fitted learner.
+    """
+
+    thread_safe = True
+
+    def __init__(self, learner: StackedLearner) -> None:
+        self.learner = learner
+
+    @property
+    def classes(self) -> list[Integers]:
+        """The classes of each target."""
+        return self.learner.classes
+
+    def predictions(self, X: Any) -> GivenPredictions:
+        """Return the predictions for rows of X, an array or CSR matrix of floats."""
+        return GivenPredictions(self.learner.predict(X), self.classes)
 
 
 class LearnerModel:

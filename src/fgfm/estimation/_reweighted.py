@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from fgfm._utils.log_linear_pool import LogLinearPool
 from fgfm.cardinality import from_marginals
 from fgfm.estimation._base import FactorEstimator
-from fgfm.estimation._log_linear_pool import LogLinearPool
-from fgfm.estimation._models import ModelTarget, OutOfFoldPredictions, Predictions
+from fgfm.estimation._exponent import fit_exponent, powered
+from fgfm.estimation._models import GivenPredictions, ModelTarget, Predictions
 from fgfm.estimation._strategy import Integers, Labels
 from fgfm.estimation._tilted import TiltedStrategy
 from fgfm.estimation._types import FactorEstimate
@@ -30,7 +31,12 @@ class ReweightedStrategy(TiltedStrategy):
     pool : LogLinearPool
         Pools pi, the cardinality distribution of independent labels, and mu, that of the
         multinomial model; where there is more than one label.
+    exponent : float
+        The exponent t of the odds given the number of labels, at most 1. It is fitted where
+        held-out predictions are as certain as those of the models of all rows.
     """
+
+    exponent = 1.0  # models of format 1 may not have it
 
     name = "reweighted"
 
@@ -45,25 +51,30 @@ class ReweightedStrategy(TiltedStrategy):
         return self.n_labels > 1
 
     def fit_out_of_fold(
-        self, predictions: OutOfFoldPredictions, Y: Labels, weight: Floats | None
+        self, predictions: GivenPredictions, Y: Labels, weight: Floats | None
     ) -> None:
         """Fit the weights and shifts of the pool."""
         s = Y.sum(axis=1, dtype=np.int64)  # (n,)
         # Rows of weight 0 may have a cardinality that is not in the list; they do not count.
         code = np.minimum(np.searchsorted(self.cardinalities, s), len(self.cardinalities) - 1)
-        pi = self._independent_cardinalities(self._marginals(predictions))
+        p = self._marginals(predictions)
+        pi = self._independent_cardinalities(p)
         mu = predictions.predict_proba(self.first_target)
         # d_s ~ exp(b_s) pi_s^a_1 mu_s^a_2, fitted to the cardinality of each row
         self.pool = LogLinearPool().fit([pi, mu], code, weight)
+        if predictions.left_one_out:
+            w = np.ones(len(Y)) if weight is None else weight
+            kept = np.flatnonzero(np.isfinite(p).all(axis=1) & (w > 0.0))
+            self.exponent = fit_exponent(p[kept], Y[kept].astype(np.float64), w[kept], most=1.0)
 
     def _combine(self, predictions: Predictions) -> FactorEstimate:
         p = self._marginals(predictions)
         pi = self._independent_cardinalities(p)
         mu = predictions.predict_proba(self.first_target)
         d = self._distribution(self.pool.predict_proba([pi, mu]))
-        # p_is = d_s p(y_i = 1 | |y| = s) for independent labels; the derivation is in
+        # p_is = d_s p(y_i = 1 | |y| = s) for independent labels of odds o^t; the derivation is in
         # docs/design.md, "Estimating P for one factor".
-        return FactorEstimate(from_marginals(p, d, method="condition"), d)
+        return FactorEstimate(from_marginals(powered(p, self.exponent), d, method="condition"), d)
 
     def _marginals(self, predictions: Predictions) -> Floats:
         """Return the marginals (n, m) of the labels, clipped.

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from fgfm.estimation._models import ModelTarget, OutOfFoldPredictions, Predictions
+from fgfm.estimation._models import GivenPredictions, ModelTarget, Predictions
 from fgfm.estimation._types import FactorEstimate
 
 __all__ = ["Strategy"]
@@ -67,7 +67,7 @@ class Strategy:
         return False
 
     def fit_out_of_fold(
-        self, predictions: OutOfFoldPredictions, Y: Labels, weight: Floats | None
+        self, predictions: GivenPredictions, Y: Labels, weight: Floats | None
     ) -> None:
         """Learn from predictions for the training rows by models that were not fitted to them."""
         raise NotImplementedError

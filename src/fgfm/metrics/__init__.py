@@ -1,4 +1,4 @@
-"""The F-measure, a scikit-learn scorer for it, its calibration, and bounds that hold for new rows."""
+"""The F-measure, a scikit-learn scorer, calibration, and bounds that hold for new rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ f_scorer: Any  # created by __getattr__ below, so that importing fgfm does not i
 def __getattr__(name: str) -> Any:
     if name != "f_scorer":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from sklearn.metrics import make_scorer
+    from fgfm.metrics._f_scorer import f_scorer as scorer
 
-    globals()["f_scorer"] = scorer = make_scorer(f_measure)
+    globals()["f_scorer"] = scorer
     return scorer

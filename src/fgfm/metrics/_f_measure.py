@@ -1,4 +1,4 @@
-"""The F-measure of each row, averaged over rows."""
+"""The F-measure of rows, of labels, or of all entries."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from scipy import sparse
 
 from fgfm._utils.validation import (
     check_beta,
+    check_choice,
     check_flag,
     check_zero_division,
     label_sets,
@@ -18,6 +19,7 @@ from fgfm._utils.validation import (
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Real = npt.NDArray[Any]
 
 
 @overload
@@ -26,6 +28,7 @@ def f_measure(  # numpydoc ignore=GL08
     Y_pred: Any,
     beta: float = ...,
     *,
+    average: Literal["samples", "macro", "micro"] = ...,
     zero_division: float = ...,
     per_row: Literal[False] = ...,
     sample_weight: Any = ...,
@@ -36,6 +39,18 @@ def f_measure(  # numpydoc ignore=GL08
     Y_pred: Any,
     beta: float = ...,
     *,
+    average: None,
+    zero_division: float = ...,
+    per_row: Literal[False] = ...,
+    sample_weight: Any = ...,
+) -> Floats: ...
+@overload
+def f_measure(  # numpydoc ignore=GL08
+    Y_true: Any,
+    Y_pred: Any,
+    beta: float = ...,
+    *,
+    average: Literal["samples"] = ...,
     zero_division: float = ...,
     per_row: Literal[True],
     sample_weight: Any = ...,
@@ -45,40 +60,48 @@ def f_measure(
     Y_pred: Any,
     beta: float = 1.0,
     *,
+    average: str | None = "samples",
     zero_division: float = 1.0,
     per_row: bool = False,
     sample_weight: Any = None,
 ) -> float | Floats:
-    r"""Compute the F-measure of predicted label sets, averaged over rows.
+    r"""Compute the F-measure of predicted label sets.
 
-    For a row with true labels y and predicted labels h, both in {0, 1}^m,
+    For true labels y and predicted labels h, both in {0, 1}^m,
 
     .. math::
 
         F_\beta(y, h) = \frac{(1 + \beta^2) \, y \cdot h}{\beta^2 |y| + |h|},
 
-    where 0/0, an empty prediction for an empty true set, is `zero_division`. The functions of
-    ``fgfm.decision`` maximise the expectation of this measure.
+    where 0/0, an empty prediction for an empty true set, is `zero_division`. By default y and h
+    are the labels of a row, and the measure is averaged over rows. The functions of
+    ``fgfm.decision`` maximise its expectation, for the same `average`.
 
     Parameters
     ----------
     Y_true : array-like, sparse matrix or data frame of shape (n, m) or (n,)
-        True labels, 0 or 1. A 1-D array is one label per row. Sparse input stays sparse.
+        True labels, 0 or 1. A 1-D array is one label. Sparse input stays sparse.
     Y_pred : array-like, sparse matrix or data frame of the same shape
         Predicted labels. Its type may differ from that of `Y_true`.
     beta : float, default=1.0
         Weight of recall relative to precision.
+    average : {"samples", "macro", "micro"} or None, default="samples"
+        ``"samples"``: the mean over rows of their F-measure. ``"macro"``: the mean over labels of
+        the F-measure of their columns. ``"micro"``: the F-measure of all entries together. None:
+        the F-measure of each column. With 1-D labels, ``"macro"`` and ``"micro"`` are the
+        F-measure of the positive class.
     zero_division : float in [0, 1], default=1.0
-        Value of predicting no label for a row that has none.
+        Value of predicting no label for a row, or column, that has none.
     per_row : bool, default=False
-        Return the F-measure of each row instead of their mean.
+        Return the F-measure of each row instead of their mean; for ``average="samples"``.
     sample_weight : array-like of shape (n,), optional
-        Weights of the rows in the mean. It cannot be combined with `per_row`.
+        Weights of the rows: in the mean over rows, or in the counts of columns and entries. It
+        cannot be combined with `per_row`.
 
     Returns
     -------
-    float or ndarray of shape (n,)
-        The (weighted) mean, or the F-measure of each row.
+    float or ndarray of shape (n,) or (m,)
+        The (weighted) average, or the F-measure of each row, or of each label.
 
     Notes
     -----
@@ -97,17 +120,17 @@ def f_measure(
     ``f_measure(Y, H, zero_division=0.5)``         none: only 0, 1 and NaN are supported
     ``f_measure(Y, H, sample_weight=w)``           ``f1_score(Y, H, average="samples",
                                                    zero_division=1.0, sample_weight=w)``
+    ``f_measure(Y, H, average=a)`` with "macro",   ``f1_score(Y, H, average=a,
+    "micro" or None                                zero_division=1.0)``
+    ``f_measure(y, h, average="macro")`` with 1-D  ``f1_score(y, h, zero_division=1.0)``
+    y and h
     ``f_measure(Y, H, per_row=True)``              none
-    ``f_measure(y, h)`` with 1-D y and h           none: ``f1_score(y, h)`` is the F-measure of
-                                                   the positive class over all rows
+    ``f_measure(y, h)`` with 1-D y and h           none: the mean F-measure of rows of one label
     ============================================== ===============================================
 
-    ``fgfm.f_scorer`` is a scikit-learn scorer for this function with its defaults. For another
-    beta or `zero_division`, create a scorer::
-
-        from sklearn.metrics import make_scorer
-
-        f2_scorer = make_scorer(f_measure, beta=2.0)
+    ``fgfm.f_scorer`` is a scikit-learn scorer for this function with its defaults. Called with
+    other parameters it returns a scorer with these, for instance
+    ``fgfm.f_scorer(beta=2.0, average="macro")``.
 
     Examples
     --------
@@ -121,6 +144,10 @@ def f_measure(
     0.444
     >>> f_measure(Y, H, beta=2.0, per_row=True).round(3)
     array([0.556, 0.833, 1.   ])
+    >>> f_measure(Y, H, average=None)
+    array([1., 0., 1.])
+    >>> round(f_measure(Y, H, average="macro"), 3), round(f_measure(Y, H, average="micro"), 3)
+    (0.667, 0.667)
     >>> f_measure(Y, [[1, 0, 0], [0, -1, 1], [0, 0, 0]])
     Traceback (most recent call last):
         ...
@@ -128,10 +155,18 @@ def f_measure(
     """
     beta = check_beta(beta)
     zero_division = check_zero_division(zero_division)
-    if check_flag(per_row, "per_row") and sample_weight is not None:
-        raise ValueError(
-            "sample_weight is given and per_row is True: weights apply to the mean over rows only"
-        )
+    check_choice(average, "average", ("samples", "macro", "micro", None))
+    if check_flag(per_row, "per_row"):
+        if sample_weight is not None:
+            raise ValueError(
+                "sample_weight is given and per_row is True: weights apply to the mean over rows "
+                "only"
+            )
+        if average != "samples":
+            raise ValueError(
+                f"average is {average!r} and per_row is True: rows have an F-measure of their own "
+                "for average='samples' only"
+            )
     _check_column_order(Y_true, Y_pred)
     true = label_sets(Y_true, "Y_true", allow_flat=True)  # (n, m)
     predicted = label_sets(Y_pred, "Y_pred", allow_flat=True)  # (n, m)
@@ -140,18 +175,29 @@ def f_measure(
             f"Y_pred has shape {np.shape(Y_pred)} and Y_true has {np.shape(Y_true)}: "
             "they must have the same shape"
         )
-
-    both = _count_common(true, predicted)  # (n,)
-    size = beta**2 * _count(true) + _count(predicted)  # (n,), 0 only if both sets are empty
-    f = np.full(len(both), zero_division)  # (n,)
-    np.divide((1.0 + beta**2) * both, size, out=f, where=size > 0.0)
-    if per_row:
-        return f
-    if len(f) == 0:
+    n = true.shape[0]
+    if n == 0 and not per_row:
         raise ValueError("Y_true has no rows: the mean needs at least one")
-    if sample_weight is None:
-        return float(f.mean())
-    return float(np.average(f, weights=row_weights(sample_weight, len(f), "Y_true")))
+    weight = None if sample_weight is None else row_weights(sample_weight, n, "Y_true")
+    if average == "samples":
+        both = _count_common(true, predicted)  # (n,)
+        f = _f(both, _count(true), _count(predicted), beta, zero_division)  # (n,)
+        return f if per_row else float(np.average(f, weights=weight))
+    columns = (_common(true, predicted), true, predicted)
+    counts = np.array([_count_in_columns(labels, weight) for labels in columns])  # (3, m)
+    if average == "micro":
+        counts = counts.sum(axis=1, keepdims=True)  # (3, 1)
+    both, of_true, of_predicted = counts
+    f = _f(both, of_true, of_predicted, beta, zero_division)  # (m,) or (1,)
+    return f if average is None else float(f.mean())
+
+
+def _f(both: Real, of_true: Real, of_predicted: Real, beta: float, zero_division: float) -> Floats:
+    """Compute F-measures from the numbers of common, true and predicted labels."""
+    size = beta**2 * of_true + of_predicted  # 0 only if both sets are empty
+    f = np.full(len(both), zero_division)
+    np.divide((1.0 + beta**2) * both, size, out=f, where=size > 0.0)
+    return f
 
 
 def _is_sparse(Y: Any) -> bool:
@@ -176,6 +222,24 @@ def _count(labels: Any) -> Integers:
     if _is_sparse(labels):
         return np.asarray(np.diff(labels.indptr), dtype=np.int64)
     return np.asarray(np.count_nonzero(labels, axis=1))
+
+
+def _common(first: Any, second: Any) -> Any:
+    """Return the common labels, in CSR if one of the arguments is."""
+    if not _is_sparse(first):
+        first, second = second, first
+    if not _is_sparse(first):
+        return first & second
+    return sparse.csr_array(first.multiply(second))
+
+
+def _count_in_columns(labels: Any, weight: Floats | None) -> Any:
+    """Return the (weighted) number of rows of each label, without densifying."""
+    if weight is not None:
+        return weight @ labels
+    if _is_sparse(labels):
+        return np.bincount(labels.indices[labels.data != 0], minlength=labels.shape[1])
+    return np.count_nonzero(labels, axis=0)
 
 
 def _count_common(first: Any, second: Any) -> Integers:

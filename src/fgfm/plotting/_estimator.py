@@ -155,11 +155,12 @@ def decision_inputs(classifier: FGFMClassifier, X: Any) -> DecisionInputs:
         labels with these frequencies.
     """
     estimates = classifier.estimate(X)
+    params = classifier.decision_params()
     return DecisionInputs(
         [P for P, _ in estimates],
         [d for _, d in estimates],
         classifier.factors_,
-        classifier.decision_params(),
+        {name: params[name] for name in ("beta", "zero_division", "nonempty")},
     )
 
 

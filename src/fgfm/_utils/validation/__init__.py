@@ -33,6 +33,7 @@ from fgfm._utils.validation._factors import (
 )
 from fgfm._utils.validation._labels import check_labels, label_sets
 from fgfm._utils.validation._parameters import (
+    check_average,
     check_beta,
     check_choice,
     check_count,
@@ -56,6 +57,7 @@ from fgfm._utils.validation._probabilities import (
 __all__ = [
     "CARDINALITY_AXES",
     "DISTRIBUTION_AXES",
+    "check_average",
     "check_axes",
     "check_beta",
     "check_cardinality_matrix",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "check_average",
     "check_beta",
     "check_choice",
     "check_count",
@@ -63,6 +64,11 @@ def check_count(value: Any, name: str, least: int = 0) -> int:
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name} is {value!r}: it must be an integer, {least} or more")
     return int(value)
+
+
+def check_average(average: Any) -> None:
+    """Raise unless `average` is one of the averages of the F-measure."""
+    check_choice(average, "average", ("samples", "macro", "micro"))
 
 
 def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:

@@ -134,12 +134,12 @@ def stacked_classes(proba: Any, name: str = "proba") -> Any:
     This is what ``predict_proba`` of scikit-learn's forests and trees returns. Anything else is
     returned as it is, except for 3-D arrays: the order of their axes cannot be known.
     """
-    shape = getattr(proba, "shape", ())
-    if len(shape) == 3 and shape[2] == 2:
+    axes: tuple[int, ...] = tuple(getattr(proba, "shape", ()))
+    if len(axes) == 3 and axes[2] == 2:
         raise ValueError(
-            f"{name} has shape {tuple(shape)}: it must have 2 dimensions (row, label); if its axes "
-            f"are (label, row, class), as in np.array(predict_proba(X)), pass {name}[:, :, 1].T "
-            f"or the list itself, and if they are (row, label, class), {name}[:, :, 1]"
+            f"{name} has shape {axes}: it must have 2 dimensions (row, label); if its axes are "
+            f"(label, row, class), as in np.array(predict_proba(X)), pass {name}[:, :, 1].T or "
+            f"the list itself, and if they are (row, label, class), pass {name}[:, :, 1]"
         )
     is_list = isinstance(proba, (list, tuple)) and len(proba) > 0
     if not (is_list and isinstance(proba[0], np.ndarray) and proba[0].ndim == 2):

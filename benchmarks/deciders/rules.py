@@ -1,0 +1,271 @@
+"""Rules that turn probabilities into label sets, tuned on validation rows.
+
+A rule is a function of `Probabilities` that yields an `Outcome` for each average that it is made
+for. It sees the labels of the validation rows only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import TunedThresholdClassifierCV
+
+import fgfm
+from benchmarks.deciders.probabilities import Probabilities
+from fgfm.decision import from_marginals
+
+__all__ = [
+    "AVERAGES",
+    "FDECIDER",
+    "FDECIDER_ROWS",
+    "GUARANTEE",
+    "PER_LABEL",
+    "RAW",
+    "RULES",
+    "Outcome",
+    "averages_of",
+    "f_of",
+    "label_cuts",
+]
+
+Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[Any]
+
+AVERAGES = ("samples", "macro", "micro")
+PER_LABEL, TUNED, RAW, FDECIDER = "per-label", "tuned-cv", "f-optimal", "fdecider"
+FDECIDER_ROWS = "fdecider-rows"  # rows one by one, by the thresholds that FDecider keeps
+GUARANTEE = "guarantee"  # FDecider fitted on half of the validation rows, bounded on the others
+_CONFIDENCE = 0.95
+_NAN = float("nan")
+
+
+class Outcome(NamedTuple):
+    """The decisions of a rule for the test rows.
+
+    Attributes
+    ----------
+    average : str
+        The average that they are for.
+    labels : ndarray of shape (n, m)
+        Decisions.
+    tune_s, decide_s : float
+        Seconds of tuning on validation rows, and of deciding.
+    expected_f : float
+        The F-measure that the rule expects; NaN if it does not compute it.
+    bound : float
+        A lower bound of the F-measure at 95 % confidence; NaN if there is none.
+    """
+
+    average: str
+    labels: Labels
+    tune_s: float
+    decide_s: float
+    expected_f: float = _NAN
+    bound: float = _NAN
+
+
+def f_of(Y: Labels, H: Labels, average: str) -> float:
+    """Compute F1 of label sets, where 0/0 is 1.
+
+    Parameters
+    ----------
+    Y, H : ndarray of shape (n, m)
+        True and predicted labels.
+    average : {"samples", "macro", "micro"}
+        Mean over rows, over labels, or one F1 of all entries.
+
+    Returns
+    -------
+    float
+        F1.
+
+    Examples
+    --------
+    >>> Y, H = np.array([[1, 0], [0, 0]]), np.array([[1, 1], [0, 0]])
+    >>> [round(f_of(Y, H, average), 3) for average in AVERAGES]
+    [0.833, 0.5, 0.667]
+    """
+    axis = {"samples": 1, "macro": 0, "micro": None}[average]
+    both = np.count_nonzero(Y.astype(bool) & H.astype(bool), axis=axis)
+    size = np.count_nonzero(Y, axis=axis) + np.count_nonzero(H, axis=axis)
+    return float(np.where(size == 0, 1.0, 2.0 * both / np.maximum(size, 1)).mean())
+
+
+def decide_half(p: Probabilities) -> Iterator[Outcome]:
+    """Take labels that are more probable than not."""
+    for average in AVERAGES:
+        start = time.perf_counter()
+        labels = p.proba_test > 0.5
+        yield Outcome(average, labels, 0.0, time.perf_counter() - start)
+
+
+def decide_one_threshold(p: Probabilities) -> Iterator[Outcome]:
+    """Take labels above the threshold with the best F1 of the validation rows."""
+    for average in AVERAGES:
+        start = time.perf_counter()
+        grid = _threshold_grid(p.proba_val, p.Y_val)
+        scores = [f_of(p.Y_val, p.proba_val >= t, average) for t in grid]
+        threshold = grid[int(np.argmax(scores))]
+        tuned = time.perf_counter()
+        labels = p.proba_test >= threshold
+        yield Outcome(average, labels, tuned - start, time.perf_counter() - tuned)
+
+
+def _threshold_grid(proba: Floats, Y: Labels) -> Floats:
+    """Return 0.01, ..., 0.99 and percentiles of the probabilities of true and of all labels."""
+    percentiles = np.linspace(0.0, 100.0, 101)
+    parts = [np.arange(1, 100) / 100.0, np.percentile(proba, percentiles)]
+    if Y.any():
+        parts.append(np.percentile(proba[Y.astype(bool)], percentiles))
+    return np.unique(np.concatenate(parts))
+
+
+def decide_per_label(p: Probabilities) -> Iterator[Outcome]:
+    """Take labels above the threshold with the label's best F1 of the validation rows."""
+    start = time.perf_counter()
+    cuts = label_cuts(p.proba_val, p.Y_val)
+    tuned = time.perf_counter()
+    labels = p.proba_test > cuts
+    yield from _for_each_average(labels, tuned - start, time.perf_counter() - tuned)
+
+
+def label_cuts(proba: Floats, Y: Labels) -> Floats:
+    """Return the threshold of each label with the best F1, of all that separate two rows.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n, m)
+        Probabilities.
+    Y : ndarray of shape (n, m)
+        True labels.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Thresholds, which probabilities exceed, halfway between two probabilities; inf where it is
+        best to take no row. Of equal ones the largest.
+
+    Examples
+    --------
+    >>> proba = np.array([[0.1, 0.2], [0.3, 0.4], [0.2, 0.3]])
+    >>> label_cuts(proba, np.array([[0, 0], [1, 0], [1, 0]]))
+    array([0.15,  inf])
+    """
+    n, m = proba.shape
+    order = np.argsort(-proba, axis=0, kind="stable")
+    p = np.take_along_axis(proba, order, axis=0)  # (n, m), decreasing
+    hits = np.cumsum(np.take_along_axis(Y, order, axis=0), axis=0, dtype=np.int64)
+    f = np.empty((n + 1, m))  # of the first k rows, for k = 0, ..., n
+    f[0] = hits[-1] == 0
+    f[1:] = 2.0 * hits / (np.arange(1, n + 1)[:, None] + hits[-1])
+    f[1:n][p[1:] == p[:-1]] = -1.0  # no threshold separates equal probabilities
+    edges = np.vstack([np.full(m, np.inf), (p[1:] + p[:-1]) / 2.0, p[-1] / 2.0])
+    return np.asarray(np.take_along_axis(edges, f.argmax(axis=0)[None], axis=0)[0])
+
+
+class _Identity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A fitted binary classifier whose feature is the probability of class 1."""
+
+    classes_ = np.array([0, 1])
+
+    def fit(self, X: Any, y: Any) -> _Identity:
+        """Return the estimator."""
+        return self
+
+    def predict_proba(self, X: Floats) -> Floats:
+        """Return the probabilities of both classes."""
+        return np.hstack([1.0 - X, X])
+
+    def predict(self, X: Floats) -> Labels:
+        """Return the more probable class."""
+        return (X[:, 0] > 0.5).astype(np.int64)
+
+
+def decide_tuned(p: Probabilities) -> Iterator[Outcome]:
+    """Take the threshold of each label from scikit-learn's TunedThresholdClassifierCV.
+
+    A label that is constant on the validation rows keeps its constant. Where all its
+    probabilities are equal, which scikit-learn refuses, its threshold is 0.5.
+    """
+    start = time.perf_counter()
+    varies = p.Y_val.any(axis=0) & ~p.Y_val.all(axis=0)  # (m,)
+    cuts = np.where(varies, 0.5, np.where(p.Y_val.any(axis=0), -np.inf, np.inf))  # (m,)
+    model = TunedThresholdClassifierCV(_Identity(), scoring="f1", cv="prefit", refit=False)
+    for k in np.flatnonzero(varies & (np.ptp(p.proba_val, axis=0) > 0.0)):
+        cuts[k] = model.fit(p.proba_val[:, [k]], p.Y_val[:, k]).best_threshold_
+    tuned = time.perf_counter()
+    labels = p.proba_test >= cuts  # as scikit-learn compares
+    yield from _for_each_average(labels, tuned - start, time.perf_counter() - tuned)
+
+
+def _for_each_average(labels: Labels, tune_s: float, decide_s: float) -> Iterator[Outcome]:
+    for average in AVERAGES:
+        yield Outcome(average, labels, tune_s, decide_s)
+
+
+def decide_raw(p: Probabilities) -> Iterator[Outcome]:
+    """Maximise the expected F1 under the probabilities as they are; nothing is tuned."""
+    for average in AVERAGES:
+        start = time.perf_counter()
+        labels, expected_f = from_marginals(p.proba_test, average=average)
+        decide_s = time.perf_counter() - start
+        yield Outcome(average, labels, 0.0, decide_s, float(np.mean(expected_f)))
+
+
+def decide_fdecider(p: Probabilities) -> Iterator[Outcome]:
+    """Fit `fgfm.FDecider` to the validation rows, and decide for all test rows together."""
+    for average in AVERAGES:
+        start = time.perf_counter()
+        decider = fgfm.FDecider(average=average).fit(p.proba_val, p.Y_val)
+        tuned = time.perf_counter()
+        labels, expected_f = decider.decide(p.proba_test)
+        decide_s = time.perf_counter() - tuned
+        yield Outcome(average, labels, tuned - start, decide_s, float(np.mean(expected_f)))
+
+
+def decide_fdecider_rows(p: Probabilities) -> Iterator[Outcome]:
+    """Fit `fgfm.FDecider`, and decide each test row without regard to the others.
+
+    For the average "samples" that is no different.
+    """
+    for average in averages_of(FDECIDER_ROWS):
+        start = time.perf_counter()
+        decider = fgfm.FDecider(average=average).fit(p.proba_val, p.Y_val)
+        tuned = time.perf_counter()
+        labels = decider.predict(p.proba_test)
+        yield Outcome(average, labels, tuned - start, time.perf_counter() - tuned)
+
+
+def decide_with_guarantee(p: Probabilities) -> Iterator[Outcome]:
+    """Fit `fgfm.FDecider` to half of the validation rows, and bound its F1 by the others."""
+    half = len(p.Y_val) // 2  # rows were shuffled
+    start = time.perf_counter()
+    decider = fgfm.FDecider(average="samples").fit(p.proba_val[:half], p.Y_val[:half])
+    bound = decider.lower_bound(p.proba_val[half:], p.Y_val[half:], confidence=_CONFIDENCE)
+    tuned = time.perf_counter()
+    labels, expected_f = decider.decide(p.proba_test)
+    decide_s = time.perf_counter() - tuned
+    mean = float(np.mean(expected_f))
+    yield Outcome("samples", labels, tuned - start, decide_s, mean, float(bound))
+
+
+RULES: dict[str, Callable[[Probabilities], Iterator[Outcome]]] = {
+    "half": decide_half,
+    "threshold": decide_one_threshold,
+    PER_LABEL: decide_per_label,
+    TUNED: decide_tuned,
+    RAW: decide_raw,
+    FDECIDER: decide_fdecider,
+    FDECIDER_ROWS: decide_fdecider_rows,
+    GUARANTEE: decide_with_guarantee,
+}
+
+
+def averages_of(rule: str) -> tuple[str, ...]:
+    """Return the averages that a rule of `RULES` decides for."""
+    return {FDECIDER_ROWS: AVERAGES[1:], GUARANTEE: AVERAGES[:1]}.get(rule, AVERAGES)

@@ -1,0 +1,235 @@
+"""One kernel ridge regression for all targets, with leave-one-out predictions.
+
+Targets share one eigendecomposition, from which the predictions, and the residuals that leaving
+each row out would give, follow in closed form for every penalty.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.linalg import eigh
+from scipy.spatial.distance import cdist
+
+from fgfm._utils.parallel import one_blas_thread
+
+__all__ = ["KernelRidge"]
+
+Floats = npt.NDArray[np.float64]
+
+_PENALTIES = np.logspace(-3.0, 3.0, 13)  # times the mean of the kernel of a row with itself
+_WIDTHS = (0.25, 1.0)  # of the Laplacian kernel, relative to the median distance
+_EXACT = 4000  # rows or features; beyond, landmarks
+_LANDMARKS = 2000
+_MOST_LEVERAGE = 0.9999
+_SAMPLE = 500  # rows whose distances the median is taken of
+_BLOCK = 2048  # rows whose predictions are computed at the same time
+_NULL = 1e-10  # eigenvalues below this part of the largest are 0
+
+
+class KernelRidge:
+    r"""Ridge regression in the space of a kernel, with a penalty for each target.
+
+    With eigenvectors U and eigenvalues :math:`\lambda` of the kernel matrix, the fitted values of
+    target y are :math:`\hat y = U \operatorname{diag}(\lambda / (\lambda + c)) U^T y`, and the
+    residual of a row if it is left out is :math:`(y_r - \hat y_r) / (1 - h_r)`, with
+    :math:`h_r` its leverage. The penalty c of each target, and the width of the kernel for all,
+    minimise the sum of squares of these residuals.
+
+    Parameters
+    ----------
+    features : StandardFeatures or CountFeatures
+        Transforms the features.
+    kernel : {"laplacian", "linear"}
+        The kernel: :math:`\exp(-2 g \|x - z\|_1 / \text{median})`, or the scalar product.
+
+    Attributes
+    ----------
+    means : ndarray of shape (T,)
+        The means of the targets, which the regression is added to.
+    coef : ndarray of shape (q, T)
+        Coefficients of the features or of the kernel values.
+    points : array or CSR array of shape (q, p), or None
+        The rows that kernel values are computed with; None if `coef` is of the features.
+    width, median : float
+        Width g of the Laplacian kernel, and the median distance.
+    """
+
+    def __init__(self, features: Any, kernel: str) -> None:
+        self.features = features
+        self.kernel = kernel
+
+    def fit(self, X: Any, targets: Floats, weight: Floats, seed: int) -> Floats:
+        """Fit all targets; return their leave-one-out predictions (n, T).
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n, p)
+            Features.
+        targets : ndarray of shape (n, T)
+            The targets; NaN where one is not known, which then counts as its mean.
+        weight : ndarray of shape (n,)
+            Sample weights, all positive.
+        seed : int
+            Seeds the landmarks.
+
+        Returns
+        -------
+        ndarray of shape (n, T)
+            Predictions for each row from all others.
+        """
+        with one_blas_thread:
+            Z = self.features.fit(X, weight).transform(X)
+            known = ~np.isnan(targets)
+            w = np.where(known, weight[:, None], 0.0)
+            total = np.maximum(w.sum(axis=0), np.finfo(float).tiny)
+            self.means = (w * np.where(known, targets, 0.0)).sum(axis=0) / total
+            root = np.sqrt(weight)[:, None]  # (n, 1): a row of weight w is scaled by its root
+            y = root * np.where(known, targets - self.means, 0.0)
+            best = np.inf
+            for width, design in self._designs(Z, seed):
+                eigen = design.decompose(root)
+                pick, loss = _choose_penalties(eigen, y, float(weight.sum()))
+                if loss < best:
+                    best, self.width = loss, width
+                    left_out, coef = _solve(eigen, y, pick)
+                    predictions: Floats = left_out / root + self.means
+                    self.coef = design.coefficients(eigen, coef, root)
+        return predictions
+
+    def predict(self, X: Any) -> Floats:
+        """Return the predictions (n, T)."""
+        n = X.shape[0]
+        predictions = np.empty((n, self.coef.shape[1]))
+        with one_blas_thread:
+            for rows in _blocks(n):
+                Z = self.features.transform(X[rows])
+                K = Z if self.points is None else self._kernel(Z, self.points, self.width)
+                predictions[rows] = K @ self.coef + self.means
+        return predictions
+
+    def _designs(self, Z: Any, seed: int) -> Any:
+        """Yield widths and designs: a kernel matrix, or features with that Gram matrix."""
+        n, p = Z.shape
+        self.points, self.median = None, 1.0
+        widths: tuple[float, ...] = (1.0,)
+        if self.kernel == "linear" and p < n and p <= _EXACT:
+            yield 1.0, _Features(Z, None)
+            return
+        if n <= _EXACT:
+            self.points = Z
+        else:
+            rows = np.random.default_rng(seed).choice(n, _LANDMARKS, replace=False)
+            self.points = Z[np.sort(rows)]
+        if self.kernel == "laplacian":
+            few = self.points[:_SAMPLE]
+            self.median = float(np.median(cdist(few, few, "cityblock"))) or 1.0
+            widths = _WIDTHS
+        for width in widths:
+            K = self._kernel(Z, self.points, width)
+            if n <= _EXACT:
+                yield width, _KernelMatrix(K)
+            else:  # Nystroem: features whose Gram matrix approximates the kernel matrix
+                values, vectors = eigh(self._kernel(self.points, self.points, width))
+                kept = values > values[-1] * 1e-8
+                mapping = vectors[:, kept] / np.sqrt(values[kept])
+                yield width, _Features(K @ mapping, mapping)
+
+    def _kernel(self, A: Any, B: Any, width: float) -> Floats:
+        """Return the kernel values of all pairs of rows."""
+        if self.kernel == "linear":
+            return _to_dense(A @ B.T)
+        return np.asarray(np.exp((-2.0 * width / self.median) * cdist(A, B, "cityblock")))
+
+
+class _Eigen(NamedTuple):
+    """Orthonormal vectors (n, q) and eigenvalues (q,) of the scaled kernel matrix."""
+
+    vectors: Floats
+    values: Floats
+    right: Floats | None  # (p, q) eigenvectors in the space of features
+
+
+class _KernelMatrix:
+    """A design given by its kernel matrix (n, n)."""
+
+    def __init__(self, K: Floats) -> None:
+        self.K = K
+
+    def decompose(self, root: Floats) -> _Eigen:
+        values, vectors = eigh(root * self.K * root.T, overwrite_a=True)
+        return _Eigen(vectors, np.maximum(values, 0.0), None)
+
+    def coefficients(self, eigen: _Eigen, spectral: Floats, root: Floats) -> Floats:
+        return np.asarray(root * (eigen.vectors @ spectral))
+
+
+class _Features:
+    """A design given by features (n, q), dense or sparse, perhaps functions of kernel values."""
+
+    def __init__(self, values: Any, mapping: Floats | None) -> None:
+        self.values = values
+        self.mapping = mapping
+
+    def decompose(self, root: Floats) -> _Eigen:
+        scaled = (
+            self.values.multiply(root).tocsr()
+            if sparse.issparse(self.values)
+            else (root * self.values)
+        )
+        values, right = eigh(_to_dense(scaled.T @ scaled), overwrite_a=True)
+        kept = values > values[-1] * _NULL
+        values, right = values[kept], right[:, kept]
+        return _Eigen(np.asarray(scaled @ (right / np.sqrt(values))), values, right)
+
+    def coefficients(self, eigen: _Eigen, spectral: Floats, root: Floats) -> Floats:
+        assert eigen.right is not None
+        coef = eigen.right @ (np.sqrt(eigen.values)[:, None] * spectral)
+        return np.asarray(coef if self.mapping is None else self.mapping @ coef)
+
+
+def _left_out_residuals(
+    eigen: _Eigen, y: Floats, rotated: Floats, penalty: float, rows: slice
+) -> Floats:
+    """Return the residuals of some rows if each is left out, (rows, T)."""
+    shrinkage = eigen.values / (eigen.values + penalty)  # (q,)
+    vectors = eigen.vectors[rows]
+    leverage = np.minimum(vectors**2 @ shrinkage, _MOST_LEVERAGE)
+    fitted = vectors @ (shrinkage[:, None] * rotated)
+    return np.asarray((y[rows] - fitted) / (1.0 - leverage)[:, None])
+
+
+def _choose_penalties(eigen: _Eigen, y: Floats, total: float) -> tuple[Floats, float]:
+    """Return the penalty (T,) of the least squared error of each target, and their sum."""
+    rotated = eigen.vectors.T @ y  # (q, T)
+    penalties = _PENALTIES * float(eigen.values.sum()) / total
+    losses = np.zeros((len(penalties), y.shape[1]))
+    for rows in _blocks(len(y)):
+        for k, penalty in enumerate(penalties):
+            residuals = _left_out_residuals(eigen, y, rotated, penalty, rows)
+            losses[k] += (residuals**2).sum(axis=0)
+    return penalties[losses.argmin(axis=0)], float(losses.min(axis=0).sum())
+
+
+def _solve(eigen: _Eigen, y: Floats, penalties: Floats) -> tuple[Floats, Floats]:
+    """Return leave-one-out predictions (n, T) and spectral coefficients (q, T)."""
+    rotated = eigen.vectors.T @ y
+    left_out = y.copy()
+    for penalty in np.unique(penalties):
+        at = np.flatnonzero(penalties == penalty)
+        for rows in _blocks(len(y)):
+            left_out[rows, at] -= _left_out_residuals(
+                eigen, y[:, at], rotated[:, at], penalty, rows
+            )
+    return left_out, rotated / (eigen.values[:, None] + penalties)
+
+
+def _blocks(n: int) -> list[slice]:
+    return [slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK)]
+
+
+def _to_dense(values: Any) -> Floats:
+    return np.asarray(values.toarray() if sparse.issparse(values) else values)

@@ -1,0 +1,201 @@
+"""The learner "auto": a forest and two ridge regressions for all targets, stacked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.special import logit
+
+from fgfm._utils.log_linear_pool import LogLinearPool
+from fgfm.stack._features import CountFeatures, StandardFeatures, are_counts
+from fgfm.stack._forest import LabelForest
+from fgfm.stack._kernel_ridge import KernelRidge
+from fgfm.stack._marginals import MarginalStack
+
+__all__ = ["StackedLearner"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_FREQUENCY = 0.02  # share of the label's frequency in the probability of the forest
+_EDGE = 1e-5
+_RIDGE_SCALE = 4.0  # values of a regression of 0 and 1, as logits
+_LEAST = 0.002  # probability of a class by a regression, before normalisation
+
+
+class StackedLearner:
+    """Fits all targets at once; the parts are stacked by their held-out predictions.
+
+    The forest and the first ridge regression also predict the classes of the targets with more
+    than two, such as the number of labels; these predictions are pooled.
+
+    Attributes
+    ----------
+    parts : list
+        The forest and the ridge regressions.
+    classes : list of ndarray
+        The classes of each target.
+    stack : MarginalStack
+        Combines the predictions of the binary targets.
+    pools : list of LogLinearPool
+        One for each target of more than two classes.
+    seconds : dict of str to float
+        Fit time of each part.
+    """
+
+    def fit(
+        self,
+        X: Any,
+        targets: Sequence[Integers],
+        weight: Floats,
+        seed: int,
+        n_jobs: int | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> list[Floats]:
+        """Fit all targets; return held-out probabilities (n, K) of each.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n, p)
+            Features.
+        targets : sequence of ndarray of shape (n,)
+            The class of each row; -1 where it is not known.
+        weight : ndarray of shape (n,)
+            Sample weights, all positive.
+        seed : int
+            Seeds the parts.
+        n_jobs : int or None
+            Number of threads of the forest, as in joblib.
+        progress : callable, optional
+            Called with the share of the work that is done after each part.
+
+        Returns
+        -------
+        list of ndarray of shape (n, K)
+            Held-out probabilities of the classes of each target.
+        """
+        self._set_targets(targets)
+        T = self._columns_of(targets)  # (n, T) with NaN
+        labels = T[:, self.binary_columns]  # (n, m)
+        self.means = _means(labels, weight)  # (m,)
+        self.seconds: dict[str, float] = {}
+        held_out: list[Floats] = []
+        self.parts: list[Any] = []
+        plan = self._plan(X, T, labels, weight, seed, n_jobs) if T.shape[1] else []
+        for name, fit in plan:
+            start = time.perf_counter()
+            part, predictions = fit()
+            self.parts.append(part)
+            held_out.append(predictions)
+            self.seconds[name] = time.perf_counter() - start
+            if progress is not None:
+                progress(len(self.parts) / (len(plan) + 1))
+        if self.binary:
+            self.stack = MarginalStack().fit(self._logits(held_out), labels, weight)
+        self.pools = []
+        for t in self.multiclass:
+            known = targets[t] >= 0
+            code = np.searchsorted(self.classes[t], targets[t][known])
+            distributions = [d[known] for d in self._distributions(held_out, t)]
+            self.pools.append(LogLinearPool().fit(distributions, code, weight[known]))
+        return self._probabilities(held_out, len(weight))
+
+    def _plan(
+        self, X: Any, T: Floats, labels: Floats, weight: Floats, seed: int, n_jobs: int | None
+    ) -> list[tuple[str, Callable[[], tuple[Any, Floats]]]]:
+        """Return names and fits of the parts."""
+
+        def forest() -> tuple[Any, Floats]:
+            known = ~np.isnan(T)
+            part = LabelForest()
+            grown = np.where(np.isnan(labels), self.means, labels) if self.binary else T
+            observed = None if known.all() else sparse.csr_array(known.astype(np.float32))
+            targets = sparse.csr_array(np.where(known, T, 0.0).astype(np.float32))
+            return part, part.fit(X, grown, targets, observed, weight, seed, n_jobs)
+
+        def ridge(features: Any, kernel: str) -> Callable[[], tuple[Any, Floats]]:
+            def fit() -> tuple[Any, Floats]:
+                part = KernelRidge(features, kernel)
+                return part, part.fit(X, T, weight, seed)
+
+            return fit
+
+        if are_counts(X):
+            return [
+                ("forest", forest),
+                ("linear ridge on log counts", ridge(CountFeatures(False), "linear")),
+                ("linear ridge on tf-idf", ridge(CountFeatures(True), "linear")),
+            ]
+        return [
+            ("forest", forest),
+            ("Laplacian kernel ridge", ridge(StandardFeatures(), "laplacian")),
+            ("linear ridge", ridge(StandardFeatures(), "linear")),
+        ]
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weight of each part that all labels share; empty if no label varies."""
+        if not self.binary:
+            return {}
+        return dict(zip(self.seconds, self.stack.shared.tolist(), strict=True))
+
+    def predict(self, X: Any) -> list[Floats]:
+        """Return the probabilities (n, K) of the classes of each target."""
+        return self._probabilities([part.predict(X) for part in self.parts], X.shape[0])
+
+    def _set_targets(self, targets: Sequence[Integers]) -> None:
+        """Lay out the columns: one for a binary target, K for one of K > 2 classes."""
+        self.classes = [np.unique(values[values >= 0]) for values in targets]
+        widths = [1 if len(c) == 2 else (0 if len(c) < 2 else len(c)) for c in self.classes]
+        self.first_column = np.cumsum([0, *widths])
+        self.binary = [t for t, c in enumerate(self.classes) if len(c) == 2]
+        self.multiclass = [t for t, c in enumerate(self.classes) if len(c) > 2]
+        self.binary_columns = self.first_column[self.binary]
+
+    def _columns_of(self, targets: Sequence[Integers]) -> Floats:
+        """Return the targets as columns of 0 and 1; NaN where a class is not known."""
+        T = np.empty((len(targets[0]), self.first_column[-1]))
+        for t, (values, classes) in enumerate(zip(targets, self.classes, strict=True)):
+            at = slice(self.first_column[t], self.first_column[t + 1])
+            shown = classes[1:] if len(classes) == 2 else classes
+            if at.stop > at.start:
+                T[:, at] = values[:, None] == shown
+                T[values < 0, at] = np.nan
+        return T
+
+    def _logits(self, predictions: Sequence[Floats]) -> Floats:
+        """Return the predictions (J, n, m) of the binary targets as logits."""
+        forest, *ridges = (values[:, self.binary_columns] for values in predictions)
+        p = (1.0 - _FREQUENCY) * forest + _FREQUENCY * self.means
+        return np.stack(
+            [logit(np.clip(p, _EDGE, 1.0 - _EDGE)), *(_RIDGE_SCALE * f for f in ridges)]
+        )
+
+    def _distributions(self, predictions: Sequence[Floats], target: int) -> list[Floats]:
+        """Return the probabilities (n, K) of a target by the forest and the first ridge."""
+        at = slice(self.first_column[target], self.first_column[target + 1])
+        parts = [np.maximum(values[:, at], _LEAST) for values in predictions[:2]]
+        return [part / part.sum(axis=1, keepdims=True) for part in parts]
+
+    def _probabilities(self, predictions: Sequence[Floats], n: int) -> list[Floats]:
+        """Return the probabilities (n, K) of each target."""
+        found: list[Floats] = [np.ones((n, len(classes))) for classes in self.classes]
+        if self.binary:
+            p = self.stack.predict(self._logits(predictions))  # (n, m)
+            for column, t in enumerate(self.binary):
+                found[t] = np.column_stack([1.0 - p[:, column], p[:, column]])
+        for pool, t in zip(self.pools, self.multiclass, strict=True):
+            found[t] = pool.predict_proba(self._distributions(predictions, t))
+        return found
+
+
+def _means(labels: Floats, weight: Floats) -> Floats:
+    """Return the frequencies (m,) of labels with NaN."""
+    w = np.where(np.isnan(labels), 0.0, weight[:, None])
+    total = np.maximum(w.sum(axis=0), np.finfo(float).tiny)
+    return np.asarray((w * np.nan_to_num(labels)).sum(axis=0) / total)

@@ -1,0 +1,576 @@
+"""Averages: columns and batches against enumeration of all label matrices, and types of input."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from scipy.special import expit, logit
+
+import oracle
+from cases import assert_same_decision, dense, every_option, random_factors
+from fgfm import cardinality, decision, f_measure
+
+RNG = np.random.default_rng(17)
+SHAPES = [(2, 3), (3, 2), (3, 3), (1, 4), (5, 1)]
+every_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
+every_beta = pytest.mark.parametrize("beta", [0.5, 1.0, 3.0])
+
+
+def batch_joint(joint):
+    """Return the distribution of all entries of the label matrix, for independent rows."""
+    sets, proba = joint
+    n, m = len(proba), sets.shape[1]
+    rows = [(sets, proba[r : r + 1]) for r in range(n)]
+    return oracle.product_joint(rows, [list(range(r * m, (r + 1) * m)) for r in range(n)])
+
+
+def check_micro(decided, joint, **kwargs):
+    labels, expected_f = decided
+    assert np.ndim(expected_f) == 0
+    entries = dense(labels).reshape(1, -1), np.atleast_1d(expected_f)
+    oracle.check_decision(entries, batch_joint(joint), **kwargs)
+
+
+def check_macro(decided, joint, **kwargs):
+    labels, expected_f = decided
+    sets, proba = joint
+    marginals = np.minimum(proba @ sets, 1.0)  # (n, m)
+    columns = np.ascontiguousarray(dense(labels).T), expected_f
+    oracle.check_decision(columns, oracle.independent_joint(marginals.T), **kwargs)
+
+
+CHECKS = {"macro": check_macro, "micro": check_micro}
+every_average = pytest.mark.parametrize("average", CHECKS)
+
+
+# Against enumeration -----------------------------------------------------------------------------
+
+
+@every_average
+@every_shape
+@every_beta
+@every_option
+def test_dependent_labels(average, shape, beta, zero_division, nonempty):
+    """P, P with its distribution, label sets: all 2^(n m) label matrices are enumerated."""
+    joint = oracle.random_joint(np.random.default_rng(sum(shape)), *shape)
+    kwargs = {"beta": beta, "zero_division": zero_division, "nonempty": nonempty}
+    P, d = oracle.cardinality_matrix(*joint), oracle.cardinality_distribution(*joint)
+    for decided in (
+        decision.from_cardinalities(P, average=average, **kwargs),
+        decision.from_cardinalities(P, distribution=d, average=average, **kwargs),
+        decision.from_joint(*joint, average=average, **kwargs),
+        decision.from_factors([P], [range(shape[1])], average=average, **kwargs),
+    ):
+        CHECKS[average](decided, joint, **kwargs)
+
+
+@every_average
+@pytest.mark.parametrize("sizes", [[2, 1], [1, 1, 1], [2, 2], [1, 2, 1]], ids=str)
+@every_option
+def test_factors(average, sizes, zero_division, nonempty):
+    rng = np.random.default_rng(len(sizes))
+    joints, factors, Ps = random_factors(rng, 2, sizes)
+    joint = oracle.product_joint(joints, factors)
+    ds = [oracle.cardinality_distribution(*one) for one in joints]
+    kwargs = {"zero_division": zero_division, "nonempty": nonempty}
+    for distributions in (None, ds):
+        decided = decision.from_factors(
+            Ps, factors, distributions=distributions, average=average, **kwargs
+        )
+        CHECKS[average](decided, joint, **kwargs)
+    sparse_Ps = [sparse.csr_array(P[:, :, 0]) if P.shape[1] == 1 else P for P in Ps]
+    if any(map(sparse.issparse, sparse_Ps)):
+        decided = decision.from_factors(sparse_Ps, factors, average=average, **kwargs)
+        assert decided.labels.format == "csr"
+        CHECKS[average](decided, joint, **kwargs)
+
+
+@every_average
+@every_shape
+@every_option
+def test_independent_labels(average, shape, zero_division, nonempty):
+    p = np.random.default_rng(shape[0]).random(shape) ** 2
+    p[0, -1] = 0.0
+    kwargs = {"zero_division": zero_division, "nonempty": nonempty}
+    if nonempty and average == "macro":
+        p = p[:, p.any(axis=0)]
+    for given in (p, sparse.csr_array(p), sparse.csc_matrix(p), p.astype(np.float32)):
+        decided = decision.from_marginals(given, average=average, **kwargs)
+        single = getattr(given, "dtype", None) == np.float32
+        joint = oracle.independent_joint(given.astype(np.float64) if single else p)
+        CHECKS[average](decided, joint, **kwargs)
+
+
+@every_average
+@every_option
+def test_samples(average, zero_division, nonempty):
+    """Draws of different rows are independent: their empirical distributions are enumerated."""
+    draws = np.random.default_rng(3).random((3, 5, 3)) < 0.4
+    draws[0, :, 0] = draws[:, 0, 2] = True
+    sets = oracle.all_labelsets(3)
+    weights = (draws[:, :, None, :] == sets[None, None].astype(bool)).all(axis=3).mean(axis=1)
+    kwargs = {"zero_division": zero_division, "nonempty": nonempty}
+    decided = decision.from_samples(draws, average=average, **kwargs)
+    CHECKS[average](decided, (sets, weights), **kwargs)
+
+
+@pytest.mark.parametrize("beta", [0.5, 1.0])
+@every_option
+def test_binary_classifier(beta, zero_division, nonempty):
+    p = np.array([0.3, 0.9, 0.05, 0.55, 0.5])
+    kwargs = {"beta": beta, "zero_division": zero_division, "nonempty": nonempty}
+    for average in ("samples", "macro", "micro"):
+        labels, expected_f = decision.from_marginals(p, average=average, **kwargs)
+        assert labels.shape == (5,)
+        assert np.ndim(expected_f) == 0
+        decided = labels[None], np.atleast_1d(expected_f)
+        oracle.check_decision(decided, oracle.independent_joint(p[None]), **kwargs)
+
+
+@every_average
+def test_expected_f_is_the_mean_of_the_measure(average):
+    """The mean of `f_measure` over all label matrices, weighted by their probabilities."""
+    joint = oracle.random_joint(np.random.default_rng(9), 2, 3)
+    labels, expected_f = decision.from_joint(*joint, average=average, beta=2.0)
+    matrices, weights = batch_joint(joint)
+    scores = [
+        f_measure(Y.reshape(2, 3), labels, 2.0, average=None if average == "macro" else average)
+        for Y in matrices
+    ]
+    np.testing.assert_allclose(expected_f, weights[0] @ scores, rtol=1e-12)
+
+
+def test_jaccard_of_columns_and_entries():
+    p = RNG.random((7, 3))
+    columns = decision.from_marginals(p, average="macro", measure="jaccard")
+    rows = decision.from_marginals(p.T.copy(), measure="jaccard")
+    np.testing.assert_array_equal(columns.labels, rows.labels.T)
+    np.testing.assert_array_equal(columns.expected_f, rows.expected_f)
+    entries = decision.from_marginals(p, average="micro", measure="jaccard")
+    row = decision.from_marginals(p.reshape(1, -1), measure="jaccard")
+    np.testing.assert_array_equal(entries.labels.ravel(), row.labels[0])
+    assert entries.expected_f == row.expected_f[0]
+
+
+# Larger batches ----------------------------------------------------------------------------------
+
+PROBA = RNG.random((300, 37)) ** 3
+LOGITS = logit(PROBA)
+PARTS = [cardinality.from_marginals(PROBA[:, :5]), PROBA[:, 5:6, None]]
+FACTORS = [[5, 0, 1, 2, 4], [3]]
+DRAWS = (RNG.random((300, 15, 6)) < PROBA[:, None, :6]).astype(np.uint8)
+SETS = RNG.permutation(np.unique(DRAWS.reshape(-1, 6), axis=0))[:25]
+WEIGHTS = RNG.dirichlet(np.full(25, 0.3), size=300)
+SINGLES = sparse.csr_array(PROBA[:, 6:] * (PROBA[:, 6:] > 0.1))
+CALLS = {
+    "marginals": lambda rows, **kw: decision.from_marginals(PROBA[rows], **kw),
+    "logits": lambda rows, **kw: decision.from_marginals(LOGITS[rows], logits=True, **kw),
+    "sparse marginals": lambda rows, **kw: decision.from_marginals(SINGLES[rows], **kw),
+    "cardinalities": lambda rows, **kw: decision.from_cardinalities(PARTS[0][rows], **kw),
+    "factors": lambda rows, **kw: decision.from_factors([P[rows] for P in PARTS], FACTORS, **kw),
+    "sparse factors": lambda rows, **kw: decision.from_factors(
+        [PARTS[0][rows], SINGLES[rows]], [range(5), range(5, 36)], **kw
+    ),
+    "samples": lambda rows, **kw: decision.from_samples(DRAWS[rows], **kw),
+    "joint": lambda rows, **kw: decision.from_joint(SETS, WEIGHTS[rows], **kw),
+}
+every_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+
+
+@every_average
+@every_call
+@pytest.mark.parametrize("n_jobs", [2, 3, 40])
+def test_threads_change_no_bit(call, average, n_jobs):
+    one, other = (call(slice(None), average=average, n_jobs=jobs) for jobs in (1, n_jobs))
+    np.testing.assert_array_equal(dense(one.labels), dense(other.labels))
+    np.testing.assert_array_equal(one.expected_f, other.expected_f)
+
+
+@every_average
+@every_call
+def test_order_of_rows_does_not_matter(call, average):
+    order = np.random.default_rng(0).permutation(300)
+    ordered, permuted = call(slice(None), average=average), call(order, average=average)
+    np.testing.assert_allclose(ordered.expected_f, permuted.expected_f, rtol=1e-12)
+    np.testing.assert_array_equal(dense(ordered.labels)[order], dense(permuted.labels))
+
+
+@every_average
+def test_routes_agree_for_independent_labels(average):
+    p = PROBA[:, :6]
+    expected = decision.from_marginals(p, average=average)
+    P = cardinality.from_marginals(p)
+    assert_same_decision(decision.from_cardinalities(P, average=average), expected)
+    parts = [cardinality.from_marginals(p[:, [4, 1]]), *(p[:, [i], None] for i in (0, 2, 3, 5))]
+    factors = [[4, 1], [0], [2], [3], [5]]
+    assert_same_decision(decision.from_factors(parts, factors, average=average), expected)
+    joint = oracle.independent_joint(p)
+    assert_same_decision(decision.from_joint(*joint, average=average), expected)
+
+
+@every_average
+@every_call
+@pytest.mark.filterwarnings("ignore:labels without:UserWarning")
+def test_no_rows(call, average):
+    """Nothing is to decide: 0/0."""
+    labels, expected_f = call(slice(0, 0), average=average, zero_division=0.25)
+    assert labels.shape[0] == 0
+    np.testing.assert_array_equal(expected_f, 0.25)
+    assert np.shape(expected_f) == ((labels.shape[1],) if average == "macro" else ())
+
+
+def test_layouts_and_dtypes_of_columns():
+    expected = decision.from_marginals(PROBA.T.copy())
+    wide = np.zeros((600, 74))
+    wide[::2, ::2] = PROBA
+    records = np.zeros((300, 37), dtype=[("flag", "i1"), ("p", "f8")])
+    records["p"] = PROBA
+    locked = PROBA.copy()
+    locked.flags.writeable = False
+    forms = [PROBA, np.asfortranarray(PROBA), wide[::2, ::2], records["p"], locked]
+    for form in [*forms, PROBA[::-1][::-1], PROBA.astype(">f8"), PROBA.astype(np.longdouble)]:
+        decided = decision.from_marginals(form, average="macro")
+        np.testing.assert_array_equal(decided.labels, expected.labels.T)
+        np.testing.assert_array_equal(decided.expected_f, expected.expected_f)
+    for dtype in (np.float32, np.float16):
+        single = PROBA.astype(dtype)
+        decided = decision.from_marginals(single, average="macro")
+        exact = decision.from_marginals(single.astype(np.float64), average="macro")
+        np.testing.assert_array_equal(decided.labels, exact.labels)
+
+
+def test_rounding_errors_are_clipped():
+    off = PROBA.copy()
+    off[3, 4], off[5, 36] = 1.0 + 1e-12, -1e-12
+    for average in CHECKS:
+        assert_same_decision(
+            decision.from_marginals(off, average=average),
+            decision.from_marginals(np.clip(off, 0.0, 1.0), average=average),
+        )
+
+
+def test_sparse_labels_keep_type_and_order():
+    for kind in (sparse.csr_array, sparse.csr_matrix):
+        shuffled = kind(SINGLES)
+        shuffled.indices, shuffled.data = shuffled.indices.copy(), shuffled.data.copy()
+        for row in range(300):  # the entries of a row in falling order
+            at = slice(*shuffled.indptr[row : row + 2])
+            shuffled.indices[at] = shuffled.indices[at][::-1]
+            shuffled.data[at] = shuffled.data[at][::-1]
+        for average in CHECKS:
+            labels, expected_f = decision.from_marginals(shuffled, average=average)
+            assert type(labels) is kind
+            assert labels.dtype == np.int8
+            assert labels.has_canonical_format
+            dense_decision = decision.from_marginals(SINGLES.toarray(), average=average)
+            np.testing.assert_array_equal(labels.toarray(), dense_decision.labels)
+            np.testing.assert_allclose(expected_f, dense_decision.expected_f, rtol=1e-12)
+
+
+# Data frames, series, lists, logits --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("average", ["samples", "macro", "micro"])
+def test_data_frames(average):
+    expected = decision.from_marginals(PROBA[:, :3], average=average)
+    columns, index = ["a", "b", "c"], [f"row {r}" for r in range(300)]
+    labels, expected_f = decision.from_marginals(
+        pd.DataFrame(PROBA[:, :3], index, columns), average=average
+    )
+    pd.testing.assert_frame_equal(labels, pd.DataFrame(expected.labels, index, columns))
+    if average == "micro":
+        assert expected_f == expected.expected_f
+    else:
+        of = index if average == "samples" else columns
+        series = pd.Series(expected.expected_f, of, name="expected_f")
+        pd.testing.assert_series_equal(expected_f, series)
+    labels, expected_f = decision.from_marginals(
+        pl.DataFrame(PROBA[:, :3], schema=columns), average=average
+    )
+    assert labels.equals(pl.DataFrame(expected.labels, schema=columns))
+    if average == "micro":
+        assert expected_f == expected.expected_f
+    else:
+        assert expected_f.equals(pl.Series("expected_f", expected.expected_f))
+
+
+def test_data_frames_of_label_sets():
+    names = list("abcdef")
+    expected = decision.from_joint(SETS, WEIGHTS)
+    labels, expected_f = decision.from_joint(
+        pl.DataFrame(SETS, schema=names), pl.DataFrame(WEIGHTS)
+    )
+    assert labels.equals(pl.DataFrame(expected.labels, schema=names))
+    np.testing.assert_allclose(expected_f.to_numpy(), expected.expected_f, rtol=1e-12)
+    macro = decision.from_joint(
+        pd.DataFrame(SETS, columns=names), pd.DataFrame(WEIGHTS), average="macro"
+    )
+    assert list(macro.expected_f.index) == names
+
+
+def test_series_and_lists_of_numbers():
+    p = PROBA[:, 0]
+    expected = decision.from_marginals(p)
+    series = pd.Series(p, index=np.arange(300) * 2, name="spam")
+    labels, expected_f = decision.from_marginals(series)
+    pd.testing.assert_series_equal(
+        labels, pd.Series(expected.labels, index=series.index, name="spam")
+    )
+    assert expected_f == expected.expected_f
+    labels, expected_f = decision.from_marginals(pl.Series("spam", p))
+    assert labels.equals(pl.Series("spam", expected.labels))
+    np.testing.assert_array_equal(decision.from_marginals(p.tolist()).labels, expected.labels)
+    np.testing.assert_array_equal(
+        decision.from_marginals(LOGITS[:, 0], logits=True).labels, expected.labels
+    )
+
+
+@pytest.mark.parametrize("average", ["samples", "macro", "micro"])
+def test_class_probabilities_of_each_label(average):
+    listed = [np.column_stack([1.0 - p, p]) for p in PROBA.T]
+    assert_same_decision(
+        decision.from_marginals(listed, average=average),
+        decision.from_marginals(PROBA, average=average),
+    )
+
+
+def test_forest_of_scikit_learn():
+    from sklearn.datasets import make_multilabel_classification
+    from sklearn.ensemble import RandomForestClassifier
+
+    X, Y = make_multilabel_classification(60, n_classes=3, random_state=0)
+    proba = RandomForestClassifier(10, random_state=0).fit(X, Y).predict_proba(X)
+    expected = decision.from_marginals(np.column_stack([p[:, 1] for p in proba]))
+    assert_same_decision(decision.from_marginals(proba), expected)
+
+
+@pytest.mark.parametrize("average", ["samples", "macro", "micro"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_logits(average, dtype):
+    logits = LOGITS.astype(dtype)
+    before = logits.copy()
+    decided = decision.from_marginals(logits, logits=True, average=average)
+    expected = decision.from_marginals(expit(logits), average=average)
+    np.testing.assert_array_equal(decided.labels, expected.labels)
+    np.testing.assert_array_equal(decided.expected_f, expected.expected_f)
+    np.testing.assert_array_equal(logits, before)
+    certain = decision.from_marginals([[np.inf, -np.inf, 800.0]], logits=True, average=average)
+    np.testing.assert_array_equal(certain.labels, [[1, 0, 1]])
+
+
+# Other libraries ---------------------------------------------------------------------------------
+
+
+@every_average
+@every_call
+@every_option
+def test_array_api(call, average, zero_division, nonempty, monkeypatch):
+    xp = pytest.importorskip("array_api_strict")
+    kwargs = {"average": average, "zero_division": zero_division, "nonempty": nonempty}
+    rows = slice(0, 20)
+    if call in (CALLS["sparse marginals"], CALLS["sparse factors"]):
+        pytest.skip("dense arrays only")
+    expected = call(rows, **kwargs)
+    for name in ("PROBA", "LOGITS", "PARTS", "DRAWS", "SETS", "WEIGHTS"):
+        value = globals()[name]
+        arrays = [xp.asarray(P) for P in value] if name == "PARTS" else xp.asarray(value)
+        monkeypatch.setitem(globals(), name, arrays)
+    decided = call((rows, ...), **kwargs)
+    assert type(decided.labels) is type(decided.expected_f) is type(xp.asarray(0))
+    np.testing.assert_array_equal(np.asarray(decided.labels), expected.labels)
+    np.testing.assert_allclose(np.asarray(decided.expected_f), expected.expected_f, rtol=1e-11)
+
+
+def test_array_api_of_one_dimension_and_of_no_rows():
+    xp = pytest.importorskip("array_api_strict")
+    labels, expected_f = decision.from_marginals(xp.asarray(PROBA[:, 0]))
+    expected = decision.from_marginals(PROBA[:, 0])
+    np.testing.assert_array_equal(np.asarray(labels), expected.labels)
+    np.testing.assert_allclose(float(expected_f), expected.expected_f, rtol=1e-12)
+    for average in CHECKS:
+        for function, shape in (
+            (decision.from_marginals, (0, 3)),
+            (decision.from_cardinalities, (0, 3, 2)),
+            (decision.from_samples, (0, 3, 3)),
+        ):
+            labels, expected_f = function(xp.zeros(shape), average=average)
+            assert labels.shape == (0, 3)
+            assert expected_f.shape == ((3,) if average == "macro" else ())
+            np.testing.assert_array_equal(np.asarray(expected_f), 1.0)
+    with pytest.raises(ValueError, match=re.escape("proba[1, 0] is 2.0: probabilities")):
+        decision.from_marginals(xp.asarray([[0.5, 0.5], [2.0, 0.5]]), average="macro")
+
+
+LAZY = {
+    "marginals": lambda lazy, **kw: decision.from_marginals(lazy(PROBA), **kw),
+    "logits": lambda lazy, **kw: decision.from_marginals(lazy(LOGITS), logits=True, **kw),
+    "series": lambda lazy, **kw: decision.from_marginals(lazy(PROBA[:, 0]), **kw),
+    "cardinalities": lambda lazy, **kw: decision.from_cardinalities(lazy(PARTS[0]), **kw),
+    "factors": lambda lazy, **kw: decision.from_factors([lazy(P) for P in PARTS], FACTORS, **kw),
+    "samples": lambda lazy, **kw: decision.from_samples(lazy(DRAWS), **kw),
+    "joint": lambda lazy, **kw: decision.from_joint(SETS, lazy(WEIGHTS), **kw),
+}
+
+
+@pytest.mark.parametrize("call", LAZY.values(), ids=LAZY)
+def test_dask_decides_columns_lazily(call):
+    da = pytest.importorskip("dask.array")
+    expected = call(np.asarray, average="macro")
+    labels, expected_f = call(lambda a: da.from_array(a, chunks=70), average="macro")
+    assert labels.shape == expected.labels.shape
+    assert expected_f.shape == expected.expected_f.shape
+    np.testing.assert_array_equal(labels.compute(), expected.labels)
+    np.testing.assert_allclose(expected_f.compute(), expected.expected_f, rtol=1e-12)
+
+
+def test_dask_blocks_of_labels_and_of_csr():
+    dask = pytest.importorskip("dask")
+    da = pytest.importorskip("dask.array")
+    with dask.config.set({"array.chunk-size": "30KiB"}):  # 12 labels of 300 rows
+        labels, expected_f = decision.from_marginals(da.from_array(PROBA), average="macro")
+    assert expected_f.numblocks[0] > 1
+    expected = decision.from_marginals(PROBA, average="macro")
+    np.testing.assert_array_equal(labels.compute(), expected.labels)
+    lazy = da.from_array(SINGLES.toarray(), chunks=(100, -1)).map_blocks(sparse.csr_array)
+    labels, _ = decision.from_marginals(lazy, average="macro")
+    expected = decision.from_marginals(SINGLES, average="macro")
+    np.testing.assert_array_equal(labels.compute().toarray(), expected.labels.toarray())
+
+
+def test_dask_refuses_what_it_cannot_do():
+    da = pytest.importorskip("dask.array")
+    lazy = da.from_array(PROBA)
+    message = "proba is a Dask array: average='micro' decides all rows together, so it must be an "
+    with pytest.raises(TypeError, match=re.escape(message)):
+        decision.from_marginals(lazy, average="micro")
+    with pytest.raises(ValueError, match="the number of rows of proba is not known"):
+        decision.from_marginals(lazy[lazy[:, 0] > 0.5], average="macro")
+    wrong = PROBA.copy()
+    wrong[200, 3] = 1.5
+    with pytest.raises(ValueError, match=re.escape("proba[60, 3] is 1.5")) as caught:
+        decision.from_marginals(da.from_array(wrong, chunks=70), average="macro").labels.compute()
+    assert "row 140" in caught.value.__notes__[0]
+
+
+# Errors and warnings -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: decision.from_marginals(PROBA, average="weighted"),
+            "average is 'weighted': it must be one of 'samples', 'macro', 'micro'",
+        ),
+        (
+            lambda: decision.from_marginals([[0.5, 0.5], [0.5, 1.5]], average="macro"),
+            "proba[1, 1] is 1.5: probabilities must lie in [0, 1]",
+        ),
+        (
+            lambda: decision.from_marginals(np.r_[PROBA[:20, 0], 1.5]),
+            "proba[20] is 1.5: probabilities must lie in [0, 1]",
+        ),
+        (
+            lambda: decision.from_marginals(np.c_[PROBA, np.full(300, -3.0)], average="macro"),
+            "proba[0, 37] is -3.0: probabilities must lie in [0, 1]; these look like logits: "
+            "apply a sigmoid, or pass logits=True",
+        ),
+        (
+            lambda: decision.from_marginals(sparse.csr_array([[0.5, 0], [0, 2]]), average="micro"),
+            "proba[1, 1] is 2.0: probabilities must lie in [0, 1]",
+        ),
+        (
+            lambda: decision.from_marginals([[0.0, 1.0], [np.nan, 2.0]], logits=True),
+            "proba[1, 0] is nan: logits must be numbers",
+        ),
+        (
+            lambda: decision.from_marginals(SINGLES, logits=True),
+            "proba is a sparse matrix and logits is True: entries that are not stored",
+        ),
+        (
+            lambda: decision.from_marginals(np.zeros((3, 100, 2))),
+            "proba has shape (3, 100, 2): it must have 2 dimensions (row, label); if its axes are "
+            "(label, row, class), as in np.array(predict_proba(X)), pass proba[:, :, 1].T or the "
+            "list itself",
+        ),
+        (
+            lambda: decision.from_marginals([np.full((4, 2), 0.5), np.ones((4, 1))]),
+            "proba[1] has shape (4, 1): label 1 had one class in training",
+        ),
+        (
+            lambda: decision.from_marginals([np.full((4, 2), 0.5), np.full((3, 2), 0.5)]),
+            "proba[1] has shape (3, 2): in a list with the class probabilities of each label",
+        ),
+        (
+            lambda: decision.from_marginals([np.full((4, 2), 0.4)]),
+            "proba[0][0] sums to 0.8: the probabilities of a row must sum to 1",
+        ),
+        (
+            lambda: decision.from_cardinalities(
+                [[[0.5, 0.0], [0.2, 0.0]], [[0.9, 0.0], [0.9, 0.0]]], average="micro"
+            ),
+            "P[1] implies d_0 = -0.8",
+        ),
+        (
+            lambda: decision.from_cardinalities(
+                [[[0.5, 0.0], [0.2, 0.0]], [[0.9, 0.0], [0.9, 0.0]]], average="macro"
+            ),
+            "P[1] implies d_0 = -0.8",
+        ),
+        (
+            lambda: decision.from_factors(
+                [[[[0.5]], [[0.5]]], [[[0.5], [0.2]], [[0.9], [0.9]]]],
+                [[2], [0, 1]],
+                average="micro",
+            ),
+            "Ps[1][1] implies d_0 = -0.8",
+        ),
+        (
+            lambda: decision.from_factors(
+                [SINGLES[:2], [[[0.5], [0.2]], [[0.9], [0.9]]]],
+                [range(31), [31, 32]],
+                average="micro",
+            ),
+            "Ps[1][1] implies d_0 = -0.8",
+        ),
+        (
+            lambda: decision.from_samples([[[0, 1]], [[2, 0]]], average="micro"),
+            "samples[1, 0, 0] is 2: labels must be 0 or 1",
+        ),
+        (
+            lambda: decision.from_joint([[0, 1]], [[1.0], [0.5]], average="micro"),
+            "proba[1] sums to 0.5",
+        ),
+    ],
+)
+def test_messages(call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
+
+
+def test_percentages_are_not_taken_for_logits():
+    with pytest.raises(ValueError, match=re.escape("must lie in [0, 1]")) as caught:
+        decision.from_marginals(PROBA * 100.0)
+    assert "logits" not in str(caught.value)
+
+
+def test_impossible_problems_warn():
+    p = np.array([[0.0, 0.4], [0.0, 0.2]])
+    with pytest.warns(UserWarning, match="labels without probability in any row.*: 1, the first"):
+        labels, expected_f = decision.from_marginals(p, average="macro", nonempty=True)
+    assert not labels[:, 0].any()
+    np.testing.assert_array_equal(np.isnan(expected_f), [True, False])
+    for call in (
+        lambda: decision.from_marginals(0.0 * p, average="micro", nonempty=True),
+        lambda: decision.from_samples(np.zeros((2, 2, 2)), average="micro", nonempty=True),
+        lambda: decision.from_cardinalities(0.0 * p[:, :, None], average="micro", nonempty=True),
+    ):
+        with pytest.warns(UserWarning, match="no label has a probability in any row"):
+            labels, expected_f = call()
+        assert not labels.any()
+        assert np.isnan(expected_f)

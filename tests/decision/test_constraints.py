@@ -1,0 +1,679 @@
+"""Constraints on label sets: every decision against the enumeration of the feasible sets."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import oracle
+from cases import assert_same_decision, dense, random_factors
+from fgfm import cardinality, decision
+from fgfm.decision import Constraints
+
+# Feasible sets by their definition ---------------------------------------------------------------
+
+
+def costs_of(constraints, m):
+    """Return the cost of each label, (m,)."""
+    given_costs = constraints.costs if constraints is not None else None
+    if isinstance(given_costs, dict):
+        return np.array([given_costs.get(i, 0.0) for i in range(m)])
+    return np.zeros(m) + (0.0 if given_costs is None else given_costs)
+
+
+def is_allowed(labelset, min_labels=0, max_labels=None, constraints=None, nonempty=False):
+    """Return True if a set satisfies all constraints, which are by number."""
+    chosen = set(np.flatnonzero(labelset).tolist())
+    least = max(min_labels, int(nonempty))
+    if len(chosen) < least or (max_labels is not None and len(chosen) > max_labels):
+        return False
+    if constraints is None:
+        return True
+    parents = constraints.parents or {}
+    if isinstance(parents, tuple):
+        parents = {i: parent for i, parent in enumerate(parents) if parent is not None}
+    return (
+        set(constraints.required) <= chosen
+        and not chosen & set(constraints.forbidden)
+        and all(len(chosen & set(group)) <= 1 for group in constraints.groups)
+        and all(parents[i] in chosen for i in chosen if i in parents)
+    )
+
+
+def check(decided, joint, *, beta=1.0, zero_division=1.0, nonempty=False, **limits):
+    """Assert that a decision is the best feasible one, with its expectation and ties as stated."""
+    labels, stated = dense(decided.labels), decided.expected_f
+    constraints = limits.get("constraints")
+    m = labels.shape[1]
+    sets = oracle.all_labelsets(m)
+    cost = costs_of(constraints, m)
+    allowed = np.array([is_allowed(one, nonempty=nonempty, **limits) for one in sets])
+    expected = oracle.expected_f(joint, beta, zero_division, nonempty)  # (n, 2^m)
+    value = np.where(allowed, expected - sets @ cost, -np.inf)
+    best = value.max(axis=1)
+    at = np.arange(len(labels)), labels @ (1 << np.arange(m)[::-1])
+    assert allowed[at[1]].all()
+    rtol, atol = (0.0, 1e-11) if cost.any() else (1e-11, 1e-305)
+    np.testing.assert_allclose(value[at], best, rtol=rtol, atol=atol)
+    np.testing.assert_allclose(stated, expected[at], rtol=1e-11, atol=1e-305)
+    for row, chosen in enumerate(labels):
+        slack = 1e-13 if cost.any() else 1e-13 * abs(best[row])
+        tied = sets[value[row] >= best[row] - slack]
+        smallest = tied[tied.sum(axis=1) == tied.sum(axis=1).min()]
+        assert chosen.sum() == smallest[0].sum(), (row, chosen, smallest)
+        if constraints is None or not constraints.parents:
+            assert tuple(chosen) == max(map(tuple, smallest)), (row, chosen, smallest)
+
+
+# Every route -------------------------------------------------------------------------------------
+
+
+def marginals(rng, n, m):
+    p = rng.random((n, m)) ** 2
+    return oracle.independent_joint(p), lambda **kwargs: decision.from_marginals(p, **kwargs)
+
+
+def csr_marginals(rng, n, m):
+    p = rng.random((n, m)) ** 2 * (rng.random((n, m)) < 0.5)
+    p[:, rng.integers(m)] = 0.01  # no row contradicts nonempty
+    rows = sparse.csr_array(p)
+    return oracle.independent_joint(p), lambda **kwargs: decision.from_marginals(rows, **kwargs)
+
+
+def cardinalities(rng, n, m):
+    joint = oracle.random_joint(rng, n, m)
+    P = oracle.cardinality_matrix(*joint)
+    return joint, lambda **kwargs: decision.from_cardinalities(P, **kwargs)
+
+
+def distribution(rng, n, m):
+    joint = oracle.random_joint(rng, n, m)
+    P, d = oracle.cardinality_matrix(*joint), oracle.cardinality_distribution(*joint)
+    return joint, lambda **kwargs: decision.from_cardinalities(P, distribution=d, **kwargs)
+
+
+def factors(rng, n, m, *, given_distributions=False):
+    sizes = np.diff(np.unique([0, *rng.integers(1, m + 1, 2), m])).tolist()
+    joints, members, Ps = random_factors(rng, n, sizes)
+    ds = [oracle.cardinality_distribution(*joint) for joint in joints]
+    ds = ds if given_distributions else None
+    joint = oracle.product_joint(joints, members)
+    return joint, lambda **kwargs: decision.from_factors(Ps, members, distributions=ds, **kwargs)
+
+
+def factor_distributions(rng, n, m):
+    return factors(rng, n, m, given_distributions=True)
+
+
+def sparse_factors(rng, n, m):
+    """Independent labels in CSR, beside a factor of several labels, if any."""
+    size = int(rng.integers(m))
+    joints, members, Ps = random_factors(rng, n, [size] * (size > 0) + [1] * (m - size))
+    p = np.concatenate([P[:, :, 0] for P in Ps[-(m - size) :]], axis=1)
+    p[rng.random(p.shape) < 0.5] = 0.0
+    p[:, -1] = 0.01  # no row contradicts nonempty
+    joints[-(m - size) :] = [oracle.independent_joint(p[:, [i]]) for i in range(m - size)]
+    parts = [*Ps[: -(m - size)], sparse.csr_array(p)]
+    groups = [*members[: -(m - size)], np.concatenate(members[-(m - size) :]).tolist()]
+    joint = oracle.product_joint(joints, members)
+    return joint, lambda **kwargs: decision.from_factors(parts, groups, **kwargs)
+
+
+def samples(rng, n, m):
+    draws = (rng.random((n, 7, m)) < rng.random((n, 1, m))).astype(int)
+    draws[:, 0, 0] = 1
+    sets = oracle.all_labelsets(m)
+    proba = (draws[:, :, None] == sets).all(axis=3).mean(axis=1)  # (n, 2^m)
+    return (sets, proba), lambda **kwargs: decision.from_samples(draws, **kwargs)
+
+
+def joints(rng, n, m):
+    sets, proba = oracle.random_joint(rng, n, m)
+    return (sets, proba), lambda **kwargs: decision.from_joint(sets, proba, **kwargs)
+
+
+ROUTES = [
+    marginals,
+    csr_marginals,
+    cardinalities,
+    distribution,
+    factors,
+    factor_distributions,
+    sparse_factors,
+    samples,
+    joints,
+]
+every_route = pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.__name__)
+
+LIMITS = {
+    "at most two": {"max_labels": 2},
+    "at least three": {"min_labels": 3},
+    "exactly one": {"min_labels": 1, "max_labels": 1},
+    "all": {"min_labels": 5},
+    "required": {"constraints": Constraints(required=[4, 1])},
+    "forbidden": {"constraints": Constraints(forbidden=[0, 2])},
+    "required and forbidden": {
+        "min_labels": 2,
+        "max_labels": 3,
+        "constraints": Constraints(required=[3], forbidden=[0]),
+    },
+    "groups": {"constraints": Constraints(groups=[[0, 3, 1], [2, 4]])},
+    "groups and sizes": {
+        "min_labels": 2,
+        "constraints": Constraints(groups=[[0, 3, 1]], required=[3], forbidden=[2]),
+    },
+    "chain": {"constraints": Constraints(parents={0: 1, 1: 2, 2: 3, 3: 4})},
+    "tree": {"constraints": Constraints(parents=[None, 3, 3, -1, 2])},
+    "tree and more": {
+        "min_labels": 2,
+        "max_labels": 3,
+        "constraints": Constraints(parents={1: 3, 2: 3, 4: 2, 0: 4}, required=[2]),
+    },
+    "forbidden root": {"constraints": Constraints(parents={1: 3, 2: 3, 4: 2}, forbidden=[3])},
+    "costs": {"constraints": Constraints(costs=[0.0, 0.2, 0.05, 0.3, 0.01])},
+    "one cost": {"constraints": Constraints(costs=0.1)},
+    "costs and groups": {
+        "max_labels": 2,
+        "constraints": Constraints(costs={0: 0.1, 2: 0.2}, groups=[[0, 1, 2], [3, 4]]),
+    },
+    "costs and required": {"constraints": Constraints(costs={2: 0.5, 1: 0.1}, required=[2])},
+    "costs and sizes": {"min_labels": 2, "constraints": Constraints(costs=[0.5, 0.1, 0, 0.1, 0])},
+    "costs and a tree": {
+        "constraints": Constraints(costs={3: 0.1, 4: 0.3}, parents={1: 3, 2: 3, 4: 2}),
+    },
+}
+OBJECTIVES = [
+    {},
+    {"beta": 2.0},
+    {"beta": 0.5, "zero_division": 0.0},
+    {"nonempty": True},
+]
+
+
+@every_route
+@pytest.mark.parametrize("name", LIMITS)
+def test_decision_is_the_best_feasible_one(route, name):
+    if route in (csr_marginals, sparse_factors) and name == "costs and a tree":
+        objectives = OBJECTIVES[:-1]  # nonempty is refused
+    else:
+        objectives = OBJECTIVES
+    for at, kwargs in enumerate(objectives):
+        joint, decide = route(np.random.default_rng([at, len(name)]), 12, 5)
+        check(decide(**LIMITS[name], **kwargs), joint, **LIMITS[name], **kwargs)
+
+
+@st.composite
+def limits_of(draw, m):
+    """Draw sizes and constraints, perhaps contradictory, for m labels."""
+    labels = st.integers(0, m - 1)
+    some = st.lists(labels, unique=True, max_size=2)
+    structure = draw(st.sampled_from(["none", "groups", "parents"]))
+    arguments = {"required": draw(some)}
+    arguments["forbidden"] = sorted(set(draw(some)) - set(arguments["required"]))
+    order = draw(st.permutations(range(m)))
+    if structure == "groups":
+        arguments["groups"] = [order[: m // 2], order[m // 2 : draw(st.integers(m // 2, m))]]
+        for group in arguments["groups"]:
+            if len(set(group) & set(arguments["required"])) > 1:
+                arguments["required"] = []
+    elif structure == "parents":
+        above = [draw(st.integers(-1, i - 1)) for i in range(m)]  # parents come first in `order`
+        arguments["parents"] = {order[i]: order[j] for i, j in enumerate(above) if j >= 0}
+    if draw(st.booleans()):
+        arguments["costs"] = draw(
+            st.lists(st.sampled_from([0.0, 0.01, 0.1, 0.5]), min_size=m, max_size=m)
+        )
+    least = draw(st.integers(0, m))
+    most = draw(st.one_of(st.none(), st.integers(max(1, least), m)))
+    return {"min_labels": least, "max_labels": most, "constraints": Constraints(**arguments)}
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(data=st.data(), m=st.integers(1, 6), seed=st.integers(0, 2**20))
+@every_route
+def test_any_constraints_are_met_or_refused(route, data, m, seed):
+    limits = data.draw(limits_of(m))
+    objective = data.draw(
+        st.fixed_dictionaries(
+            {
+                "beta": st.floats(0.2, 5.0),
+                "zero_division": st.sampled_from([0.0, 0.3, 1.0]),
+                "nonempty": st.booleans(),
+            }
+        )
+    )
+    joint, decide = route(np.random.default_rng(seed), 2, m)
+    feasible = any(
+        is_allowed(one, nonempty=objective["nonempty"], **limits)
+        for one in oracle.all_labelsets(m)
+    )
+    refused = (
+        route in (csr_marginals, sparse_factors)
+        and limits["constraints"].parents
+        and any(limits["constraints"].costs or ())
+        and (limits["min_labels"] or objective["nonempty"])
+    )
+    if not feasible or refused:
+        with pytest.raises(ValueError, match=r"allow|required|forbid|there are|dense"):
+            decide(**limits, **objective)
+    else:
+        check(decide(**limits, **objective), joint, **limits, **objective)
+
+
+# Invariances -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def long_rows():
+    return np.random.default_rng(8).random((40, 60)) ** 6
+
+
+def many_limits(m):
+    """Return limits of each kind for m labels."""
+    tree = {i: (i - 1) // 3 for i in range(1, m)}
+    groups = np.arange(m).reshape(-1, 4).tolist()
+    costs = np.random.default_rng(m).random(m) * 0.02
+    return {
+        "sizes": {"min_labels": 3, "max_labels": 7},
+        "required": {"constraints": Constraints(required=[m - 1], forbidden=[0, 5])},
+        "groups": {"constraints": Constraints(groups=groups)},
+        "parents": {"constraints": Constraints(parents=tree)},
+        "costs": {"constraints": Constraints(costs=costs)},
+        "costs and groups": {"constraints": Constraints(costs=costs, groups=groups)},
+        "costs and parents": {"constraints": Constraints(costs=costs, parents=tree)},
+    }
+
+
+every_kind = pytest.mark.parametrize("kind", many_limits(8))
+
+
+@every_kind
+@pytest.mark.parametrize("options", [{}, {"beta": 3.0}, {"nonempty": True}], ids=str)
+def test_routes_agree_on_long_rows(long_rows, kind, options):
+    p, limits = long_rows, many_limits(60)[kind]
+    decided = decision.from_marginals(p, **limits, **options)
+    P = cardinality.from_marginals(p)
+    assert_same_decision(decided, decision.from_cardinalities(P, **limits, **options))
+    halves = [cardinality.from_marginals(p[:, ::2]), cardinality.from_marginals(p[:, 1::2])]
+    members = [range(0, 60, 2), range(1, 60, 2)]
+    assert_same_decision(decided, decision.from_factors(halves, members, **limits, **options))
+    single = [p[:, [i], None] for i in range(60)]
+    members = [[i] for i in range(60)]
+    assert_same_decision(decided, decision.from_factors(single, members, **limits, **options))
+
+
+@every_kind
+def test_csr_is_decided_as_dense_rows(long_rows, kind):
+    p = np.where(long_rows > 0.05, long_rows, 0.0)
+    p[0] = 0.0
+    limits = many_limits(60)[kind]
+    expected = decision.from_marginals(p, **limits)
+    for rows in (sparse.csr_array(p), sparse.csr_matrix(p), sparse.coo_array(p)):
+        assert_same_decision(decision.from_marginals(rows, **limits), expected)
+    parts = [cardinality.from_marginals(p[:, :4]), sparse.csr_array(p[:, 4:])]
+    decided = decision.from_factors(parts, [range(4), range(4, 60)], **limits)
+    assert_same_decision(decided, expected)
+
+
+def test_csr_rows_get_labels_that_they_do_not_store():
+    """Required labels, ancestors, and labels that fill up a set have probability 0 here."""
+    rows = sparse.csr_array(([0.9, 0.8], ([0, 0], [7, 500_000])), shape=(2, 1_000_000))
+    tree = Constraints(parents={500_000: 3, 3: 900_000}, required=[11])
+    labels, expected_f = decision.from_marginals(rows, min_labels=3, constraints=tree)
+    assert labels[[0]].indices.tolist() == [3, 7, 11, 500_000, 900_000]
+    assert labels[[1]].indices.tolist() == [0, 1, 11]
+    assert expected_f[1] == 0.0
+    groups = Constraints(groups=[[7, 0], [1, 2]], costs={4: 0.0, 3: 0.5})
+    labels, _ = decision.from_marginals(rows, min_labels=4, constraints=groups)
+    assert labels[[0]].indices.tolist() == [1, 4, 7, 500_000]
+    assert labels[[1]].indices.tolist() == [0, 1, 4, 5]
+
+
+@every_kind
+def test_threads_blocks_and_other_rows_do_not_change_a_bit(long_rows, kind, monkeypatch):
+    limits = many_limits(60)[kind]
+    csr = sparse.csr_array(np.where(long_rows > 0.05, long_rows, 0.0))
+    P = cardinality.from_marginals(long_rows)
+    for decide, rows in (
+        (decision.from_marginals, long_rows),
+        (decision.from_marginals, csr),
+        (decision.from_cardinalities, P),
+    ):
+        whole = decide(rows, **limits)
+        monkeypatch.setattr("fgfm._utils.blocks.BLOCK_BYTES", 1)
+        again = decide(rows, n_jobs=2, **limits)
+        monkeypatch.undo()
+        assert dense(whole.labels).tobytes() == dense(again.labels).tobytes()
+        assert whole.expected_f.tobytes() == again.expected_f.tobytes()
+
+
+def test_permuted_labels_are_decided_alike(long_rows):
+    order = np.random.default_rng(0).permutation(60)
+    number = np.argsort(order)  # label i of the rows is number[i] of the permuted rows
+    costs = np.linspace(0.0, 0.02, 60)
+    tree = {i: (i - 1) // 3 for i in range(1, 60)}
+    first = decision.from_marginals(
+        long_rows, max_labels=9, constraints=Constraints(costs=costs, parents=tree)
+    )
+    permuted = {int(number[child]): int(number[parent]) for child, parent in tree.items()}
+    second = decision.from_marginals(
+        long_rows[:, order],
+        max_labels=9,
+        constraints=Constraints(costs=costs[order], parents=permuted),
+    )
+    np.testing.assert_array_equal(first.labels[:, order], second.labels)
+    np.testing.assert_allclose(first.expected_f, second.expected_f, rtol=1e-12)
+
+
+def test_constraints_that_exclude_nothing_change_nothing(long_rows):
+    free = decision.from_marginals(long_rows)
+    for limits in (
+        {"max_labels": 60},
+        {"constraints": Constraints()},
+        {"constraints": Constraints(costs=0.0)},
+        {"constraints": Constraints(groups=[[i] for i in range(60)])},
+        {"constraints": Constraints(parents=[-1] * 60)},
+    ):
+        assert_same_decision(decision.from_marginals(long_rows, **limits), free)
+
+
+@every_kind
+def test_a_hierarchy_or_another_constraint_never_gains(long_rows, kind):
+    limits = many_limits(60)[kind]
+    free = decision.from_marginals(long_rows)
+    decided = decision.from_marginals(long_rows, **limits)
+    cost = costs_of(limits.get("constraints"), 60)
+    assert (decided.expected_f - decided.labels @ cost <= free.expected_f * (1 + 1e-12)).all()
+    for labels in decided.labels:
+        assert is_allowed(labels, **limits)
+
+
+# Ties, impossible rows ---------------------------------------------------------------------------
+
+
+def test_ties_go_to_the_lower_label():
+    p = np.full((1, 6), 0.5)
+    decide = decision.from_marginals
+    assert decide(p, max_labels=2).labels[0].tolist() == [1, 1, 0, 0, 0, 0]
+    constraints = Constraints(groups=[[5, 0], [1, 2, 3]], forbidden=[0])
+    assert decide(p, min_labels=3, constraints=constraints).labels[0].tolist() == [
+        0,
+        1,
+        0,
+        0,
+        1,
+        1,
+    ]
+    constraints = Constraints(required=[4])
+    labels = decide(p, max_labels=2, constraints=constraints).labels[0]
+    assert labels.tolist() == [1, 0, 0, 0, 1, 0]
+
+
+def test_the_empty_set_wins_its_ties():
+    draws = [[[1, 0], [0, 0]]]  # the set {0} has the value 1/2, as the empty set
+    assert decision.from_samples(draws, max_labels=1).labels.tolist() == [[0, 0]]
+    assert decision.from_samples(draws, min_labels=1).labels.tolist() == [[1, 0]]
+    forbidden = Constraints(forbidden=[0])
+    labels, expected_f = decision.from_samples(draws, constraints=forbidden)
+    assert labels.tolist() == [[0, 0]]
+    assert expected_f.tolist() == [0.5]
+
+
+def test_min_labels_does_not_condition_expectations():
+    p = [[0.1, 0.2]]
+    labels, expected_f = decision.from_marginals(p, min_labels=1)
+    assert labels.tolist() == [[0, 1]]
+    assert expected_f[0] == pytest.approx(0.2 * (0.9 + 0.1 * 2 / 3))
+    conditioned = decision.from_marginals(p, min_labels=1, nonempty=True)
+    assert conditioned.expected_f[0] == pytest.approx(expected_f[0] / (1 - 0.9 * 0.8))
+
+
+@pytest.mark.parametrize(
+    "decide",
+    [
+        lambda **kwargs: decision.from_marginals([[0.0, 0.0, 0.0]], **kwargs),
+        lambda **kwargs: decision.from_marginals(sparse.csr_array((1, 3)), **kwargs),
+        lambda **kwargs: decision.from_cardinalities(np.zeros((1, 3, 2)), **kwargs),
+        lambda **kwargs: decision.from_factors(
+            [np.zeros((1, 2, 2)), np.zeros((1, 1, 1))], [[0, 1], [2]], **kwargs
+        ),
+        lambda **kwargs: decision.from_samples(np.zeros((1, 2, 3)), **kwargs),
+        lambda **kwargs: decision.from_joint([[0, 0, 0]], [[1.0]], **kwargs),
+    ],
+)
+def test_rows_without_any_possible_label(decide):
+    labels, expected_f = decide(min_labels=2)
+    assert dense(labels).tolist() == [[1, 1, 0]]
+    assert expected_f.tolist() == [0.0]
+    assert decide(max_labels=2).expected_f.tolist() == [1.0]
+    required = Constraints(required=[2], costs={0: 0.0, 1: 0.5})
+    with pytest.warns(UserWarning, match="the smallest allowed set"):
+        labels, expected_f = decide(constraints=required, nonempty=True)
+    assert dense(labels).tolist() == [[0, 0, 1]]
+    assert np.isnan(expected_f).all()
+    with pytest.warns(UserWarning, match="the smallest allowed set"):
+        labels, _ = decide(max_labels=2, nonempty=True)
+    assert dense(labels).tolist() == [[0, 0, 0]]
+
+
+def test_float32_and_rounded_probabilities():
+    p = np.random.default_rng(3).random((30, 9)).astype(np.float32)
+    single = decision.from_marginals(p, max_labels=2)
+    assert_same_decision(single, decision.from_marginals(p.astype(np.float64), max_labels=2))
+    p = np.array([[1.0 + 1e-12, 0.3, -1e-12]])
+    assert decision.from_marginals(p, max_labels=1).labels.tolist() == [[1, 0, 0]]
+
+
+# Other arrays ------------------------------------------------------------------------------------
+
+
+def test_data_frames_have_names():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame([[0.9, 0.8, 0.1]], columns=["dark", "night", "rain"], index=["x"])
+    by_name = Constraints(required=["rain"], groups=[["dark", "night"]])
+    labels, _ = decision.from_marginals(frame, constraints=by_name)
+    assert labels.loc["x"].to_dict() == {"dark": 1, "night": 0, "rain": 1}
+    by_number = Constraints(required=[2], groups=[[0, 1]])
+    assert decision.from_marginals(frame, constraints=by_number).labels.equals(labels)
+    sets = pd.DataFrame([[1, 1], [1, 0]], columns=["a", "b"])
+    labels = decision.from_joint(sets, [[0.5, 0.5]], constraints=Constraints(forbidden=["a"]))[0]
+    assert labels.tolist() == [[0, 1]]
+    with pytest.raises(ValueError, match="'nigth': there is no such label; did you mean 'night'"):
+        decision.from_marginals(frame, constraints=Constraints(required=["nigth"]))
+    twice = pd.DataFrame([[0.5, 0.5]], columns=["a", "a"])
+    with pytest.raises(ValueError, match="several labels have this name"):
+        decision.from_marginals(twice, constraints=Constraints(required=["a"]))
+
+
+def test_dask_arrays():
+    da = pytest.importorskip("dask.array", reason="needs dask: pip install 'fgfm[dask]'")
+    rng = np.random.default_rng(0)
+    p, draws = rng.random((30, 6)), rng.integers(0, 2, (30, 5, 6))
+    limits = {"max_labels": 3, "constraints": Constraints(required=[1], parents={1: 4})}
+    for decide, rows in ((decision.from_marginals, p), (decision.from_samples, draws)):
+        lazy = decide(da.from_array(rows, chunks=(7, *rows.shape[1:])), **limits)
+        assert_same_decision(decision.Decision(*map(np.asarray, lazy)), decide(rows, **limits))
+    with pytest.raises(ValueError, match="min_labels is 9, but there are 6 labels"):
+        decision.from_marginals(da.from_array(p), min_labels=9)
+
+
+@pytest.mark.parametrize("name", ["array_api_strict", "torch", "jax.numpy"])
+@every_kind
+def test_arrays_of_other_libraries(name, kind):
+    pytest.importorskip("array_api_compat", reason="needs fgfm[array]")
+    xp = pytest.importorskip(name)
+    p = np.random.default_rng(2).random((12, 8)) ** 2
+    limits = many_limits(8)[kind]
+    array = xp.asarray(p, dtype=xp.float32 if name == "jax.numpy" else xp.float64)
+    labels, expected_f = decision.from_marginals(array, **limits)
+    assert type(labels) is type(expected_f) is type(array)
+    assert labels.dtype == xp.int8
+    assert expected_f.dtype == array.dtype
+    expected = decision.from_marginals(np.asarray(array), **limits)
+    np.testing.assert_array_equal(np.asarray(labels), expected.labels)
+    np.testing.assert_allclose(np.asarray(expected_f), expected.expected_f, rtol=2e-5)
+    sets, proba = oracle.random_joint(np.random.default_rng(3), 4, 8)
+    weights = xp.asarray(proba, dtype=array.dtype)
+    labels, _ = decision.from_joint(xp.asarray(sets), weights, **limits)
+    for one in np.asarray(labels):
+        assert is_allowed(one, **limits)
+
+
+# The class, and messages -------------------------------------------------------------------------
+
+
+def test_constraints_are_values():
+    constraints = Constraints(
+        required=np.array([2, 1]), groups=[(3, 4)], costs=np.array([0.0, 0.1, 0.2, 0.0, 0.0])
+    )
+    assert constraints.required == (2, 1)
+    assert repr(constraints) == (
+        "Constraints(required=(2, 1), groups=((3, 4),), costs=(0.0, 0.1, 0.2, 0.0, 0.0))"
+    )
+    for same in (
+        copy.deepcopy(constraints),
+        pickle.loads(pickle.dumps(constraints)),
+        eval(repr(constraints)),
+    ):
+        assert same == constraints
+    with pytest.raises(AttributeError, match="cannot assign"):
+        constraints.required = [1]
+    assert repr(Constraints()) == "Constraints()"
+    assert Constraints(parents={1: 0, 2: None}) == Constraints(parents={1: 0})
+
+
+def test_json_keys_are_label_numbers():
+    constraints = Constraints.from_mapping({"parents": {"1": "0"}, "costs": {"0": 0.1}})
+    labels = decision.from_marginals([[0.1, 0.9]], constraints=constraints).labels
+    assert labels.tolist() == [[1, 1]]
+    with pytest.raises(TypeError, match="it must be a mapping"):
+        Constraints.from_mapping([1])
+    with pytest.raises(ValueError, match=r"there is no 'group'; did you mean 'groups'\?"):
+        Constraints.from_mapping({"group": []})
+    with pytest.raises(ValueError, match="there is no 'x'; there are 'required', 'forbidden'"):
+        Constraints.from_mapping({"x": 1})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"required": 3}, TypeError, "required is 3: it must be a list of labels"),
+        ({"required": "dark"}, TypeError, "required is 'dark': it must be a list of labels"),
+        ({"forbidden": [True]}, TypeError, "forbidden has True: labels must be numbers"),
+        ({"forbidden": [-1]}, TypeError, "forbidden has -1: labels must be numbers, 0 or more"),
+        ({"groups": [1, 2]}, TypeError, r"groups\[0\] is 1: it must be a list of labels"),
+        ({"groups": "ab"}, TypeError, "groups is 'ab': it must be a list of lists"),
+        (
+            {"parents": {1: [0, 2]}},
+            TypeError,
+            r"the parent of 1 is .*: a label can have",
+        ),
+        ({"parents": 3}, TypeError, "parents is 3: it must be a mapping"),
+        ({"parents": [None, 0.5]}, TypeError, r"parents\[1\] has 0.5: labels must be"),
+        ({"costs": {1: -0.5}}, ValueError, r"costs\[1\] is -0.5: a cost must be a finite number"),
+        ({"costs": [0.1, np.nan]}, ValueError, r"costs\[1\] is nan: a cost must be"),
+        ({"costs": "high"}, TypeError, "costs is 'high': a cost must be"),
+        ({"required": [1, 2], "forbidden": [2]}, ValueError, "label 2 is required and forbidden"),
+        ({"groups": [[0, 1], [1]]}, ValueError, r"label 1 is in groups\[0\] and in groups\[1\]"),
+        (
+            {"groups": [[0, 1]], "required": [1, 0]},
+            ValueError,
+            r"labels 1 and 0 are required, but groups\[0\] allows one",
+        ),
+        ({"parents": {0: 1, 1: 2, 2: 0}}, ValueError, "parents has the cycle 0 -> 1 -> 2 -> 0"),
+        ({"parents": {"a": "a"}}, ValueError, "parents has the cycle 'a' -> 'a'"),
+        ({"parents": {0: 1}, "groups": [[2, 3]]}, ValueError, "cannot be combined"),
+    ],
+)
+def test_invalid_constraints_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        Constraints(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("limits", "error", "message"),
+    [
+        ({"min_labels": -1}, ValueError, "min_labels is -1: it must be an integer, 0 or more"),
+        ({"max_labels": 0}, ValueError, "max_labels is 0: it must be an integer, 1 or more"),
+        ({"max_labels": 1.5}, ValueError, "max_labels is 1.5: it must be an integer"),
+        (
+            {"min_labels": 3, "max_labels": 2},
+            ValueError,
+            "min_labels is 3: it must not be greater",
+        ),
+        ({"min_labels": 6}, ValueError, "min_labels is 6, but there are 5 labels"),
+        ({"constraints": {"required": [1]}}, TypeError, "it must be a fgfm.decision.Constraints"),
+        (
+            {"required": [5]},
+            ValueError,
+            "required has label 5: it must be less than the number of",
+        ),
+        ({"required": ["a"]}, ValueError, "required has label 'a': the labels have no names here"),
+        (
+            {"parents": [None, 0]},
+            ValueError,
+            "parents has 2 elements: it must have one for each of",
+        ),
+        ({"costs": [0.1]}, ValueError, "costs has 1 elements: it must have one for each of the 5"),
+        (
+            {"min_labels": 4, "groups": [[0, 1, 2]]},
+            ValueError,
+            "min_labels is 4, but the constraints allow at most 3 labels",
+        ),
+        (
+            {"max_labels": 1, "required": [4], "parents": {4: 2, 2: 0}},
+            ValueError,
+            "max_labels is 1, but 3 labels are required: 0, 2, 4",
+        ),
+        (
+            {"required": [4], "forbidden": [0], "parents": {4: 2, 2: 0}},
+            ValueError,
+            "label 4 is required, but 0, which is above it in parents, is forbidden",
+        ),
+        (
+            {"nonempty": True, "forbidden": range(5)},
+            ValueError,
+            "nonempty=True excludes the empty set, but the constraints forbid every label",
+        ),
+    ],
+)
+def test_contradictions_are_refused(limits, error, message):
+    sizes = {name: limits[name] for name in limits if name in ARGUMENTS}
+    rest = {name: limits[name] for name in limits if name not in ARGUMENTS}
+    if rest:
+        sizes["constraints"] = Constraints(**rest)
+    with pytest.raises(error, match=message):
+        decision.from_marginals([[0.5] * 5], **sizes)
+
+
+ARGUMENTS = ("min_labels", "max_labels", "constraints", "nonempty")
+
+
+def test_names_and_numbers_of_one_label_are_compared():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame([[0.9, 0.8]], columns=["a", "b"])
+    for arguments, message in (
+        ({"required": ["a"], "forbidden": [0]}, r"label 0 \('a'\) is required and forbidden"),
+        ({"parents": {"a": "b", 1: 0}}, r"cycle 0 \('a'\) -> 1 \('b'\) -> 0 \('a'\)"),
+        ({"parents": {"a": "b", 0: 1}}, r"has label 0 \('a'\) twice"),
+        ({"groups": [["a"], [0, 1]]}, r"label 0 \('a'\) is in groups\[0\] and in groups\[1\]"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            decision.from_marginals(frame, constraints=Constraints(**arguments))
+    same = Constraints(groups=[["a", 0, "b"]])
+    assert decision.from_marginals(frame, constraints=same).labels.sum(axis=None) == 1
+
+
+def test_sparse_rows_refuse_to_fill_up_sets_of_a_hierarchy_at_least_cost():
+    rows = sparse.csr_array([[0.5, 0.0, 0.2]])
+    constraints = Constraints(parents={0: 1}, costs=0.1)
+    assert decision.from_marginals(rows, constraints=constraints).labels.shape == (1, 3)
+    for arguments in ({"min_labels": 2}, {"nonempty": True}):
+        with pytest.raises(ValueError, match="need dense probabilities; these are sparse"):
+            decision.from_marginals(rows, constraints=constraints, **arguments)

@@ -1,0 +1,58 @@
+"""The stack of predictions of binary labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from fgfm.stack._marginals import MarginalStack, _fit_label
+
+
+def test_a_useless_part_gets_no_weight_and_a_good_one_its_slope() -> None:
+    rng = np.random.default_rng(0)
+    good = rng.standard_normal((3000, 4))
+    Y = (rng.random((3000, 4)) < expit(2.0 * good - 1.0)).astype(float)
+    F = np.stack([good, -good + 0.1 * rng.standard_normal(good.shape)])
+    stack = MarginalStack().fit(F, Y, np.ones(3000))
+    assert stack.shared[0] == pytest.approx(2.0, abs=0.2)
+    assert stack.shared[1] == pytest.approx(0.0, abs=1e-6)
+    assert (stack.weights >= 0.0).all()
+    np.testing.assert_allclose(stack.predict(F).mean(axis=0), Y.mean(axis=0), atol=0.01)
+
+
+def test_a_label_is_fitted_as_a_general_optimiser_does() -> None:
+    rng = np.random.default_rng(1)
+    F = rng.standard_normal((2, 200))
+    y = (rng.random(200) < expit(F[0] + 0.5 * F[1])).astype(float)
+    w = rng.random(200)
+    prior, shift = np.array([0.5, 0.5]), -0.2
+
+    def loss(theta: np.ndarray) -> float:
+        eta = theta[:2] @ F + theta[2]
+        fit = float((w * (np.logaddexp(0.0, eta) - y * eta)).sum())
+        penalty = 0.5 * ((theta[:2] - prior) ** 2).sum() + 0.15 * (theta[2] - shift) ** 2
+        return fit + float(penalty)
+
+    a, b = _fit_label(F, y, w, prior, shift)
+    found = minimize(loss, np.zeros(3), tol=1e-12)
+    np.testing.assert_allclose(np.append(a, b), found.x, atol=1e-4)
+
+
+def test_unknown_labels_and_predictions_are_left_out() -> None:
+    rng = np.random.default_rng(2)
+    F = rng.standard_normal((2, 300, 3))
+    Y = (rng.random((300, 3)) < expit(F[0])).astype(float)
+    some, other = Y.copy(), Y.copy()
+    some[:40, 1] = np.nan
+    held = F.copy()
+    held[:, :40, 1] = 1e6
+    other[:40, 1] = np.nan
+    one = MarginalStack().fit(F, some, np.ones(300))
+    two = MarginalStack().fit(held, other, np.ones(300))
+    np.testing.assert_allclose(one.weights, two.weights)
+    held[:, 0, :] = np.nan
+    three = MarginalStack().fit(held, other, np.ones(300))
+    four = MarginalStack().fit(F[:, 1:], some[1:], np.ones(299))
+    np.testing.assert_allclose(three.weights, four.weights)
