@@ -33,7 +33,7 @@ from benchmarks.report import (
     number,
     ratio,
 )
-from fgfm import decision
+from fgfm import cardinality, decision
 
 __all__ = ["PARTS", "Settings"]
 
@@ -254,6 +254,47 @@ def cardinalities(settings: Settings) -> Results:
     return results
 
 
+def constraints(settings: Settings) -> Results:
+    """Time constrained decisions against unconstrained ones."""
+    table = Table(
+        "Constraints, from_marginals, m = 100: time per row, one core",
+        [
+            Column("constraints", left=True),
+            Column("changed", number),
+            Column("time", duration),
+            Column("without", duration),
+            Column("ratio", number),
+        ],
+        notes=["changed: share of the rows whose set without constraints is not the decision."],
+    )
+    n, m = (200 if settings.quick else 10_000), 100
+    p = inputs.marginal_rows("sparse", n, m)
+    P = cardinality.from_marginals(p[:2])
+    free = decision.from_marginals(p).labels
+    groups = np.arange(m).reshape(-1, 5).tolist()
+    tree = {i: (i - 1) // 3 for i in range(1, m)}
+    kinds: dict[str, dict[str, Any]] = {
+        "max_labels=3": {"max_labels": 3},
+        "two required": {"constraints": decision.Constraints(required=[0, 1])},
+        "20 groups": {"constraints": decision.Constraints(groups=groups)},
+        "hierarchy": {"constraints": decision.Constraints(parents=tree)},
+        "costs": {"constraints": decision.Constraints(costs=np.linspace(0.0, 0.01, m))},
+    }
+    for what, limits in kinds.items():
+        settings.progress(f"constraints, {what}")
+        labels, expected_f = decision.from_marginals(p, **limits)
+        for row, value in enumerate(decision.from_cardinalities(P, **limits).expected_f):
+            _require_agreement(what, expected_f[row], value)
+        least = settings.time(
+            ours=partial(decision.from_marginals, p, **limits),
+            without=partial(decision.from_marginals, p),
+        )
+        changed = float((labels != free).any(axis=1).mean())
+        ours, without = least["ours"] / n, least["without"] / n
+        table.rows.append((what, changed, ours, without, ours / without))
+    return Results([table])
+
+
 def threads(settings: Settings) -> Results:
     """Time two threads against one."""
     table = Table(
@@ -378,6 +419,7 @@ PARTS: Sequence[Callable[[Settings], Results]] = (
     marginals,
     factors,
     cardinalities,
+    constraints,
     threads,
     memory,
     cold_start,

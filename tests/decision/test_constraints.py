@@ -677,3 +677,25 @@ def test_sparse_rows_refuse_to_fill_up_sets_of_a_hierarchy_at_least_cost():
     for arguments in ({"min_labels": 2}, {"nonempty": True}):
         with pytest.raises(ValueError, match="need dense probabilities; these are sparse"):
             decision.from_marginals(rows, constraints=constraints, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"average": "macro"}, "cannot be combined with average='macro'"),
+        ({"average": "micro"}, "cannot be combined with average='micro'"),
+        ({"measure": "jaccard"}, "cannot be combined with measure='jaccard'"),
+    ],
+)
+def test_other_problems_refuse_constraints(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        decision.from_marginals([[0.5, 0.2]], max_labels=1, **arguments)
+    assert decision.from_marginals([[0.5, 0.2]], min_labels=0, **arguments).labels.shape == (1, 2)
+
+
+def test_logits_and_lists_of_classes():
+    p = np.random.default_rng(0).random((6, 5))
+    expected = decision.from_marginals(p, max_labels=2)
+    logits = np.log(p) - np.log1p(-p)
+    decided = decision.from_marginals(logits, logits=True, max_labels=2)
+    assert_same_decision(decided, expected, rtol=1e-9)

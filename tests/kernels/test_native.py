@@ -94,3 +94,30 @@ def test_outputs_of_the_wrong_type_are_refused():
     ):
         with pytest.raises(TypeError, match="incompatible function arguments"):
             native.decide_dense_rows(p, 1.0, 1.0, False, rules, wrong_labels, wrong_expected)
+
+
+@pytest.mark.skipif(native is baseline, reason="this machine runs the baseline only")
+@pytest.mark.parametrize("m", [5, 40, 130])
+@pytest.mark.parametrize("kind", ["sizes", "groups", "parents", "costs"])
+def test_instruction_sets_constrain_alike(m, kind):
+    none, tree = np.empty(0, dtype=np.int64), (np.arange(m) - 1) // 3
+    tree[0] = -1
+    p = marginal_rows(60, m, 3)
+    found = []
+    for module in (native, baseline):
+        constraints = module.Constraints(
+            2,
+            4 if kind == "sizes" else m,
+            ((np.arange(m) == m - 1) & (kind in ("sizes", "costs"))).astype(np.int8),
+            np.linspace(0.0, 0.1, m) if kind == "costs" else np.empty(0),
+            np.arange(m) // 4 if kind == "groups" else none,
+            tree if kind == "parents" else none,
+        )
+        labels, expected = decide(module, p, 2.0)
+        arguments = (4.0, 1.0, False, make_rules(module, 2.0), labels, expected, constraints)
+        module.constrain_dense_rows(p, *arguments)
+        infeasible = np.ones(len(p), dtype=bool)
+        module.find_infeasible_rows(labels, constraints, infeasible)
+        assert not infeasible.any()
+        found.append((labels, expected))
+    assert_same_bits(*found)

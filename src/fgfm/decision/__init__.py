@@ -28,6 +28,10 @@ Ties: the smaller set wins, then the lower label index; the empty set wins its t
 relative difference below 1e-12 count as equal. (`from_marginals` compares labels by their
 probabilities, exactly.)
 
+``min_labels``, ``max_labels`` and `Constraints` restrict the label sets; the best of those that
+satisfy them is found exactly. With costs, values that differ by less than 1e-12 count as equal.
+Which of several equally good sets of one size is chosen is not defined for hierarchies.
+
 Dask arrays give a lazy decision of Dask arrays, which is computed one block of rows at a time. A
 row that contradicts `nonempty` then gets its NaN without a warning. The ``labelsets`` of
 `from_joint`, which all rows share, are computed at once. ``average="macro"`` rechunks to blocks of
