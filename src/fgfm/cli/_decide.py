@@ -47,9 +47,9 @@ whatever the average.
 _OBJECTIVE = ("beta", "zero_division", "nonempty", "average", "measure", "logits")
 _OBJECTIVE += ("min_labels", "max_labels", "constraints")
 _EXPECTED = {
-    "samples": "mean expected F",
-    "macro": "mean expected F of labels",
-    "micro": "expected F of all labels",
+    "samples": "mean expected {}",
+    "macro": "mean expected {} of labels",
+    "micro": "expected {} of all labels",
 }
 
 Probabilities = Annotated[
@@ -133,7 +133,7 @@ def decide(
     average: Average = "samples",
     measure: Measure = "f",
     logits: Logits = False,
-    min_labels: MinLabels = 0,
+    min_labels: MinLabels = None,
     max_labels: MaxLabels = None,
     constraints: ConstraintsFile = None,
     decider: With = None,
@@ -166,7 +166,7 @@ def decide(
             average=average,
             measure=measure,
             logits=logits,
-            min_labels=min_labels,
+            min_labels=min_labels or 0,
             max_labels=max_labels,
             constraints=read_constraints(constraints),
             decider=None if decider is None else load_decider(decider),
@@ -183,13 +183,14 @@ def decide(
         values = report._asdict() | {"peak_mebibytes": peak_bytes() / 2**20}
         say(json.dumps({k: None if v != v else v for k, v in values.items()}))  # NaN is not JSON
     elif stats:
-        say(_statistics(report))
+        say(_statistics(report, "F" if measure == "f" else "Jaccard index"))
 
 
-def _statistics(report: DecideReport) -> str:
+def _statistics(report: DecideReport, measure: str) -> str:
     lines = [counted(report.rows, "row")]
     if not math.isnan(report.mean_expected_f):
-        lines[0] += f", {_EXPECTED[report.average]} {report.mean_expected_f:.4f}"
+        expected = _EXPECTED[report.average].format(measure)
+        lines[0] += f", {expected} {report.mean_expected_f:.4f}"
     if report.kept:
         lines.append(f"{counted(report.kept, 'file')} already up to date")
     lines += [

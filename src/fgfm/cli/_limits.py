@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["ConstraintsFile", "MaxLabels", "MinLabels", "read_constraints"]
 
 MinLabels = Annotated[
-    int, typer.Option(metavar="N", help="Least number of labels of a row.", show_default=False)
+    int | None, typer.Option(metavar="N", help="Least number of labels of a row.")
 ]
 MaxLabels = Annotated[
     int | None, typer.Option(metavar="N", help="Largest number of labels of a row.")
@@ -42,7 +42,7 @@ def read_constraints(path: Path | None) -> Constraints | None:
     except ValueError as error:
         raise DataError(f"it is not JSON: {error}", source=path) from None
     if not isinstance(found, dict):
-        raise DataError("it must be a JSON object, such as {\"required\": [\"art\"]}", source=path)
+        raise DataError("it must be a JSON object of constraints", source=path)
     try:
         return Constraints.from_mapping(found)
     except (TypeError, ValueError) as error:

@@ -16,6 +16,7 @@ from fgfm.cli._options import read_flag
 
 if TYPE_CHECKING:
     from fgfm.data import Dataset
+    from fgfm.decision import Constraints
 
 __all__ = [
     "LoadedModel",
@@ -105,6 +106,18 @@ class LoadedModel(NamedTuple):
             self.classifier.set_params(zero_division=zero_division)
         if nonempty is not None:
             self.classifier.set_params(nonempty=read_flag(nonempty, "--nonempty"))
+
+    def set_limits(
+        self, min_labels: int | None, max_labels: int | None, constraints: Constraints | None
+    ) -> None:
+        """Change the limits of the label sets that are not None."""
+        if min_labels is not None:
+            self.classifier.set_params(min_labels=min_labels)
+        if max_labels is not None:
+            self.classifier.set_params(max_labels=max_labels)
+        if constraints is not None:
+            numbered = constraints.numbered(len(self.label_names), self.label_names)
+            self.classifier.set_params(constraints=numbered)
 
     def load(self, path: Path, split: str | None, arguments: Mapping[str, Any]) -> Dataset:
         """Read the rows of a file with the columns of training."""

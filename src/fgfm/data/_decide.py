@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fgfm._utils.text import counted
-from fgfm._utils.validation import check_beta, check_choice, check_flag, check_zero_division
+from fgfm._utils.validation import check_average, check_beta, check_flag, check_zero_division
 from fgfm.data._decide_file import Totals, decide_file
 from fgfm.data._decide_folder import decide_folder
 from fgfm.data._decide_rules import DecideSettings
@@ -188,7 +188,7 @@ def decide(
         separator=separator,
         wide=wide,
     )
-    check_choice(average, "average", ("samples", "macro", "micro"))
+    check_average(average)
     if decider is not None:
         _check_decider(decider, settings)
     names = (os.fspath(source), os.fspath(target))

@@ -73,7 +73,7 @@ def decide_folder(
     if settings.decider is None and average != "samples":
         raise DataError(
             f"it is a folder, and average {average!r} decides all rows together: pass one file, "
-            "or the decider that is fitted to validation rows",
+            "or a decider, which decides row by row",
             source=source,
             arguments=["decider"],
         )

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._utils.validation import check_choice
+from fgfm._utils.validation import check_average
 
 __all__ = ["best_threshold", "problem_rows"]
 
@@ -51,7 +51,7 @@ def best_threshold(
     >>> best_threshold(proba, np.array([[False, True], [True, False]]))
     0.25
     """
-    check_choice(average, "average", ("samples", "macro", "micro"))
+    check_average(average)
     values = np.unique(proba.data if sparse.issparse(proba) else proba)
     if len(values) > _MAX_CANDIDATES:  # a finer grid would not change the score noticeably
         values = np.unique(np.quantile(values, np.linspace(0.0, 1.0, _MAX_CANDIDATES)))
