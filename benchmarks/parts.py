@@ -38,6 +38,7 @@ from fgfm import cardinality, decision
 __all__ = ["PARTS", "Settings"]
 
 KINDS = ("sparse", "dense", "flat")
+AVERAGES = ("macro", "micro")
 _BATCH_SIZE = 2_000_000  # float64 numbers in a batch of rows: 16 MB
 
 Floats = npt.NDArray[np.float64]
@@ -146,6 +147,57 @@ def marginals(settings: Settings) -> Results:
         what = f"  growth, 1e3 to 1e6 {kind}" if not settings.quick else f"  growth, {kind}"
         growth.append(Target(what, None, None, slope, 1.1, False, number))
     results.targets += speed + growth + passes
+    return results
+
+
+def averages(settings: Settings) -> Results:
+    """Time columns and batches of from_marginals against a pass of np.sum over the array."""
+    n, m = (2000, 20) if settings.quick else (10**6, 100)
+    table = Table(
+        f"from_marginals, {n:,} rows of {m} labels, one core",
+        [
+            Column("rows", left=True),
+            Column("type", left=True),
+            Column("macro", duration),
+            Column("micro", duration),
+            Column("np.sum", duration),
+            Column("macro, passes", number),
+            Column("by columns", number),
+            Column("micro, passes", number),
+        ],
+        notes=[
+            "passes: in units of one np.sum over the array. by columns: of np.sum(axis=0), one "
+            "sum per problem of macro."
+        ],
+    )
+    results = Results([table])
+    for kind in KINDS:
+        for dtype in (np.float64, np.float32):
+            settings.progress(f"from_marginals, macro and micro, {kind}, {dtype.__name__}")
+            p = inputs.marginal_rows(kind, n, m).astype(dtype, copy=False)
+            macro, micro = (partial(decision.from_marginals, p, average=a) for a in AVERAGES)
+            column = decision.from_marginals(p[:, :1].T.copy())
+            _require_agreement(f"macro, {kind}", macro().expected_f[0], column.expected_f[0])
+            by_columns = partial(np.sum, p, axis=0)
+            least = settings.time(macro=macro, micro=micro, sum=p.sum, by_columns=by_columns)
+            passes = least["macro"] / least["sum"]
+            table.rows.append(
+                (
+                    kind,
+                    dtype.__name__,
+                    least["macro"],
+                    least["micro"],
+                    least["sum"],
+                    passes,
+                    least["macro"] / least["by_columns"],
+                    least["micro"] / least["sum"],
+                )
+            )
+            if dtype is np.float64 and kind == "dense":
+                what = f"macro, {n:.0e} x {m} {kind}, passes of np.sum".replace("e+0", "e")
+                results.targets.append(
+                    Target(what, least["macro"], least["sum"], passes, 15, False, number)
+                )
     return results
 
 
@@ -417,6 +469,7 @@ def cold_start(settings: Settings) -> Results:
 
 PARTS: Sequence[Callable[[Settings], Results]] = (
     marginals,
+    averages,
     factors,
     cardinalities,
     constraints,

@@ -16,12 +16,9 @@ import fgfm
 from benchmarks.deciders.peers import PEERS, decide_by_peer
 from benchmarks.deciders.probabilities import Probabilities
 from benchmarks.deciders.rules import (
-    FDECIDER,
-    FDECIDER_ROWS,
     GUARANTEE,
     RULES,
     averages_of,
-    f_of,
 )
 from benchmarks.real.peers import PeerError, install
 from benchmarks.real.subprocesses import OK, Ended, format_error, run_in_subprocesses
@@ -112,7 +109,7 @@ def compare(
     pairs : sequence of Pair
         Stored probabilities.
     rules, peers : sequence of str
-        Rules, and other packages. Rules of `fgfm.FDecider` are left out if fgfm has none.
+        Rules, and other packages. The guarantee is left out if `fgfm.FDecider` has none.
     limit : float
         Time limit of a task in seconds.
     seed : int
@@ -129,10 +126,8 @@ def compare(
     list of Record
         Scores of the pairs by these rules and packages.
     """
-    if not hasattr(fgfm, "FDecider"):
-        rules = [r for r in rules if r not in (FDECIDER, FDECIDER_ROWS, GUARANTEE)]
-    elif not hasattr(fgfm.FDecider, "lower_bound"):
-        rules = [r for r in rules if r != GUARANTEE]
+    if not hasattr(fgfm.FDecider, "lower_bound"):
+        rules = [rule for rule in rules if rule != GUARANTEE]
     tasks = [_Task(pair, rule, "", limit) for pair in pairs for rule in (*rules, *peers)]
     settings = {"seed": seed, "fgfm": version("fgfm")}
     columns: dict[str, Any] = get_type_hints(Record)
@@ -181,7 +176,7 @@ def _apply(task: _Task) -> Iterator[Row]:
     else:
         outcomes = ((task.rule, outcome) for outcome in RULES[task.rule](p))
     for rule, one in outcomes:
-        f1 = f_of(p.Y_test, one.labels, one.average)
+        f1 = fgfm.f_measure(p.Y_test, one.labels, average=one.average)
         yield tuple(
             Record(
                 *task.pair[:2],

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from benchmarks.deciders.probabilities import Probabilities
-from benchmarks.deciders.rules import Outcome
+from benchmarks.deciders.rules import Average, Outcome
 from benchmarks.extreme import XCOLUMNS
 from benchmarks.real.peers import Peer, run_peer
 
@@ -86,4 +86,4 @@ def decide_by_peer(
         rule, average = found.split("/")
         labels = np.tile(constant, (len(p.proba_test), 1))
         labels[:, varies] = decided
-        yield f"{name}-{rule}", Outcome(average, labels, run.fit_s, run.predict_s)
+        yield f"{name}-{rule}", Outcome(cast("Average", average), labels, run.fit_s, run.predict_s)

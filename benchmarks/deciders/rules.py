@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,16 +27,17 @@ __all__ = [
     "PER_LABEL",
     "RAW",
     "RULES",
+    "Average",
     "Outcome",
     "averages_of",
-    "f_of",
     "label_cuts",
 ]
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
+Average = Literal["samples", "macro", "micro"]
 
-AVERAGES = ("samples", "macro", "micro")
+AVERAGES: tuple[Average, ...] = ("samples", "macro", "micro")
 PER_LABEL, TUNED, RAW, FDECIDER = "per-label", "tuned-cv", "f-optimal", "fdecider"
 FDECIDER_ROWS = "fdecider-rows"  # rows one by one, by the thresholds that FDecider keeps
 GUARANTEE = "guarantee"  # FDecider fitted on half of the validation rows, bounded on the others
@@ -49,7 +50,7 @@ class Outcome(NamedTuple):
 
     Attributes
     ----------
-    average : str
+    average : {"samples", "macro", "micro"}
         The average that they are for.
     labels : ndarray of shape (n, m)
         Decisions.
@@ -61,39 +62,12 @@ class Outcome(NamedTuple):
         A lower bound of the F-measure at 95 % confidence; NaN if there is none.
     """
 
-    average: str
+    average: Average
     labels: Labels
     tune_s: float
     decide_s: float
     expected_f: float = _NAN
     bound: float = _NAN
-
-
-def f_of(Y: Labels, H: Labels, average: str) -> float:
-    """Compute F1 of label sets, where 0/0 is 1.
-
-    Parameters
-    ----------
-    Y, H : ndarray of shape (n, m)
-        True and predicted labels.
-    average : {"samples", "macro", "micro"}
-        Mean over rows, over labels, or one F1 of all entries.
-
-    Returns
-    -------
-    float
-        F1.
-
-    Examples
-    --------
-    >>> Y, H = np.array([[1, 0], [0, 0]]), np.array([[1, 1], [0, 0]])
-    >>> [round(f_of(Y, H, average), 3) for average in AVERAGES]
-    [0.833, 0.5, 0.667]
-    """
-    axis = {"samples": 1, "macro": 0, "micro": None}[average]
-    both = np.count_nonzero(Y.astype(bool) & H.astype(bool), axis=axis)
-    size = np.count_nonzero(Y, axis=axis) + np.count_nonzero(H, axis=axis)
-    return float(np.where(size == 0, 1.0, 2.0 * both / np.maximum(size, 1)).mean())
 
 
 def decide_half(p: Probabilities) -> Iterator[Outcome]:
@@ -109,7 +83,7 @@ def decide_one_threshold(p: Probabilities) -> Iterator[Outcome]:
     for average in AVERAGES:
         start = time.perf_counter()
         grid = _threshold_grid(p.proba_val, p.Y_val)
-        scores = [f_of(p.Y_val, p.proba_val >= t, average) for t in grid]
+        scores = [fgfm.f_measure(p.Y_val, p.proba_val >= t, average=average) for t in grid]
         threshold = grid[int(np.argmax(scores))]
         tuned = time.perf_counter()
         labels = p.proba_test >= threshold
@@ -266,6 +240,6 @@ RULES: dict[str, Callable[[Probabilities], Iterator[Outcome]]] = {
 }
 
 
-def averages_of(rule: str) -> tuple[str, ...]:
+def averages_of(rule: str) -> tuple[Average, ...]:
     """Return the averages that a rule of `RULES` decides for."""
     return {FDECIDER_ROWS: AVERAGES[1:], GUARANTEE: AVERAGES[:1]}.get(rule, AVERAGES)

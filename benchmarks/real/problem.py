@@ -39,13 +39,14 @@ class Learner(NamedTuple):
         Returns a new estimator; None stands for the default of `FGFMClassifier`.
     dense : bool
         Whether it needs dense features.
-    scale : bool
-        Whether the features are scaled by the training rows.
+    features : {"scaled", "log counts", "raw"}
+        The features: scaled by the training rows; the same, but counts as log(1 + x) in rows of
+        unit length; or as they are.
     """
 
     make: Callable[[], Any]
     dense: bool = False
-    scale: bool = True
+    features: str = "scaled"
 
 
 def _make_ridge() -> None:
@@ -65,8 +66,9 @@ def _make_auto() -> str:
 
 
 LEARNERS = {
-    "auto": Learner(_make_auto, scale=False),
+    "auto": Learner(_make_auto, features="raw"),
     "ridge": Learner(_make_ridge),
+    "ridge-log": Learner(_make_ridge, features="log counts"),
     "forest": Learner(_make_forest),
     "boosting": Learner(_make_boosting, dense=True),
 }

@@ -378,8 +378,8 @@ def run_task(task: Task) -> Iterator[Row]:
     tuple
         The row of each wanted rule.
     """
-    scale = task.learner.scale
-    split = load_split(task.source.path, task.fold, task.seed, scale=scale)
+    features = task.learner.features
+    split = load_split(task.source.path, task.fold, task.seed, features=features)
     problem = make_problem(split, task.learner, task.seed)
     left = set(task.rules)
     for outcome in task.family.run(problem):

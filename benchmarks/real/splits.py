@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.model_selection import KFold
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler, normalize
 
 from fgfm.data import load
 
@@ -90,7 +90,7 @@ def scaled(X_train: Any, X_test: Any) -> tuple[Any, Any]:
 
 
 def load_split(
-    path: str | os.PathLike[str], fold: int = 0, seed: int = 0, *, scale: bool = True
+    path: str | os.PathLike[str], fold: int = 0, seed: int = 0, *, features: str = "scaled"
 ) -> Split:
     """Read a data set in its standard split, or in one of five folds if it has none.
 
@@ -102,8 +102,9 @@ def load_split(
         The fold of the test rows; 0 if the data set has a standard split.
     seed : int, default=0
         Seed for shuffling rows into folds.
-    scale : bool, default=True
-        Scale the features by the training rows.
+    features : {"scaled", "log counts", "raw"}, default="scaled"
+        Scale the features by the training rows; counts may become log(1 + x) in rows of unit
+        length instead.
 
     Returns
     -------
@@ -120,7 +121,9 @@ def load_split(
         train, test = list(folds)[fold]
     Y = data.Y.astype(np.int64)
     X_train, X_test = data.X[train], data.X[test]
-    if scale:
+    if features == "log counts" and sparse.issparse(X_train) and X_train.min() >= 0.0:
+        X_train, X_test = (normalize(X.astype(np.float64).log1p()) for X in (X_train, X_test))
+    elif features != "raw":
         X_train, X_test = scaled(X_train, X_test)
     return Split(X_train, Y[train], X_test, Y[test])
 

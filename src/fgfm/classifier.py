@@ -105,7 +105,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
           penalty chosen by cross-validation (scale your features);
         - any other learner, of which one is fitted per label and per factor. It gets X as you
           pass it; with "two-step" it gets one more column, the number of labels, which comes
-          last. A `ColumnTransformer` passes it on only with ``remainder="passthrough"``.
+          last. A `ColumnTransformer` passes it on only with ``remainder="passthrough"``. A learner
+          that takes a matrix of labels (see Notes) is fitted once for all labels.
     factors : {"single", "independent", "ilf"}, partition or estimator, default="single"
         Which labels are modelled together:
 
@@ -172,11 +173,11 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     label_names_in_ : ndarray of shape (m,)
         The columns of y, if it has any.
     label_frequencies_ : ndarray of shape (m,)
-        The weighted frequency of each label in training.
+        The weighted frequency of each label in training, where it is observed.
     parts_ : dict of str to float
         With ``estimator="auto"`` the parts of the stack and the weights that labels share.
     nonempty_ : bool
-        Whether no training row is empty; always False with a flat y.
+        Whether no training row is empty, of those with all labels; always False with a flat y.
     n_parameters_ : int
         Number of probabilities p(y_i = 1, \|y_f\| = s) that describe a row, over all factors.
     n_features_in_ : int
@@ -198,6 +199,20 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     the measure, e.g. ``GridSearchCV(..., scoring=fgfm.f_scorer)``.
 
     The classifier of the paper is ``factors="ilf", method="two-step"``.
+
+    Learners that take a matrix of labels are those whose scikit-learn tags say so, or whose last
+    step does (trees, forests, neighbours, `MLPClassifier`, `RidgeClassifier`), CatBoost with the
+    loss MultiLogloss or MultiCrossEntropy, and XGBoost with a `multi_strategy`. Where a method has
+    one binary model per label ("reweighted", "tilted", and factors of one label), such a learner
+    is fitted once for all labels that vary, per fold and to all rows; the number of labels has a
+    model of its own, and each label its own calibration. Its folds spread the rarest label of each
+    row. With `class_weight` or `monotonic_cst`, and in a search, it is fitted to each label.
+
+    Missing labels: the model of a label is fitted to the rows in which it is observed, that of the
+    number of labels, and whatever else depends on it, to the rows in which all labels of the
+    factor are; label factors are found from rows in which all labels are. Labels are assumed to
+    be missing at random given the features. A label with missing values is fitted by itself, also
+    by a learner that takes a matrix of labels; "auto" fits all labels at once in any case.
 
     If the models give a row no label at all, although the decision is conditioned on a non-empty
     set, the row is decided by `label_frequencies_`, with independent labels.
@@ -309,7 +324,9 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         X : array-like, sparse matrix or data frame of shape (n, p)
             Features.
         y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
-            Labels, 0 or 1, one column each. A flat y is one label, and may have any two classes.
+            Labels, 0 or 1, one column each. NaN or -1 in a matrix marks a label that was not
+            observed in that row (see Notes of the class). A flat y is one label, and may have any
+            two classes.
         sample_weight : array-like of shape (n,), optional
             Sample weights: weight 2 is a row twice, weight 0 none. Their scale matters: weights
             that sum to 1 count as one row of data.
@@ -323,15 +340,21 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         """
         self._check_parameters()
         X = self._validate_features(X, reset=True)
-        table = read_labels(y, n_rows(X), type(self).__name__)
-        Y = table.labels  # (n, m)
+        table = read_labels(y, n_rows(X), type(self).__name__, allow_missing=True)
+        Y = table.labels  # (n, m); -1 where a label was not observed
+        if table.observed is not None:
+            Y = np.where(table.observed, Y, -1).astype(np.int8)
         self._set_labels(table)
         weight = None if sample_weight is None else row_weights(sample_weight, len(Y), "X")
         routed = self._routed_params(sample_weight, fit_params)
         progress = FitProgress(self, self.verbose)
         kept = Y if weight is None else Y[weight > 0.0]
-        self.nonempty_ = bool(kept.any(axis=1).all()) and self.multilabel_
-        self.label_frequencies_ = np.average(Y, axis=0, weights=weight)  # (m,)
+        complete = kept[(kept >= 0).all(axis=1)]
+        self.nonempty_ = bool(len(complete) and complete.any(axis=1).all()) and self.multilabel_
+        if table.observed is None:
+            self.label_frequencies_ = np.average(Y, axis=0, weights=weight)  # (m,)
+        else:
+            self.label_frequencies_ = self._observed_frequencies(Y, weight)
         from_marginals(np.empty((0, Y.shape[1])), **self.decision_params())  # raises if invalid
         self._find_factors(X, Y, weight)
         progress.factors_found(len(self.factors_), Y.shape[1])
@@ -344,6 +367,11 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
                 X, Y, self.factors_, strategies, weight, settings, progress
             )
         else:
+            if table.observed is not None:
+                raise ValueError(
+                    f"y has {np.count_nonzero(Y < 0)} missing labels and method is an object: "
+                    "only the methods that have names accept missing labels"
+                )
             self._factor_models = fit_custom_models(
                 self.method,
                 X,
@@ -359,7 +387,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             self.parts_ = self._factor_models.models.learner.weights
             progress.parts_fitted(self.parts_)
         self.n_parameters_ = sum(
-            len(factor) * int(np.count_nonzero(np.unique(kept[:, factor].sum(axis=1))))
+            len(factor) * int(np.count_nonzero(_cardinalities(kept[:, factor])))
             for factor in self.factors_
         )
         progress.end()
@@ -390,6 +418,18 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         if table.names is not None:
             self.label_names_in_ = table.names
 
+    def _observed_frequencies(self, Y: npt.NDArray[np.int8], weight: Floats | None) -> Floats:
+        """Return the weighted frequency of each label (m,) where it is observed."""
+        w = (Y >= 0) * (1.0 if weight is None else weight[:, None])  # (n, m)
+        total = w.sum(axis=0)
+        if not total.all():
+            label = self.classes_.tolist()[int(np.argmin(total))]
+            raise ValueError(
+                f"y has no value of label {label!r} in rows of positive weight: each label must "
+                "be observed in at least one row"
+            )
+        return np.asarray((w * (Y == 1)).sum(axis=0) / total)
+
     def _routed_params(
         self, sample_weight: Any, fit_params: dict[str, Any]
     ) -> dict[str, Any] | None:
@@ -416,6 +456,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             if self.random_state is not None:
                 factors.random_state = self.random_state
         if hasattr(factors, "fit") and not isinstance(factors, type):
+            X, Y, weight = _complete_rows(X, Y, weight)
             finder = _fit_finder(factors, X, Y, weight, self.random_state)
             if isinstance(finder, ILFCompo) and names is not None:
                 finder.label_names_in_ = names  # for the displays
@@ -821,6 +862,25 @@ def _check_method(method: Any) -> None:
             f"method is {method!r}: it must be one of {names}, or an object (an instance) with "
             "fit and estimate"
         )
+
+
+def _cardinalities(Y: Labels) -> Integers:
+    """Return the numbers of labels that occur in rows with all labels."""
+    return np.unique(Y[(Y >= 0).all(axis=1)].sum(axis=1, dtype=np.int64))
+
+
+def _complete_rows(X: Any, Y: Labels, weight: Floats | None) -> tuple[Any, Labels, Floats | None]:
+    """Return the rows in which all labels are observed; raise if there is none."""
+    complete = (Y >= 0).all(axis=1)
+    if complete.all():
+        return X, Y, weight
+    rows = np.flatnonzero(complete if weight is None else complete & (weight > 0.0))
+    if not len(rows):
+        raise ValueError(
+            "y has no row in which all labels are observed: label factors are found from such "
+            "rows; choose factors='independent' or a partition"
+        )
+    return take_rows(X, rows), Y[rows], None if weight is None else weight[rows]
 
 
 def _fit_finder(finder: Any, X: Any, Y: Labels, weight: Floats | None, random_state: Any) -> Any:

@@ -8,7 +8,7 @@ import pytest
 from fgfm._kernels import transpose
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (4, 4), (8, 7), (9, 16), (130, 11), (0, 3)])
 def test_every_layout(dtype, shape):
     whole = np.random.default_rng(0).integers(0, 100, (2 * shape[0], 3 * shape[1])).astype(dtype)

@@ -283,7 +283,6 @@ NB_MODULE(MODULE_NAME, module) {
         without_gil, "C"_a, "order"_a, "totals"_a, "base"_a, "scale"_a, "quadrature"_a, "limit"_a, "guess"_a, "floor"_a, "empty"_a);
     module.def("transpose", &bind_transpose<double>, without_gil, "from"_a.noconvert(), "to"_a.noconvert());
     module.def("transpose", &bind_transpose<float>, without_gil, "from"_a.noconvert(), "to"_a.noconvert());
-    module.def("transpose", &bind_transpose<std::int8_t>, without_gil, "from"_a.noconvert(), "to"_a.noconvert());
     module.def(
         "tilt",
         [](Array<const double, 3> logits, Array<const double, 2> d, Array<double, 3> P) {

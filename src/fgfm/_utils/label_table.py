@@ -11,7 +11,14 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from fgfm._utils.validation import check_factors, check_same_rows, label_sets
+from fgfm._utils.validation import (
+    check_factors,
+    check_same_rows,
+    first_index,
+    label_sets,
+    place,
+    real_array,
+)
 
 __all__ = ["LabelTable", "check_partition", "format_labels", "read_labels", "read_true_labels"]
 
@@ -27,9 +34,12 @@ class LabelTable(NamedTuple):
     names: npt.NDArray[Any] | None  # (m,) columns of a data frame
     form: str  # "flat", "dense", "sparse array" or "sparse matrix"
     dtype: str  # of a matrix; "" if y is flat
+    observed: Labels | None = None  # (n, m), False where a label is missing; None if none is
 
 
-def read_labels(y: Any, n: int, owner: str, *, keep_sparse: bool = False) -> LabelTable:
+def read_labels(
+    y: Any, n: int, owner: str, *, keep_sparse: bool = False, allow_missing: bool = False
+) -> LabelTable:
     """Validate labels of any form.
 
     Parameters
@@ -42,6 +52,9 @@ def read_labels(y: Any, n: int, owner: str, *, keep_sparse: bool = False) -> Lab
         Name of the estimator, for messages.
     keep_sparse : bool, default=False
         Keep sparse labels in CSR.
+    allow_missing : bool, default=False
+        Accept NaN and -1 in a matrix, for labels that were not observed. They become False in
+        ``labels`` and in ``observed``.
 
     Returns
     -------
@@ -63,18 +76,34 @@ def read_labels(y: Any, n: int, owner: str, *, keep_sparse: bool = False) -> Lab
     if len(y.shape) == 1 or (isinstance(y, np.ndarray) and y.shape[1:] == (1,)):
         table = _flat_table(y)
     else:
-        labels = label_sets(y, "y")
+        complete, observed = _split_missing(y) if allow_missing else (y, None)
+        labels = label_sets(complete, "y")
         form = "dense"
-        if sparse.issparse(labels):
+        if sparse.issparse(y):
             form = "sparse array" if isinstance(y, sparse.sparray) else "sparse matrix"
-            labels = labels if keep_sparse else labels.toarray()
+            if sparse.issparse(labels) and not keep_sparse:
+                labels = labels.toarray()
         names = _names(y.columns) if hasattr(y, "columns") else None
         classes = np.arange(labels.shape[1]) if names is None else names
         if not sparse.issparse(labels):
             labels = np.asarray(labels, np.bool_)
-        table = LabelTable(labels, classes, names, form, _dtype_of(y))
+        table = LabelTable(labels, classes, names, form, _dtype_of(y), observed)
     check_same_rows([n, table.labels.shape[0]], ["X", "y"])
     return table
+
+
+def _split_missing(y: Any) -> tuple[Any, Labels | None]:
+    """Return y with 0 for missing labels, and which are observed; y itself if none is missing."""
+    values = y.toarray() if sparse.issparse(y) else real_array(y, "y", ("row", "label"))
+    missing = (values == -1) | (values != values)  # NaN
+    if not missing.any():
+        return y, None
+    if (values == -1).any() and not (values == 0).any():
+        raise ValueError(
+            f"{place('y', first_index(values == -1))} is -1, and no label is 0: -1 marks a label "
+            "that was not observed; a label that a row does not have must be 0"
+        )
+    return np.where(missing, 0, values), ~missing
 
 
 def _flat_table(y: Any) -> LabelTable:

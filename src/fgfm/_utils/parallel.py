@@ -8,16 +8,21 @@ it is an argument of its own, the same object in each job, and large according t
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import threadpoolctl  # type: ignore[import-untyped]
+from joblib import cpu_count
 from joblib.parallel import get_active_backend
 from scipy import sparse
 from sklearn.utils.parallel import Parallel
 
-__all__ = ["Shared", "one_blas_thread", "run_jobs"]
+__all__ = ["Shared", "limit_openmp", "one_blas_thread", "run_jobs"]
+
+_SMALL = 100_000  # values of X up to which OpenMP threads cost more than they save
 
 
 class Shared:
@@ -69,6 +74,38 @@ def run_jobs(
     batch_size = "auto" if ordered else 1
     parallel = Parallel(n_jobs=n_jobs, return_as=return_as, batch_size=batch_size, **hint)
     return iter(parallel(jobs))
+
+
+@contextmanager
+def limit_openmp(n_workers: int, n_values: int) -> Iterator[None]:
+    """Limit the OpenMP threads of a fit that runs beside others, in the calling thread.
+
+    Threads that wait for each other at barriers take very long on cores that are busy. joblib
+    limits them in its own processes, but neither in threads nor on the workers of a cluster.
+
+    Parameters
+    ----------
+    n_workers : int
+        Number of fits at the same time, which share the cores.
+    n_values : int
+        Number of values of X; small fits get one thread.
+
+    Yields
+    ------
+    None
+        Nothing.
+    """
+    pools = _openmp_pools(len(sys.modules))
+    most = 1 if n_values <= _SMALL else max(1, cpu_count() // n_workers)
+    threads = min([most, *(pool.num_threads for pool in pools.lib_controllers)])
+    with pools.limit(limits=threads):
+        yield
+
+
+@functools.lru_cache(maxsize=1)
+def _openmp_pools(n_modules: int) -> Any:
+    """Find the loaded OpenMP libraries, again if modules were imported since."""
+    return threadpoolctl.ThreadpoolController().select(user_api="openmp")
 
 
 class _OneBlasThread:

@@ -70,8 +70,6 @@ def from_marginals(
     average : {"samples", "macro", "micro"}, default="samples"
         The F-measure to maximise: of each row; of each label over all rows; or of all entries
         together. `zero_division` and `nonempty` apply to each problem: row, label, or batch.
-    logits : bool, default=False
-        Whether `proba` holds logits, of which the probabilities are the sigmoid.
     min_labels, max_labels : int, default=0 and None
         The least and the largest number of labels to decide for; None is no limit. With
         `min_labels` of 1 or more the empty set is not allowed, but expectations are not
@@ -79,6 +77,8 @@ def from_marginals(
     constraints : Constraints, default=None
         Further constraints on the label sets: labels that are required, forbidden, exclude each
         other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
+    logits : bool, default=False
+        Whether `proba` holds logits, of which the probabilities are the sigmoid.
     n_jobs : int, default=None
         The number of threads, as in joblib. It does not change the result.
 
@@ -102,8 +102,8 @@ def from_marginals(
     ``np.array(predict_proba(X))[:, :, 1]`` of a forest is (label, row): transposed. If there are
     as many rows as labels this cannot be detected; pass the list itself.
 
-    Columns are decided in strips, without a copy of the array; ``average="micro"`` with `logits`
-    copies it.
+    Columns are decided in strips, without a copy of the array, and the labels are in Fortran
+    order; ``average="micro"`` with `logits` copies the array.
 
     Only this function has ``measure="jaccard"``. For independent labels hits and true labels
     outside h are independent, so that :math:`E[J(y, h)] = \sum_{i \in h} p_i \; E[1 / (|h| + S)]`

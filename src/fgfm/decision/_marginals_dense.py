@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 Real = npt.NDArray[Any]
-_STRIP_BYTES = 64  # a cache line
+_STRIP_BYTES = 128  # of a row: two cache lines
 _ALL = slice(None)
 _KERNELS = {"f": decide_dense_rows, "jaccard": decide_jaccard_dense_rows}
 
@@ -126,31 +126,28 @@ def decide_dense_columns(marginals: DenseMarginals, objective: Objective) -> Dec
     """Decide each column: one problem per label, over the rows.
 
     Strips of columns are transposed to rows one after the other, so that the array is not copied
-    as a whole. A strip is at least as wide as a cache line, which is then read once.
+    as a whole; they are wide enough to read most cache lines once. The labels are in Fortran
+    order, column by column.
     """
     n, m = marginals.shape
     values = marginals.values
-    decision = Decision(np.empty((n, m), dtype=np.int8), np.empty(m))
+    chosen, expected_f = empty_decision(m, n)
     if n == 0:
-        decision.expected_f[:] = objective.value_without_labels
-        return decision
+        expected_f[:] = objective.value_without_labels
+        return Decision(chosen.T, expected_f)
     width = min(m, max(_STRIP_BYTES, BLOCK_BYTES // n) // values.itemsize)
     own = threading.local()  # work space of a thread
 
     def decide_strip(strip: slice) -> None:
         labels = slice(strip.start * width, min(m, strip.stop * width))
-        if not hasattr(own, "chosen"):
-            own.columns = np.empty((width, n), dtype=float_dtype(values.dtype))
-            own.chosen = np.empty((width, n), dtype=np.int8)
-        columns = marginals.proba(_transposed(values[:, labels], own.columns))  # (labels, n)
-        chosen = own.chosen[: len(columns)]
-        chosen[...] = 0
-        decided = Decision(chosen, decision.expected_f[labels])
+        if not hasattr(own, "buffer"):
+            own.buffer = np.empty((width, n), dtype=float_dtype(values.dtype))
+        columns = marginals.proba(_transposed(values[:, labels], own.buffer))  # (labels, n)
+        decided = Decision(chosen[labels], expected_f[labels])
         _decide_rows(columns, objective, decided, lambda: marginals.check(_ALL, labels))
-        transpose(chosen, decision.labels[:, labels])
 
     run_blocks(math.ceil(m / width), BLOCK_BYTES, objective.threads, decide_strip)
-    return decision
+    return Decision(chosen.T, expected_f)
 
 
 def decide_dense_entries(marginals: DenseMarginals, objective: Objective) -> Decision:

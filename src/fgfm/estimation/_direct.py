@@ -24,8 +24,11 @@ class DirectStrategy(Strategy):
     name = "direct"
 
     def _targets(self, Y: Labels, s: Integers, kept: Labels) -> list[ModelTarget]:
-        self.classes_of_label = [np.unique((y * s)[kept]) for y in Y.T]
-        return [ModelTarget(y * s) for y in Y.T]
+        # Rows with an unknown number of labels are left out even if they lack the label: with
+        # them the label would seem too rare.
+        values = [np.where(s < 0, -1, y * s) for y in Y.T]
+        self.classes_of_label = [np.unique(v[kept & (s >= 0)]) for v in values]
+        return [ModelTarget(v, is_label=self.n_labels == 1) for v in values]
 
     def _raw(self, predictions: Predictions) -> Floats:
         """Return P (n, m, S) as predicted: p_is is the probability of class s of label i."""

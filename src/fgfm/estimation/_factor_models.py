@@ -105,7 +105,7 @@ def fit_factor_models(
     X : array, sparse matrix or data frame of shape (n, p)
         Features, validated.
     Y : ndarray of shape (n, m)
-        Labels.
+        Labels: booleans, or 0, 1, and -1 where a label was not observed.
     factors : sequence of ndarray
         The labels of each factor.
     strategies : sequence of Strategy

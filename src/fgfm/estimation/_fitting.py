@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.utils import check_random_state
@@ -15,7 +18,7 @@ from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from fgfm._utils.folds import Fold, make_folds
-from fgfm._utils.parallel import Shared, run_jobs
+from fgfm._utils.parallel import Shared, limit_openmp, run_jobs
 from fgfm._utils.rows import append_column, n_rows, on_all_rows, take_rows
 from fgfm.estimation._calibration import (
     IsotonicCalibrator,
@@ -23,7 +26,15 @@ from fgfm.estimation._calibration import (
     SigmoidCalibrator,
     needs_calibration,
 )
-from fgfm.estimation._learner import class_scores, is_auto, is_ridge, seed_learner
+from fgfm.estimation._learner import (
+    class_scores,
+    fits_label_matrix,
+    flat_learner,
+    is_auto,
+    is_ridge,
+    label_scores,
+    seed_learner,
+)
 from fgfm.estimation._models import (
     GivenPredictions,
     LearnerModel,
@@ -32,20 +43,23 @@ from fgfm.estimation._models import (
     ModelTarget,
     RidgeModels,
     StackModels,
+    label_column,
     scores_to_proba,
 )
-from fgfm.ridge import RidgeLogistic, fit_ridge_logistic
+from fgfm.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
 from fgfm.stack import StackedLearner
 
 __all__ = ["LearnerSettings", "fit_models"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Labels = npt.NDArray[np.bool_]
 
 _CALIBRATORS: dict[str, Any] = {"sigmoid": SigmoidCalibrator, "isotonic": IsotonicCalibrator}
 _CALIBRATION_FOLDS = 5
 _OUT_OF_FOLD_FOLDS = 3  # for learners that are not calibrated
 _PENALTY_FOLDS = 3  # in which the default learner chooses its penalty, as in the paper
+_LONG = 120.0  # seconds that fits of one model per label may take without a warning
 
 
 class LearnerSettings(NamedTuple):
@@ -84,7 +98,7 @@ def fit_models(
     *,
     out_of_fold: bool = False,
 ) -> tuple[Models, GivenPredictions | None]:
-    """Fit one model per target.
+    """Fit the models of all targets.
 
     Parameters
     ----------
@@ -126,7 +140,7 @@ def _fit_ridge(
     progress: Callable[[int], None] | None,
     out_of_fold: bool,
 ) -> tuple[Models, GivenPredictions | None]:
-    """Fit the default learner to all targets together."""
+    """Fit the default learner to all targets together, as far as they have the same rows."""
     estimator = settings.estimator
     if not isinstance(estimator, RidgeLogistic):
         estimator = RidgeLogistic(cv=_PENALTY_FOLDS if settings.cv is None else settings.cv)
@@ -138,19 +152,40 @@ def _fit_ridge(
         # removed in any case.
         routed = settings.fit_params.get("sample_weight")
         weight = np.where(weight > 0.0, 1.0 if routed is None else routed, 0.0)
-    fits = fit_ridge_logistic(
-        X,
-        [target.values for target in targets],
-        extra=[target.extra for target in targets],
-        sample_weight=weight,
-        n_jobs=settings.n_jobs,
-        held_out=out_of_fold,
-        progress=progress,
-        **params,
-    )
-    models = RidgeModels(fits, [target.extra is not None for target in targets])
-    proba = [fit.held_out for fit in fits if fit.held_out is not None]
+    groups = _same_rows(targets)
+    if len(groups) > 1 and hasattr(params["cv"], "__iter__"):
+        params["cv"] = list(params["cv"])  # read once per group
+    fits: dict[int, RidgeFit] = {}
+    for group, known in groups:
+        group_fits = fit_ridge_logistic(
+            X,
+            [targets[t].values for t in group],
+            extra=[targets[t].extra for t in group],
+            sample_weight=weight if known.all() else known * (1.0 if weight is None else weight),
+            n_jobs=settings.n_jobs,
+            held_out=out_of_fold,
+            progress=None if progress is None else _continued(progress, len(fits)),
+            **params,
+        )
+        fits.update(zip(group, group_fits, strict=True))
+    found = [fits[t] for t in range(len(targets))]
+    models = RidgeModels(found, [target.extra is not None for target in targets])
+    proba = [fit.held_out for fit in found if fit.held_out is not None]
     return models, GivenPredictions(proba, models.classes) if out_of_fold else None
+
+
+def _continued(progress: Callable[[int], None], done: int) -> Callable[[int], None]:
+    """Return a callback for further models after some that are done."""
+    return lambda count: progress(done + count)
+
+
+def _same_rows(targets: Sequence[ModelTarget]) -> list[tuple[list[int], Labels]]:
+    """Return groups of targets that are known in the same rows, and these rows as a mask."""
+    groups: dict[bytes, tuple[list[int], Labels]] = {}
+    for t, target in enumerate(targets):
+        known = target.values >= 0
+        groups.setdefault(np.packbits(known).tobytes(), ([], known))[0].append(t)
+    return list(groups.values())
 
 
 def _fit_stack(
@@ -195,7 +230,10 @@ def _fit_learners(
     progress: Callable[[int], None] | None,
     out_of_fold: bool,
 ) -> tuple[Models, GivenPredictions | None]:
-    """Fit a clone of the base learner to each target, calibrated by `method` if it is not None."""
+    """Fit clones of the base learner, calibrated by `method` if it is not None.
+
+    One is fitted to each target; but one to all labels, if the learner takes a matrix of labels.
+    """
     estimator = RidgeLogistic() if is_ridge(settings.estimator) else settings.estimator
     if not hasattr(estimator, "predict_proba") and method is None:
         raise TypeError(
@@ -221,31 +259,133 @@ def _fit_learners(
     if method or out_of_fold:
         n_splits = _CALIBRATION_FOLDS if method else _OUT_OF_FOLD_FOLDS
         make_target_folds = _target_folds(settings, X, rows, n, fold_seed, n_splits)
-    jobs = (
+    n_workers = effective_n_jobs(settings.n_jobs)
+    shared = _matrix_columns(targets) if fits_label_matrix(estimator) else []
+    own = sorted(set(range(len(targets))) - set(shared))
+    folds: list[Fold] = []
+    jobs: list[Any] = []
+    if shared:
+        Y = np.column_stack([targets[t].values for t in shared])  # (n, m)
+        if make_target_folds is not None:
+            folds = make_target_folds.shared(X, Y)
+        jobs = [
+            delayed(_fit_matrix)(
+                estimator, X, Y, (rows_of_fit,), method, seeds[shared[0]], n_workers, **fit_params
+            )
+            for rows_of_fit in (*folds, None)
+        ]
+    one_target = flat_learner(estimator)
+    own_jobs = (
         delayed(_fit_target)(
-            estimator,
+            one_target,
             X,
-            (target.values,),
-            target.extra,
+            (targets[t].values,),
+            targets[t].extra,
             kept_weight,
             method,
             make_target_folds,
-            seed,
+            seeds[t],
             out_of_fold,
+            n_workers,
             **fit_params,
         )
-        for target, seed in zip(targets, seeds, strict=True)
+        for t in own
     )
-    models: list[LearnerModel] = []
-    proba: list[Floats] = []
-    for model, predicted in run_jobs(jobs, settings.n_jobs):
-        models.append(model)
-        if out_of_fold:
-            proba.append(on_all_rows(predicted, rows, n))
+    results = run_jobs(itertools.chain(jobs, own_jobs), settings.n_jobs)
+    fitted: dict[int, tuple[LearnerModel, Floats]] = {}
+    if shared:
+        scores = [next(results) for _ in folds]
+        model = next(results)
+        for column, t in enumerate(shared):
+            fitted[t] = _label_model(
+                model, column, targets[t].values, kept_weight, folds, scores, method, out_of_fold
+            )
         if progress is not None:
-            progress(len(models))
-    fitted = LearnerModels(models)
-    return fitted, GivenPredictions(proba, fitted.classes) if out_of_fold else None
+            progress(len(fitted))
+    n_own_labels = sum(targets[t].is_label for t in own)
+    for t, (model, predicted, seconds) in zip(own, results, strict=True):
+        fitted[t] = model, predicted
+        if targets[t].is_label and model.estimator is not None and n_own_labels > 1:
+            _warn_long(estimator, seconds, n_own_labels, n_workers)
+            n_own_labels = 0  # once
+        if progress is not None:
+            progress(len(fitted))
+    models = LearnerModels([fitted[t][0] for t in range(len(targets))])
+    if not out_of_fold:
+        return models, None
+    proba = [on_all_rows(fitted[t][1], rows, n) for t in range(len(targets))]
+    return models, GivenPredictions(proba, models.classes)
+
+
+def _matrix_columns(targets: Sequence[ModelTarget]) -> list[int]:
+    """Return the targets that one learner of a label matrix is fitted to; none if it is one.
+
+    Labels that are not observed in some row are fitted each to its own rows: rows in which all
+    labels are observed may be few.
+    """
+    columns = [
+        t
+        for t, target in enumerate(targets)
+        if target.is_label and target.values.min() == 0 and target.values.max() == 1
+    ]
+    return columns if len(columns) > 1 else []
+
+
+def _rarest_label(Y: Integers) -> Integers:
+    """Return the rarest label (n,) of each row; m for none."""
+    rarest_first = np.argsort(Y.sum(axis=0), kind="stable")
+    at = Y[:, rarest_first].argmax(axis=1)
+    return np.asarray(np.where(Y.any(axis=1), rarest_first[at], Y.shape[1]))
+
+
+def _fit_matrix(
+    estimator: Any,
+    X: Any,
+    Y: Integers,
+    own: tuple[Fold | None],
+    method: str | None,
+    seed: int | None,
+    n_workers: int,
+    /,
+    **fit_params: Any,
+) -> Any:
+    """Fit one learner to all labels (n, m): return it, or its scores for the test rows of a fold.
+
+    Parameters of jobs are explained in `_fit_target`.
+    """
+    (fold,) = own
+    model: Any = seed_learner(clone(estimator), seed)
+    with limit_openmp(n_workers, _n_values(X)):
+        if fold is None:
+            return model.fit(X, Y, **fit_params)
+        params = _take_param_rows(fit_params, fold.train, len(Y))
+        model.fit(take_rows(X, fold.train), Y[fold.train], **params)
+        return label_scores(model, take_rows(X, fold.test), method is not None)
+
+
+def _label_model(
+    estimator: Any,
+    column: int,
+    values: Integers,
+    weight: Floats,
+    folds: Sequence[Fold],
+    scores_of_folds: Sequence[Scores],
+    method: str | None,
+    out_of_fold: bool,
+) -> tuple[LearnerModel, Floats]:
+    """Return the model of one label, and its out-of-fold predictions as `_fit_target` does."""
+    used = [
+        label_column(scores, column) if _varies(values[fold.train]) else None
+        for fold, scores in zip(folds, scores_of_folds, strict=True)
+    ]
+    frequencies = np.bincount(values, weights=weight) / weight.sum()
+    calibrator, proba = _calibrate(
+        values, frequencies, weight, folds, used, method, len(values) if out_of_fold else 0
+    )
+    if method is not None and calibrator is None and not hasattr(estimator, "predict_proba"):
+        proba[:] = frequencies
+        return LearnerModel(None, np.arange(2), frequencies, None), proba
+    return LearnerModel(estimator, np.arange(2), frequencies, calibrator, column), proba
 
 
 def _fit_target(
@@ -258,9 +398,10 @@ def _fit_target(
     make_target_folds: Any,
     seed: int | None,
     out_of_fold: bool,
+    n_workers: int,
     /,
     **fit_params: Any,
-) -> tuple[LearnerModel, Floats]:
+) -> tuple[LearnerModel, Floats, float]:
     """Fit the model of one target to all rows, and its calibrator to out-of-fold scores.
 
     Arguments that jobs share are passed by themselves, since a cluster ships such an argument
@@ -273,54 +414,95 @@ def _fit_target(
         The fitted model.
     proba : ndarray of shape (n, K)
         Out-of-fold predictions if they are requested, else an array of shape (0, K).
+    seconds : float
+        The time it took.
     """
+    start = time.perf_counter()
     (values,) = own
-    classes, code = np.unique(values, return_inverse=True)
-    frequencies = np.bincount(code, weights=weight) / weight.sum()
-    n = len(code)
-    proba = np.full((n if out_of_fold else 0, len(classes)), np.nan)
+    n = len(values)
+    known = np.flatnonzero(values >= 0)
+    classes, of_known = np.unique(values[known], return_inverse=True)
+    code = np.full(n, -1)
+    code[known] = of_known
+    frequencies = np.bincount(of_known, weights=weight[known]) / weight[known].sum()
+    n_predicted = n if out_of_fold else 0
     if len(classes) == 1:
-        proba[:] = 1.0
-        return LearnerModel(None, classes, frequencies, None), proba
-    folds = [] if make_target_folds is None else make_target_folds(X, values)
+        constant = LearnerModel(None, classes, frequencies, None)
+        return constant, np.ones((n_predicted, 1)), time.perf_counter() - start
+    folds = [] if make_target_folds is None else _known_folds(make_target_folds(X, values), values)
     if extra is not None:
         X = append_column(X, extra)
 
-    def fit(rows: Integers | None = None) -> Any:
+    def fit(rows: Integers) -> Any:
         model: Any = seed_learner(clone(estimator), seed)
-        if rows is None:
+        if len(rows) == n:
             return model.fit(X, values, **fit_params)
         params = _take_param_rows(fit_params, rows, n)
         return model.fit(take_rows(X, rows), values[rows], **params)
 
-    if make_target_folds is None:
-        return LearnerModel(fit(), classes, frequencies, None), proba
-    fold_scores: list[Scores] = []
-    fold_rows: list[Integers] = []
-    for train, test in folds:
-        if len(np.unique(code[train])) < 2:
-            # No model can be fitted: the fold does not calibrate, and predicts its only class.
-            if out_of_fold:
-                proba[test] = np.arange(len(classes)) == code[train[0]]
-            continue
-        fold_scores.append(
+    with limit_openmp(n_workers, _n_values(X)):
+        scores = [
             class_scores(fit(train), take_rows(X, test), classes, method is not None)
+            if _varies(code[train])
+            else None
+            for train, test in folds
+        ]
+        calibrator, proba = _calibrate(
+            code, frequencies, weight, folds, scores, method, n_predicted
         )
-        fold_rows.append(test)
-    if not fold_scores and not hasattr(estimator, "predict_proba"):
-        if out_of_fold:
+        if method is not None and calibrator is None and not hasattr(estimator, "predict_proba"):
             proba[:] = frequencies
-        return LearnerModel(None, classes, frequencies, None), proba
+            model = LearnerModel(None, classes, frequencies, None)
+        else:
+            model = LearnerModel(fit(known), classes, frequencies, calibrator)
+    return model, proba, time.perf_counter() - start
+
+
+def _calibrate(
+    code: Integers,
+    frequencies: Floats,
+    weight: Floats,
+    folds: Sequence[Fold],
+    scores: Sequence[Scores | None],
+    method: str | None,
+    n_predicted: int,
+) -> tuple[Any, Floats]:
+    """Fit a calibrator to the scores of the test rows of folds; return it, and predictions.
+
+    A fold whose training rows are of one class has no model and no scores: it does not calibrate,
+    and predicts its only class.
+    """
+    proba = np.full((n_predicted, len(frequencies)), np.nan)
+    used = [(fold.test, s) for fold, s in zip(folds, scores, strict=True) if s is not None]
+    if n_predicted:
+        for fold, fold_scores in zip(folds, scores, strict=True):
+            if fold_scores is None:
+                proba[fold.test] = np.arange(len(frequencies)) == code[fold.train[0]]
+    if not used:
+        return None, proba
+    rows = np.concatenate([test for test, _ in used])
+    together = Scores(np.concatenate([s.values for _, s in used]), used[0][1].are_probabilities)
     calibrator = None
-    if fold_scores:
-        rows = np.concatenate(fold_rows)
-        values_of_folds = np.concatenate([scores.values for scores in fold_scores])
-        scores = Scores(values_of_folds, fold_scores[0].are_probabilities)
-        if method is not None:
-            calibrator = _CALIBRATORS[method]().fit(scores, code[rows], weight[rows])
-        if out_of_fold:
-            proba[rows] = scores_to_proba(scores, calibrator, frequencies)
-    return LearnerModel(fit(), classes, frequencies, calibrator), proba
+    if method is not None:
+        calibrator = _CALIBRATORS[method]().fit(together, code[rows], weight[rows])
+    if n_predicted:
+        proba[rows] = scores_to_proba(together, calibrator, frequencies)
+    return calibrator, proba
+
+
+def _varies(code: Integers) -> bool:
+    return bool((code != code[0]).any())
+
+
+def _known_folds(folds: Sequence[Fold], values: Integers) -> list[Fold]:
+    """Return folds without the rows whose class is not known."""
+    known = [Fold(*(rows[values[rows] >= 0] for rows in fold)) for fold in folds]
+    return [fold for fold in known if len(fold.train) and len(fold.test)]
+
+
+def _n_values(X: Any) -> int:
+    """Return the number of values of X."""
+    return n_rows(X) * (X.shape[1] if len(X.shape) > 1 else 1)
 
 
 def _fit_params(
@@ -343,7 +525,7 @@ def _fit_params(
 def _take_target_rows(targets: Sequence[ModelTarget], rows: Integers) -> list[ModelTarget]:
     """Return targets for some rows; targets that share an array `extra` still share it."""
     extras = {id(t.extra): t.extra[rows] for t in targets if t.extra is not None}
-    return [ModelTarget(t.values[rows], extras.get(id(t.extra))) for t in targets]
+    return [t._replace(values=t.values[rows], extra=extras.get(id(t.extra))) for t in targets]
 
 
 def _take_param_rows(params: dict[str, Any], rows: Integers, n: int) -> dict[str, Any]:
@@ -365,6 +547,20 @@ def _warn_dropped_column(estimator: Any) -> None:
             "estimator begins with a ColumnTransformer that drops other columns, and with them "
             "the number of labels, which 'two-step' appends to X: set remainder='passthrough' "
             "there, or method='tilted'",
+            UserWarning,
+            stacklevel=6,  # the caller of fit
+        )
+
+
+def _warn_long(estimator: Any, seconds: float, n_labels: int, n_workers: int) -> None:
+    """Warn if models of single labels, of which one took some seconds, will take long."""
+    expected = seconds * n_labels / min(n_workers, n_labels)
+    if expected > _LONG:
+        warnings.warn(
+            f"estimator {type(estimator).__name__} is fitted to each of {n_labels} labels, which "
+            f"takes about {expected / 60.0:.0f} minutes: estimator='auto', or a learner that "
+            "takes a matrix of labels, is fitted to all labels at once, and fgfm.FDeciderCV makes "
+            "F-optimal decisions from the probabilities of any multi-label model",
             UserWarning,
             stacklevel=6,  # the caller of fit
         )
@@ -400,7 +596,7 @@ def _is_splitter(value: Any) -> bool:
 def _target_folds(
     settings: LearnerSettings, X: Any, rows: Integers, n: int, seed: int, n_splits: int
 ) -> Any:
-    """Return a callable from (X, y) to the folds of one target."""
+    """Return a callable from (X, y) to the folds of one target; `shared` has those of labels."""
     cv = settings.calibration if _is_splitter(settings.calibration) else settings.cv
     if cv is None or (isinstance(cv, (int, np.integer)) and not isinstance(cv, bool) and cv > 1):
         return _StratifiedFolds(n_splits if cv is None else int(cv), seed)
@@ -432,6 +628,10 @@ class _StratifiedFolds:
             for f in range(min(self.n_splits, n))
         ]
 
+    def shared(self, X: Any, Y: Integers) -> list[Fold]:
+        """Return folds for all labels (n, m), stratified by the rarest label of each row."""
+        return self(X, _rarest_label(Y))
+
 
 class _SplitterFolds:
     """The folds of a scikit-learn splitter."""
@@ -442,6 +642,13 @@ class _SplitterFolds:
     def __call__(self, X: Any, y: Integers) -> list[Fold]:
         return [Fold(train, test) for train, test in self.splitter.split(X, y)]
 
+    def shared(self, X: Any, Y: Integers) -> list[Fold]:
+        """Return folds for all labels (n, m), by the label nearest to a frequency of one half.
+
+        Stratified splitters take one target, and warn of classes with fewer rows than folds.
+        """
+        return self(X, Y[:, np.abs(Y.mean(axis=0) - 0.5).argmin()])
+
 
 class _GivenFolds(Shared):
     """The same folds for every target."""
@@ -451,3 +658,5 @@ class _GivenFolds(Shared):
 
     def __call__(self, X: Any, y: Integers) -> list[Fold]:
         return self.folds
+
+    shared = __call__

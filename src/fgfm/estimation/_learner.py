@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.utils import InputTags, get_tags
 from sklearn.utils.validation import validate_data
 
@@ -18,14 +19,18 @@ __all__ = [
     "AUTO",
     "check_learner",
     "class_scores",
+    "fits_label_matrix",
+    "flat_learner",
     "is_auto",
     "is_ridge",
+    "label_scores",
     "learner_input_tags",
     "seed_learner",
     "validate_features",
     "validate_raw_features",
 ]
 
+Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 AUTO, RIDGE = "auto", "ridge"  # the base learners that have names
@@ -158,6 +163,101 @@ def seed_learner(estimator: Any, seed: int | None) -> Any:
         if value is None and (name == "random_state" or name.endswith("__random_state"))
     ]
     return estimator.set_params(**dict.fromkeys(unset, seed)) if unset else estimator
+
+
+def fits_label_matrix(learner: Any) -> bool:
+    """Return True if a base learner can be fitted to a matrix of labels, once for all of them.
+
+    Its tags show it, or its parameters if it comes from CatBoost or XGBoost. Weights of classes
+    and monotonic constraints are defined for one target, and a meta-estimator such as a search
+    has measures for one target: they are fitted to each label.
+    """
+    learner = _last_step(learner)[1]
+    if not hasattr(learner, "get_params"):
+        return False
+    params = learner.get_params(deep=False)
+    if "estimator" in params or any(
+        params.get(name) is not None for name in ("class_weight", "monotonic_cst")
+    ):
+        return False
+    if _is_named(learner, "CatBoostClassifier"):
+        return _has_multi_label_loss(params)
+    if _is_named(learner, "XGBClassifier"):
+        return params.get("multi_strategy") is not None
+    if not hasattr(learner, "__sklearn_tags__"):
+        return False
+    tags = get_tags(learner).classifier_tags
+    return tags is not None and bool(tags.multi_label)
+
+
+def flat_learner(learner: Any) -> Any:
+    """Return a base learner that can be fitted to one target, such as the number of labels."""
+    prefix, last = _last_step(learner)
+    if _is_named(last, "CatBoostClassifier") and _has_multi_label_loss(last.get_params()):
+        return clone(learner).set_params(**{f"{prefix}loss_function": "MultiClass"})
+    return learner
+
+
+def _last_step(learner: Any) -> tuple[str, Any]:
+    """Return the last step of a pipeline, and the prefix of its parameters."""
+    prefix = ""
+    while hasattr(learner, "steps"):
+        name, learner = learner.steps[-1]
+        prefix += f"{name}__"
+    return prefix, learner
+
+
+def _is_named(learner: Any, name: str) -> bool:
+    """Return True if a class of the learner has this name; no library is imported."""
+    return any(base.__name__ == name for base in type(learner).__mro__)
+
+
+def _has_multi_label_loss(params: dict[str, Any]) -> bool:
+    loss = str(params.get("loss_function")).partition(":")[0]
+    return loss in ("MultiLogloss", "MultiCrossEntropy")
+
+
+def label_scores(estimator: Any, X: Any, prefer_decision: bool) -> Scores:
+    """Return the scores of a learner that was fitted to a matrix of m labels.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+        The fitted learner.
+    X : array, sparse matrix or data frame of shape (n, p)
+        Features.
+    prefer_decision : bool
+        Use ``decision_function`` where the learner has it, rather than ``predict_proba``.
+
+    Returns
+    -------
+    Scores
+        Of 0 and 1 for each label, (n, m, 2). ``predict_proba`` may return an array (n, m) of the
+        probabilities of 1, or a list with the probabilities of the classes of each label.
+    """
+    n = n_rows(X)
+    if prefer_decision and hasattr(estimator, "decision_function"):
+        values = np.asarray(estimator.decision_function(X), dtype=np.float64)
+        return Scores(_check_label_scores(np.stack([-0.5 * values, 0.5 * values], -1), n), False)
+    returned = estimator.predict_proba(X)
+    if isinstance(returned, list):
+        values = np.zeros((n, len(returned), 2))
+        for i, (p, classes) in enumerate(zip(returned, estimator.classes_, strict=True)):
+            values[:, i, np.asarray(classes, dtype=np.int64)] = p  # perhaps of one class only
+    else:
+        p = np.asarray(returned, dtype=np.float64)
+        values = np.stack([1.0 - p, p], axis=-1)
+    return Scores(_check_label_scores(values, n), True)
+
+
+def _check_label_scores(values: Floats, n: int) -> Floats:
+    if values.ndim != 3 or len(values) != n or not np.isfinite(values).all():
+        raise ValueError(
+            f"estimator returned scores of shape {values.shape[:-1]}"
+            f"{'' if np.isfinite(values).all() else ' that are not all finite'} after a fit to a "
+            f"matrix of labels: there must be a finite number for each of {n} rows and each label"
+        )
+    return values
 
 
 def class_scores(estimator: Any, X: Any, classes: Integers, prefer_decision: bool) -> Scores:

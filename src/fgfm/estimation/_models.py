@@ -17,7 +17,7 @@ from scipy.special import expit, softmax
 
 from fgfm._utils.rows import append_column, n_rows
 from fgfm.estimation._calibration import Scores
-from fgfm.estimation._learner import class_scores
+from fgfm.estimation._learner import class_scores, label_scores
 from fgfm.ridge import RidgeFit
 from fgfm.stack import StackedLearner
 
@@ -30,6 +30,7 @@ __all__ = [
     "Predictions",
     "RidgeModels",
     "StackModels",
+    "label_column",
     "scores_to_proba",
 ]
 
@@ -40,8 +41,9 @@ Integers = npt.NDArray[np.int64]
 class ModelTarget(NamedTuple):
     """What one model is fitted to."""
 
-    values: Integers  # (n,) class of each row
+    values: Integers  # (n,) class of each row, 0 or more; -1 where it is not known
     extra: Floats | None = None  # (n,) additional feature; targets may share the array
+    is_label: bool = False  # a label without `extra`: a learner may fit all of them at once
 
 
 class Predictions(Protocol):
@@ -80,7 +82,8 @@ class GivenPredictions:
     Parameters
     ----------
     proba : list of ndarray of shape (n, K)
-        Probabilities of the classes of each target; NaN for rows that no fold left out.
+        Probabilities of the classes of each target; NaN for rows that no fold left out, and for
+        rows whose class is not known.
     classes : list of ndarray of shape (K,)
         The classes of each target.
     left_one_out : bool, default=False
@@ -220,7 +223,7 @@ class StackModels:
 
 
 class LearnerModel:
-    """One base learner, fitted to one target, with its calibrator.
+    """One base learner, fitted to one target or to several labels, with its calibrator.
 
     Parameters
     ----------
@@ -233,22 +236,37 @@ class LearnerModel:
         Class frequencies, predicted also for rows to which the learner gives no class.
     calibrator : SigmoidCalibrator, IsotonicCalibrator or None
         Maps scores to probabilities; None if the scores are probabilities already.
+    column : int or None, default=None
+        The label, if the estimator was fitted to a matrix of labels, which models share.
     """
 
+    column: int | None = None  # models of format 1 may not have it
+
     def __init__(
-        self, estimator: Any, classes: Integers, frequencies: Floats, calibrator: Any
+        self,
+        estimator: Any,
+        classes: Integers,
+        frequencies: Floats,
+        calibrator: Any,
+        column: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.classes = classes
         self.frequencies = frequencies
         self.calibrator = calibrator
+        self.column = column
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the probabilities (n, K), from X with the additional feature if there is one."""
-        if self.estimator is None:
-            return np.tile(self.frequencies, (n_rows(X), 1))
-        scores = class_scores(self.estimator, X, self.classes, self.calibrator is not None)
-        return scores_to_proba(scores, self.calibrator, self.frequencies)
+    def scores(self, X: Any) -> Scores:
+        """Return the scores (n, K), or (n, m, 2) of all labels if `column` is one of them."""
+        calibrated = self.calibrator is not None
+        if self.column is not None:
+            return label_scores(self.estimator, X, calibrated)
+        return class_scores(self.estimator, X, self.classes, calibrated)
+
+
+def label_column(scores: Scores, column: int) -> Scores:
+    """Return the scores (n, 2) of one label from those of all labels."""
+    return Scores(scores.values[:, column], scores.are_probabilities)
 
 
 def scores_to_proba(scores: Scores, calibrator: Any, frequencies: Floats) -> Floats:
@@ -262,7 +280,7 @@ def scores_to_proba(scores: Scores, calibrator: Any, frequencies: Floats) -> Flo
 
 
 class LearnerModels:
-    """Base learners of any kind, one per target.
+    """Base learners of any kind: one per target, or one for several labels.
 
     Parameters
     ----------
@@ -300,6 +318,7 @@ class LearnerPredictions:
         self._models = models.models
         self._X = X
         self._appended: tuple[float, Any] | None = None  # the last `extra`, and X with it
+        self._shared: dict[bool, Scores] = {}  # of the learner of all labels; calibrated or not
 
     @property
     def n_rows(self) -> int:
@@ -315,14 +334,23 @@ class LearnerPredictions:
 
     def predict_proba(self, target: int, extra: float | None = None) -> Floats:
         """Return the probabilities (n, K) of the classes of a target."""
-        return self._models[target].predict_proba(self._features(extra))
+        model = self._models[target]
+        if model.estimator is None:
+            return np.tile(model.frequencies, (self.n_rows, 1))
+        if model.column is None:
+            scores = model.scores(self._features(extra))
+        else:
+            calibrated = model.calibrator is not None
+            if calibrated not in self._shared:
+                self._shared[calibrated] = model.scores(self._X)
+            scores = label_column(self._shared[calibrated], model.column)
+        return scores_to_proba(scores, model.calibrator, model.frequencies)
 
     def positive_proba(self, targets: slice, extra: float | None = None) -> Floats:
         """Return the probabilities (n, T) of class 1."""
-        X = self._features(extra)
         columns = []
-        for model in self._models[targets]:
-            at_one = np.flatnonzero(model.classes == 1)
-            p = model.predict_proba(X)
+        for target in range(*targets.indices(len(self._models))):
+            at_one = np.flatnonzero(self._models[target].classes == 1)
+            p = self.predict_proba(target, extra)
             columns.append(p[:, at_one[0]] if len(at_one) else np.zeros(len(p)))
         return np.stack(columns, axis=1)

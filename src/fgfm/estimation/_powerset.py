@@ -22,9 +22,10 @@ class PowersetStrategy(Strategy):
     name = "powerset"
 
     def _targets(self, Y: Labels, s: Integers, kept: Labels) -> list[ModelTarget]:
-        self.labelsets, of_row = np.unique(Y[kept], axis=0, return_inverse=True)  # (L, m)
-        code = np.zeros(len(Y), dtype=np.int64)  # rows of weight 0 are not fitted: any code does
-        code[kept] = of_row.ravel()
+        used = kept & (s >= 0)
+        self.labelsets, of_row = np.unique(Y[used] == 1, axis=0, return_inverse=True)  # (L, m)
+        code = np.full(len(Y), -1, dtype=np.int64)
+        code[used] = of_row.ravel()
         return [ModelTarget(code)]
 
     def combine(self, predictions: Predictions) -> FactorEstimate:

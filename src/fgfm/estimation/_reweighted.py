@@ -42,7 +42,7 @@ class ReweightedStrategy(TiltedStrategy):
 
     def _targets(self, Y: Labels, s: Integers, kept: Labels) -> list[ModelTarget]:
         Y_kept = Y[kept]
-        varies = Y_kept.any(axis=0) & ~Y_kept.all(axis=0)
+        varies = (Y_kept == 1).any(axis=0) & (Y_kept == 0).any(axis=0)
         self.margin = np.where(varies, _MARGIN, 0.0)
         return super()._targets(Y, s, kept)
 
@@ -53,7 +53,8 @@ class ReweightedStrategy(TiltedStrategy):
     def fit_out_of_fold(
         self, predictions: GivenPredictions, Y: Labels, weight: Floats | None
     ) -> None:
-        """Fit the weights and shifts of the pool."""
+        """Fit the weights and shifts of the pool, to the rows in which all labels are observed."""
+        w = np.where((Y >= 0).all(axis=1), 1.0 if weight is None else weight, 0.0)
         s = Y.sum(axis=1, dtype=np.int64)  # (n,)
         # Rows of weight 0 may have a cardinality that is not in the list; they do not count.
         code = np.minimum(np.searchsorted(self.cardinalities, s), len(self.cardinalities) - 1)
@@ -61,9 +62,8 @@ class ReweightedStrategy(TiltedStrategy):
         pi = self._independent_cardinalities(p)
         mu = predictions.predict_proba(self.first_target)
         # d_s ~ exp(b_s) pi_s^a_1 mu_s^a_2, fitted to the cardinality of each row
-        self.pool = LogLinearPool().fit([pi, mu], code, weight)
+        self.pool = LogLinearPool().fit([pi, mu], code, w)
         if predictions.left_one_out:
-            w = np.ones(len(Y)) if weight is None else weight
             kept = np.flatnonzero(np.isfinite(p).all(axis=1) & (w > 0.0))
             self.exponent = fit_exponent(p[kept], Y[kept].astype(np.float64), w[kept], most=1.0)
 

@@ -51,15 +51,37 @@ class Strategy:
         self.coherent = coherent
 
     def make_targets(self, Y: Labels, kept: Labels, first_target: int = 0) -> list[ModelTarget]:
-        """Return the targets to fit, given labels (n, m) and the rows of positive weight (n,)."""
-        s: Integers = Y.sum(axis=1, dtype=np.int64)  # (n,)
+        """Return the targets to fit.
+
+        Parameters
+        ----------
+        Y : ndarray of shape (n, m)
+            Labels: booleans, or 0, 1, and -1 where a label was not observed.
+        kept : ndarray of shape (n,)
+            The rows of positive weight.
+        first_target : int, default=0
+            Index of the first target of the factor.
+
+        Returns
+        -------
+        list of ModelTarget
+            The targets. The number of labels is known in the rows with all labels only.
+        """
+        complete = (Y >= 0).all(axis=1)
+        s: Integers = np.where(complete, Y.sum(axis=1, dtype=np.int64), -1)  # (n,)
         self.first_target = first_target
         self.n_labels: int = Y.shape[1]
-        self.cardinalities = np.unique(s[kept])
+        self.cardinalities = np.unique(s[kept & complete])
+        if not len(self.cardinalities):
+            raise ValueError(
+                f"y has no row in which all {self.n_labels} labels of a factor are observed: the "
+                "number of labels is learned from such rows; factors='independent' needs none"
+            )
         self.max_cardinality = max(1, int(self.cardinalities[-1]))
         return self._targets(Y, s, kept)
 
     def _targets(self, Y: Labels, s: Integers, kept: Labels) -> list[ModelTarget]:
+        """Return the targets, given also the number of labels (n,), -1 where it is unknown."""
         raise NotImplementedError
 
     def needs_out_of_fold(self) -> bool:

@@ -19,7 +19,7 @@ class TiltedStrategy(Strategy):
     name = "tilted"
 
     def _targets(self, Y: Labels, s: Integers, kept: Labels) -> list[ModelTarget]:
-        labels = [ModelTarget(y.astype(np.int64)) for y in Y.T]
+        labels = [ModelTarget(y.astype(np.int64), is_label=True) for y in Y.T]
         return labels if len(labels) == 1 else [ModelTarget(s), *labels]
 
     def _combine(self, predictions: Predictions) -> FactorEstimate:

@@ -21,9 +21,9 @@ class TwoStepStrategy(Strategy):
     name = "two-step"
 
     def _targets(self, Y: Labels, s: Integers, kept: Labels) -> list[ModelTarget]:
-        labels = [y.astype(np.int64) for y in Y.T]
+        labels = [np.where(s < 0, -1, y.astype(np.int64)) for y in Y.T]
         if len(labels) == 1:
-            return [ModelTarget(labels[0])]
+            return [ModelTarget(labels[0], is_label=True)]
         extra = s.astype(np.float64)  # one object, shared by the targets of all labels
         return [ModelTarget(s), *(ModelTarget(y, extra) for y in labels)]
 

@@ -9,7 +9,7 @@ import fgfm
 from benchmarks.deciders.__main__ import main
 from benchmarks.deciders.compare import Pair, compare
 from benchmarks.deciders.probabilities import Probabilities, path_of
-from benchmarks.deciders.rules import AVERAGES, RULES, f_of
+from benchmarks.deciders.rules import AVERAGES, RULES
 from fgfm import data
 
 
@@ -35,7 +35,7 @@ def test_scores_are_those_of_the_rules_and_are_stored(tmp_path):
     assert lines == ["yeast, ridge, half: ok", "yeast, ridge, f-optimal: ok"]
     p = Probabilities.read(pair.path)
     expected = {
-        (rule, o.average): f_of(p.Y_test, o.labels, o.average)
+        (rule, o.average): fgfm.f_measure(p.Y_test, o.labels, average=o.average)
         for rule in ("half", "f-optimal")
         for o in RULES[rule](p)
     }
@@ -54,11 +54,11 @@ def test_a_rule_that_fails_has_rows_with_the_reason(tmp_path):
     assert np.isnan([r.f1 for r in records]).all()
 
 
-def test_fdecider_is_left_out_if_fgfm_has_none(tmp_path, monkeypatch):
-    monkeypatch.delattr(fgfm, "FDecider", raising=False)
-    records, lines = run(tmp_path, [store(tmp_path)], ["half", "fdecider", "guarantee"])
-    assert lines == ["yeast, ridge, half: ok"]
-    assert {r.rule for r in records} == {"half"}
+def test_the_guarantee_is_left_out_if_fdecider_has_none(tmp_path, monkeypatch):
+    monkeypatch.delattr(fgfm.FDecider, "lower_bound", raising=False)
+    records, lines = run(tmp_path, [store(tmp_path)], ["fdecider", "guarantee"])
+    assert lines == ["yeast, ridge, fdecider: ok"]
+    assert {r.rule for r in records} == {"fdecider"}
 
 
 def test_command_computes_and_reports(tmp_path, capsys):
