@@ -61,7 +61,10 @@ def test_constraints_are_read_from_json(source, tmp_path):
     [
         ('{"require": ["a"]}', "rules.json: constraints: there is no 'require'; did you mean 're"),
         ('{"required": ["aa"]}', "required has label 'aa': there is no such label; did you mean"),
-        ('{"required": [3]}', "required has label 3: it must be less than the number of labels, 3"),
+        (
+            '{"required": [3]}',
+            "required has label 3: it must be less than the number of",
+        ),
         ('{"required": "a"}', "rules.json: constraints: required is 'a': it must be a list"),
         ('{"required": ["a"], "forbidden": [0]}', "label 0 ('a') is required and forbidden"),
         ('["a"]', "rules.json: it must be a JSON object of constraints"),
@@ -84,7 +87,9 @@ def test_logits_are_suggested(tmp_path):
     result = run("decide", tmp_path / "z.csv")
     assert_one_line_error(result, "line 2, column 'a': -1.5 is not a probability: it must lie in")
     assert result.stderr.endswith("; apply a sigmoid to logits (option: --logits)\n")
-    assert run_ok("decide", tmp_path / "z.csv", "--logits").stdout.startswith("labels,expected_f\nb,")
+    assert run_ok("decide", tmp_path / "z.csv", "--logits").stdout.startswith(
+        "labels,expected_f\nb,"
+    )
 
 
 def test_standard_input_to_standard_output(source, tmp_path):

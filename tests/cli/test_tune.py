@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.special import logit
 
 import fgfm
 from command_line import (
@@ -80,15 +81,20 @@ def test_tune_then_decide(rows, files, average):
     lines = printed.stdout.splitlines()
     expected = np.mean(decider.expected_f(rows[0][:200]))
     f = evaluate_decider(fgfm.FDecider(average=average), rows[0][:200], rows[1][:200]).f
-    assert lines[2:4] == ["rows           200", f"labels         4, {rows[1][:200].sum() / 200:.2f} per row"]
-    assert lines[4] == f"measure        {'F1 of rows' if average == 'samples' else average + ' F1'}"
+    assert lines[2:4] == [
+        "rows           200",
+        f"labels         4, {rows[1][:200].sum() / 200:.2f} per row",
+    ]
+    assert (
+        lines[4] == f"measure        {'F1 of rows' if average == 'samples' else average + ' F1'}"
+    )
     assert lines[5] == f"expected       {expected:.4f}"
     assert lines[6] == "obtained       by 5-fold cross-validation:"
     assert [line.split()[-1] for line in lines[7:10]] == [f"{value:.4f}" for value in f.values()]
 
 
 def test_options_are_passed_on(rows, files):
-    values = np.log(np.clip(rows[0][:200], 0.001, 0.999) / (1 - np.clip(rows[0][:200], 0.001, 0.999)))
+    values = logit(np.clip(rows[0][:200], 0.001, 0.999))
     np.save("z.npy", values)
     with LabelSetWriter("sets.jsonl", ["0", "1", "2", "3"]) as writer:
         writer.write(rows[1][:200], None)
@@ -130,7 +136,9 @@ def test_sparse_probabilities(rows, files, average, calibration):
     sparse.save_npz("p.npz", thin)
     sparse.save_npz("y.npz", sparse.csr_array(Y))
     options = ["--average", average, "--calibration", calibration]
-    report = json.loads(run_ok("tune", "p.npz", "y.npz", "-o", "d.fgfm", *options, "--json").stdout)
+    report = json.loads(
+        run_ok("tune", "p.npz", "y.npz", "-o", "d.fgfm", *options, "--json").stdout
+    )
     decider = fgfm.FDecider(average=average, calibration=calibration)
     f = evaluate_decider(decider, thin, sparse.csr_array(Y)).f
     assert report["cross_validation"]["f"] == pytest.approx(f)
@@ -153,7 +161,9 @@ def test_one_label_is_a_binary_classifier(rows, files):
 
 def test_many_rows_are_sampled_for_the_cross_validation(rows, files, monkeypatch):
     monkeypatch.setattr("fgfm.cli._tune._MOST_ROWS", 100)
-    printed = run_ok("tune", "p.csv", "y.csv", "--ids", "id", "-o", "d.fgfm", "--folds", "3").stdout
+    printed = run_ok(
+        "tune", "p.csv", "y.csv", "--ids", "id", "-o", "d.fgfm", "--folds", "3"
+    ).stdout
     assert "obtained       by 3-fold cross-validation of 100 random rows:\n" in printed
 
 
@@ -175,7 +185,11 @@ def test_output_fits_the_terminal(rows, files):
 INVALID = {
     "logits": ("a,b\n-3,2\n1,1\n", "a,b\n1,0\n0,1\n", "p1.csv, line 2, column 'a': -3.0 is not a"),
     "one row": ("a,b\n0.3,0.2\n", "a,b\n1,0\n", "p1.csv: there is 1 row: at least 2 are needed"),
-    "no label": ("a,b\n0.3,0.2\n0.1,0.2\n", "a,b\n0,0\n0,0\n", "y1.csv: there is no positive label"),
+    "no label": (
+        "a,b\n0.3,0.2\n0.1,0.2\n",
+        "a,b\n0,0\n0,0\n",
+        "y1.csv: there is no positive",
+    ),
     "rows": ("a,b\n0.3,0.2\n0.1,0.2\n", "a,b\n1,0\n", "y1.csv: there are 1 row, and p1.csv has 2"),
     "names": ("a,b\n0.3,0.2\n0.1,0.2\n", "a,c\n1,0\n0,1\n", "column 'c', which is not a label of"),
     "text": ("a,b\n0.3,x\n0.1,0.2\n", "a,b\n1,0\n0,1\n", "'x' is not a number; a column that is"),
@@ -240,15 +254,30 @@ def test_folder_with_decider(rows, files):
     pd.read_csv("new.csv").to_parquet("parts/0.parquet")
     command = ["decide", "parts", "--ids", "id", "-o", "sets"]
     result = run(*command, "--average", "macro")
-    assert_one_line_error(result, "pass one file, or a decider, which decides row by row (option: --with)")
+    assert_one_line_error(
+        result, "pass one file, or a decider, which decides row by row (option: --with)"
+    )
     command += ["--with", "d.fgfm", "--json"]
     assert json.loads(run_ok(*command).stderr)["kept"] == 0
     report = json.loads(run_ok(*command).stderr)
     assert (report["kept"], report["mean_expected_f"]) == (1, None)
-    run_ok("tune", "p.csv", "y.csv", "--ids", "id", "-o", "d.fgfm", "--average", "macro", "--beta", "2")
+    run_ok(
+        "tune",
+        "p.csv",
+        "y.csv",
+        "--ids",
+        "id",
+        "-o",
+        "d.fgfm",
+        "--average",
+        "macro",
+        "--beta",
+        "2",
+    )
     assert json.loads(run_ok(*command).stderr)["kept"] == 0  # another decider
 
 
+@pytest.mark.slow
 def test_standard_input(rows, files):
     command = [*PROGRAM, "tune", "-", "y.csv", "--ids", "id", "-o", "d.fgfm", "--folds", "0"]
     subprocess.run(
@@ -259,6 +288,7 @@ def test_standard_input(rows, files):
     assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal(files):
     command = ["tune", "p.csv", "y.csv", "--ids", "id", "-o", "d.fgfm"]
     with started_on_terminal(*command) as (process, terminal):
@@ -270,7 +300,9 @@ def test_progress_on_a_terminal(files):
 
 @pytest.mark.slow
 def test_stopped_program_leaves_no_decider(files):
-    with started("tune", "-", "y.csv", "--ids", "id", "-o", "d.fgfm", stdin=subprocess.PIPE) as process:
+    with started(
+        "tune", "-", "y.csv", "--ids", "id", "-o", "d.fgfm", stdin=subprocess.PIPE
+    ) as process:
         process.stdin.write((files / "p.csv").read_bytes())
         process.stdin.flush()
         os.kill(process.pid, signal.SIGKILL)

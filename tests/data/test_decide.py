@@ -370,7 +370,9 @@ def test_random_tables_are_decided_or_raise(tmp_path_factory, examples):
         labels, _ = read_sets(folder / "s.jsonl", header.split(","))
         if values:
             average = "macro" if header == "a" else "samples"  # a binary classifier
-            assert_array_equal(labels, fgfm.decision.from_marginals(values, average=average).labels)
+            assert_array_equal(
+                labels, fgfm.decision.from_marginals(values, average=average).labels
+            )
         else:
             assert len(labels) == 0
 

@@ -81,13 +81,14 @@ def test_many_blocks_are_decided_together(tmp_path, average, kind):
     proba = np.random.default_rng(0).random((n, 3)).round(3)
     proba[:, 1] **= 3
     counts = []
-    source = write(proba, tmp_path / f"p.{kind}", **({"id": np.arange(n)} if kind == "csv" else {}))
+    ids = {"id": np.arange(n)} if kind == "csv" else {}
+    source = write(proba, tmp_path / f"p.{kind}", **ids)
     decide(
         source,
         tmp_path / "s.parquet",
         average=average,
         wide=True,
-        ids=["id"] if kind == "csv" else [],
+        ids=list(ids),
         progress=counts.append,
         n_jobs=2,
     )
@@ -136,7 +137,9 @@ def test_logits(proba, tmp_path, average, kind):
 
 def test_invalid_logits_raise(tmp_path):
     (tmp_path / "z.csv").write_text("a,b\n1.5,-2\n0.1,\n")
-    with pytest.raises(DataError, match="line 3, column 'b': there is no value: every label needs"):
+    with pytest.raises(
+        DataError, match="line 3, column 'b': there is no value: every label needs"
+    ):
         decide(tmp_path / "z.csv", tmp_path / "s.csv", logits=True)
     sparse.save_npz(tmp_path / "z.npz", sparse.csr_array([[0.5, 0.0]]))
     with pytest.raises(DataError, match="not stored would be probabilities of 1/2"):
@@ -154,7 +157,9 @@ def test_constraints(proba, tmp_path, kind):
     assert_array_equal(found, decision.labels)
     assert_allclose(rest["expected_f"], decision.expected_f, atol=5.1e-7)
     decide(source, tmp_path / "s.csv", min_labels=2, wide=True)
-    assert_array_equal(read_wide(tmp_path / "s.csv")[0], from_marginals(proba, min_labels=2).labels)
+    assert_array_equal(
+        read_wide(tmp_path / "s.csv")[0], from_marginals(proba, min_labels=2).labels
+    )
 
 
 def test_text_numbers_are_labels_of_files_without_names(proba, tmp_path):
@@ -294,7 +299,9 @@ def test_decider_without_names_checks_the_number(proba, tmp_path):
     decider = fgfm.FDecider().fit(proba, Y)
     decide(write(proba, tmp_path / "p.csv"), tmp_path / "s.csv", decider=decider)
     source = write(proba[:, :2], tmp_path / "two.csv", NAMES[:2])
-    with pytest.raises(DataError, match="number of labels is 2: it must be 3, that of the decider"):
+    with pytest.raises(
+        DataError, match="number of labels is 2: it must be 3, that of the decider"
+    ):
         decide(source, tmp_path / "t.csv", decider=decider)
 
 

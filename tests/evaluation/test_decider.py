@@ -25,7 +25,9 @@ def test_rows_are_decided_by_rules_of_other_rows(rows, average):
     proba, Y = rows
     decider = fgfm.FDecider(average=average, beta=2.0)
     counts = []
-    found = evaluate_decider(decider, proba, Y, folds=4, progress=lambda k, n: counts.append((k, n)))
+    found = evaluate_decider(
+        decider, proba, Y, folds=4, progress=lambda k, n: counts.append((k, n))
+    )
     assert counts == [(k, 4) for k in range(1, 5)]
     assert (found.folds, found.n_rows, len(found.thresholds)) == (4, 120, 4)
 

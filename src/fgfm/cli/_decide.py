@@ -44,8 +44,10 @@ decided so too. With a decider of fgfm tune, rows are read in blocks
 whatever the average.
 """
 # Options that a decider has itself.
-_OBJECTIVE = ("beta", "zero_division", "nonempty", "average", "measure", "logits")
-_OBJECTIVE += ("min_labels", "max_labels", "constraints")
+_OBJECTIVE = [
+    *("beta", "zero_division", "nonempty", "average", "measure", "logits"),
+    *("min_labels", "max_labels", "constraints"),
+]
 _EXPECTED = {
     "samples": "mean expected {}",
     "macro": "mean expected {} of labels",
@@ -73,9 +75,7 @@ Out = Annotated[
 Nonempty = Annotated[
     bool, typer.Option("--nonempty", help="Assume that no true label set is empty.")
 ]
-Measure = Annotated[
-    str, typer.Option(metavar="NAME", help="Measure to maximise: f, or jaccard.")
-]
+Measure = Annotated[str, typer.Option(metavar="NAME", help="Measure to maximise: f, or jaccard.")]
 With = Annotated[
     Path | None,
     typer.Option(

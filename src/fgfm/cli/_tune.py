@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fgfm._utils.optional import import_optional
-from fgfm._utils.text import clipped, counted
-from fgfm.cli._console import plain_errors, progress_bar, rows_counter, say
+from fgfm._utils.text import clipped
+from fgfm.cli._console import plain_errors, progress_bar, rows_counter
 from fgfm.cli._inputs import check_target
 from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels, read_constraints
 from fgfm.cli._options import (
@@ -94,9 +94,7 @@ LabelsFormat = Annotated[
 Delimiter = Annotated[
     str | None, typer.Option(metavar="CHAR", help="Delimiter of both files; a comma by default.")
 ]
-Separator = Annotated[
-    str, typer.Option(metavar="TEXT", help="Separator of label sets in LABELS.")
-]
+Separator = Annotated[str, typer.Option(metavar="TEXT", help="Separator of label sets in LABELS.")]
 
 
 @plain_errors
@@ -229,6 +227,7 @@ def _cross_validate(
     """Cross-validate on all rows, or on a sample of many; None if there are too few."""
     import numpy as np
 
+    from fgfm._utils.rows import take_rows
     from fgfm.evaluation import evaluate_decider
 
     folds = params["folds"]
@@ -238,7 +237,7 @@ def _cross_validate(
     if proba.shape[0] > _MOST_ROWS:
         rng = np.random.default_rng(params["seed"])
         chosen = np.sort(rng.choice(proba.shape[0], _MOST_ROWS, replace=False))
-        proba, Y = proba[chosen], Y.iloc[chosen] if hasattr(Y, "iloc") else Y[chosen]
+        proba, Y = proba[chosen], take_rows(Y, chosen)
     with progress_bar("folds") as show:
         return evaluate_decider(
             decider, proba, Y, folds=folds, random_state=params["seed"], progress=show

@@ -98,7 +98,9 @@ def decide(
 
     Rows are read, decided and written in blocks, so that memory does not grow with their number.
     Only "macro" and "micro", and a table of one label, are decided as a whole: the table is read
-    into one array, and the output has no expected F-measure of a row. A folder of Parquet files becomes a folder of Parquet files. A file of the target folder is
+    into one array, and the output has no expected F-measure of a row.
+
+    A folder of Parquet files becomes a folder of Parquet files. A file of the target folder is
     kept if it was made by the same version from the same file with the same settings, so that an
     interrupted run can be resumed.
 

@@ -107,9 +107,7 @@ def make_rule(settings: DecideSettings, reader: ProbabilityReader, n_jobs: int |
     if limits is not None:
         limits.check_problem(average, settings.measure)
     if average != "samples":
-        return Rule(
-            names, True, average, lambda p: _decide_together(p, settings, average, n_jobs)
-        )
+        return Rule(names, True, average, lambda p: _decide_together(p, settings, average, n_jobs))
     objective = Objective.checked(
         settings.beta,
         settings.zero_division,

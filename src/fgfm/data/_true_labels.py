@@ -161,8 +161,7 @@ def _joined(
     buffer = RowBuffer(len(wanted.names), np.int8)
     for labels, ids in blocks:
         if labels.shape[1] == 0:
-            lists, first = ids.column(_LISTS), buffer.rows
-            labels = _from_lists(lists, wanted, separator, lambda r, at: error(r, first + at))
+            labels = _from_lists(ids.column(_LISTS), wanted, separator, error, buffer.rows)
             ids = ids.drop_columns([_LISTS])
         elif order is not None:
             labels = labels[:, order]
@@ -175,7 +174,11 @@ def _joined(
 
 
 def _from_lists(
-    column: Any, wanted: Wanted, separator: str, error: Callable[[str, int], DataError]
+    column: Any,
+    wanted: Wanted,
+    separator: str,
+    error: Callable[[str, int], DataError],
+    first_row: int,
 ) -> Any:
     """Return a column of label lists, or of texts of them, as a CSR matrix of 0 and 1."""
     import pyarrow as pa
@@ -186,7 +189,8 @@ def _from_lists(
         column = pc.split_pattern(column.cast(pa.string()), separator)
     lengths = pc.list_value_length(column)
     if lengths.null_count:
-        raise error("there is no label list: it must be there, or be empty", _first(lengths.is_null()))
+        row = first_row + int(np.argmax(np.asarray(lengths.is_null())))
+        raise error("there is no label list: it must be there, or be empty", row)
     rows = np.repeat(np.arange(len(column)), np.asarray(lengths))
     names = column.flatten().cast(pa.string())
     at = pc.index_in(names, value_set=pa.array(wanted.names, pa.string()))
@@ -194,20 +198,18 @@ def _from_lists(
     unknown = np.asarray(at.is_null()) & ~empty
     if unknown.any():
         first = int(np.argmax(unknown))
-        name = names[first].as_py()
-        reason = "there is a missing label" if name is None else f"there is no label {quoted(name)}"
-        hint = near_match(str(name), wanted.names)
-        raise error(f"{reason} among those of the probabilities; {hint}", int(rows[first]))
+        name = str(names[first].as_py())
+        raise error(
+            f"there is no label {quoted(name)} among those of the probabilities; "
+            f"{near_match(name, wanted.names)}",
+            first_row + int(rows[first]),
+        )
     columns = np.asarray(at.filter(pa.array(~empty)), dtype=np.int64)
     rows = rows[~empty]
     shape = len(column), len(wanted.names)
     labels = sparse.csr_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=shape)
     labels.data[:] = 1  # a label that is listed twice
     return labels
-
-
-def _first(mask: Any) -> int:
-    return int(np.argmax(np.asarray(mask)))
 
 
 def _is_dataset(path: Path) -> bool:
@@ -229,11 +231,12 @@ def _from_dataset(path: Path, wanted: Wanted, format: str) -> TrueLabels:
     names = None if found in numbers else found
     order = wanted.order(found, names is not None, path)
     labels = data.Y if order is None else data.Y[:, order]
+    names = names if order is None else wanted.names
 
     def error(reason: str, row: int) -> DataError:
         return DataError(reason, source=path, row=row)
 
-    return TrueLabels(labels.astype(np.int8), names if order is None else wanted.names, None, error)
+    return TrueLabels(labels.astype(np.int8), names, None, error)
 
 
 def _from_json(

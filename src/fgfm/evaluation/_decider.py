@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.base import clone
 
+from fgfm._utils.rows import take_rows
 from fgfm.decider import FDecider
 from fgfm.evaluation._threshold import best_threshold, problem_rows
 from fgfm.metrics import f_measure
@@ -98,7 +99,7 @@ def evaluate_decider(
     thresholds = []
     for k in range(folds):
         train, test = np.flatnonzero(fold_of != k), np.flatnonzero(fold_of == k)
-        fitted = clone(decider).fit(proba[train], Y.iloc[train] if hasattr(Y, "iloc") else Y[train])
+        fitted = clone(decider).fit(proba[train], take_rows(Y, train))
         sets["decider"].append(fitted.predict(proba[test]))
         t = best_threshold(
             p[train], truth[train], decider.beta, decider.zero_division, decider.average
