@@ -43,7 +43,7 @@ exclude_patterns = [
     "_static",
     "_templates",
     "paper/*",
-    "benchmark/*",
+    "benchmark/**",
     "auto_examples/README*",
 ]
 templates_path = ["_templates"]

@@ -83,7 +83,7 @@ def _rank_table(group: str, packages: bool, rankings: Sequence[Any]) -> _Table:
                 f"{r.critical_difference:.2f} (Nemenyi, level 0.05)"
             )
         notes.append(text + ".")
-    extent = "rules and other packages" if packages else "rules"
+    extent = "all variants and packages" if packages else "rules"
     return _Table(f"Mean ranks and mean F1 by average: {extent}, {group} data sets", rows, notes)
 
 

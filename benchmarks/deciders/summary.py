@@ -69,7 +69,7 @@ class Ranking(NamedTuple):
     group, average : str
         The data sets and the measure.
     packages : bool
-        Whether rules of other packages are ranked too.
+        Whether "fdecider-rows" and the rules of other packages are ranked too.
     rules : list of str
         Rules, the best first.
     mean_ranks, mean_f1 : list of float

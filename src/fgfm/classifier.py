@@ -49,6 +49,7 @@ from fgfm.estimation._factor_models import (
 from fgfm.estimation._fitting import LearnerSettings
 from fgfm.estimation._learner import (
     check_learner,
+    check_not_frozen,
     is_auto,
     is_ridge,
     learner_input_tags,
@@ -187,6 +188,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
 
     See Also
     --------
+    fgfm.FDeciderCV : F-optimal decisions around any model of all labels.
     fgfm.decision : Decisions from the probabilities of any other model.
 
     Notes
@@ -344,6 +346,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         Y = table.labels  # (n, m); -1 where a label was not observed
         if table.observed is not None:
             Y = np.where(table.observed, Y, -1).astype(np.int8)
+        if isinstance(self.method, str):
+            check_not_frozen(self.estimator, Y.shape[1])
         self._set_labels(table)
         weight = None if sample_weight is None else row_weights(sample_weight, len(Y), "X")
         routed = self._routed_params(sample_weight, fit_params)

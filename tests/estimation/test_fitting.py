@@ -17,7 +17,7 @@ from fgfm.estimation import (
 )
 from fgfm.estimation._calibration import Scores, SigmoidCalibrator
 from fgfm.estimation._fitting import LearnerSettings, fit_models
-from fgfm.estimation._models import ModelTarget, GivenPredictions
+from fgfm.estimation._models import GivenPredictions, ModelTarget
 from fgfm.ridge import RidgeLogistic, fit_ridge_logistic
 from multilabel import interleaved_folds, make_data
 

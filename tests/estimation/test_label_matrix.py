@@ -95,7 +95,7 @@ class XGBClassifier(PositiveOnly):
         (make_pipeline(StandardScaler(), CatBoostClassifier("MultiLogloss")), True),
         (object(), False),
     ],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )
 def test_which_learners_take_a_matrix(learner, expected):
     assert fits_label_matrix(learner) == expected

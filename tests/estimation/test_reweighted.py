@@ -9,13 +9,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from fgfm import FGFMClassifier
+from fgfm._utils.log_linear_pool import LogLinearPool
 from fgfm.cardinality import (
     is_coherent,
 )
 from fgfm.estimation import (
     Reweighted,
 )
-from fgfm._utils.log_linear_pool import LogLinearPool
 from fgfm.ridge import fit_ridge_logistic
 from multilabel import close, interleaved_folds, make_data
 from oracle import (

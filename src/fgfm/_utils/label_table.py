@@ -178,8 +178,9 @@ def read_true_labels(y: Any, classifier: Any) -> Any:
         y = column_or_1d(y)
         unknown = ~np.isin(y, classes)
         if unknown.any():
+            found = y[unknown].tolist()[0]
             raise ValueError(
-                f"y[{int(np.argmax(unknown))}] is {y[unknown][0]!r}: the classes in fit were "
+                f"y[{int(np.argmax(unknown))}] is {found!r}: the classes in fit were "
                 f"{', '.join(map(repr, classes.tolist()))}"
             )
         return ((y == classes[-1]) & (len(classes) == 2))[:, None]

@@ -6,7 +6,8 @@ common values, by as much as the validation rows show that labels agree (empiric
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,8 @@ Floats = npt.NDArray[np.float64]
 _EDGE = 1e-4  # probabilities are clipped to [_EDGE, 1 - _EDGE] before their logits are taken
 _STEPS = 60  # alternations of a Newton step and an update of the common values
 _CONVERGED = 1e-4
+_HALVINGS = 12  # of a step, at most
+_ROUNDING = 1e-9  # a fall of the log-posterior that may be a rounding error
 _LEAST_SLOPE = 0.02
 
 # Priors of the common values. The slope is 1 for calibrated probabilities; the variances count as
@@ -49,7 +52,10 @@ class ShrunkCalibrator:
     where :math:`z_j` is the centred logit of the mean probability of the label: rare and frequent
     labels may be wrong in different directions. The slopes and shifts are posterior modes; the
     common values and variances maximise the marginal likelihood, approximated at these modes
-    (an EM algorithm with Laplace's approximation), under weak priors.
+    (an EM algorithm with Laplace's approximation), under weak priors. A probability is the mean of
+    the sigmoid over the posterior, approximated by
+    :math:`\sigma(\eta / \sqrt{1 + \pi v / 8})` for a logit of mean :math:`\eta` and variance v
+    (MacKay, 1992): a label that no validation row has is not taken to be impossible.
 
     Attributes
     ----------
@@ -57,6 +63,8 @@ class ShrunkCalibrator:
         The centre c.
     slopes_, shifts_ : ndarray of shape (m,)
         The slopes a_j and shifts b_j.
+    slope_variances_, shift_variances_, covariances_ : ndarray of shape (m,)
+        Their posterior variances and covariances.
     """
 
     def fit(self, entries: Entries, Y: Floats, weight: Floats) -> ShrunkCalibrator:
@@ -89,8 +97,15 @@ class ShrunkCalibrator:
         a, b, trend = 1.0, self.center_, 0.0  # the identity
         slope_variance, shift_variance = 0.05, 0.25
         slopes, shifts = np.full(m, a), np.full(m, b)
+
+        def log_likelihood(slopes: Floats, shifts: Floats) -> Floats:
+            eta = entries.of_label(slopes) * x + entries.of_label(shifts)
+            return entries.by_label(w * (Y * eta - np.logaddexp(0.0, eta)))  # (m,)
+
+        likelihood = log_likelihood(slopes, shifts)
         for _ in range(_STEPS):
             prior = b + trend * z  # (m,)
+            penalty = _Penalty(a, prior, slope_variance, shift_variance)
             q = expit(entries.of_label(slopes) * x + entries.of_label(shifts))
             residual, curvature = w * (Y - q), w * q * (1.0 - q)
             slope_gradient = entries.by_label(residual * x) - (slopes - a) / slope_variance
@@ -105,8 +120,18 @@ class ShrunkCalibrator:
             shift_step = (aa * shift_gradient - ab * slope_gradient) / det
             length = np.abs(slope_step) + np.abs(shift_step)
             damping = 1.0 / np.maximum(1.0, 0.5 * length)
-            slopes = slopes + damping * slope_step
-            shifts = shifts + damping * shift_step
+            # Where probabilities are near 0 and 1 the curvature is nearly 0, and a step may lead
+            # beyond the mode: it is shortened until the log-posterior of its label does not fall.
+            before_step = likelihood - penalty(slopes, shifts)
+            for _ in range(_HALVINGS):
+                new_slopes = slopes + damping * slope_step
+                new_shifts = shifts + damping * shift_step
+                likelihood = log_likelihood(new_slopes, new_shifts)
+                fell = likelihood - penalty(new_slopes, new_shifts) < before_step - _ROUNDING
+                if not fell.any():
+                    break
+                damping = np.where(fell, 0.5 * damping, damping)
+            slopes, shifts = new_slopes, new_shifts
             # The inverse of the Hessian has the posterior variances of slopes and shifts.
             before = np.array([a, b, trend, np.log(slope_variance), np.log(shift_variance)])
             a = (slopes.sum() / slope_variance + 1.0 / _SLOPE_VARIANCE) / (
@@ -122,6 +147,11 @@ class ShrunkCalibrator:
                 break
         self.slopes_ = np.maximum(slopes, _LEAST_SLOPE)
         self.shifts_ = shifts
+        self.slope_variances_, self.shift_variances_, self.covariances_ = (
+            bb / det,
+            aa / det,
+            -ab / det,
+        )
         return self
 
     def predict(self, entries: Entries) -> Entries:
@@ -138,8 +168,28 @@ class ShrunkCalibrator:
             The same entries with calibrated probabilities.
         """
         x = logits(entries.p) - self.center_
-        q = expit(entries.of_label(self.slopes_) * x + entries.of_label(self.shifts_))
-        return entries.with_p(np.asarray(q))
+        eta = entries.of_label(self.slopes_) * x + entries.of_label(self.shifts_)
+        variance = (
+            entries.of_label(self.slope_variances_) * x * x
+            + 2.0 * entries.of_label(self.covariances_) * x
+            + entries.of_label(self.shift_variances_)
+        )
+        return entries.with_p(np.asarray(expit(eta / np.sqrt(1.0 + np.pi / 8.0 * variance))))
+
+
+class _Penalty(NamedTuple):
+    """Minus the logarithm of the prior density of slopes and shifts, up to a constant."""
+
+    slope: float
+    shifts: Floats  # (m,)
+    slope_variance: float
+    shift_variance: float
+
+    def __call__(self, slopes: Floats, shifts: Floats) -> Floats:
+        return 0.5 * (
+            (slopes - self.slope) ** 2 / self.slope_variance
+            + (shifts - self.shifts) ** 2 / self.shift_variance
+        )
 
 
 def _center(x: Floats, Y: Floats, w: Floats) -> float:
@@ -227,7 +277,7 @@ def _places(entries: Entries) -> list[Any]:
     order = np.argsort(flat, kind="stable")
     bounds = np.searchsorted(flat[order], np.arange(entries.m + 1))
     K = entries.labels.shape[1]
-    return [divmod(order[i:j], K) for i, j in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [divmod(order[i:j], K) for i, j in pairwise(bounds)]
 
 
 class NoCalibrator:

@@ -34,6 +34,7 @@ from fgfm.decider._models import (
 )
 from fgfm.decision import Decision
 from fgfm.estimation._learner import learner_input_tags
+from fgfm.metrics import AbstentionThreshold
 
 __all__ = ["FDeciderCV"]
 
@@ -59,7 +60,9 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     cv : int, splitter, iterable or "prefit", optional
         Folds; 5 by default, shuffled. "prefit" takes a fitted model, and the rows of `fit` as
         validation rows, which the model must not be trained on; so does a ``FrozenEstimator``.
-    beta, average, calibration, nonempty, zero_division, min_labels, max_labels, constraints : object
+    beta, average, calibration, nonempty, zero_division : object
+        As in `FDecider`.
+    min_labels, max_labels, constraints : object
         As in `FDecider`.
     n_jobs : int, optional
         Number of processes that fit folds, and of threads that decide, as in joblib. It does not
@@ -262,9 +265,9 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y = training.targets()
         cv = _FOLDS if self.cv is None else self.cv
         # Folds of a multi-label y cannot be stratified; those of a flat one are, if possible.
-        if isinstance(cv, (int, np.integer)) and y.ndim == 1 and cv > 1:
-            if np.unique(y, return_counts=True)[1].min() >= cv:
-                cv = StratifiedKFold(cv, shuffle=True, random_state=self.random_state)
+        stratified = y.ndim == 1 and isinstance(cv, (int, np.integer)) and cv > 1
+        if stratified and np.unique(y, return_counts=True)[1].min() >= cv:
+            cv = StratifiedKFold(cv, shuffle=True, random_state=self.random_state)
         folds = make_folds(cv, self.random_state, training.X, rows, n)(y)
         jobs = (
             delayed(training.predict_fold)(self.estimator, train, test) for train, test in folds
@@ -382,3 +385,53 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         given = self._given(X)
         return self.decider_._score(given, y, sample_weight)
+
+    def lower_bound(self, X: Any, y: Any, confidence: float = 0.95) -> float:
+        """Compute a lower confidence bound on the mean F-measure of new rows.
+
+        As `FDecider.lower_bound`: it holds if X and y are rows drawn from the distribution of the
+        new rows, used neither in `fit`, nor to choose between models; for "samples" only.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, p)
+            Features.
+        y : array-like, sparse matrix or data frame of shape (n, m)
+            True labels.
+        confidence : float in (0, 1), default=0.95
+            Least probability that the bound holds.
+
+        Returns
+        -------
+        float
+            The bound.
+        """
+        given = self._given(X)
+        return self.decider_._lower_bound(given, y, confidence)
+
+    def select(
+        self, X: Any, y: Any, target: float, confidence: float = 0.95
+    ) -> AbstentionThreshold:
+        """Find which rows to answer so that their mean F-measure reaches a target.
+
+        As `FDecider.select`: it holds if X and y are rows drawn from the distribution of the new
+        rows, used neither in `fit`, nor to choose between models; for "samples" only.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, p)
+            Features.
+        y : array-like, sparse matrix or data frame of shape (n, m)
+            True labels.
+        target : float in (0, 1)
+            Mean F-measure that answered rows must reach.
+        confidence : float in (0, 1), default=0.95
+            Least probability that they do.
+
+        Returns
+        -------
+        AbstentionThreshold
+            ``threshold``, ``answered`` and ``mean_f``.
+        """
+        given = self._given(X)
+        return self.decider_._select(given, y, target, confidence)

@@ -32,8 +32,13 @@ from fgfm.decider._inputs import (
 )
 from fgfm.decider._joint_model import JointModel
 from fgfm.decider._weighted import as_counts, limit_f
-from fgfm.decision import Decision, from_cardinalities, from_marginals
-from fgfm.metrics import f_measure
+from fgfm.decision import Constraints, Decision, from_cardinalities, from_marginals
+from fgfm.metrics import (
+    AbstentionThreshold,
+    abstention_threshold,
+    f_measure,
+    mean_lower_bound,
+)
 
 __all__ = ["FDecider"]
 
@@ -268,9 +273,6 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _limits(self, entries: Entries) -> dict[str, Any]:
         """Return the constraints as `fgfm.decision` takes them."""
-        if self.constraints is None and self.max_labels is None and self.min_labels == 0:
-            return {}
-        from fgfm.decision._limits import numbered  # XXX
         if entries.labels is not None:
             if self.constraints is not None:
                 raise ValueError(
@@ -284,10 +286,13 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     f"min_labels is {self.min_labels} and row {row} of X has {stored[row]} stored "
                     "labels: it must have as many"
                 )
+        constraints = self.constraints
+        if isinstance(constraints, Constraints):
+            constraints = constraints.numbered(entries.m, self._column_names())
         return {
             "min_labels": self.min_labels,
             "max_labels": self.max_labels,
-            "constraints": numbered(self.constraints, entries.m, self._column_names()),
+            "constraints": constraints,
         }
 
     def _resolved_nonempty(self, auto: bool) -> bool:
@@ -336,7 +341,7 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return given.with_names(decision, self._column_names(), self.average)
 
     def _column_names(self) -> list[Any]:
-        """Return the names of the columns of data frames of labels: those of y, else those of X."""
+        """Return the column names of data frames of labels: those of y, else those of X."""
         if not self.multilabel_:
             return ["labels"]
         named = vars(self)
@@ -385,11 +390,8 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         make_frame = frame_maker(given.X, "predict_frame")
         labels = self._predict_labels(given)
         labels = labels.toarray() if sparse.issparse(labels) else labels
-        if self.multilabel_:
-            labels = labels.astype(self._label_dtype)
-        else:
-            labels = self.classes_[labels]
-        return make_frame(labels, self._column_names())
+        values = labels.astype(self._label_dtype) if self.multilabel_ else self.classes_[labels]
+        return make_frame(values, self._column_names())
 
     def expected_f(self, X: Any) -> Any:
         """Compute the F-measure to expect of the label sets that `decide` returns.
@@ -450,14 +452,111 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _score(self, given: Probabilities, y: Any, sample_weight: Any) -> float:
         check_same_index(given.X, y)
-        return f_measure(
+        average: Any = self.average if self.multilabel_ else "macro"
+        score: float = f_measure(
             read_true_labels(y, self),
             self._predict_labels(given),
             self.beta,
-            average=self.average if self.multilabel_ else "macro",
+            average=average,
             zero_division=self.zero_division,
             sample_weight=sample_weight,
         )
+        return score
+
+    def lower_bound(self, X: Any, y: Any, confidence: float = 0.95) -> float:
+        """Compute a lower confidence bound on the mean F-measure of new rows.
+
+        With a probability of at least `confidence`, the mean F-measure of the predictions for new
+        rows is at least the bound. This holds for any number of rows, whatever the model and its
+        calibration are worth, if
+
+        - X and y are rows drawn from the distribution of the new rows, and
+        - they were used neither to train the model, nor in `fit`, nor to choose between models.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Probabilities (n, m), as in `fit`.
+        y : array-like, sparse matrix or data frame of shape (n, m)
+            True labels.
+        confidence : float in (0, 1), default=0.95
+            Least probability that the bound holds.
+
+        Returns
+        -------
+        float
+            The bound.
+
+        See Also
+        --------
+        fgfm.metrics.mean_lower_bound : The bound for other measures.
+
+        Notes
+        -----
+        For the average "samples" and a matrix y only: macro- and micro-averaged F-measures are not
+        means over rows.
+        """
+        return self._lower_bound(self._read(X), y, confidence)
+
+    def _lower_bound(self, given: Probabilities, y: Any, confidence: float) -> float:
+        return mean_lower_bound(self._row_f(given, y)[1], confidence)
+
+    def select(
+        self, X: Any, y: Any, target: float, confidence: float = 0.95
+    ) -> AbstentionThreshold:
+        """Find which rows to answer so that their mean F-measure reaches a target.
+
+        Answer new rows whose `expected_f` is at least the threshold, and abstain from the others:
+        with a probability of at least `confidence`, the mean F-measure of answered rows is at
+        least `target`. This rests on what `lower_bound` rests on: X and y are rows drawn from the
+        distribution of the new rows, used neither for the model, nor in `fit`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Probabilities (n, m), as in `fit`.
+        y : array-like, sparse matrix or data frame of shape (n, m)
+            True labels.
+        target : float in (0, 1)
+            Mean F-measure that answered rows must reach.
+        confidence : float in (0, 1), default=0.95
+            Least probability that they do.
+
+        Returns
+        -------
+        AbstentionThreshold
+            ``threshold``, infinite if no rows qualify; ``answered``, the fraction of the given
+            rows above it, and ``mean_f``, their mean F-measure.
+
+        See Also
+        --------
+        fgfm.metrics.abstention_threshold : The same for other measures and scores.
+        """
+        return self._select(self._read(X), y, target, confidence)
+
+    def _select(
+        self, given: Probabilities, y: Any, target: float, confidence: float
+    ) -> AbstentionThreshold:
+        return abstention_threshold(*self._row_f(given, y), target, confidence)
+
+    def _row_f(self, given: Probabilities, y: Any) -> tuple[Floats, Floats]:
+        """Return the expected and the obtained F-measure of each row."""
+        if self._per_batch:
+            found = f"average is {self.average!r}" if self.multilabel_ else "y is flat"
+            raise ValueError(
+                f"{found}: the guarantee needs average='samples' and a matrix y, since other "
+                "F-measures are not means over rows"
+            )
+        check_same_index(given.X, y)
+        labels, expected_f = self._decide_rows(given.entries, given.sparse_class)
+        f = f_measure(
+            read_true_labels(y, self),
+            labels,
+            self.beta,
+            zero_division=self.zero_division,
+            per_row=True,
+        )
+        return expected_f, f
 
     def _predict_labels(self, given: Probabilities) -> Any:
         """Return labels (n, m), dense or CSR, each row by itself."""

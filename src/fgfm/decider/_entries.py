@@ -55,7 +55,7 @@ class Entries(NamedTuple):
         if self.labels is None:
             return np.asarray(values.sum(axis=0))
         total = np.bincount(self.labels.ravel(), weights=values.ravel(), minlength=self.m + 1)
-        return total[: self.m]
+        return np.asarray(total[: self.m], dtype=np.float64)
 
     def of_label(self, parameters: Floats) -> Floats:
         """Return the parameter (m,) of the label of each entry, to broadcast with (n, K)."""

@@ -161,9 +161,10 @@ def check_same_index(X: Any, y: Any) -> None:
     different = np.asarray(X.index != y.index)
     if different.any():
         row = int(np.argmax(different))
+        one, other = (table.index[row : row + 1].tolist()[0] for table in (X, y))
         raise ValueError(
-            f"row {row} of X has index {X.index[row]!r} and that of y has {y.index[row]!r}: X and "
-            "y must have the same rows, in the same order"
+            f"row {row} of X has index {one!r} and that of y has {other!r}: X and y must have the "
+            "same rows, in the same order"
         )
 
 

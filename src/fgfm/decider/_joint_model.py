@@ -2,8 +2,8 @@ r"""The distribution of the label set of a row, from its marginal probabilities.
 
 .. math:: p(y) \propto \prod_i o_i^{t y_i} \; g(|y|),
 
-with :math:`o_i` the odds of the calibrated probabilities, an exponent t, and g such that the number
-of labels has a distribution d that is learned (docs/design.md, "FDecider").
+with :math:`o_i` the odds of the calibrated probabilities, an exponent t, and g such that the
+number of labels has a distribution d that is learned (docs/design.md, "FDecider").
 """
 
 from __future__ import annotations
@@ -13,24 +13,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
-from scipy.special import expit, logit
 
 from fgfm._kernels import poisson_binomial
-from fgfm._utils.blocks import row_blocks, run_blocks
+from fgfm._utils.blocks import run_blocks
+from fgfm._utils.log_linear_pool import LogLinearPool
 from fgfm.cardinality import from_marginals
 from fgfm.decider._entries import Entries
-from fgfm._utils.log_linear_pool import LogLinearPool
+from fgfm.estimation._exponent import fit_exponent, powered
 
 __all__ = ["JointModel", "RowModel"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-
-_ROWS = 2000  # validation rows that the exponent is fitted to, at most
-_PRECISION = 2.0  # of the exponent's prior, about 1, in units of the log-likelihood of a row
-_LEAST, _MOST = 0.05, 20.0  # of the exponent
-_MARGIN = 1e-12
 
 
 class RowModel(NamedTuple):
@@ -42,7 +36,7 @@ class RowModel(NamedTuple):
     @property
     def marginals(self) -> Floats:
         """The probability (n, K) of each entry."""
-        return np.minimum(self.P.sum(axis=2), 1.0)
+        return np.asarray(np.minimum(self.P.sum(axis=2), 1.0))
 
 
 class JointModel:
@@ -92,7 +86,7 @@ class JointModel:
         q = self.calibrator.predict(entries)
         code = np.searchsorted(self.cardinalities, s)
         self.pool = LogLinearPool().fit([self._independent(q.p)], code, weight)
-        self.exponent = _fit_exponent(q, Y, s, weight)
+        self.exponent = fit_exponent(q.p, Y, weight)
         return self
 
     def predict(self, entries: Entries) -> RowModel:
@@ -116,7 +110,7 @@ class JointModel:
         d = np.zeros((len(q.p), S + 1))
         d[:, self.cardinalities] = self.pool.predict_proba([self._independent(q.p)])
         d = _possible(d, q)
-        return RowModel(from_marginals(_powered(q, self.exponent), d, method="condition"), d)
+        return RowModel(from_marginals(powered(q.p, self.exponent), d, method="condition"), d)
 
     def marginals(self, entries: Entries, threads: int) -> Entries:
         """Return the probability of each entry under the model."""
@@ -150,42 +144,3 @@ def _possible(d: Floats, q: Entries) -> Floats:
     d = np.where(beyond, 0.0, d)
     d[np.arange(len(d)), most] += excess
     return d
-
-
-def _powered(q: Entries, exponent: float) -> Floats:
-    """Return probabilities whose odds are those of q to a power, for sums of rows below 1."""
-    p = expit(exponent * logit(np.clip(q.p, _MARGIN, 1.0 - _MARGIN)))
-    return q.with_p(np.asarray(p)).p
-
-
-def _fit_exponent(q: Entries, Y: Floats, s: Integers, weight: Floats) -> float:
-    """Return the exponent that maximises the likelihood of label sets given their size.
-
-    The derivative of log p(y | |y|) by t is the sum of (y_i - p(y_i = 1 | |y|)) times the logit.
-    It decreases in t, so that it has one zero.
-    """
-    possible = (q.p > 0.0).sum(axis=1)
-    rows = np.flatnonzero((s > 0) & (s < possible))  # other sizes have one set only
-    rows = rows[:: -(-len(rows) // _ROWS)] if len(rows) else rows
-    if not len(rows):
-        return 1.0
-    q, Y, s = q.at(rows), Y[rows], s[rows]
-    w = weight[rows, None] * np.where(q.p > 0.0, logit(np.clip(q.p, _MARGIN, 1.0 - _MARGIN)), 0.0)
-
-    def derivative(log_t: float) -> float:
-        t = float(np.exp(log_t))
-        given = np.zeros((len(s), int(s.max()) + 1))
-        given[np.arange(len(s)), s] = 1.0
-        total = -_PRECISION * (t - 1.0)  # of the prior
-        n, K = q.p.shape
-        for block in row_blocks(n, max(1, K * given.shape[1] // 2)):
-            P = from_marginals(_powered(q.at(block), t), given[block], method="condition")
-            total += float((w[block] * (Y[block] - P.sum(axis=2))).sum())
-        return total
-
-    low, high = np.log(_LEAST), np.log(_MOST)
-    if derivative(low) <= 0.0:
-        return _LEAST
-    if derivative(high) >= 0.0:
-        return _MOST
-    return float(np.exp(brentq(derivative, low, high, xtol=1e-3)))

@@ -160,7 +160,7 @@ def _positive(part: Any, classes: Any, name: str) -> Floats:
     """Return the probability of the second of two classes; of one class, whether it is 1."""
     part = np.asarray(part, dtype=np.float64)
     if part.shape[1] == 2:
-        return part[:, 1]
+        return np.asarray(part[:, 1])
     if part.shape[1] == 1:
         return np.full(len(part), float(np.asarray(classes).ravel()[0] == 1))
     raise ValueError(

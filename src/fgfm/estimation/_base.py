@@ -13,7 +13,7 @@ from fgfm._utils.rows import n_rows
 from fgfm._utils.validation import check_same_rows, label_sets, row_weights
 from fgfm.estimation._factor_models import fit_factor_models
 from fgfm.estimation._fitting import LearnerSettings
-from fgfm.estimation._learner import check_learner, validate_features
+from fgfm.estimation._learner import check_learner, check_not_frozen, validate_features
 from fgfm.estimation._strategy import Strategy
 from fgfm.estimation._types import FactorEstimate
 
@@ -78,6 +78,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
         labels = label_sets(Y, "Y", allow_flat=True)
         labels = labels.toarray() if hasattr(labels, "toarray") else labels  # (n, m)
         n = check_same_rows([n_rows(X), len(labels)], ["X", "Y"])
+        check_not_frozen(self.estimator, labels.shape[1])
         weight = None if sample_weight is None else row_weights(sample_weight, n, "X")
         settings = LearnerSettings(
             self.estimator, self.calibration, self.cv, self.n_jobs, self.random_state

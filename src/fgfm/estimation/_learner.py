@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.utils import InputTags, get_tags
 from sklearn.utils.validation import validate_data
 
@@ -18,6 +20,7 @@ from fgfm.ridge import RidgeLogistic
 __all__ = [
     "AUTO",
     "check_learner",
+    "check_not_frozen",
     "class_scores",
     "fits_label_matrix",
     "flat_learner",
@@ -51,7 +54,7 @@ def is_ridge(learner: Any) -> bool:
 
 
 def check_learner(learner: Any) -> None:
-    """Raise unless `learner` is None, a known name or a classifier instance."""
+    """Raise unless `learner` is None, a known name or a classifier of one target."""
     if learner is None:
         return
     if isinstance(learner, str):
@@ -69,6 +72,20 @@ def check_learner(learner: Any) -> None:
     if not (hasattr(learner, "predict_proba") or hasattr(learner, "decision_function")):
         raise TypeError(
             f"estimator is {learner!r}: it must have predict_proba or decision_function"
+        )
+    if isinstance(_last_step(learner)[1], (MultiOutputClassifier, ClassifierChain)):
+        raise TypeError(
+            f"estimator is {learner!r}, a model of all labels: pass its base learner, which is "
+            "fitted to one label at a time, or use fgfm.FDeciderCV"
+        )
+
+
+def check_not_frozen(learner: Any, m: int) -> None:
+    """Raise TypeError if one fitted model would be used for each of m labels."""
+    if m > 1 and isinstance(_last_step(learner)[1], FrozenEstimator):
+        raise TypeError(
+            f"estimator is {learner!r}, which is not fitted again, and y has {m} labels: a model "
+            "is fitted to each label; fgfm.FDeciderCV takes a fitted model of all labels"
         )
 
 
@@ -305,8 +322,7 @@ def class_scores(estimator: Any, X: Any, classes: Integers, prefer_decision: boo
 
 def _check_not_pairwise(estimator: Any, n_classes: int) -> None:
     """Raise if decision values belong to pairs of classes: three classes have three pairs."""
-    while hasattr(estimator, "steps"):
-        estimator = estimator.steps[-1][1]
+    estimator = _last_step(estimator)[1]
     if n_classes > 2 and getattr(estimator, "decision_function_shape", None) == "ovo":
         raise ValueError(
             f"estimator {type(estimator).__name__} has decision_function_shape 'ovo', a score for "

@@ -1,0 +1,420 @@
+"""FDeciderCV: models of every kind, folds, fitted models, forms of data, weights, messages."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+import fgfm
+from fgfm import FDecider, FDeciderCV, FGFMClassifier
+from multilabel import close, interleaved_folds, make_data
+
+X, Y = make_data(160, 4)
+ONE = LogisticRegression()
+
+
+def several():
+    """Return a small multi-label model."""
+    return MultiOutputClassifier(ONE)
+
+
+class Counting(MLPClassifier):
+    """A network that counts how often it is fitted."""
+
+    fits = 0
+
+    def fit(self, X, y):
+        type(self).fits += 1
+        return super().fit(X, y)
+
+
+MODELS = {
+    "forest": RandomForestClassifier(20, min_samples_leaf=3, random_state=0),
+    "trees": ExtraTreesClassifier(20, min_samples_leaf=3, random_state=0),
+    "neighbours": KNeighborsClassifier(9),
+    "network": MLPClassifier((8,), solver="lbfgs", alpha=1.0, max_iter=40, random_state=0),
+    "several": several(),
+    "chain": ClassifierChain(ONE, order="random", random_state=0),
+    "one versus rest": OneVsRestClassifier(ONE),
+    "pipeline": make_pipeline(StandardScaler(), several()),
+    "scores only": OneVsRestClassifier(LinearSVC()),
+    "ridge scores": RidgeClassifier(),
+    "ours": MultiOutputClassifier(fgfm.ridge.RidgeLogistic([1.0], random_state=0)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*converge")
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("average", ["samples", "macro"])
+def test_models(name, average):
+    model = FDeciderCV(MODELS[name], average=average, cv=3, random_state=0).fit(X[:120], Y[:120])
+    assert model.predict(X).shape == Y.shape
+    constant = np.tile(Y[:120].mean(axis=0) > 0.3, (40, 1)).astype(int)
+    assert model.score(X[120:], Y[120:]) > fgfm.f_measure(Y[120:], constant, average=average)
+    again = clone(model).fit(X[:120], Y[:120])
+    assert (again.predict_proba(X) == model.predict_proba(X)).all()
+
+
+def test_a_model_of_all_labels_is_fitted_once_per_fold():
+    network = Counting((4,), solver="lbfgs", alpha=1.0, random_state=0, max_iter=2000)
+    Counting.fits = 0
+    FDeciderCV(network, cv=3).fit(X, Y)
+    assert Counting.fits == 4  # three folds and all rows
+
+
+def test_decider_is_that_of_out_of_fold_probabilities():
+    folds = interleaved_folds(160, 4)
+    model = FDeciderCV(several(), cv=folds).fit(X, Y)
+    p = np.empty(Y.shape)
+    for train, test in folds:
+        fold = several().fit(X[train], Y[train])
+        p[test] = np.column_stack([part[:, 1] for part in fold.predict_proba(X[test])])
+    decider = FDecider().fit(p, Y)
+    whole = np.column_stack([part[:, 1] for part in several().fit(X, Y).predict_proba(X)])
+    close(model.predict_proba(X), decider.predict_proba(whole))
+    close(model.expected_f(X), decider.expected_f(whole))
+    assert (model.predict(X) == decider.predict(whole)).all()
+    assert (model.decide(X).labels == decider.decide(whole).labels).all()
+    assert model.score(X, Y) == pytest.approx(decider.score(whole, Y))
+    assert model.classes_.tolist() == [0, 1, 2, 3]
+    assert model.n_features_in_ == 3
+
+
+@pytest.mark.parametrize("cv", [2, KFold(3), ShuffleSplit(2, test_size=0.3, random_state=0)])
+def test_folds(cv):
+    model = FDeciderCV(several(), cv=cv, random_state=0).fit(X, Y)
+    assert model.score(X, Y) > 0.5
+
+
+def test_number_of_jobs_changes_nothing():
+    one, two = (FDeciderCV(several(), random_state=0, n_jobs=n).fit(X, Y) for n in (1, 2))
+    assert (one.predict_proba(X) == two.predict_proba(X)).all()
+
+
+# Fitted models
+
+
+@pytest.mark.parametrize("average", ["samples", "macro", "micro"])
+@pytest.mark.parametrize("kind", ["forest", "network", "several", "chain", "scores only"])
+@pytest.mark.filterwarnings("ignore:.*converge")
+def test_prefit(kind, average):
+    fitted = clone(MODELS[kind]).fit(X[:80], Y[:80])
+    prefit = FDeciderCV(fitted, cv="prefit", average=average).fit(X[80:], Y[80:])
+    frozen = FDeciderCV(FrozenEstimator(fitted), average=average).fit(X[80:], Y[80:])
+    assert prefit.estimator_ is fitted
+    assert (prefit.predict(X) == frozen.predict(X)).all()
+    assert prefit.score(X[80:], Y[80:]) > 0.5
+    # labels that are constant in the validation rows stay labels of the model
+    few = Y[80:].copy()
+    few[:, 2] = 0
+    assert FDeciderCV(fitted, cv="prefit").fit(X[80:], few).predict(X).shape == Y.shape
+
+
+def test_prefit_binary():
+    fitted = LogisticRegression().fit(X[:80], Y[:80, 0])
+    model = FDeciderCV(fitted, cv="prefit").fit(X[80:], Y[80:, 0])
+    p = fitted.predict_proba(X)[:, 1]
+    decider = FDecider().fit(p[80:], Y[80:, 0])
+    assert (model.predict(X) == decider.predict(p)).all()
+    assert model.decider_.thresholds_ == decider.thresholds_
+    with pytest.raises(ValueError, match=r"has classes \[.*0.*1.*\] and y has \['no', 'yes'\]"):
+        FDeciderCV(fitted, cv="prefit").fit(X, np.array(["no", "yes"])[Y[:, 0]])
+
+
+def test_a_model_of_one_label_is_not_used_for_several():
+    one = LogisticRegression().fit(X, Y[:, 0])
+    for model in (FDeciderCV(FrozenEstimator(one)), FDeciderCV(one, cv="prefit")):
+        with pytest.raises(
+            ValueError, match=r"predicts an array of shape \(160, 2\) and y has 4 l"
+        ):
+            model.fit(X, Y)
+        with pytest.raises(ValueError, match="predicts two probabilities that sum to 1 in every"):
+            model.fit(X, Y[:, :2])
+    with pytest.raises(ValueError, match=r"predicts an array of shape \(160, 4\) and y has 3 lab"):
+        FDeciderCV(several().fit(X, Y), cv="prefit").fit(X, Y[:, :3])
+    three = DecisionTreeClassifier(max_depth=2).fit(X, Y * 2 + Y[:, :1])
+    with pytest.raises(ValueError, match=r"predicts [34] classes for a label: a label must be 0"):
+        FDeciderCV(three, cv="prefit").fit(X, Y)
+
+
+def test_not_fitted():
+    with pytest.raises(NotFittedError):
+        FDeciderCV(several(), cv="prefit").fit(X, Y)
+    for method in ("predict", "decide", "expected_f", "predict_proba", "predict_frame"):
+        with pytest.raises(NotFittedError, match="This FDeciderCV instance is not fitted yet"):
+            getattr(FDeciderCV(several()), method)(X)
+
+
+# Labels that are constant
+
+
+@pytest.mark.filterwarnings("ignore:.*converge")
+@pytest.mark.parametrize("name", ["forest", "network", "several", "chain", "one versus rest"])
+def test_constant_labels(name):
+    labels = Y.copy()
+    labels[:, 1], labels[:, 3] = 0, 1
+    model = FDeciderCV(MODELS[name], cv=3, random_state=0).fit(X, labels)
+    assert not model.predict(X)[:, 1].any()
+    assert model.predict(X)[:, 3].all()
+    one = labels.copy()
+    one[:, 2] = 0  # one label varies
+    model = FDeciderCV(MODELS[name], cv=3, random_state=0).fit(X, one)
+    assert model.predict_proba(X)[:, 0].std() > 0.1
+    assert model.score(X, one) > 0.7
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_labels_that_are_constant_in_a_fold(flat):
+    labels = np.zeros((60, 2), dtype=int)
+    labels[:20, 0] = labels[20:40, 1] = 1  # the training rows of a fold lack a class
+    rows = np.random.default_rng(0).normal(size=(60, 2)) + 2.0 * labels
+    folds = [(np.arange(20, 60), np.arange(20)), (np.arange(40), np.arange(20, 60))]
+    if flat:
+        model = FDeciderCV(ONE, cv=folds).fit(rows, labels[:, 0])
+        assert model.score(rows, labels[:, 0]) > 0.5
+        return
+    model = FDeciderCV(several(), cv=folds).fit(rows, labels)
+    assert model.score(rows, labels) > 0.5
+
+
+def test_all_labels_constant():
+    with pytest.raises(ValueError, match="y has one class for each label in all 160 rows"):
+        FDeciderCV(several()).fit(X, np.ones_like(Y))
+
+
+# Data
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames(library):
+    frames = pytest.importorskip(library)
+    names, features = ["p", "q", "r", "s"], ["x", "y", "z"]
+    frame = frames.DataFrame(dict(zip(features, X.T, strict=True)))
+    labels = frames.DataFrame(dict(zip(names, Y.T, strict=True)))
+    if library == "pandas":
+        frame.index = labels.index = [f"row {i}" for i in range(160)]
+    model = FDeciderCV(several(), random_state=0).fit(frame, labels)
+    plain = FDeciderCV(several(), random_state=0).fit(X, Y)
+    assert model.classes_.tolist() == names
+    assert list(model.feature_names_in_) == features
+    assert (model.predict(frame) == plain.predict(X)).all()
+    predicted = model.predict_frame(frame)
+    assert list(predicted.columns) == names
+    decided = model.decide(frame)
+    assert list(decided.labels.columns) == names
+    assert model.score(frame, labels) == pytest.approx(plain.score(X, Y))
+    if library == "pandas":
+        assert predicted.index.equals(frame.index)
+        assert decided.expected_f.index.equals(frame.index)
+        with pytest.raises(ValueError, match="row 0 of X has index 'row 0' and that of y has 'ro"):
+            model.score(frame, labels[::-1])
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
+def test_sparse_features_and_labels(kind):
+    model = FDeciderCV(several(), random_state=0).fit(kind(X), kind(Y))
+    plain = FDeciderCV(several(), random_state=0).fit(X, Y)
+    assert isinstance(model.predict(kind(X)), kind)
+    assert (model.predict(kind(X)).toarray() == plain.predict(X)).all()
+
+
+def test_text():
+    words = np.array(["apple", "pear", "plum", "fig"])
+    texts = [" ".join(["word", *words[row == 1]]) for row in Y]
+    model = make_pipeline(CountVectorizer(), several())
+    fitted = FDeciderCV(model, random_state=0).fit(texts, Y)
+    assert fitted.score(texts, Y) > 0.95
+    series = pytest.importorskip("pandas").Series(texts, index=range(1, 161))
+    fitted = FDeciderCV(model, random_state=0).fit(series, Y)
+    assert fitted.predict_frame(series).index.equals(series.index)
+
+
+def test_flat_y():
+    names = np.array(["no", "yes"])[Y[:, 0]]
+    model = FDeciderCV(ONE, random_state=0).fit(X, names)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert not model.multilabel_
+    assert set(model.predict(X)) == {"no", "yes"}
+    assert model.predict_proba(X).shape == (160, 2)
+    assert isinstance(model.decider_.thresholds_, float)
+    score = sklearn.metrics.f1_score(names, model.predict(X), pos_label="yes")
+    assert model.score(X, names) == pytest.approx(score)
+
+
+def test_guarantee():
+    model = FDeciderCV(several(), random_state=0).fit(X[:80], Y[:80])
+    f = fgfm.f_measure(Y[80:], model.predict(X[80:]), per_row=True)
+    assert model.lower_bound(X[80:], Y[80:]) == fgfm.metrics.mean_lower_bound(f)
+    expected = fgfm.metrics.abstention_threshold(model.expected_f(X[80:]), f, 0.5, 0.9)
+    assert model.select(X[80:], Y[80:], 0.5, 0.9) == expected
+    with pytest.raises(ValueError, match="average is 'micro': the guarantee needs"):
+        FDeciderCV(several(), average="micro").fit(X, Y).lower_bound(X, Y)
+
+
+def test_saved_models_predict_the_same(tmp_path):
+    pytest.importorskip("skops")
+    labels = Y.copy()
+    labels[:, 1] = 0
+    for model in (several(), ClassifierChain(ONE), make_pipeline(StandardScaler(), several())):
+        fitted = FDeciderCV(model, average="macro", random_state=0).fit(X, labels)
+        fgfm.save(fitted, tmp_path / "model.fgfm")
+        loaded = fgfm.load(tmp_path / "model.fgfm")
+        assert (loaded.predict_proba(X) == fitted.predict_proba(X)).all()
+        assert (loaded.predict(X) == fitted.predict(X)).all()
+
+
+# Weights and further arguments of fit
+
+
+def test_rows_of_weight_zero_are_left_out():
+    weight = (np.arange(160) % 4 > 0).astype(float)
+    kept = weight > 0
+    model = FDeciderCV(several(), random_state=0)
+    one, other = clone(model).fit(X, Y, weight), clone(model).fit(X[kept], Y[kept])
+    close(one.predict_proba(X), other.predict_proba(X), 1e-6)
+    folds = interleaved_folds(160)
+    one = FDeciderCV(several(), cv=folds).fit(X, Y, weight)  # folds of all rows
+    position = np.cumsum(kept) - 1
+    mapped = [tuple(position[part[kept[part]]] for part in fold) for fold in folds]
+    other = FDeciderCV(several(), cv=mapped).fit(X[kept], Y[kept])
+    close(one.predict_proba(X), other.predict_proba(X), 1e-6)
+
+
+def test_weights_reach_the_model_and_the_decider():
+    weight = 1.0 + (np.arange(160) % 3)
+    model = FDeciderCV(several(), random_state=0).fit(X, Y, weight)
+    whole = several().fit(X, Y, sample_weight=weight)
+    found = np.column_stack([part[:, 1] for part in whole.predict_proba(X)])
+    estimator = np.column_stack([part[:, 1] for part in model.estimator_.predict_proba(X)])
+    close(estimator, found, 1e-6)
+    fitted = clone(several()).fit(X[:80], Y[:80])
+    prefit = FDeciderCV(fitted, cv="prefit").fit(X[80:], Y[80:], weight[80:])
+    p = np.column_stack([part[:, 1] for part in fitted.predict_proba(X)])
+    close(prefit.predict_proba(X), FDecider().fit(p[80:], Y[80:], weight[80:]).predict_proba(p))
+    with pytest.raises(ValueError, match="sample_weight is given, but the fit of estimator Pipel"):
+        FDeciderCV(make_pipeline(several())).fit(X, Y, weight)
+
+
+def test_further_arguments_of_fit():
+    class Coloured(DummyClassifier):
+        def fit(self, X, y, sample_weight=None, colour=None, shade=None):
+            assert colour == "red"
+            assert len(shade) == len(y)
+            return super().fit(X, y, sample_weight)
+
+    model = FDeciderCV(Coloured(strategy="prior"), cv=2)
+    model.fit(X, Y, colour="red", shade=list(range(160)))
+    with pytest.raises(AssertionError):
+        model.fit(X, Y)
+
+
+@pytest.mark.parametrize("requested", [True, False])
+def test_metadata_routing(requested):
+    weight = 1.0 + np.arange(160) % 2
+    with sklearn.config_context(enable_metadata_routing=True):
+        forest = RandomForestClassifier(3, random_state=0)
+        forest.set_fit_request(sample_weight=requested)
+        model = FDeciderCV(forest, random_state=0).set_fit_request(sample_weight=True)
+        fitted = model.fit(X, Y, sample_weight=weight)
+        plain = RandomForestClassifier(3, random_state=0)
+        plain.fit(X, Y, sample_weight=weight if requested else None)
+    close(np.array(fitted.estimator_.predict_proba(X)), np.array(plain.predict_proba(X)))
+
+
+# Messages
+
+
+class NoScores(ClassifierMixin, BaseEstimator):
+    """A classifier without probabilities and decision values."""
+
+    def fit(self, X, y):
+        return self
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (NoScores(), TypeError, "estimator is NoScores.*must have predict_proba or decision_func"),
+        (LogisticRegression, TypeError, "it must be a scikit-learn classifier"),
+        (None, TypeError, "estimator is None: it must be a scikit-learn classifier"),
+        (ONE, ValueError, "may take one label only: wrap it, as in .*MultiOutputClassifier"),
+    ],
+)
+def test_bad_models(model, error, message):
+    with pytest.raises(error, match=message):
+        FDeciderCV(model).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"cv": "loo"}, "cv is 'loo': it must be 'prefit', a number of folds"),
+        ({"cv": 1}, "cv is 1: it must be 2 folds or more"),
+        ({"average": "weighted"}, "average is 'weighted'"),
+        ({"min_labels": 7}, "min_labels is 7"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        FDeciderCV(several(), **parameters).fit(X, Y)
+
+
+def test_bad_data():
+    with pytest.raises(ValueError, match="y has 3 rows and X has 160"):
+        FDeciderCV(several()).fit(X, Y[:3])
+    with pytest.raises(ValueError, match="expecting 3 features"):
+        FDeciderCV(several()).fit(X, Y).predict(X[:, :2])
+
+
+# FGFMClassifier names FDeciderCV where it cannot take a model
+
+
+@pytest.mark.parametrize(
+    "model",
+    [several(), ClassifierChain(ONE), make_pipeline(StandardScaler(), several())],
+    ids=["several", "chain", "pipeline"],
+)
+def test_classifier_refuses_models_of_all_labels(model):
+    with pytest.raises(TypeError, match=r"a model of all labels: .* or use fgfm.FDeciderCV"):
+        FGFMClassifier(model).fit(X, Y)
+    with pytest.raises(TypeError, match="a model of all labels"):
+        fgfm.estimation.Reweighted(model).fit(X, Y)
+
+
+def test_classifier_refuses_a_fitted_model_for_several_labels():
+    frozen = FrozenEstimator(LogisticRegression().fit(X, Y[:, 0]))
+    for model in (frozen, make_pipeline(StandardScaler(), frozen)):
+        with pytest.raises(
+            TypeError, match="y has 4 labels: a model is fitted to each label; fgf"
+        ):
+            FGFMClassifier(model).fit(X, Y)
+        with pytest.raises(TypeError, match="which is not fitted again"):
+            fgfm.estimation.Tilted(model).fit(X, Y)
+    one = FGFMClassifier(frozen, calibration="sigmoid").fit(X, Y[:, 0])
+    assert one.score(X, Y[:, 0]) > 0.7
+
+
+@pytest.mark.filterwarnings("ignore:.*converge")
+def test_classifier_fits_a_network_to_each_label():
+    network = Counting((3,), solver="lbfgs", alpha=1.0, max_iter=20, random_state=0)
+    Counting.fits = 0
+    FGFMClassifier(network, factors="independent").fit(X, Y[:, :2])
+    assert Counting.fits == 2

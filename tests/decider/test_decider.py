@@ -1,0 +1,273 @@
+"""FDecider: invariances, weights, thresholds, constraints, the guarantee, saved files."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+import fgfm
+from decider_data import exclusive, independent
+from fgfm import FDecider
+from fgfm.decision import Constraints, from_cardinalities
+from multilabel import close
+
+AVERAGES = ["samples", "macro", "micro"]
+
+
+def assert_same_decider(one, other, X, atol=0.0):
+    """Assert that two deciders predict the same."""
+    close(one.predict_proba(X), other.predict_proba(X), atol)
+    close(one.expected_f(X), other.expected_f(X), atol)
+    assert (one.predict(X) == other.predict(X)).all()
+    if hasattr(one, "thresholds_"):
+        close(one.thresholds_, other.thresholds_, atol)
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+@pytest.mark.parametrize("calibration", ["auto", "sigmoid", "isotonic", None])
+def test_fit_learns_more_than_a_threshold_of_one_half(average, calibration):
+    p, Y = independent(600, 5)
+    p = p**2  # a model that predicts labels too rarely
+    decider = FDecider(average=average, calibration=calibration).fit(p[:300], Y[:300])
+    plain = fgfm.f_measure(Y[300:], (p[300:] > 0.5).astype(int), average=average)
+    assert decider.score(p[300:], Y[300:]) > plain + 0.03
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+def test_a_row_is_predicted_by_itself(average):
+    p, Y = independent(200, 4)
+    decider = FDecider(average=average).fit(p, Y)
+    labels = decider.predict(p)
+    order = np.random.default_rng(0).permutation(200)
+    assert (decider.predict(p[order]) == labels[order]).all()
+    assert (np.vstack([decider.predict(p[i : i + 1]) for i in range(20)]) == labels[:20]).all()
+    assert (decider.predict_proba(p[order]) == decider.predict_proba(p)[order]).all()
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+def test_number_of_threads_changes_nothing(average):
+    p, Y = independent(3000, 5)
+    one = FDecider(average=average).fit(p, Y)
+    assert_same_decider(FDecider(average=average, n_jobs=3).fit(p, Y), one, p)
+    assert_same_decider(clone(one).fit(p, Y), one, p)
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+def test_order_of_validation_rows_changes_nothing(average):
+    p, Y = independent(300, 4)
+    order = np.random.default_rng(0).permutation(300)
+    one = FDecider(average=average).fit(p, Y)
+    assert_same_decider(FDecider(average=average).fit(p[order], Y[order]), one, p, 1e-6)
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+@pytest.mark.parametrize("calibration", ["auto", "isotonic"])
+def test_weights_are_numbers_of_rows(average, calibration):
+    p, Y = independent(240, 4)
+    weight = np.arange(240) % 3
+    rows = np.repeat(np.arange(240), weight)
+    decider = FDecider(average=average, calibration=calibration)
+    weighted = clone(decider).fit(p, Y, weight)
+    assert_same_decider(clone(decider).fit(p[rows], Y[rows]), weighted, p, 1e-6)
+    left_out = clone(decider).fit(p, Y, weight > 0)
+    assert_same_decider(clone(decider).fit(p[weight > 0], Y[weight > 0]), left_out, p)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("average", ["macro", "micro"])
+def test_thresholds_of_weights_that_are_not_integers(average, flat):
+    p, Y = independent(4000, 3)
+    weight = np.random.default_rng(0).choice([1.0, 2.0, 3.0], size=4000)
+    if flat:
+        p, Y = p[:, 0], Y[:, 0]
+    decider = FDecider(average=average)
+    counted = clone(decider).fit(p, Y, weight)
+    near = clone(decider).fit(p, Y, weight * (1.0 + 1e-9))  # not numbers of rows any more
+    np.testing.assert_allclose(near.thresholds_, counted.thresholds_, atol=1e-3)
+    many = clone(decider).fit(p, Y, 50.0 * weight)
+    np.testing.assert_allclose(many.thresholds_, counted.thresholds_, atol=2e-3)
+    if not flat:
+        stored = clone(decider).fit(sparse.csr_array(p), Y, weight * (1.0 + 1e-9))
+        np.testing.assert_allclose(stored.thresholds_, near.thresholds_, atol=1e-9)
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+def test_permuted_labels(average):
+    p, Y = independent(300, 5)
+    order = np.array([3, 1, 4, 0, 2])
+    one = FDecider(average=average).fit(p, Y)
+    other = FDecider(average=average).fit(p[:, order], Y[:, order])
+    close(other.predict_proba(p[:, order]), one.predict_proba(p)[:, order], 1e-6)
+    assert (other.predict(p[:, order]) == one.predict(p)[:, order]).all()
+    if average == "macro":
+        close(other.thresholds_, one.thresholds_[order], 1e-6)
+
+
+def test_thresholds():
+    p, Y = independent(500, 4)
+    macro, micro = (FDecider(average=a, beta=2.0).fit(p, Y) for a in ("macro", "micro"))
+    close(macro.thresholds_, macro.expected_f(p) / 5.0)
+    assert macro.thresholds_.shape == (4,)
+    assert isinstance(micro.thresholds_, float)
+    for decider in (macro, micro):
+        expected = decider.predict_proba(p) > decider.thresholds_
+        assert (decider.predict(p) == expected).all()
+    assert not hasattr(macro.set_params(average="samples").fit(p, Y), "thresholds_")
+
+
+def test_beta_trades_precision_for_recall():
+    p, Y = independent(500, 5)
+    sizes = [FDecider(beta=beta).fit(p, Y).predict(p).sum() for beta in (0.5, 1.0, 2.0)]
+    assert sizes[0] < sizes[1] < sizes[2]
+
+
+def test_nonempty():
+    p, Y = exclusive(300, 5)
+    assert FDecider().fit(p, Y).nonempty_
+    assert FDecider().fit(p, Y).predict(p).any(axis=1).all()
+    p, Y = independent(300, 5)
+    decider = FDecider().fit(p, Y)
+    assert not decider.nonempty_
+    assert not decider.predict(p).any(axis=1).all()
+    assert decider.set_params(nonempty=True).predict(p).any(axis=1).all()
+    weighted = FDecider().fit(p, Y, Y.any(axis=1))
+    assert weighted.nonempty_
+
+
+def test_documented_attributes():
+    p, Y = independent(100, 3)
+    decider = FDecider().fit(p, Y)
+    found = {name for name in vars(decider) if name.endswith("_")}
+    assert found == {"classes_", "multilabel_", "n_features_in_", "nonempty_"}
+    assert decider.classes_.tolist() == [0, 1, 2]
+    assert decider.multilabel_
+
+
+# Constraints
+
+
+def test_sizes_are_constrained():
+    p, Y = independent(200, 5)
+    decider = FDecider(min_labels=1, max_labels=2).fit(p, Y)
+    sizes = decider.predict(p).sum(axis=1)
+    assert sizes.min() == 1
+    assert sizes.max() == 2
+    stored = FDecider(min_labels=1, max_labels=2).fit(sparse.csr_array(p), Y)
+    assert (stored.predict(sparse.csr_array(p)) == decider.predict(p)).all()
+    assert (FDecider().fit(p, Y).expected_f(p) >= decider.expected_f(p) - 1e-12).all()
+
+
+def test_constraints_by_name_and_number():
+    pd = pytest.importorskip("pandas")
+    p, Y = independent(200, 4)
+    names = list("abcd")
+    by_name = Constraints(required=["b"], groups=[["a", "c"]])
+    frame, labels = pd.DataFrame(p, columns=names), pd.DataFrame(Y, columns=names)
+    decider = FDecider(constraints=by_name).fit(frame, labels)
+    predicted = decider.predict(frame)
+    assert (predicted[:, 1] == 1).all()
+    assert (predicted[:, [0, 2]].sum(axis=1) <= 1).all()
+    numbers = FDecider(constraints=Constraints(required=[1], groups=[[0, 2]])).fit(p, Y)
+    assert (numbers.predict(p) == predicted).all()
+    model = numbers._model.predict(numbers._read(p).entries)
+    direct = from_cardinalities(
+        model.P, distribution=model.d, constraints=Constraints(required=[1], groups=[[0, 2]])
+    )
+    assert (direct.labels == predicted).all()
+    assert (FDecider(constraints=by_name).fit(frame, Y).predict(frame) == predicted).all()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"constraints": Constraints(required=["x"])}, "constraints: required has label 'x'"),
+        ({"constraints": ["x"]}, "it must be a fgfm.decision.Constraints"),
+        ({"min_labels": 6}, "min_labels is 6, but there are 4 labels"),
+        ({"max_labels": 0}, "max_labels is 0: it must be an integer, 1 or more"),
+        ({"min_labels": 1, "average": "macro"}, "average is 'macro': constraints are about"),
+        ({"max_labels": 1, "average": "micro"}, "average is 'micro': constraints are about"),
+    ],
+)
+def test_bad_constraints(parameters, message):
+    p, Y = independent(50, 4)
+    with pytest.raises((ValueError, TypeError), match=message):
+        FDecider(**parameters).fit(p, Y)
+
+
+def test_constraints_that_a_sparse_or_flat_input_cannot_have():
+    p, Y = independent(50, 4)
+    with pytest.raises(ValueError, match="constraints is given and X is sparse: constraints need"):
+        FDecider(constraints=Constraints(required=[0])).fit(sparse.csr_array(p), Y)
+    rows = p.copy()
+    rows[3, 1:] = 0.0
+    with pytest.raises(ValueError, match="min_labels is 2 and row 3 of X has 1 stored labels"):
+        FDecider(min_labels=2).fit(sparse.csr_array(rows), Y)
+    with pytest.raises(ValueError, match="y is flat: constraints are about the label set"):
+        FDecider(min_labels=1).fit(p[:, 0], Y[:, 0])
+
+
+# The guarantee
+
+
+def test_lower_bound_is_that_of_the_row_values():
+    p, Y = independent(600, 4)
+    decider = FDecider(beta=2.0).fit(p[:300], Y[:300])
+    f = fgfm.f_measure(Y[300:], decider.predict(p[300:]), 2.0, per_row=True)
+    bound = decider.lower_bound(p[300:], Y[300:], confidence=0.9)
+    assert bound == fgfm.metrics.mean_lower_bound(f, 0.9)
+    assert bound < decider.score(p[300:], Y[300:])
+    assert decider.lower_bound(sparse.csr_array(p[300:]), Y[300:], 0.9) == pytest.approx(bound)
+
+
+def test_selected_rows_reach_the_target():
+    p, Y = independent(4000, 4)
+    decider = FDecider().fit(p[:500], Y[:500])
+    threshold, answered, mean_f = decider.select(p[500:2000], Y[500:2000], target=0.7)
+    assert 0.0 < answered < 1.0
+    assert mean_f > 0.7
+    new, Y_new = p[2000:], Y[2000:]
+    rows = decider.expected_f(new) >= threshold
+    assert abs(rows.mean() - answered) < 0.05
+    assert decider.score(new[rows], Y_new[rows]) > 0.7
+    assert decider.score(new, Y_new) < 0.7
+    none = decider.select(p[500:2000], Y[500:2000], 0.999)
+    assert none.threshold == np.inf
+
+
+def test_guarantees_need_means_over_rows():
+    p, Y = independent(100, 3)
+    decider = FDecider(average="macro").fit(p, Y)
+    with pytest.raises(ValueError, match="average is 'macro': the guarantee needs average='samp"):
+        decider.lower_bound(p, Y)
+    with pytest.raises(ValueError, match=r"average is 'macro'.*not means over rows"):
+        decider.select(p, Y, 0.5)
+    with pytest.raises(ValueError, match="y is flat: the guarantee needs"):
+        FDecider().fit(p[:, 0], Y[:, 0]).lower_bound(p[:, 0], Y[:, 0])
+
+
+# Copies and files
+
+
+@pytest.mark.parametrize("calibration", ["auto", "isotonic", None])
+@pytest.mark.parametrize("average", ["samples", "macro"])
+def test_pickled_and_saved_deciders_predict_the_same(tmp_path, calibration, average):
+    pytest.importorskip("skops")
+    p, Y = independent(300, 4)
+    decider = FDecider(calibration=calibration, average=average, max_labels=None).fit(p, Y)
+    assert_same_decider(pickle.loads(pickle.dumps(decider)), decider, p)
+    fgfm.save(decider, tmp_path / "decider.fgfm")
+    loaded = fgfm.load(tmp_path / "decider.fgfm")
+    assert_same_decider(loaded, decider, p)
+    assert loaded.get_params() == decider.get_params()
+
+
+def test_saved_constraints(tmp_path):
+    pytest.importorskip("skops")
+    p, Y = independent(100, 4)
+    decider = FDecider(max_labels=3, constraints=Constraints(required=[1])).fit(p, Y)
+    fgfm.save(decider, tmp_path / "decider.fgfm")
+    assert (fgfm.load(tmp_path / "decider.fgfm").predict(p) == decider.predict(p)).all()

@@ -1,0 +1,150 @@
+"""The distribution of label sets: against enumeration, the exponent, what is expected of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from decider_data import exclusive, independent
+from fgfm import FDecider, f_measure
+from fgfm.decision import from_marginals
+from oracle import all_labelsets, check_decision, independent_joint
+
+
+def model_joint(decider, p):
+    """Enumerate p(y), proportional to prod o_i^(t y_i) g(|y|), from the fitted parameters."""
+    model = decider._model
+    q = np.asarray(decider._model.calibrator.predict(decider._read(p).entries).p)  # (n, m)
+    sets, independent_proba = independent_joint(q)  # (2^m, m), (n, 2^m)
+    size = sets.sum(axis=1)
+    pi = np.stack([independent_proba[:, size == s].sum(axis=1) for s in range(sets.shape[1] + 1)])
+    log_d = model.pool.weights_[0] * np.log(np.maximum(pi[model.cardinalities].T, 1e-9))
+    d = np.exp(log_d + model.pool.shifts_)
+    d /= d.sum(axis=1, keepdims=True)  # (n, C)
+    weight = ((q / (1.0 - q)) ** model.exponent)[:, None, :] ** sets  # (n, 2^m, m)
+    weight = weight.prod(axis=2)
+    proba = np.zeros_like(weight)
+    for column, s in enumerate(model.cardinalities):
+        of_size = size == s
+        share = weight[:, of_size] / weight[:, of_size].sum(axis=1, keepdims=True)
+        proba[:, of_size] = d[:, [column]] * share
+    return sets, proba
+
+
+@pytest.mark.parametrize("make", [independent, exclusive])
+@pytest.mark.parametrize("calibration", ["auto", None])
+@pytest.mark.parametrize(
+    ("beta", "zero_division", "nonempty"), [(1.0, 1.0, "auto"), (2.0, 0.3, False)]
+)
+def test_decisions_for_rows_are_optimal(make, calibration, beta, zero_division, nonempty):
+    p, Y = make(150, 5, seed=1)
+    decider = FDecider(
+        beta=beta, zero_division=zero_division, nonempty=nonempty, calibration=calibration
+    ).fit(p, Y)
+    new, _ = make(30, 5, seed=2)
+    joint = model_joint(decider, new)
+    check_decision(
+        decider.decide(new),
+        joint,
+        beta=beta,
+        zero_division=zero_division,
+        nonempty=decider.nonempty_ and nonempty == "auto",
+        tolerance=1e-9,
+    )
+    np.testing.assert_allclose(decider.predict_proba(new), joint[1] @ joint[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("make", [independent, exclusive])
+def test_macro_and_micro_decisions_are_optimal_for_the_marginals(make):
+    p, Y = make(150, 3, seed=1)
+    new, _ = make(4, 3, seed=2)
+    macro = FDecider(average="macro").fit(p, Y)
+    sets, proba = model_joint(macro, new)
+    marginals = proba @ sets  # (4, 3)
+    labels, expected_f = macro.decide(new)
+    columns = (np.ascontiguousarray(labels.T), expected_f)
+    check_decision(columns, independent_joint(marginals.T), tolerance=1e-9)
+    micro = FDecider(average="micro").fit(p, Y)
+    labels, expected_f = micro.decide(new)
+    all_entries = (labels.reshape(1, -1), np.array([expected_f]))
+    check_decision(all_entries, independent_joint(marginals.reshape(1, -1)), tolerance=1e-9)
+
+
+def test_decisions_for_a_flat_y_are_optimal():
+    p, Y = independent(150, 1, seed=1)
+    decider = FDecider().fit(p[:, 0], Y[:, 0])
+    new = independent(6, 1, seed=2)[0]
+    labels, expected_f = decider.decide(new[:, 0])
+    q = decider.predict_proba(new[:, 0])[:, 1]
+    check_decision((labels[None], np.array([expected_f])), independent_joint(q[None]))
+
+
+def test_exponent_is_one_for_independent_labels_and_below_for_exclusive_ones():
+    p, Y = independent(3000, 6)
+    assert abs(FDecider().fit(p, Y)._model.exponent - 1.0) < 0.1
+    p, Y = exclusive(3000, 6)
+    # given one label, p(y = i) is p_i, whose odds are larger than p_i
+    assert 0.5 < FDecider().fit(p, Y)._model.exponent < 0.9
+    few = FDecider().fit(p[:4], Y[:4])._model.exponent
+    assert 0.2 < few < 2.0
+
+
+@pytest.mark.parametrize("make", [independent, exclusive])
+@pytest.mark.parametrize("average", ["samples", "macro", "micro"])
+def test_expected_f_is_what_is_obtained(make, average):
+    p, Y = make(1500, 5, seed=3)
+    new, Y_new = make(20_000, 5, seed=4)
+    decider = FDecider(average=average).fit(p, Y)
+    labels, expected_f = decider.decide(new)
+    obtained = f_measure(Y_new, labels, average=average)
+    assert abs(np.mean(expected_f) - obtained) < 0.02
+    if average != "samples":  # thresholds decide large batches as `decide` does
+        assert (decider.predict(new) == labels).mean() > 0.99
+
+
+def test_expected_f_of_overconfident_probabilities_is_what_is_obtained():
+    p, Y = exclusive(1500, 5, seed=3)
+    sharp = p**2 / (p**2).sum(axis=1, keepdims=True)
+    new, Y_new = exclusive(20_000, 5, seed=4)
+    sharp_new = new**2 / (new**2).sum(axis=1, keepdims=True)
+    decider = FDecider().fit(sharp, Y)
+    obtained = f_measure(Y_new, decider.predict(sharp_new))
+    assert abs(decider.expected_f(sharp_new).mean() - obtained) < 0.02
+    raw = from_marginals(sharp_new)
+    assert raw.expected_f.mean() > f_measure(Y_new, raw.labels) + 0.05
+
+
+def test_numbers_of_labels_that_never_occur_are_impossible():
+    p, Y = independent(400, 5, seed=5)
+    size = Y.sum(axis=1)
+    kept = (size == 1) | (size == 3)
+    decider = FDecider().fit(p[kept], Y[kept])
+    sets, proba = model_joint(decider, p[:20])
+    assert decider.nonempty_
+    possible = np.isin(sets.sum(axis=1), [1, 3])
+    np.testing.assert_allclose(proba[:, possible].sum(axis=1), 1.0)
+    np.testing.assert_allclose(
+        decider.predict_proba(p[:20]).sum(axis=1), (proba @ sets).sum(axis=1), atol=1e-9
+    )
+
+
+def test_rows_with_fewer_stored_labels_than_expected():
+    p, Y = exclusive(300, 4)
+    Y[:, 3] = 1  # two labels, or one
+    rows = np.array([[0.9, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [0.4, 0.0, 0.0, 0.5]])
+    decider = FDecider().fit(sparse.csr_array(p), Y)
+    assert decider.nonempty_
+    labels, expected_f = decider.decide(sparse.csr_array(rows))
+    np.testing.assert_array_equal(labels.toarray()[:2], [[1, 0, 0, 0], [0, 0, 0, 0]])
+    assert expected_f[1] == 0.0  # no label is possible, and the true set is not empty
+    assert np.isfinite(expected_f).all()
+    empty = FDecider(nonempty=False).fit(sparse.csr_array(p), Y).decide(sparse.csr_array(rows))
+    assert empty.expected_f[1] == 1.0  # the empty set is certain
+
+
+def test_all_labelsets_sum_to_one():
+    p, Y = independent(100, 4, seed=6)
+    _, proba = model_joint(FDecider().fit(p, Y), p)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    assert proba.shape[1] == len(all_labelsets(4))
