@@ -208,7 +208,9 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     one binary model per label ("reweighted", "tilted", and factors of one label), such a learner
     is fitted once for all labels that vary, per fold and to all rows; the number of labels has a
     model of its own, and each label its own calibration. Its folds spread the rarest label of each
-    row. With `class_weight` or `monotonic_cst`, and in a search, it is fitted to each label.
+    row. With `class_weight` or `monotonic_cst`, and in a search, it is fitted to each label. One
+    fit takes less time, but trees that labels share can be less accurate than trees of their own
+    where labels depend on different features.
 
     Missing labels: the model of a label is fitted to the rows in which it is observed, that of the
     number of labels, and whatever else depends on it, to the rows in which all labels of the

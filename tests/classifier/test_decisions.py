@@ -282,9 +282,10 @@ def test_frequencies_decide_only_rows_without_probable_labels():
         """Predicts class 0 for features below 5."""
 
         def predict_proba(self, X):
-            p = super().predict_proba(X)
-            p[np.asarray(X)[:, 0] < 5.0] = [1.0, 0.0]
-            return p
+            of_labels = super().predict_proba(X)
+            for p in of_labels:
+                p[np.asarray(X)[:, 0] < 5.0] = [1.0, 0.0]
+            return of_labels
 
     silent = FGFMClassifier(Half(1), factors=[[0], [1]]).fit(rows, labels)
     assert (silent.predict(rows)[:3] == frequencies.labels).all()

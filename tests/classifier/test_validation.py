@@ -76,7 +76,11 @@ from multilabel import X, Y
             "calibration is 'platt': it must be 'auto', 'sigmoid', 'isotonic', None, or a",
         ),
         ({"estimator": GaussianNB}, TypeError, r"estimator is .*GaussianNB.*\(an instance\)"),
-        ({"estimator": "ridge"}, TypeError, r"estimator is 'ridge': it must be a scikit-learn cl"),
+        (
+            {"estimator": "forest"},
+            ValueError,
+            "estimator is 'forest': it must be 'auto', 'ridge', or",
+        ),
         (
             {"estimator": StandardScaler()},
             TypeError,

@@ -7,7 +7,7 @@ import pytest
 import fgfm
 from command_line import run, run_ok
 
-COMMANDS = ["fit", "predict", "decide", "evaluate", "factors"]
+COMMANDS = ["fit", "predict", "decide", "tune", "evaluate", "factors"]
 
 
 def test_version():

@@ -287,3 +287,20 @@ def test_killed_commands_leave_the_old_file_or_the_new_one(folder, tmp_path, mod
     fit = ["fit", folder / "all.npz", "--factors", "independent", "-o", path]
     kill_while_writing(path, delay, *fit)
     assert len(fgfm.load(path)[-1].factors_) in (1, 4)
+
+
+def test_limits_replace_those_of_the_model(folder, model, tmp_path):
+    (tmp_path / "rules.json").write_text('{"required": ["dark"], "groups": [["red", 1]]}')
+    options = ["--min-labels", "2", "--max-labels", "2", "--constraints", tmp_path / "rules.json"]
+    run_ok("predict", model, folder / "all.npz", "-o", tmp_path / "s.csv", *options)
+    loaded = fgfm.load(model)
+    rules = fgfm.decision.Constraints(required=["dark"], groups=[["red", "green"]])
+    loaded[-1].set_params(min_labels=2, max_labels=2, constraints=rules)
+    X = make_rows()[0]
+    found, expected_f = label_sets(tmp_path / "s.csv")
+    assert found == names_of(loaded[1:].predict(X), NAMES)
+    assert all(len(labels) == 2 and "dark" in labels for labels in found)
+    assert_allclose(expected_f, loaded[-1].expected_f(loaded[1:-1].transform(X)), atol=1e-6)
+    (tmp_path / "rules.json").write_text('{"required": ["drak"]}')
+    result = run("predict", model, folder / "all.npz", "--constraints", tmp_path / "rules.json")
+    assert_one_line_error(result, "required has label 'drak': there is no such label; did you")

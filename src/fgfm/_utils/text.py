@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 import textwrap
 from collections.abc import Sequence
 
-__all__ = ["WIDTH", "clipped", "counted", "listed", "one_line", "quoted", "wrapped"]
+__all__ = [
+    "WIDTH",
+    "clipped",
+    "counted",
+    "listed",
+    "near_match",
+    "one_line",
+    "quoted",
+    "wrapped",
+]
 
 WIDTH = 80  # columns of a terminal
 
@@ -31,6 +41,20 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     """
     texts = ", ".join(map(repr, names[:most]))
     return texts if len(names) <= most else f"{texts} and {len(names) - most} more"
+
+
+def near_match(name: str, known: Sequence[str]) -> str:
+    """Return the end of a message about an unknown name: a similar one, or the first ones.
+
+    Examples
+    --------
+    >>> near_match("crme", ["crime", "drama"])
+    "did you mean 'crime'?"
+    >>> near_match("x", ["crime", "drama"])
+    "there are 'crime', 'drama'"
+    """
+    near = difflib.get_close_matches(name, known, 1)
+    return f"did you mean {near[0]!r}?" if near else f"there are {listed(known, 4)}"
 
 
 def quoted(value: object, length: int = 60) -> str:

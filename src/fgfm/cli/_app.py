@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fgfm.cli import _decide, _evaluate, _factors, _fit, _predict, _reproduce
+from fgfm.cli import _decide, _evaluate, _factors, _fit, _predict, _reproduce, _tune
 
 __all__ = ["app"]
 
@@ -42,6 +42,7 @@ def common(
 app.command(epilog=_fit.EPILOG)(_fit.fit)
 app.command(epilog=_predict.EPILOG)(_predict.predict)
 app.command(epilog=_decide.EPILOG)(_decide.decide)
+app.command(epilog=_tune.EPILOG)(_tune.tune)
 app.command(epilog=_evaluate.EPILOG)(_evaluate.evaluate)
 app.command(epilog=_factors.EPILOG)(_factors.factors)
 app.command(epilog=_reproduce.EPILOG)(_reproduce.reproduce)

@@ -12,7 +12,9 @@ import typer
 from fgfm._utils.memory import peak_bytes
 from fgfm._utils.text import counted
 from fgfm.cli._console import plain_errors, rows_counter, say
-from fgfm.cli._options import Beta, ZeroDivision
+from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels, read_constraints
+from fgfm.cli._models import load_decider
+from fgfm.cli._options import Average, Beta, Logits, ZeroDivision, given_options
 
 if TYPE_CHECKING:
     from fgfm.data import DecideReport
@@ -25,13 +27,32 @@ Examples:
   fgfm decide probabilities.parquet --ids doc_id -o sets.jsonl --beta 2
   zcat big.csv.gz | fgfm decide - > sets.csv
   fgfm decide parts/ -o sets/
+  fgfm decide probabilities.csv --average macro --stats -o sets.csv
+  fgfm decide probabilities.csv --max-labels 3 --constraints rules.json
+  fgfm decide new.csv --with decider.fgfm -o sets.csv
 
 The table has a header with the names of the labels, and in each row a
 probability for each label. Rows are read, decided and written in blocks, so
 that tables of any size can be processed. A folder of Parquet files becomes a
 folder of Parquet files; run the same command again to resume after an
 interruption.
+
+The averages macro and micro decide all rows together: the whole table is
+read into memory, and no expected F-measure is written beside a row (--stats
+prints it). A table of one label is that of a binary classifier, and is
+decided so too. With a decider of fgfm tune, rows are read in blocks
+whatever the average.
 """
+# Options that a decider has itself.
+_OBJECTIVE = [
+    *("beta", "zero_division", "nonempty", "average", "measure", "logits"),
+    *("min_labels", "max_labels", "constraints"),
+]
+_EXPECTED = {
+    "samples": "mean expected {}",
+    "macro": "mean expected {} of labels",
+    "micro": "expected {} of all labels",
+}
 
 Probabilities = Annotated[
     Path,
@@ -53,6 +74,15 @@ Out = Annotated[
 ]
 Nonempty = Annotated[
     bool, typer.Option("--nonempty", help="Assume that no true label set is empty.")
+]
+Measure = Annotated[str, typer.Option(metavar="NAME", help="Measure to maximise: f, or jaccard.")]
+With = Annotated[
+    Path | None,
+    typer.Option(
+        "--with",
+        metavar="DECIDER",
+        help="Decider saved by fgfm tune, in the place of the options above.",
+    ),
 ]
 Ids = Annotated[
     list[str] | None,
@@ -94,11 +124,19 @@ Json = Annotated[bool, typer.Option("--json", help="Print them as JSON, to stand
 
 @plain_errors
 def decide(
+    context: typer.Context,
     probs: Probabilities,
     out: Out = Path("-"),
     beta: Beta = 1.0,
     zero_division: ZeroDivision = 1.0,
     nonempty: Nonempty = False,
+    average: Average = "samples",
+    measure: Measure = "f",
+    logits: Logits = False,
+    min_labels: MinLabels = None,
+    max_labels: MaxLabels = None,
+    constraints: ConstraintsFile = None,
+    decider: With = None,
     ids: Ids = None,
     format: Format = None,
     output_format: OutputFormat = None,
@@ -112,6 +150,12 @@ def decide(
     """Decide label sets from a table of probabilities of any model."""
     from fgfm import data
 
+    given = [name for name in _OBJECTIVE if name in given_options(context)]
+    if decider is not None and given:
+        raise ValueError(
+            f"--{given[0].replace('_', '-')} is an option on the decision, and --with is fitted "
+            "for its own: leave one out"
+        )
     with rows_counter("rows decided") as progress:
         report = data.decide(
             probs,
@@ -119,6 +163,13 @@ def decide(
             beta=beta,
             zero_division=zero_division,
             nonempty=nonempty,
+            average=average,
+            measure=measure,
+            logits=logits,
+            min_labels=min_labels or 0,
+            max_labels=max_labels,
+            constraints=read_constraints(constraints),
+            decider=None if decider is None else load_decider(decider),
             ids=ids or [],
             format=format,
             delimiter=delimiter,
@@ -130,13 +181,16 @@ def decide(
         )
     if as_json:
         values = report._asdict() | {"peak_mebibytes": peak_bytes() / 2**20}
-        say(json.dumps({k: None if math.isnan(v) else v for k, v in values.items()}))
+        say(json.dumps({k: None if v != v else v for k, v in values.items()}))  # NaN is not JSON
     elif stats:
-        say(_statistics(report))
+        say(_statistics(report, "F" if measure == "f" else "Jaccard index"))
 
 
-def _statistics(report: DecideReport) -> str:
-    lines = [f"{counted(report.rows, 'row')}, mean expected F {report.mean_expected_f:.4f}"]
+def _statistics(report: DecideReport, measure: str) -> str:
+    lines = [counted(report.rows, "row")]
+    if not math.isnan(report.mean_expected_f):
+        expected = _EXPECTED[report.average].format(measure)
+        lines[0] += f", {expected} {report.mean_expected_f:.4f}"
     if report.kept:
         lines.append(f"{counted(report.kept, 'file')} already up to date")
     lines += [

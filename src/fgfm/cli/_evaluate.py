@@ -42,6 +42,7 @@ from fgfm.cli._options import (
     ZeroDivision,
     dataset_arguments,
     file_arguments,
+    given_options,
 )
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def evaluate(
     of DATA; everything that uses labels is computed from training rows only.
     """
     start = time.perf_counter()
-    given = _given_options(context)
+    given = given_options(context)
     _check_combination(model, test, split, given)
     if model is not None:
         result = _evaluate_model(model, data, context.params, given)
@@ -155,15 +156,6 @@ class _Result(NamedTuple):
     description: dict[str, Any]
     beta: float
     evaluation: Evaluation
-
-
-def _given_options(context: typer.Context) -> set[str]:
-    """Return the names of the options that were given on the command line."""
-    return {
-        name
-        for name in context.params
-        if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
-    }
 
 
 def _check_combination(

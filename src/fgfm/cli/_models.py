@@ -16,8 +16,16 @@ from fgfm.cli._options import read_flag
 
 if TYPE_CHECKING:
     from fgfm.data import Dataset
+    from fgfm.decision import Constraints
 
-__all__ = ["LoadedModel", "ModelOptions", "label_frame", "load_model", "make_model"]
+__all__ = [
+    "LoadedModel",
+    "ModelOptions",
+    "label_frame",
+    "load_decider",
+    "load_model",
+    "make_model",
+]
 
 
 @dataclass(frozen=True)
@@ -99,6 +107,18 @@ class LoadedModel(NamedTuple):
         if nonempty is not None:
             self.classifier.set_params(nonempty=read_flag(nonempty, "--nonempty"))
 
+    def set_limits(
+        self, min_labels: int | None, max_labels: int | None, constraints: Constraints | None
+    ) -> None:
+        """Change the limits of the label sets that are not None."""
+        if min_labels is not None:
+            self.classifier.set_params(min_labels=min_labels)
+        if max_labels is not None:
+            self.classifier.set_params(max_labels=max_labels)
+        if constraints is not None:
+            numbered = constraints.numbered(len(self.label_names), self.label_names)
+            self.classifier.set_params(constraints=numbered)
+
     def load(self, path: Path, split: str | None, arguments: Mapping[str, Any]) -> Dataset:
         """Read the rows of a file with the columns of training."""
         from fgfm.data import DataError, load
@@ -138,6 +158,20 @@ def load_model(path: Path, trust: Sequence[str]) -> LoadedModel:
     encoder = steps[0] if isinstance(steps[0], FeatureEncoder) else None
     after_encoder = model if encoder is None else model[1:]
     return LoadedModel(encoder, after_encoder, classifier, _label_names(classifier, encoder))
+
+
+def load_decider(path: Path) -> Any:
+    """Load a fitted `FDecider`."""
+    from fgfm import FDecider, store
+
+    foreign = store.foreign_classes(path)  # a decider has none
+    decider = None if foreign else store.load(path)
+    if not isinstance(decider, FDecider) or not hasattr(decider, "classes_"):
+        found = foreign[0] if foreign else type(decider).__name__
+        raise ValueError(
+            f"{path} holds {found}: it must hold a fitted FDecider, as fgfm tune saves it"
+        )
+    return decider
 
 
 def _label_names(classifier: Any, encoder: Any) -> list[str]:

@@ -12,6 +12,7 @@ import typer
 from fgfm.cli._learners import LEARNERS
 
 __all__ = [
+    "Average",
     "Beta",
     "Calibration",
     "Categorical",
@@ -27,6 +28,7 @@ __all__ = [
     "Jobs",
     "Json",
     "Labels",
+    "Logits",
     "MaxCategories",
     "Method",
     "NFeatures",
@@ -40,6 +42,7 @@ __all__ = [
     "ZeroDivision",
     "dataset_arguments",
     "file_arguments",
+    "given_options",
     "read_flag",
     "split_names",
 ]
@@ -136,6 +139,17 @@ Calibration = Annotated[
         metavar="NAME", help="Calibration of probabilities: auto, sigmoid, isotonic or none."
     ),
 ]
+Average = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="F-measure to maximise: samples (of each row), macro (the mean over labels) or micro "
+        "(of all rows and labels together).",
+    ),
+]
+Logits = Annotated[
+    bool, typer.Option("--logits", help="The table has logits instead of probabilities.")
+]
 Beta = Annotated[float, typer.Option(metavar="B", help="Weight of recall relative to precision.")]
 ZeroDivision = Annotated[
     float,
@@ -172,6 +186,15 @@ Trust = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")]
+
+
+def given_options(context: typer.Context) -> set[str]:
+    """Return the names of the options that were given on the command line."""
+    return {
+        name
+        for name in context.params
+        if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    }
 
 
 def split_names(values: Sequence[str] | None) -> list[str]:

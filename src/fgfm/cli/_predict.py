@@ -13,6 +13,7 @@ import typer
 from fgfm._utils.text import clipped, counted
 from fgfm.cli._console import plain_errors, progress_bar, say
 from fgfm.cli._inputs import check_target
+from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels, read_constraints
 from fgfm.cli._models import LoadedModel, load_model
 from fgfm.cli._options import (
     Decimal,
@@ -36,6 +37,7 @@ Examples:
   fgfm predict films.fgfm new.csv | head
   fgfm predict films.fgfm new.parquet -o sets.jsonl --beta 2
   fgfm predict films.fgfm new.csv --proba p.csv --ids title
+  fgfm predict films.fgfm new.csv --max-labels 3 --constraints rules.json
   fgfm predict birds.fgfm birds.arff -o sets.csv \\
       --trust sklearn.tree._tree.Tree
 """
@@ -105,6 +107,9 @@ def predict(
     beta: NewBeta = None,
     zero_division: NewZeroDivision = None,
     nonempty: NewNonempty = None,
+    min_labels: MinLabels = None,
+    max_labels: MaxLabels = None,
+    constraints: ConstraintsFile = None,
     split: Split = None,
     trust: Trust = None,
     format: Format = None,
@@ -123,6 +128,7 @@ def predict(
     _check_targets(out, proba, [model, data])
     loaded = load_model(model, trust or [])
     loaded.set_objective(beta, zero_division, nonempty)
+    loaded.set_limits(min_labels, max_labels, read_constraints(constraints))
     n, mean_expected_f = _predict_file(loaded, data, out, proba, context.params)
     summary = f"{counted(n, 'row')} in {time.perf_counter() - start:.1f} s"
     if out is not None and n:

@@ -4,7 +4,8 @@
 extreme classification repository, NumPy archives and data sets of OpenML; `save` writes them.
 `FeatureEncoder` encodes the features of further files as in training. `decide` reads a table of
 probabilities and writes label sets, in blocks of rows; `LabelSetWriter` and `ProbabilityWriter`
-write the same files from arrays. Invalid files raise `DataError`, which names the place, the
+write the same files from arrays. `load_validation` reads probabilities and true labels, to fit an
+`fgfm.FDecider`. Invalid files raise `DataError`, which names the place, the
 fault and the rule.
 """
 
@@ -16,6 +17,7 @@ from fgfm.data._encoder import FeatureEncoder
 from fgfm.data._errors import DataError
 from fgfm.data._load import load
 from fgfm.data._save import save
+from fgfm.data._validation import Validation, load_validation
 from fgfm.data._writers import LabelSetWriter, ProbabilityWriter
 
 __all__ = [
@@ -25,7 +27,9 @@ __all__ = [
     "FeatureEncoder",
     "LabelSetWriter",
     "ProbabilityWriter",
+    "Validation",
     "decide",
     "load",
+    "load_validation",
     "save",
 ]

@@ -6,14 +6,31 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fgfm._utils.text import counted
-from fgfm._utils.validation import check_beta, check_flag, check_zero_division
-from fgfm.data._decide_file import DecideSettings, Totals, decide_file
+from fgfm._utils.validation import check_average, check_beta, check_flag, check_zero_division
+from fgfm.data._decide_file import Totals, decide_file
 from fgfm.data._decide_folder import decide_folder
+from fgfm.data._decide_rules import DecideSettings
+
+if TYPE_CHECKING:
+    from fgfm.decider import FDecider
+    from fgfm.decision import Constraints
 
 __all__ = ["DecideReport", "decide"]
+
+_OBJECTIVE = (  # the settings that a decider has itself
+    "beta",
+    "zero_division",
+    "nonempty",
+    "average",
+    "measure",
+    "logits",
+    "min_labels",
+    "max_labels",
+    "constraints",
+)
 
 
 class DecideReport(NamedTuple):
@@ -24,7 +41,8 @@ class DecideReport(NamedTuple):
     rows : int
         Number of rows.
     mean_expected_f : float
-        Mean of the expected F-measures; NaN if none is defined.
+        Mean of the expected F-measures of rows; of labels if the average is "macro"; that of all
+        entries if it is "micro". NaN if none is defined, as with a decider of "macro" or "micro".
     read : float
         Processor seconds of reading and parsing, which run while blocks are decided.
     waited : float
@@ -35,6 +53,8 @@ class DecideReport(NamedTuple):
         Seconds of writing.
     kept : int
         Number of files of a folder that were up to date.
+    average : str
+        The average that was decided for; "macro" for a table of one label.
 
     Notes
     -----
@@ -48,6 +68,7 @@ class DecideReport(NamedTuple):
     decided: float
     written: float
     kept: int = 0
+    average: str = "samples"
 
 
 def decide(
@@ -57,6 +78,13 @@ def decide(
     beta: float = 1.0,
     zero_division: float = 1.0,
     nonempty: bool = False,
+    average: str = "samples",
+    measure: str = "f",
+    logits: bool = False,
+    min_labels: int = 0,
+    max_labels: int | None = None,
+    constraints: Constraints | None = None,
+    decider: FDecider | None = None,
     ids: Sequence[str] = (),
     format: str | None = None,
     delimiter: str | None = None,
@@ -69,6 +97,9 @@ def decide(
     """Write the F-optimal label sets of a table of marginal probabilities.
 
     Rows are read, decided and written in blocks, so that memory does not grow with their number.
+    Only "macro" and "micro", and a table of one label, are decided as a whole: the table is read
+    into one array, and the output has no expected F-measure of a row.
+
     A folder of Parquet files becomes a folder of Parquet files. A file of the target folder is
     kept if it was made by the same version from the same file with the same settings, so that an
     interrupted run can be resumed.
@@ -87,6 +118,21 @@ def decide(
         Value of the F-measure of an empty decision if the true set is empty, in [0, 1].
     nonempty : bool, default=False
         Whether to condition on the true set not being empty.
+    average : {"samples", "macro", "micro"}, default="samples"
+        The F-measure to maximise: of each row, of each label over all rows, or of all entries
+        together. A table of one label is that of a binary classifier, whose F-measure over all
+        rows is maximised.
+    measure : {"f", "jaccard"}, default="f"
+        The F-measure, or the Jaccard index.
+    logits : bool, default=False
+        Whether the table has logits instead of probabilities.
+    min_labels, max_labels : int, default=0 and None
+        The least and the largest number of labels of a row.
+    constraints : fgfm.decision.Constraints, optional
+        Further constraints on the label sets of rows, by the names of the columns, or by numbers.
+    decider : FDecider, optional
+        A fitted decider in the place of all these arguments. It decides each row by itself, also
+        with "macro" and "micro": then by its thresholds. The table must have its labels.
     ids : sequence of str, default=()
         Columns that are not labels, to be kept in the output.
     format : {"csv", "tsv", "parquet", "npy", "npz"}, optional
@@ -127,16 +173,26 @@ def decide(
     <BLANKLINE>
     """
     settings = DecideSettings(
-        check_beta(beta),
-        check_zero_division(zero_division),
-        check_flag(nonempty, "nonempty"),
-        tuple(ids),
-        format,
-        delimiter,
-        output_format,
-        separator,
-        wide,
+        beta=check_beta(beta),
+        zero_division=check_zero_division(zero_division),
+        nonempty=check_flag(nonempty, "nonempty"),
+        average=average,
+        measure=measure,
+        logits=check_flag(logits, "logits"),
+        min_labels=min_labels,
+        max_labels=max_labels,
+        constraints=constraints,
+        decider=decider,
+        ids=tuple(ids),
+        format=format,
+        delimiter=delimiter,
+        output_format=output_format,
+        separator=separator,
+        wide=wide,
     )
+    check_average(average)
+    if decider is not None:
+        _check_decider(decider, settings)
     names = (os.fspath(source), os.fspath(target))
     if "-" not in names and os.path.realpath(source) == os.path.realpath(target):
         raise ValueError(f"target is {target}, as source is: they must be two files")
@@ -145,6 +201,22 @@ def decide(
     else:
         totals, kept = [decide_file(source, target, settings, n_jobs, progress)], 0
     return _report(totals, kept)
+
+
+def _check_decider(decider: Any, settings: DecideSettings) -> None:
+    """Raise unless a decider is fitted, and no argument is given that it has itself."""
+    from fgfm.decider import FDecider
+
+    if not isinstance(decider, FDecider) or not hasattr(decider, "classes_"):
+        raise TypeError(f"decider is {decider!r}: it must be a fitted fgfm.FDecider")
+    default = DecideSettings()
+    for name in _OBJECTIVE:
+        value = getattr(settings, name)
+        if value != getattr(default, name):
+            raise ValueError(
+                f"{name} is {value!r} and decider is given, which has its own: one of them must "
+                "be left out"
+            )
 
 
 def _report(totals: Sequence[Totals], kept: int) -> DecideReport:
@@ -159,10 +231,10 @@ def _report(totals: Sequence[Totals], kept: int) -> DecideReport:
             UserWarning,
             stacklevel=3,
         )
-    defined = rows - contradictions
+    defined = sum(one.defined for one in totals)
     mean = sum(one.sum_expected_f for one in totals) / defined if defined else float("nan")
     read, waited, decided, written = (
         sum(getattr(one, name) for one in totals)
         for name in ("read", "waited", "decided", "written")
     )
-    return DecideReport(rows, mean, read, waited, decided, written, kept)
+    return DecideReport(rows, mean, read, waited, decided, written, kept, totals[0].average)

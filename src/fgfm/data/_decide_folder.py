@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 from sklearn.utils.parallel import delayed
 
@@ -21,7 +22,8 @@ from fgfm._utils.atomic import remove_leftovers
 from fgfm._utils.blocks import n_workers
 from fgfm._utils.optional import import_optional
 from fgfm._utils.parallel import run_jobs
-from fgfm.data._decide_file import CONTRADICTION, DecideSettings, Totals, decide_file
+from fgfm.data._decide_file import CONTRADICTION, Totals, decide_file
+from fgfm.data._decide_rules import DecideSettings
 from fgfm.data._errors import DataError
 from fgfm.data._formats import LABEL_SET_SUFFIXES, PARQUET_SUFFIXES
 
@@ -66,7 +68,15 @@ def decide_folder(
     files = _parquet_files(source)
     if not files:
         raise DataError("the folder has no Parquet file: there must be one", source=source)
-    _check_columns(source, files)
+    n_labels = _check_columns(source, files) - len(settings.ids)
+    average = settings.average_for(n_labels)
+    if settings.decider is None and average != "samples":
+        raise DataError(
+            f"it is a folder, and average {average!r} decides all rows together: pass one file, "
+            "or a decider, which decides row by row",
+            source=source,
+            arguments=["decider"],
+        )
     _check_targets(source, target, files)
     _prepare(target, files)
     inner_jobs = n_jobs if len(files) == 1 else 1
@@ -127,8 +137,8 @@ def _parquet_files(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def _check_columns(source: Path, files: list[Path]) -> None:
-    """Raise unless all files have the same columns."""
+def _check_columns(source: Path, files: list[Path]) -> int:
+    """Raise unless all files have the same columns; return their number."""
     first = _column_names(source / files[0])
     for file in files[1:]:
         names = _column_names(source / file)
@@ -140,6 +150,7 @@ def _check_columns(source: Path, files: list[Path]) -> None:
                 "files must have the same columns in the same order",
                 source=source / file,
             )
+    return len(first)
 
 
 def _column_names(path: Path) -> list[str]:
@@ -196,7 +207,7 @@ def _decide_unless_done(
 ) -> tuple[Totals, bool]:
     """Decide for one file unless it is up to date; return its totals, and whether it was."""
     stamp = _stamp(source, settings)
-    totals = _totals_of_written(target, stamp)
+    totals = _totals_of_written(target, stamp, settings)
     if totals is None:
         as_parquet = settings._replace(format="parquet", output_format="parquet")
         metadata = {_STAMP_KEY: stamp}
@@ -212,18 +223,18 @@ def _stamp(source: Path, settings: DecideSettings) -> bytes:
     status = source.stat()
     description: dict[str, Any] = {
         "fgfm": version("fgfm"),
-        "beta": float(settings.beta),
-        "zero_division": float(settings.zero_division),
-        "nonempty": bool(settings.nonempty),
-        "ids": list(settings.ids),
-        "wide": bool(settings.wide),
+        **settings._asdict(),
+        "constraints": repr(settings.constraints),
+        "decider": None if settings.decider is None else joblib.hash(settings.decider),
         "bytes": status.st_size,
         "modified": status.st_mtime_ns,
     }
-    return json.dumps(description, sort_keys=True).encode()
+    for name in ("format", "delimiter", "output_format", "separator"):
+        del description[name]  # of text
+    return json.dumps(description, sort_keys=True, default=str).encode()
 
 
-def _totals_of_written(target: Path, stamp: bytes) -> Totals | None:
+def _totals_of_written(target: Path, stamp: bytes, settings: DecideSettings) -> Totals | None:
     """Return the totals of a written file, None if it is missing, damaged or out of date."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -235,6 +246,10 @@ def _totals_of_written(target: Path, stamp: bytes) -> Totals | None:
         with pq.ParquetFile(target) as file:
             if (file.schema_arrow.metadata or {}).get(_STAMP_KEY) != stamp:
                 return None
+            if "expected_f" not in file.schema_arrow.names:
+                totals.average = settings.average_for(0)
+                totals.add_problems(file.metadata.num_rows, None)
+                return totals
             for group in range(file.num_row_groups):  # one per written block
                 column = file.read_row_group(group, columns=["expected_f"]).column(0)
                 totals.add(np.asarray(column.to_numpy(), dtype=np.float64))

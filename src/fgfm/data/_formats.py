@@ -22,6 +22,7 @@ __all__ = [
     "detect_format",
     "label_set_format",
     "probability_format",
+    "true_label_format",
 ]
 
 FORMATS = ("csv", "tsv", "parquet", "arff", "meka", "svmlight", "xmc", "npz")  # of data sets
@@ -66,6 +67,12 @@ def probability_format(path: str | os.PathLike[str]) -> str:
 def label_set_format(path: str | os.PathLike[str]) -> str:
     """Return the format of a file of label sets by its file name; it is never compressed."""
     return _required(path, Path(path).suffix.lower(), LABEL_SET_SUFFIXES)
+
+
+def true_label_format(path: str | os.PathLike[str]) -> str:
+    """Return the format of a file of true labels by its name."""
+    suffixes = LABEL_SET_SUFFIXES | _PROBABILITY_SUFFIXES | _DATASET_SUFFIXES
+    return _required(path, _suffix(path), suffixes)
 
 
 def _required(path: str | os.PathLike[str], suffix: str, suffixes: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Tables of probabilities, read in blocks of rows."""
+"""Tables of probabilities, logits or labels, read in blocks of rows."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from fgfm.data._errors import DataError
 from fgfm.data._formats import PROBABILITY_FORMATS, default_delimiter, probability_format
 from fgfm.data._probability_tables import (
     Block,
+    Columns,
     ProbabilityTable,
     open_npy,
     open_npz,
@@ -30,6 +31,11 @@ from fgfm.data._probability_text import open_text_table
 __all__ = ["ProbabilityReader"]
 
 _STANDARD_INPUT = "-"
+_CONTENTS = {  # what a value is called, and the rule that it must obey
+    "probabilities": ("a probability", "it must lie in [0, 1]"),
+    "logits": ("a logit", "it must be a number"),
+    "labels": ("a label", "it must be 0 or 1"),
+}
 
 
 class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
@@ -48,11 +54,17 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
         Columns that are not labels, to be copied to the output.
     delimiter : str, optional
         The delimiter of CSV; a comma by default, and a tab for TSV.
+    content : {"probabilities", "logits", "labels"}, default="probabilities"
+        What the values of labels must be.
+    columns : Columns, optional
+        The columns that are not labels, in the place of `ids`.
 
     Attributes
     ----------
     label_names : list of str
         The names of the labels, once the table is open.
+    has_names : bool
+        Whether the labels are named by the file; else they are numbered.
     empty_ids : pyarrow.Table or None
         The `ids` without rows, once the table is open.
     cpu_seconds : float
@@ -66,11 +78,14 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
         format: str | None = None,
         ids: Sequence[str] = (),
         delimiter: str | None = None,
+        content: str = "probabilities",
+        columns: Columns | None = None,
     ) -> None:
         check_choice(format, "format", (None, *PROBABILITY_FORMATS))
         self.is_stream = os.fspath(source) == _STANDARD_INPUT
         self.source = "standard input" if self.is_stream else os.fspath(source)
-        self.ids = list(ids)
+        self.content = content
+        self.columns = columns or Columns(ids)
         self.label_names: list[str] = []
         self.empty_ids: Any = None
         self.cpu_seconds = 0.0
@@ -78,6 +93,14 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
         self.format = format or ("csv" if self._path is None else probability_format(self._path))
         if self.is_stream and self.format not in ("csv", "tsv"):
             raise ValueError(f"format is {self.format!r}: standard input must be 'csv' or 'tsv'")
+        if content == "logits" and self.format == "npz":
+            raise DataError(
+                "it is sparse, and logits that are not stored would be probabilities of 1/2: it "
+                "must hold probabilities",
+                source=self.source,
+                arguments=["logits"],
+            )
+        self.has_names = self.format not in ("npy", "npz")
         self.delimiter = delimiter or default_delimiter(self.format)
         if len(self.delimiter) != 1:
             raise ValueError(f"delimiter is {delimiter!r}: it must be one character")
@@ -100,15 +123,15 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
 
     def _open(self) -> ProbabilityTable:
         if self.format in ("csv", "tsv"):
-            return open_text_table(self._path, self.source, self.ids, self.delimiter, self._stack)
+            return open_text_table(
+                self._path, self.source, self.columns, self.delimiter, self._stack
+            )
         assert self._path is not None
         if self.format == "parquet":
-            return open_parquet(self._path, self.ids, self._stack)
-        return (
-            open_npy(self._path, self.ids)
-            if self.format == "npy"
-            else open_npz(self._path, self.ids)
-        )
+            booleans = self.content == "labels"
+            return open_parquet(self._path, self.columns, self._stack, booleans=booleans)
+        open_array = open_npy if self.format == "npy" else open_npz
+        return open_array(self._path, self.columns)
 
     def __exit__(self, *error: Any) -> None:
         self._closed.set()
@@ -149,31 +172,45 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
             if not isinstance(found, Block):
                 return
 
-    def _check(self, proba: Any, first: int) -> None:
-        """Raise unless all values are probabilities; `first` is the number of the first row."""
-        values = proba.data if sparse.issparse(proba) else proba
-        slack = tolerance(values)
-        if values.size and not (values.min() >= -slack and values.max() <= 1.0 + slack):
+    def _check(self, block: Any, first: int) -> None:
+        """Raise unless all values are valid; `first` is the number of the first row."""
+        values = block.data if sparse.issparse(block) else block
+        if self.content == "logits":
+            wrong = np.isnan(values)
+        elif self.content == "labels":
+            wrong = (values != 0) & (values != 1)
+        else:
+            slack = tolerance(values)
+            if not values.size or (values.min() >= -slack and values.max() <= 1.0 + slack):
+                return
             wrong = ~((values >= -slack) & (values <= 1.0 + slack))
-            raise self._not_a_probability(proba, wrong, first)
+        if wrong.any():
+            raise self._invalid_value(block, wrong, first)
 
-    def _not_a_probability(
-        self, proba: Any, wrong: npt.NDArray[np.bool_], first: int
-    ) -> DataError:
-        if sparse.issparse(proba):
+    def _invalid_value(self, block: Any, wrong: npt.NDArray[np.bool_], first: int) -> DataError:
+        if sparse.issparse(block):
             at = first_index(wrong)[0]
-            row, column, value = stored_row(proba, at), int(proba.indices[at]), proba.data[at]
+            row, column, value = stored_row(block, at), int(block.indices[at]), block.data[at]
         else:
             row, column = first_index(wrong)
-            value = proba[row, column]
-        reason = (
-            "there is no value: every label needs a probability"
-            if np.isnan(value)
-            else f"{value!s} is not a probability: it must lie in [0, 1]"
-        )
-        return self.error(reason, first + row, self.label_names[column])
+            value = block[row, column]
+        noun, rule = _CONTENTS[self.content]
+        arguments: tuple[str, ...] = ()
+        if np.isnan(value):
+            reason = (
+                "there is no value: it must be 0 or 1"
+                if self.content == "labels"
+                else f"there is no value: every label needs {noun}"
+            )
+        else:
+            reason = f"{value!s} is not {noun}: {rule}"
+            if self.content == "probabilities" and np.isfinite(value):
+                reason, arguments = f"{reason}; apply a sigmoid to logits", ("logits",)
+        return self.error(reason, first + row, self.label_names[column], arguments)
 
-    def error(self, reason: str, row: int, column: str | None = None) -> DataError:
+    def error(
+        self, reason: str, row: int, column: str | None = None, arguments: Sequence[str] = ()
+    ) -> DataError:
         """Return the error for a row, by its line in text files.
 
         Parameters
@@ -184,6 +221,8 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
             The row, from 0.
         column : str, optional
             The name of the column.
+        arguments : sequence of str, optional
+            The arguments that may have to be changed.
 
         Returns
         -------
@@ -191,4 +230,11 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
             The error.
         """
         line = row + 2 if self.format in ("csv", "tsv") else None  # line 1 is the header
-        return DataError(reason, source=self.source, line=line, row=row, column=column)
+        return DataError(
+            reason,
+            source=self.source,
+            line=line,
+            row=row,
+            column=column,
+            arguments=arguments,
+        )

@@ -1,4 +1,4 @@
-"""Binary tables of probabilities: Parquet, .npy and sparse .npz."""
+"""Tables of a number per label: their columns; Parquet, .npy and sparse .npz."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from fgfm.data._errors import DataError
 __all__ = [
     "ID_HINT",
     "Block",
+    "Columns",
     "ProbabilityTable",
     "arrow_block",
-    "label_columns",
     "open_npy",
     "open_npz",
     "open_parquet",
@@ -47,7 +47,46 @@ class ProbabilityTable(NamedTuple):
     empty_ids: Any = None  # pyarrow.Table of the id columns without rows, or None
 
 
-def label_columns(names: Sequence[str], ids: Sequence[str], source: str) -> list[str]:
+class Columns(NamedTuple):
+    """Which columns of a table are not labels.
+
+    Attributes
+    ----------
+    ids : sequence of str
+        Columns to keep as they are.
+    ignored : sequence of str
+        Columns to skip, if there are any.
+    optional : bool
+        Whether `ids` may be missing.
+    lists : str or None
+        Column of label lists: if the table has it, it is the last of the id columns, and there
+        are no label columns.
+    """
+
+    ids: Sequence[str] = ()
+    ignored: Sequence[str] = ()
+    optional: bool = False
+    lists: str | None = None
+
+    def split(self, names: Sequence[str], source: str) -> tuple[list[str], list[str]]:
+        """Return the label columns and the id columns of a table."""
+        ids = [name for name in self.ids if name in names or not self.optional]
+        names = [name for name in names if name in ids or name not in self.ignored]
+        if self.lists in names:
+            for name in names:
+                if name not in (*ids, self.lists):
+                    raise DataError(
+                        f"it stands beside the column {quoted(self.lists)} of label lists; "
+                        f"{ID_HINT}",
+                        source=source,
+                        column=name,
+                        arguments=["ids"],
+                    )
+            return [], [*ids, str(self.lists)]
+        return _label_columns(names, ids, source), ids
+
+
+def _label_columns(names: Sequence[str], ids: Sequence[str], source: str) -> list[str]:
     """Return the names of the columns that are not id columns."""
     for at, name in enumerate(names, start=1):
         if not name and name not in ids:
@@ -90,7 +129,9 @@ def arrow_block(pyarrow: Any, batch: Any, labels: Sequence[str], ids: Sequence[s
     return Block(proba, pyarrow.table([batch.column(name) for name in ids], names=list(ids)))
 
 
-def open_parquet(path: Path, ids: Sequence[str], stack: contextlib.ExitStack) -> ProbabilityTable:
+def open_parquet(
+    path: Path, columns: Columns, stack: contextlib.ExitStack, *, booleans: bool = False
+) -> ProbabilityTable:
     """Open a Parquet file; `stack` closes it."""
     pyarrow = import_optional("pyarrow", "reading Parquet", "data")
     parquet = import_optional("pyarrow.parquet", "reading Parquet", "data")
@@ -100,19 +141,20 @@ def open_parquet(path: Path, ids: Sequence[str], stack: contextlib.ExitStack) ->
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"it is not a Parquet file: {error}", source=source) from None
     schema, types = file.schema_arrow, pyarrow.types
-    labels = label_columns(schema.names, ids, source)
+    labels, ids = columns.split(schema.names, source)
     for name in labels:
         kind = schema.field(name).type
-        if not (types.is_floating(kind) or types.is_integer(kind)):
+        is_number = types.is_floating(kind) or types.is_integer(kind)
+        if not (is_number or (booleans and types.is_boolean(kind))):
             raise DataError(
-                f"it is of type {kind}: probabilities must be numbers; {ID_HINT}",
+                f"it is of type {kind}: labels must be columns of numbers; {ID_HINT}",
                 source=source,
                 column=name,
                 arguments=["ids"],
             )
     for name in ids:
         kind = schema.field(name).type
-        if types.is_nested(kind) or types.is_binary(kind):
+        if (types.is_nested(kind) or types.is_binary(kind)) and name != columns.lists:
             reason = f"it is of type {kind}: id columns must be numbers, texts or dates"
             raise DataError(reason, source=source, column=name)
     blocks = _parquet_blocks(pyarrow, file, labels, ids, source)
@@ -125,7 +167,9 @@ def _parquet_blocks(
     first = 0
     try:
         # One thread: blocks are read ahead already, and many files may be read at a time.
-        batches = file.iter_batches(batch_size=_rows_per_block(len(labels)), use_threads=False)
+        batches = file.iter_batches(
+            batch_size=_rows_per_block(len(labels)), columns=[*labels, *ids], use_threads=False
+        )
         for batch in batches:
             yield first, arrow_block(pyarrow, batch, labels, ids)
             first += batch.num_rows
@@ -133,7 +177,7 @@ def _parquet_blocks(
         raise DataError(f"it cannot be read to its end: {error}", source=source) from None
 
 
-def open_npy(path: Path, ids: Sequence[str]) -> ProbabilityTable:
+def open_npy(path: Path, columns: Columns) -> ProbabilityTable:
     """Open an array of shape (n, m)."""
     try:
         with path.open("rb") as file:
@@ -143,10 +187,10 @@ def open_npy(path: Path, ids: Sequence[str]) -> ProbabilityTable:
         raise DataError(f"it is not an array of numbers: {error}", source=path) from None
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
         raise DataError("it must hold one array of real numbers", source=path)
-    return _numbered_table(path, array, ids)
+    return _numbered_table(path, array, columns)
 
 
-def open_npz(path: Path, ids: Sequence[str]) -> ProbabilityTable:
+def open_npz(path: Path, columns: Columns) -> ProbabilityTable:
     """Open a sparse matrix of shape (n, m)."""
     try:
         with path.open("rb") as file:
@@ -167,13 +211,15 @@ def open_npz(path: Path, ids: Sequence[str]) -> ProbabilityTable:
     if matrix.dtype.kind not in "fiub":
         reason = f"it has dtype {matrix.dtype}: it must hold real numbers"
         raise DataError(reason, source=path)
-    return _numbered_table(path, matrix, ids)
+    return _numbered_table(path, matrix, columns)
 
 
-def _numbered_table(path: Path, table: Any, ids: Sequence[str]) -> ProbabilityTable:
+def _numbered_table(path: Path, table: Any, columns: Columns) -> ProbabilityTable:
     """Return a table whose labels are numbered from 0."""
-    if ids:
-        raise ValueError(f"ids is {list(ids)!r}: it must be empty, {path} has no named columns")
+    if columns.ids and not columns.optional:
+        raise ValueError(
+            f"ids is {list(columns.ids)!r}: it must be empty, {path} has no named columns"
+        )
     if len(table.shape) != 2 or table.shape[1] == 0:
         reason = f"it has shape {table.shape}: it must have rows and labels"
         raise DataError(reason, source=path)
@@ -181,7 +227,7 @@ def _numbered_table(path: Path, table: Any, ids: Sequence[str]) -> ProbabilityTa
 
 
 def _rows_per_block(m: int) -> int:
-    return max(1, min(_BLOCK_ROWS, _BLOCK_NUMBERS // m))
+    return max(1, min(_BLOCK_ROWS, _BLOCK_NUMBERS // max(1, m)))
 
 
 def _row_blocks(table: Any) -> Iterator[tuple[int, Block]]:

@@ -19,9 +19,9 @@ from fgfm.data._errors import DataError
 from fgfm.data._probability_tables import (
     ID_HINT,
     Block,
+    Columns,
     ProbabilityTable,
     arrow_block,
-    label_columns,
 )
 from fgfm.data._text_files import is_gzip_name
 
@@ -36,7 +36,7 @@ _READ_ERRORS = (EOFError, OSError, zlib.error)
 def open_text_table(
     path: Path | None,
     source: str,
-    ids: Sequence[str],
+    columns: Columns,
     delimiter: str,
     stack: contextlib.ExitStack,
 ) -> ProbabilityTable:
@@ -50,18 +50,19 @@ def open_text_table(
     else:
         opener: Any = gzip.open if is_gzip_name(path) else open
         file = stack.enter_context(opener(path, "rb"))
-    table = _TextTable(file, source, list(ids), delimiter)
-    labels = label_columns(table.names, ids, source)
-    empty_ids = pyarrow.table({name: pyarrow.array([], pyarrow.string()) for name in ids})
-    return ProbabilityTable(labels, table.blocks(pyarrow, labels), empty_ids)
+    table = _TextTable(file, source, columns, delimiter)
+    empty_ids = pyarrow.table({name: pyarrow.array([], pyarrow.string()) for name in table.ids})
+    return ProbabilityTable(table.labels, table.blocks(pyarrow), empty_ids)
 
 
 class _TextTable:
     """A table after its header has been read."""
 
-    def __init__(self, file: Any, source: str, ids: list[str], delimiter: str) -> None:
-        self.file, self.source, self.ids, self.delimiter = file, source, ids, delimiter
+    def __init__(self, file: Any, source: str, columns: Columns, delimiter: str) -> None:
+        self.file, self.source, self.delimiter = file, source, delimiter
         self.names = self.read_header()
+        self.labels, self.ids = columns.split(self.names, source)
+        self.blank_rows = self.names == [columns.lists]  # empty label sets
 
     def error(
         self,
@@ -93,15 +94,18 @@ class _TextTable:
             reason = f"the header cannot be parsed: {error}"
             raise DataError(reason, source=self.source, line=1) from None
 
-    def blocks(self, pyarrow: Any, labels: Sequence[str]) -> Iterator[tuple[int, Block]]:
+    def blocks(self, pyarrow: Any) -> Iterator[tuple[int, Block]]:
         """Yield the blocks, each with the number of its first row."""
         from pyarrow import csv as arrow_csv
 
-        types = {name: pyarrow.float64() for name in labels}
+        types = {name: pyarrow.float64() for name in self.labels}
         types |= {name: pyarrow.string() for name in self.ids}
         parse = arrow_csv.ParseOptions(delimiter=self.delimiter, ignore_empty_lines=False)
         convert = arrow_csv.ConvertOptions(
-            column_types=types, null_values=[""], strings_can_be_null=False
+            column_types=types,
+            include_columns=list(types),
+            null_values=[""],
+            strings_can_be_null=False,
         )
         first = 0
         for lines in self.whole_lines():
@@ -114,7 +118,7 @@ class _TextTable:
                 raise self.diagnose(lines, first, str(error)) from None
             if table.num_rows != lines.count(b"\n") + (not lines.endswith(b"\n")):
                 raise self.diagnose(lines, first, "a row must be a line")
-            yield first, arrow_block(pyarrow, table, labels, self.ids)
+            yield first, arrow_block(pyarrow, table, self.labels, self.ids)
             first += table.num_rows
 
     def whole_lines(self) -> Iterator[bytes]:
@@ -140,12 +144,13 @@ class _TextTable:
                 raise DataError(reason, source=self.source)
             if cut:
                 yield part[:cut]
-        rest = rest.rstrip(b"\r\n")
+        rest = rest if self.blank_rows else rest.rstrip(b"\r\n")
         if rest:
             yield rest
 
     def diagnose(self, lines: bytes, first: int, message: str) -> DataError:
         """Return the error for the first invalid line of a block that could not be parsed."""
+        numbers = set(self.labels)
         for row, raw in enumerate(
             lines.split(b"\n")[: lines.rstrip(b"\n").count(b"\n") + 1], start=first
         ):
@@ -163,7 +168,7 @@ class _TextTable:
                 found = "the line is empty" if not line else f"there are {len(fields)} values"
                 return self.error(f"{found}: the header has {len(self.names)} columns", row)
             for name, value in zip(self.names, fields, strict=True):
-                if name in self.ids or not value or _NUMBER.fullmatch(value.strip(" \t")):
+                if name not in numbers or not value or _NUMBER.fullmatch(value.strip(" \t")):
                     continue
                 reason = f"{quoted(value)} is not a number"
                 if self.ids:

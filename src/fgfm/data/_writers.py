@@ -90,6 +90,8 @@ class _TableWriter:
             self._file.write(text.getvalue().encode())
             self._has_header = True
         cells = [self._cells(column, delimiter) for column in table.columns]
+        if len(cells) == 1:  # readers of CSV skip empty lines
+            cells = [pc.if_else(pc.equal(cells[0], ""), '""', cells[0])]
         lines = pc.binary_join_element_wise(*cells, delimiter)
         self._write_strings(pc.binary_join_element_wise(lines, "", "\n"))
 
@@ -200,15 +202,18 @@ class LabelSetWriter(_TableWriter):
         self._names = self._pa.array(names, self._pa.string())
         self._json_names = self._pa.array([json.dumps(name) for name in names], self._pa.string())
 
-    def write(self, labels: Any, expected_f: npt.NDArray[np.float64], ids: Any = None) -> None:
+    def write(
+        self, labels: Any, expected_f: npt.NDArray[np.float64] | None, ids: Any = None
+    ) -> None:
         """Write a block of rows.
 
         Parameters
         ----------
         labels : ndarray or CSR of shape (n, m)
             The label sets, 0 or 1.
-        expected_f : ndarray of shape (n,)
-            The expected F-measure of each; NaN is written as missing.
+        expected_f : ndarray of shape (n,) or None
+            The expected F-measure of each; NaN is written as missing. None in all blocks writes
+            no such column.
         ids : pyarrow.Table, optional
             Columns to write before the labels, such as identifiers.
         """
@@ -217,14 +222,16 @@ class LabelSetWriter(_TableWriter):
             for start in range(0, max(1, labels.shape[0]), rows):
                 block = slice(start, start + rows)
                 block_ids = None if ids is None else ids.slice(start, rows)
-                self.write(labels[block].toarray(), expected_f[block], block_ids)
+                part = None if expected_f is None else expected_f[block]
+                self.write(labels[block].toarray(), part, block_ids)
             return
         pa = self._pa
         own = self.label_names if self.wide else ["labels"]
         columns = _id_columns(ids, [*own, "expected_f"])
-        if self.format != "parquet":
-            expected_f = np.round(expected_f, _DECIMALS)
-        expected = pa.array(expected_f, from_pandas=True)  # NaN becomes null
+        expected = None
+        if expected_f is not None:
+            values = expected_f if self.format == "parquet" else np.round(expected_f, _DECIMALS)
+            expected = pa.array(values, from_pandas=True)  # NaN becomes null
         if self.format == "jsonl":
             self._write_strings(self._json_lines(columns, labels, expected))
             return
@@ -236,18 +243,22 @@ class LabelSetWriter(_TableWriter):
             columns["labels"] = self._lists(labels, self._names)
         else:
             columns["labels"] = self._joined(self._lists(labels, self._names), self.separator)
-        columns["expected_f"] = expected
+        if expected is not None:
+            columns["expected_f"] = expected
         self._append(pa.table(columns))
 
-    def write_header(self, ids: Any = None) -> None:
+    def write_header(self, ids: Any = None, *, expected_f: bool = True) -> None:
         """Write the header or schema of a file without rows.
 
         Parameters
         ----------
         ids : pyarrow.Table, optional
             The columns before the labels, without rows.
+        expected_f : bool, default=True
+            Whether there is a column of expected F-measures.
         """
-        self.write(np.zeros((0, len(self.label_names)), dtype=np.int8), np.zeros(0), ids)
+        nothing = np.zeros((0, len(self.label_names)), dtype=np.int8)
+        self.write(nothing, np.zeros(0) if expected_f else None, ids)
 
     def _lists(self, labels: Any, names: Any) -> Any:
         """Return the names of the labels of each row, as a list array."""
@@ -282,7 +293,9 @@ class LabelSetWriter(_TableWriter):
         else:
             sets = self._joined(self._lists(labels, self._json_names), ", ")
             parts += [f'{opening}"labels": [', sets, "]"]
-        parts += [', "expected_f": ', pc.fill_null(expected.cast(pa.string()), "null"), "}\n"]
+        if expected is not None:
+            parts += [', "expected_f": ', pc.fill_null(expected.cast(pa.string()), "null")]
+        parts.append("}\n")
         return pc.binary_join_element_wise(*parts, "")
 
     def _json_wide(self, labels: Any) -> Any:

@@ -52,7 +52,10 @@ class ShrunkCalibrator:
     where :math:`z_j` is the centred logit of the mean probability of the label: rare and frequent
     labels may be wrong in different directions. The slopes and shifts are posterior modes; the
     common values and variances maximise the marginal likelihood, approximated at these modes
-    (an EM algorithm with Laplace's approximation), under weak priors.
+    (an EM algorithm with Laplace's approximation), under weak priors. A probability is the mean of
+    the sigmoid over the posterior, approximated by
+    :math:`\sigma(\eta / \sqrt{1 + \pi v / 8})` for a logit of mean :math:`\eta` and variance v
+    (MacKay, 1992): a label that no validation row has is not taken to be impossible.
 
     Attributes
     ----------
@@ -60,6 +63,8 @@ class ShrunkCalibrator:
         The centre c.
     slopes_, shifts_ : ndarray of shape (m,)
         The slopes a_j and shifts b_j.
+    slope_variances_, shift_variances_, covariances_ : ndarray of shape (m,)
+        Their posterior variances and covariances.
     """
 
     def fit(self, entries: Entries, Y: Floats, weight: Floats) -> ShrunkCalibrator:
@@ -142,6 +147,11 @@ class ShrunkCalibrator:
                 break
         self.slopes_ = np.maximum(slopes, _LEAST_SLOPE)
         self.shifts_ = shifts
+        self.slope_variances_, self.shift_variances_, self.covariances_ = (
+            bb / det,
+            aa / det,
+            -ab / det,
+        )
         return self
 
     def predict(self, entries: Entries) -> Entries:
@@ -158,8 +168,13 @@ class ShrunkCalibrator:
             The same entries with calibrated probabilities.
         """
         x = logits(entries.p) - self.center_
-        q = expit(entries.of_label(self.slopes_) * x + entries.of_label(self.shifts_))
-        return entries.with_p(np.asarray(q))
+        eta = entries.of_label(self.slopes_) * x + entries.of_label(self.shifts_)
+        variance = (
+            entries.of_label(self.slope_variances_) * x * x
+            + 2.0 * entries.of_label(self.covariances_) * x
+            + entries.of_label(self.shift_variances_)
+        )
+        return entries.with_p(np.asarray(expit(eta / np.sqrt(1.0 + np.pi / 8.0 * variance))))
 
 
 class _Penalty(NamedTuple):

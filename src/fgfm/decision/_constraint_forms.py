@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-
-from fgfm._utils.text import listed
 
 __all__ = [
     "check_cycles",
@@ -19,7 +16,6 @@ __all__ = [
     "cost_mapping",
     "group_tuples",
     "label_tuple",
-    "near_match",
     "pairs",
     "parent_mapping",
 ]
@@ -110,12 +106,6 @@ def _cost(cost: Any, where: str) -> float:
     if not (number >= 0.0 and math.isfinite(number)):
         raise ValueError(f"constraints: {where} is {number!r}: {rule}")
     return number
-
-
-def near_match(name: str, known: Sequence[str]) -> str:
-    """Return the end of a message about an unknown name: a similar one, or the first ones."""
-    near = difflib.get_close_matches(name, known, 1)
-    return f"did you mean {near[0]!r}?" if near else f"there are {listed(known, 4)}"
 
 
 def pairs(parents: Any) -> dict[Any, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fgfm._utils.text import near_match
 from fgfm.decision._constraint_forms import (
     check_cycles,
     check_disjoint,
@@ -15,7 +16,6 @@ from fgfm.decision._constraint_forms import (
     cost_mapping,
     group_tuples,
     label_tuple,
-    near_match,
     pairs,
     parent_mapping,
 )

@@ -1,11 +1,13 @@
 """Compare the F-optimal rule with probability thresholds on one's own data.
 
 `evaluate` fits a classifier and decides for rows that were not used for fitting;
-`evaluate_fitted` scores a fitted one. The command ``fgfm evaluate`` prints what they return.
+`evaluate_fitted` scores a fitted one. `evaluate_decider` cross-validates an `fgfm.FDecider` on
+the probabilities of another model. The command ``fgfm evaluate`` prints what they return.
 """
 
 from __future__ import annotations
 
+from fgfm.evaluation._decider import DeciderEvaluation, evaluate_decider
 from fgfm.evaluation._evaluate import evaluate, evaluate_fitted
 from fgfm.evaluation._scores import MEASURES, RULES, Evaluation, Value
 from fgfm.evaluation._threshold import best_threshold
@@ -13,9 +15,11 @@ from fgfm.evaluation._threshold import best_threshold
 __all__ = [
     "MEASURES",
     "RULES",
+    "DeciderEvaluation",
     "Evaluation",
     "Value",
     "best_threshold",
     "evaluate",
+    "evaluate_decider",
     "evaluate_fitted",
 ]

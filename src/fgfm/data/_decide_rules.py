@@ -1,0 +1,176 @@
+"""How the rows of a table are decided: by an objective, or by a fitted decider."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fgfm._utils.text import near_match
+from fgfm.data._errors import DataError
+from fgfm.data._probability_reader import ProbabilityReader
+from fgfm.decision import from_marginals
+from fgfm.decision._limits import Limits
+from fgfm.decision._marginals import decide_marginals
+from fgfm.decision._objective import Objective
+
+__all__ = ["DecideSettings", "Rule", "make_rule"]
+
+
+class DecideSettings(NamedTuple):
+    """The arguments of `decide` that apply to each file."""
+
+    beta: float = 1.0
+    zero_division: float = 1.0
+    nonempty: bool = False
+    average: str = "samples"
+    measure: str = "f"
+    logits: bool = False
+    min_labels: int = 0
+    max_labels: int | None = None
+    constraints: Any = None
+    decider: Any = None
+    ids: tuple[str, ...] = ()
+    format: str | None = None
+    delimiter: str | None = None
+    output_format: str | None = None
+    separator: str = ";"
+    wide: bool = False
+
+    @property
+    def content(self) -> str:
+        """What the values of the table are."""
+        logits = self.logits if self.decider is None else self.decider.logits
+        return "logits" if logits else "probabilities"
+
+    def average_for(self, m: int) -> str:
+        """Return the average that m labels are decided for; one label is a binary classifier."""
+        if self.decider is None:
+            return "macro" if m == 1 else self.average
+        return self.decider.average if self.decider.multilabel_ else "macro"
+
+
+class Rule(NamedTuple):
+    """How the rows of a table are decided.
+
+    Attributes
+    ----------
+    names : list of str
+        The names of the labels in the output.
+    together : bool
+        Whether all rows of the table are decided together; else each by itself.
+    average : str
+        The average that is decided for. Rows have an expected F-measure if it is "samples".
+    decide : callable
+        Returns the labels (n, m) of a block, and the expected F-measures of its problems; None if
+        a block has none.
+    """
+
+    names: list[str]
+    together: bool
+    average: str
+    decide: Callable[[Any], tuple[Any, npt.NDArray[np.float64] | None]]
+
+
+def make_rule(settings: DecideSettings, reader: ProbabilityReader, n_jobs: int | None) -> Rule:
+    """Return the rule for an open table.
+
+    Parameters
+    ----------
+    settings : DecideSettings
+        The objective, or the decider.
+    reader : ProbabilityReader
+        The table; one with a single label is that of a binary classifier.
+    n_jobs : int or None
+        The number of threads.
+
+    Returns
+    -------
+    Rule
+        The rule.
+    """
+    names = reader.label_names
+    average = settings.average_for(len(names))
+    if settings.decider is not None:
+        names = _check_labels(settings.decider, reader)
+        decider = copy.copy(settings.decider).set_params(n_jobs=n_jobs)
+        return Rule(names, False, average, _decider_rule(decider))
+    limits = Limits.checked(
+        settings.min_labels,
+        settings.max_labels,
+        settings.constraints,
+        names if reader.has_names else None,
+    )
+    if limits is not None:
+        limits.check_problem(average, settings.measure)
+    if average != "samples":
+        return Rule(names, True, average, lambda p: _decide_together(p, settings, average, n_jobs))
+    objective = Objective.checked(
+        settings.beta,
+        settings.zero_division,
+        settings.nonempty,
+        n_jobs,
+        settings.measure,
+        limits,
+    )
+    return Rule(names, False, average, lambda p: decide_marginals(p, objective, settings.logits))
+
+
+def _decide_together(
+    proba: Any, settings: DecideSettings, average: str, n_jobs: int | None
+) -> tuple[Any, npt.NDArray[np.float64]]:
+    labels, expected_f = from_marginals(
+        proba,
+        beta=settings.beta,
+        zero_division=settings.zero_division,
+        nonempty=settings.nonempty,
+        measure=settings.measure,
+        average=average,
+        logits=settings.logits,
+        n_jobs=n_jobs,
+    )
+    return labels, np.atleast_1d(expected_f)
+
+
+def _decider_rule(decider: Any) -> Callable[[Any], Any]:
+    """Return the rule of a decider, in which a row does not depend on other rows."""
+    if not decider.multilabel_:  # a binary classifier, of any two classes
+        return lambda p: ((decider.predict(p) == decider.classes_[-1])[:, None], None)
+    if decider.average == "samples":
+        return lambda p: decider.decide(p)
+    return lambda p: (decider.predict(p), None)
+
+
+def _check_labels(decider: Any, reader: ProbabilityReader) -> list[str]:
+    """Raise unless the table has the labels of the decider; return their names."""
+    found, m = reader.label_names, decider.n_features_in_
+    named = vars(decider)
+    expected = named.get("label_names_in_", named.get("feature_names_in_"))
+    names = found if expected is None else [str(name) for name in expected]
+    if reader.has_names and expected is not None:
+        known = set(names)
+        for name in found:
+            if name not in known:
+                raise DataError(
+                    f"it is not a label of the decider: {near_match(name, names)}",
+                    source=reader.source,
+                    column=name,
+                    arguments=["ids"],
+                )
+        for name, other in zip(found, names, strict=False):
+            if name != other:
+                raise DataError(
+                    f"the decider has {other!r} in its place: the labels must be in the same "
+                    "order",
+                    source=reader.source,
+                    column=name,
+                )
+    if len(found) != m:
+        raise DataError(
+            f"the number of labels is {len(found)}: it must be {m}, that of the decider",
+            source=reader.source,
+        )
+    return names

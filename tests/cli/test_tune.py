@@ -1,0 +1,310 @@
+"""The command ``fgfm tune``, and ``fgfm decide --with``."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.special import logit
+
+import fgfm
+from command_line import (
+    NAMES,
+    PROGRAM,
+    assert_one_line_error,
+    label_sets,
+    names_of,
+    read_terminal,
+    run,
+    run_ok,
+    started,
+    started_on_terminal,
+)
+from fgfm.data import LabelSetWriter
+from fgfm.evaluation import evaluate_decider
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Probabilities of a model that is too sure, and labels."""
+    rng = np.random.default_rng(0)
+    truth = rng.random((300, 4)) ** 2
+    return (truth**1.5).round(4), (rng.random((300, 4)) < truth).astype(np.int8)
+
+
+@pytest.fixture
+def files(rows, tmp_path, monkeypatch):
+    """A folder with validation rows 0 to 199, and new rows."""
+    monkeypatch.chdir(tmp_path)
+    proba, Y = rows
+    ids = [f"d{k}" for k in range(300)]
+    table = pd.DataFrame(proba, columns=NAMES).assign(id=ids)
+    table[:200].to_csv("p.csv", index=False)
+    table[200:].to_csv("new.csv", index=False)
+    labels = pd.DataFrame(Y, columns=NAMES).assign(id=ids)[:200]
+    labels.sample(frac=1.0, random_state=0)[[*NAMES[::-1], "id"]].to_csv("y.csv", index=False)
+    return tmp_path
+
+
+def fitted(rows, **params):
+    """Fit the decider that ``fgfm tune`` should fit."""
+    Y = pd.DataFrame(rows[1][:200], columns=NAMES)
+    return fgfm.FDecider(**params).fit(rows[0][:200], Y)
+
+
+@pytest.mark.parametrize("average", ["samples", "macro", "micro"])
+def test_tune_then_decide(rows, files, average):
+    printed = run_ok("tune", "p.csv", "y.csv", "--ids", "id", "-o", "d.fgfm", "--average", average)
+    decider = fitted(rows, average=average)
+    run_ok("decide", "new.csv", "--with", "d.fgfm", "--ids", "id", "-o", "s.csv")
+    found = pd.read_csv("s.csv", keep_default_na=False)
+    assert found["id"].tolist() == [f"d{k}" for k in range(200, 300)]
+    sets = [set(filter(None, cell.split(";"))) for cell in found["labels"]]
+    assert sets == names_of(decider.predict(rows[0][200:]), NAMES)
+    assert ("expected_f" in found) == (average == "samples")
+    if average == "samples":
+        assert_allclose(label_sets("s.csv")[1], decider.expected_f(rows[0][200:]), atol=1e-6)
+    assert sorted(path.name for path in files.iterdir()) == [
+        "d.fgfm",
+        "new.csv",
+        "p.csv",
+        "s.csv",
+        "y.csv",
+    ]
+    lines = printed.stdout.splitlines()
+    expected = np.mean(decider.expected_f(rows[0][:200]))
+    f = evaluate_decider(fgfm.FDecider(average=average), rows[0][:200], rows[1][:200]).f
+    assert lines[2:4] == [
+        "rows           200",
+        f"labels         4, {rows[1][:200].sum() / 200:.2f} per row",
+    ]
+    assert (
+        lines[4] == f"measure        {'F1 of rows' if average == 'samples' else average + ' F1'}"
+    )
+    assert lines[5] == f"expected       {expected:.4f}"
+    assert lines[6] == "obtained       by 5-fold cross-validation:"
+    assert [line.split()[-1] for line in lines[7:10]] == [f"{value:.4f}" for value in f.values()]
+
+
+def test_options_are_passed_on(rows, files):
+    values = logit(np.clip(rows[0][:200], 0.001, 0.999))
+    np.save("z.npy", values)
+    with LabelSetWriter("sets.jsonl", ["0", "1", "2", "3"]) as writer:
+        writer.write(rows[1][:200], None)
+    (files / "rules.json").write_text('{"forbidden": ["1"]}')
+    options = ["--beta", "2", "--calibration", "none", "--nonempty", "no", "--zero-division", "0"]
+    options += ["--logits", "--min-labels", "1", "--max-labels", "2", "--folds", "0"]
+    options += ["--constraints", "rules.json", "-j", "1"]
+    printed = run_ok("tune", "z.npy", "sets.jsonl", "-o", "d.fgfm", *options, "--json").stdout
+    report = json.loads(printed)
+    assert report["cross_validation"] is None
+    assert (report["rows"], report["labels"], report["beta"]) == (200, 4, 2.0)
+    decider = fgfm.load("d.fgfm")
+    params = decider.get_params()
+    constraints = params.pop("constraints")
+    assert constraints.forbidden in (("1",), (1,))
+    assert params == {
+        "average": "samples",
+        "beta": 2.0,
+        "calibration": None,
+        "nonempty": False,
+        "zero_division": 0.0,
+        "logits": True,
+        "min_labels": 1,
+        "max_labels": 2,
+        "n_jobs": None,
+    }
+    run_ok("decide", "z.npy", "--with", "d.fgfm", "--wide", "-o", "s.csv")
+    found = pd.read_csv("s.csv").to_numpy()[:, :4]
+    assert_array_equal(found, decider.predict(values))
+    assert not found[:, 1].any()
+    assert found.sum(axis=1).max() <= 2
+
+
+@pytest.mark.parametrize("average", ["samples", "macro"])
+@pytest.mark.parametrize("calibration", ["auto", "isotonic"])
+def test_sparse_probabilities(rows, files, average, calibration):
+    proba, Y = rows
+    thin = sparse.csr_array(np.where(proba > 0.05, proba, 0.0))
+    sparse.save_npz("p.npz", thin)
+    sparse.save_npz("y.npz", sparse.csr_array(Y))
+    options = ["--average", average, "--calibration", calibration]
+    report = json.loads(
+        run_ok("tune", "p.npz", "y.npz", "-o", "d.fgfm", *options, "--json").stdout
+    )
+    decider = fgfm.FDecider(average=average, calibration=calibration)
+    f = evaluate_decider(decider, thin, sparse.csr_array(Y)).f
+    assert report["cross_validation"]["f"] == pytest.approx(f)
+    run_ok("decide", "p.npz", "--with", "d.fgfm", "--wide", "-o", "s.csv")
+    found = pd.read_csv("s.csv").to_numpy()[:, :4]
+    predicted = decider.fit(thin, sparse.csr_array(Y)).predict(thin)
+    assert_array_equal(found, predicted.toarray())
+
+
+def test_one_label_is_a_binary_classifier(rows, files):
+    pd.read_csv("p.csv")[["red"]].to_csv("p1.csv", index=False)
+    pd.DataFrame(rows[1][:200, 0], columns=["red"]).to_csv("y1.csv", index=False)
+    report = json.loads(run_ok("tune", "p1.csv", "y1.csv", "-o", "d.fgfm", "--json").stdout)
+    assert (report["average"], report["labels"]) == ("macro", 1)
+    run_ok("decide", "p1.csv", "--with", "d.fgfm", "-o", "s.csv")
+    decider = fgfm.FDecider().fit(rows[0][:200, 0], rows[1][:200, 0])
+    sets = pd.read_csv("s.csv", keep_default_na=False)["labels"]
+    assert_array_equal(sets == "red", decider.predict(rows[0][:200, 0]) == 1)
+
+
+def test_many_rows_are_sampled_for_the_cross_validation(rows, files, monkeypatch):
+    monkeypatch.setattr("fgfm.cli._tune._MOST_ROWS", 100)
+    printed = run_ok(
+        "tune", "p.csv", "y.csv", "--ids", "id", "-o", "d.fgfm", "--folds", "3"
+    ).stdout
+    assert "obtained       by 3-fold cross-validation of 100 random rows:\n" in printed
+
+
+def test_few_rows_have_no_cross_validation(files):
+    (files / "p2.csv").write_text("a,b\n0.1,0.7\n0.8,0.6\n")
+    (files / "y2.csv").write_text("a,b\n0,1\n1,1\n")
+    assert "cross-validation" not in run_ok("tune", "p2.csv", "y2.csv", "-o", "d.fgfm").stdout
+
+
+def test_output_fits_the_terminal(rows, files):
+    folder = files / ("long" * 20)
+    folder.mkdir()
+    (files / "p.csv").rename(folder / "p.csv")
+    out = folder / ("decider" * 12 + ".fgfm")
+    printed = run_ok("tune", folder / "p.csv", "y.csv", "--ids", "id", "-o", out).stdout
+    assert max(map(len, printed.splitlines())) <= 80
+
+
+INVALID = {
+    "logits": ("a,b\n-3,2\n1,1\n", "a,b\n1,0\n0,1\n", "p1.csv, line 2, column 'a': -3.0 is not a"),
+    "one row": ("a,b\n0.3,0.2\n", "a,b\n1,0\n", "p1.csv: there is 1 row: at least 2 are needed"),
+    "no label": (
+        "a,b\n0.3,0.2\n0.1,0.2\n",
+        "a,b\n0,0\n0,0\n",
+        "y1.csv: there is no positive",
+    ),
+    "rows": ("a,b\n0.3,0.2\n0.1,0.2\n", "a,b\n1,0\n", "y1.csv: there are 1 row, and p1.csv has 2"),
+    "names": ("a,b\n0.3,0.2\n0.1,0.2\n", "a,c\n1,0\n0,1\n", "column 'c', which is not a label of"),
+    "text": ("a,b\n0.3,x\n0.1,0.2\n", "a,b\n1,0\n0,1\n", "'x' is not a number; a column that is"),
+}
+
+
+@pytest.mark.parametrize("case", INVALID)
+def test_invalid_files_give_one_line(files, case):
+    proba, labels, message = INVALID[case]
+    (files / "p1.csv").write_text(proba)
+    (files / "y1.csv").write_text(labels)
+    (files / "d.fgfm").write_text("old")
+    assert_one_line_error(run("tune", "p1.csv", "y1.csv", "-o", "d.fgfm"), message)
+    assert (files / "d.fgfm").read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-o", "p.csv"], "-o is p.csv, as is p.csv: they must be two files"),
+        (["-o", "none/d.fgfm"], "there is no folder none"),
+        (["-o", "d.fgfm", "--average", "weighted"], "average is 'weighted'"),
+        (["-o", "d.fgfm", "--calibration", "platt"], "calibration is 'platt'"),
+        (["-o", "d.fgfm", "--nonempty", "maybe"], "--nonempty is 'maybe'"),
+        (["-o", "d.fgfm", "--folds", "1"], "folds is 1: it must be 2 or more"),
+        (["-o", "d.fgfm", "--average", "macro", "--max-labels", "2"], "average is 'macro': const"),
+    ],
+)
+def test_invalid_options_give_one_line(files, options, message):
+    assert_one_line_error(run("tune", "p.csv", "y.csv", "--ids", "id", *options), message)
+    assert sorted(path.name for path in files.iterdir()) == ["new.csv", "p.csv", "y.csv"]
+
+
+def test_with_refuses_other_options_and_files(files, model):
+    run_ok("tune", "p.csv", "y.csv", "--ids", "id", "-o", "d.fgfm", "--folds", "0")
+    for option in (["--beta", "1"], ["--average", "samples"], ["--max-labels", "2"], ["--logits"]):
+        result = run("decide", "new.csv", "--ids", "id", "--with", "d.fgfm", *option)
+        assert_one_line_error(result, f"{option[0]} is an option on the decision, and --with is")
+    result = run("decide", "new.csv", "--ids", "id", "--with", model)
+    assert_one_line_error(result, "holds Pipeline: it must hold a fitted FDecider, as fgfm tune")
+    result = run("decide", "new.csv", "--ids", "id", "--with", "p.csv")
+    assert_one_line_error(result, "p.csv is not a model saved by fgfm")
+    fgfm.save(fgfm.FDecider(), "unfitted.fgfm")
+    result = run("decide", "new.csv", "--ids", "id", "--with", "unfitted.fgfm")
+    assert_one_line_error(result, "holds FDecider: it must hold a fitted FDecider")
+    result = run("decide", "new.csv", "--with", "d.fgfm")
+    assert_one_line_error(result, "column 'id': it is not a label of the decider: there are 'red'")
+    assert not (files / "s.csv").exists()
+
+
+def test_model_of_foreign_classes_is_no_decider(rows, files):
+    from sklearn.ensemble import RandomForestClassifier
+
+    fgfm.save(RandomForestClassifier(2).fit(*rows), "forest.fgfm")
+    result = run("decide", "new.csv", "--ids", "id", "--with", "forest.fgfm")
+    assert_one_line_error(result, "holds sklearn.tree._tree.Tree: it must hold a fitted FDecider")
+
+
+def test_folder_with_decider(rows, files):
+    run_ok("tune", "p.csv", "y.csv", "--ids", "id", "-o", "d.fgfm", "--average", "macro")
+    (files / "parts").mkdir()
+    pd.read_csv("new.csv").to_parquet("parts/0.parquet")
+    command = ["decide", "parts", "--ids", "id", "-o", "sets"]
+    result = run(*command, "--average", "macro")
+    assert_one_line_error(
+        result, "pass one file, or a decider, which decides row by row (option: --with)"
+    )
+    command += ["--with", "d.fgfm", "--json"]
+    assert json.loads(run_ok(*command).stderr)["kept"] == 0
+    report = json.loads(run_ok(*command).stderr)
+    assert (report["kept"], report["mean_expected_f"]) == (1, None)
+    run_ok(
+        "tune",
+        "p.csv",
+        "y.csv",
+        "--ids",
+        "id",
+        "-o",
+        "d.fgfm",
+        "--average",
+        "macro",
+        "--beta",
+        "2",
+    )
+    assert json.loads(run_ok(*command).stderr)["kept"] == 0  # another decider
+
+
+@pytest.mark.slow
+def test_standard_input(rows, files):
+    command = [*PROGRAM, "tune", "-", "y.csv", "--ids", "id", "-o", "d.fgfm", "--folds", "0"]
+    subprocess.run(
+        command, input=(files / "p.csv").read_bytes(), capture_output=True, check=True, timeout=120
+    )
+    run_ok("tune", "p.csv", "y.csv", "--ids", "id", "-o", "e.fgfm", "--folds", "0")
+    one, other = (fgfm.load(name).predict(rows[0]) for name in ("d.fgfm", "e.fgfm"))
+    assert_array_equal(one, other)
+
+
+@pytest.mark.slow
+def test_progress_on_a_terminal(files):
+    command = ["tune", "p.csv", "y.csv", "--ids", "id", "-o", "d.fgfm"]
+    with started_on_terminal(*command) as (process, terminal):
+        seen = read_terminal(terminal)
+        assert process.wait(120) == 0
+    assert b"rows read" in seen
+    assert b"folds" in seen
+
+
+@pytest.mark.slow
+def test_stopped_program_leaves_no_decider(files):
+    with started(
+        "tune", "-", "y.csv", "--ids", "id", "-o", "d.fgfm", stdin=subprocess.PIPE
+    ) as process:
+        process.stdin.write((files / "p.csv").read_bytes())
+        process.stdin.flush()
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(60)
+    assert sorted(path.name for path in files.iterdir()) == ["new.csv", "p.csv", "y.csv"]
