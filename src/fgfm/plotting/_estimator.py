@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from fgfm._utils.rows import n_rows, take_rows
+from fgfm._utils.validation import check_axes
 from fgfm.classifier import FGFMClassifier
 from fgfm.decision import Decision
 
@@ -91,6 +92,8 @@ def decide_row(
         except ValueError:
             decide(*of_all)  # raises the same error with the right index
             raise
+    if np.ndim(decision.expected_f) == 0:  # 1-D probabilities are one problem
+        check_axes(np.shape(of_all[0]), "proba", ("row", "label"))
     if np.isnan(np.asarray(decision.expected_f)[0]):
         raise ValueError(
             f"row {row} has no probability for a non-empty label set, which nonempty=True "
