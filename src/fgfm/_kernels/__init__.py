@@ -8,6 +8,7 @@ header                   contents
 ``marginals``            decide rows of independent labels, dense or CSR
 ``marginals_short``      the same for rows of at most 128 labels
 ``marginals_window``     bounds that select the ranks to evaluate
+``marginals_columns``    decide columns, where rows are stored one after the other
 ``jaccard``              the same for the Jaccard index
 ``power_sums``           products and sums over independent labels from eight power sums
 ``cardinalities``        decide rows from P (GFM)
@@ -66,6 +67,7 @@ __all__ = [
     "constrain_dense_rows",
     "decide_cardinality_rows",
     "decide_csr_rows",
+    "decide_dense_columns",
     "decide_dense_rows",
     "decide_factor_rows",
     "decide_jaccard_csr_rows",
@@ -105,6 +107,7 @@ constrain_csr_rows: Any = native.constrain_csr_rows
 constrain_dense_rows: Any = native.constrain_dense_rows
 decide_cardinality_rows: Any = native.decide_cardinality_rows
 decide_csr_rows: Any = native.decide_csr_rows
+decide_dense_columns: Any = native.decide_dense_columns
 decide_dense_rows: Any = native.decide_dense_rows
 decide_factor_rows: Any = native.decide_factor_rows
 decide_jaccard_csr_rows: Any = native.decide_jaccard_csr_rows

@@ -24,6 +24,7 @@
 #include "jaccard.hpp"
 #include "joint.hpp"
 #include "marginals.hpp"
+#include "marginals_columns.hpp"
 #include "poisson_binomial.hpp"
 #include "ridge.hpp"
 #include "samples.hpp"
@@ -70,6 +71,16 @@ Result bind_dense_rows(Array<const T, 2> proba, double beta2, double zero_divisi
                        const Rules& rules, Array<std::int8_t, 2> labels, Array<double, 1> expected) {
     return result(decide_dense_rows(matrix(proba), {beta2, zero_division, nonempty}, rules,
                                     matrix(labels), expected.data()));
+}
+
+template <class T>
+Result bind_dense_columns(nb::ndarray<const T, nb::ndim<2>, nb::device::cpu> proba, double beta2,
+                          double zero_division, bool nonempty, const Rules& rules,
+                          Array<std::int8_t, 2> labels, Array<double, 1> expected,
+                          Array<std::uint8_t, 1> done) {
+    return result(decide_dense_columns(proba.data(), proba.shape(0), proba.shape(1),
+                                       proba.stride(0), {beta2, zero_division, nonempty}, rules,
+                                       matrix(labels), expected.data(), done.data()));
 }
 
 template <class T>
@@ -199,6 +210,8 @@ NB_MODULE(MODULE_NAME, module) {
 
     module.def("decide_dense_rows", &bind_dense_rows<double>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
     module.def("decide_dense_rows", &bind_dense_rows<float>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
+    module.def("decide_dense_columns", &bind_dense_columns<double>, without_gil, "proba"_a.noconvert(), "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert(), "done"_a.noconvert());
+    module.def("decide_dense_columns", &bind_dense_columns<float>, without_gil, "proba"_a.noconvert(), "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert(), "done"_a.noconvert());
     module.def("decide_csr_rows", &bind_csr_rows<double>, without_gil, "data"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a.noconvert(), "expected"_a.noconvert());
     module.def("decide_csr_rows", &bind_csr_rows<float>, without_gil, "data"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a.noconvert(), "expected"_a.noconvert());
     module.def("decide_jaccard_dense_rows", &bind_jaccard_dense_rows<double>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert());

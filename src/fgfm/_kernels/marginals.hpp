@@ -72,6 +72,39 @@ struct MarginalsWorkspace {
             part[r] = 0.0;
         }
     }
+
+    // Load the rule for the sets that end in [low, high) of the window, of m labels.
+    void load_nodes(Index m, const Moments& moments, const Rules& rules) {
+        const double beta2 = moments.beta2;
+        const double s_max = std::min<double>(m, 1.0 + largest_cardinality(moments.mean));
+        const double s_min = std::max(1.0, moments.mean - std::sqrt(2.0 * TAIL * moments.mean));
+        nodes.load(rules, beta2, beta2 * s_min + window.rank + window.low + 1,
+                   beta2 * s_max + window.rank + window.high);
+    }
+
+    // Fill in the values of the sets that end in [low, high) of the window; return the largest.
+    //
+    // `product` has D(zeta) and `total` A(u) of the labels above the window.
+    double evaluate_window(const Moments& moments) {
+        const double beta2 = moments.beta2;
+        for (Index i = 0; i < window.low; ++i) {
+            next_value(window.value[i]);
+            if (i % RESTART == 0) restart();
+        }
+        double peak = 0.0;
+        for (Index i = window.low; i < window.high; ++i) {
+            if ((i - window.low) % RESTART == 0) {
+                restart();
+                for (Index r = 0; r < nodes.count; ++r) {
+                    factor[r] = (1.0 + beta2) * nodes.weight[r] * nodes.zeta[r] * product[r] *
+                                std::exp((window.rank + i + 1) * nodes.log_z[r]);
+                }
+            }
+            set_value[i] = next_value(window.value[i]);
+            peak = std::max(peak, set_value[i]);
+        }
+        return peak;
+    }
 };
 
 // Return true if most labels of a long row are not small, by a sample: then a pass for the power
@@ -126,34 +159,14 @@ template <class L, class T>
 double evaluate(std::span<const L> large, double from, std::span<const T> p, PowerSums& sums,
                 const Moments& moments, const Rules& rules, MarginalsWorkspace& work) {
     const Window& window = work.window;
-    const double beta2 = moments.beta2;
-    const double s_max = std::min<double>(length(p), 1.0 + largest_cardinality(moments.mean));
-    const double s_min = std::max(1.0, moments.mean - std::sqrt(2.0 * TAIL * moments.mean));
-    work.nodes.load(rules, beta2, beta2 * s_min + window.rank + window.low + 1,
-                    beta2 * s_max + window.rank + window.high);
+    work.load_nodes(length(p), moments, rules);
     const Nodes& nodes = work.nodes;
     fill_products(work.product.data(), nodes, sums, large, from);
     for (Index r = 0; r < nodes.padding; ++r) {
         work.total[r] = work.carry[r] = work.part[r] = work.factor[r] = 0.0;
     }
     if (window.rank) fill_fractions(work.total.data(), nodes, large, window.value[0]);
-    for (Index i = 0; i < window.low; ++i) {
-        work.next_value(window.value[i]);
-        if (i % RESTART == 0) work.restart();
-    }
-    double peak = 0.0;
-    for (Index i = window.low; i < window.high; ++i) {
-        if ((i - window.low) % RESTART == 0) {
-            work.restart();
-            for (Index r = 0; r < nodes.count; ++r) {
-                work.factor[r] = (1.0 + beta2) * nodes.weight[r] * nodes.zeta[r] * work.product[r] *
-                                 std::exp((window.rank + i + 1) * nodes.log_z[r]);
-            }
-        }
-        work.set_value[i] = work.next_value(window.value[i]);
-        peak = std::max(peak, work.set_value[i]);
-    }
-    return peak;
+    return work.evaluate_window(moments);
 }
 
 // Mark the optimal set of one row in `chosen`; return its expected value.

@@ -280,26 +280,10 @@ Index find_near_threshold(std::span<const T> source, const Index* source_place, 
     return size;
 }
 
-// Find and sort the labels of `source` in [threshold, top] that can be the last one of an optimal
-// set; no label is above `top`, and no label above the window equals one in it.
-template <class T, class Bounds>
-void find_window(std::span<const T> source, const Index* source_place, double threshold,
-                 double top, const Bounds& moments, Window& window) {
-    Index size = 0;
-    double before = 0.0;
-    window.rank = 0;
-    if (length(source) <= FEW) {
-        for (Index i = 0; i < length(source); ++i) {
-            window.value[size] = source[i];
-            window.place[size] = source_place ? source_place[i] : i;
-            size += source[i] >= threshold;
-        }
-    } else {
-        size = length(source) > LONG
-                   ? find_near_threshold(source, source_place, before, moments, window)
-                   : -1;
-        if (size < 0) size = narrow(source, source_place, threshold, top, before, moments, window);
-    }
+// Narrow and sort the first `size` values of the window, above which `window.rank` labels have the
+// sum `before`; find which of them can be the last one of an optimal set.
+template <class Bounds>
+void finish_window(Index size, double before, const Bounds& moments, Window& window) {
     // Narrow the window itself, as long as that removes a quarter of it.
     Index width = 2 * size;
     while (size > FEW && 4 * size <= 3 * width) {
@@ -330,6 +314,29 @@ void find_window(std::span<const T> source, const Index* source_place, double th
             window.high = i + 1;
         }
     }
+}
+
+// Find and sort the labels of `source` in [threshold, top] that can be the last one of an optimal
+// set; no label is above `top`, and no label above the window equals one in it.
+template <class T, class Bounds>
+void find_window(std::span<const T> source, const Index* source_place, double threshold,
+                 double top, const Bounds& moments, Window& window) {
+    Index size = 0;
+    double before = 0.0;
+    window.rank = 0;
+    if (length(source) <= FEW) {
+        for (Index i = 0; i < length(source); ++i) {
+            window.value[size] = source[i];
+            window.place[size] = source_place ? source_place[i] : i;
+            size += source[i] >= threshold;
+        }
+    } else {
+        size = length(source) > LONG
+                   ? find_near_threshold(source, source_place, before, moments, window)
+                   : -1;
+        if (size < 0) size = narrow(source, source_place, threshold, top, before, moments, window);
+    }
+    finish_window(size, before, moments, window);
 }
 
 }  // namespace fgfm
