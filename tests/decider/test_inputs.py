@@ -315,7 +315,7 @@ def test_bad_parameters(parameters, message):
 def test_logits_that_cannot_be():
     with pytest.raises(ValueError, match="logits is True and X is sparse: entries that are not"):
         FDecider(logits=True).fit(sparse.csr_array(P), Y)
-    with pytest.raises(ValueError, match="logits is True and X lists the class probabilities"):
+    with pytest.raises(ValueError, match="logits is True and X is a list of arrays, the class"):
         FDecider(logits=True).fit([P[:, :2]] * 4, Y)
     with pytest.raises(ValueError, match=r"X\[0, 0\] is nan: logits must be numbers"):
         FDecider(logits=True).fit(P * np.nan, Y)

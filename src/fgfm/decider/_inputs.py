@@ -96,9 +96,8 @@ def read_probabilities(owner: Any, X: Any, flat: bool, *, reset: bool) -> Probab
     """
     matrix = on_host(X)
     if _is_list_of_pairs(matrix):
-        if owner.logits:
-            raise ValueError("logits is True and X lists the class probabilities of each label")
-        matrix = stacked_classes([np.asarray(on_host(part)) for part in matrix], "X")
+        parts = [np.asarray(on_host(part)) for part in matrix]
+        matrix = stacked_classes(parts, "X", logits=owner.logits)
     if frame_library(matrix) is not None and len(matrix.shape) == 1:
         matrix = matrix.to_numpy()[:, None]
     if flat:
