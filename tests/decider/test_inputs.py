@@ -362,3 +362,41 @@ def test_another_number_of_labels_in_predict():
 def test_not_fitted(method):
     with pytest.raises(NotFittedError, match="This FDecider instance is not fitted yet"):
         getattr(FDecider(), method)(P)
+
+
+def test_square_stacks_of_classes():
+    decider = FDecider().fit(P, Y)
+    stack = np.stack([1.0 - P[:4], P[:4]], axis=2)  # (4, 4, 2)
+    for X in (stack, stack.transpose(1, 0, 2)):
+        with pytest.raises(ValueError, match=r"X has shape \(4, 4, 2\): it must have 2 dimension"):
+            decider.predict(X)
+
+
+def test_data_frames_without_rows():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(P, columns=list("abcd"))
+    decider = FDecider().fit(frame, Y)
+    for method in (decider.decide, decider.predict):
+        with pytest.raises(ValueError, match="X has no rows: FDecider needs at least 1"):
+            method(frame[:0])
+
+
+def test_columns_in_the_order_of_the_classes():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"ham": 1.0 - P[:, 0], "spam": P[:, 0]})
+    y = np.array(["ham", "spam"])[Y[:, 0]]
+    decider = FDecider().fit(frame, y)
+    swapped = frame[["spam", "ham"]]
+    message = "X has columns 'spam' and 'ham', and the classes of y are in the order 'ham', 'spam'"
+    for call in (lambda: FDecider().fit(swapped, y), lambda: decider.predict(swapped)):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_average_changed_after_fit(average):
+    decider = FDecider(average=average).fit(P, Y)
+    for other in {"macro", "micro"} - {average}:
+        decider.set_params(average=other)
+        with pytest.raises(ValueError, match=f"average is '{other}' and was '{average}' in fit"):
+            decider.predict(P)
+        assert decider.decide(P).labels.shape == P.shape
