@@ -400,3 +400,19 @@ def test_average_changed_after_fit(average):
         with pytest.raises(ValueError, match=f"average is '{other}' and was '{average}' in fit"):
             decider.predict(P)
         assert decider.decide(P).labels.shape == P.shape
+
+
+def test_sparse_rows_with_fewer_labels_than_validation_rows(average):
+    everything = sparse.csr_array(P)
+    decider = FDecider(average=average).fit(everything, np.maximum(Y, np.arange(200)[:, None] < 5))
+    few = np.where(P >= np.sort(P, axis=1)[:, -2:-1], P, 0.0)  # two stored labels, of four
+    few[7] = 0.0
+    batch = np.vstack([few[:20], P[:1]])  # the last row stores all labels
+    expected = dense(decider.predict(sparse.csr_array(batch)))
+    for i in range(20):
+        row = sparse.csr_array(few[i : i + 1])
+        assert (dense(decider.predict(row))[0] == expected[i]).all()
+        assert dense(decider.decide(row).labels).shape == (1, 4)
+    if average == "samples":
+        expected_f = decider.expected_f(sparse.csr_array(batch))[:20]
+        close(decider.expected_f(sparse.csr_array(few[:20])), expected_f)
