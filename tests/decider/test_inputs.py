@@ -405,7 +405,7 @@ def test_average_changed_after_fit(average):
 def test_sparse_rows_with_fewer_labels_than_validation_rows(average):
     everything = sparse.csr_array(P)
     decider = FDecider(average=average).fit(everything, np.maximum(Y, np.arange(200)[:, None] < 5))
-    few = np.where(P >= np.sort(P, axis=1)[:, -2:-1], P, 0.0)  # two stored labels, of four
+    few = np.where(np.sort(P, axis=1)[:, -2:-1] <= P, P, 0.0)  # two stored labels, of four
     few[7] = 0.0
     batch = np.vstack([few[:20], P[:1]])  # the last row stores all labels
     expected = dense(decider.predict(sparse.csr_array(batch)))
@@ -416,3 +416,8 @@ def test_sparse_rows_with_fewer_labels_than_validation_rows(average):
     if average == "samples":
         expected_f = decider.expected_f(sparse.csr_array(batch))[:20]
         close(decider.expected_f(sparse.csr_array(few[:20])), expected_f)
+
+
+def test_sparse_rows_without_true_labels():
+    with pytest.raises(ValueError, match="X stores no probability of a true label"):
+        FDecider().fit(sparse.csr_array((200, 4)), Y)

@@ -221,6 +221,11 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weight = row_weights(sample_weight, n, "X")
         Y = entries.choose(table.labels)  # (n, K)
         _check_rows(table, weight)
+        if not Y[weight > 0.0].any():
+            raise ValueError(
+                "X stores no probability of a true label: sparse probabilities must have an entry "
+                "for most of the labels of y"
+            )
         kept = np.asarray(table.labels.sum(axis=1)).ravel()[weight > 0.0]
         self.nonempty_ = bool((kept > 0).all()) and self.multilabel_
         self._check_limits(given)
