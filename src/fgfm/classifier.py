@@ -143,7 +143,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     beta : float, default=1.0
         Importance of recall relative to precision. It takes effect in prediction:
         ``set_params(beta=2.0)`` needs no new fit, and neither do `nonempty`, `zero_division`,
-        `min_labels`, `max_labels` and `constraints`.
+        ``min_labels``, ``max_labels`` and ``constraints``.
     min_labels, max_labels : int, default=0 and None
         The least and the largest number of labels to predict; None is no limit.
     constraints : fgfm.decision.Constraints, optional

@@ -50,7 +50,7 @@ class Constraints:
     parents : mapping of label to label, or sequence of length m, optional
         A hierarchy of labels: a label is chosen only if its parent is. Each label has at most one
         parent. A sequence has the parent of every label, None or -1 where there is none.
-        Hierarchies cannot be combined with `groups`.
+        Hierarchies cannot be combined with ``groups``.
     costs : mapping of label to float, sequence of length m, or float, optional
         What choosing a label costs, in units of the F-measure, not less than 0; one number is the
         cost of every label.
@@ -156,7 +156,7 @@ class Constraints:
         Returns
         -------
         Constraints
-            With `parents` and `costs` as mappings.
+            With ``parents`` and ``costs`` as mappings.
 
         Examples
         --------

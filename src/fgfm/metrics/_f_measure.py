@@ -121,10 +121,9 @@ def f_measure(
     ``f_measure(Y, H, zero_division=0.5)``         none: only 0, 1 and NaN are supported
     ``f_measure(Y, H, sample_weight=w)``           ``f1_score(Y, H, average="samples",
                                                    zero_division=1.0, sample_weight=w)``
-    ``f_measure(Y, H, average=a)`` with "macro",   ``f1_score(Y, H, average=a,
-    "micro" or None                                zero_division=1.0)``
-    ``f_measure(y, h, average="macro")`` with 1-D  ``f1_score(y, h, zero_division=1.0)``
-    y and h
+    ``f_measure(Y, H, average=a)``, not "samples"  ``f1_score(Y, H, average=a,
+                                                   zero_division=1.0)``
+    ``f_measure(y, h, average="macro")``, 1-D      ``f1_score(y, h, zero_division=1.0)``
     ``f_measure(Y, H, per_row=True)``              none
     ``f_measure(y, h)`` with 1-D y and h           none: the mean F-measure of rows of one label
     ============================================== ===============================================
