@@ -315,7 +315,7 @@ def test_bad_parameters(parameters, message):
 def test_logits_that_cannot_be():
     with pytest.raises(ValueError, match="logits is True and X is sparse: entries that are not"):
         FDecider(logits=True).fit(sparse.csr_array(P), Y)
-    with pytest.raises(ValueError, match="logits is True and X lists the class probabilities"):
+    with pytest.raises(ValueError, match="logits is True and X is a list of arrays, the class"):
         FDecider(logits=True).fit([P[:, :2]] * 4, Y)
     with pytest.raises(ValueError, match=r"X\[0, 0\] is nan: logits must be numbers"):
         FDecider(logits=True).fit(P * np.nan, Y)
@@ -362,3 +362,62 @@ def test_another_number_of_labels_in_predict():
 def test_not_fitted(method):
     with pytest.raises(NotFittedError, match="This FDecider instance is not fitted yet"):
         getattr(FDecider(), method)(P)
+
+
+def test_square_stacks_of_classes():
+    decider = FDecider().fit(P, Y)
+    stack = np.stack([1.0 - P[:4], P[:4]], axis=2)  # (4, 4, 2)
+    for X in (stack, stack.transpose(1, 0, 2)):
+        with pytest.raises(ValueError, match=r"X has shape \(4, 4, 2\): it must have 2 dimension"):
+            decider.predict(X)
+
+
+def test_data_frames_without_rows():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(P, columns=list("abcd"))
+    decider = FDecider().fit(frame, Y)
+    for method in (decider.decide, decider.predict):
+        with pytest.raises(ValueError, match="X has no rows: FDecider needs at least 1"):
+            method(frame[:0])
+
+
+def test_columns_in_the_order_of_the_classes():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"ham": 1.0 - P[:, 0], "spam": P[:, 0]})
+    y = np.array(["ham", "spam"])[Y[:, 0]]
+    decider = FDecider().fit(frame, y)
+    swapped = frame[["spam", "ham"]]
+    message = "X has columns 'spam' and 'ham', and the classes of y are in the order 'ham', 'spam'"
+    for call in (lambda: FDecider().fit(swapped, y), lambda: decider.predict(swapped)):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_average_changed_after_fit(average):
+    decider = FDecider(average=average).fit(P, Y)
+    for other in {"macro", "micro"} - {average}:
+        decider.set_params(average=other)
+        with pytest.raises(ValueError, match=f"average is '{other}' and was '{average}' in fit"):
+            decider.predict(P)
+        assert decider.decide(P).labels.shape == P.shape
+
+
+def test_sparse_rows_with_fewer_labels_than_validation_rows(average):
+    everything = sparse.csr_array(P)
+    decider = FDecider(average=average).fit(everything, np.maximum(Y, np.arange(200)[:, None] < 5))
+    few = np.where(np.sort(P, axis=1)[:, -2:-1] <= P, P, 0.0)  # two stored labels, of four
+    few[7] = 0.0
+    batch = np.vstack([few[:20], P[:1]])  # the last row stores all labels
+    expected = dense(decider.predict(sparse.csr_array(batch)))
+    for i in range(20):
+        row = sparse.csr_array(few[i : i + 1])
+        assert (dense(decider.predict(row))[0] == expected[i]).all()
+        assert dense(decider.decide(row).labels).shape == (1, 4)
+    if average == "samples":
+        expected_f = decider.expected_f(sparse.csr_array(batch))[:20]
+        close(decider.expected_f(sparse.csr_array(few[:20])), expected_f)
+
+
+def test_sparse_rows_without_true_labels():
+    with pytest.raises(ValueError, match="X stores no probability of a true label"):
+        FDecider().fit(sparse.csr_array((200, 4)), Y)

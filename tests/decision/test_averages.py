@@ -553,6 +553,12 @@ def test_messages(call, message):
         call()
 
 
+def test_lists_of_class_probabilities_are_not_logits():
+    listed = [np.column_stack([1.0 - p, p]) for p in PROBA.T]
+    with pytest.raises(ValueError, match="logits is True and proba is a list of arrays"):
+        decision.from_marginals(listed, logits=True)
+
+
 def test_percentages_are_not_taken_for_logits():
     with pytest.raises(ValueError, match=re.escape("must lie in [0, 1]")) as caught:
         decision.from_marginals(PROBA * 100.0)

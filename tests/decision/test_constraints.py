@@ -693,6 +693,11 @@ def test_other_problems_refuse_constraints(arguments, message):
     assert decision.from_marginals([[0.5, 0.2]], min_labels=0, **arguments).labels.shape == (1, 2)
 
 
+def test_binary_classifiers_refuse_constraints():
+    with pytest.raises(ValueError, match="cannot be combined with 1-D probabilities"):
+        decision.from_marginals([0.5, 0.2], max_labels=1)
+
+
 def test_logits_and_lists_of_classes():
     p = np.random.default_rng(0).random((6, 5))
     expected = decision.from_marginals(p, max_labels=2)

@@ -308,6 +308,16 @@ def test_scorer_is_a_singleton_and_can_be_pickled(pair):
         fgfm.metrics.f_score  # noqa: B018
 
 
+def test_scorers_validate_their_parameters():
+    with pytest.raises(TypeError, match="averge"):
+        fgfm.f_scorer(averge="macro")
+    with pytest.raises(ValueError, match="average is 'weighted'"):
+        fgfm.f_scorer(average="weighted")
+    for parameters in ({"average": None}, {"per_row": True}):
+        with pytest.raises(ValueError, match="has several values: it must have one"):
+            fgfm.f_scorer(**parameters)
+
+
 def test_scorer_with_parameters(pair):
     Y, H = pair
     model = DummyClassifier(strategy="constant", constant=H[0]).fit(Y, Y)

@@ -25,6 +25,7 @@ from fgfm.decider._calibration import IsotonicCalibrator, NoCalibrator, ShrunkCa
 from fgfm.decider._entries import Entries
 from fgfm.decider._inputs import (
     Probabilities,
+    check_class_order,
     check_labels_match,
     check_same_index,
     count_rows,
@@ -220,12 +221,18 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weight = row_weights(sample_weight, n, "X")
         Y = entries.choose(table.labels)  # (n, K)
         _check_rows(table, weight)
+        if not Y[weight > 0.0].any():
+            raise ValueError(
+                "X stores no probability of a true label: sparse probabilities must have an entry "
+                "for most of the labels of y"
+            )
         kept = np.asarray(table.labels.sum(axis=1)).ravel()[weight > 0.0]
         self.nonempty_ = bool((kept > 0).all()) and self.multilabel_
         self._check_limits(given)
         model = JointModel(_CALIBRATORS[self.calibration]())
         with one_blas_thread:  # which is faster for small matrices, and reproducible
             self._model = model.fit(entries, Y, weight)
+        self._fitted_average = self.average
         self.__dict__.pop("thresholds_", None)  # of an earlier fit
         if self._per_batch:
             kept = np.flatnonzero(weight)
@@ -318,6 +325,8 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read(self, X: Any) -> Probabilities:
         check_is_fitted(self)
+        if not self.multilabel_:
+            check_class_order(X, self.classes_)
         return read_probabilities(self, X, not self.multilabel_, reset=False)
 
     def decide(self, X: Any) -> Decision:
@@ -568,6 +577,11 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         entries = given.entries
         if not self._per_batch:
             return self._decide_rows(entries, given.sparse_class).labels
+        if self.multilabel_ and self.average != self._fitted_average:
+            raise ValueError(
+                f"average is {self.average!r} and was {self._fitted_average!r} in fit, which "
+                "computes the thresholds of 'macro' and 'micro': fit again"
+            )
         p = self._marginals(entries)
         limits = np.broadcast_to(self.thresholds_, (entries.m,))
         chosen = p.p > p.of_label(limits)

@@ -25,6 +25,7 @@ from fgfm.decision import Decision
 
 __all__ = [
     "Probabilities",
+    "check_class_order",
     "check_labels_match",
     "check_same_index",
     "count_rows",
@@ -96,15 +97,18 @@ def read_probabilities(owner: Any, X: Any, flat: bool, *, reset: bool) -> Probab
     """
     matrix = on_host(X)
     if _is_list_of_pairs(matrix):
-        if owner.logits:
-            raise ValueError("logits is True and X lists the class probabilities of each label")
-        matrix = stacked_classes([np.asarray(on_host(part)) for part in matrix], "X")
+        # The axes of a square stack may be (label, row, class) or (row, label, class).
+        square = isinstance(matrix, np.ndarray) and matrix.shape[0] == matrix.shape[1]
+        parts = matrix if square else [np.asarray(on_host(part)) for part in matrix]
+        matrix = stacked_classes(parts, "X", logits=owner.logits)
     if frame_library(matrix) is not None and len(matrix.shape) == 1:
         matrix = matrix.to_numpy()[:, None]
     if flat:
         matrix = _positive_class(matrix, owner.logits)
     if frame_library(matrix) is not None:
         validate_data(owner, matrix, reset=reset, skip_check_array=True)
+        if len(matrix) == 0:
+            raise ValueError(f"X has no rows: {type(owner).__name__} needs at least 1")
     else:
         matrix = validate_data(
             owner,
@@ -144,6 +148,8 @@ def check_labels_match(given: Probabilities, y: Any, table: LabelTable) -> None:
             f"X has {m} columns and y has {columns}: there must be one probability for each label"
         )
     check_same_index(given.X, y)
+    if table.form == "flat":
+        check_class_order(given.X, table.classes)
     for at, (one, other) in enumerate(zip(_names(given.X), _names(y), strict=False)):
         if one != other:
             raise ValueError(
@@ -152,6 +158,18 @@ def check_labels_match(given: Probabilities, y: Any, table: LabelTable) -> None:
             )
     if n == m and given.entries.labels is None:
         _check_not_transposed(given.entries.p, table.labels)
+
+
+def check_class_order(X: Any, classes: Any) -> None:
+    """Raise if X is a data frame whose two columns are named as the classes, in another order."""
+    names, expected = [
+        [str(name) for name in part] for part in (getattr(X, "columns", ()), classes)
+    ]
+    if len(names) == 2 and names == expected[::-1] and names[0] != names[1]:
+        raise ValueError(
+            f"X has columns {names[0]!r} and {names[1]!r}, and the classes of y are in the order "
+            f"{expected[0]!r}, {expected[1]!r}: the columns must be in the order of the classes"
+        )
 
 
 def check_same_index(X: Any, y: Any) -> None:

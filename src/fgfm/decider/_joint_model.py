@@ -100,7 +100,7 @@ class JointModel:
         Returns
         -------
         RowModel
-            P of shape (n, K, S) and d of shape (n, S + 1).
+            P of shape (n, K, S) and d of shape (n, S + 1), with S at most K.
         """
         q = self.calibrator.predict(entries)
         if entries.m == 1:
@@ -109,7 +109,7 @@ class JointModel:
         S = max(1, int(self.cardinalities[-1]))
         d = np.zeros((len(q.p), S + 1))
         d[:, self.cardinalities] = self.pool.predict_proba([self._independent(q.p)])
-        d = _possible(d, q)
+        d = _possible(d, q)[:, : q.p.shape[1] + 1]  # the K stored labels may be fewer than S
         return RowModel(from_marginals(powered(q.p, self.exponent), d, method="condition"), d)
 
     def marginals(self, entries: Entries, threads: int) -> Entries:

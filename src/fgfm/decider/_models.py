@@ -172,8 +172,8 @@ def check_classes(estimator: Any, table: LabelTable) -> None:
     """Raise if a fitted binary model has other classes than a flat y."""
     if table.form != "flat" or not hasattr(estimator, "classes_"):
         return
-    found = list(estimator.classes_)
-    if found != list(table.classes):
+    found = np.asarray(estimator.classes_).tolist()
+    if found != table.classes.tolist():
         raise ValueError(
             f"estimator {type(estimator).__name__} has classes {found} and y has "
             f"{table.classes.tolist()}: they must be the same"

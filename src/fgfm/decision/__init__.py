@@ -19,7 +19,7 @@ function             given
 `from_joint`         probabilities of label sets
 ==================== ==========================================================
 
-``average`` says which labels form a problem: those of a row (``"samples"``), the column of a label
+``average`` sets which labels form a problem: those of a row (``"samples"``), the column of a label
 (``"macro"``), or all entries of the batch (``"micro"``). Rows are independent of each other, so
 that a column is decided from its marginals, and a batch by F-GFM with every row as a factor: both
 exactly, for any dependence between the labels of a row.
@@ -32,8 +32,8 @@ probabilities, exactly.)
 satisfy them is found exactly. With costs, values that differ by less than 1e-12 count as equal.
 Which of several equally good sets of one size is chosen is not defined for hierarchies.
 
-Dask arrays give a lazy decision of Dask arrays, which is computed one block of rows at a time. A
-row that contradicts `nonempty` then gets its NaN without a warning. The ``labelsets`` of
+Dask arrays result in a lazy decision of Dask arrays, computed one block of rows at a time. A row
+that contradicts `nonempty` then gets its NaN without a warning. The ``labelsets`` of
 `from_joint`, which all rows share, are computed at once. ``average="macro"`` rechunks to blocks of
 labels; ``"micro"`` needs arrays in memory.
 

@@ -61,7 +61,7 @@ def decide(
     if is_flat(values[0]):
         average = "macro"  # one label, whatever the average
     if objective.limits is not None:
-        objective.limits.check_problem(average, objective.measure)
+        objective.limits.check_problem(average, objective.measure, flat=is_flat(values[0]))
     if not is_device_array and any_dask(*values):
         decision = _decide_dask(arrays, average, with_numpy, objective=objective, **shared)
         return _squeezed(decision) if is_flat(values[0]) else decision

@@ -50,10 +50,12 @@ class Limits(NamedTuple):
             names = None  # numbers, such as the default columns of pandas
         return cls(min_labels, max_labels, constraints, None if names is None else tuple(names))
 
-    def check_problem(self, average: str, measure: str) -> None:
+    def check_problem(self, average: str, measure: str, *, flat: bool = False) -> None:
         """Raise unless each row is a problem of its own, and the measure is the F-measure."""
         if average != "samples" or measure != "f":
             other = "measure='jaccard'" if measure == "jaccard" else f"average={average!r}"
+            if flat:
+                other = "1-D probabilities, those of a binary classifier"
             raise ValueError(
                 "min_labels, max_labels and constraints limit the F-optimal label set of a row: "
                 f"they cannot be combined with {other}"

@@ -148,14 +148,15 @@ def from_marginals(
     columns = getattr(proba, "columns", None)
     limits = Limits.checked(min_labels, max_labels, constraints, columns)
     objective = Objective.checked(beta, zero_division, nonempty, n_jobs, measure, limits)
+    logits = check_flag(logits, "logits")
     return decide(
-        {"proba": stacked_classes(proba)},
+        {"proba": stacked_classes(proba, logits=logits)},
         objective,
         average,
         _ROUTE,
         _array_api_route,
         columns=columns,
-        logits=check_flag(logits, "logits"),
+        logits=logits,
     )
 
 

@@ -75,7 +75,8 @@ def f_measure(
 
     where 0/0, an empty prediction for an empty true set, is `zero_division`. By default y and h
     are the labels of a row, and the measure is averaged over rows. The functions of
-    ``fgfm.decision`` maximise its expectation, for the same `average`.
+    ``fgfm.decision`` maximise its expectation, for the same `average`; for 1-D probabilities, that
+    of ``average="macro"``.
 
     Parameters
     ----------
@@ -129,7 +130,8 @@ def f_measure(
 
     ``fgfm.f_scorer`` is a scikit-learn scorer for this function with its defaults. Called with
     other parameters it returns a scorer with these, for instance
-    ``fgfm.f_scorer(beta=2.0, average="macro")``.
+    ``fgfm.f_scorer(beta=2.0, average="macro")``. For a binary classifier with a flat y,
+    ``fgfm.f_scorer(average="macro")`` is the F-measure of the positive class.
 
     Examples
     --------

@@ -19,6 +19,11 @@ class _FScorer(type(_scorer)):  # type: ignore[misc]
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if args or "estimator" in kwargs:
             return super().__call__(*args, **kwargs)
+        # Validated here: cross-validation would turn the errors of a scorer into NaN.
+        if not isinstance(f_measure([[1]], [[1]], **kwargs), float):
+            raise ValueError(
+                f"a scorer of f_measure with {kwargs!r} has several values: it must have one"
+            )
         return make_scorer(f_measure, **kwargs)
 
     def __reduce__(self) -> str:

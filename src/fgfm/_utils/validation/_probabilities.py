@@ -128,11 +128,12 @@ def check_one_weight_each(columns: int, sets: int) -> None:
         )
 
 
-def stacked_classes(proba: Any, name: str = "proba") -> Any:
+def stacked_classes(proba: Any, name: str = "proba", *, logits: bool = False) -> Any:
     """Return marginals (n, m) from a list of m arrays (n, 2), the probabilities of both classes.
 
     This is what ``predict_proba`` of scikit-learn's forests and trees returns. Anything else is
-    returned as it is, except for 3-D arrays: the order of their axes cannot be known.
+    returned as it is, except for 3-D arrays: the order of their axes cannot be known. A list with
+    `logits` is an error, since its elements are probabilities.
     """
     axes: tuple[int, ...] = tuple(getattr(proba, "shape", ()))
     if len(axes) == 3 and axes[2] == 2:
@@ -144,6 +145,11 @@ def stacked_classes(proba: Any, name: str = "proba") -> Any:
     is_list = isinstance(proba, (list, tuple)) and len(proba) > 0
     if not (is_list and isinstance(proba[0], np.ndarray) and proba[0].ndim == 2):
         return proba
+    if logits:
+        raise ValueError(
+            f"logits is True and {name} is a list of arrays, the class probabilities of each "
+            "label: pass logits as one array (n, m), or the list without logits=True"
+        )
     for i, block in enumerate(proba):
         where = place(name, (i,))
         shape = np.shape(block)
