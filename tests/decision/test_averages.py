@@ -580,3 +580,53 @@ def test_impossible_problems_warn():
             labels, expected_f = call()
         assert not labels.any()
         assert np.isnan(expected_f)
+
+
+def long_columns(kind: str, n: int = 9001) -> np.ndarray:
+    """Return (n, 7) probabilities, of which some columns have few expected rows."""
+    rng = np.random.default_rng(5)
+    p = rng.random((n, 7))
+    if kind == "rounded":
+        p = np.round(p, 2)
+    elif kind == "certain":
+        p = np.where(p > 0.7, 1.0, 0.3 * p)
+    elif kind == "mixed":
+        p[:, 2] = 0.001 * p[:, 2]
+        p[:, 4] = 0.0
+        p[:, 5] **= 6
+    elif kind == "sorted":
+        p = np.sort(p, axis=0)
+    return p
+
+
+@pytest.mark.parametrize("kind", ["uniform", "rounded", "certain", "mixed", "sorted"])
+@pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_long_columns_are_decided_as_rows(kind: str, beta: float, dtype: type) -> None:
+    p = long_columns(kind).astype(dtype)
+    labels, expected_f = decision.from_marginals(p, average="macro", beta=beta)
+    of_rows = decision.from_marginals(np.ascontiguousarray(p.T), beta=beta)
+    np.testing.assert_array_equal(labels, of_rows.labels.T)
+    np.testing.assert_allclose(expected_f, of_rows.expected_f, rtol=1e-12)
+    for other in (np.asfortranarray(p), np.hstack([p, p])[:, :7]):
+        again = decision.from_marginals(other, average="macro", beta=beta)
+        np.testing.assert_array_equal(again.labels, labels)
+
+
+def test_long_columns_have_the_same_bits_for_any_number_of_threads() -> None:
+    p = np.hstack([long_columns(kind) for kind in ("uniform", "mixed", "rounded", "certain")])
+    one = decision.from_marginals(p, average="macro")
+    for n_jobs in (2, 3):
+        other = decision.from_marginals(p, average="macro", n_jobs=n_jobs)
+        np.testing.assert_array_equal(one.labels, other.labels)
+        np.testing.assert_array_equal(one.expected_f, other.expected_f)
+
+
+@pytest.mark.parametrize("value", [1.5, -0.5, np.nan])
+def test_long_columns_name_an_invalid_value(value: float) -> None:
+    p = long_columns("uniform")
+    p[8000, 3] = value
+    with pytest.raises(ValueError, match=r"^proba\[8000, 3\] is"):
+        decision.from_marginals(p, average="macro")
+    p[8000, 3] = 1.0 + 1e-12  # a rounding error
+    assert decision.from_marginals(p, average="macro").labels[8000, 3] == 1

@@ -76,11 +76,13 @@ Result bind_dense_rows(Array<const T, 2> proba, double beta2, double zero_divisi
 template <class T>
 Result bind_dense_columns(nb::ndarray<const T, nb::ndim<2>, nb::device::cpu> proba, double beta2,
                           double zero_division, bool nonempty, const Rules& rules,
-                          Array<std::int8_t, 2> labels, Array<double, 1> expected,
-                          Array<std::uint8_t, 1> done) {
+                          nb::ndarray<std::int8_t, nb::ndim<2>, nb::device::cpu> labels,
+                          Array<double, 1> expected, Array<std::uint8_t, 1> done) {
     return result(decide_dense_columns(proba.data(), proba.shape(0), proba.shape(1),
                                        proba.stride(0), {beta2, zero_division, nonempty}, rules,
-                                       matrix(labels), expected.data(), done.data()));
+                                       {labels.data(), static_cast<Index>(labels.shape(0)),
+                                        static_cast<Index>(labels.stride(0))},
+                                       expected.data(), done.data()));
 }
 
 template <class T>

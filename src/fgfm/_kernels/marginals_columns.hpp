@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -31,7 +30,7 @@ struct Column {
     PowerSums sums{};              // of all values
     PowerSums above{};             // of the values above the window
     double above_count = 0.0;
-    double expected = 0.0;  // rows, by the sample
+    bool few = false;  // whether FEW_POWERS power sums are enough
     bool valid = true;
     std::vector<double> value;  // in the window, by rows
     std::vector<Index> place;
@@ -109,7 +108,7 @@ inline void choose_window(std::span<const double> sample, Index n, double beta2,
     const double reach = moments.reach(t, near * scale / (0.25 * t), static_cast<Index>(count)) +
                          4.0 * error;
     if (!(t > reach && t + reach <= 1.0)) return;
-    column.expected = moments.mean;
+    column.few = moments.mean > MANY_EXPECTED;
     column.low = t - reach;
     column.high = t + reach;
 }
@@ -180,12 +179,64 @@ double decide_column(Column& column, Index n, const Objective& objective,
     return work.set_value[end];
 }
 
-// Add the sums of all columns, and extract their windows.
+// Add the sums of a group of columns over some rows, and extract their windows.
 template <Index N, class T>
-void scan_columns(const T* data, Index n, Index m, Index stride,
-                  std::span<const ColumnGroup> groups, std::span<Column> columns) {
+void scan_group(const T* data, Index start, Index stop, Index stride, const ColumnGroup& group,
+                std::span<Column> columns) {
     constexpr Index STEP = 8;
     const Lanes none = {}, one = none + 1.0;
+    Lanes low, high;
+    for (Index l = 0; l < LANES; ++l) {
+        low[l] = columns[group.first + l].low;
+        high[l] = columns[group.first + l].high;
+    }
+    LanePowers<N> all, above;
+    Lanes count = {}, least = one, most = none;
+    for (Index first = start; first < stop; first += STEP) {
+        const Index last = std::min(stop, first + STEP);
+        auto found = none > one;
+        for (Index i = first; i < last; ++i) {
+            const Lanes x = load(data + i * stride + group.first);
+            const auto larger = x > high;
+            all.add(x);
+            above.add(larger ? x : none);
+            count += larger ? one : none;
+            least = x < least ? x : least;
+            most = x > most ? x : most;
+            found |= (x >= low) & (x <= high);
+        }
+        if (!(found[0] | found[1] | found[2] | found[3])) continue;
+        for (Index l = group.own; l < LANES; ++l) {
+            if (!found[l]) continue;
+            Column& column = columns[group.first + l];
+            for (Index i = first; i < last; ++i) {
+                const double x = data[i * stride + group.first + l];
+                if (x >= column.low && x <= column.high) {
+                    column.value.push_back(x);
+                    column.place.push_back(i);
+                }
+            }
+        }
+    }
+    for (Index l = group.own; l < LANES; ++l) {
+        Column& column = columns[group.first + l];
+        all.add_to(column.sums, l);
+        above.add_to(column.above, l);
+        column.above_count += count[l];
+        column.valid &= least[l] >= 0.0 && most[l] <= 1.0;
+    }
+}
+
+// Add the sums of all columns, and extract their windows.
+template <class T>
+void scan_columns(const T* data, Index n, Index m, Index stride,
+                  std::span<const ColumnGroup> groups, std::span<Column> columns) {
+    std::vector<char> few;  // whether a group needs few power sums
+    for (const ColumnGroup& group : groups) {
+        bool all = true;
+        for (Index l = 0; l < LANES; ++l) all &= columns[group.first + l].few;
+        few.push_back(all);
+    }
     for (Index start = 0; start < n; start += COLUMN_BLOCK) {
         // The next block is read row by row, which memory does faster than group by group.
         const Index stop = std::min(n, start + COLUMN_BLOCK);
@@ -193,46 +244,11 @@ void scan_columns(const T* data, Index n, Index m, Index stride,
             const T* row = data + i * stride;
             for (Index j = 0; j < m; j += 64 / sizeof(T)) __builtin_prefetch(row + j);
         }
-        for (const ColumnGroup& group : groups) {
-            Lanes low, high;
-            for (Index l = 0; l < LANES; ++l) {
-                low[l] = columns[group.first + l].low;
-                high[l] = columns[group.first + l].high;
-            }
-            LanePowers<N> all, above;
-            Lanes count = {}, least = one, most = none;
-            for (Index first = start; first < stop; first += STEP) {
-                const Index last = std::min(stop, first + STEP);
-                auto found = none > one;
-                for (Index i = first; i < last; ++i) {
-                    const Lanes x = load(data + i * stride + group.first);
-                    const auto larger = x > high;
-                    all.add(x);
-                    above.add(larger ? x : none);
-                    count += larger ? one : none;
-                    least = x < least ? x : least;
-                    most = x > most ? x : most;
-                    found |= (x >= low) & (x <= high);
-                }
-                if (!(found[0] | found[1] | found[2] | found[3])) continue;
-                for (Index l = group.own; l < LANES; ++l) {
-                    if (!found[l]) continue;
-                    Column& column = columns[group.first + l];
-                    for (Index i = first; i < last; ++i) {
-                        const double x = data[i * stride + group.first + l];
-                        if (x >= column.low && x <= column.high) {
-                            column.value.push_back(x);
-                            column.place.push_back(i);
-                        }
-                    }
-                }
-            }
-            for (Index l = group.own; l < LANES; ++l) {
-                Column& column = columns[group.first + l];
-                all.add_to(column.sums, l);
-                above.add_to(column.above, l);
-                column.above_count += count[l];
-                column.valid &= least[l] >= 0.0 && most[l] <= 1.0;
+        for (std::size_t g = 0; g < groups.size(); ++g) {
+            if (few[g]) {
+                scan_group<FEW_POWERS>(data, start, stop, stride, groups[g], columns);
+            } else {
+                scan_group<POWERS>(data, start, stop, stride, groups[g], columns);
             }
         }
     }
@@ -262,19 +278,10 @@ Status decide_dense_columns(const T* data, Index n, Index m, Index stride,
                           objective.beta2, columns[group.first + l]);
         }
     }
-    double fewest = std::numeric_limits<double>::infinity();  // rows that are expected in a column
-    bool any = false;
-    for (const Column& column : columns) {
-        any |= column.is_open();
-        if (column.is_open()) fewest = std::min(fewest, column.expected);
+    if (std::none_of(columns.begin(), columns.end(), [](const Column& c) { return c.is_open(); })) {
+        return {};
     }
-    if (!any) return {};
-    const bool few = fewest > MANY_EXPECTED;
-    if (few) {
-        scan_columns<FEW_POWERS>(data, n, m, stride, groups, columns);
-    } else {
-        scan_columns<POWERS>(data, n, m, stride, groups, columns);
-    }
+    scan_columns<T>(data, n, m, stride, groups, columns);
     for (const Column& column : columns) {
         if (!column.valid || std::isnan(column.sums[0])) return {0, NOT_PROBABILITY, 0};
     }
@@ -289,7 +296,8 @@ Status decide_dense_columns(const T* data, Index n, Index m, Index stride,
         if (!columns[j].is_open() || columns[j].sums[0] < SURELY_NONEMPTY) continue;
         Index count = 0;
         const double value =
-            few ? decide_column<FEW_POWERS>(columns[j], n, objective, rules, work, top[j], count)
+            columns[j].few
+                ? decide_column<FEW_POWERS>(columns[j], n, objective, rules, work, top[j], count)
                 : decide_column<POWERS>(columns[j], n, objective, rules, work, top[j], count);
         if (value < 0.0) continue;
         done[j] = 1;

@@ -11,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm._kernels import (
+    NOT_PROBABILITY,
     constrain_dense_rows,
     decide_dense_rows,
     decide_jaccard_dense_rows,
     transpose,
 )
+from fgfm._kernels import decide_dense_columns as scan_dense_columns
 from fgfm._utils.blocks import BLOCK_BYTES, float_block, float_dtype, run_blocks
 from fgfm._utils.validation import check_logits, check_marginals
 from fgfm.decision._objective import Decision, Objective, empty_decision, run_kernel
@@ -30,6 +32,8 @@ __all__ = [
 Real = npt.NDArray[Any]
 _STRIP_BYTES = 128  # of a row: two cache lines
 _ALL = slice(None)
+_MANY_ROWS = 8192  # columns of fewer rows are transposed
+_CHUNK = 16  # columns, a multiple of what the kernel reads together
 _KERNELS = {"f": decide_dense_rows, "jaccard": decide_jaccard_dense_rows}
 
 
@@ -64,6 +68,19 @@ class DenseMarginals:
 
         proba: Real = expit(block)
         return proba
+
+    def by_rows(self) -> bool:
+        """Return True if there are many rows, of probabilities one after the other."""
+        n, m = self.values.shape
+        return (
+            not self._logits
+            and n >= _MANY_ROWS
+            and m >= 4
+            and self.values.dtype in (np.float32, np.float64)
+            and self.values.dtype.isnative
+            and self.values.strides[1] == self.values.itemsize
+            and self.values.strides[0] % self.values.itemsize == 0
+        )
 
     def checked(self) -> Real:
         """Validate all values; return the probabilities, with rounding errors clipped."""
@@ -124,6 +141,46 @@ def decide_dense_marginals(
 
 def decide_dense_columns(marginals: DenseMarginals, objective: Objective) -> Decision:
     """Decide each column: one problem per label, over the rows.
+
+    The kernel for whole rows decides long columns in which many rows are expected, if the rows are
+    stored one after the other; the others are transposed.
+    """
+    values = marginals.values
+    if not (objective.measure == "f" and marginals.by_rows()):
+        return _decide_strips(marginals, objective)
+    n, m = values.shape
+    labels, expected_f = empty_decision(n, m).labels, np.empty(m)
+    done = np.zeros(m, dtype=np.uint8)
+    statuses = []
+
+    def decide_chunk(chunk: slice) -> None:
+        columns = slice(chunk.start * _CHUNK, min(m, chunk.stop * _CHUNK))
+        status = scan_dense_columns(
+            values[:, columns],
+            *objective.kernel_arguments,
+            objective.rules,
+            labels[:, columns],
+            expected_f[columns],
+            done[columns],
+        )
+        statuses.append(status[1])
+
+    # The columns of a chunk are read together: one chunk for each thread.
+    n_chunks = math.ceil(m / _CHUNK)
+    run_blocks(
+        n_chunks, BLOCK_BYTES * objective.threads // n_chunks, objective.threads, decide_chunk
+    )
+    if NOT_PROBABILITY in statuses:  # or a rounding error, which is clipped there
+        return _decide_strips(marginals, objective)
+    left = np.flatnonzero(done == 0)
+    for start in range(0, len(left), _CHUNK):
+        at = left[start : start + _CHUNK]
+        labels[:, at], expected_f[at] = _decide_strips(DenseMarginals(values[:, at]), objective)
+    return Decision(labels, expected_f)
+
+
+def _decide_strips(marginals: DenseMarginals, objective: Objective) -> Decision:
+    """Decide each column, transposed.
 
     Strips of columns are transposed to rows one after the other, so that the array is not copied
     as a whole; they are wide enough to read most cache lines once. The labels are in Fortran
