@@ -346,3 +346,12 @@ def test_scorer_works_in_model_selection(pair):
     ).fit(X, Y)
     assert search.cv_results_["split0_test_f1"][1] == scores[0]
     assert search.cv_results_["split0_test_f2"][1] == f_measure(Y[:10], predicted, 2.0)
+
+
+def test_flat_labels_are_a_binary_classifier() -> None:
+    from sklearn.metrics import f1_score
+
+    y, h = [0, 1, 1, 0, 1], [1, 1, 0, 0, 0]
+    for average in ("samples", "macro", "micro"):
+        assert f_measure(y, h, average=average) == pytest.approx(f1_score(y, h))
+    assert f_measure(y, h, per_row=True).tolist() == [0.0, 1.0, 0.0, 1.0, 0.0]

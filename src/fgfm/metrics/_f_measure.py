@@ -75,13 +75,14 @@ def f_measure(
 
     where 0/0, an empty prediction for an empty true set, is `zero_division`. By default y and h
     are the labels of a row, and the measure is averaged over rows. The functions of
-    ``fgfm.decision`` maximise its expectation, for the same `average`; for 1-D probabilities, that
-    of ``average="macro"``.
+    ``fgfm.decision`` maximise its expectation, for the same `average`. 1-D labels are those of a
+    binary classifier: one problem over all rows.
 
     Parameters
     ----------
     Y_true : array-like, sparse matrix or data frame of shape (n, m) or (n,)
-        True labels, 0 or 1. A 1-D array is one label. Sparse input stays sparse.
+        True labels, 0 or 1. A 1-D array is one label, of a binary classifier. Sparse input stays
+        sparse.
     Y_pred : array-like, sparse matrix or data frame of the same shape
         Predicted labels. Its type may differ from that of `Y_true`.
     beta : float, default=1.0
@@ -89,8 +90,8 @@ def f_measure(
     average : {"samples", "macro", "micro"} or None, default="samples"
         ``"samples"``: the mean over rows of their F-measure. ``"macro"``: the mean over labels of
         the F-measure of their columns. ``"micro"``: the F-measure of all entries together. None:
-        the F-measure of each column. With 1-D labels, ``"macro"`` and ``"micro"`` are the
-        F-measure of the positive class.
+        the F-measure of each column. With 1-D labels all of them are the F-measure of the positive
+        class.
     zero_division : float in [0, 1], default=1.0
         Value of predicting no label for a row, or column, that has none.
     per_row : bool, default=False
@@ -123,15 +124,13 @@ def f_measure(
                                                    zero_division=1.0, sample_weight=w)``
     ``f_measure(Y, H, average=a)``, not "samples"  ``f1_score(Y, H, average=a,
                                                    zero_division=1.0)``
-    ``f_measure(y, h, average="macro")``, 1-D      ``f1_score(y, h, zero_division=1.0)``
+    ``f_measure(y, h)`` with 1-D y and h           ``f1_score(y, h, zero_division=1.0)``
     ``f_measure(Y, H, per_row=True)``              none
-    ``f_measure(y, h)`` with 1-D y and h           none: the mean F-measure of rows of one label
     ============================================== ===============================================
 
     ``fgfm.f_scorer`` is a scikit-learn scorer for this function with its defaults. Called with
     other parameters it returns a scorer with these, for instance
-    ``fgfm.f_scorer(beta=2.0, average="macro")``. For a binary classifier with a flat y,
-    ``fgfm.f_scorer(average="macro")`` is the F-measure of the positive class.
+    ``fgfm.f_scorer(beta=2.0, average="macro")``.
 
     Examples
     --------
@@ -176,6 +175,8 @@ def f_measure(
             f"Y_pred has shape {np.shape(Y_pred)} and Y_true has {np.shape(Y_true)}: "
             "they must have the same shape"
         )
+    if np.ndim(Y_true) == 1 and not per_row and average == "samples":
+        average = "macro"  # a binary classifier: one problem over the rows, as in fgfm.decision
     n = true.shape[0]
     if n == 0 and not per_row:
         raise ValueError("Y_true has no rows: the mean needs at least one")
