@@ -337,3 +337,8 @@ def test_label_of_probability_over_one_raises():
 def test_unsupported_container_raises(call, error, message):
     with pytest.raises(error, match=re.escape(message)):
         call()
+
+
+def test_rows_of_nan_raise_without_a_warning() -> None:
+    with pytest.raises(ValueError, match=r"^proba\[0, 0\] is nan: probabilities must lie in"):
+        decision.from_marginals(np.full((2, 3), np.nan))

@@ -62,7 +62,7 @@ def check_marginals(block: Real, name: str, first: Sequence[int]) -> None:
     wrong = _outside_unit_interval(block)
     if wrong.any():
         hint = ""
-        if np.nanmin(block) < -0.1:  # far beyond rounding, and no percentages
+        if (block < -0.1).any():  # far beyond rounding, and no percentages
             hint = "; these look like logits: apply a sigmoid, or pass logits=True"
         _raise_at(block, wrong, name, first, f"probabilities must lie in [0, 1]{hint}")
 
@@ -128,6 +128,11 @@ def check_one_weight_each(columns: int, sets: int) -> None:
         )
 
 
+def _is_nested_tensor(value: Any) -> bool:
+    """Return True for nested tensors of PyTorch, whose shape cannot be read."""
+    return bool(getattr(value, "is_nested", False))
+
+
 def stacked_classes(proba: Any, name: str = "proba", *, logits: bool = False) -> Any:
     """Return marginals (n, m) from a list of m arrays (n, 2), the probabilities of both classes.
 
@@ -135,7 +140,9 @@ def stacked_classes(proba: Any, name: str = "proba", *, logits: bool = False) ->
     returned as it is, except for 3-D arrays: the order of their axes cannot be known. A list with
     `logits` is an error, since its elements are probabilities.
     """
-    axes: tuple[int, ...] = tuple(getattr(proba, "shape", ()))
+    axes: tuple[int, ...] = ()
+    if not _is_nested_tensor(proba):
+        axes = tuple(getattr(proba, "shape", ()))
     if len(axes) == 3 and axes[2] == 2:
         raise ValueError(
             f"{name} has shape {axes}: it must have 2 dimensions (row, label); if its axes are "
