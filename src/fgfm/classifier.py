@@ -16,11 +16,11 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fgfm._utils.blocks import n_threads, row_blocks
 from fgfm._utils.label_table import (
-    LabelTable,
     check_partition,
     format_labels,
     read_labels,
     read_true_labels,
+    set_label_attributes,
 )
 from fgfm._utils.progress import CallbackSupportMixin, FitProgress, with_callbacks
 from fgfm._utils.rows import frame_maker, n_rows, take_rows
@@ -29,6 +29,7 @@ from fgfm._utils.validation import (
     check_beta,
     check_flag,
     check_zero_division,
+    resolve_nonempty,
     row_weights,
 )
 from fgfm.cardinality import merge_distributions, merge_factors
@@ -350,7 +351,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             Y = np.where(table.observed, Y, -1).astype(np.int8)
         if isinstance(self.method, str):
             check_not_frozen(self.estimator, Y.shape[1])
-        self._set_labels(table)
+        set_label_attributes(self, table)
         weight = None if sample_weight is None else row_weights(sample_weight, len(Y), "X")
         routed = self._routed_params(sample_weight, fit_params)
         progress = FitProgress(self, self.verbose)
@@ -406,7 +407,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         check_flag(self.coherent, "coherent")
         check_learner(self.estimator)
         n_threads(self.n_jobs)
-        _resolve_nonempty(self.nonempty, False)
+        resolve_nonempty(self.nonempty, False)
         _check_method(self.method)
 
     def _validate_features(self, X: Any, *, reset: bool) -> Any:
@@ -414,15 +415,6 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             return validate_features(self, X, self.estimator, reset=reset)
         # An object of the user validates the values itself.
         return validate_raw_features(self, X, accept_sparse=True, reset=reset)
-
-    def _set_labels(self, table: LabelTable) -> None:
-        """Set the attributes that describe y."""
-        self.classes_ = table.classes
-        self.multilabel_ = table.form != "flat"
-        self._label_form, self._label_dtype = table.form, table.dtype
-        self.__dict__.pop("label_names_in_", None)  # of an earlier fit
-        if table.names is not None:
-            self.label_names_in_ = table.names
 
     def _observed_frequencies(self, Y: npt.NDArray[np.int8], weight: Floats | None) -> Floats:
         """Return the weighted frequency of each label (m,) where it is observed."""
@@ -499,7 +491,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         return {
             "beta": check_beta(self.beta),
             "zero_division": check_zero_division(self.zero_division),
-            "nonempty": _resolve_nonempty(self.nonempty, self.nonempty_),
+            "nonempty": resolve_nonempty(self.nonempty, self.nonempty_),
             **{name: value for name, value in limits.items() if value is not None},
         }
 
@@ -843,15 +835,6 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
 def _positive(present: Floats) -> Floats:
     """Return probabilities with 0 replaced by 1, to divide by."""
     return np.where(present > 0.0, present, 1.0)
-
-
-def _resolve_nonempty(nonempty: Any, auto: bool) -> bool:
-    """Return the flag, with "auto" replaced."""
-    if isinstance(nonempty, str) and nonempty == "auto":
-        return auto
-    if not isinstance(nonempty, (bool, np.bool_)):
-        raise TypeError(f"nonempty is {nonempty!r}: it must be 'auto', True or False")
-    return bool(nonempty)
 
 
 def _check_method(method: Any) -> None:

@@ -20,8 +20,8 @@ import fgfm
 from fgfm import FGFMClassifier
 from fgfm._utils.parallel import limit_openmp
 from fgfm.estimation import _fitting
-from fgfm.estimation._fitting import _rarest_label
 from fgfm.estimation._learner import fits_label_matrix, flat_learner, label_scores
+from fgfm.estimation._target_folds import StratifiedFolds, _rarest_label
 from multilabel import X, Y, assert_same, interleaved_folds, make_data
 
 FITS = []  # shapes of the targets
@@ -207,7 +207,7 @@ def test_folds_spread_rare_labels():
     labels = (rng.random((200, 6)) < [0.5, 0.4, 0.3, 0.05, 0.04, 0.03]).astype(int)
     rarest = _rarest_label(labels)
     assert (rarest[~labels.any(axis=1)] == 6).all()
-    folds = _fitting._StratifiedFolds(5, 0).shared(None, labels)
+    folds = StratifiedFolds(5, 0).shared(None, labels)
     for i in np.flatnonzero(labels.sum(axis=0) < 20):
         tested = [labels[test, i].sum() for _, test in folds]
         assert max(tested) - min(tested) <= 2

@@ -21,6 +21,7 @@ namespace fgfm {
 constexpr Index COLUMN_SAMPLE = 4096;  // rows, at least
 constexpr Index COLUMN_STEP = 32;      // between them, at most
 constexpr Index COLUMN_BLOCK = 128;    // rows that stay in the cache while columns take turns
+constexpr Index WIDEST_WINDOW = 16;    // a window has at most one of so many values
 constexpr double MANY_EXPECTED = 2e5;  // rows of a column
 constexpr Index FEW_POWERS = 4;        // power sums: so few if many rows are expected: u is small
 
@@ -63,7 +64,7 @@ struct LanePowers {
     }
 };
 
-// Rows of columns [first, first + LANES), of which those from `first + own` on belong to the group
+// The columns [first, first + LANES), without those before `first + own`, which belong to the group
 // before: the last group overlaps it, so that every load is whole.
 struct ColumnGroup {
     Index first;
@@ -108,6 +109,9 @@ inline void choose_window(std::span<const double> sample, Index n, double beta2,
     const double reach = moments.reach(t, near * scale / (0.25 * t), static_cast<Index>(count)) +
                          4.0 * error;
     if (!(t > reach && t + reach <= 1.0)) return;
+    const Index inside =
+        add_moments(sample, t - reach).count - add_moments(sample, t + reach).count;
+    if (WIDEST_WINDOW * inside > length(sample)) return;
     column.few = moments.mean > MANY_EXPECTED;
     column.low = t - reach;
     column.high = t + reach;
@@ -116,11 +120,11 @@ inline void choose_window(std::span<const double> sample, Index n, double beta2,
 // Decide a column from its sums and its window; return the expected F, or a negative number if the
 // bounds do not confirm the window.
 //
-// `top` is set to the value above which all rows are chosen.
+// `top` is set to the value above which all rows are chosen, and `chosen` to the number of values of
+// the window that are chosen too.
 template <Index N>
-double decide_column(Column& column, Index n, const Objective& objective,
-                            const Rules& rules, MarginalsWorkspace& work, double& top,
-                            Index& chosen) {
+double decide_column(Column& column, Index n, const Objective& objective, const Rules& rules,
+                     MarginalsWorkspace& work, double& top, Index& chosen) {
     constexpr double REFUSED = -1.0;
     Window& window = work.window;
     const double beta2 = objective.beta2;

@@ -20,7 +20,14 @@ from fgfm._utils.validation import (
     real_array,
 )
 
-__all__ = ["LabelTable", "check_partition", "format_labels", "read_labels", "read_true_labels"]
+__all__ = [
+    "LabelTable",
+    "check_partition",
+    "format_labels",
+    "read_labels",
+    "read_true_labels",
+    "set_label_attributes",
+]
 
 Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
@@ -154,6 +161,16 @@ def _check_not_label_lists(y: Any) -> None:
             f"y[0] is {rows[0]!r}: labels must be a matrix (n, m) of 0 and 1; "
             "sklearn.preprocessing.MultiLabelBinarizer converts lists of labels"
         )
+
+
+def set_label_attributes(estimator: Any, table: LabelTable) -> None:
+    """Set the attributes of an estimator that describe the y of `fit`."""
+    estimator.classes_ = table.classes
+    estimator.multilabel_ = table.form != "flat"
+    estimator._label_form, estimator._label_dtype = table.form, table.dtype
+    vars(estimator).pop("label_names_in_", None)  # of an earlier fit
+    if table.names is not None:
+        estimator.label_names_in_ = table.names
 
 
 def format_labels(

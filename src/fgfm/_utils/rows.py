@@ -14,10 +14,12 @@ from scipy import sparse
 
 __all__ = [
     "append_column",
+    "as_frames",
     "frame_library",
     "frame_maker",
     "n_rows",
     "on_all_rows",
+    "take_param_rows",
     "take_rows",
 ]
 
@@ -43,6 +45,17 @@ def take_rows(X: Any, rows: slice | npt.NDArray[np.int64]) -> Any:
     if library is None and not sparse.issparse(X):
         X = np.asarray(X)
     return X[rows]
+
+
+def take_param_rows(params: dict[str, Any], rows: npt.NDArray[np.int64], n: int) -> dict[str, Any]:
+    """Return the arguments of a fit for some of n rows; those of length n are indexed."""
+
+    def per_row(value: Any) -> bool:
+        return (
+            hasattr(value, "__len__") and not isinstance(value, (str, dict)) and n_rows(value) == n
+        )
+
+    return {k: take_rows(v, rows) if per_row(v) else v for k, v in params.items()}
 
 
 def on_all_rows(
@@ -73,6 +86,50 @@ def append_column(X: Any, values: float | npt.NDArray[np.float64]) -> Any:
     appended = X.copy(deep=False)
     appended[name] = column
     return appended
+
+
+def as_frames(
+    labels: Any, expected_f: Any, like: Any, columns: Any, average: str
+) -> tuple[Any, Any]:
+    """Return decided labels and expectations as data frames or series of the library of `like`.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n, m) or (n,)
+        Decided labels; flat ones become a series.
+    expected_f : ndarray or float
+        Their expectations: of rows or labels, which become a series, or of a batch.
+    like : object
+        A data frame or series with the rows; with anything else nothing is converted.
+    columns : sequence or None
+        Names of the labels; of flat labels the name of the series alone.
+    average : {"samples", "macro", "micro"}
+        Whether the expectations are those of rows or of labels.
+
+    Returns
+    -------
+    tuple
+        Labels and expectations.
+    """
+    library = frame_library(like)
+    if library is None:
+        return labels, expected_f
+    if library == "pandas":
+        import pandas as pd
+
+        if np.ndim(labels) == 1:
+            return pd.Series(labels, index=like.index, name=columns[0]), expected_f
+        labels = pd.DataFrame(labels, index=like.index, columns=columns)
+        if np.ndim(expected_f):
+            index = labels.index if average == "samples" else labels.columns
+            expected_f = pd.Series(expected_f, index=index, name="expected_f")
+        return labels, expected_f
+    import polars as pl
+
+    if np.ndim(labels) == 1:
+        return pl.Series(columns[0], labels), expected_f
+    labels = pl.DataFrame(labels, schema=None if columns is None else list(map(str, columns)))
+    return labels, pl.Series("expected_f", expected_f) if np.ndim(expected_f) else expected_f
 
 
 def frame_maker(X: Any, caller: str) -> Callable[[npt.NDArray[Any], list[Any]], Any]:

@@ -11,14 +11,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fgfm._utils.blocks import n_threads
-from fgfm._utils.label_table import LabelTable, format_labels, read_labels, read_true_labels
+from fgfm._utils.label_table import (
+    LabelTable,
+    format_labels,
+    read_labels,
+    read_true_labels,
+    set_label_attributes,
+)
 from fgfm._utils.parallel import one_blas_thread
-from fgfm._utils.rows import frame_maker
+from fgfm._utils.rows import as_frames, frame_maker
 from fgfm._utils.validation import (
+    check_average,
     check_beta,
     check_choice,
     check_flag,
     check_zero_division,
+    resolve_nonempty,
     row_weights,
 )
 from fgfm.decider._calibration import IsotonicCalibrator, NoCalibrator, ShrunkCalibrator
@@ -46,7 +54,6 @@ __all__ = ["FDecider"]
 
 Floats = npt.NDArray[np.float64]
 
-_AVERAGES = ("samples", "macro", "micro")
 _CALIBRATORS = {
     "auto": ShrunkCalibrator,
     "sigmoid": ShrunkCalibrator,
@@ -217,7 +224,7 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         given = read_probabilities(self, X, table.form == "flat", reset=True)
         entries = given.entries
         check_labels_match(given, y, table)
-        self._set_labels(table)
+        set_label_attributes(self, table)
         weight = row_weights(sample_weight, n, "X")
         Y = entries.choose(table.labels)  # (n, K)
         _check_rows(table, weight)
@@ -263,24 +270,26 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Raise if a constructor parameter is invalid."""
         check_beta(self.beta)
         check_zero_division(self.zero_division)
-        check_choice(self.average, "average", _AVERAGES)
+        check_average(self.average)
         check_choice(self.calibration, "calibration", tuple(_CALIBRATORS))
         check_flag(self.logits, "logits")
         n_threads(self.n_jobs)
-        self._resolved_nonempty(False)
+        resolve_nonempty(self.nonempty, auto=False)
 
     def _check_limits(self, given: Probabilities) -> None:
         """Raise if no label set of a row satisfies the constraints, or if they do not apply."""
-        set_ = self.constraints is not None or self.max_labels is not None or self.min_labels != 0
-        if set_ and self._per_batch:
+        limited = (
+            self.constraints is not None or self.max_labels is not None or self.min_labels != 0
+        )
+        if limited and self._per_batch:
             found = f"average is {self.average!r}" if self.multilabel_ else "y is flat"
             raise ValueError(
                 f"{found}: constraints are about the label set of a row, and need a matrix y and "
                 "average='samples'"
             )
-        if set_:
+        if limited:
             no_rows = np.empty((0, given.entries.m, 1))
-            nonempty = self._resolved_nonempty(self.nonempty_)
+            nonempty = resolve_nonempty(self.nonempty, self.nonempty_)
             from_cardinalities(no_rows, nonempty=nonempty, **self._limits(given.entries))
 
     def _limits(self, entries: Entries) -> dict[str, Any]:
@@ -306,22 +315,6 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "max_labels": self.max_labels,
             "constraints": constraints,
         }
-
-    def _resolved_nonempty(self, auto: bool) -> bool:
-        if isinstance(self.nonempty, str) and self.nonempty == "auto":
-            return auto
-        if not isinstance(self.nonempty, (bool, np.bool_)):
-            raise TypeError(f"nonempty is {self.nonempty!r}: it must be 'auto', True or False")
-        return bool(self.nonempty)
-
-    def _set_labels(self, table: LabelTable) -> None:
-        """Set the attributes that describe y."""
-        self.classes_ = table.classes
-        self.multilabel_ = table.form != "flat"
-        self._label_form, self._label_dtype = table.form, table.dtype
-        self.__dict__.pop("label_names_in_", None)  # of an earlier fit
-        if table.names is not None:
-            self.label_names_in_ = table.names
 
     def _read(self, X: Any) -> Probabilities:
         check_is_fitted(self)
@@ -352,7 +345,7 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             decision = self._decide_batch(self._marginals(entries), kind)
         else:
             decision = self._decide_rows(entries, kind)
-        return given.with_names(decision, self._column_names(), self.average)
+        return Decision(*as_frames(*decision, given.X, self._column_names(), self.average))
 
     def _column_names(self) -> list[Any]:
         """Return the column names of data frames of labels: those of y, else those of X."""
@@ -595,7 +588,7 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Decide each row by itself."""
         chosen = np.zeros(entries.p.shape, dtype=np.int8)
         expected_f = np.zeros(len(chosen))
-        nonempty = self._resolved_nonempty(self.nonempty_)
+        nonempty = resolve_nonempty(self.nonempty, self.nonempty_)
         limits = self._limits(entries)
 
         def decide_block(block: slice) -> None:

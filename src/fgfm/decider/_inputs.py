@@ -11,7 +11,7 @@ from scipy.special import expit
 from sklearn.utils.validation import validate_data
 
 from fgfm._utils.label_table import LabelTable
-from fgfm._utils.rows import frame_library, frame_maker, n_rows
+from fgfm._utils.rows import frame_library, n_rows
 from fgfm._utils.validation import (
     check_logits,
     check_marginals,
@@ -21,7 +21,6 @@ from fgfm._utils.validation import (
     stacked_classes,
 )
 from fgfm.decider._entries import Entries, dense_entries, sparse_entries
-from fgfm.decision import Decision
 
 __all__ = [
     "Probabilities",
@@ -44,29 +43,6 @@ class Probabilities(NamedTuple):
     entries: Entries
     X: Any  # as it was passed
     sparse_class: Any  # CSR array or matrix; None for a dense X
-
-    def with_names(self, decision: Decision, names: list[Any], average: str) -> Decision:
-        """Return a decision with index and names if X is a data frame or series.
-
-        `names` are those of the columns; with a flat y there is one, and labels are a series.
-        """
-        library = frame_library(self.X)
-        if library is None:
-            return decision
-        labels, expected_f = decision
-        frame = frame_maker(self.X, "decide")(labels.reshape(len(labels), -1), names)
-        if labels.ndim == 1:
-            frame = frame[names[0]]
-        if library == "pandas" and np.ndim(expected_f):
-            import pandas as pd
-
-            index = self.X.index if average == "samples" else names
-            expected_f = pd.Series(expected_f, index=index, name="expected_f")
-        elif np.ndim(expected_f):
-            import polars as pl
-
-            expected_f = pl.Series("expected_f", expected_f)
-        return Decision(frame, expected_f)
 
 
 def count_rows(X: Any) -> int:

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from fgfm._utils.label_table import LabelTable
-from fgfm._utils.rows import n_rows, take_rows
+from fgfm._utils.rows import take_param_rows, take_rows
 
 __all__ = [
     "TrainingRows",
@@ -56,11 +56,7 @@ class TrainingRows(NamedTuple):
 
     def at(self, rows: Integers) -> TrainingRows:
         """Return some of the rows; arguments of fit are indexed if they have one value per row."""
-        n = len(self.table.labels)
-        params = {
-            key: take_rows(value, rows) if _is_per_row(value, n) else value
-            for key, value in self.params.items()
-        }
+        params = take_param_rows(self.params, rows, len(self.table.labels))
         table = self.table._replace(labels=self.table.labels[rows])
         return TrainingRows(take_rows(self.X, rows), table, params)
 
@@ -110,10 +106,6 @@ class TrainingRows(NamedTuple):
         return all_labels(
             predict_labels(model, take_rows(self.X, test), len(columns)), columns, values
         )
-
-
-def _is_per_row(value: Any, n: int) -> bool:
-    return hasattr(value, "__len__") and not isinstance(value, (str, dict)) and n_rows(value) == n
 
 
 def all_labels(p: Floats, columns: Integers, values: Floats) -> Floats:

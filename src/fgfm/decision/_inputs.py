@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fgfm._utils.rows import frame_library
+from fgfm._utils.rows import as_frames
 from fgfm._utils.validation import check_average
 from fgfm.decision._array_api.libraries import describe, is_array_api, library_of
 from fgfm.decision._averages import Route
@@ -76,7 +76,9 @@ def decide(
         _warn_about_impossible_problems(decision.expected_f, average, smallest)
     if is_flat(values[0]):
         decision = _squeezed(decision)
-    return _as_frame(decision, values[0], columns, average)
+    if is_flat(values[0]):
+        columns = [getattr(values[0], "name", None)]
+    return Decision(*as_frames(*decision, values[0], columns, average))
 
 
 def is_flat(value: Any) -> bool:
@@ -161,33 +163,3 @@ def _warn_about_impossible_problems(expected_f: Any, average: str, smallest: str
     warnings.warn(
         f"{what}, although nonempty=True{which} expected_f NaN", UserWarning, stacklevel=4
     )
-
-
-def _as_frame(decision: Decision, given: Any, columns: Any, average: str) -> Decision:
-    """Convert a decision to data frames or series of the library of the probabilities.
-
-    Expectations become a series, of the rows or of the labels; that of a batch stays a number.
-    """
-    library = frame_library(given)
-    if library is None:
-        return decision
-    labels, expected_f = decision
-    is_number = np.ndim(expected_f) == 0
-    if library == "pandas":
-        import pandas as pd
-
-        if is_flat(given):
-            return Decision(pd.Series(labels, index=given.index, name=given.name), expected_f)
-        labels = pd.DataFrame(labels, index=given.index, columns=columns)
-        if not is_number:
-            index = labels.index if average == "samples" else labels.columns
-            expected_f = pd.Series(expected_f, index=index, name="expected_f")
-    else:
-        import polars as pl
-
-        if is_flat(given):
-            return Decision(pl.Series(given.name, labels), expected_f)
-        labels = pl.DataFrame(labels, schema=None if columns is None else list(map(str, columns)))
-        if not is_number:
-            expected_f = pl.Series("expected_f", expected_f)
-    return Decision(labels, expected_f)

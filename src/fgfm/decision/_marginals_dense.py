@@ -170,9 +170,10 @@ def decide_dense_columns(marginals: DenseMarginals, objective: Objective) -> Dec
     run_blocks(
         n_chunks, BLOCK_BYTES * objective.threads // n_chunks, objective.threads, decide_chunk
     )
-    if NOT_PROBABILITY in statuses:  # or a rounding error, which is clipped there
-        return _decide_strips(marginals, objective)
     left = np.flatnonzero(done == 0)
+    # Invalid values are named there, and rounding errors clipped; few columns are copied below.
+    if NOT_PROBABILITY in statuses or 2 * len(left) > m:
+        return _decide_strips(marginals, objective)
     for start in range(0, len(left), _CHUNK):
         at = left[start : start + _CHUNK]
         labels[:, at], expected_f[at] = _decide_strips(DenseMarginals(values[:, at]), objective)

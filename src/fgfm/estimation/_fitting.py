@@ -17,9 +17,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import has_fit_parameter
 
-from fgfm._utils.folds import Fold, make_folds
-from fgfm._utils.parallel import Shared, limit_openmp, run_jobs
-from fgfm._utils.rows import append_column, n_rows, on_all_rows, take_rows
+from fgfm._utils.folds import Fold
+from fgfm._utils.parallel import limit_openmp, run_jobs
+from fgfm._utils.rows import append_column, n_rows, on_all_rows, take_param_rows, take_rows
 from fgfm.estimation._calibration import (
     IsotonicCalibrator,
     Scores,
@@ -46,6 +46,7 @@ from fgfm.estimation._models import (
     label_column,
     scores_to_proba,
 )
+from fgfm.estimation._target_folds import is_splitter, target_folds
 from fgfm.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
 from fgfm.stack import StackedLearner
 
@@ -248,7 +249,7 @@ def _fit_learners(
     if len(rows) < n:
         X = take_rows(X, rows)
         targets = _take_target_rows(targets, rows)
-        fit_params = _take_param_rows(fit_params, rows, n)
+        fit_params = take_param_rows(fit_params, rows, n)
     kept_weight = np.ones(len(rows)) if weight is None else weight[rows]
     random = check_random_state(settings.random_state)
     fold_seed = int(random.randint(np.iinfo(np.int32).max))
@@ -258,7 +259,9 @@ def _fit_learners(
     make_target_folds = None
     if method or out_of_fold:
         n_splits = _CALIBRATION_FOLDS if method else _OUT_OF_FOLD_FOLDS
-        make_target_folds = _target_folds(settings, X, rows, n, fold_seed, n_splits)
+        make_target_folds = target_folds(
+            settings.calibration, settings.cv, X, rows, n, fold_seed, n_splits
+        )
     n_workers = effective_n_jobs(settings.n_jobs)
     shared = _matrix_columns(targets) if fits_label_matrix(estimator) else []
     own = sorted(set(range(len(targets))) - set(shared))
@@ -331,13 +334,6 @@ def _matrix_columns(targets: Sequence[ModelTarget]) -> list[int]:
     return columns if len(columns) > 1 else []
 
 
-def _rarest_label(Y: Integers) -> Integers:
-    """Return the rarest label (n,) of each row; m for none."""
-    rarest_first = np.argsort(Y.sum(axis=0), kind="stable")
-    at = Y[:, rarest_first].argmax(axis=1)
-    return np.asarray(np.where(Y.any(axis=1), rarest_first[at], Y.shape[1]))
-
-
 def _fit_matrix(
     estimator: Any,
     X: Any,
@@ -358,7 +354,7 @@ def _fit_matrix(
     with limit_openmp(n_workers, _n_values(X)):
         if fold is None:
             return model.fit(X, Y, **fit_params)
-        params = _take_param_rows(fit_params, fold.train, len(Y))
+        params = take_param_rows(fit_params, fold.train, len(Y))
         model.fit(take_rows(X, fold.train), Y[fold.train], **params)
         return label_scores(model, take_rows(X, fold.test), method is not None)
 
@@ -437,7 +433,7 @@ def _fit_target(
         model: Any = seed_learner(clone(estimator), seed)
         if len(rows) == n:
             return model.fit(X, values, **fit_params)
-        params = _take_param_rows(fit_params, rows, n)
+        params = take_param_rows(fit_params, rows, n)
         return model.fit(take_rows(X, rows), values[rows], **params)
 
     with limit_openmp(n_workers, _n_values(X)):
@@ -528,17 +524,6 @@ def _take_target_rows(targets: Sequence[ModelTarget], rows: Integers) -> list[Mo
     return [t._replace(values=t.values[rows], extra=extras.get(id(t.extra))) for t in targets]
 
 
-def _take_param_rows(params: dict[str, Any], rows: Integers, n: int) -> dict[str, Any]:
-    """Return fit parameters for some rows: those of length n are indexed."""
-
-    def per_row(value: Any) -> bool:
-        return (
-            hasattr(value, "__len__") and not isinstance(value, (str, dict)) and n_rows(value) == n
-        )
-
-    return {k: take_rows(v, rows) if per_row(v) else v for k, v in params.items()}
-
-
 def _warn_dropped_column(estimator: Any) -> None:
     """Warn if a column appended to X would not reach the learner."""
     first = estimator.steps[0][1] if hasattr(estimator, "steps") else None
@@ -566,9 +551,6 @@ def _warn_long(estimator: Any, seconds: float, n_labels: int, n_workers: int) ->
         )
 
 
-# Calibration and its folds
-
-
 def _calibration_method(settings: LearnerSettings) -> str | None:
     """Return "sigmoid", "isotonic", or None for no calibration."""
     calibration = settings.calibration
@@ -581,82 +563,9 @@ def _calibration_method(settings: LearnerSettings) -> str | None:
             return "sigmoid" if calibrate else None
         if calibration in _CALIBRATORS:
             return calibration
-    elif _is_splitter(calibration):
+    elif is_splitter(calibration):
         return "sigmoid"
     raise ValueError(
         f"calibration is {calibration!r}: it must be 'auto', 'sigmoid', 'isotonic', None, or a "
         "scikit-learn splitter for the folds"
     )
-
-
-def _is_splitter(value: Any) -> bool:
-    return hasattr(value, "split") and not isinstance(value, str)
-
-
-def _target_folds(
-    settings: LearnerSettings, X: Any, rows: Integers, n: int, seed: int, n_splits: int
-) -> Any:
-    """Return a callable from (X, y) to the folds of one target; `shared` has those of labels."""
-    cv = settings.calibration if _is_splitter(settings.calibration) else settings.cv
-    if cv is None or (isinstance(cv, (int, np.integer)) and not isinstance(cv, bool) and cv > 1):
-        return _StratifiedFolds(n_splits if cv is None else int(cv), seed)
-    if _is_splitter(cv):
-        return _SplitterFolds(cv)
-    return _GivenFolds(make_folds(cv, seed, X, rows, n)(rows))
-
-
-class _StratifiedFolds:
-    """Shuffled stratified folds, also for classes with fewer rows than folds.
-
-    StratifiedKFold of scikit-learn warns of such classes, and raises if there are no others.
-    """
-
-    def __init__(self, n_splits: int, seed: int) -> None:
-        self.n_splits = n_splits
-        self.seed = seed
-
-    def __call__(self, X: Any, y: Integers) -> list[Fold]:
-        n = len(y)
-        shuffled = np.random.RandomState(self.seed).permutation(n)
-        fold_of_row = np.empty(n, dtype=np.int64)
-        # Sorted by class, consecutive rows go to different folds.
-        fold_of_row[shuffled[np.argsort(y[shuffled], kind="stable")]] = (
-            np.arange(n) % self.n_splits
-        )
-        return [
-            Fold(np.flatnonzero(fold_of_row != f), np.flatnonzero(fold_of_row == f))
-            for f in range(min(self.n_splits, n))
-        ]
-
-    def shared(self, X: Any, Y: Integers) -> list[Fold]:
-        """Return folds for all labels (n, m), stratified by the rarest label of each row."""
-        return self(X, _rarest_label(Y))
-
-
-class _SplitterFolds:
-    """The folds of a scikit-learn splitter."""
-
-    def __init__(self, splitter: Any) -> None:
-        self.splitter = splitter
-
-    def __call__(self, X: Any, y: Integers) -> list[Fold]:
-        return [Fold(train, test) for train, test in self.splitter.split(X, y)]
-
-    def shared(self, X: Any, Y: Integers) -> list[Fold]:
-        """Return folds for all labels (n, m), by the label nearest to a frequency of one half.
-
-        Stratified splitters take one target, and warn of classes with fewer rows than folds.
-        """
-        return self(X, Y[:, np.abs(Y.mean(axis=0) - 0.5).argmin()])
-
-
-class _GivenFolds(Shared):
-    """The same folds for every target."""
-
-    def __init__(self, folds: list[Fold]) -> None:
-        self.folds = folds
-
-    def __call__(self, X: Any, y: Integers) -> list[Fold]:
-        return self.folds
-
-    shared = __call__

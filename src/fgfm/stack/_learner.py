@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,7 +28,7 @@ _LEAST = 0.002  # probability of a class by a regression, before normalisation
 
 
 class StackedLearner:
-    """Fits all targets at once; the parts are stacked by their held-out predictions.
+    """A forest and two ridge regressions of all targets, stacked by held-out predictions.
 
     The forest and the first ridge regression also predict the classes of the targets with more
     than two, such as the number of labels; these predictions are pooled.
@@ -44,8 +43,8 @@ class StackedLearner:
         Combines the predictions of the binary targets.
     pools : list of LogLinearPool
         One for each target of more than two classes.
-    seconds : dict of str to float
-        Fit time of each part.
+    names : list of str
+        The names of the parts.
     """
 
     def fit(
@@ -83,16 +82,14 @@ class StackedLearner:
         T = self._columns_of(targets)  # (n, T) with NaN
         labels = T[:, self.binary_columns]  # (n, m)
         self.means = _means(labels, weight)  # (m,)
-        self.seconds: dict[str, float] = {}
         held_out: list[Floats] = []
         self.parts: list[Any] = []
         plan = self._plan(X, T, labels, weight, seed, n_jobs) if T.shape[1] else []
-        for name, fit in plan:
-            start = time.perf_counter()
+        self.names = [name for name, _ in plan]
+        for _, fit in plan:
             part, predictions = fit()
             self.parts.append(part)
             held_out.append(predictions)
-            self.seconds[name] = time.perf_counter() - start
             if progress is not None:
                 progress(len(self.parts) / (len(plan) + 1))
         if self.binary:
@@ -142,7 +139,7 @@ class StackedLearner:
         """The weight of each part that all labels share; empty if no label varies."""
         if not self.binary:
             return {}
-        return dict(zip(self.seconds, self.stack.shared.tolist(), strict=True))
+        return dict(zip(self.names, self.stack.shared.tolist(), strict=True))
 
     def predict(self, X: Any) -> list[Floats]:
         """Return the probabilities (n, K) of the classes of each target."""

@@ -40,6 +40,7 @@ from fgfm._utils.validation._parameters import (
     check_flag,
     check_fraction,
     check_zero_division,
+    resolve_nonempty,
 )
 from fgfm._utils.validation._probabilities import (
     check_logits,
@@ -88,6 +89,7 @@ __all__ = [
     "place",
     "raise_excess_mass",
     "real_array",
+    "resolve_nonempty",
     "row_weights",
     "sparse_marginals",
     "stacked_classes",

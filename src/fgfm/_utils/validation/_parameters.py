@@ -16,6 +16,7 @@ __all__ = [
     "check_flag",
     "check_fraction",
     "check_zero_division",
+    "resolve_nonempty",
 ]
 
 
@@ -57,6 +58,15 @@ def check_flag(value: Any, name: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} is {value!r}: it must be True or False")
     return bool(value)
+
+
+def resolve_nonempty(nonempty: Any, auto: bool) -> bool:
+    """Return the flag `nonempty` of an estimator, with "auto" replaced by what `fit` found."""
+    if isinstance(nonempty, str) and nonempty == "auto":
+        return auto
+    if not isinstance(nonempty, (bool, np.bool_)):
+        raise TypeError(f"nonempty is {nonempty!r}: it must be 'auto', True or False")
+    return bool(nonempty)
 
 
 def check_count(value: Any, name: str, least: int = 0) -> int:
