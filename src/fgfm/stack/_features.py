@@ -17,9 +17,9 @@ _MOSTLY_ZERO = 0.8
 
 
 def are_counts(X: Any) -> bool:
-    """Return True for features like counts of words: not negative, and mostly 0."""
+    """Return True for features like counts of words: sparse, or not negative and mostly 0."""
     if sparse.issparse(X):
-        return bool((X.data >= 0.0).all())
+        return True
     return bool((X >= 0.0).all()) and float(np.mean(X == 0.0)) > _MOSTLY_ZERO
 
 
@@ -50,7 +50,7 @@ class StandardFeatures:
 
 
 class CountFeatures:
-    """Logarithms of counts, log(1 + x), in rows of unit length.
+    """Logarithms of counts, log(1 + x), in rows of unit length; -log(1 - x) where x < 0.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class CountFeatures:
     def transform(self, X: Any) -> Any:
         """Return the features of some rows, in CSR."""
         rows = sparse.csr_array(X, dtype=np.float64, copy=True)
-        rows.data = np.log1p(np.maximum(rows.data, 0.0)) * self.weights[rows.indices]
+        rows.data = np.sign(rows.data) * np.log1p(np.abs(rows.data)) * self.weights[rows.indices]
         norm = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
         rows.data /= np.repeat(np.where(norm > 0.0, norm, 1.0), np.diff(rows.indptr))
         return rows
