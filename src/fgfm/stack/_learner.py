@@ -88,6 +88,7 @@ class StackedLearner:
         held_out: list[Floats] = []
         self.parts: list[Any] = []
         self.counts = are_counts(X)
+        X = self._stored(X)
         plan = self._plan(X, T, labels, weight, seed, n_jobs) if T.shape[1] else []
         self.names = [name for name, _ in plan]
         for _, fit in plan:
@@ -147,7 +148,14 @@ class StackedLearner:
 
     def predict(self, X: Any) -> list[Floats]:
         """Return the probabilities (n, K) of the classes of each target."""
+        X = self._stored(X)
         return self._probabilities([part.predict(X) for part in self.parts], X.shape[0])
+
+    def _stored(self, X: Any) -> Any:
+        """Return the features in CSR if they are counts, else dense, however they were stored."""
+        if self.counts:
+            return sparse.csr_array(X)
+        return X.toarray() if sparse.issparse(X) else X
 
     def _set_targets(self, targets: Sequence[Integers]) -> None:
         """Lay out the columns: one for a binary target, K for one of K > 2 classes."""
