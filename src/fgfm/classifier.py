@@ -137,7 +137,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         Calibration of every model on out-of-fold scores. "auto" calibrates, by a sigmoid, base
         learners whose probabilities are known to be miscalibrated: boosting, trees and forests,
         support vector machines, naive Bayes. A splitter defines the folds of a sigmoid
-        calibration; otherwise `cv` defines them.
+        calibration; otherwise `cv` defines them. The learner "auto" is calibrated by its stack.
     nonempty : {"auto"} or bool, default="auto"
         Condition the decision on a true label set that is not empty. "auto" does so if no training
         row is empty.
@@ -153,9 +153,10 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         Labels that are required, forbidden, exclude each other or imply each other, and costs of
         labels; by number, or by name if y has columns. They constrain predictions, not the fit.
     cv : int, splitter or iterable, optional
-        Folds in which the default base learner chooses its penalty (3), and in which models are
+        Folds in which the learner "ridge" chooses its penalty (3), and in which models are
         calibrated (5). "reweighted" learns the distribution of the number of labels from their
-        test rows; a learner that needs neither is fitted in three additional folds.
+        test rows; a learner that needs neither is fitted in three additional folds. The learner
+        "auto" needs no folds.
     n_jobs : int, optional
         Number of processes that fit models, and of threads that predict, as in joblib. It does not
         change the result.
@@ -238,9 +239,9 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     >>> model.predict(X[200:203])
     array([[0, 0, 1, 0],
            [1, 0, 1, 0],
-           [1, 1, 1, 1]])
+           [1, 1, 0, 1]])
     >>> model.expected_f(X[200:203]).round(2)
-    array([0.78, 0.8 , 0.78])
+    array([0.98, 0.78, 0.87])
     >>> round(model.score(X[200:], Y[200:]), 2)
     0.79
 

@@ -19,7 +19,9 @@ _MOSTLY_ZERO = 0.8
 def are_counts(X: Any) -> bool:
     """Return True for features like counts of words: mostly 0, and none missing."""
     if sparse.issparse(X):
-        return bool(np.count_nonzero(X.data) < (1.0 - _MOSTLY_ZERO) * np.prod(X.shape, dtype=float))
+        return bool(
+            np.count_nonzero(X.data) < (1.0 - _MOSTLY_ZERO) * np.prod(X.shape, dtype=float)
+        )
     return not np.isnan(X).any() and float(np.mean(X == 0.0)) > _MOSTLY_ZERO
 
 
