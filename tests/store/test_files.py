@@ -23,9 +23,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import fgfm
-from fgfm import FGFMClassifier, store
+from fgfm import FGFMClassifier
 from fgfm.estimation import Direct, Powerset, Reweighted, Tilted, TwoStep
 from fgfm.ridge import RidgeLogistic
+from fgfm.store import _files
 from multilabel import X, Y, assert_same, close
 
 skops_io = pytest.importorskip("skops.io")
@@ -229,7 +230,7 @@ def test_unregistered_class_of_fgfm_is_refused(path):
 def test_renamed_attributes_are_loaded(path, model, monkeypatch):
     replace_in_schema(path, b'"method"', b'"parameters"')
     renamed = {"fgfm.FGFMClassifier": {"parameters": "method"}}
-    monkeypatch.setattr(store, "_RENAMED_ATTRIBUTES", renamed)
+    monkeypatch.setattr(_files, "_RENAMED_ATTRIBUTES", renamed)
     again = fgfm.load(path)
     assert again.get_params() == model.get_params()
     assert_same(again, model)
@@ -241,7 +242,7 @@ def test_renamed_attributes_are_loaded(path, model, monkeypatch):
 def test_format_1_is_read():
     pytest.importorskip("skops", minversion="0.16")  # which wrote the file
     pd = pytest.importorskip("pandas")
-    model = fgfm.load(Path(__file__).parent / "models" / "format_1.fgfm")
+    model = fgfm.load(Path(__file__).parents[1] / "models" / "format_1.fgfm")
     rows = pd.DataFrame(
         [[0.0, 0.0, 0.0], [1.0, -1.0, 0.5], [-0.5, 2.0, 1.0]],
         columns=["length", "width", "height"],

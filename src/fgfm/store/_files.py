@@ -21,12 +21,14 @@ from typing import Any, BinaryIO
 from sklearn.base import BaseEstimator
 
 from fgfm._utils.atomic import atomic_file
+from fgfm.store._checks import check_loaded
 
 __all__ = ["foreign_classes", "load", "save"]
 
 _FORMAT = 1
 _HEADER = "fgfm.json"
 _SCHEMA = "schema.json"
+_FORMS = ("array", "matrix")
 
 # Classes of fgfm that a file may contain: stable name -> where to import the class from today.
 # The names are part of the format: add to them, and change the places, but never change a name.
@@ -83,10 +85,22 @@ _REGISTRY = {
 # stable name -> {old name: new name}. A new attribute needs a default in its class instead.
 _RENAMED_ATTRIBUTES: dict[str, dict[str, str]] = {}
 
-# Trusted classes beyond those of scikit-learn, NumPy and SciPy that skops trusts.
+# Trusted classes beyond those that skops trusts: they hold numbers, texts and trusted objects, and
+# their methods call nothing that a file can choose.
 _TRUSTED = frozenset(
     {
-        "scipy.sparse._csr.csr_array",
+        "numpy.dtype",
+        # types of columns that a make_column_selector selects
+        *(f"numpy.{name}" for name in ("floating", "generic", "integer", "number")),
+        *(f"scipy.sparse._{kind}.{kind}_{form}" for kind in ("csr", "csc") for form in _FORMS),
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
+        "sklearn.calibration._TemperatureScaling",
+        "sklearn.compose._column_transformer.make_column_selector",
+        *(
+            f"sklearn.feature_selection._univariate_selection.{name}"
+            for name in ("chi2", "f_classif", "f_regression")
+        ),
         # splitters have no state but numbers and a seed
         *(
             f"sklearn.model_selection._split.{name}"
@@ -101,7 +115,24 @@ _TRUSTED = frozenset(
                 "StratifiedShuffleSplit",
             )
         ),
+        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        "sklearn.utils._bunch.Bunch",
         *_REGISTRY.values(),
+    }
+)
+
+# Nodes of skops that these classes may be the type of: others call a class with arguments from the
+# file.
+_LOADERS = frozenset(
+    {
+        "DTypeNode",
+        "DictNode",
+        "FunctionNode",
+        "ObjectNode",
+        "SparseMatrixNode",
+        "TupleNode",
+        "TypeNode",
     }
 )
 
@@ -192,6 +223,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
         )
     try:
         model = skops_io.load(archive, trusted=[*_TRUSTED, *trusted])
+        check_loaded(model)
     except Exception as error:
         raise _damaged(source, error) from error
     if not isinstance(model, BaseEstimator):
@@ -219,9 +251,14 @@ def foreign_classes(path: str | os.PathLike[str]) -> list[str]:
 def _untrusted_classes(source: Path, archive: BinaryIO) -> list[str]:
     try:
         unknown = set(_skops().get_untrusted_types(file=archive))
+        with zipfile.ZipFile(archive) as members:
+            schema = json.loads(members.read(_SCHEMA))
     except Exception as error:
         raise _damaged(source, error) from error
-    return sorted(unknown - _TRUSTED)
+    called = {
+        _full_name(node) for node in _nodes(schema) if node.get("__loader__") not in _LOADERS
+    }
+    return sorted((unknown - _TRUSTED) | (called & _TRUSTED))
 
 
 def _read_archive(source: Path) -> BinaryIO:
@@ -299,6 +336,10 @@ def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
             pending.extend(value)
 
 
+def _full_name(node: dict[str, Any]) -> str:
+    return f"{node['__module__']}.{node['__class__']}"
+
+
 def _to_stable_names(node: dict[str, Any]) -> None:
     """Replace the module and name of a class of fgfm by its stable name."""
     module, name = node["__module__"], node["__class__"]
@@ -312,7 +353,7 @@ def _to_stable_names(node: dict[str, Any]) -> None:
 
 def _to_current_names(node: dict[str, Any]) -> None:
     """Replace a stable name by the place of the class, and rename its attributes."""
-    stable = f"{node['__module__']}.{node['__class__']}"
+    stable = _full_name(node)
     if stable not in _REGISTRY:
         return
     node["__module__"], _, node["__class__"] = _REGISTRY[stable].rpartition(".")
