@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 from sklearn.naive_bayes import GaussianNB
@@ -223,7 +223,7 @@ def replace_in_schema(path, old, new):
 
 def test_unregistered_class_of_fgfm_is_refused(path):
     replace_in_schema(path, b"RidgeModels", b"OtherModels")
-    with pytest.raises(ValueError, match=r"contains fgfm\.estimation\.OtherModels: such classes"):
+    with pytest.raises(ValueError, match=r"contains fgfm\.estimation\.OtherModels \(models of"):
         fgfm.load(path)
 
 
@@ -522,22 +522,61 @@ def test_untrusted_classes_are_loaded_only_if_named(tmp_path):
     path = tmp_path / "model.fgfm"
     fgfm.save(model, path)
     full = f"{Mine.__module__}.Mine"
-    with pytest.raises(ValueError, match=f"contains {full}: such classes are loaded only if you"):
+    sentence = rf"contains {full} \(estimator of LearnerModel\): such classes and functions are"
+    with pytest.raises(ValueError, match=sentence):
         fgfm.load(path)
-    with pytest.raises(ValueError, match=f"contains {full}: "):
+    with pytest.raises(ValueError, match=sentence):
         fgfm.load(path, trusted=["some.other.Class"])
     assert_same(fgfm.load(path, trusted=[full]), model)
     assert_same(fgfm.load(path, trusted=(full, "and.another")), model)
 
 
-def test_trees_of_scikit_learn_must_be_trusted(tmp_path):
-    # skops does not trust them: wrong node indices read memory of others
-    model = FGFMClassifier(RandomForestClassifier(3), random_state=0).fit(X, Y)
+def split_words(text):
+    """A tokenizer of a user."""
+    return text.split()
+
+
+def test_functions_are_loaded_only_if_named(tmp_path):
+    model = TfidfVectorizer(tokenizer=split_words, token_pattern=None).fit(["a b", "b c"])
     path = tmp_path / "model.fgfm"
     fgfm.save(model, path)
-    with pytest.raises(ValueError, match=r"contains sklearn\.tree\._tree\.Tree: such classes"):
+    full = f"{split_words.__module__}.split_words"
+    sentence = rf"contains {full} \(tokenizer of TfidfVectorizer\): such classes and functions"
+    with pytest.raises(ValueError, match=sentence):
         fgfm.load(path)
-    assert_same(fgfm.load(path, trusted=["sklearn.tree._tree.Tree"]), model)
+    assert fgfm.load(path, trusted=[full]).tokenizer is split_words
+
+
+@pytest.mark.parametrize(
+    ("parameter", "function", "name"),
+    [
+        ("tokenizer", str.split, "method_descriptor of builtins"),
+        ("preprocessor", lambda text: text, "<lambda> of"),
+        ("analyzer", lambda text: [text], "<lambda> of"),
+    ],
+)
+def test_functions_without_a_name_are_not_saved(parameter, function, name, tmp_path):
+    model = TfidfVectorizer(**{parameter: function}, token_pattern=None)
+    sentence = f"{parameter} of TfidfVectorizer is a {name}.*cannot be imported"
+    with pytest.raises(ValueError, match=sentence):
+        fgfm.save(model, tmp_path / "model.fgfm")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_attribute_in_place_of_a_method_is_refused(path):
+    replace_in_schema(path, b'"beta":', b'"predict":')
+    with pytest.raises(ValueError, match=r"a FGFMClassifier has an attribute in place of predict"):
+        fgfm.load(path)
+
+
+def test_versions_are_named_where_a_file_cannot_be_read(path):
+    replace_in_schema(path, b'"ObjectNode"', b'"OtherNode"')
+    with pytest.raises(ValueError, match=r"model\.fgfm is damaged or was changed: .*OtherNode"):
+        fgfm.load(path)
+    with_header(path, json.dumps({"format": 1, "fgfm": "0.1.0", "scikit-learn": "1.2.3"}))
+    sentence = r"is damaged or was written by .*scikit-learn 1\.2\.3 \(this is .*OtherNode"
+    with pytest.raises(ValueError, match=sentence):
+        fgfm.load(path)
 
 
 def test_trusted_must_be_a_list(path):

@@ -38,8 +38,6 @@ Examples:
   fgfm predict films.fgfm new.parquet -o sets.jsonl --beta 2
   fgfm predict films.fgfm new.csv --proba p.csv --ids title
   fgfm predict films.fgfm new.csv --max-labels 3 --constraints rules.json
-  fgfm predict birds.fgfm birds.arff -o sets.csv \\
-      --trust sklearn.tree._tree.Tree
 """
 _MOST_ROWS = 8192  # of a block
 _BLOCK_BYTES = 1 << 22

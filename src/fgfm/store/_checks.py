@@ -2,45 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from fgfm.store._trees import check_owner_of_trees
+
 __all__ = ["check_loaded"]
 
 
-def check_loaded(model: Any) -> None:
+def check_loaded(model: Any, *, trees: bool = True) -> None:
     """Raise ValueError if a part of a loaded model could make compiled code leave its arrays.
 
     Parameters
     ----------
     model : object
         What a file contains, before any of its methods is called.
+    trees : bool
+        Whether to check trees of scikit-learn.
     """
-    for part in _parts(model):
+    pending, seen = [model], {}
+    while pending:
+        part = pending.pop()
+        if id(part) in seen or isinstance(part, (str, bytes, int, float, type)):
+            continue
+        seen[id(part)] = part  # keeps it alive, so that its id is not used again
+        children = _children(part)
+        pending.extend(children)
+        _check_attributes(part)
+        if trees:
+            check_owner_of_trees(part, children)
         if sparse.issparse(part):
             _check_sparse(part)
 
 
-def _parts(model: Any) -> Iterator[Any]:
-    """Yield every object in a model once: items of containers and values of attributes."""
-    pending, seen = [model], {}
-    while pending:
-        value = pending.pop()
-        if id(value) in seen or isinstance(value, (str, bytes, int, float, type)):
-            continue
-        seen[id(value)] = value  # keeps it alive, so that its id is not used again
-        yield value
-        if isinstance(value, dict):
-            pending.extend(value.keys())
-            pending.extend(value.values())
-        elif isinstance(value, (list, tuple, set)):
-            pending.extend(value)
-        elif isinstance(value, np.ndarray) and value.dtype == object:
-            pending.extend(value.ravel().tolist())
-        pending.extend(getattr(value, "__dict__", {}).values())
+def _children(value: Any) -> list[Any]:
+    """Return the items of a container and the values of attributes."""
+    children = list(getattr(value, "__dict__", {}).values())
+    if isinstance(value, dict):
+        children.extend(value.keys())
+        children.extend(value.values())
+    elif isinstance(value, (list, tuple, set)):
+        children.extend(value)
+    elif isinstance(value, np.ndarray) and value.dtype == object:
+        children.extend(value.ravel().tolist())
+    return children
+
+
+def _check_attributes(part: Any) -> None:
+    """Raise ValueError if an attribute of an object hides a method of its class."""
+    for name in getattr(part, "__dict__", {}):
+        if callable(getattr(type(part), name, None)):
+            raise ValueError(f"a {type(part).__name__} has an attribute in place of {name}()")
 
 
 def _check_sparse(matrix: Any) -> None:
