@@ -206,7 +206,7 @@ def _write_predictions(
         ids = None if rows.ids is None else rows.ids.slice(block.start, X.shape[0])
         if label_sets is not None:
             labels, expected_f = loaded.classifier.decide(X)
-            label_sets.write(labels, expected_f, ids)
+            label_sets.write(labels.reshape(X.shape[0], m), expected_f, ids)
             total += float(expected_f.sum())
         if probabilities is not None:
             # Fitted to one 1-D label, the classifier has a column for each of two classes.

@@ -11,7 +11,7 @@ from fgfm._utils.label_table import read_true_labels
 from fgfm._utils.text import counted
 from fgfm._utils.validation import check_beta, check_count, check_same_rows
 from fgfm.metrics import CalibrationBins, calibration_bins, f_measure
-from fgfm.plotting._estimator import classifier_and_features
+from fgfm.plotting._estimator import classifier_and_features, decide_arrays
 from fgfm.plotting._figure import f_symbol, font_points, import_pyplot, set_labels, text_scale
 from fgfm.plotting._validation import check_vector
 
@@ -212,7 +212,7 @@ class CalibrationDisplay:
             The display.
         """
         classifier, X = classifier_and_features(estimator, X)
-        labels, expected_f = classifier.decide(X)
+        labels, expected_f = decide_arrays(classifier, X)
         return cls.from_predictions(
             read_true_labels(Y, classifier),
             labels,

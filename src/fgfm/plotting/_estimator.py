@@ -20,6 +20,7 @@ from fgfm.decision import Decision
 __all__ = [
     "DecisionInputs",
     "classifier_and_features",
+    "decide_arrays",
     "decide_row",
     "decision_inputs",
     "dense",
@@ -132,6 +133,12 @@ def classifier_and_features(estimator: Any, X: Any) -> tuple[FGFMClassifier, Any
     return estimator, X
 
 
+def decide_arrays(classifier: FGFMClassifier, X: Any) -> Decision:
+    """Return the decision of a classifier as arrays (n, m) and (n,), whatever X and y are."""
+    labels, expected_f = classifier.decide(X)
+    return Decision(np.asarray(labels).reshape(len(labels), -1), np.asarray(expected_f))
+
+
 class DecisionInputs(NamedTuple):
     """What the decision for one row is computed from."""
 
@@ -180,7 +187,7 @@ def factor_finder(estimator: Any) -> tuple[Any, Any]:
 
     Parameters
     ----------
-    estimator : ILFCompo or FGFMClassifier
+    estimator : ILFCompo, FGFMClassifier, or a pipeline that ends with one
         Fitted; of a classifier its ``factor_finder_`` is returned.
 
     Returns
@@ -188,6 +195,8 @@ def factor_finder(estimator: Any) -> tuple[Any, Any]:
     tuple
         The estimator that has p-values, and label names or None.
     """
+    if isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
     check_is_fitted(estimator, "factors_")
     finder = getattr(estimator, "factor_finder_", estimator)
     needed = ("p_values_", "effects_", "graph_", "cuts_", "rule")

@@ -18,9 +18,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import sklearn.pipeline
 from sklearn.base import BaseEstimator
 
 from fgfm._utils.atomic import atomic_file
+from fgfm.pipeline import Pipeline
 from fgfm.store._checks import check_loaded
 from fgfm.store._schema import (
     PREDICTOR,
@@ -53,6 +55,7 @@ _REGISTRY = {
             "fgfm.FDeciderCV",
             "fgfm.FGFMClassifier",
             "fgfm.ILFCompo",
+            "fgfm.Pipeline",
             "fgfm.data.FeatureEncoder",
             "fgfm.decision.Constraints",
             "fgfm.estimation.Direct",
@@ -233,7 +236,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     Returns
     -------
     scikit-learn estimator
-        The model.
+        The model. A pipeline that ends with a classifier of fgfm is a `fgfm.Pipeline`.
 
     See Also
     --------
@@ -266,7 +269,16 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
         raise _damaged(source, error) from error
     if not isinstance(model, BaseEstimator):
         raise ValueError(f"{source} contains {type(model).__name__}: it must contain an estimator")
-    return model
+    return _with_methods(model)
+
+
+def _with_methods(model: Any) -> Any:
+    """Return a pipeline of scikit-learn that ends with a classifier of fgfm as our `Pipeline`."""
+    if type(model) is not sklearn.pipeline.Pipeline or not hasattr(model.steps[-1][1], "decide"):
+        return model
+    pipeline = Pipeline(model.steps)
+    pipeline.__dict__.update(vars(model))
+    return pipeline
 
 
 def foreign_classes(path: str | os.PathLike[str]) -> list[str]:
