@@ -75,7 +75,7 @@ def test_round_trip(name, tmp_path):
     assert fgfm.save(model, tmp_path / "model.fgfm") is None
     assert not any("._" in name for name in class_names(tmp_path / "model.fgfm"))
     again = fgfm.load(tmp_path / "model.fgfm")
-    assert type(again) is type(model)
+    assert isinstance(again, type(model))
     assert str(again.get_params()) == str(model.get_params())
     if isinstance(model, LogisticRegression):
         assert (again.predict_proba(X) == model.predict_proba(X)).all()

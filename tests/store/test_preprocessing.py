@@ -231,3 +231,59 @@ def test_trusted_class_is_not_called_with_arguments_from_a_file(loader, tmp_path
     rewrite(tmp_path / "model", change)
     with pytest.raises(ValueError, match=r"contains scipy\.sparse\._csr\.csr_array: such"):
         fgfm.load(tmp_path / "model")
+
+
+# Vocabularies
+
+
+def many_texts(n=150):
+    return [f'word{i} word{(7 * i) % n} Zürich\u2028 "quoted"' for i in range(n)]
+
+
+def test_large_vocabularies_are_one_text(tmp_path):
+    texts = many_texts()
+    union = FeatureUnion([("words", TfidfVectorizer()), ("pairs", CountVectorizer())])
+    shared = {word: i for i, word in enumerate(TfidfVectorizer().fit(texts).vocabulary_)}
+    union.transformer_list.append(("fixed", CountVectorizer(vocabulary=shared)))
+    model = make_pipeline(union, FGFMClassifier(random_state=0)).fit(texts, [[1, 0], [0, 1]] * 75)
+    before = str(vars(union))
+    fgfm.save(model, tmp_path / "model")
+    assert str(vars(union)) == before
+    with zipfile.ZipFile(tmp_path / "model") as archive:
+        schema = archive.read("schema.json").decode()
+    assert (
+        schema.count('"Vocabulary"') == 4
+    )  # the last vectorizer has one as parameter, and fitted
+    again = fgfm.load(tmp_path / "model")
+    assert (again.predict_proba(texts) == model.predict_proba(texts)).all()
+    for (_, one), (_, other) in zip(
+        again[0].transformer_list, union.transformer_list, strict=True
+    ):
+        assert type(one.vocabulary_) is dict
+        assert list(one.vocabulary_.items()) == list(other.vocabulary_.items())
+    assert fgfm.load(tmp_path / "model").fit(texts, [[1, 0], [0, 1]] * 75)
+
+
+@pytest.mark.parametrize("texts", [TEXTS, many_texts()], ids=["few", "many"])
+@pytest.mark.parametrize("number", ["-1", "1", "1000000", "0.5", '"a"', "null"])
+def test_vocabulary_without_columns_is_refused(texts, number, tmp_path):
+    model = CountVectorizer().fit(texts)
+    fgfm.save(model, tmp_path / "model")
+
+    def change(name, content):
+        if name != "schema.json":
+            return content
+        schema = json.loads(content)
+        node = schema["content"]["content"]["vocabulary_"]
+        if "Vocabulary" in node["__class__"]:
+            text = node["content"]["content"][0]
+            words = json.loads(json.loads(text["content"]))
+            words[min(words)] = json.loads(number)
+            text["content"] = json.dumps(json.dumps(words))
+        else:
+            node["content"][min(node["content"])]["content"] = number
+        return json.dumps(schema)
+
+    rewrite(tmp_path / "model", change)
+    with pytest.raises(ValueError, match="model is damaged or was changed"):
+        fgfm.load(tmp_path / "model")

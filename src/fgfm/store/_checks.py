@@ -31,6 +31,7 @@ def check_loaded(model: Any, *, trees: bool = True) -> None:
         children = _children(part)
         pending.extend(children)
         _check_attributes(part)
+        _check_vocabulary(part)
         if trees:
             check_owner_of_trees(part, children)
         if sparse.issparse(part):
@@ -55,6 +56,13 @@ def _check_attributes(part: Any) -> None:
     for name in getattr(part, "__dict__", {}):
         if callable(getattr(type(part), name, None)):
             raise ValueError(f"a {type(part).__name__} has an attribute in place of {name}()")
+
+
+def _check_vocabulary(part: Any) -> None:
+    """Raise ValueError unless the words of a vectorizer have the numbers 0, 1, ... of columns."""
+    words = getattr(part, "__dict__", {}).get("vocabulary_", {})
+    if not isinstance(words, dict) or set(words.values()) != set(range(len(words))):
+        raise ValueError(f"the vocabulary of a {type(part).__name__} has no column for each word")
 
 
 def _check_sparse(matrix: Any) -> None:

@@ -36,6 +36,7 @@ from fgfm.store._schema import (
     read_schema,
     unchecked_trees,
 )
+from fgfm.store._vocabulary import pack_vocabularies
 
 __all__ = ["foreign_classes", "load", "save"]
 
@@ -94,6 +95,7 @@ _REGISTRY = {
     "fgfm.estimation.IsotonicCalibrator": "fgfm.estimation._calibration.IsotonicCalibrator",
     "fgfm.estimation.SigmoidCalibrator": "fgfm.estimation._calibration.SigmoidCalibrator",
     "fgfm.estimation.LogLinearPool": "fgfm._utils.log_linear_pool.LogLinearPool",
+    "fgfm.store.Vocabulary": "fgfm.store._vocabulary.Vocabulary",
 }
 
 # Attributes of these classes that were renamed since a format that must still be read:
@@ -152,8 +154,8 @@ _LOADERS = frozenset(
     }
 )
 
-# Functions that are called with arguments from the file, and check them.
-_CONSTRUCTORS = frozenset({"fgfm.store._trees.checked_tree"})
+# What is called with arguments from the file, and checks them.
+_CONSTRUCTORS = frozenset({"fgfm.store._trees.checked_tree", "fgfm.store._vocabulary.Vocabulary"})
 
 
 def _skops() -> Any:
@@ -213,7 +215,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     skops_io = _skops()
     with atomic_file(path) as file:
         draft = io.BytesIO()
-        skops_io.dump(model, draft)
+        skops_io.dump(pack_vocabularies(model), draft)
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             _copy_members(draft, archive, _to_stable_names)
             header = {"format": _FORMAT} | {name: version(name) for name in _WRITERS}
@@ -306,6 +308,7 @@ def _untrusted_classes(source: Path, archive: BinaryIO) -> list[str]:
     except Exception as error:
         raise _damaged(source, error) from error
     called = {full_name(node) for node in nodes if node.get("__loader__") not in _LOADERS}
+    called -= _CONSTRUCTORS
     return sorted((unknown - _TRUSTED - _CONSTRUCTORS) | (called & _TRUSTED) | unchecked)
 
 
