@@ -13,7 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
@@ -567,6 +569,15 @@ def test_attribute_in_place_of_a_method_is_refused(path):
     replace_in_schema(path, b'"beta":', b'"predict":')
     with pytest.raises(ValueError, match=r"a FGFMClassifier has an attribute in place of predict"):
         fgfm.load(path)
+
+
+def test_other_versions_of_scikit_learn_warn(tmp_path):
+    fgfm.save(StandardScaler().fit(X), tmp_path / "model")
+    version = json.dumps(json.dumps(sklearn.__version__)).encode()
+    replace_in_schema(tmp_path / "model", version, json.dumps(json.dumps("1.2.3")).encode())
+    with pytest.warns(InconsistentVersionWarning, match=r"StandardScaler from version 1\.2\.3"):
+        again = fgfm.load(tmp_path / "model")
+    assert again.transform(X).shape == X.shape
 
 
 def test_versions_are_named_where_a_file_cannot_be_read(path):

@@ -104,6 +104,15 @@ def test_boosting_with_categories_must_be_trusted(path):
     np.testing.assert_array_equal(again.predict(categories), model.predict(categories))
 
 
+@pytest.mark.parametrize("module", ["_loss", "sklearn._loss._loss"])
+def test_losses_of_other_versions_are_loaded(module, path):
+    # scikit-learn 1.7 and 1.9 have different names for the module of a loss
+    model = LEARNERS["boosting"].fit(X, Y[:, 0])
+    fgfm.save(model, path)
+    change_attributes(path, "CyHalfBinomialLoss", lambda node: node.update(__module__=module))
+    np.testing.assert_array_equal(fgfm.load(path).predict_proba(X), model.predict_proba(X))
+
+
 # Damage: each change of the nodes or sizes of a valid tree is refused before the tree is used
 
 

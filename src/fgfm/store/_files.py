@@ -44,6 +44,7 @@ _FORMAT = 1
 _HEADER = "fgfm.json"
 _WRITERS = ("fgfm", "scikit-learn", "skops")  # whose versions a file has
 _FORMS = ("array", "matrix")
+_LOSS_MODULES = ("_loss", "sklearn._loss._loss")  # the same one in versions of scikit-learn
 
 # Classes of fgfm that a file may contain: stable name -> where to import the class from today.
 # The names are part of the format: add to them, and change the places, but never change a name.
@@ -403,6 +404,9 @@ def _to_current_names(schema: dict[str, Any]) -> None:
         stable = full_name(node)
         if stable == TREE and node.get("__loader__") == "TreeNode" and check_trees:
             call_checked_tree(node)
+        if node["__module__"] in _LOSS_MODULES:
+            loss = getattr(import_module(_LOSS_MODULES[1]), node["__class__"], None)
+            node["__module__"] = getattr(loss, "__module__", node["__module__"])
         if stable not in _REGISTRY:
             continue
         node["__module__"], _, node["__class__"] = _REGISTRY[stable].rpartition(".")
