@@ -142,7 +142,8 @@ class LabelForest:
         """Return the leaf (n, trees) of each row in each tree."""
         leaves = np.empty((len(dense), len(self.root)), dtype=np.int32)
         trees = (self.left, self.right, self.feature, self.threshold, self.missing_left)
-        if not apply_trees(dense, self.root, *trees, leaves):
+        same_length = len({len(array) for array in trees}) == 1  # which the kernel assumes
+        if not same_length or not apply_trees(dense, self.root, *trees, leaves):
             raise ValueError("the trees of the forest are damaged: a node does not exist")
         return leaves
 
