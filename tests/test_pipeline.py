@@ -218,6 +218,24 @@ def test_displays_take_pipelines_and_labels(display, kind):
     pyplot.close("all")
 
 
+def test_calibration_of_deciders_is_drawn():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    draw = plotting.CalibrationDisplay.from_estimator
+    learner = MultiOutputClassifier(LogisticRegression())
+    model = fgfm.make_pipeline(StandardScaler(), FDeciderCV(learner, random_state=0)).fit(X, Y)
+    expected = draw(model[-1], SCALER.transform(X), Y)
+    found = draw(model, X, Y)
+    np.testing.assert_array_equal(found.expected_f, expected.expected_f)
+    proba = model[-1].predict_proba(SCALER.transform(X))
+    decider = fgfm.make_pipeline(FunctionTransformer(), FDecider()).fit(proba, Y)
+    assert draw(decider, sparse.csr_array(proba), Y).figure_ is not None
+    pyplot.close("all")
+    for wrong in (FDecider(average="macro").fit(proba, Y), FDecider().fit(proba[:, 0], Y[:, 0])):
+        rows = proba if wrong.multilabel_ else proba[:, 0]
+        with pytest.raises(ValueError, match="FDecider that decides batches: the expected"):
+            draw(wrong, rows, Y if wrong.multilabel_ else Y[:, 0])
+
+
 def test_displays_of_factors_take_pipelines():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     model = fgfm.make_pipeline(StandardScaler(), FGFMClassifier(factors="ilf", random_state=0))
