@@ -25,9 +25,14 @@ TEXTS = [" ".join(WORDS[(row[:4] > 0) | (RNG.random(4) < 0.1)]) or "end" for row
 SCALER = StandardScaler().fit(X)
 
 
+def ridge(**params):
+    """Return a classifier that is fitted quickly."""
+    return FGFMClassifier("ridge", random_state=0, **params)
+
+
 @pytest.fixture(scope="module")
 def model():
-    return fgfm.make_pipeline(StandardScaler(), FGFMClassifier(random_state=0)).fit(X, Y)
+    return fgfm.make_pipeline(StandardScaler(), ridge()).fit(X, Y)
 
 
 def test_methods_are_those_of_the_last_step(model):
@@ -48,7 +53,7 @@ def test_methods_are_those_of_the_last_step(model):
 
 @pytest.mark.parametrize(("method", "name"), [("powerset", "predict_mode"), ("direct", "repair")])
 def test_methods_of_one_estimate(method, name, model):
-    special = fgfm.make_pipeline(StandardScaler(), FGFMClassifier(method=method, random_state=0))
+    special = fgfm.make_pipeline(StandardScaler(), ridge(method=method))
     special.fit(X, Y)
     found = getattr(special, name)(X)
     np.testing.assert_array_equal(found, getattr(special[-1], name)(SCALER.transform(X)))
@@ -87,7 +92,7 @@ def test_other_last_steps_have_no_such_methods():
 
 
 def test_fitted_pipelines_of_scikit_learn_need_no_new_fit():
-    fitted = sklearn.pipeline.make_pipeline(StandardScaler(), FGFMClassifier(random_state=0))
+    fitted = sklearn.pipeline.make_pipeline(StandardScaler(), ridge())
     fitted.fit(X, Y)
     model = fgfm.Pipeline(fitted.steps)
     np.testing.assert_array_equal(model.predict(X), fitted.predict(X))
@@ -101,7 +106,7 @@ def test_unfitted_pipeline_raises():
 
 
 def test_pipeline_of_one_step():
-    model = fgfm.make_pipeline(FGFMClassifier(random_state=0)).fit(X, Y)
+    model = fgfm.make_pipeline(ridge()).fit(X, Y)
     np.testing.assert_array_equal(model.expected_f(X), model[-1].expected_f(X))
 
 
@@ -115,7 +120,7 @@ def test_clone_and_parameters():
 
 @pytest.mark.parametrize("kind", [fgfm.make_pipeline, sklearn.pipeline.make_pipeline])
 def test_search_over_a_pipeline(kind):
-    model = kind(TfidfVectorizer(), FGFMClassifier(random_state=0))
+    model = kind(TfidfVectorizer(), ridge())
     grid = {"tfidfvectorizer__binary": [False, True], "fgfmclassifier__beta": [1.0, 2.0]}
     search = GridSearchCV(model, grid, scoring=fgfm.f_scorer(beta=2), cv=2)
     search.fit(TEXTS, Y)
@@ -140,7 +145,7 @@ def frames_of(library):
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_frames_have_the_rows_of_the_first_step(library):
     texts, labels = frames_of(library)
-    model = fgfm.make_pipeline(TfidfVectorizer(), FGFMClassifier(random_state=0))
+    model = fgfm.make_pipeline(TfidfVectorizer(), ridge())
     model.fit(texts, labels)
     plain = model.decide(TEXTS)
     decision = model.decide(texts)
@@ -161,21 +166,21 @@ def test_frames_have_the_rows_of_the_first_step(library):
 def test_frames_of_a_step_are_kept():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, index=np.arange(len(X)) + 7, columns=list("xyz"))
-    model = fgfm.make_pipeline(StandardScaler(), FGFMClassifier(random_state=0))
+    model = fgfm.make_pipeline(StandardScaler(), ridge())
     model.set_output(transform="pandas").fit(frame, Y)
     assert model.decide(frame).labels.index.equals(frame.index)
     assert model[-1].feature_names_in_.tolist() == list("xyz")
 
 
 def test_labels_of_any_form():
-    flat = fgfm.make_pipeline(StandardScaler(), FGFMClassifier(random_state=0))
+    flat = fgfm.make_pipeline(StandardScaler(), ridge())
     flat.fit(X, np.array(["no", "yes"])[Y[:, 0]])
     assert flat.decide(X).labels.shape == (len(X),)
     pytest.importorskip("pandas")
     frame = flat.predict_frame(X)
     assert list(frame.columns) == ["labels"]
     assert (frame["labels"].to_numpy() == flat.predict(X)).all()
-    model = fgfm.make_pipeline(StandardScaler(), FGFMClassifier(random_state=0))
+    model = fgfm.make_pipeline(StandardScaler(), ridge())
     model.fit(X, sparse.csr_array(Y))
     np.testing.assert_array_equal(model.predict_frame(X).to_numpy(), model.predict(X).toarray())
 
@@ -186,8 +191,7 @@ def test_labels_of_any_form():
 @pytest.mark.parametrize("kind", [fgfm.make_pipeline, sklearn.pipeline.make_pipeline])
 def test_loaded_pipelines_have_the_methods(kind, tmp_path):
     pytest.importorskip("skops")
-    model = kind(TfidfVectorizer(), FGFMClassifier(random_state=0)).set_params(verbose=True)
-    model.set_params(verbose=False).fit(TEXTS, Y)
+    model = kind(TfidfVectorizer(), ridge()).fit(TEXTS, Y)
     fgfm.save(model, tmp_path / "films.fgfm")
     again = fgfm.load(tmp_path / "films.fgfm")
     assert type(again) is fgfm.Pipeline
@@ -213,7 +217,7 @@ def test_other_loaded_pipelines_stay_what_they_are(tmp_path):
 )
 def test_displays_take_pipelines_and_labels(display, kind):
     pyplot = pytest.importorskip("matplotlib.pyplot")
-    model = kind(TfidfVectorizer(), FGFMClassifier(random_state=0)).fit(TEXTS, Y)
+    model = kind(TfidfVectorizer(), ridge()).fit(TEXTS, Y)
     assert display.from_estimator(model, TEXTS, Y).figure_ is not None
     pyplot.close("all")
 
@@ -238,7 +242,7 @@ def test_calibration_of_deciders_is_drawn():
 
 def test_displays_of_factors_take_pipelines():
     pyplot = pytest.importorskip("matplotlib.pyplot")
-    model = fgfm.make_pipeline(StandardScaler(), FGFMClassifier(factors="ilf", random_state=0))
+    model = fgfm.make_pipeline(StandardScaler(), ridge(factors="ilf"))
     model.fit(X, Y)
     assert plotting.LabelGraphDisplay.from_estimator(model).figure_ is not None
     pyplot.close("all")
@@ -246,7 +250,7 @@ def test_displays_of_factors_take_pipelines():
 
 @pytest.mark.parametrize("kind", [fgfm.make_pipeline, sklearn.pipeline.make_pipeline])
 def test_evaluation_takes_pipelines_and_texts(kind):
-    model = kind(TfidfVectorizer(), FGFMClassifier(random_state=0))
+    model = kind(TfidfVectorizer(), ridge())
     found = evaluation.evaluate(model, TEXTS, Y, folds=2, inner_folds=0)
     assert found.measures["instance_f"]["f_optimal"].value > 0.5
     model.fit(TEXTS[:40], Y[:40])

@@ -72,7 +72,7 @@ class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
     >>> import fgfm
     >>> texts = ["a ship lost in space", "love in Paris", "love on a ship", "Paris"] * 5
     >>> Y = [[1, 0], [0, 1], [1, 1], [0, 1]] * 5
-    >>> classifier = fgfm.FGFMClassifier(random_state=0)
+    >>> classifier = fgfm.FGFMClassifier("ridge", random_state=0)
     >>> fitted = make_pipeline(TfidfVectorizer(), classifier).fit(texts, Y)
     >>> model = fgfm.Pipeline(fitted.steps)
     >>> model.expected_f(["a ship", "love"]).round(2)

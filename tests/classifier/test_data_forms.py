@@ -47,8 +47,8 @@ def test_decisions_for_data_frames_are_data_frames(library):
     Y_frame = frames.DataFrame({name: Y[:, i] for i, name in enumerate("abcd")})
     if library == "pandas":
         X_frame.index = Y_frame.index = [f"row {i}" for i in range(len(X))]
-    model = FGFMClassifier(random_state=0).fit(X_frame, Y_frame)
-    plain = FGFMClassifier(random_state=0).fit(X, Y)
+    model = FGFMClassifier("ridge", random_state=0).fit(X_frame, Y_frame)
+    plain = FGFMClassifier("ridge", random_state=0).fit(X, Y)
     for average in ("samples", "macro", "micro"):
         labels, expected_f = model.decide(X_frame, average=average)
         expected = plain.decide(X, average=average)
@@ -64,7 +64,7 @@ def test_decisions_for_data_frames_are_data_frames(library):
 
 
 def test_decisions_of_a_flat_y_are_flat():
-    model = FGFMClassifier(random_state=0).fit(X, Y[:, 0])
+    model = FGFMClassifier("ridge", random_state=0).fit(X, Y[:, 0])
     labels, expected_f = model.decide(X)
     assert labels.shape == expected_f.shape == (len(X),)
     assert (labels == model.predict(X)).all()
@@ -74,7 +74,7 @@ def test_decisions_of_a_flat_y_are_flat():
         assert np.ndim(expected_f) == 0
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, index=[f"row {i}" for i in range(len(X))])
-    labels, expected_f = FGFMClassifier(random_state=0).fit(frame, Y[:, 0]).decide(frame)
+    labels, expected_f = FGFMClassifier("ridge", random_state=0).fit(frame, Y[:, 0]).decide(frame)
     assert labels.name == "labels"
     assert expected_f.name == "expected_f"
     assert labels.index.equals(frame.index)

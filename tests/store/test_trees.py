@@ -8,6 +8,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
@@ -51,6 +52,15 @@ LEARNERS = {
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "model.fgfm"
+
+
+@pytest.fixture(scope="module")
+def boosting(tmp_path_factory):
+    """A fitted model of boosting, and the content of its file."""
+    file = tmp_path_factory.mktemp("boosting") / "model.fgfm"
+    model = clone(LEARNERS["boosting"]).fit(X, Y[:, 0])
+    fgfm.save(model, file)
+    return model, file.read_bytes()
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -105,10 +115,10 @@ def test_boosting_with_categories_must_be_trusted(path):
 
 
 @pytest.mark.parametrize("module", ["_loss", "sklearn._loss._loss"])
-def test_losses_of_other_versions_are_loaded(module, path):
+def test_losses_of_other_versions_are_loaded(module, boosting, path):
     # scikit-learn 1.7 and 1.9 have different names for the module of a loss
-    model = LEARNERS["boosting"].fit(X, Y[:, 0])
-    fgfm.save(model, path)
+    model, content = boosting
+    path.write_bytes(content)
     change_attributes(path, "CyHalfBinomialLoss", lambda node: node.update(__module__=module))
     np.testing.assert_array_equal(fgfm.load(path).predict_proba(X), model.predict_proba(X))
 
@@ -212,8 +222,8 @@ CHANGED_BOOSTING = {
 
 
 @pytest.mark.parametrize("name", CHANGED_BOOSTING)
-def test_changed_nodes_of_boosting_are_refused(name, path):
-    fgfm.save(LEARNERS["boosting"].fit(X, Y[:, 0]), path)
+def test_changed_nodes_of_boosting_are_refused(name, boosting, path):
+    path.write_bytes(boosting[1])
     change_arrays(path, CHANGED_BOOSTING[name])
     with pytest.raises(ValueError, match=r"model\.fgfm is damaged or was changed: "):
         fgfm.load(path)
@@ -294,8 +304,8 @@ def test_changed_sizes_are_refused(kind, change, path):
         lambda node: node["content"]["content"]["_predictors"].update(content=[number(1)]),
     ],
 )
-def test_changed_sizes_of_boosting_are_refused(change, path):
-    fgfm.save(LEARNERS["boosting"].fit(X, Y[:, 0]), path)
+def test_changed_sizes_of_boosting_are_refused(change, boosting, path):
+    path.write_bytes(boosting[1])
     change_attributes(path, "HistGradientBoostingClassifier", change)
     with pytest.raises(ValueError, match=r"model\.fgfm is damaged or was changed: "):
         fgfm.load(path)
