@@ -43,7 +43,7 @@ def _after_transforms(method: Callable[..., Any]) -> Any:
 class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
     """Pipeline of scikit-learn, with all methods of a classifier of fgfm as its last step.
 
-    The `Pipeline` of scikit-learn has the methods that all classifiers have, such as `predict`.
+    The `Pipeline` of scikit-learn has the methods that all classifiers have, such as ``predict``.
     This one also has those of `FGFMClassifier`, `FDecider` and `FDeciderCV`, as far as the last
     step has them: `decide`, `expected_f`, `predict_frame`, `predict_cardinality_proba`,
     `estimate`, `predict_mode`, `repair`, `lower_bound` and `select`. X is what the first step
