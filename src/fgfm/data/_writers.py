@@ -200,7 +200,9 @@ class LabelSetWriter(_TableWriter):
                 "output needs unique names"
             )
         self._names = self._pa.array(names, self._pa.string())
-        self._json_names = self._pa.array([json.dumps(name) for name in names], self._pa.string())
+        if self.format == "jsonl":  # 10^7 labels take seconds
+            encoded = [json.dumps(name) for name in names]
+            self._json_names = self._pa.array(encoded, self._pa.string())
 
     def write(
         self, labels: Any, expected_f: npt.NDArray[np.float64] | None, ids: Any = None
