@@ -1,6 +1,6 @@
 """Bytes, time and money of deciding 10^9 rows on a cluster, from measured rates.
 
-``python -m benchmarks.costs`` prints the tables of ``docs/costs.md`` from the stored measurements;
+``python -m benchmarks.costs`` prints the tables of ``docs/cluster.md`` from stored measurements;
 options change the assumptions. ``--measure`` measures the rates of this machine first, and
 ``--check ROWS`` runs ``benchmarks/cluster_job.py`` on that many rows of 20 labels (10^8 take 8 GB
 of disk); both replace what is stored.
@@ -20,7 +20,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,8 +39,8 @@ __all__ = ["Cost", "Job", "Nodes", "check", "cost", "main", "measure", "tables"]
 MEASURED = Path(__file__).parents[1] / "docs" / "benchmark" / "costs" / "measured.json"
 ROWS = 10**9
 CHECKED = "20 labels"
-# Rows per second of one H200, float32 probabilities in its memory: the lower ends of docs/gpu.md.
-GPU_RATES = {"1000 labels, few likely": 2.4e8, "1000 labels, half likely": 8.0e6}
+# Rows per second of one H200, float32 probabilities in its memory: the least of docs/gpu.md.
+GPU_RATES = {"1000 labels, few": 2.2e8, "1000 labels, half": 7.5e7}
 
 
 @dataclass(frozen=True)
@@ -152,9 +153,9 @@ def _twenty(rows: int, seed: int = 0) -> Any:
 
 # Name, rows of a file, rows to draw.
 CASES: dict[str, tuple[int, Callable[[int], Any]]] = {
-    "1000 labels, few likely": (100_000, lambda n: marginal_rows("sparse", n, 1000)),
-    "1000 labels, half likely": (100_000, lambda n: marginal_rows("dense", n, 1000)),
-    "10^7 labels, 100 stored": (1_000_000, lambda n: sparse_rows(n, 10_000_000, 100)),
+    "1000 labels, few": (100_000, lambda n: marginal_rows("sparse", n, 1000)),
+    "1000 labels, half": (100_000, lambda n: marginal_rows("dense", n, 1000)),
+    "10^7 labels, CSR": (1_000_000, lambda n: sparse_rows(n, 10_000_000, 100)),
     CHECKED: (1_000_000, _twenty),
 }
 
@@ -195,13 +196,19 @@ def measure(calls: int = 3, share: float = 1.0) -> dict[str, dict[str, float]]:
             task()
             rates[name] = {
                 "file_rows": rows,
-                "decision": n / _processor_time(lambda p=proba: decision.from_marginals(p), calls),
-                "job": n / _processor_time(task, calls),
+                "decision": n / _processor_time(partial(decision.from_marginals, proba), calls),
+                "file": n / _processor_time(task, calls),
                 "read": source.stat().st_size / n,
                 "written": target.stat().st_size / n,
             }
     show_progress("")
     return rates
+
+
+def worker_factor(rate: float, rows: int = 10_000_000) -> float:
+    """Measure the processor time of a Dask worker per that of the same work without Dask."""
+    found = check(rows, workers=1)
+    return (found["work"] - found["start_work"]) * rate / rows
 
 
 def task_seconds(tasks: int = 10_000) -> float:
@@ -284,24 +291,31 @@ def _time(seconds: float) -> str:
     return f"{seconds / unit:.1f} {name}"
 
 
+def _job(measured: dict[str, Any], name: str, rows: float) -> Job:
+    r = measured["rates"][name]
+    return Job(rows, r["file"] / measured["factor"], r["read"], r["written"], r["file_rows"])
+
+
 def _rate_table(measured: dict[str, Any]) -> Table:
     table = Table(
         "Measured: one core, float32, files in memory",
         [
-            Column("rows", left=True),
-            Column("decision, rows/s", count),
-            Column("job, rows/s", count),
-            Column("read, bytes/row", count),
-            Column("written, bytes/row", count),
-        ],
-        [
-            (name, r["decision"], r["job"], r["read"], r["written"])
-            for name, r in measured["rates"].items()
+            Column("", left=True),
+            Column("decision", count),
+            Column("file", count),
+            Column("worker", count),
+            Column("read", count),
+            Column("written", count),
         ],
     )
+    for name, r in measured["rates"].items():
+        rate = _job(measured, name, ROWS).rate
+        table.rows.append((name, r["decision"], r["file"], rate, r["read"], r["written"]))
     table.notes.append(
-        f"Processor time, {measured['date']}. Dask's scheduler takes "
-        f"{duration(measured['task'])} per task, one per file."
+        f"Rows per second of processor time, {measured['date']}: the decision alone; a file read, "
+        f"decided and written; the same in a Dask worker, which takes {measured['factor']:.2f} "
+        "times as long for files of 20 labels. Bytes per row read and written. The scheduler of "
+        f"Dask takes {duration(measured['task'])} per file."
     )
     return table
 
@@ -309,21 +323,17 @@ def _rate_table(measured: dict[str, Any]) -> Table:
 def _cost_table(
     measured: dict[str, Any], cores: Nodes, gpus: Nodes, month: float, rows: float
 ) -> Table:
-    jobs = []
-    for name, r in measured["rates"].items():
-        if name != CHECKED:
-            job = Job(rows, r["job"], r["read"], r["written"], r["file_rows"])
-            jobs.append((name, job, cores))
+    jobs = [
+        (name, _job(measured, name, rows), cores) for name in measured["rates"] if name != CHECKED
+    ]
     for name, rate in GPU_RATES.items():
-        r = measured["rates"][name]
-        read = Job(rows, rate, r["read"], r["written"], r["file_rows"])
-        jobs.append((f"GPU: {name}", read, gpus))
+        job = replace(_job(measured, name, rows), rate=rate, file_rows=np.inf)
+        kind = name.rpartition(" ")[2]
+        jobs.append((f"GPU, {kind}", job, gpus))
         # The network that computes the probabilities runs on the same GPU.
-        jobs.append(
-            ("  in its memory", Job(rows, rate, 0.0, r["written"], r["file_rows"]), gpus)
-        )
+        jobs.append((f"GPU, {kind}, in memory", replace(job, read=0.0), gpus))
     table = Table(
-        f"{rows:.0e} rows",
+        f"{count(rows)} rows",
         [
             Column("", left=True),
             Column("read", _terabytes),
@@ -332,12 +342,12 @@ def _cost_table(
             Column("1 node", _time),
             Column(f"{cores.number} nodes", _time),
             Column("bound", left=True),
-            Column("busy", lambda x: f"{x:.1f}"),
+            Column("busy", lambda x: f"{x:.2g}"),
             Column("price", lambda x: f"{x:.2f}"),
         ],
     )
     for name, job, nodes in jobs:
-        alone = cost(job, Nodes(**{**vars(nodes), "number": 1}))
+        alone = cost(job, replace(nodes, number=1))
         c = cost(job, nodes)
         busy = min(c.busy, float(nodes.units))
         table.rows.append(
@@ -349,20 +359,20 @@ def _cost_table(
         f"{8e-9 * cores.bandwidth:g} Gbit/s; of {gpus.units} GPU at {gpus.price:g} per GPU-hour "
         f"and {8e-9 * gpus.bandwidth:g} Gbit/s; storage at {month:g} per GB and month "
         f"({month * largest / 1e9:.0f} for the largest table).",
-        "Work: of one core or GPU. Busy: cores or GPUs per node that work at a time.",
+        "Work: of one core or GPU. Busy: cores or GPUs per node that work at a time, on average.",
     ]
     return table
 
 
 def _check_table(measured: dict[str, Any]) -> Table:
-    found, r = measured["check"], measured["rates"][CHECKED]
-    job = Job(found["rows"], r["job"], r["read"], r["written"], r["file_rows"])
+    found = measured["check"]
+    job = _job(measured, CHECKED, found["rows"])
     here = Nodes(
         1, int(found["workers"]), found["bandwidth"], task=measured["task"], start=found["start"]
     )
     c = cost(job, here)
     table = Table(
-        f"Check: {found['rows']:.0e} rows of 20 labels, {found['workers']} workers here",
+        f"Check: {count(found['rows'])} rows of 20 labels, {found['workers']} workers here",
         [
             Column("", left=True),
             Column("predicted", _time),
@@ -378,7 +388,10 @@ def _check_table(measured: dict[str, Any]) -> Table:
     table.notes.append(
         f"{_terabytes(c.read)} read from disk at {found['bandwidth'] / 1e9:.2f} GB/s, bound by "
         f"{c.bound}; the start of the workers takes {_time(found['start'])}. The load of the "
-        f"machine with two cores was {found['load']:.1f}, so that the job had a part of them."
+        f"machine of two cores was {found['load']:.1f}: the job had "
+        f"{found['work'] / found['seconds']:.2f} of them. Without the factor of a Dask worker the "
+        "processor time is predicted as "
+        f"{_time(c.work / measured['factor'] + found['start_work'])}."
     )
     return table
 
@@ -387,7 +400,7 @@ def tables(
     measured: dict[str, Any], cores: Nodes, gpus: Nodes, month: float, rows: float = ROWS
 ) -> list[Table]:
     """Return the tables of rates, of costs, and of the check."""
-    cores, gpus = (Nodes(**{**vars(n), "task": measured["task"]}) for n in (cores, gpus))
+    cores, gpus = (replace(n, task=measured["task"]) for n in (cores, gpus))
     return [
         _rate_table(measured),
         _cost_table(measured, cores, gpus, month, rows),
@@ -411,7 +424,13 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     measured = json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
     if options.measure:
-        measured |= {"rates": measure(), "task": task_seconds(), "date": time.strftime("%Y-%m-%d")}
+        rates = measure()
+        measured |= {
+            "date": time.strftime("%Y-%m-%d"),
+            "rates": rates,
+            "factor": worker_factor(rates[CHECKED]["file"]),
+            "task": task_seconds(),
+        }
     if options.check:
         measured["check"] = check(options.check)
     if options.measure or options.check:
