@@ -128,7 +128,7 @@ INVALID = {
         "a.csv",
         "x,l\n1,inf\n",
         {"labels": -1},
-        r"line 2, column 'l': 'inf' is not a finite number",
+        r"line 2, column 'l': inf is not a finite number",
     ),
     "text among labels": (
         "a.csv",

@@ -29,6 +29,7 @@ _APPLIES_TO = {  # the formats that each argument applies to; the others apply t
     "zero_based_labels": ("svmlight",),
     "delimiter": ("csv", "tsv"),
     "decimal": ("csv", "tsv"),
+    "header": ("csv", "tsv"),
 }
 
 
@@ -47,6 +48,7 @@ class ReadOptions:
     delimiter: str | None = None
     decimal: str = "."
     encoding: str = "utf-8"
+    header: bool | None = None
     encoder: FeatureEncoder | None = None  # fitted
     with_labels: bool = True
 
@@ -64,7 +66,7 @@ class ReadOptions:
             raise ValueError(f"decimal is {self.decimal!r}: it must be '.' or ','")
         if self.n_features is not None:
             check_count(self.n_features, "n_features", least=1)
-        for name in ("zero_based", "zero_based_labels"):
+        for name in ("zero_based", "zero_based_labels", "header"):
             flag = getattr(self, name)
             if flag is not None and not isinstance(flag, (bool, np.bool_)):
                 raise TypeError(f"{name} is {flag!r}: it must be True, False or None")

@@ -19,7 +19,7 @@ from fgfm.data._errors import DataError
 from fgfm.data._formats import FORMATS, PROBABILITY_FORMATS, true_label_format
 from fgfm.data._load import load
 from fgfm.data._probability_reader import ProbabilityReader
-from fgfm.data._probability_tables import Block, Columns
+from fgfm.data._probability_tables import Columns
 from fgfm.data._row_buffer import RowBuffer
 from fgfm.data._text_files import check_file, open_text
 
@@ -285,7 +285,7 @@ class _JsonRows:
                 raise self.error(f"it is {quoted(line.strip())}: it must be a JSON object", row)
             yield found
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[tuple[Any, Any]]:
         """Yield blocks of rows."""
         first, rows = 0, [self.head]
         for found in self.objects:
@@ -296,7 +296,7 @@ class _JsonRows:
         if rows:
             yield self.block(rows, first)
 
-    def block(self, rows: list[dict[str, Any]], first: int) -> Block:
+    def block(self, rows: list[dict[str, Any]], first: int) -> tuple[Any, Any]:
         """Return some rows."""
         import pyarrow as pa
 
@@ -319,7 +319,7 @@ class _JsonRows:
         if not self.labels:
             lists = [row[_LISTS] for row in rows]
             columns[_LISTS] = pa.array(lists, pa.list_(pa.string()))
-        return Block(labels, pa.table(columns))
+        return labels, pa.table(columns)
 
 
 def _is_list_of_names(value: Any) -> bool:

@@ -200,7 +200,8 @@ class LabelSetWriter(_TableWriter):
                 "output needs unique names"
             )
         self._names = self._pa.array(names, self._pa.string())
-        self._json_names = self._pa.array([json.dumps(name) for name in names], self._pa.string())
+        if self.format == "jsonl":
+            self._json_names = self._pa.array([_json(name) for name in names], self._pa.string())
 
     def write(
         self, labels: Any, expected_f: npt.NDArray[np.float64] | None, ids: Any = None
@@ -286,7 +287,7 @@ class LabelSetWriter(_TableWriter):
         opening = "{"
         for name, values in columns.items():
             encoded = [_json(v) for v in values.to_pylist()]
-            parts += [f"{opening}{json.dumps(name)}: ", pa.array(encoded, pa.string())]
+            parts += [f"{opening}{_json(name)}: ", pa.array(encoded, pa.string())]
             opening = ", "
         if self.wide:
             parts += [opening, self._json_wide(labels)]
@@ -300,7 +301,7 @@ class LabelSetWriter(_TableWriter):
 
     def _json_wide(self, labels: Any) -> Any:
         """Return the members ``"label": 0`` or ``"label": 1`` of each row, for all labels."""
-        names = [json.dumps(name) for name in self.label_names]
+        names = [_json(name) for name in self.label_names]
         return self._pa.array(
             [
                 ", ".join(f"{name}: {int(value)}" for name, value in zip(names, row, strict=True))
@@ -314,7 +315,7 @@ def _json(value: Any) -> str:
     """Return a value as JSON, which has neither NaN nor dates."""
     if isinstance(value, float) and not math.isfinite(value):
         return "null"
-    return json.dumps(value, default=str)
+    return json.dumps(value, default=str, ensure_ascii=False)
 
 
 class ProbabilityWriter(_TableWriter):
