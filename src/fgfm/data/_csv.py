@@ -46,14 +46,7 @@ _NUMBERLIKE = re.compile(
 
 def read_csv(path: Path, options: ReadOptions, format: str) -> Table:
     """Read a table; without a header its columns are x1, x2 and so on."""
-    with open_table(
-        path,
-        format,
-        delimiter=options.delimiter,
-        decimal=options.decimal,
-        encoding=options.encoding,
-        header=options.header,
-    ) as text:
+    with open_table(path, format, **options.text_format._asdict()) as text:
         assert isinstance(text, TextTable)
         if options.header is False:
             text.names = [f"x{j + 1}" for j in range(text.p)]

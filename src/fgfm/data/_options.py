@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from fgfm.data._formats import FORMATS
 if TYPE_CHECKING:
     from fgfm.data._encoder import FeatureEncoder
 
-__all__ = ["ReadOptions"]
+__all__ = ["ReadOptions", "TextFormat"]
 
 _NAMED = ("csv", "tsv", "parquet", "arff", "meka", "npz")  # formats with column names
 _APPLIES_TO = {  # the formats that each argument applies to; the others apply to all
@@ -31,6 +31,20 @@ _APPLIES_TO = {  # the formats that each argument applies to; the others apply t
     "decimal": ("csv", "tsv"),
     "header": ("csv", "tsv"),
 }
+
+
+class TextFormat(NamedTuple):
+    """How CSV and TSV are written; see `load`."""
+
+    delimiter: str | None = None
+    decimal: str = "."
+    encoding: str = "utf-8"
+    header: bool | None = None
+
+    def checked(self) -> TextFormat:
+        """Return the same, or raise if a value is invalid."""
+        ReadOptions(**self._asdict())
+        return self
 
 
 @dataclass(frozen=True)
@@ -81,6 +95,11 @@ class ReadOptions:
                     f"{name} is {value!r}, and {source} is read as {format!r}: {name} applies to "
                     f"{', '.join(_APPLIES_TO[name])}"
                 )
+
+    @property
+    def text_format(self) -> TextFormat:
+        """How CSV and TSV are written."""
+        return TextFormat(self.delimiter, self.decimal, self.encoding, self.header)
 
     @property
     def training_features(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from fgfm._utils.validation import check_choice, first_index, stored_row, tolera
 from fgfm.data._block_reader import open_table
 from fgfm.data._errors import DataError
 from fgfm.data._formats import PROBABILITY_FORMATS, probability_format
-from fgfm.data._options import ReadOptions
+from fgfm.data._options import TextFormat
 from fgfm.data._probability_tables import (
     Block,
     Columns,
@@ -54,8 +54,8 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
         with the names of the labels. "npz" is a sparse matrix of `scipy.sparse.save_npz`.
     ids : sequence of str, default=()
         Columns that are not labels, to be copied to the output.
-    delimiter, decimal, encoding, header
-        As for `fgfm.data.load`; without a header the labels are numbered.
+    text : TextFormat, optional
+        How CSV and TSV are written; without a header the labels are numbered.
     content : {"probabilities", "logits", "labels"}, default="probabilities"
         What the values of labels must be.
     columns : Columns, optional
@@ -79,10 +79,7 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
         *,
         format: str | None = None,
         ids: Sequence[str] = (),
-        delimiter: str | None = None,
-        decimal: str = ".",
-        encoding: str = "utf-8",
-        header: bool | None = None,
+        text: TextFormat | None = None,
         content: str = "probabilities",
         columns: Columns | None = None,
     ) -> None:
@@ -105,13 +102,10 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
                 source=self.source,
                 arguments=["logits"],
             )
-        self.has_names = self.format not in ("npy", "npz") and header is not False
-        # Validated as for `load`.
-        text = ReadOptions(delimiter=delimiter, decimal=decimal, encoding=encoding, header=header)
-        text.check_format(self.format, self.source)
-        self._text: dict[str, Any] = {
-            name: getattr(text, name) for name in ("delimiter", "decimal", "encoding", "header")
-        }
+        self._text = (text or TextFormat()).checked()
+        self.has_names = self.format == "parquet" or (
+            self.format in ("csv", "tsv") and self._text.header is not False
+        )
         self._stack = contextlib.ExitStack()
         self._queue: queue.Queue[Any] = queue.Queue(maxsize=2)
         self._closed = threading.Event()
@@ -132,7 +126,7 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
 
     def _open(self) -> ProbabilityTable:
         if self.format in ("csv", "tsv", "parquet"):
-            opened = open_table(self._path, self.format, blank="refuse", **self._text)
+            opened = open_table(self._path, self.format, blank="refuse", **self._text._asdict())
             booleans = self.content == "labels"
             table = self._stack.enter_context(opened)
             return named_table(table, self.columns._replace(booleans=booleans))

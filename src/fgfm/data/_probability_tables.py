@@ -74,10 +74,9 @@ class Columns(NamedTuple):
 
     def split(self, names: Sequence[str], source: str) -> tuple[list[str], list[str]]:
         """Return the label columns and the id columns of a table."""
-        known = set(names)
-        ids = [name for name in self.ids if name in known or not self.optional]
+        ids = [name for name in self.ids if name in names or not self.optional]
         apart = {*ids, *self.ignored}
-        if self.lists in known:
+        if self.lists in names:
             for name in names:
                 if name not in apart and name != self.lists:
                     raise DataError(
@@ -89,7 +88,7 @@ class Columns(NamedTuple):
                     )
             return [], [*ids, str(self.lists)]
         for name in ids:
-            if name not in known:
+            if name not in names:
                 raise DataError(
                     f"there is no column {quoted(name)}: {near_match(name, names)}",
                     source=source,
@@ -111,7 +110,6 @@ def named_table(table: TextTable | ParquetTable, columns: Columns) -> Probabilit
     check_names(names, source, table.line, unnamed="ids")
     table.names = names
     labels, ids = columns.split(names, source)
-    where = {name: j for j, name in enumerate(names)}
     if isinstance(table, TextTable):
         if names == [columns.lists]:
             table.blank = "row"  # an empty label set
@@ -119,7 +117,9 @@ def named_table(table: TextTable | ParquetTable, columns: Columns) -> Probabilit
     else:
         _check_types(table, labels, ids, columns)
         empty = table.schema.empty_table().select(ids)
-    blocks = _named_blocks(table, [where[name] for name in labels], [where[name] for name in ids])
+    apart = {*ids, *columns.ignored}
+    at = [j for j, name in enumerate(names) if name not in apart] if labels else []
+    blocks = _named_blocks(table, at, [names.index(name) for name in ids])
     return ProbabilityTable(labels, blocks, empty)
 
 
@@ -152,7 +152,7 @@ def _named_blocks(
     import pyarrow
 
     names, p = table.names, len(table.names)
-    skipped = set(range(p)) - {*labels, *ids}
+    skipped = set(range(p)) - {*labels, *ids} if len(labels) + len(ids) < p else ()
     for block in table.blocks(ids, skipped):
         if isinstance(table, TextTable) and len(block.others) > len(ids):
             raise _not_a_number(table, block, labels, has_ids=bool(ids))

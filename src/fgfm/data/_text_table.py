@@ -25,6 +25,7 @@ __all__ = ["Blank", "RowBlock", "TextTable"]
 _BLOCK_BYTES = 1 << 22
 _LONGEST_ROW = 1 << 26  # bytes
 _WIDE = 1 << 10  # columns
+_WIDE_BLOCK_BYTES = 1 << 20  # whose cells are Python objects
 _DELIMITERS = ",;\t|"
 _BOM = b"\xef\xbb\xbf"
 _MISSING_SPELLINGS = [
@@ -105,6 +106,7 @@ class TextTable:
         self._ended = False
         self._blank_line: int | None = None
         self._skipped: frozenset[int] = frozenset()
+        self.p = 0
         self._fill()
         self._rest = self._rest.removeprefix(_BOM)
         if detect:
@@ -115,9 +117,8 @@ class TextTable:
             self.names = [str(j) for j in range(len(cells))]
         elif header is None and _are_values(self.names):
             raise self.error(
-                f"the first row, {quoted(self.delimiter.join(cells))}, has only numbers: it must "
-                "have the names of the columns; if numbers are names, header must be True, and if "
-                "there are no names, False",
+                f"the first row, {quoted(self.delimiter.join(cells), 30)}, has only numbers: "
+                "declare whether it is a header, the names of the columns, or a row of values",
                 self.line,
                 arguments=["header"],
             )
@@ -135,7 +136,7 @@ class TextTable:
 
     def _fill(self) -> None:
         """Read a block of bytes."""
-        part = self._read(_BLOCK_BYTES)
+        part = self._read(_BLOCK_BYTES if self.p < _WIDE else _WIDE_BLOCK_BYTES)
         self._ended = not part
         self._rest += part
 

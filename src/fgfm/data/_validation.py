@@ -14,6 +14,7 @@ from scipy import sparse
 from fgfm._utils.text import counted, quoted
 from fgfm._utils.validation import check_flag
 from fgfm.data._errors import DataError
+from fgfm.data._options import TextFormat
 from fgfm.data._probability_reader import ProbabilityReader
 from fgfm.data._probability_tables import Columns
 from fgfm.data._row_buffer import RowBuffer
@@ -49,6 +50,9 @@ def load_validation(
     format: str | None = None,
     labels_format: str | None = None,
     delimiter: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool | None = None,
     separator: str = ";",
     progress: Callable[[int], object] | None = None,
 ) -> Validation:
@@ -74,8 +78,8 @@ def load_validation(
         The format of the probabilities; by default it follows from the file name.
     labels_format : str, optional
         The format of the labels: one of these, "jsonl", or one of `load`.
-    delimiter : str, optional
-        The delimiter of CSV; a comma by default, and a tab for TSV.
+    delimiter, decimal, encoding, header
+        How both files are written if they are CSV or TSV, as for `decide`.
     separator : str, default=";"
         The separator of label sets in CSV and TSV.
     progress : callable, optional
@@ -104,10 +108,11 @@ def load_validation(
     array([[1, 1],
            [1, 0]], dtype=int8)
     """
+    text = TextFormat(delimiter, decimal, encoding, header)
     reader = ProbabilityReader(
         probabilities,
         format=format,
-        delimiter=delimiter,
+        text=text,
         content="logits" if check_flag(logits, "logits") else "probabilities",
         columns=Columns(tuple(ids), optional=True),
     )
@@ -127,7 +132,7 @@ def load_validation(
         Path(labels),
         wanted,
         format=labels_format,
-        delimiter=delimiter,
+        text=text,
         separator=separator,
         progress=None if progress is None else lambda rows: progress(read + rows),
     )

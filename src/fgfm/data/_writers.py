@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._utils.atomic import atomic_file
+from fgfm._utils.atomic import atomic_file, named_errors
 from fgfm._utils.optional import import_optional
 from fgfm._utils.validation import check_choice
 from fgfm.data._formats import LABEL_SET_FORMATS, default_delimiter, label_set_format
@@ -61,6 +61,7 @@ class _TableWriter:
             if sys.stdout is None:
                 raise ValueError("standard output is closed: there must be a file to write to")
             self._file = sys.stdout.buffer
+            self._stack.enter_context(named_errors("standard output"))
             self._stack.callback(self._file.flush)
         else:
             self._file = self._stack.enter_context(atomic_file(self.target))
