@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
+from fgfm._utils.optional import import_optional
 from fgfm._utils.text import quoted
 from fgfm.data._block_reader import open_table
 from fgfm.data._errors import DataError
-from fgfm.data._label_columns import (
-    add_tag_labels,
-    dropped_columns,
-    find_tag_column,
-    select_labels,
-    split_labels,
-    split_tags,
-)
-from fgfm.data._numbers import MISSING, category_name, format_numbers
+from fgfm.data._frames import table_from_columns
+from fgfm.data._label_columns import dropped_columns, find_tag_column, select_labels
+from fgfm.data._numbers import category_name, format_numbers
 from fgfm.data._options import ReadOptions
 from fgfm.data._row_buffer import RowBuffer
 from fgfm.data._table import Table, check_names, column_positions, numbered_names
 from fgfm.data._text_files import write_text
-from fgfm.data._text_table import RowBlock, TextTable
+from fgfm.data._text_table import TextTable
 
 __all__ = ["read_csv", "write_csv"]
 
@@ -46,188 +42,120 @@ _NUMBERLIKE = re.compile(
 
 def read_csv(path: Path, options: ReadOptions, format: str) -> Table:
     """Read a table; without a header its columns are x1, x2 and so on."""
+    import_optional("pyarrow", "reading CSV", "data")
     with open_table(path, format, **options.text_format._asdict()) as text:
         assert isinstance(text, TextTable)
-        if options.header is False:
-            text.names = [f"x{j + 1}" for j in range(text.p)]
-        text.names = numbered_names(text.names, {*options.drop, *options.dropped_in_training})
-        check_names(text.names, text.source, text.line, unnamed="drop")
-        columns = _Columns(text, options)
-        for block in text.blocks(columns.texts | set(columns.ids), columns.skipped):
-            columns.add(block)
-    return columns.table()
-
-
-class _Columns:
-    """The columns of a table while it is read."""
-
-    def __init__(self, text: TextTable, options: ReadOptions) -> None:
-        self.text, self.options = text, options
-        self.names, self.source = text.names, text.source
-        names, source = self.names, self.source
-        if text.p == 1 and any(mark in names[0] for mark in {*",;\t|"} - {text.delimiter}):
-            raise DataError(
-                f"with the delimiter {quoted(text.delimiter)} there is one column, "
-                f"{quoted(names[0])}: the file has another delimiter",
-                source=source,
-                line=text.line,
-                arguments=["delimiter"],
-            )
-        self.label_columns: list[int] | None = None
-        self.tags = find_tag_column(names, options, source)
-        if self.tags is None:
-            self.label_columns = select_labels(names, options, source)
-        elif text.p == 1:
-            reason = "the labels are the only column: there must be features"
-            raise DataError(reason, source=source)
+        names, source = _names(text, options), text.source
         dropped = dropped_columns(names, options, source)
-        if self.label_columns is not None:
-            self.label_columns = [j for j in self.label_columns if j not in dropped]
-        where = column_positions(names, options.ids, source, arguments=["ids"])
-        self.ids: dict[int, list[Any]] = {j: [] for j in where}  # their cells, in blocks
-        self.skipped = dropped - set(where)
-        self.dropped = dropped
-        wanted = column_positions(names, options.categorical, source, arguments=["categorical"])
-        self.texts = {*wanted, *(j for j in range(text.p) if names[j] in options.text_columns)}
-        self.texts -= dropped
-        if self.tags is not None:
-            self.texts.add(self.tags)
-        self.codes: dict[int, dict[str, int]] = {j: {} for j in self.texts - {self.tags}}
-        self.first_number: dict[int, tuple[int, str]] = {}  # line and text, by column
-        self.first_text: dict[int, tuple[int, str]] = {}
-        self.lists: list[list[str]] = []
-        self.lines: list[Any] = []
-        self.rows = RowBuffer(text.p)
+        tags = find_tag_column(names, options, source)
+        labels = set() if tags is not None else set(select_labels(names, options, source) or ())
+        texts = {*column_positions(names, options.categorical, source, arguments=["categorical"])}
+        texts |= {j for j, name in enumerate(names) if name in options.text_columns}
+        texts = texts - dropped | ({tags} if tags is not None else set())
+        ids = column_positions(names, options.ids, source, arguments=["ids"])
+        matrix, lines, others = _read_rows(text, texts | set(ids), dropped - set(ids))
+    if not len(lines):
+        raise DataError("there are no rows after the header", source=source)
+    columns: list[Any] = list(matrix.T)
+    for j in sorted(others.keys() - dropped):
+        if j not in texts:
+            columns[j] = _text_column(text, j, others[j], columns[j], lines, j in labels)
+        columns[j] = others[j].to_pylist() if columns[j] is None or j in texts else columns[j]
+    table = table_from_columns(source, names, columns, options, lines)
+    if not ids:
+        return table
+    import pyarrow
 
-    def add(self, block: RowBlock) -> None:
-        """Append some rows."""
-        numbers = block.numbers
+    return replace(table, ids=pyarrow.table({names[j]: others[j] for j in ids}))
+
+
+def _names(text: TextTable, options: ReadOptions) -> list[str]:
+    """Return the names of the columns, after checking them."""
+    if options.header is False:
+        text.names = [f"x{j + 1}" for j in range(text.p)]
+    text.names = numbered_names(text.names, {*options.drop, *options.dropped_in_training})
+    check_names(text.names, text.source, text.line, unnamed="drop")
+    if text.p == 1 and any(mark in text.names[0] for mark in {*",;\t|"} - {text.delimiter}):
+        raise text.error(
+            f"with the delimiter {quoted(text.delimiter)} there is one column, "
+            f"{quoted(text.names[0])}: the file has another delimiter",
+            text.line,
+            arguments=["delimiter"],
+        )
+    return text.names
+
+
+def _read_rows(
+    text: TextTable, texts: set[int], skipped: set[int]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], dict[int, Any]]:
+    """Return the numbers (n, p), the line of each row, and the columns that have texts."""
+    import pyarrow
+
+    rows = RowBuffer(text.p)
+    lines = [np.empty(0, dtype=np.int64)]
+    others: dict[int, list[Any]] = {}
+    for block in text.blocks(texts, skipped):
         for j, cells in block.others.items():
-            if j in self.ids:
-                self.ids[j].append(cells)
-            if j == self.tags:
-                self.add_lists(cells.to_pylist(), block.lines)
-            elif j not in self.dropped:
-                numbers[:, j] = self.encode(j, cells, block.lines)
-        if len(self.first_number) + len(self.codes) + len(self.skipped) < self.text.p:
-            for j in np.flatnonzero(~np.isnan(numbers).all(axis=0)).tolist():
-                if j not in self.first_number and j not in block.others:
-                    row = int(np.argmax(~np.isnan(numbers[:, j])))
-                    text = category_name(numbers[row, j])
-                    self.first_number[j] = (int(block.lines[row]), text)
-        self.check_mixed_columns()
-        infinite = np.isinf(numbers)
-        if infinite.any():
-            row, j = (int(i) for i in np.argwhere(infinite)[0])
-            reason = f"{numbers[row, j]:g} is not a finite number: features must be finite"
-            raise self.text.error(reason, int(block.lines[row]), j)
-        self.lines.append(np.asarray(block.lines, dtype=np.int64))
-        self.rows.append(numbers)
+            # Texts may occur for the first time after rows of numbers or missing values.
+            others.setdefault(j, [pyarrow.nulls(rows.rows, "string")]).append(cells)
+        rows.append(block.numbers)
+        lines.append(np.asarray(block.lines, dtype=np.int64))
+    columns = {j: pyarrow.chunked_array(cells) for j, cells in others.items()}
+    return rows.array(), np.concatenate(lines), columns
 
-    def add_lists(self, cells: Sequence[str], lines: Any) -> None:
-        """Append the label lists of some rows."""
-        for row, cell in enumerate(cells):
-            make_error = partial(self.text.error, line=int(lines[row]), j=self.tags)
-            self.lists.append(split_tags(cell, self.options, make_error))
 
-    def encode(self, j: int, cells: Any, lines: Any) -> Any:
-        """Return the codes of the texts of a column; NaN if a value is missing."""
-        encoded = cells.dictionary_encode()
-        rows = np.asarray(encoded.indices)
-        found = [text.strip() for text in encoded.dictionary.to_pylist()]
-        parsed = [None if j in self.texts else self.text.parse(text) for text in found]
-        first = np.unique(rows, return_index=True)[1].tolist()  # the row of each text
-        are_numbers = j in self.ids and j not in self.codes and None not in parsed
-        codes = {} if are_numbers else self.codes.setdefault(j, {})
-        values = np.full(len(found), np.nan)
-        for k, (text, number) in enumerate(zip(found, parsed, strict=True)):
-            if text.lower() in MISSING or (number is not None and number != number):
-                continue
-            place = int(lines[first[k]]), text
-            if number is not None:
-                self.first_number.setdefault(j, place)
-                values[k] = number
-                continue
-            values[k] = codes.setdefault(text, len(codes))
-            if j not in self.texts:
-                self.first_text.setdefault(j, place)
-        return values[rows]
+def _text_column(
+    text: TextTable, j: int, cells: Any, numbers: Any, lines: Any, is_label: bool
+) -> Any:
+    """Return the numbers of a column if all of its cells are; None if all are texts.
 
-    def table(self) -> Table:
-        """Return the table of all rows."""
-        if not self.rows.rows:
-            raise DataError("there are no rows after the header", source=self.source)
-        self.check_numberlike_texts()
-        matrix = self.rows.array()  # (n, p)
-        categories = {}
-        for j, codes in self.codes.items():
-            texts = sorted(codes)
-            rank = np.empty(len(texts))  # of each code, in alphabetical order
-            rank[[codes[text] for text in texts]] = np.arange(len(texts))
-            present = ~np.isnan(matrix[:, j])
-            matrix[present, j] = rank[matrix[present, j].astype(np.intp)]
-            categories[j] = tuple(texts)
-        lines = np.concatenate(self.lines)
-        table = Table(
-            self.source, matrix, tuple(self.names), categories, lines, ids=self.id_columns()
+    Raises an error if there are both, or if all texts look like numbers: decimal commas, percents,
+    prices.
+    """
+    import pyarrow.compute as pc
+
+    found = [cell for cell in pc.unique(cells).to_pylist() if cell is not None]
+    parsed = {cell: text.parse(cell) for cell in found}
+    words = [cell for cell, value in parsed.items() if value is None]
+    if not words:  # an id column that is a feature too
+        return np.array([parsed[cell] for cell in cells.to_pylist()], dtype=np.float64)
+    word, line = words[0].strip(), int(lines[pc.index(cells, words[0]).as_py()])
+    rows = np.flatnonzero(~np.isnan(numbers))[:1].tolist()  # of the first number
+    if not rows:
+        rows = [
+            pc.index(cells, cell).as_py()
+            for cell, value in parsed.items()
+            if value is not None and value == value
+        ]
+    if is_label:
+        if rows:
+            reason = f"the label is {quoted(word)}: labels must be 0 or 1"
+            raise text.error(reason, line, j)
+        return None
+    notation = "numbers are written as 1234.5, or as 1234,5 with a decimal comma"
+    if text.decimal == ",":
+        notation = "numbers are written as 1234,5 with a decimal comma"
+    if rows:
+        numberlike = _NUMBERLIKE.fullmatch(word)
+        number = cells[rows[0]].as_py() or category_name(numbers[rows[0]])
+        raise text.error(
+            f"{quoted(word)} is not a number, and line {lines[rows[0]]} has {quoted(number)}: a "
+            "column must have either numbers or texts, unless it is declared categorical"
+            + (f"; {notation}" if numberlike else ""),
+            line,
+            j,
+            ["categorical", "decimal"] if numberlike else ["categorical"],
         )
-        removed = {self.names[j] for j in self.dropped}
-        if self.label_columns is not None:
-            table = split_labels(table, self.label_columns)
-        if self.tags is not None:
-            tag_name = self.names[self.tags]
-            table = add_tag_labels(self.lists, table, tag_name, self.options)
-            removed.add(tag_name)
-        return table.without(removed)
-
-    def id_columns(self) -> Any:
-        """Return the cells of the id columns, None if there are none."""
-        if not self.ids:
-            return None
-        import pyarrow
-
-        return pyarrow.table(
-            {self.names[j]: pyarrow.chunked_array(cells) for j, cells in self.ids.items()}
+    if all(_NUMBERLIKE.fullmatch(cell.strip()) for cell in words):
+        raise text.error(
+            f"{quoted(word)} is not a number, although every text of this column looks like one: "
+            f"{notation}, without thousands separators, currency signs or percent signs; declare "
+            "the column categorical to keep the texts",
+            line,
+            j,
+            ["decimal", "categorical"],
         )
-
-    def check_mixed_columns(self) -> None:
-        """Raise if a column has both numbers and texts."""
-        for j in sorted(self.first_text.keys() & self.first_number.keys()):
-            line, text = self.first_text[j]
-            if j in (self.label_columns or ()):
-                reason = f"the label is {quoted(text)}: labels must be 0 or 1"
-                raise self.text.error(reason, line, j)
-            other, value = self.first_number[j]
-            numberlike = _NUMBERLIKE.fullmatch(text)
-            raise self.text.error(
-                f"{quoted(text)} is not a number, and line {other} has {quoted(value)}: a column "
-                "must have either numbers or texts, unless it is declared categorical"
-                + (f"; {self.number_notation()}" if numberlike else ""),
-                line,
-                j,
-                ["categorical", "decimal"] if numberlike else ["categorical"],
-            )
-
-    def number_notation(self) -> str:
-        """Return the sentence on how numbers must be written."""
-        if self.options.decimal == ",":
-            return "numbers are written as 1234,5 with a decimal comma"
-        return "numbers are written as 1234.5, or as 1234,5 with a decimal comma"
-
-    def check_numberlike_texts(self) -> None:
-        """Raise if all texts of a column look like numbers: decimal commas, percents, prices."""
-        for j, (line, text) in sorted(self.first_text.items()):
-            if j in (self.label_columns or ()):
-                continue
-            if all(map(_NUMBERLIKE.fullmatch, self.codes[j])):
-                raise self.text.error(
-                    f"{quoted(text)} is not a number, although every text of this column looks "
-                    f"like one: {self.number_notation()}, without thousands separators, currency "
-                    "signs or percent signs; declare the column categorical to keep the texts",
-                    line,
-                    j,
-                    ["decimal", "categorical"],
-                )
+    return None
 
 
 def _quoted_name(name: str, delimiter: str) -> str:
