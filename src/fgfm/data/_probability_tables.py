@@ -156,7 +156,7 @@ def _named_blocks(
     for block in table.blocks(ids, skipped):
         if isinstance(table, TextTable) and len(block.others) > len(ids):
             raise _not_a_number(table, block, labels, has_ids=bool(ids))
-        proba = block.numbers if len(labels) == p else block.numbers[:, labels]
+        proba = block.numbers if len(labels) == p else block.numbers.take(labels, axis=1)
         columns = {names[j]: block.others[j] for j in ids}
         yield Block(block.first, block.lines, proba, pyarrow.table(columns) if ids else None)
 

@@ -59,7 +59,7 @@ class RowBlock(NamedTuple):
 
 
 class TextTable:
-    """A table in text, whose header has been read.
+    """A table in text, whose header has been read; see `open_table`.
 
     Parameters
     ----------
@@ -67,17 +67,10 @@ class TextTable:
         Returns the next bytes of UTF-8 text, as many as requested unless the text ends.
     source : str
         The file, for error messages.
-    delimiter : str
-        The character between cells.
+    delimiter, decimal, header, blank
+        As for `open_table`.
     detect : bool, default=False
         Whether to use another delimiter if the header and the first row have only that one.
-    decimal : {".", ","}, default="."
-        The decimal mark of numbers.
-    header : bool, optional
-        Whether the first row has the names of the columns. By default it does, and an error is
-        raised if they look like values.
-    blank : {"skip", "refuse", "row"}, default="skip"
-        What an empty line is: nothing; an error, except at the end; or a row of one empty cell.
 
     Attributes
     ----------
@@ -264,7 +257,7 @@ class TextTable:
                 arrow_csv.ReadOptions(
                     column_names=names, block_size=len(part) + 1, use_threads=False
                 ),
-                arrow_csv.ParseOptions(delimiter=self.delimiter, ignore_empty_lines=False),
+                arrow_csv.ParseOptions(delimiter=self.delimiter),
                 arrow_csv.ConvertOptions(
                     column_types=types,
                     null_values=_MISSING_SPELLINGS,
@@ -274,8 +267,11 @@ class TextTable:
             )
         except pa.ArrowInvalid:
             return None
-        n = part.count(b"\n") + (not part.endswith(b"\n"))
-        if table.num_rows != n or self._blank_line is not None:
+        # pyarrow skips empty lines: as many rows as lines means that there are none, and that no
+        # row has several lines.
+        n = table.num_rows
+        lines = part.count(b"\n") + (not part.endswith(b"\n"))
+        if n != lines or self._blank_line is not None:
             return None
         numbers = np.empty((n, self.p))  # (n, p)
         others: dict[int, Any] = {}
@@ -392,13 +388,11 @@ def _are_values(names: Sequence[str]) -> bool:
 
 
 def _plain_lines(part: bytes, delimiter: str) -> bytes | None:
-    """Return lines without carriage returns; None unless each is a row and quotes are regular."""
+    """Return text without carriage returns; None if there are others, or irregular quotes."""
     if b"\r" in part:
         part = part.replace(b"\r\n", b"\n")
         if b"\r" in part:
             return None
-    if part.startswith(b"\n") or b"\n\n" in part:
-        return None
     if b'"' not in part:
         return part
     # Quotes open after a delimiter and close before one; others inside are doubled.
