@@ -225,6 +225,8 @@ def test_notation_of_probabilities(tmp_path):
     options = {"decimal": ",", "encoding": "utf-16"}
     decide(tmp_path / "p.csv", tmp_path / "s.jsonl", wide=True, **options)
     assert '"é": 0' in (tmp_path / "s.jsonl").read_text(encoding="utf-8")
+    (tmp_path / "p.csv").write_text("0,5;0,25\n0,5;1\n")
+    assert decide(tmp_path / "p.csv", tmp_path / "s.csv", decimal=",", header=False).rows == 2
     (tmp_path / "p.csv").write_text("a;b\n0,5;0,25\n")
     rule = r"line 2, column 'a': '0,5' is not a number, unless commas .* \(argument: decimal\)$"
     with pytest.raises(DataError, match=rule):

@@ -180,7 +180,8 @@ class TextTable:
             self._fill()
         end = len(self._rest) if self._ended else self._rest.rfind(b"\n") + 1
         rows = [line for line in io.StringIO(self._text(end), newline="") if line.strip()][:2]
-        found = [mark for mark in _DELIMITERS if rows and mark in rows[0]]
+        marks = _DELIMITERS.replace(self.decimal, "")
+        found = [mark for mark in marks if rows and mark in rows[0]]
         if self.delimiter in found or len(found) != 1:
             return self.delimiter
         try:
