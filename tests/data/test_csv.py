@@ -56,6 +56,13 @@ def test_quotes_line_breaks_and_byte_order_mark(tmp_path):
     assert found.X.tolist() == [[1, 2], [0.5, 0]]
 
 
+def test_missing_values_among_texts(tmp_path):
+    cells = ["u", "-nan", "+NaN", " n/a ", "NULL", "", "v"]
+    found = load(write_file(tmp_path, "x,c\n" + "".join(f"1,{cell}\n" for cell in cells)))
+    assert found.feature_names == ("x", "c=u", "c=v", "c missing")
+    assert found.X[:, 3].tolist() == [0, 1, 1, 1, 1, 1, 0]
+
+
 def test_delimiter_and_encoding(tmp_path):
     path = write_file(tmp_path, "é;l\n1;1\n".encode("latin-1"))
     found = load(path, delimiter=";", encoding="latin-1", labels=["l"])

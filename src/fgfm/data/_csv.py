@@ -58,9 +58,10 @@ def read_csv(path: Path, options: ReadOptions, format: str) -> Table:
         raise DataError("there are no rows after the header", source=source)
     columns: list[Any] = list(matrix.T)
     for j in sorted(others.keys() - dropped):
-        if j not in texts:
+        if j in texts:
+            columns[j] = others[j].to_pylist()
+        else:
             columns[j] = _text_column(text, j, others[j], columns[j], lines, j in labels)
-        columns[j] = others[j].to_pylist() if columns[j] is None or j in texts else columns[j]
     table = table_from_columns(source, names, columns, options, lines)
     if not ids:
         return table
@@ -107,15 +108,14 @@ def _read_rows(
 def _text_column(
     text: TextTable, j: int, cells: Any, numbers: Any, lines: Any, is_label: bool
 ) -> Any:
-    """Return the numbers of a column if all of its cells are; None if all are texts.
+    """Return the texts of a column, None if they are missing, or its numbers if it has no text.
 
     Raises an error if there are both, or if all texts look like numbers: decimal commas, percents,
     prices.
     """
     import pyarrow.compute as pc
 
-    found = [cell for cell in pc.unique(cells).to_pylist() if cell is not None]
-    parsed = {cell: text.parse(cell) for cell in found}
+    parsed = {cell: text.parse(cell) for cell in pc.unique(cells).drop_null().to_pylist()}
     words = [cell for cell, value in parsed.items() if value is None]
     if not words:  # an id column that is a feature too
         return np.array([parsed[cell] for cell in cells.to_pylist()], dtype=np.float64)
@@ -127,11 +127,8 @@ def _text_column(
             for cell, value in parsed.items()
             if value is not None and value == value
         ]
-    if is_label:
-        if rows:
-            reason = f"the label is {quoted(word)}: labels must be 0 or 1"
-            raise text.error(reason, line, j)
-        return None
+    if rows and is_label:
+        raise text.error(f"the label is {quoted(word)}: labels must be 0 or 1", line, j)
     notation = "numbers are written as 1234.5, or as 1234,5 with a decimal comma"
     if text.decimal == ",":
         notation = "numbers are written as 1234,5 with a decimal comma"
@@ -146,7 +143,7 @@ def _text_column(
             j,
             ["categorical", "decimal"] if numberlike else ["categorical"],
         )
-    if all(_NUMBERLIKE.fullmatch(cell.strip()) for cell in words):
+    if not is_label and all(_NUMBERLIKE.fullmatch(cell.strip()) for cell in words):
         raise text.error(
             f"{quoted(word)} is not a number, although every text of this column looks like one: "
             f"{notation}, without thousands separators, currency signs or percent signs; declare "
@@ -155,7 +152,8 @@ def _text_column(
             j,
             ["decimal", "categorical"],
         )
-    return None
+    missing = parsed.keys() - set(words)
+    return [None if cell in missing else cell for cell in cells.to_pylist()]
 
 
 def _quoted_name(name: str, delimiter: str) -> str:
