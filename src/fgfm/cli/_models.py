@@ -77,7 +77,9 @@ def make_model(data: Dataset, options: ModelOptions) -> Any:
             "dense ones: give --dense, or another estimator"
         )
     steps: list[tuple[str, Any]] = [("classifier", classifier)]
-    if options.scale:
+    # The stack "auto" takes features as they are; with other methods it stands for "ridge".
+    as_they_are = options.estimator == "auto" and options.method in ("reweighted", "tilted")
+    if options.scale and not as_they_are:
         steps.insert(0, ("scaler", MaxAbsScaler() if is_sparse else StandardScaler()))
     return Pipeline(steps)
 
