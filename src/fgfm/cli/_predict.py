@@ -39,8 +39,6 @@ Examples:
   fgfm predict films.fgfm new.parquet -o sets.jsonl --beta 2
   fgfm predict films.fgfm new.csv --proba p.csv --ids title
   fgfm predict films.fgfm new.csv --max-labels 3 --constraints rules.json
-  fgfm predict birds.fgfm birds.arff -o sets.csv \\
-      --trust sklearn.tree._tree.Tree
 """
 _MOST_ROWS = 8192  # of a block
 _BLOCK_BYTES = 1 << 22
@@ -210,7 +208,7 @@ def _write_predictions(
         ids = None if rows.ids is None else rows.ids.slice(block.start, X.shape[0])
         if label_sets is not None:
             labels, expected_f = loaded.classifier.decide(X)
-            label_sets.write(labels, expected_f, ids)
+            label_sets.write(labels.reshape(X.shape[0], m), expected_f, ids)
             total += float(expected_f.sum())
         if probabilities is not None:
             # Fitted to one 1-D label, the classifier has a column for each of two classes.
