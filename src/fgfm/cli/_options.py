@@ -25,6 +25,7 @@ __all__ = [
     "Estimator",
     "Factors",
     "Format",
+    "Header",
     "Jobs",
     "Json",
     "Labels",
@@ -82,8 +83,19 @@ Categorical = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMNS", help="Columns whose numbers are categories."),
 ]
-Delimiter = Annotated[str | None, typer.Option(metavar="CHAR", help="Delimiter of CSV.")]
+Delimiter = Annotated[
+    str | None, typer.Option(metavar="CHAR", help="Delimiter of CSV; by default it is detected.")
+]
 Decimal = Annotated[str, typer.Option(metavar="CHAR", help="Decimal mark of numbers in CSV.")]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        show_default=False,
+        help="Whether the first row of CSV has the names of the columns; if it has only numbers, "
+        "one of the two is needed.",
+    ),
+]
 Encoding = Annotated[str, typer.Option(metavar="NAME", help="Encoding of text files.")]
 NFeatures = Annotated[
     int | None, typer.Option(metavar="N", help="Number of features of svmlight rows.")
@@ -241,6 +253,7 @@ def file_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
         "delimiter": "\t" if delimiter in ("\\t", "tab") else delimiter,
         "decimal": params["decimal"],
         "encoding": params["encoding"],
+        "header": params["header"],
     }
 
 

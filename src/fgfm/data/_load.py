@@ -20,8 +20,7 @@ from fgfm.data._csv import read_csv
 from fgfm.data._dataset import Dataset
 from fgfm.data._encoder import FeatureEncoder
 from fgfm.data._errors import DataError
-from fgfm.data._formats import FORMATS, default_delimiter, detect_format
-from fgfm.data._id_columns import read_id_columns
+from fgfm.data._formats import FORMATS, detect_format
 from fgfm.data._npz import read_npz
 from fgfm.data._openml import PREFIX, read_openml
 from fgfm.data._options import ReadOptions
@@ -58,6 +57,7 @@ def load(
     delimiter: str | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
+    header: bool | None = None,
     dtype: npt.DTypeLike | None = None,
     with_labels: bool = True,
 ) -> Dataset:
@@ -110,11 +110,15 @@ def load(
         Whether svmlight rows number features, and labels, from 0. By default they do if a 0
         occurs.
     delimiter : str, optional
-        The delimiter of CSV; a comma by default, and a tab for TSV.
+        The delimiter of CSV and TSV. By default it is a comma, and a tab for TSV, or the only one
+        of ``,``, ``;``, ``|`` and tab that the first two lines have.
     decimal : {".", ","}, default="."
         The decimal mark of numbers in CSV and TSV.
     encoding : str, default="utf-8"
         The encoding of text files.
+    header : bool, optional
+        Whether the first row of CSV and TSV has the names of the columns. By default it does, and
+        an error is raised if they look like values. If False, the columns are x1, x2 and so on.
     dtype : float32 or float64, optional
         The type of X. By default float32 if the numbers of .npz or Parquet are, else float64.
     with_labels : bool, default=True
@@ -164,42 +168,34 @@ def load(
         delimiter=delimiter,
         decimal=decimal,
         encoding=encoding,
+        header=header,
         encoder=encoder if hasattr(encoder, "n_features_in_") else None,
         with_labels=with_labels,
     )
-    table, id_columns = _read(path, format, options)
-    return _encoded(table, options, encoder, dtype, id_columns)
+    return _encoded(_read(path, format, options), options, encoder, dtype)
 
 
-def _read(
-    path: str | os.PathLike[str], format: str | None, options: ReadOptions
-) -> tuple[Table, Any]:
-    """Return the table and the id columns."""
+def _read(path: str | os.PathLike[str], format: str | None, options: ReadOptions) -> Table:
+    """Return the table."""
     name = os.fspath(path)
     if name.startswith(PREFIX) and format is None:
         if options.ids:
             raise ValueError(f"ids is {options.ids!r}: it must be empty for data from OpenML")
-        return read_openml(name, options), None
-    id_columns = None
+        return read_openml(name, options)
     with spooled(path) as source:
         check_file(source)
         format = detect_format(source) if format is None else format
         options.check_format(format, name)
         if format in ("csv", "tsv"):
-            table = read_csv(source, options, options.delimiter or default_delimiter(format))
+            table = read_csv(source, options, format)
         else:
             table = _READERS[format](source, options)
-        if options.ids:
-            id_columns = read_id_columns(
-                source, options.ids, format, options.delimiter, options.encoding
-            )
-    table = replace(
+    return replace(
         table,
         source=table.source if source == Path(path) else name,  # not the copy of a stream
         separator=options.separator,
         dropped=(*options.drop, *options.dropped_ids),
     )
-    return table, id_columns
 
 
 def _encoded(
@@ -207,7 +203,6 @@ def _encoded(
     options: ReadOptions,
     encoder: FeatureEncoder | None,
     dtype: npt.DTypeLike | None,
-    id_columns: Any,
 ) -> Dataset:
     """Encode the features of a table, with a new encoder unless a fitted one is given."""
     if options.encoder is not None:
@@ -229,7 +224,7 @@ def _encoded(
         table.train,
         table.test,
         table.source,
-        id_columns,
+        table.ids,
     )
 
 
