@@ -1,0 +1,170 @@
+"""Generate a table of films: texts, dates, categories and numbers that predict genres."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fgfm._utils.optional import import_optional
+
+__all__ = ["GENRES", "make_films"]
+
+# Who, deed and object of the sentences of each genre. Words of two genres leave it open which of
+# them a film has: such labels are uncertain, as in real plots.
+_WORDS = {
+    "adventure": (
+        "captain explorer smuggler pilot",
+        "crosses maps survives reaches",
+        "desert river treasure island jungle castle",
+    ),
+    "comedy": (
+        "waiter cousin landlord bride",
+        "imitates confuses invites forgets",
+        "wedding party dinner parrot hotel holiday",
+    ),
+    "crime": (
+        "thief smuggler detective banker",
+        "robs betrays steals blackmails",
+        "bank diamond loot jury prison evidence",
+    ),
+    "drama": (
+        "mother widow soldier farmer",
+        "loses forgives leaves raises",
+        "son farm war illness debt letter",
+    ),
+    "fantasy": (
+        "wizard dragon knight ghost",
+        "enchants summons awakens rescues",
+        "kingdom spell castle sword prophecy throne",
+    ),
+    "horror": (
+        "ghost vampire stranger monster",
+        "haunts devours stalks awakens",
+        "cellar grave mansion blood corpse scream",
+    ),
+    "mystery": (
+        "detective stranger librarian duchess",
+        "suspects follows deciphers hides",
+        "clue alibi mansion secret evidence key",
+    ),
+    "romance": (
+        "bride painter violinist lover",
+        "kisses marries misses leaves",
+        "heart wedding letter rival dance promise",
+    ),
+}
+Floats = npt.NDArray[np.float64]
+GENRES = tuple(_WORDS)
+_EVERYDAY = (
+    "teacher neighbour student driver brother sister",
+    "meets visits helps watches remembers calls",
+    "friend street town school train house garden market",
+)
+_PLACES = "Lisbon Oslo Kyoto Lima Accra Cork Turin Perth Quebec Izmir"
+_FIRST = ["Ada", "Bruno", "Chen", "Dalia", "Emil", "Farah", "Goran", "Hana", "Ivo", "Jun"]
+_LAST = ["Okafor", "Lindqvist", "Moreau", "Tanaka", "Silva", "Novak", "Brandt", "Castellano"]
+_FIRST_DAY = datetime.date(1990, 1, 1)
+_DAYS = 12_000
+_VAGUE, _MISSING = 0.16, 0.03  # shares of plots without a word on genres, and of missing numbers
+_MORE, _STRAY = 2.0, 0.01  # mean number of further sentences on a genre, and on each other genre
+_PLAIN = 0.05  # share of everyday words in sentences on genres
+
+# Share of films whose main genre is the row that have the column too, in the order of GENRES.
+_TOGETHER = np.array(
+    [
+        [0.00, 0.12, 0.12, 0.16, 0.36, 0.04, 0.08, 0.12],
+        [0.12, 0.00, 0.12, 0.20, 0.08, 0.04, 0.04, 0.40],
+        [0.12, 0.12, 0.00, 0.36, 0.02, 0.08, 0.40, 0.04],
+        [0.08, 0.12, 0.16, 0.00, 0.04, 0.04, 0.08, 0.36],
+        [0.44, 0.16, 0.02, 0.12, 0.00, 0.20, 0.08, 0.16],
+        [0.04, 0.08, 0.12, 0.12, 0.24, 0.00, 0.36, 0.04],
+        [0.08, 0.08, 0.44, 0.24, 0.08, 0.24, 0.00, 0.08],
+        [0.08, 0.32, 0.04, 0.44, 0.08, 0.02, 0.04, 0.00],
+    ]
+)
+_MINUTES = np.array([12.0, -10.0, 5.0, 14.0, 10.0, -12.0, 2.0, 0.0])  # above 105, by main genre
+_BUDGET = np.array([2.2, 0.9, 1.2, 0.8, 2.4, 0.6, 1.0, 0.7])  # typical millions / 10
+
+
+def make_films(n: int = 1000, random_state: int = 0) -> Any:
+    """Return a table of films.
+
+    Most plots have sentences on the genres of the film, and a few on others; every sixth is vague.
+    Words that two genres share leave genres open too. A director prefers some main genres; length
+    and budget depend on the main genre. Three percent of the lengths and budgets are missing.
+
+    Parameters
+    ----------
+    n : int, default=1000
+        Number of films.
+    random_state : int, default=0
+        Seed; the same seed returns the same table.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``id``, ``title``, ``released`` (a date), ``director``, ``plot``, ``minutes``,
+        ``budget`` (millions) and ``genres``, names of `GENRES` separated by ";".
+
+    Examples
+    --------
+    >>> film = make_films(3).iloc[0]
+    >>> film["title"], film["genres"]
+    ('The Sister of Kyoto', 'comedy')
+    """
+    pandas = import_optional("pandas", "making a table of films", "data")
+    rng = np.random.default_rng(random_state)
+    taste = rng.dirichlet(np.ones(len(GENRES)), size=len(_FIRST) * len(_LAST))
+    return pandas.DataFrame([{"id": f"f{k + 1:04d}"} | _film(rng, taste) for k in range(n)])
+
+
+def _film(rng: np.random.Generator, taste: Floats) -> dict[str, Any]:
+    """Return one film; ``taste[d]`` is the distribution of the main genres of a director."""
+    director = int(rng.integers(len(taste)))
+    main = int(rng.choice(len(GENRES), p=taste[director]))
+    genres = rng.random(len(GENRES)) < _TOGETHER[main]
+    genres[main] = True
+    released = _FIRST_DAY + datetime.timedelta(days=int(rng.integers(_DAYS)))
+    minutes = 105.0 + _MINUTES[main] + 12.0 * rng.standard_normal()
+    budget = 10.0 * _BUDGET[main] * np.exp(0.6 * rng.standard_normal())
+    known = rng.random(2) >= _MISSING
+    return {
+        "title": f"The {_pick(rng, _EVERYDAY[0]).title()} of {_pick(rng, _PLACES)}",
+        "released": released.isoformat(),
+        "director": f"{_FIRST[director % len(_FIRST)]} {_LAST[director // len(_FIRST)]}",
+        "plot": _plot(rng, genres),
+        "minutes": f"{minutes:.0f}" if known[0] else None,
+        "budget": f"{budget:.1f}" if known[1] else None,
+        "genres": ";".join(name for name, has in zip(GENRES, genres, strict=True) if has),
+    }
+
+
+def _plot(rng: np.random.Generator, genres: npt.NDArray[np.bool_]) -> str:
+    """Return sentences in random order: on each genre, on none, and on others."""
+    subjects = [_EVERYDAY]
+    if rng.random() < _VAGUE:
+        subjects *= int(rng.integers(2, 5))
+    else:
+        for name, has in zip(GENRES, genres, strict=True):
+            count = 1 + rng.poisson(_MORE) if has else rng.poisson(_STRAY)
+            subjects += [_WORDS[name]] * int(count)
+    return " ".join(_sentence(rng, subjects[k]) for k in rng.permutation(len(subjects)))
+
+
+def _sentence(rng: np.random.Generator, subject: tuple[str, str, str]) -> str:
+    """Return a sentence, most of whose words are those of the subject."""
+    who, deed, what = (
+        _pick(rng, everyday if rng.random() < _PLAIN else words)
+        for words, everyday in zip(subject, _EVERYDAY, strict=True)
+    )
+    article = "An" if who[0] in "aeiou" else "A"
+    place = f" in {_pick(rng, _PLACES)}" if rng.random() < 0.3 else ""
+    return f"{article} {who} {deed} the {what}{place}."
+
+
+def _pick(rng: np.random.Generator, words: str) -> str:
+    choices = words.split()
+    return choices[int(rng.integers(len(choices)))]
