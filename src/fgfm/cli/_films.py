@@ -12,48 +12,55 @@ from fgfm._utils.optional import import_optional
 
 __all__ = ["GENRES", "make_films"]
 
-# Who, deed and object of the sentences of each genre. Words of two genres leave it open which of
-# them a film has: such labels are uncertain, as in real plots.
+# Who, deed and object of the sentences of each genre, and objects that only hint at it.
 _WORDS = {
     "adventure": (
         "captain explorer smuggler pilot",
         "crosses maps survives reaches",
-        "desert river treasure island jungle castle",
+        "desert treasure island jungle",
+        "river storm horse",
     ),
     "comedy": (
         "waiter cousin landlord bride",
         "imitates confuses invites forgets",
-        "wedding party dinner parrot hotel holiday",
+        "wedding party parrot holiday",
+        "dinner hotel hat",
     ),
     "crime": (
         "thief smuggler detective banker",
         "robs betrays steals blackmails",
-        "bank diamond loot jury prison evidence",
+        "loot jury prison evidence",
+        "bank diamond gun",
     ),
     "drama": (
         "mother widow soldier farmer",
         "loses forgives leaves raises",
-        "son farm war illness debt letter",
+        "farm war illness debt",
+        "son father work",
     ),
     "fantasy": (
         "wizard dragon knight ghost",
         "enchants summons awakens rescues",
-        "kingdom spell castle sword prophecy throne",
+        "kingdom spell prophecy throne",
+        "castle sword crown",
     ),
     "horror": (
         "ghost vampire stranger monster",
         "haunts devours stalks awakens",
-        "cellar grave mansion blood corpse scream",
+        "cellar grave blood scream",
+        "night corpse axe",
     ),
     "mystery": (
         "detective stranger librarian duchess",
         "suspects follows deciphers hides",
-        "clue alibi mansion secret evidence key",
+        "clue alibi mansion evidence",
+        "secret key diary",
     ),
     "romance": (
         "bride painter violinist lover",
         "kisses marries misses leaves",
-        "heart wedding letter rival dance promise",
+        "heart rival dance promise",
+        "letter rose summer",
     ),
 }
 Floats = npt.NDArray[np.float64]
@@ -64,13 +71,12 @@ _EVERYDAY = (
     "friend street town school train house garden market",
 )
 _PLACES = "Lisbon Oslo Kyoto Lima Accra Cork Turin Perth Quebec Izmir"
-_FIRST = ["Ada", "Bruno", "Chen", "Dalia", "Emil", "Farah", "Goran", "Hana", "Ivo", "Jun"]
+_FIRST = ["Ada", "Bruno", "Chen", "Dalia", "Emil"]
 _LAST = ["Okafor", "Lindqvist", "Moreau", "Tanaka", "Silva", "Novak", "Brandt", "Castellano"]
 _FIRST_DAY = datetime.date(1990, 1, 1)
 _DAYS = 12_000
-_VAGUE, _MISSING = 0.16, 0.03  # shares of plots without a word on genres, and of missing numbers
-_MORE, _STRAY = 2.0, 0.01  # mean number of further sentences on a genre, and on each other genre
-_PLAIN = 0.05  # share of everyday words in sentences on genres
+_UNKNOWN, _MISSING = 0.15, 0.03  # shares of unknown plots, and of missing numbers
+_ONLY_HINTED, _STRAY = 0.12, 0.16  # shares of genres with no more than a hint, of others with one
 
 # Share of films whose main genre is the row that have the column too, in the order of GENRES.
 _TOGETHER = np.array(
@@ -92,9 +98,9 @@ _BUDGET = np.array([2.2, 0.9, 1.2, 0.8, 2.4, 0.6, 1.0, 0.7])  # typical millions
 def make_films(n: int = 1000, random_state: int = 0) -> Any:
     """Return a table of films.
 
-    Most plots have sentences on the genres of the film, and a few on others; every sixth is vague.
-    Words that two genres share leave genres open too. A director prefers some main genres; length
-    and budget depend on the main genre. Three percent of the lengths and budgets are missing.
+    A plot has sentences on the genres of the film, or no more than a hint, and some hints at other
+    genres; one in seven plots is not known. A director prefers some main genres; length and budget
+    depend on the main genre. Three percent of the lengths and budgets are missing.
 
     Parameters
     ----------
@@ -113,7 +119,7 @@ def make_films(n: int = 1000, random_state: int = 0) -> Any:
     --------
     >>> film = make_films(3).iloc[0]
     >>> film["title"], film["genres"]
-    ('The Sister of Kyoto', 'comedy')
+    ('The Brother of Turin', 'adventure;fantasy')
     """
     pandas = import_optional("pandas", "making a table of films", "data")
     rng = np.random.default_rng(random_state)
@@ -143,23 +149,21 @@ def _film(rng: np.random.Generator, taste: Floats) -> dict[str, Any]:
 
 
 def _plot(rng: np.random.Generator, genres: npt.NDArray[np.bool_]) -> str:
-    """Return sentences in random order: on each genre, on none, and on others."""
-    subjects = [_EVERYDAY]
-    if rng.random() < _VAGUE:
-        subjects *= int(rng.integers(2, 5))
-    else:
-        for name, has in zip(GENRES, genres, strict=True):
-            count = 1 + rng.poisson(_MORE) if has else rng.poisson(_STRAY)
-            subjects += [_WORDS[name]] * int(count)
-    return " ".join(_sentence(rng, subjects[k]) for k in rng.permutation(len(subjects)))
+    """Return sentences in random order."""
+    if rng.random() < _UNKNOWN:
+        return "The plot is not known yet."
+    words: list[tuple[str, ...]] = [_EVERYDAY]
+    for name, has in zip(GENRES, genres, strict=True):
+        *clear, hints = _WORDS[name]
+        if rng.random() < (_ONLY_HINTED if has else _STRAY):
+            words.append((*_EVERYDAY[:2], hints))
+        elif has:
+            words += [tuple(clear)] * int(rng.integers(2, 5))
+    return " ".join(_sentence(rng, words[k]) for k in rng.permutation(len(words)))
 
 
-def _sentence(rng: np.random.Generator, subject: tuple[str, str, str]) -> str:
-    """Return a sentence, most of whose words are those of the subject."""
-    who, deed, what = (
-        _pick(rng, everyday if rng.random() < _PLAIN else words)
-        for words, everyday in zip(subject, _EVERYDAY, strict=True)
-    )
+def _sentence(rng: np.random.Generator, words: tuple[str, ...]) -> str:
+    who, deed, what = (_pick(rng, choices) for choices in words)
     article = "An" if who[0] in "aeiou" else "A"
     place = f" in {_pick(rng, _PLACES)}" if rng.random() < 0.3 else ""
     return f"{article} {who} {deed} the {what}{place}."
