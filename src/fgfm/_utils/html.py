@@ -50,17 +50,17 @@ def format_html(title: str, parts: Iterable[str], style: str = "") -> str:
     )
 
 
-def format_html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+def format_html_table(caption: str, heads: Sequence[Cell], rows: Iterable[Sequence[Cell]]) -> str:
     """Return a table whose texts are escaped.
 
     Parameters
     ----------
     caption : str
         Caption of the table.
-    heads : sequence of str
-        Heads of the columns.
+    heads : sequence of Cell
+        Heads of the columns. A cell is a text, or a text and a CSS class.
     rows : iterable of sequence of Cell
-        A cell is a text, or a text and a CSS class.
+        The rows.
 
     Returns
     -------
@@ -72,14 +72,16 @@ def format_html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequenc
     >>> format_html_table("", ["a < b"], [["1"], [("2", "best")]]).partition("<tbody>")[2]
     '<tr><td>1</td></tr><tr><td class="best">2</td></tr></tbody></table></div>'
     """
-    titles = "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
+    titles = "".join(_format_cell(head, 'th scope="col"') for head in heads)
     body = "".join(f"<tr>{''.join(map(_format_cell, row))}</tr>" for row in rows)
+    above = f"<caption>{escape(caption)}</caption>" if caption else ""
     return (
-        f'<div class="wide"><table><caption>{escape(caption)}</caption>'
+        f'<div class="wide"><table>{above}'
         f"<thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
-def _format_cell(cell: Cell) -> str:
+def _format_cell(cell: Cell, tag: str = "td") -> str:
     text, style = (cell, "") if isinstance(cell, str) else cell
-    return f'<td class="{style}">{escape(text)}</td>' if style else f"<td>{escape(text)}</td>"
+    attribute = f' class="{style}"' if style else ""
+    return f"<{tag}{attribute}>{escape(text)}</{tag[:2]}>"

@@ -35,9 +35,9 @@ _MOST_LABELS = 200
 _HARD_ROWS = 20
 _NAME_LENGTH = 60
 _AVERAGES = {
-    "samples": ("each row", "F of each row, averaged over rows"),
-    "macro": ("macro", "F of each label over all rows, averaged over labels"),
-    "micro": ("micro", "F of all rows and labels together"),
+    "samples": "F{beta:g} of rows",
+    "macro": "macro F{beta:g}",
+    "micro": "micro F{beta:g}",
 }
 _STYLE = """
 .cards { display: flex; flex-wrap: wrap; gap: 1rem; margin: 1.5rem 0; }
@@ -52,8 +52,9 @@ svg .diagonal { stroke: #8889; stroke-dasharray: 4 4; stroke-width: 1.5; }
 line.f_optimal { stroke: var(--best); } circle.f_optimal { fill: var(--best); }
 line.half { stroke: var(--half); } circle.half { fill: var(--half); }
 line.threshold { stroke: var(--threshold); } circle.threshold { fill: var(--threshold); }
-td.up { color: var(--best); } td.down { color: var(--half); }
-td.words { overflow-wrap: anywhere; text-align: left; min-width: 8rem; }
+td { white-space: nowrap; }
+.words { overflow-wrap: anywhere; text-align: left; white-space: normal; }
+td.words { min-width: 6rem; }
 @media (prefers-color-scheme: dark) {
   :root { --best: #4fc3d6; --half: #ff9a4d; --threshold: #a9aab0; }
   body { background: #15171c; color: #dfe1e5; }
@@ -95,18 +96,19 @@ def _averages(result: Result) -> list[str]:
     """Return the gains over thresholds: in words, as a chart, and as a table."""
     found, f = result.evaluation, f"F{result.beta:g}"
     cards, groups, rows = [], [], []
-    for average, (name, description) in _AVERAGES.items():
+    for average, pattern in _AVERAGES.items():
+        name = pattern.format(result.beta)
         scores = found.averages[average]
         best = scores.f["f_optimal"].value
         gains = "".join(
             f"<span>{scores.gains[rule].value:+.4f} over {escape(RULE_NAMES[rule])}</span>"
             for rule in scores.gains
         )
-        cards.append(f'<div class="card">{f} of {name}<b>{best:.4f}</b>{gains}</div>')
+        cards.append(f'<div class="card">{name}<b>{best:.4f}</b>{gains}</div>')
         intervals = [Interval(RULE_NAMES[rule], rule, *value) for rule, value in scores.f.items()]
-        groups.append((f"{f}, {name}", intervals))
+        groups.append((name, intervals))
         cells = [format_value(average, value) for value in scores.f.values()]
-        rows.append([f"{name}: {description}", *cells, *map(format_gain, scores.gains.values())])
+        rows.append([name, *cells, *map(format_gain, scores.gains.values())])
     heads = ["", *RULE_NAMES.values(), *(f"gain over {RULE_NAMES[r]}" for r in scores.gains)]
     return [
         '<div class="cards">',
@@ -115,7 +117,9 @@ def _averages(result: Result) -> list[str]:
         "<h2>Gain over thresholds</h2>",
         f"<p>The same probabilities, decided in three ways: F-optimal, the label sets of largest "
         f"expected {f}; all labels with a probability above 0.5; and all labels above t, the best "
-        "single threshold. Label sets and t are chosen for the measure of each line.</p>",
+        f"single threshold. {f} of rows is the mean over rows, macro {f} the mean over labels, "
+        f"micro {f} that of all rows and labels together. Label sets and t are chosen for each "
+        "of them.</p>",
         interval_chart(groups, f"{f} of the three rules, with two standard errors each way"),
         format_html_table("", heads, rows),
         f'<p class="note">{escape(errors_note(result))} {escape(threshold_note(result))}</p>',
@@ -157,27 +161,23 @@ def _labels(result: Result) -> list[str]:
     hits = (truth & best).sum(axis=0)
     scores = {rule: _f(truth, sets, result.beta) for rule, sets in decided.sets.items()}
     order = np.argsort(-true, kind="stable")
-    rows: list[Sequence[Cell]] = []
-    for j in order[:_MOST_LABELS].tolist():
-        gain = scores["f_optimal"][j] - scores["half"][j]
-        style = "" if np.isnan(gain) or round(gain, 4) == 0.0 else "up" if gain > 0.0 else "down"
-        rows.append(
-            [
-                (clipped(result.label_names[j], _NAME_LENGTH), "words"),
-                str(true[j]),
-                str(chosen[j]),
-                _share(hits[j], chosen[j]),
-                _share(hits[j], true[j]),
-                *(_number(scores[rule][j]) for rule in RULE_NAMES),
-                (_number(gain, "+"), style),
-            ]
-        )
+    rows: list[list[Cell]] = [
+        [
+            (clipped(result.label_names[j], _NAME_LENGTH), "words"),
+            str(true[j]),
+            str(chosen[j]),
+            _share(hits[j], chosen[j]),
+            _share(hits[j], true[j]),
+            *(_number(scores[rule][j]) for rule in RULE_NAMES),
+        ]
+        for j in order[:_MOST_LABELS]
+    ]
     caption = "Label sets decided for each row; most frequent labels first"
     if len(order) > _MOST_LABELS:
         caption += f"; {_MOST_LABELS} of {counted(len(order), 'label')}"
     heads = ["label", "true", "decided", "precision", "recall"]
     heads += [f"{f} {name}" for name in RULE_NAMES.values()]
-    return ["<h2>Labels</h2>", format_html_table(caption, [*heads, "gain over p > 0.5"], rows)]
+    return ["<h2>Labels</h2>", format_html_table(caption, heads, rows)]
 
 
 def _hard_rows(result: Result) -> list[str]:
@@ -197,7 +197,8 @@ def _hard_rows(result: Result) -> list[str]:
                 *((clipped(", ".join(labels), 3 * _NAME_LENGTH), "words") for labels in sets),
             ]
         )
-    heads = ["row", f"expected {f}", f"obtained {f}", "right", "wrong", "missed"]
+    heads: list[Cell] = ["row", f"expected {f}", f"obtained {f}"]
+    heads += [(name, "words") for name in ("right", "wrong", "missed")]
     return [
         "<h2>Hard rows</h2>",
         f"<p>The rows whose decisions have the lowest expected {f}.</p>",
@@ -218,5 +219,5 @@ def _share(part: int, whole: int) -> str:
     return _number(part / whole if whole else np.nan)
 
 
-def _number(value: float, sign: str = "") -> str:
-    return "-" if np.isnan(value) else f"{value:{sign}.4f}"
+def _number(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.4f}"
