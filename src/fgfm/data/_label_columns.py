@@ -209,8 +209,7 @@ def split_tags(
             f"{quoted(cell)} is a list in the notation of a programming language: labels must be "
             "joined by a separator, such as a;b, or be lists in Parquet"
         )
-    training = None if options.encoder is None else options.encoder.separator_
-    separator = options.separator or training or ";"
+    separator = options.separator or options.schema.separator or ";"
     return [tag for part in cell.split(separator) if (tag := part.strip())]
 
 

@@ -49,7 +49,10 @@ def load(
     labels: int | str | Sequence[str] | None = None,
     separator: str | None = None,
     encoder: FeatureEncoder | None = None,
+    text: Sequence[str] = (),
     categorical: Sequence[str] = (),
+    number: Sequence[str] = (),
+    date: Sequence[str] = (),
     drop: Sequence[str] = (),
     ids: Sequence[str] = (),
     n_features: int | None = None,
@@ -97,8 +100,9 @@ def load(
     encoder : FeatureEncoder, optional
         The encoder of the training data: the file must have the same features, and may have the
         same labels or none. By default a new one is fitted; so is one that is not fitted yet.
-    categorical : list of str, optional
-        Columns whose numbers are categories.
+    text, categorical, number, date : list of str, optional
+        Columns that are free text, categories, numbers or dates. By default the kind of a column
+        is found from its values: see `FeatureEncoder`.
     drop : list of str, optional
         Columns to leave out.
     ids : list of str, optional
@@ -152,10 +156,11 @@ def load(
         raise TypeError(f"encoder is {type(encoder).__name__}: it must be a FeatureEncoder")
     if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype is {dtype!r}: it must be float32 or float64")
+    kinds = {"text": text, "category": categorical, "number": number, "date": date}
     options = ReadOptions(
         labels=labels,
         separator=separator,
-        categorical=categorical,
+        categorical=(*categorical, *text, *date),
         drop=drop,
         ids=ids,
         n_features=n_features,
@@ -168,6 +173,10 @@ def load(
         with_labels=with_labels,
     )
     table, id_columns = _read(path, format, options)
+    if options.encoder is None:
+        encoder = FeatureEncoder() if encoder is None else clone(encoder)
+        encoder.set_params(**{kind: names for kind, names in kinds.items() if names})
+    assert encoder is not None
     return _encoded(table, options, encoder, dtype, id_columns)
 
 
@@ -196,8 +205,9 @@ def _read(
     table = replace(
         table,
         source=table.source if source == Path(path) else name,  # not the copy of a stream
-        separator=options.separator,
+        separator=options.separator or table.separator,
         dropped=(*options.drop, *options.dropped_ids),
+        is_typed=format not in ("csv", "tsv", "parquet"),
     )
     return table, id_columns
 
@@ -205,7 +215,7 @@ def _read(
 def _encoded(
     table: Table,
     options: ReadOptions,
-    encoder: FeatureEncoder | None,
+    encoder: FeatureEncoder,
     dtype: npt.DTypeLike | None,
     id_columns: Any,
 ) -> Dataset:
@@ -214,12 +224,9 @@ def _encoded(
         table = _match_labels(table, options.training_labels)
     if table.matrix.shape[1] == 0:
         raise table.error("there are no features: every column is a label or is left out")
-    if options.encoder is None:
-        encoder = (FeatureEncoder() if encoder is None else clone(encoder)).fit(table)
-    assert encoder is not None
-    X = encoder.transform(table)
+    X = encoder.fit_transform(table) if options.encoder is None else encoder.transform(table)
     has_names = table.names is not None or hasattr(encoder, "feature_names_in_")
-    is_changed = len(encoder.categorical_) + len(encoder.missing_) > 0
+    is_changed = X.shape[1] != encoder.n_features_in_
     return Dataset(
         X if dtype is None else _cast(X, np.dtype(dtype), table.source),
         table.Y,
