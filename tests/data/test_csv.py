@@ -44,8 +44,8 @@ def test_columns_are_numbers_or_categories(tmp_path):
         "'7'",
     ]
     assert again.X.tolist() == [
-        [2.75, 0, 0, 1, 0, 1, 1, 0, 0, 0],
-        [9.0, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+        [2.75, 1, 1, 0, 0, 0, 0, 0, 1, 0],
+        [9.0, 0, 0, 0, 1, 0, 0, 0, 0, 0],
     ]
 
 
@@ -92,9 +92,9 @@ def test_decimal_commas(tmp_path):
     # as texts, if declared categorical
     found = load(path, labels=["l"], delimiter=";", categorical=["x"])
     assert found.feature_names[2:5] == ("x=,5", "x=-1,5e3", "x=0,53")
-    # columns in which only some texts look like numbers, dates and versions are categories
+    # columns in which only some texts look like numbers, and versions, are categories
     odd = write_file(tmp_path, 'a,b,c\n"1,5",2024-01-02,1.2.3\nu,2024-01-03,1.2.4\n', "odd.csv")
-    assert load(odd).X.shape == (2, 6)
+    assert load(odd).X.shape == (2, 4 + 2 + 2)
     with pytest.raises(ValueError, match=r"decimal is ';': it must be '\.' or ','"):
         load(path, decimal=";")
     with pytest.raises(ValueError, match=r"decimal applies to csv, tsv"):

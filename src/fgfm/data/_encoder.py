@@ -21,7 +21,7 @@ from fgfm.data._errors import DataError
 from fgfm.data._dates import DATE_PARTS, date_features
 from fgfm.data._frames import table_from_features
 from fgfm.data._kinds import find_kinds
-from fgfm.data._table import Table, make_categorical, missing_columns
+from fgfm.data._table import Table, make_categorical, missing_columns, warn_of_extra_columns
 from fgfm.data._typed import ColumnKinds, TypedColumns, decoded, texts_and_codes
 
 __all__ = ["ColumnSummary", "FeatureEncoder"]
@@ -531,13 +531,6 @@ class UnseenCategories:
                 )
                 error = DataError(reason, source=source, column=column)
                 warnings.warn(str(error), UserWarning, stacklevel=3)
-
-
-def warn_of_extra_columns(source: str, names: Sequence[str]) -> None:
-    """Issue a warning on columns that training did not have."""
-    noun, verb = ("column", "is") if len(names) == 1 else ("columns", "are")
-    reason = f"the {noun} {listed(names)} {verb} ignored: training had no such {noun}"
-    warnings.warn(f"{source}: {reason}", UserWarning, stacklevel=3)
 
 
 def _warn_of_identifiers(source: str, names: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,8 +14,8 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
 
-from fgfm._utils.text import quoted
-from fgfm._utils.validation import check_choice
+from fgfm._utils.text import listed, quoted
+from fgfm._utils.validation import check_choice, check_flag
 from fgfm.data._arff import read_arff
 from fgfm.data._csv import read_csv
 from fgfm.data._dataset import Dataset
@@ -22,6 +23,7 @@ from fgfm.data._encoder import FeatureEncoder
 from fgfm.data._errors import DataError
 from fgfm.data._formats import FORMATS, default_delimiter, detect_format
 from fgfm.data._id_columns import read_id_columns
+from fgfm.data._label_columns import missing_labels
 from fgfm.data._npz import read_npz
 from fgfm.data._openml import PREFIX, read_openml
 from fgfm.data._options import ReadOptions
@@ -63,6 +65,7 @@ def load(
     encoding: str = "utf-8",
     dtype: npt.DTypeLike | None = None,
     with_labels: bool = True,
+    require_labels: bool = False,
 ) -> Dataset:
     """Read features and labels from a file.
 
@@ -124,6 +127,8 @@ def load(
     with_labels : bool, default=True
         Whether to read labels. If False, Y is None, and label columns may hold anything or be
         absent.
+    require_labels : bool, default=False
+        Whether a file without labels is an error, which names the columns that may be labels.
 
     Returns
     -------
@@ -173,6 +178,8 @@ def load(
         with_labels=with_labels,
     )
     table, id_columns = _read(path, format, options)
+    if check_flag(require_labels, "require_labels") and table.Y is None:
+        raise missing_labels(table)
     if options.encoder is None:
         encoder = FeatureEncoder() if encoder is None else clone(encoder)
         encoder.set_params(**{kind: names for kind, names in kinds.items() if names})
@@ -247,12 +254,17 @@ def _match_labels(table: Table, training_labels: tuple[str, ...] | None) -> Tabl
     found = list(table.label_names)
     if tuple(found) == training_labels:
         return table
+    absent = [name for name in training_labels if name not in found]
     for name in found:
         if name not in training_labels:
-            raise table.error(f"{quoted(name)} is an unknown label: training did not have it")
-    for name in training_labels:
-        if name not in found:
-            raise table.error(f"there is no label {quoted(name)}, which training had")
+            near = difflib.get_close_matches(name, absent, 1)
+            raise table.error(
+                f"{quoted(name)} is an unknown label: training did not have it"
+                + (f"; did you mean {near[0]!r}?" if near else "")
+            )
+    if absent:
+        noun = "is no label" if len(absent) == 1 else "are no labels"
+        raise table.error(f"there {noun} {listed(absent)}, which training had")
     order = [found.index(name) for name in training_labels]
     return replace(table, Y=table.Y[:, order], label_names=training_labels)
 

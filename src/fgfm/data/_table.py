@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,6 +25,7 @@ __all__ = [
     "make_categorical",
     "make_csr",
     "missing_columns",
+    "warn_of_extra_columns",
 ]
 
 
@@ -201,6 +203,13 @@ def missing_columns(absent: Sequence[str], names: Sequence[str]) -> str:
     }
     text = f"there {'is no column' if len(absent) == 1 else 'are no columns'} {listed(absent)}"
     return f"{text} (did you mean {listed(list(near))}?)" if near else text
+
+
+def warn_of_extra_columns(source: str, names: Sequence[str]) -> None:
+    """Issue a warning on columns that training did not have."""
+    noun, verb = ("column", "is") if len(names) == 1 else ("columns", "are")
+    reason = f"the {noun} {listed(names)} {verb} ignored: training had no such {noun}"
+    warnings.warn(f"{source}: {reason}", UserWarning, stacklevel=3)
 
 
 def make_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
