@@ -21,8 +21,8 @@ def test_label_lists(tmp_path):
     found = load(tmp_path / "a.parquet", labels="tags")
     assert found.label_names == ("a", "b")
     assert found.Y.tolist() == [[1, 1], [0, 0], [0, 1]]
-    assert found.feature_names == ("x", "c=u", "c=v", "x missing", "c missing")
-    assert found.X.tolist() == [[1, 1, 0, 0, 0], [2, 0, 0, 0, 1], [1.5, 0, 1, 1, 0]]
+    assert found.feature_names == ("x", "x missing", "c=u", "c=v", "c missing")
+    assert found.X.tolist() == [[1, 0, 1, 0, 0], [2, 0, 0, 0, 1], [1.5, 1, 0, 1, 0]]
 
 
 def test_column_types(tmp_path):
