@@ -61,8 +61,8 @@ def demo(out: Out = Path("fgfm-demo")) -> None:
     typer.echo(
         wrapped(
             f"Done in {time.perf_counter() - start:.0f} s. Open {out / 'report.html'} in a "
-            "browser. The same commands work on your own table: replace films.csv, and genres by the name "
-            "of its label column."
+            "browser. The same commands work on your own table: replace films.csv, and genres by "
+            "the name of its label column."
         )
     )
 

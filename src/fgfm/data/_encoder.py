@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from fgfm._utils.text import listed, quoted
 from fgfm._utils.validation import first_index, stored_row
-from fgfm.data._errors import DataError
 from fgfm.data._dates import DATE_PARTS, date_features
+from fgfm.data._errors import DataError
 from fgfm.data._frames import table_from_features
 from fgfm.data._kinds import find_kinds
 from fgfm.data._table import Table, make_categorical, missing_columns, warn_of_extra_columns
