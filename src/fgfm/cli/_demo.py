@@ -24,7 +24,7 @@ Examples:
   fgfm demo                   into the folder fgfm-demo
   fgfm demo --out films       into another folder
 """
-_FILMS, _NEW = 600, 100  # rows to fit to, and rows to predict
+_FILMS, _NEW = 500, 100  # rows to fit to, and rows to predict
 _COMMANDS = (
     "fgfm evaluate films.csv --labels genres --folds 3 --report report.html",
     "fgfm fit films.csv --labels genres -o films.fgfm",

@@ -24,6 +24,7 @@ from fgfm.cli._evaluation_text import (
     threshold_note,
 )
 from fgfm.cli._svg import Interval, calibration_chart, interval_chart
+from fgfm.evaluation import AVERAGES
 from fgfm.metrics import calibration_bins
 
 if TYPE_CHECKING:
@@ -34,11 +35,6 @@ __all__ = ["format_report"]
 _MOST_LABELS = 200
 _HARD_ROWS = 20
 _NAME_LENGTH = 60
-_AVERAGES = {
-    "samples": "F{beta:g} of rows",
-    "macro": "macro F{beta:g}",
-    "micro": "micro F{beta:g}",
-}
 _STYLE = """
 .cards { display: flex; flex-wrap: wrap; gap: 1rem; margin: 1.5rem 0; }
 .card { border: 1px solid #8886; border-radius: 6px; flex: 1 1 14rem; padding: .7rem 1rem; }
@@ -55,6 +51,7 @@ line.threshold { stroke: var(--threshold); } circle.threshold { fill: var(--thre
 td { white-space: nowrap; }
 .words { overflow-wrap: anywhere; text-align: left; white-space: normal; }
 td.words { min-width: 6rem; }
+@media (max-width: 600px) { th, td { padding: .15rem .3rem; } }
 @media (prefers-color-scheme: dark) {
   :root { --best: #4fc3d6; --half: #ff9a4d; --threshold: #a9aab0; }
   body { background: #15171c; color: #dfe1e5; }
@@ -96,9 +93,9 @@ def _averages(result: Result) -> list[str]:
     """Return the gains over thresholds: in words, as a chart, and as a table."""
     found, f = result.evaluation, f"F{result.beta:g}"
     cards, groups, rows = [], [], []
-    for average, pattern in _AVERAGES.items():
-        name = pattern.format(result.beta)
-        scores = found.averages[average]
+    for average, scores in found.averages.items():
+        measure = AVERAGES[average]
+        name = measure_name(measure, result.beta)
         best = scores.f["f_optimal"].value
         gains = "".join(
             f"<span>{scores.gains[rule].value:+.4f} over {escape(RULE_NAMES[rule])}</span>"
@@ -107,7 +104,7 @@ def _averages(result: Result) -> list[str]:
         cards.append(f'<div class="card">{name}<b>{best:.4f}</b>{gains}</div>')
         intervals = [Interval(RULE_NAMES[rule], rule, *value) for rule, value in scores.f.items()]
         groups.append((name, intervals))
-        cells = [format_value(average, value) for value in scores.f.values()]
+        cells = [format_value(measure, value) for value in scores.f.values()]
         rows.append([name, *cells, *map(format_gain, scores.gains.values())])
     heads = ["", *RULE_NAMES.values(), *(f"gain over {RULE_NAMES[r]}" for r in scores.gains)]
     return [
@@ -117,7 +114,7 @@ def _averages(result: Result) -> list[str]:
         "<h2>Gain over thresholds</h2>",
         f"<p>The same probabilities, decided in three ways: F-optimal, the label sets of largest "
         f"expected {f}; all labels with a probability above 0.5; and all labels above t, the best "
-        f"single threshold. {f} of rows is the mean over rows, macro {f} the mean over labels, "
+        f"single threshold. Instance {f} is the mean over rows, macro {f} the mean over labels, "
         f"micro {f} that of all rows and labels together. Label sets and t are chosen for each "
         "of them.</p>",
         interval_chart(groups, f"{f} of the three rules, with two standard errors each way"),
