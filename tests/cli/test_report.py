@@ -124,6 +124,9 @@ def test_report_of_a_model_and_of_json(folder, model, tmp_path):
     for scores in found["averages"].values():
         assert f"<b>{scores['f']['f_optimal']['value']:.4f}</b>" in page
     assert "instance F2" in page
+    numbers = {int(k) for k in re.findall(r">row (\d+)<", page)}
+    assert len(numbers) == 20
+    assert numbers <= set(range(81, 121))  # the test rows of the file
 
 
 def test_report_must_be_a_new_file(folder, tmp_path):

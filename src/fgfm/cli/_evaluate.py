@@ -183,7 +183,8 @@ def _evaluate_model(path: Path, data: Path, params: Mapping[str, Any], given: se
     loaded = load_model(path, params["trust"] or [])
     objective = ("beta", "zero_division", "nonempty")
     loaded.set_objective(*(params[name] if name in given else None for name in objective))
-    rows = loaded.load(data, params["split"], dataset_arguments(params))
+    whole = loaded.load(data, None, dataset_arguments(params))
+    rows = rows_of_split(whole, params["split"])
     if rows.Y is None:
         raise DataError("there are no labels to compare with", source=data)
     names = list(rows.label_names or ())
@@ -197,7 +198,7 @@ def _evaluate_model(path: Path, data: Path, params: Mapping[str, Any], given: se
     description = _describe(data, rows) | {"model": str(path), "protocol": "the rows of this file"}
     evaluation = evaluate_fitted(loaded.model, rows.X, rows.Y, random_state=params["seed"])
     beta = float(loaded.classifier.beta)
-    return Result(description, beta, evaluation, names, _row_names(rows))
+    return Result(description, beta, evaluation, names, _row_names(whole, params["split"]))
 
 
 def _evaluate_options(data: Path, test: Path | None, params: Mapping[str, Any]) -> Result:
@@ -205,7 +206,7 @@ def _evaluate_options(data: Path, test: Path | None, params: Mapping[str, Any]) 
     from fgfm import evaluation
 
     options = ModelOptions.from_params(params)
-    train, test_rows, protocol = _train_and_test(data, test, params)
+    train, test_rows, row_names, protocol = _train_and_test(data, test, params)
     model = make_model(train, options)
     with progress_bar("fits") as show:
 
@@ -226,15 +227,14 @@ def _evaluate_options(data: Path, test: Path | None, params: Mapping[str, Any]) 
     description = _describe(data, train) | {"protocol": protocol}
     for name in ("estimator", "factors", "method", "calibration", "seed"):
         description[name] = getattr(options, name)
-    decided = train if test_rows is None else test_rows
     names = list(train.label_names or ())
-    return Result(description, options.beta, found, names, _row_names(decided))
+    return Result(description, options.beta, found, names, row_names)
 
 
 def _train_and_test(
     data: Path, test: Path | None, params: Mapping[str, Any]
-) -> tuple[Dataset, Dataset | None, str]:
-    """Return training rows, test rows unless cross-validation is used, and the protocol."""
+) -> tuple[Dataset, Dataset | None, list[str], str]:
+    """Return training rows, test rows or None, names of the rows to decide, and the protocol."""
     from fgfm.data import DataError, load
 
     whole, split = load_labelled(data, params), params["split"]
@@ -243,14 +243,16 @@ def _train_and_test(
             raise ValueError(f"--split is {split!r}: it must be test, the rows to evaluate on")
         train, test_rows = rows_of_split(whole, "train"), rows_of_split(whole, "test")
         n_train, n_test = train.X.shape[0], test_rows.X.shape[0]
-        return train, test_rows, f"fitted to {n_train} training rows, evaluated on {n_test}"
+        protocol = f"fitted to {n_train} training rows, evaluated on {n_test}"
+        return train, test_rows, _row_names(whole, split), protocol
     if test is None:
-        return whole, None, f"{params['folds']}-fold cross-validation"
+        return whole, None, _row_names(whole), f"{params['folds']}-fold cross-validation"
     test_rows = load(test, encoder=whole.encoder, **file_arguments(params))
     if test_rows.Y is None:
         raise DataError("there are no labels to compare with", source=test)
     count = counted(test_rows.X.shape[0], "row")
-    return whole, test_rows, f"evaluated on {count} of {clipped(str(test), 40)}"
+    protocol = f"evaluated on {count} of {clipped(str(test), 40)}"
+    return whole, test_rows, _row_names(test_rows), protocol
 
 
 def _describe(path: Path, rows: Dataset) -> dict[str, Any]:
@@ -263,8 +265,11 @@ def _describe(path: Path, rows: Dataset) -> dict[str, Any]:
     }
 
 
-def _row_names(rows: Dataset) -> list[str]:
-    """Return the identifiers of the rows, or their numbers."""
-    if rows.ids is None or not rows.ids.num_columns:
-        return [f"row {k + 1}" for k in range(rows.X.shape[0])]
-    return [", ".join(map(str, row.values())) for row in rows.ids.to_pylist()]
+def _row_names(data: Dataset, split: str | None = None) -> list[str]:
+    """Return the identifiers of the rows of a split, or their numbers in the file."""
+    if data.ids is None or not data.ids.num_columns:
+        names = [f"row {k + 1}" for k in range(data.X.shape[0])]
+    else:
+        names = [", ".join(map(str, row.values())) for row in data.ids.to_pylist()]
+    kept = {None: None, "train": data.train, "test": data.test}[split]
+    return names if kept is None else [names[k] for k in kept]
