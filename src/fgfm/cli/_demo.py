@@ -17,7 +17,7 @@ from fgfm._utils.optional import import_optional
 from fgfm._utils.text import clipped, wrapped
 from fgfm.cli._console import plain_errors
 
-__all__ = ["EPILOG", "demo"]
+__all__ = ["COMMANDS", "EPILOG", "demo", "make_tables", "write_files"]
 
 EPILOG = """\b
 Examples:
@@ -25,7 +25,7 @@ Examples:
   fgfm demo --out films       into another folder
 """
 _FILMS, _NEW = 500, 100  # rows to fit to, and rows to predict
-_COMMANDS = (
+COMMANDS = (
     "fgfm evaluate films.csv --labels genres --folds 3 --report report.html",
     "fgfm fit films.csv --labels genres -o films.fgfm",
     "fgfm predict films.fgfm new_films.csv --ids id,title -o sets.csv",
@@ -46,9 +46,9 @@ def demo(out: Out = Path("fgfm-demo")) -> None:
     """
     import_optional("skops.io", "saving and loading models", "store")  # before the commands
     start = time.perf_counter()
-    _write_files(out, _tables())
+    write_files(out, make_tables())
     typer.echo(f"$ cd {shlex.quote(str(out))}")
-    for command in _COMMANDS:
+    for command in COMMANDS:
         typer.echo(f"\n$ {command}")
         sys.stdout.flush()
         program = [sys.executable, "-m", "fgfm.cli", *shlex.split(command)[1:]]
@@ -56,8 +56,8 @@ def demo(out: Out = Path("fgfm-demo")) -> None:
         if done.returncode:
             raise typer.Exit(done.returncode)
     with (out / "sets.csv").open(encoding="utf-8") as lines:
-        shown = [clipped(next(lines).rstrip("\n"), 80) for _ in range(4)]
-    typer.echo("\n".join(["\n$ head -n 4 sets.csv", *shown, ""]))
+        shown = [clipped(next(lines).rstrip("\n"), 80) for _ in range(6)]
+    typer.echo("\n".join(["\n$ head -n 6 sets.csv", *shown, ""]))
     typer.echo(
         wrapped(
             f"Done in {time.perf_counter() - start:.0f} s. Open {out / 'report.html'} in a "
@@ -67,7 +67,7 @@ def demo(out: Out = Path("fgfm-demo")) -> None:
     )
 
 
-def _tables() -> dict[str, bytes]:
+def make_tables() -> dict[str, bytes]:
     """Return the content of the two files."""
     from fgfm.cli._films import make_films
 
@@ -79,7 +79,7 @@ def _tables() -> dict[str, bytes]:
     }
 
 
-def _write_files(out: Path, tables: Mapping[str, bytes]) -> None:
+def write_files(out: Path, tables: Mapping[str, bytes]) -> None:
     """Write the files into a folder in which only those of an earlier demo are replaced."""
     if out.exists() and not out.is_dir():
         raise ValueError(f"--out is {out}, a file: it must be a folder")
