@@ -19,6 +19,7 @@ from fgfm.cli._options import (
     Calibration,
     Categorical,
     Data,
+    Date,
     Decimal,
     Delimiter,
     Dense,
@@ -26,6 +27,7 @@ from fgfm.cli._options import (
     Encoding,
     Estimator,
     Factors,
+    FitIds,
     Format,
     Jobs,
     Json,
@@ -34,16 +36,19 @@ from fgfm.cli._options import (
     Method,
     NFeatures,
     Nonempty,
+    Number,
     Scale,
     Seed,
     Separator,
     Setting,
+    Text,
     Trust,
     ZeroDivision,
     dataset_arguments,
     file_arguments,
     given_options,
 )
+from fgfm.cli._sanity import label_notes, unsure_note
 
 if TYPE_CHECKING:
     from fgfm.data import Dataset
@@ -121,7 +126,11 @@ def evaluate(
     trust: Trust = None,
     format: Format = None,
     drop: Drop = None,
+    ids: FitIds = None,
+    text: Text = None,
     categorical: Categorical = None,
+    number: Number = None,
+    date: Date = None,
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
@@ -136,8 +145,8 @@ def evaluate(
     The same fitted models are evaluated with three decision rules: F-optimal, the label set of
     largest expected F-measure; all labels with a probability above 0.5; and all labels with a
     probability above t, the single threshold that is best for the F-measure. Models are evaluated
-    on rows that they were not fitted to. Categories and medians of features are those of all rows
-    of DATA; everything that uses labels is computed from training rows only.
+    on rows that they were not fitted to. Categories, words and medians of features are those of
+    all rows of DATA; everything that uses labels is computed from training rows only.
     """
     start = time.perf_counter()
     given = given_options(context)
@@ -147,6 +156,11 @@ def evaluate(
     else:
         result = _evaluate_options(data, test, context.params)
     typer.echo(_as_json(result) if as_json else _as_table(result))
+    found = result.evaluation
+    size = found.measures["labels_per_row"]["f_optimal"].value
+    unsure = unsure_note(found.expected_f.value, size, found.true_labels_per_row, result.beta)
+    if unsure:
+        say(f"fgfm: note: {unsure}")
     say(f"{time.perf_counter() - start:.1f} s")
 
 
@@ -202,6 +216,8 @@ def _evaluate_options(data: Path, test: Path | None, params: Mapping[str, Any]) 
 
     options = ModelOptions.from_params(params)
     train, test_rows, protocol = _train_and_test(data, test, params)
+    for note in label_notes(train.Y, train.label_names):
+        say(f"fgfm: note: {note}")
     model = make_model(train, options)
     with progress_bar("fits") as show:
 

@@ -59,9 +59,7 @@ def read_arff(path: Path, options: ReadOptions) -> Table:
         if labels is not None:
             table = split_labels(table, [j for j in labels if j not in dropped])
     else:
-        dropped = dropped_columns(
-            names, replace(options, labels=None), source, extra=False
-        )
+        dropped = dropped_columns(names, replace(options, labels=None), source, extra=False)
         if options.labels is not None or options.encoder is None:
             with_labels = replace(options, with_labels=True)
             dropped |= set(arff_label_columns(path, relation, names, with_labels) or ())

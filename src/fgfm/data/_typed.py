@@ -122,9 +122,7 @@ def _plain_number(text: str) -> str:
     return text if number is None else str(number.normalize() + 0)
 
 
-def decoded(
-    codes: npt.NDArray[Any], values: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
+def decoded(codes: npt.NDArray[Any], values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the value of each code, NaN where there is none."""
     out = np.full(len(codes), np.nan)
     present = ~np.isnan(codes)
