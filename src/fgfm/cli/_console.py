@@ -135,8 +135,9 @@ def _message(error: BaseException) -> str:
     from fgfm.data import DataError
 
     if isinstance(error, DataError) and error.arguments:
-        # Options are called like the arguments of `fgfm.data`, but for `decider`.
-        names = ["with" if name == "decider" else name for name in error.arguments]
+        # Options are called like the arguments of `fgfm.data`, but for two.
+        other = {"decider": "with", "categorical": "category"}
+        names = [other.get(name, name) for name in error.arguments]
         options = [f"--{name.replace('_', '-')}" for name in names]
         noun = "option" if len(options) == 1 else "options"
         return one_line(f"{error.place}: {error.reason} ({noun}: {', '.join(options)})")

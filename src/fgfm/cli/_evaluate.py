@@ -22,6 +22,7 @@ from fgfm.cli._options import (
     Calibration,
     Categorical,
     Data,
+    Date,
     Decimal,
     Delimiter,
     Dense,
@@ -29,6 +30,7 @@ from fgfm.cli._options import (
     Encoding,
     Estimator,
     Factors,
+    FitIds,
     Format,
     Jobs,
     Json,
@@ -37,16 +39,19 @@ from fgfm.cli._options import (
     Method,
     NFeatures,
     Nonempty,
+    Number,
     Scale,
     Seed,
     Separator,
     Setting,
+    Text,
     Trust,
     ZeroDivision,
     dataset_arguments,
     file_arguments,
     given_options,
 )
+from fgfm.cli._sanity import label_notes, unsure_note
 
 if TYPE_CHECKING:
     from fgfm.data import Dataset
@@ -122,7 +127,11 @@ def evaluate(
     trust: Trust = None,
     format: Format = None,
     drop: Drop = None,
+    ids: FitIds = None,
+    text: Text = None,
     categorical: Categorical = None,
+    number: Number = None,
+    date: Date = None,
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
@@ -137,8 +146,8 @@ def evaluate(
     The same fitted models are evaluated with three decision rules: F-optimal, the label set of
     largest expected F-measure; all labels with a probability above 0.5; and all labels with a
     probability above t, the single threshold that is best for the F-measure. Models are evaluated
-    on rows that they were not fitted to. Categories and medians of features are those of all rows
-    of DATA; everything that uses labels is computed from training rows only.
+    on rows that they were not fitted to. Categories, words and medians of features are those of
+    all rows of DATA; everything that uses labels is computed from training rows only.
     """
     start = time.perf_counter()
     given = given_options(context)
@@ -157,6 +166,11 @@ def evaluate(
         with atomic_file(report) as file:
             file.write(format_report(result, command).encode())
     typer.echo(as_json_text(result) if as_json else as_table(result))
+    found = result.evaluation
+    size = found.measures["labels_per_row"]["f_optimal"].value
+    unsure = unsure_note(found.expected_f.value, size, found.true_labels_per_row, result.beta)
+    if unsure:
+        say(f"fgfm: note: {unsure}")
     written = "" if report is None else f": {clipped(str(report), 60)}"
     say(f"{time.perf_counter() - start:.1f} s{written}")
 
@@ -207,6 +221,8 @@ def _evaluate_options(data: Path, test: Path | None, params: Mapping[str, Any]) 
 
     options = ModelOptions.from_params(params)
     train, test_rows, row_names, protocol = _train_and_test(data, test, params)
+    for note in label_notes(train.Y, train.label_names):
+        say(f"fgfm: note: {note}")
     model = make_model(train, options)
     with progress_bar("fits") as show:
 

@@ -36,12 +36,9 @@ def load_labelled(path: Path, params: Mapping[str, Any]) -> Dataset:
     encoder = FeatureEncoder(
         max_categories=params["max_categories"],
         sparse_output=False if params.get("dense") else None,
+        scale=params.get("scale", True),
     )
-    data = load(path, encoder=encoder, **arguments)
-    if data.Y is None:
-        raise DataError(
-            "the file does not declare which columns are labels", source=path, arguments=["labels"]
-        )
+    data = load(path, encoder=encoder, require_labels=True, **arguments)
     number = arguments["labels"]
     names = {*(data.label_names or ()), *(data.feature_names or ())}
     if isinstance(number, int) and str(number) in names:

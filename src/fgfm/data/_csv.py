@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from fgfm._utils.optional import import_optional
 from fgfm._utils.text import quoted
 from fgfm.data._errors import DataError
 from fgfm.data._label_columns import (
@@ -33,7 +34,7 @@ from fgfm.data._options import ReadOptions
 from fgfm.data._table import Table, check_names, column_positions
 from fgfm.data._text_files import open_text, write_text
 
-__all__ = ["read_csv", "write_csv"]
+__all__ = ["read_csv", "read_csv_blocks", "write_csv"]
 
 _BLOCK = 1 << 18  # cells held as Python objects at a time
 # Numbers in notations that `float` does not read: 0,53 and 1,500 and 1 234.5 and 5% and $5.
@@ -49,6 +50,13 @@ _NUMBERLIKE = re.compile(
 
 def read_csv(path: Path, options: ReadOptions, delimiter: str) -> Table:
     """Read a table; its first line has the names of the columns."""
+    return next(read_csv_blocks(path, options, delimiter))
+
+
+def read_csv_blocks(
+    path: Path, options: ReadOptions, delimiter: str, rows: int | None = None
+) -> Iterator[Table]:
+    """Yield tables of some rows each; of all rows by default."""
     source = str(path)
     with open_text(path, options.encoding, newline="") as text:
         records = _records(csv.reader(text, delimiter=delimiter, strict=True), source)
@@ -58,9 +66,14 @@ def read_csv(path: Path, options: ReadOptions, delimiter: str) -> Table:
         names = _header(first[1], options, source, first[0])
         check_names(names, source, line=first[0])
         columns = _Columns(source, names, options, delimiter)
+        is_first = True
         for line, cells in records:
+            if len(columns.lines) == rows:
+                yield columns.table()
+                columns, is_first = _Columns(source, names, options, delimiter), False
             columns.add(line, cells)
-    return columns.table()
+    if is_first or columns.lines:
+        yield columns.table()
 
 
 def _header(cells: list[str], options: ReadOptions, source: str, line: int) -> list[str]:
@@ -133,6 +146,8 @@ class _Columns:
         self.codes: dict[int, dict[str, int]] = {j: {} for j in self.texts}
         self.first_number: dict[int, tuple[int, str]] = {}  # line and text, by column
         self.first_text: dict[int, tuple[int, str]] = {}
+        self.id_columns = column_positions(names, options.ids, source, arguments=["ids"])
+        self.ids: list[list[str]] = []
         self.lists: list[list[str]] = []
         self.lines = array("q")
         self.rows: list[list[str]] = []
@@ -151,6 +166,8 @@ class _Columns:
             raise self.error(reason, line)
         self.lines.append(line)
         self.rows.append(cells)
+        if self.id_columns:
+            self.ids.append([cells[j] for j in self.id_columns])
         if len(self.rows) == self.size:
             self.convert()
 
@@ -255,7 +272,9 @@ class _Columns:
             matrix[present, j] = rank[matrix[present, j].astype(np.intp)]
             categories[j] = tuple(texts)
         lines = np.frombuffer(self.lines, dtype=np.int64)
-        table = Table(self.source, matrix, tuple(self.names), categories, lines)
+        table = Table(
+            self.source, matrix, tuple(self.names), categories, lines, ids=self.id_table()
+        )
         removed = {self.names[j] for j in self.dropped}
         if self.label_columns is not None:
             table = split_labels(table, self.label_columns)
@@ -264,6 +283,18 @@ class _Columns:
             table = add_tag_labels(self.lists, table, tag_name, self.options)
             removed.add(tag_name)
         return table.without(removed)
+
+    def id_table(self) -> Any:
+        """Return the cells of the id columns as they are, None if there are none."""
+        if not self.id_columns:
+            return None
+        pyarrow = import_optional("pyarrow", "reading id columns", "data")
+        return pyarrow.table(
+            {
+                self.names[j]: pyarrow.array([row[k] for row in self.ids], pyarrow.string())
+                for k, j in enumerate(self.id_columns)
+            }
+        )
 
     def check_mixed_columns(self) -> None:
         """Raise if a column has both numbers and texts."""

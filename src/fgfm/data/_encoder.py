@@ -106,8 +106,10 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         was missing in training, and 0 elsewhere.
     missing_ : ndarray of int
         Those of these features that had missing values in training.
+    is_scaled_ : bool
+        Whether the encoded features are comparable with each other.
     scaler_ : StandardScaler or None
-        The scaler of these features.
+        The scaler of numbers and dates.
     zero_one_ : ndarray of int
         The dense columns of numbers that were all 0 or 1 in training; they may also be written as
         false and true.
@@ -131,7 +133,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     array([[2., 0., 1., 0.]])
     >>> for column in encoder.summary():
     ...     print(*column, sep=": ")
-    size: number: 1 number and an indicator, 33% missing
+    size: number: 1 number; 33.3% missing
     colour: category: 2 categories
     """
 
@@ -227,8 +229,9 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         is_wide = bool(self.kinds_.of_kind("text")) or self._n_categories() > _FEW
         wanted = is_sparse or is_wide if self.sparse_output is None else self.sparse_output
         self.sparse_ = bool(wanted)
+        self.is_scaled_ = bool(self.scale and is_wide and not is_sparse)
         self.scaler_ = None
-        if self.scale and is_wide and not is_sparse and numbers.shape[1]:
+        if self.is_scaled_ and numbers.shape[1]:
             self.scaler_ = StandardScaler().fit(self._impute(numbers))
         return columns
 
@@ -266,13 +269,12 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
             parts.append((f"text{k}", tfidf, k))
         columns = ColumnTransformer(parts, sparse_threshold=1.0)
+        words = [name for name, _, _ in parts if name != "category"]
         try:
-            return columns.fit(texts)
-        except ValueError:  # no word occurs in two rows
-            pass
-        columns.set_params(**{f"{name}__min_df": 1 for name, _, _ in parts if name != "category"})
-        try:
-            return columns.fit(texts)
+            try:
+                columns.fit(texts)
+            except ValueError:  # no word of a column occurs in two rows
+                columns.set_params(**{f"{name}__min_df": 1 for name in words}).fit(texts)
         except ValueError as error:
             names = [self._column_name(j) for j in self.kinds_.of_kind("text")]
             raise table.error(
@@ -280,6 +282,10 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "it a category, or leave it out",
                 arguments=["category", "drop"],
             ) from error
+        for name in words:  # Python integers are saved without a file for each
+            tfidf = columns.named_transformers_[name]
+            tfidf.vocabulary_ = {word: int(k) for word, k in tfidf.vocabulary_.items()}
+        return columns
 
     def _learn_medians(self, numbers: Any) -> None:
         """Learn the medians of numbers, and the shares of missing values."""
@@ -413,7 +419,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return sum(len(terms) for _, terms in self._terms("category"))
 
     def _terms(self, kind: str) -> list[tuple[int, list[Any]]]:
-        """Return the columns of a kind and their features: categories, None and _RARE, or words."""
+        """Return the columns of a kind and their terms: categories, None and _RARE, or words."""
         columns = self.kinds_.of_kind(kind)
         parts = {} if self.columns_ is None else self.columns_.named_transformers_
         if kind == "text":

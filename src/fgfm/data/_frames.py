@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -127,6 +128,10 @@ def _coded(
                 column=j + 1,
             )
         array = np.asarray(column)
+        if array.dtype.kind == "M":
+            days = array.astype("datetime64[D]")
+            column = np.where(np.isnat(days), None, np.datetime_as_string(days))
+            array = column
         if array.dtype.kind in "fiub" and j not in as_texts:
             matrix[:, j] = array
             continue
@@ -146,6 +151,8 @@ def _code_column(table: Table, j: int, values: Sequence[Any]) -> None:
     for row, value in enumerate(values):
         if _is_missing(value):
             continue
+        if isinstance(value, datetime.date):
+            value = str(value)[:10]
         if isinstance(value, str):
             if value.strip().lower() not in MISSING:
                 texts.setdefault(value.strip(), []).append(row)

@@ -101,5 +101,7 @@ def _check_numbers(table: Table, j: int) -> None:
     """Raise if a column that was declared to have numbers has texts."""
     texts = table.categories.get(j, ())
     if texts and not are_binary_words(texts):
-        row = int(np.argmax(table.column(j) == 0))
-        raise table.error(f"{quoted(texts[0])} is not a number", row, j, ["number"])
+        codes = table.column(j)
+        row = int(np.argmax(~np.isnan(codes)))
+        text = texts[int(codes[row])]
+        raise table.error(f"{quoted(text)} is not a number", row, j, ["number"])

@@ -215,11 +215,8 @@ def split_labels(table: Table, where: Sequence[int]) -> Table:
             source=table.source,
             arguments=["labels"],
         )
-    if (
-        len(where) == 1
-        and (texts := table.categories.get(where[0]))
-        and not are_binary_words(texts)
-    ):
+    texts = table.categories.get(where[0])
+    if len(where) == 1 and texts and not are_binary_words(texts):
         return _split_lists(table, where[0])
     n, p = table.matrix.shape
     check_label_count(len(where), n, table.source)

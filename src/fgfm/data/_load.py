@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,25 +17,24 @@ from sklearn.base import clone
 from fgfm._utils.text import listed, quoted
 from fgfm._utils.validation import check_choice, check_flag
 from fgfm.data._arff import read_arff
-from fgfm.data._csv import read_csv
+from fgfm.data._csv import read_csv_blocks
 from fgfm.data._dataset import Dataset
 from fgfm.data._encoder import FeatureEncoder
 from fgfm.data._errors import DataError
 from fgfm.data._formats import FORMATS, default_delimiter, detect_format
-from fgfm.data._id_columns import read_id_columns
 from fgfm.data._label_columns import missing_labels
+from fgfm.data._mixed_columns import columns_of_words
 from fgfm.data._npz import read_npz
 from fgfm.data._openml import PREFIX, read_openml
 from fgfm.data._options import ReadOptions
-from fgfm.data._parquet import read_parquet
+from fgfm.data._parquet import read_parquet_blocks
 from fgfm.data._svmlight import read_svmlight, read_xmc
 from fgfm.data._table import Table
 from fgfm.data._text_files import check_file, spooled
 
-__all__ = ["load"]
+__all__ = ["load", "read_tables"]
 
 _READERS = {
-    "parquet": read_parquet,
     "arff": read_arff,
     "meka": read_arff,
     "svmlight": read_svmlight,
@@ -177,46 +176,69 @@ def load(
         encoder=encoder if hasattr(encoder, "n_features_in_") else None,
         with_labels=with_labels,
     )
-    table, id_columns = _read(path, format, options)
+    table = next(read_tables(path, format, options))
     if check_flag(require_labels, "require_labels") and table.Y is None:
         raise missing_labels(table)
     if options.encoder is None:
         encoder = FeatureEncoder() if encoder is None else clone(encoder)
         encoder.set_params(**{kind: names for kind, names in kinds.items() if names})
     assert encoder is not None
-    return _encoded(table, options, encoder, dtype, id_columns)
+    return _encoded(table, options, encoder, dtype)
 
 
-def _read(
-    path: str | os.PathLike[str], format: str | None, options: ReadOptions
-) -> tuple[Table, Any]:
-    """Return the table and the id columns."""
+def read_tables(
+    path: str | os.PathLike[str],
+    format: str | None,
+    options: ReadOptions,
+    rows: int | None = None,
+) -> Iterator[Table]:
+    """Yield the content of a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, or a data set of OpenML.
+    format : str or None
+        Its format.
+    options : ReadOptions
+        The arguments of `load`.
+    rows : int, optional
+        The number of rows of each table of a file in CSV, TSV or Parquet; by default, and in other
+        formats, there is one table.
+
+    Yields
+    ------
+    Table
+        Consecutive rows.
+    """
     name = os.fspath(path)
     if name.startswith(PREFIX) and format is None:
         if options.ids:
             raise ValueError(f"ids is {options.ids!r}: it must be empty for data from OpenML")
-        return read_openml(name, options), None
-    id_columns = None
+        yield read_openml(name, options)
+        return
     with spooled(path) as source:
         check_file(source)
         format = detect_format(source) if format is None else format
         options.check_format(format, name)
         if format in ("csv", "tsv"):
-            table = read_csv(source, options, options.delimiter or default_delimiter(format))
+            if options.encoder is None:
+                words = columns_of_words(source, options, format)
+                options = replace(options, categorical=(*options.categorical, *words))
+            delimiter = options.delimiter or default_delimiter(format)
+            tables = read_csv_blocks(source, options, delimiter, rows)
+        elif format == "parquet":
+            tables = read_parquet_blocks(source, options, rows)
         else:
-            table = _READERS[format](source, options)
-        if options.ids:
-            id_columns = read_id_columns(
-                source, options.ids, format, options.delimiter, options.encoding
+            tables = iter([_READERS[format](source, options)])
+        for table in tables:
+            yield replace(
+                table,
+                source=table.source if source == Path(path) else name,  # not the copy of a stream
+                separator=options.separator or table.separator,
+                dropped=(*options.drop, *options.dropped_ids),
+                is_typed=format not in ("csv", "tsv", "parquet"),
             )
-    table = replace(
-        table,
-        source=table.source if source == Path(path) else name,  # not the copy of a stream
-        separator=options.separator or table.separator,
-        dropped=(*options.drop, *options.dropped_ids),
-        is_typed=format not in ("csv", "tsv", "parquet"),
-    )
-    return table, id_columns
 
 
 def _encoded(
@@ -224,7 +246,6 @@ def _encoded(
     options: ReadOptions,
     encoder: FeatureEncoder,
     dtype: npt.DTypeLike | None,
-    id_columns: Any,
 ) -> Dataset:
     """Encode the features of a table, with a new encoder unless a fitted one is given."""
     if options.encoder is not None:
@@ -243,7 +264,7 @@ def _encoded(
         table.train,
         table.test,
         table.source,
-        id_columns,
+        table.ids,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from fgfm.data._label_columns import dropped_columns
 from fgfm.data._options import ReadOptions
 from fgfm.data._table import Table, check_names
 
-__all__ = ["read_parquet", "write_parquet"]
+__all__ = ["read_parquet", "read_parquet_blocks", "write_parquet"]
 
 _LABELS_KEY = b"fgfm.labels"  # of the metadata
 _LIST_TESTS = (  # some are not in all versions of pyarrow
@@ -42,31 +42,26 @@ def _import_pyarrow(purpose: str) -> tuple[Any, Any]:
 
 
 def read_parquet(path: Path, options: ReadOptions) -> Table:
-    """Read a table of numbers, booleans, texts and lists of texts."""
+    """Read a table of numbers, booleans, dates, texts and lists of texts."""
+    return next(read_parquet_blocks(path, options))
+
+
+def read_parquet_blocks(
+    path: Path, options: ReadOptions, rows: int | None = None
+) -> Iterator[Table]:
+    """Yield tables of some rows each; of all rows by default."""
     pyarrow, parquet = _import_pyarrow("reading Parquet")
     source = str(path)
     try:
         with parquet.ParquetFile(
             path, page_checksum_verification=True, memory_map=False, pre_buffer=False
         ) as file:
-            arrow = file.read(use_threads=False)
-        arrow.validate(full=True)
-        metadata = arrow.schema.metadata or {}
-        names = [str(name) for name in arrow.column_names]
-        check_names(names, source)
-        index = _index_columns(metadata.get(b"pandas"), options)
-        where = [j for j, name in enumerate(names) if name not in index]
-        names = [names[j] for j in where]
-        declared = metadata.get(_LABELS_KEY)
-        if declared is not None and options.labels is None and options.encoder is None:
-            options = replace(options, labels=_declared_labels(declared, source))
-        # Dropped columns may be of any type.
-        dropped = dropped_columns(names, options, source)
-        empty = np.full(arrow.num_rows, np.nan)
-        columns = [
-            empty if k in dropped else _column_values(pyarrow, arrow.column(j), names[k], source)
-            for k, j in enumerate(where)
-        ]
+            if rows is None or file.metadata.num_rows <= rows:
+                yield _arrow_table(pyarrow, file.read(use_threads=False), options, source)
+                return
+            for batch in file.iter_batches(rows, use_threads=False):
+                arrow = pyarrow.Table.from_batches([batch], file.schema_arrow)
+                yield _arrow_table(pyarrow, arrow, options, source)
     except (ImportError, DataError):
         raise
     except Exception as error:  # pyarrow raises many types for damaged files
@@ -74,7 +69,29 @@ def read_parquet(path: Path, options: ReadOptions) -> Table:
             "this is not a Parquet file, or it is damaged: " + one_line(error, _LONGEST_ERROR),
             source=source,
         ) from error
-    return table_from_columns(source, names, columns, options)
+
+
+def _arrow_table(pyarrow: Any, arrow: Any, options: ReadOptions, source: str) -> Table:
+    """Return the rows of a table of pyarrow."""
+    arrow.validate(full=True)
+    metadata = arrow.schema.metadata or {}
+    names = [str(name) for name in arrow.column_names]
+    check_names(names, source)
+    index = _index_columns(metadata.get(b"pandas"), options)
+    where = [j for j, name in enumerate(names) if name not in index]
+    names = [names[j] for j in where]
+    declared = metadata.get(_LABELS_KEY)
+    if declared is not None and options.labels is None and options.encoder is None:
+        options = replace(options, labels=_declared_labels(declared, source))
+    # Dropped columns may be of any type.
+    dropped = dropped_columns(names, options, source)
+    empty = np.full(arrow.num_rows, np.nan)
+    columns = [
+        empty if k in dropped else _column_values(pyarrow, arrow.column(j), names[k], source)
+        for k, j in enumerate(where)
+    ]
+    ids = arrow.select(list(options.ids)) if options.ids else None
+    return replace(table_from_columns(source, names, columns, options), ids=ids)
 
 
 def _declared_labels(text: bytes, source: str) -> list[str]:
@@ -130,6 +147,8 @@ def _column_values(pyarrow: Any, column: Any, name: str, source: str) -> Any:
         if column.null_count:
             column = column.cast(pyarrow.float64(), safe=False)
         return np.asarray(column.to_numpy())  # null becomes NaN
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return [None if day is None else str(day)[:10] for day in column.to_pylist()]
     inner = kind
     if _is_list(types, kind):
         inner = kind.value_type

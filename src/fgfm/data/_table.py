@@ -51,6 +51,7 @@ class Table:
     zero_based_labels: bool | None = None
     train: npt.NDArray[np.int64] | None = None  # rows of the split, if the file has one
     test: npt.NDArray[np.int64] | None = None
+    ids: Any = None  # pyarrow.Table of the columns to keep as they are
     is_typed: bool = False  # the format declares which columns are numbers
 
     def error(

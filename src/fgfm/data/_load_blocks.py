@@ -1,0 +1,105 @@
+"""Reading of features in blocks of rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from fgfm._utils.validation import check_count
+from fgfm.data._dataset import Dataset
+from fgfm.data._encoder import FeatureEncoder, UnseenCategories
+from fgfm.data._errors import DataError
+from fgfm.data._load import read_tables
+from fgfm.data._options import ReadOptions
+
+__all__ = ["load_blocks"]
+
+_VALUES = 1 << 18  # of a block
+
+
+def load_blocks(
+    path: str | os.PathLike[str],
+    encoder: FeatureEncoder,
+    *,
+    rows: int | None = None,
+    format: str | None = None,
+    drop: Sequence[str] = (),
+    ids: Sequence[str] = (),
+    delimiter: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+) -> Iterator[Dataset]:
+    """Read the features of a file in blocks of rows, encoded as in training.
+
+    CSV, TSV and Parquet are read block by block, so that memory does not grow with the number of
+    rows; files of other formats are read as a whole. Labels are ignored. The rows have the same
+    features for any size of the blocks.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; ``-`` is standard input.
+    encoder : FeatureEncoder
+        The encoder of the training data.
+    rows : int, optional
+        The number of rows of a block; by default it depends on the number of columns.
+    format, drop, ids, delimiter, decimal, encoding : optional
+        As in `load`.
+
+    Yields
+    ------
+    Dataset
+        Consecutive rows: X, and ids if there are any.
+
+    See Also
+    --------
+    load : Read a whole file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from fgfm.data import FeatureEncoder, load_blocks
+    >>> encoder = FeatureEncoder().fit({"size": [1.0, 2.0, 4.0]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "new.csv"
+    ...     _ = path.write_text("size\\n5\\n\\n?\\n8\\n")
+    ...     for block in load_blocks(path, encoder, rows=2):
+    ...         print(block.X.tolist())
+    [[5.0], [2.0]]
+    [[8.0]]
+    """
+    if not isinstance(encoder, FeatureEncoder):
+        raise TypeError(f"encoder is {type(encoder).__name__}: it must be a FeatureEncoder")
+    if rows is None:
+        rows = max(1, _VALUES // encoder.n_features_in_)
+    check_count(rows, "rows", least=1)
+    options = ReadOptions(
+        drop=drop,
+        ids=ids,
+        delimiter=delimiter,
+        decimal=decimal,
+        encoding=encoding,
+        encoder=encoder,
+        with_labels=False,
+    )
+    unseen = UnseenCategories()
+    first = 0
+    for table in read_tables(path, format, options, rows):
+        try:
+            X = encoder.transform_table(table, unseen)
+        except DataError as error:
+            if error.row is not None:
+                error.row += first
+            raise
+        first += X.shape[0]
+        for begin in range(0, X.shape[0], rows):
+            ids_of_block = None if table.ids is None else table.ids.slice(begin, rows)
+            yield Dataset(
+                X[begin : begin + rows],
+                encoder=encoder,
+                label_names=encoder.schema_.label_names,
+                source=table.source,
+                ids=ids_of_block,
+            )
+    unseen.warn(os.fspath(path))
