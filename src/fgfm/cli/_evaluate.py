@@ -13,7 +13,7 @@ import typer
 
 from fgfm._utils.atomic import atomic_file
 from fgfm._utils.text import clipped, counted, listed
-from fgfm.cli._console import plain_errors, progress_bar, say
+from fgfm.cli._console import STAGES, plain_errors, progress_bar, say, spinner
 from fgfm.cli._evaluation_text import Result, as_json_text, as_table
 from fgfm.cli._inputs import check_target, load_labelled, rows_of_split
 from fgfm.cli._models import ModelOptions, label_frame, load_model, make_model
@@ -50,6 +50,7 @@ from fgfm.cli._options import (
     dataset_arguments,
     file_arguments,
     given_options,
+    split_names,
 )
 from fgfm.cli._sanity import label_notes, unsure_note
 
@@ -197,7 +198,8 @@ def _evaluate_model(path: Path, data: Path, params: Mapping[str, Any], given: se
     loaded = load_model(path, params["trust"] or [])
     objective = ("beta", "zero_division", "nonempty")
     loaded.set_objective(*(params[name] if name in given else None for name in objective))
-    whole = loaded.load(data, None, dataset_arguments(params))
+    with spinner(f"reading {clipped(data.name, 50)}"):
+        whole = loaded.load(data, None, dataset_arguments(params))
     rows = rows_of_split(whole, params["split"])
     if rows.Y is None:
         raise DataError("there are no labels to compare with", source=data)
@@ -210,7 +212,8 @@ def _evaluate_model(path: Path, data: Path, params: Mapping[str, Any], given: se
             source=data,
         )
     description = _describe(data, rows) | {"model": str(path), "protocol": "the rows of this file"}
-    evaluation = evaluate_fitted(loaded.model, rows.X, rows.Y, random_state=params["seed"])
+    with spinner(f"deciding {counted(rows.X.shape[0], 'row')}"):
+        evaluation = evaluate_fitted(loaded.model, rows.X, rows.Y, random_state=params["seed"])
     beta = float(loaded.classifier.beta)
     return Result(description, beta, evaluation, names, _row_names(whole, params["split"]))
 
@@ -224,10 +227,10 @@ def _evaluate_options(data: Path, test: Path | None, params: Mapping[str, Any]) 
     for note in label_notes(train.Y, train.label_names):
         say(f"fgfm: note: {note}")
     model = make_model(train, options)
-    with progress_bar("fits") as show:
+    with progress_bar(STAGES["models"]) as show:
 
         def progress(fits: int, total: int, stage: str, done: int, of: int) -> None:
-            show(done, of, f"fit {fits + 1} of {total}, {stage}")
+            show(done, of, f"fit {fits + 1} of {total}: {STAGES.get(stage, stage)}")
 
         found = evaluation.evaluate(
             model,
@@ -253,7 +256,8 @@ def _train_and_test(
     """Return training rows, test rows or None, names of the rows to decide, and the protocol."""
     from fgfm.data import DataError, load
 
-    whole, split = load_labelled(data, params), params["split"]
+    named = params["report"] is not None
+    whole, split = load_labelled(data, params, keep_identifiers=named), params["split"]
     if split is not None:
         if split != "test":
             raise ValueError(f"--split is {split!r}: it must be test, the rows to evaluate on")
@@ -263,7 +267,9 @@ def _train_and_test(
         return train, test_rows, _row_names(whole, split), protocol
     if test is None:
         return whole, None, _row_names(whole), f"{params['folds']}-fold cross-validation"
-    test_rows = load(test, encoder=whole.encoder, **file_arguments(params))
+    with spinner(f"reading {clipped(test.name, 50)}"):
+        ids = split_names(params["ids"])
+        test_rows = load(test, encoder=whole.encoder, ids=ids, **file_arguments(params))
     if test_rows.Y is None:
         raise DataError("there are no labels to compare with", source=test)
     count = counted(test_rows.X.shape[0], "row")

@@ -93,7 +93,7 @@ def reproduce(
 
     start = time.perf_counter()
     done = 0
-    with progress_bar("data sets") as show:
+    with progress_bar("simulating and fitting data sets") as show:
 
         def progress(count: int, total: int) -> None:
             nonlocal done
