@@ -70,6 +70,7 @@ _EVERYDAY = (
     "meets visits helps watches remembers calls",
     "friend street town school train house garden market",
 )
+_MOODS = "silent golden last hidden broken red distant second lost quiet strange wild"
 _PLACES = "Lisbon Oslo Kyoto Lima Accra Cork Turin Perth Quebec Izmir"
 _FIRST = ["Ada", "Bruno", "Chen", "Dalia", "Emil"]
 _LAST = ["Okafor", "Lindqvist", "Moreau", "Tanaka", "Silva", "Novak", "Brandt", "Castellano"]
@@ -99,8 +100,9 @@ def make_films(n: int = 1000, random_state: int = 0) -> Any:
     """Return a table of films.
 
     A plot has sentences on the genres of the film, or no more than a hint, and some hints at other
-    genres; one in seven plots is not known. A director prefers some main genres; length and budget
-    depend on the main genre. Three percent of the lengths and budgets are missing.
+    genres; one in seven plots is not known. Half of the titles have a word of the main genre. A
+    director prefers some main genres; length and budget depend on the main genre. Three percent of
+    the lengths and budgets are missing.
 
     Parameters
     ----------
@@ -119,7 +121,7 @@ def make_films(n: int = 1000, random_state: int = 0) -> Any:
     --------
     >>> film = make_films(3).iloc[0]
     >>> film["title"], film["genres"]
-    ('The Brother of Turin', 'adventure;fantasy')
+    ('The Strange Street of Oslo', 'adventure;fantasy')
     """
     pandas = import_optional("pandas", "making a table of films", "data")
     rng = np.random.default_rng(random_state)
@@ -138,7 +140,7 @@ def _film(rng: np.random.Generator, taste: Floats) -> dict[str, Any]:
     budget = 10.0 * _BUDGET[main] * np.exp(0.6 * rng.standard_normal())
     known = rng.random(2) >= _MISSING
     return {
-        "title": f"The {_pick(rng, _EVERYDAY[0]).title()} of {_pick(rng, _PLACES)}",
+        "title": _title(rng, _WORDS[GENRES[main]] if rng.random() < 0.5 else _EVERYDAY),
         "released": released.isoformat(),
         "director": f"{_FIRST[director % len(_FIRST)]} {_LAST[director // len(_FIRST)]}",
         "plot": _plot(rng, genres),
@@ -146,6 +148,11 @@ def _film(rng: np.random.Generator, taste: Floats) -> dict[str, Any]:
         "budget": f"{budget:.1f}" if known[1] else None,
         "genres": ";".join(name for name, has in zip(GENRES, genres, strict=True) if has),
     }
+
+
+def _title(rng: np.random.Generator, words: tuple[str, ...]) -> str:
+    mood, what = _pick(rng, _MOODS).title(), _pick(rng, words[2]).title()
+    return f"The {mood} {what} of {_pick(rng, _PLACES)}"
 
 
 def _plot(rng: np.random.Generator, genres: npt.NDArray[np.bool_]) -> str:
