@@ -65,7 +65,7 @@ def fitted(columns, **params):
 
 
 def test_kinds_are_found():
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="left out") as caught:
         encoder = FeatureEncoder().fit(COLUMNS)
     assert kinds_of(encoder) == KINDS
     assert [str(warning.message) for warning in caught] == [
@@ -162,13 +162,11 @@ def test_dates(notation):
     encoder = FeatureEncoder()
     X = encoder.fit_transform({"d": texts})
     names = ["d year", "d month", "d weekday", "d days"]
-    assert encoder.get_feature_names_out().tolist() == names + [
-        f"{name} missing" for name in names
-    ]
+    assert encoder.get_feature_names_out().tolist() == [*names, "d missing"]
     expected = [[day.year, day.month, day.weekday(), (day - days[0]).days] for day in days[:2]]
     medians = np.mean(expected, axis=0).tolist()
     assert X[:, :4].tolist() == [*expected, medians]
-    assert X[:, 4:].tolist() == [[0] * 4, [0] * 4, [1] * 4]
+    assert X[:, 4:].tolist() == [[0], [0], [1]]
     before = datetime.datetime(1960, 1, 1)
     found = encoder.transform({"d": [before.strftime(notation)]})[0, :4].tolist()
     assert found == [1960, 1, before.weekday(), (before - days[0]).days]
@@ -191,9 +189,7 @@ def test_types_of_dates(library):
 def test_invalid_dates_raise(tmp_path):
     encoder = load(write_file(tmp_path, "d,x\n2001-02-03,1\n2002-02-03,2\n")).encoder
     new = write_file(tmp_path, "d,x\n2001-02-03,1\n3.2.2002,2\n", "new.csv")
-    rule = (
-        r"new.csv, line 3, column 'd': '3.2.2002' is not a date in the notation of training, 1999"
-    )
+    rule = r"new.csv, line 3, column 'd': '3.2.2002' is not a date in the notation of training"
     with pytest.raises(DataError, match=rule):
         load(new, encoder=encoder)
     with pytest.raises(DataError, match=r"X, row 1, column 'd': 'soon': a column of dates must"):
