@@ -214,6 +214,17 @@ def cell(text: str):
     return float(text) if NUMBER.fullmatch(text) else text
 
 
+def cells(column):
+    """Return numbers, texts or None; only texts if most of them have letters."""
+    values = [cell(text) for text in column]
+    words = [v for v in values if isinstance(v, str) and re.search(r"[^\W\d_]", v)]
+    if 2 * len(words) > sum(value is not None for value in values):
+        return [
+            None if v is None else text.strip() for text, v in zip(column, values, strict=True)
+        ]
+    return values
+
+
 def encoded(columns):
     """Return the encoded features of columns of numbers, texts and None."""
     numbers, indicators, categories = [], [], []
@@ -266,9 +277,7 @@ def check_csv(content):
         values = [cell(value) for value in table.pop(label)]
         expected = [words[v.lower()] if isinstance(v, str) else v for v in values]
         assert found.Y[:, k].tolist() == expected
-    assert_close(
-        found.X, encoded([[cell(value) for value in column] for column in table.values()])
-    )
+    assert_close(found.X, encoded([cells(column) for column in table.values()]))
 
 
 @pytest.mark.filterwarnings("ignore:.*category that training did not have:UserWarning")

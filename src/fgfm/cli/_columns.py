@@ -27,7 +27,7 @@ def column_lines(encoder: Any) -> list[str]:
         The lines, none if all columns are numbers without missing values.
     """
     columns = encoder.summary() if hasattr(encoder, "feature_names_in_") else []
-    plain = [column for column in columns if column[1:] == ("number", "1 number")]
+    plain = [column for column in columns if column.becomes == "1 number"]
     if len(plain) == len(columns):
         return []
     if len(plain) > _MOST_NUMBERS:
@@ -35,7 +35,7 @@ def column_lines(encoder: Any) -> list[str]:
     hidden = len(plain) - _MOST_NUMBERS + 1 if len(plain) > _MOST_NUMBERS else 0
     rows = [("column", "kind", "becomes"), *columns[:_MOST]]
     if hidden:
-        rows.append((f"{hidden} more", "number", "1 number each"))
+        rows.append((f"{hidden} more", "", "1 number each"))
     if len(columns) > _MOST:
         rows.append((f"{len(columns) - _MOST} more", "", ""))
     longest = max(len(name) for name, _, _ in rows)

@@ -8,7 +8,7 @@ from fgfm._utils.text import listed
 
 __all__ = ["label_notes", "unsure_note"]
 
-_LARGE = 1.5  # labels that are predicted for each that is expected, in large label sets
+_LARGE = 1.5  # labels that are predicted for each that is expected: more is large
 _UNSURE = 0.6  # expected F-measure
 
 
@@ -43,7 +43,7 @@ def label_notes(Y: Any, names: Any) -> list[str]:
 
 
 def unsure_note(expected_f: float, size: float, labels: float, beta: float) -> str | None:
-    """Return a sentence if label sets are large because features hardly predict the labels.
+    """Return a sentence if label sets are large or small because features hardly predict them.
 
     Parameters
     ----------
@@ -61,9 +61,10 @@ def unsure_note(expected_f: float, size: float, labels: float, beta: float) -> s
     str or None
         The sentence.
     """
-    if not (expected_f < _UNSURE and size > _LARGE * labels):
+    is_large, is_small = size > _LARGE * labels, _LARGE * size < labels
+    if not (expected_f < _UNSURE and (is_large or is_small)):
         return None
     return (
-        f"the label sets are large because the model is unsure: expected F{beta:g} "
-        f"{expected_f:.2f}, {size:.1f} labels per row instead of {labels:.1f}"
+        f"the label sets are {'large' if is_large else 'small'} because the model is unsure: "
+        f"expected F{beta:g} {expected_f:.2f}, {size:.1f} labels per row instead of {labels:.1f}"
     )

@@ -301,6 +301,11 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.medians_ = _medians(numbers)
         elif len(self.missing_):
             self.medians_[self.missing_] = _medians(numbers[:, self.missing_].toarray())
+        # The features of a date are missing together: one indicator is enough.
+        first_date = len(self.kinds_.numbers)
+        is_first = (self.missing_ - first_date) % len(DATE_PARTS) == 0
+        kept = (self.missing_ < first_date) | is_first
+        self.missing_, self.missing_shares_ = self.missing_[kept], self.missing_shares_[kept]
 
     def transform(self, X: Any) -> Any:
         """Encode features as in training.
@@ -500,9 +505,11 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", input_features)
         if names is None:
             names = [f"x{j + 1}" for j in range(self.n_features_in_)]
+        columns = self.kinds_.numbers.tolist()  # of each number
+        columns += [j for j in self.kinds_.of_kind("date") for _ in DATE_PARTS]
         out = [names[j] for j in self.kinds_.numbers]
         out += [f"{names[j]} {part}" for j in self.kinds_.of_kind("date") for part in DATE_PARTS]
-        out += [f"{out[k]} missing" for k in self.missing_]
+        out += [f"{names[columns[k]]} missing" for k in self.missing_]
         for j, terms in self._terms("category"):
             out += [f"{names[j]} missing" if t is None else f"{names[j]}={t}" for t in terms]
         out += [f"{names[j]}: {word}" for j, words in self._terms("text") for word in words]

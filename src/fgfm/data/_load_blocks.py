@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
+from sklearn.utils.validation import check_is_fitted
+
 from fgfm._utils.validation import check_count
 from fgfm.data._dataset import Dataset
 from fgfm.data._encoder import FeatureEncoder, UnseenCategories
@@ -71,6 +73,7 @@ def load_blocks(
     """
     if not isinstance(encoder, FeatureEncoder):
         raise TypeError(f"encoder is {type(encoder).__name__}: it must be a FeatureEncoder")
+    check_is_fitted(encoder, "kinds_")
     if rows is None:
         rows = max(1, _VALUES // encoder.n_features_in_)
     check_count(rows, "rows", least=1)
