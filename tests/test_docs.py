@@ -62,7 +62,8 @@ def registered() -> set[str]:
 
 
 @pytest.mark.slow
-def test_shell_commands_run_and_print_the_shown_output(tmp_path):
+@pytest.mark.parametrize("page", ["get_started.md", "command_line.md"])
+def test_shell_commands_run_and_print_the_shown_output(tmp_path, page):
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("bash is not installed")
@@ -77,9 +78,11 @@ def test_shell_commands_run_and_print_the_shown_output(tmp_path):
     here = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
     folder = tmp_path / "files"
     folder.mkdir()
-    blocks = shell_blocks((DOCS / "command_line.md").read_text(encoding="utf-8"))
+    blocks = shell_blocks((DOCS / page).read_text(encoding="utf-8"))
     assert len(blocks) >= 3
     for source, shown in blocks:
+        if source.startswith("pip install"):
+            continue
         used = set(re.findall(r"(?:^|\| *)fgfm ([a-z]+)", source, re.MULTILINE))
         if not used <= commands:
             continue
@@ -95,6 +98,8 @@ def test_shell_commands_run_and_print_the_shown_output(tmp_path):
         assert done.returncode == 0, f"{source}\n{done.stderr}"
         if shown is not None:
             assert done.stdout == shown, source
+        if moved := re.search(r"^cd (\S+)$", source, re.MULTILINE):
+            folder = folder / moved[1]
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
