@@ -129,6 +129,18 @@ def test_report_of_a_model_and_of_json(folder, model, tmp_path):
     assert numbers <= set(range(81, 121))  # the test rows of the file
 
 
+def test_hard_rows_have_their_identifiers(folder, tmp_path):
+    path = tmp_path / "report.html"
+    for options, pattern in (([], r"\d{3}"), (["--ids", "id,place"], r"\d{3}, (north|south)")):
+        arguments = ["--labels", "red,green,blue,dark", *OPTIONS, *options, "--report", path]
+        run_ok("evaluate", folder / "table.csv", *arguments)
+        parsed = Tables()
+        parsed.feed(path.read_text(encoding="utf-8"))
+        names = [row[0] for row in parsed.tables[3][1:]]
+        assert len(set(names)) == 20
+        assert all(re.fullmatch(pattern, name) for name in names), names
+
+
 def test_report_must_be_a_new_file(folder, tmp_path):
     data = folder / "all.csv"
     before = data.read_bytes()

@@ -71,7 +71,7 @@ class AverageScores(NamedTuple):
 class RowDecisions:
     """The label sets of all rows that were decided, in the order of the decisions.
 
-    Attributes
+    Parameters
     ----------
     rows : ndarray of shape (n,)
         Indices of the rows.
