@@ -129,6 +129,7 @@ def test_report_of_a_model_and_of_json(folder, model, tmp_path):
     assert numbers <= set(range(81, 121))  # the test rows of the file
 
 
+@pytest.mark.filterwarnings("ignore:.*the column 'id' is left out")
 def test_hard_rows_have_their_identifiers(folder, tmp_path):
     path = tmp_path / "report.html"
     for options, pattern in (([], r"\d{3}"), (["--ids", "id,place"], r"\d{3}, (north|south)")):

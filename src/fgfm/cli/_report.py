@@ -41,7 +41,8 @@ _STYLE = """
 .card b { color: var(--best); display: block; font-size: 2rem; line-height: 1.3; }
 .card span { display: block; font-size: .9rem; }
 :root { --best: #0a6e80; --half: #c04e00; --threshold: #66676b; }
-svg { display: block; margin: 0 0 1rem; font: 12px system-ui, sans-serif; max-width: 31rem; width: 100%; }
+svg { display: block; font: 12px system-ui, sans-serif; margin: 0 0 1rem; }
+svg { max-width: 31rem; width: 100%; }
 svg text { fill: currentcolor; } svg .group { font-weight: 600; }
 svg line { stroke-width: 2; } svg .grid { stroke: #8885; stroke-width: 1; }
 svg .diagonal { stroke: #8889; stroke-dasharray: 4 4; stroke-width: 1.5; }
