@@ -30,6 +30,8 @@ _MAX_TERMS = 20_000  # of a column of texts
 _FEW = 255  # 0/1 features up to which a table without texts stays dense
 _TRUTH_VALUES = {"false": 0.0, "true": 1.0}
 _RARE = "(rare)"  # the feature that rare categories share
+_RARE_ROWS = 5  # categories of fewer rows are rare, in columns of many categories
+_MANY = 20  # categories
 
 
 class ColumnSummary(NamedTuple):
@@ -253,23 +255,23 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit_texts(self, table: Table, texts: npt.NDArray[Any]) -> ColumnTransformer:
         """Return the fitted encoder of categories and texts, (n, q) objects."""
-        kinds = [self.kinds_.kinds[j] for j in self.kinds_.of_kind("category", "text")]  # (q,)
         parts: list[tuple[str, Any, Any]] = []
-        if "category" in kinds:
+        for k, j in enumerate(self.kinds_.of_kind("category", "text")):
+            if self.kinds_.kinds[j] == "text":
+                tfidf = TfidfVectorizer(
+                    ngram_range=(1, 2), sublinear_tf=True, min_df=2, max_features=_MAX_TERMS
+                )
+                parts.append((f"text{j}", tfidf, k))
+                continue
+            many = len(table.categories[j]) > _MANY
             one_hot = OneHotEncoder(
                 handle_unknown="infrequent_if_exist",
                 max_categories=self.max_categories,
-                min_frequency=min(5, 1 + len(texts) // 500),  # in small tables none is rare
+                min_frequency=_RARE_ROWS if many else None,
             )
-            where = [k for k, kind in enumerate(kinds) if kind == "category"]
-            parts.append(("category", one_hot, where))
-        for k in [k for k, kind in enumerate(kinds) if kind == "text"]:
-            tfidf = TfidfVectorizer(
-                ngram_range=(1, 2), sublinear_tf=True, min_df=2, max_features=_MAX_TERMS
-            )
-            parts.append((f"text{k}", tfidf, k))
+            parts.append((f"category{j}", one_hot, [k]))
         columns = ColumnTransformer(parts, sparse_threshold=1.0)
-        words = [name for name, _, _ in parts if name != "category"]
+        words = [name for name, _, _ in parts if name.startswith("text")]
         try:
             try:
                 columns.fit(texts)
@@ -332,12 +334,10 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = self._match_columns(table)
         _check_finite(table)
         table = self._read_truth_values(table)
-        if self.columns_ is not None and "category" in self.columns_.named_transformers_:
-            known = self.columns_.named_transformers_["category"].categories_
-            for j, categories in zip(self.kinds_.of_kind("category"), known, strict=True):
-                texts = self.kinds_.categories(table, j)
-                codes = texts_and_codes(table, j)[1]
-                unseen.add(self._column_name(j), texts, codes, set(categories))
+        for j in self.kinds_.of_kind("category"):
+            texts, codes = self.kinds_.categories(table, j), texts_and_codes(table, j)[1]
+            known = set(self._part("category", j).categories_[0])
+            unseen.add(self._column_name(j), texts, codes, known)
         return self._encode(self.kinds_.typed(table))
 
     def _match_columns(self, table: Table) -> Table:
@@ -423,22 +423,22 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _n_categories(self) -> int:
         return sum(len(terms) for _, terms in self._terms("category"))
 
+    def _part(self, kind: str, j: int) -> Any:
+        """Return the fitted encoder of a column of categories or texts."""
+        assert self.columns_ is not None
+        return self.columns_.named_transformers_[f"{kind}{j}"]
+
     def _terms(self, kind: str) -> list[tuple[int, list[Any]]]:
         """Return the columns of a kind and their terms: categories, None and _RARE, or words."""
-        columns = self.kinds_.of_kind(kind)
-        parts = {} if self.columns_ is None else self.columns_.named_transformers_
-        if kind == "text":
-            fitted = [part for name, part in parts.items() if name != "category"]
-            words = [part.get_feature_names_out().tolist() for part in fitted]
-            return list(zip(columns, words, strict=True))
-        if "category" not in parts:
-            return []
         found = []
-        one_hot = parts["category"]
-        rare = one_hot.infrequent_categories_
-        for j, known, grouped in zip(columns, one_hot.categories_, rare, strict=True):
-            hidden = set() if grouped is None else set(grouped)
-            terms = [text for text in known if text not in hidden]
+        for j in self.kinds_.of_kind(kind):
+            part = self._part(kind, j)
+            if kind == "text":
+                found.append((j, part.get_feature_names_out().tolist()))
+                continue
+            rare = part.infrequent_categories_[0]
+            hidden = set() if rare is None else set(rare)
+            terms = [text for text in part.categories_[0] if text not in hidden]
             found.append((j, [*terms, *([_RARE] if hidden else [])]))
         return found
 
