@@ -112,7 +112,7 @@ def evaluate(
     folds: Folds = 5,
     inner_folds: InnerFolds = 3,
     as_json: Json = False,
-    estimator: Estimator = "ridge",
+    estimator: Estimator = "auto",
     settings: Setting = None,
     factors: Factors = "single",
     method: Method = "reweighted",
