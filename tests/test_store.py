@@ -58,7 +58,7 @@ MODELS = {
 
 @pytest.fixture(scope="module")
 def model():
-    return FGFMClassifier(factors="independent", random_state=0).fit(X, Y)
+    return FGFMClassifier("ridge", factors="independent", random_state=0).fit(X, Y)
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_flat_classes_are_kept(classes, tmp_path):
 
 def test_set_params_works_after_loading(path, model):
     again = fgfm.load(path).set_params(beta=2.0)
-    expected = FGFMClassifier(factors="independent", beta=2.0, random_state=0).fit(X, Y)
+    expected = FGFMClassifier("ridge", factors="independent", beta=2.0, random_state=0).fit(X, Y)
     assert_same(again, expected)
 
 
@@ -265,10 +265,8 @@ def test_format_1_is_read():
         atol=1e-9,
     )
     assert [factor.tolist() for factor in model.factors_] == [[0, 2, 3], [1]]
-    assert (
-        model.get_params()
-        == FGFMClassifier(factors=[["cat", "cow", "hen"], ["dog"]], random_state=0).get_params()
-    )
+    same = FGFMClassifier(None, factors=[["cat", "cow", "hen"], ["dog"]], random_state=0)
+    assert model.get_params() == same.get_params()
     again = clone(model).set_params(factors="single").fit(X, Y)
     assert again.predict(X).shape == Y.shape
 

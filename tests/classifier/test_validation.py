@@ -179,7 +179,7 @@ def test_text_in_a_frame_of_labels_raises(library):
         FGFMClassifier().fit(X, frames.DataFrame({"a": ["0", "1"] * 30, "b": ["1", "1"] * 30}))
 
 
-@pytest.mark.parametrize("learner", [None, GaussianNB(), LogisticRegression()])
+@pytest.mark.parametrize("learner", ["ridge", GaussianNB(), LogisticRegression()])
 def test_invalid_features_raise(learner):
     model = FGFMClassifier(learner)
     with pytest.raises(NotFittedError):

@@ -30,9 +30,9 @@ def run_json(*arguments):
 
 
 def test_cross_validation_agrees_with_python(folder, dataset):
-    options = ["--factors", "independent", "--folds", "4", "--inner-folds", "0"]
+    options = ["--factors", "independent", "--folds", "4", "--inner-folds", "0", "-e", "ridge"]
     found = run_json(folder / "all.npz", *options)
-    classifier = fgfm.FGFMClassifier(factors="independent", random_state=0)
+    classifier = fgfm.FGFMClassifier("ridge", factors="independent", random_state=0)
     model = Pipeline([("scaler", StandardScaler()), ("classifier", classifier)])
     expected = evaluate(model, dataset.X, dataset.Y, folds=4, inner_folds=0).as_dict()
     assert found["measures"] == expected["measures"]
@@ -47,7 +47,7 @@ def test_cross_validation_agrees_with_python(folder, dataset):
 def test_split_two_files_and_fitted_model_agree(folder, tmp_path, dataset, model):
     save(dataset.rows(dataset.train), tmp_path / "train.csv")
     save(dataset.rows(dataset.test), tmp_path / "test.csv")
-    options = ["--factors", "single", "--inner-folds", "2"]
+    options = ["--factors", "single", "--inner-folds", "2", "-e", "ridge"]
     split = run_json(folder / "all.npz", "--split", "test", *options)
     files = run_json(tmp_path / "train.csv", "--test", tmp_path / "test.csv", "-l", "-4", *options)
     fitted = run_json(folder / "all.npz", "--split", "test", "--model", model)

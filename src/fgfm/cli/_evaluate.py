@@ -114,7 +114,7 @@ def evaluate(
     inner_folds: InnerFolds = 3,
     report: Report = None,
     as_json: Json = False,
-    estimator: Estimator = "ridge",
+    estimator: Estimator = "auto",
     settings: Setting = None,
     factors: Factors = "single",
     method: Method = "reweighted",

@@ -70,7 +70,7 @@ def fit(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="MODEL", help="File to save the model to.")
     ],
-    estimator: Estimator = "ridge",
+    estimator: Estimator = "auto",
     settings: Setting = None,
     factors: Factors = "single",
     method: Method = "reweighted",

@@ -79,7 +79,9 @@ def make_model(data: Dataset, options: ModelOptions) -> Any:
         )
     assert data.encoder is not None
     steps: list[tuple[str, Any]] = [("classifier", classifier)]
-    if options.scale and not data.encoder.is_scaled_:
+    # The stack "auto" takes features as they are; with other methods it stands for "ridge".
+    as_they_are = options.estimator == "auto" and options.method in ("reweighted", "tilted")
+    if options.scale and not as_they_are and not data.encoder.is_scaled_:
         steps.insert(0, ("scaler", MaxAbsScaler() if is_sparse else StandardScaler()))
     return Pipeline(steps)
 

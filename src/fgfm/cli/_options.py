@@ -191,7 +191,8 @@ Scale = Annotated[
     bool,
     typer.Option(
         "--scale/--no-scale",
-        help="Scale features to unit variance, sparse ones to a maximum of 1.",
+        help="Scale features to unit variance, sparse ones to a maximum of 1; the estimator auto "
+        "needs no scaling.",
     ),
 ]
 Jobs = Annotated[

@@ -9,7 +9,7 @@ from fgfm._utils.text import listed
 __all__ = ["label_notes", "unsure_note"]
 
 _LARGE = 1.5  # labels that are predicted for each that is expected: more is large
-_UNSURE = 0.6  # expected F-measure
+_UNSURE = 0.5  # expected F-measure
 
 
 def label_notes(Y: Any, names: Any) -> list[str]:

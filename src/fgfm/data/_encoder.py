@@ -324,12 +324,25 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         table = table_from_features(X)
         unseen = UnseenCategories()
-        out = self.transform_table(table, unseen)
+        out = self._transform_table(table, unseen)
         unseen.warn(table.source)
         return out
 
-    def transform_table(self, table: Table, unseen: UnseenCategories) -> Any:
-        """Encode a table, and count the categories that training did not have."""
+    def _transform_table(self, table: Table, unseen: UnseenCategories) -> Any:
+        """Encode a table, and count the categories that training did not have.
+
+        Parameters
+        ----------
+        table : Table
+            Rows of a file.
+        unseen : UnseenCategories
+            The counts, to which those of the table are added.
+
+        Returns
+        -------
+        ndarray or CSR array of shape (n, n_features_out)
+            The encoded features.
+        """
         check_is_fitted(self, "kinds_")
         table = self._match_columns(table)
         _check_finite(table)

@@ -130,8 +130,8 @@ def _coded(
         array = np.asarray(column)
         if array.dtype.kind == "M":
             days = array.astype("datetime64[D]")
-            column = np.where(np.isnat(days), None, np.datetime_as_string(days))
-            array = column
+            array = column = np.datetime_as_string(days).astype(object)
+            column[np.isnat(days)] = None
         if array.dtype.kind in "fiub" and j not in as_texts:
             matrix[:, j] = array
             continue

@@ -259,8 +259,9 @@ def _split_lists(table: Table, j: int) -> Table:
             column=j,
             arguments=["labels", "separator"],
         )
-    table = add_tag_labels(lists, table, table.names[j], options)
-    return replace(table, separator=separator).without({table.names[j]})
+    name = table.names[j]
+    table = add_tag_labels(lists, table, name, options)
+    return replace(table, separator=separator).without({name})
 
 
 def find_separator(texts: Sequence[str]) -> str:

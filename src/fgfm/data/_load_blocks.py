@@ -90,7 +90,7 @@ def load_blocks(
     first = 0
     for table in read_tables(path, format, options, rows):
         try:
-            X = encoder.transform_table(table, unseen)
+            X = encoder._transform_table(table, unseen)
         except DataError as error:
             if error.row is not None:
                 error.row += first

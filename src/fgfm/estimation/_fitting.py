@@ -125,9 +125,14 @@ def fit_models(
     predictions : GivenPredictions or None
         The out-of-fold predictions, if requested.
     """
-    if is_auto(settings.estimator):
-        return _fit_stack(X, targets, weight, settings, progress)
     method = _calibration_method(settings)
+    if is_auto(settings.estimator):
+        if method is not None:
+            raise ValueError(
+                f"calibration is {settings.calibration!r} and estimator is 'auto', whose stack is "
+                "its calibration: calibration must be 'auto' or None"
+            )
+        return _fit_stack(X, targets, weight, settings, progress)
     if is_ridge(settings.estimator) and method is None:
         return _fit_ridge(X, targets, weight, settings, progress, out_of_fold)
     return _fit_learners(X, targets, weight, settings, method, progress, out_of_fold)
@@ -206,6 +211,8 @@ def _fit_stack(
     w = np.ones(n) if weight is None else weight
     rows = np.flatnonzero(w > 0.0)
     seed = int(check_random_state(settings.random_state).randint(np.iinfo(np.int32).max))
+    if settings.cv is not None:  # is not used, but must be valid
+        target_folds(None, settings.cv, X, rows, n, seed, _OUT_OF_FOLD_FOLDS)
     learner = StackedLearner()
     proba = learner.fit(
         X if len(rows) == n else take_rows(X, rows),
@@ -559,7 +566,8 @@ def _calibration_method(settings: LearnerSettings) -> str | None:
     if isinstance(calibration, str):
         if calibration == "auto":
             estimator = settings.estimator
-            calibrate = not is_ridge(estimator) and needs_calibration(estimator)
+            named = is_ridge(estimator) or is_auto(estimator)
+            calibrate = not named and needs_calibration(estimator)
             return "sigmoid" if calibrate else None
         if calibration in _CALIBRATORS:
             return calibration

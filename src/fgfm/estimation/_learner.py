@@ -19,6 +19,7 @@ from fgfm.ridge import RidgeLogistic
 
 __all__ = [
     "AUTO",
+    "RIDGE",
     "check_learner",
     "check_not_frozen",
     "class_scores",

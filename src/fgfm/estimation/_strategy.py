@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from fgfm.estimation._learner import RIDGE
 from fgfm.estimation._models import GivenPredictions, ModelTarget, Predictions
 from fgfm.estimation._types import FactorEstimate
 
@@ -46,6 +47,7 @@ class Strategy:
     """
 
     name: ClassVar[str]
+    default_learner: ClassVar[str] = RIDGE
 
     def __init__(self, coherent: bool = True) -> None:
         self.coherent = coherent

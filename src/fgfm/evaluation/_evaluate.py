@@ -74,7 +74,8 @@ def evaluate(
     >>> from fgfm import FGFMClassifier
     >>> from fgfm.evaluation import evaluate
     >>> X, Y = make_multilabel_classification(400, n_classes=6, n_labels=3, random_state=0)
-    >>> found = evaluate(FGFMClassifier(factors="independent", random_state=0), X, Y, folds=3)
+    >>> model = FGFMClassifier("ridge", factors="independent", random_state=0)
+    >>> found = evaluate(model, X, Y, folds=3)
     >>> for rule, f in found.measures["instance_f"].items():
     ...     print(f"{rule:<10} {f.value:.3f}")
     f_optimal  0.688

@@ -23,7 +23,9 @@ Floats = npt.NDArray[np.float64]
 _PENALTIES = np.logspace(-3.0, 3.0, 13)  # times the mean of the kernel of a row with itself
 _WIDTHS = (0.25, 1.0)  # of the Laplacian kernel, relative to the median distance
 _EXACT = 4000  # rows or features; beyond, landmarks
-_LANDMARKS = 2000
+_LANDMARKS = 2000  # fewer for many rows:
+_ENTRIES = 1e8  # of a matrix of rows and features or landmarks, at most
+_LEAST_LANDMARKS = 500
 _MOST_LEVERAGE = 0.9999
 _SAMPLE = 500  # rows whose distances the median is taken of
 _BLOCK = 2048  # rows whose predictions are computed at the same time
@@ -116,13 +118,18 @@ class KernelRidge:
         n, p = Z.shape
         self.points, self.median = None, 1.0
         widths: tuple[float, ...] = (1.0,)
-        if self.kernel == "linear" and p < n and p <= _EXACT:
+        if (
+            self.kernel == "linear"
+            and p < n
+            and (p <= _LANDMARKS or (p <= _EXACT and n * p <= _ENTRIES))
+        ):
             yield 1.0, _Features(Z, None)
             return
         if n <= _EXACT:
             self.points = Z
         else:
-            rows = np.random.default_rng(seed).choice(n, _LANDMARKS, replace=False)
+            count = min(_LANDMARKS, max(_LEAST_LANDMARKS, int(_ENTRIES / n)))
+            rows = np.random.default_rng(seed).choice(n, count, replace=False)
             self.points = Z[np.sort(rows)]
         if self.kernel == "laplacian":
             few = self.points[:_SAMPLE]

@@ -24,6 +24,7 @@ Integers = npt.NDArray[np.int64]
 _FREQUENCY = 0.02  # share of the label's frequency in the probability of the forest
 _EDGE = 1e-5
 _RIDGE_SCALE = 4.0  # values of a regression of 0 and 1, as logits
+_RIDGE_EDGE = 0.03  # distance from 0 and 1 that values on counts keep, before the logit is taken
 _LEAST = 0.002  # probability of a class by a regression, before normalisation
 
 
@@ -45,6 +46,8 @@ class StackedLearner:
         One for each target of more than two classes.
     names : list of str
         The names of the parts.
+    counts : bool
+        Whether the features are like counts of words.
     """
 
     def fit(
@@ -84,6 +87,8 @@ class StackedLearner:
         self.means = _means(labels, weight)  # (m,)
         held_out: list[Floats] = []
         self.parts: list[Any] = []
+        self.counts = are_counts(X)
+        X = self._stored(X)
         plan = self._plan(X, T, labels, weight, seed, n_jobs) if T.shape[1] else []
         self.names = [name for name, _ in plan]
         for _, fit in plan:
@@ -122,7 +127,7 @@ class StackedLearner:
 
             return fit
 
-        if are_counts(X):
+        if self.counts:
             return [
                 ("forest", forest),
                 ("linear ridge on log counts", ridge(CountFeatures(False), "linear")),
@@ -143,7 +148,14 @@ class StackedLearner:
 
     def predict(self, X: Any) -> list[Floats]:
         """Return the probabilities (n, K) of the classes of each target."""
+        X = self._stored(X)
         return self._probabilities([part.predict(X) for part in self.parts], X.shape[0])
+
+    def _stored(self, X: Any) -> Any:
+        """Return the features in CSR if they are counts, else dense, however they were stored."""
+        if self.counts:
+            return sparse.csr_array(X)
+        return X.toarray() if sparse.issparse(X) else X
 
     def _set_targets(self, targets: Sequence[Integers]) -> None:
         """Lay out the columns: one for a binary target, K for one of K > 2 classes."""
@@ -170,8 +182,19 @@ class StackedLearner:
         forest, *ridges = (values[:, self.binary_columns] for values in predictions)
         p = (1.0 - _FREQUENCY) * forest + _FREQUENCY * self.means
         return np.stack(
-            [logit(np.clip(p, _EDGE, 1.0 - _EDGE)), *(_RIDGE_SCALE * f for f in ridges)]
+            [logit(np.clip(p, _EDGE, 1.0 - _EDGE)), *(self._ridge_logits(f) for f in ridges)]
         )
+
+    def _ridge_logits(self, values: Floats) -> Floats:
+        """Return the values of a regression as logits.
+
+        Most words say nothing about a rare label: its regressions on counts stay near 0 with few
+        values near 1, which the logit spreads. Those on other features spread around the mean.
+        """
+        if not self.counts:
+            return _RIDGE_SCALE * values
+        p = _RIDGE_EDGE + (1.0 - 2.0 * _RIDGE_EDGE) * np.clip(values, 0.0, 1.0)
+        return np.asarray(logit(p))
 
     def _distributions(self, predictions: Sequence[Floats], target: int) -> list[Floats]:
         """Return the probabilities (n, K) of a target by the forest and the first ridge."""
