@@ -30,6 +30,7 @@ def load_blocks(
     delimiter: str | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
+    header: bool | None = None,
 ) -> Iterator[Dataset]:
     """Read the features of a file in blocks of rows, encoded as in training.
 
@@ -45,7 +46,7 @@ def load_blocks(
         The encoder of the training data.
     rows : int, optional
         The number of rows of a block; by default it depends on the number of columns.
-    format, drop, ids, delimiter, decimal, encoding : optional
+    format, drop, ids, delimiter, decimal, encoding, header : optional
         As in `load`.
 
     Yields
@@ -83,6 +84,7 @@ def load_blocks(
         delimiter=delimiter,
         decimal=decimal,
         encoding=encoding,
+        header=header,
         encoder=encoder,
         with_labels=False,
     )
