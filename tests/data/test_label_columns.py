@@ -146,7 +146,7 @@ INVALID = {
         "a.csv",
         "x,l\n1,inf\n",
         {"labels": -1},
-        r"line 2, column 'l': 'inf' is not a finite number",
+        r"line 2, column 'l': the label is inf: labels must",
     ),
     "text among labels": (
         "a.csv",
@@ -216,7 +216,7 @@ INVALID = {
         "a.csv",
         "t\na;b\n",
         {"labels": "t", "separator": ";"},
-        r"the labels are the only column: there must be features",
+        r"there are no features: every column is a label",
     ),
     "empty label lists": (
         "a.csv",

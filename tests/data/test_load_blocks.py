@@ -47,10 +47,14 @@ def encoder(files):
 @pytest.mark.filterwarnings("ignore:.*category that training did not have:UserWarning")
 @pytest.mark.parametrize("name", ["new.csv", "new.tsv", "new.parquet"])
 @pytest.mark.parametrize("rows", [1, 7, 59, 60, 1000, None])
-def test_blocks_have_the_rows_of_the_file(files, encoder, name, rows):
+@pytest.mark.parametrize("size", [100, 999, 1 << 22])
+def test_blocks_have_the_rows_of_the_file(files, encoder, monkeypatch, name, rows, size):
     whole = load(files / name, encoder=encoder, ids=["key"])
+    monkeypatch.setattr("fgfm.data._text_table._BLOCK_BYTES", size)
     blocks = list(load_blocks(files / name, encoder, rows=rows, ids=["key"]))
-    assert max(block.X.shape[0] for block in blocks) <= (rows or 60)
+    sizes = [block.X.shape[0] for block in blocks]
+    assert sum(sizes) == 60
+    assert set(sizes[:-1]) <= {rows}
     X = sparse.vstack([block.X for block in blocks])
     assert (X != whole.X).nnz == 0
     keys = [key for block in blocks for key in block.ids["key"].to_pylist()]
@@ -58,7 +62,8 @@ def test_blocks_have_the_rows_of_the_file(files, encoder, name, rows):
 
 
 @pytest.mark.parametrize("rows", [1, 13, 100])
-def test_unseen_categories_are_counted_over_all_blocks(files, encoder, rows):
+def test_unseen_categories_are_counted_over_all_blocks(files, encoder, monkeypatch, rows):
+    monkeypatch.setattr("fgfm.data._text_table._BLOCK_BYTES", 100 * rows)
     path = files / "new.csv"
     count = int((pd.read_csv(path)["c"] == "new").sum())
     rule = rf"new.csv, column 'c': {count} of 60 rows have a category .* such as 'new'$"
@@ -77,7 +82,8 @@ def test_other_formats_are_read_as_a_whole(name, tmp_path):
     assert (np.vstack(list(map(to_dense, blocks))) == to_dense(found.X)).all()
 
 
-def test_errors_name_the_row_of_the_file(files, encoder, tmp_path):
+def test_errors_name_the_row_of_the_file(files, encoder, monkeypatch, tmp_path):
+    monkeypatch.setattr("fgfm.data._text_table._BLOCK_BYTES", 1000)
     lines = (files / "new.csv").read_text().splitlines()
     lines[50] = "k,soon,u,a,2001-01-01"
     path = write_file(tmp_path, "\n".join(lines))

@@ -34,6 +34,8 @@ STAGES = {"models": "fitting models", "label factors": "finding label factors"}
 
 _INVALID_INPUT = 2  # exit codes
 _INTERRUPTED = 130
+# Options that are not called like the arguments of `fgfm.data`.
+_OPTIONS = {"categorical": "category", "decider": "with", "header": "header or --no-header"}
 
 
 def say(text: str = "") -> None:
@@ -160,9 +162,7 @@ def _message(error: BaseException) -> str:
     from fgfm.data import DataError
 
     if isinstance(error, DataError) and error.arguments:
-        # Options are called like the arguments of `fgfm.data`, but for two.
-        other = {"decider": "with", "categorical": "category"}
-        names = [other.get(name, name) for name in error.arguments]
+        names = [_OPTIONS.get(name, name) for name in error.arguments]
         options = [f"--{name.replace('_', '-')}" for name in names]
         noun = "option" if len(options) == 1 else "options"
         return one_line(f"{error.place}: {error.reason} ({noun}: {', '.join(options)})")

@@ -27,6 +27,7 @@ __all__ = [
     "Factors",
     "FitIds",
     "Format",
+    "Header",
     "Jobs",
     "Json",
     "Labels",
@@ -103,8 +104,19 @@ FitIds = Annotated[
     list[str] | None,
     typer.Option("--ids", metavar="COLUMNS", help="Columns of identifiers: left out."),
 ]
-Delimiter = Annotated[str | None, typer.Option(metavar="CHAR", help="Delimiter of CSV.")]
+Delimiter = Annotated[
+    str | None, typer.Option(metavar="CHAR", help="Delimiter of CSV; by default it is detected.")
+]
 Decimal = Annotated[str, typer.Option(metavar="CHAR", help="Decimal mark of numbers in CSV.")]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        show_default=False,
+        help="Whether the first row of CSV has the names of the columns; if it has only numbers, "
+        "one of the two is needed.",
+    ),
+]
 Encoding = Annotated[str, typer.Option(metavar="NAME", help="Encoding of text files.")]
 NFeatures = Annotated[
     int | None, typer.Option(metavar="N", help="Number of features of svmlight rows.")
@@ -263,6 +275,7 @@ def file_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
         "delimiter": "\t" if delimiter in ("\\t", "tab") else delimiter,
         "decimal": params["decimal"],
         "encoding": params["encoding"],
+        "header": params["header"],
     }
 
 

@@ -21,6 +21,7 @@ from fgfm.cli._options import (
     Drop,
     Encoding,
     Format,
+    Header,
     Trust,
     file_arguments,
     split_names,
@@ -118,6 +119,7 @@ def predict(
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
+    header: Header = None,
 ) -> None:
     """Predict the label sets of the rows of a file.
 

@@ -20,12 +20,17 @@ from fgfm.cli._options import (
     Average,
     Beta,
     Calibration,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Header,
     Jobs,
     Json,
     Logits,
     Nonempty,
     Seed,
     ZeroDivision,
+    file_arguments,
     read_flag,
     split_names,
 )
@@ -91,9 +96,6 @@ LabelsFormat = Annotated[
         metavar="FORMAT", help="Format of LABELS; by default it follows from the file name."
     ),
 ]
-Delimiter = Annotated[
-    str | None, typer.Option(metavar="CHAR", help="Delimiter of both files; a comma by default.")
-]
 Separator = Annotated[str, typer.Option(metavar="TEXT", help="Separator of label sets in LABELS.")]
 
 
@@ -117,6 +119,9 @@ def tune(
     format: Format = None,
     labels_format: LabelsFormat = None,
     delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
+    header: Header = None,
     separator: Separator = ";",
     jobs: Jobs = -1,
     seed: Seed = 0,
@@ -156,9 +161,8 @@ def _read(probs: Path, labels: Path, params: Mapping[str, Any]) -> Validation:
             labels,
             ids=split_names(params["ids"]),
             logits=params["logits"],
-            format=params["format"],
+            **file_arguments(params),
             labels_format=params["labels_format"],
-            delimiter=params["delimiter"],
             separator=params["separator"],
             progress=progress,
         )

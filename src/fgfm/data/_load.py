@@ -21,9 +21,8 @@ from fgfm.data._csv import read_csv_blocks
 from fgfm.data._dataset import Dataset
 from fgfm.data._encoder import FeatureEncoder
 from fgfm.data._errors import DataError
-from fgfm.data._formats import FORMATS, default_delimiter, detect_format
+from fgfm.data._formats import FORMATS, detect_format
 from fgfm.data._label_columns import missing_labels
-from fgfm.data._mixed_columns import columns_of_words
 from fgfm.data._npz import read_npz
 from fgfm.data._openml import PREFIX, read_openml
 from fgfm.data._options import ReadOptions
@@ -62,6 +61,7 @@ def load(
     delimiter: str | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
+    header: bool | None = None,
     dtype: npt.DTypeLike | None = None,
     with_labels: bool = True,
     require_labels: bool = False,
@@ -116,11 +116,15 @@ def load(
         Whether svmlight rows number features, and labels, from 0. By default they do if a 0
         occurs.
     delimiter : str, optional
-        The delimiter of CSV; a comma by default, and a tab for TSV.
+        The delimiter of CSV and TSV. By default it is a comma, and a tab for TSV, or the only one
+        of ``,``, ``;``, ``|`` and tab that the first two lines have.
     decimal : {".", ","}, default="."
         The decimal mark of numbers in CSV and TSV.
     encoding : str, default="utf-8"
         The encoding of text files.
+    header : bool, optional
+        Whether the first row of CSV and TSV has the names of the columns. By default it does, and
+        an error is raised if they look like values. If False, the columns are x1, x2 and so on.
     dtype : float32 or float64, optional
         The type of X. By default float32 if the numbers of .npz or Parquet are, else float64.
     with_labels : bool, default=True
@@ -173,6 +177,7 @@ def load(
         delimiter=delimiter,
         decimal=decimal,
         encoding=encoding,
+        header=header,
         encoder=encoder if hasattr(encoder, "n_features_in_") else None,
         with_labels=with_labels,
     )
@@ -203,8 +208,8 @@ def read_tables(
     options : ReadOptions
         The arguments of `load`.
     rows : int, optional
-        The number of rows of each table of a file in CSV, TSV or Parquet; by default, and in other
-        formats, there is one table.
+        If given, a file in CSV, TSV or Parquet is read in tables of about so many rows. By
+        default, and in other formats, there is one table.
 
     Yields
     ------
@@ -222,11 +227,7 @@ def read_tables(
         format = detect_format(source) if format is None else format
         options.check_format(format, name)
         if format in ("csv", "tsv"):
-            if options.encoder is None:
-                words = columns_of_words(source, options, format)
-                options = replace(options, categorical=(*options.categorical, *words))
-            delimiter = options.delimiter or default_delimiter(format)
-            tables = read_csv_blocks(source, options, delimiter, rows)
+            tables = read_csv_blocks(source, options, format, rows)
         elif format == "parquet":
             tables = read_parquet_blocks(source, options, rows)
         else:

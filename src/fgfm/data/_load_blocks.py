@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
+import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from fgfm._utils.validation import check_count
@@ -13,6 +16,7 @@ from fgfm.data._encoder import FeatureEncoder, UnseenCategories
 from fgfm.data._errors import DataError
 from fgfm.data._load import read_tables
 from fgfm.data._options import ReadOptions
+from fgfm.data._table import Table
 
 __all__ = ["load_blocks"]
 
@@ -30,6 +34,7 @@ def load_blocks(
     delimiter: str | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
+    header: bool | None = None,
 ) -> Iterator[Dataset]:
     """Read the features of a file in blocks of rows, encoded as in training.
 
@@ -45,7 +50,7 @@ def load_blocks(
         The encoder of the training data.
     rows : int, optional
         The number of rows of a block; by default it depends on the number of columns.
-    format, drop, ids, delimiter, decimal, encoding : optional
+    format, drop, ids, delimiter, decimal, encoding, header : optional
         As in `load`.
 
     Yields
@@ -77,18 +82,32 @@ def load_blocks(
     if rows is None:
         rows = max(1, _VALUES // encoder.n_features_in_)
     check_count(rows, "rows", least=1)
+    name = os.fspath(path)
     options = ReadOptions(
         drop=drop,
         ids=ids,
         delimiter=delimiter,
         decimal=decimal,
         encoding=encoding,
+        header=header,
         encoder=encoder,
         with_labels=False,
     )
     unseen = UnseenCategories()
+    encoded = _encoded_tables(read_tables(path, format, options, rows), encoder, unseen)
+    for X, id_rows in _of_size(encoded, rows):
+        yield Dataset(
+            X, label_names=encoder.schema_.label_names, encoder=encoder, source=name, ids=id_rows
+        )
+    unseen.warn(name)
+
+
+def _encoded_tables(
+    tables: Iterable[Table], encoder: FeatureEncoder, unseen: UnseenCategories
+) -> Iterator[tuple[Any, Any]]:
+    """Yield the encoded features and the id columns of tables."""
     first = 0
-    for table in read_tables(path, format, options, rows):
+    for table in tables:
         try:
             X = encoder._transform_table(table, unseen)
         except DataError as error:
@@ -96,13 +115,31 @@ def load_blocks(
                 error.row += first
             raise
         first += X.shape[0]
-        for begin in range(0, X.shape[0], rows):
-            ids_of_block = None if table.ids is None else table.ids.slice(begin, rows)
-            yield Dataset(
-                X[begin : begin + rows],
-                encoder=encoder,
-                label_names=encoder.schema_.label_names,
-                source=table.source,
-                ids=ids_of_block,
-            )
-    unseen.warn(os.fspath(path))
+        yield X, table.ids
+
+
+def _of_size(parts: Iterable[tuple[Any, Any]], rows: int) -> Iterator[tuple[Any, Any]]:
+    """Yield the same rows in blocks of a given number, the last of which may have fewer.
+
+    The blocks are then the same for any block of the reader, and so are floating-point results of
+    models whose matrix products depend on the number of rows.
+    """
+    X: Any = None
+    ids: Any = None
+    for more, more_ids in parts:
+        X = more if X is None else _stacked([X, more])
+        if more_ids is not None:
+            import pyarrow
+
+            ids = more_ids if ids is None else pyarrow.concat_tables([ids, more_ids])
+        while X.shape[0] >= rows:
+            yield X[:rows], None if ids is None else ids.slice(0, rows)
+            X, ids = X[rows:], None if ids is None else ids.slice(rows)
+    if X is not None and X.shape[0]:
+        yield X, ids
+
+
+def _stacked(parts: Sequence[Any]) -> Any:
+    if sparse.issparse(parts[0]):
+        return sparse.vstack(parts, format="csr")
+    return np.vstack(parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from fgfm.data._schema import Schema
 if TYPE_CHECKING:
     from fgfm.data._encoder import FeatureEncoder
 
-__all__ = ["ReadOptions"]
+__all__ = ["ReadOptions", "TextFormat"]
 
 _NAMED = ("csv", "tsv", "parquet", "arff", "meka", "npz")  # formats with column names
 _APPLIES_TO = {  # the formats that each argument applies to; the others apply to all
@@ -30,7 +30,22 @@ _APPLIES_TO = {  # the formats that each argument applies to; the others apply t
     "zero_based_labels": ("svmlight",),
     "delimiter": ("csv", "tsv"),
     "decimal": ("csv", "tsv"),
+    "header": ("csv", "tsv"),
 }
+
+
+class TextFormat(NamedTuple):
+    """How CSV and TSV are written; see `load`."""
+
+    delimiter: str | None = None
+    decimal: str = "."
+    encoding: str = "utf-8"
+    header: bool | None = None
+
+    def checked(self) -> TextFormat:
+        """Return the same, or raise if a value is invalid."""
+        ReadOptions(**self._asdict())
+        return self
 
 
 @dataclass(frozen=True)
@@ -48,6 +63,7 @@ class ReadOptions:
     delimiter: str | None = None
     decimal: str = "."
     encoding: str = "utf-8"
+    header: bool | None = None
     encoder: FeatureEncoder | None = None  # fitted
     with_labels: bool = True
 
@@ -65,7 +81,7 @@ class ReadOptions:
             raise ValueError(f"decimal is {self.decimal!r}: it must be '.' or ','")
         if self.n_features is not None:
             check_count(self.n_features, "n_features", least=1)
-        for name in ("zero_based", "zero_based_labels"):
+        for name in ("zero_based", "zero_based_labels", "header"):
             flag = getattr(self, name)
             if flag is not None and not isinstance(flag, (bool, np.bool_)):
                 raise TypeError(f"{name} is {flag!r}: it must be True, False or None")
@@ -85,6 +101,11 @@ class ReadOptions:
     def schema(self) -> Schema:
         """Facts about the file of training; those of no file if there is no encoder."""
         return Schema() if self.encoder is None else self.encoder.schema_
+
+    @property
+    def text_format(self) -> TextFormat:
+        """How CSV and TSV are written."""
+        return TextFormat(self.delimiter, self.decimal, self.encoding, self.header)
 
     @property
     def training_features(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -25,6 +25,7 @@ __all__ = [
     "make_categorical",
     "make_csr",
     "missing_columns",
+    "numbered_names",
     "warn_of_extra_columns",
 ]
 
@@ -148,26 +149,60 @@ class Table:
         return self.select([j for j, name in enumerate(self.names) if name not in names])
 
 
-def check_names(names: Sequence[str], source: str, line: int | None = None) -> None:
-    """Raise unless the names of the columns are non-empty and distinct."""
-    seen: set[str] = set()
+def check_names(
+    names: Sequence[str], source: str, line: int | None = None, unnamed: str | None = None
+) -> None:
+    """Raise unless the names of the columns are non-empty and distinct.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names.
+    source : str
+        The file, for error messages.
+    line : int, optional
+        The line of the names.
+    unnamed : str, optional
+        The argument that accepts the number of a column without a name.
+    """
+    seen: dict[str, int] = {}
     for k, name in enumerate(names, 1):
         if not name:
+            remedy = (
+                "; write the table without its index (index=False) and without a separator at "
+                f"the end of lines, or use the number of the column, {k}"
+            )
             raise DataError(
-                "this column has no name: every column needs one",
+                "this column has no name: every column needs one" + (remedy if unnamed else ""),
                 source=source,
                 line=line,
                 column=k,
+                arguments=[unnamed] if unnamed else [],
             )
         if name in seen:
-            first = list(names).index(name) + 1
             raise DataError(
-                f"the name {quoted(name)} is that of column {first} too: names must be unique",
+                f"the name {quoted(name)} is that of column {seen[name]} too: names must be "
+                "unique",
                 source=source,
                 line=line,
                 column=k,
             )
-        seen.add(name)
+        seen[name] = k
+
+
+def numbered_names(names: Sequence[str], wanted: Collection[str]) -> list[str]:
+    """Return the names of columns, with the number of a column without one if it is wanted.
+
+    Examples
+    --------
+    >>> numbered_names(["", "x", ""], ["1", "x"])
+    ['1', 'x', '']
+    """
+    taken = set(names)
+    return [
+        str(k) if not name and str(k) in wanted and str(k) not in taken else name
+        for k, name in enumerate(names, 1)
+    ]
 
 
 def column_positions(
