@@ -37,18 +37,20 @@ from fgfm.estimation._learner import (
 )
 from fgfm.estimation._models import (
     GivenPredictions,
+    HeldOut,
     LearnerModel,
     LearnerModels,
     Models,
     ModelTarget,
     RidgeModels,
     StackModels,
+    StackPredictions,
     label_column,
     scores_to_proba,
 )
 from fgfm.estimation._target_folds import is_splitter, target_folds
 from fgfm.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
-from fgfm.stack import StackedLearner
+from fgfm.stack import StackedLearner, StackedPredictions
 
 __all__ = ["LearnerSettings", "fit_models"]
 
@@ -98,7 +100,7 @@ def fit_models(
     progress: Callable[[int], None] | None = None,
     *,
     out_of_fold: bool = False,
-) -> tuple[Models, GivenPredictions | None]:
+) -> tuple[Models, HeldOut | None]:
     """Fit the models of all targets.
 
     Parameters
@@ -122,7 +124,7 @@ def fit_models(
     -------
     models : Models
         The fitted models, in the order of the targets.
-    predictions : GivenPredictions or None
+    predictions : GivenPredictions, StackPredictions or None
         The out-of-fold predictions, if requested.
     """
     method = _calibration_method(settings)
@@ -145,7 +147,7 @@ def _fit_ridge(
     settings: LearnerSettings,
     progress: Callable[[int], None] | None,
     out_of_fold: bool,
-) -> tuple[Models, GivenPredictions | None]:
+) -> tuple[Models, HeldOut | None]:
     """Fit the default learner to all targets together, as far as they have the same rows."""
     estimator = settings.estimator
     if not isinstance(estimator, RidgeLogistic):
@@ -200,7 +202,7 @@ def _fit_stack(
     weight: Floats | None,
     settings: LearnerSettings,
     progress: Callable[[int], None] | None,
-) -> tuple[Models, GivenPredictions]:
+) -> tuple[Models, StackPredictions]:
     """Fit the learner "auto" to all targets together."""
     if any(target.extra is not None for target in targets):
         raise ValueError(
@@ -214,7 +216,7 @@ def _fit_stack(
     if settings.cv is not None:  # is not used, but must be valid
         target_folds(None, settings.cv, X, rows, n, seed, _OUT_OF_FOLD_FOLDS)
     learner = StackedLearner()
-    proba = learner.fit(
+    stacked = learner.fit(
         X if len(rows) == n else take_rows(X, rows),
         [target.values[rows] for target in targets],
         w[rows],
@@ -225,8 +227,11 @@ def _fit_stack(
     if progress is not None:
         progress(len(targets))
     models = StackModels(learner)
-    held_out = [on_all_rows(p, rows, n) for p in proba]
-    return models, GivenPredictions(held_out, models.classes, left_one_out=True)
+    held_out = StackedPredictions(
+        on_all_rows(stacked.positive, rows, n),
+        [on_all_rows(p, rows, n) for p in stacked.distributions],
+    )
+    return models, StackPredictions(learner, held_out)
 
 
 def _fit_learners(
@@ -237,7 +242,7 @@ def _fit_learners(
     method: str | None,
     progress: Callable[[int], None] | None,
     out_of_fold: bool,
-) -> tuple[Models, GivenPredictions | None]:
+) -> tuple[Models, HeldOut | None]:
     """Fit clones of the base learner, calibrated by `method` if it is not None.
 
     One is fitted to each target; but one to all labels, if the learner takes a matrix of labels.

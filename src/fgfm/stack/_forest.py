@@ -20,6 +20,7 @@ from fgfm.stack._bins import BinnedFeatures
 __all__ = ["LabelForest"]
 
 Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
 
 _TREES = 200
 _LEAF = 2  # rows, at least
@@ -27,6 +28,7 @@ _DRAWS = 10_000  # rows that a tree is grown on, at most
 _COLUMNS = 2000  # features that trees of wide sparse data may split on
 _OUTPUTS = 24  # more labels are projected
 _PROJECTIONS = 16
+_SPARSE = 0.2  # share of labels below which they are stored sparse
 _PAD = 8  # outputs that the kernel sums at the same time
 _BLOCK = 1024  # rows whose weights W exist at the same time
 
@@ -51,13 +53,13 @@ class LabelForest:
     def fit(
         self,
         X: Any,
-        labels: Floats,
+        labels: Singles,
         targets: Any,
         observed: Any,
         weight: Floats,
         seed: int,
         n_jobs: int | None,
-    ) -> Floats:
+    ) -> Singles:
         """Grow the trees; return the out-of-bag predictions of the targets, (n, T).
 
         Parameters
@@ -65,7 +67,7 @@ class LabelForest:
         X : array or CSR matrix of shape (n, p)
             Features; missing values are NaN.
         labels : ndarray of shape (n, m)
-            What the trees are grown on.
+            What the trees are grown on; NaN where a label is not known.
         targets : CSR array of shape (n, T)
             What is predicted; 0 where it is not known.
         observed : CSR array of shape (n, T) or None
@@ -88,7 +90,7 @@ class LabelForest:
             frequency = np.bincount(X.indices, minlength=p)
             self.columns = np.sort(np.argsort(-frequency, kind="stable")[:_COLUMNS])
         features = BinnedFeatures(self._used(X))
-        outputs = labels - np.average(labels, axis=0, weights=weight)
+        outputs = _Outputs(labels, weight)
         seeds = np.random.default_rng(seed).integers(np.iinfo(np.int32).max, size=_TREES)
         counts = np.stack([_bootstrap(n, int(s)) for s in seeds], axis=1)  # (n, trees)
         jobs = (
@@ -107,7 +109,7 @@ class LabelForest:
         self.targets, self.observed = targets, observed
         return self._means(leaves, counts == 0)
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: Any) -> Singles:
         """Return the predictions (n, T) of all trees."""
         leaves = self._leaves(X)
         return self._means(leaves, np.ones(leaves.shape, dtype=np.bool_))
@@ -139,9 +141,9 @@ class LabelForest:
                 raise ValueError("the trees of the forest are damaged: a node does not exist")
         return leaves
 
-    def _means(self, leaves: npt.NDArray[np.int32], used: npt.NDArray[np.bool_]) -> Floats:
+    def _means(self, leaves: npt.NDArray[np.int32], used: npt.NDArray[np.bool_]) -> Singles:
         """Return the means (n, T) of the targets over the used leaves of each row."""
-        means = np.empty((len(leaves), self.targets.shape[1]))
+        means = np.empty((len(leaves), self.targets.shape[1]), dtype=np.float32)
         for start in range(0, len(leaves), _BLOCK):
             block = slice(start, start + _BLOCK)
             row, tree = np.nonzero(used[block])
@@ -166,6 +168,39 @@ def _bootstrap(n: int, seed: int) -> npt.NDArray[np.int64]:
     return np.bincount(draws, minlength=n)
 
 
+class _Outputs:
+    """What trees are grown on: centred labels, or random projections of many of them.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n, m)
+        Labels; NaN where one is not known, which counts as its mean.
+    weight : ndarray of shape (n,)
+        Sample weights.
+    """
+
+    def __init__(self, labels: Singles, weight: Floats) -> None:
+        known = ~np.isnan(labels)
+        w = np.where(known, weight[:, None].astype(np.float32), np.float32(0.0))
+        total = np.maximum(w.sum(axis=0, dtype=np.float64), np.finfo(float).tiny)
+        mean = (w * np.nan_to_num(labels)).sum(axis=0, dtype=np.float64) / total
+        self.mean = mean.astype(np.float32)
+        self.values: Any = np.where(known, labels, self.mean)
+        if labels.shape[1] <= _OUTPUTS:
+            width = -labels.shape[1] % _PAD
+            self.values = np.pad(self.values - self.mean, ((0, 0), (0, width)))
+        elif np.count_nonzero(self.values) < _SPARSE * self.values.size:
+            self.values = sparse.csr_array(self.values)
+
+    def projected(self, seed: int) -> Singles:
+        """Return the outputs (n, K) of a tree."""
+        if len(self.mean) <= _OUTPUTS:
+            return np.asarray(self.values)
+        random = np.random.default_rng([seed, 1])
+        directions = random.standard_normal((len(self.mean), _PROJECTIONS), dtype=np.float32)
+        return np.asarray(self.values @ directions - self.mean @ directions)
+
+
 class _Tree(NamedTuple):
     """The nodes of a tree: left, right and feature (3, nodes); bin and missing_left (2, nodes)."""
 
@@ -175,7 +210,7 @@ class _Tree(NamedTuple):
 
 def _grow(
     features: BinnedFeatures,
-    outputs: Floats,
+    outputs: _Outputs,
     counts: npt.NDArray[np.int64],
     weight: Floats,
     seed: int,
@@ -183,12 +218,8 @@ def _grow(
     """Return one tree, grown on the rows that are drawn."""
     p = features.edges.shape[0]
     rows = np.flatnonzero(counts)
-    if outputs.shape[1] > _OUTPUTS:
-        random = np.random.default_rng([seed, 1])
-        outputs = outputs @ random.standard_normal((outputs.shape[1], _PROJECTIONS))
     w = (counts * weight).astype(np.float32)
-    width = -outputs.shape[1] % _PAD
-    values = np.pad(outputs.astype(np.float32), ((0, 0), (0, width))) * w[:, None]
+    values = outputs.projected(seed) * w[:, None]
     room = max(1, 2 * (len(rows) // _LEAF))
     links, small = np.empty((3, room), np.int32), np.empty((2, room), np.uint8)
     most = min(p, max(1, int(max(p**0.5, p / 10))))
