@@ -12,6 +12,7 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
 
 from fgfm._utils.progress import current_callback, report_progress
+from fgfm._utils.rows import n_rows, take_rows
 from fgfm.classifier import FGFMClassifier
 from fgfm.decision import from_marginals
 from fgfm.evaluation._scores import AVERAGES, Decided, Evaluation, score
@@ -45,8 +46,8 @@ def evaluate(
     ----------
     model : FGFMClassifier, or a pipeline that ends with one
         The model; it is cloned before it is fitted.
-    X : ndarray or sparse matrix of shape (n, p)
-        Features.
+    X : array-like, sparse matrix or data frame of shape (n, p)
+        Features, or what the first step of the pipeline takes.
     Y : array-like of shape (n, m)
         Labels, 0 or 1; the columns of a data frame are their names.
     X_test, Y_test : optional
@@ -88,12 +89,12 @@ def evaluate(
     if X_test is not None:
         fits = _Fits(model, inner_folds, random_state, progress, n_runs=1)
         rows = np.arange(len(labels))
-        part = fits.decide(X, Y, rows, X_test, np.arange(X_test.shape[0]))
+        part = fits.decide(X, Y, rows, X_test, np.arange(n_rows(X_test)))
         return score([part], _as_bool(Y_test), *objective, 0, fits.threshold_from)
     fits = _Fits(model, inner_folds, random_state, progress, n_runs=folds)
     splitter = KFold(folds, shuffle=True, random_state=random_state)
     parts = [
-        fits.decide(X, Y, train, X[test], test)
+        fits.decide(X, Y, train, take_rows(X, test), test)
         for train, test in splitter.split(np.zeros(len(labels)))
     ]
     return score(parts, labels, *objective, folds, fits.threshold_from)
@@ -106,8 +107,8 @@ def evaluate_fitted(model: Any, X: Any, Y: Any, *, random_state: int = 0) -> Eva
     ----------
     model : FGFMClassifier, or a pipeline that ends with one
         The fitted model.
-    X : ndarray or sparse matrix of shape (n, p)
-        Features.
+    X : array-like, sparse matrix or data frame of shape (n, p)
+        Features, or what the first step of the pipeline takes.
     Y : array-like of shape (n, m)
         Labels, 0 or 1.
     random_state : int, default=0
@@ -168,7 +169,7 @@ class _Fits:
         self, X: Any, Y: Any, train: Any, X_test: Any, test: npt.NDArray[np.int64]
     ) -> Decided:
         """Fit to training rows, choose the threshold on them, and decide for test rows."""
-        model = self._fit(self.model, X[train], _take_rows(Y, train))
+        model = self._fit(self.model, take_rows(X, train), take_rows(Y, train))
         part, proba_test = _decide(model, X_test, test)
         proba = self._training_proba(model, X, Y, train)
         for average in AVERAGES:
@@ -180,7 +181,7 @@ class _Fits:
     def _training_proba(self, model: Any, X: Any, Y: Any, train: Any) -> Floats:
         """Return probabilities of the training rows, held out if there are inner folds."""
         if self.inner_folds == 0:
-            return np.asarray(model.predict_proba(X[train]))
+            return np.asarray(model.predict_proba(take_rows(X, train)))
         inner = clone(self.model)
         # The threshold hardly depends on the label factors: they are not searched again.
         found = [factor.tolist() for factor in _final_classifier(model).factors_]
@@ -188,8 +189,8 @@ class _Fits:
         proba = np.empty((len(train), _as_bool(Y).shape[1]))
         splitter = KFold(self.inner_folds, shuffle=True, random_state=self.seed)
         for kept, held_out in splitter.split(train):
-            fitted = self._fit(inner, X[train[kept]], _take_rows(Y, train[kept]))
-            proba[held_out] = fitted.predict_proba(X[train[held_out]])
+            fitted = self._fit(inner, take_rows(X, train[kept]), take_rows(Y, train[kept]))
+            proba[held_out] = fitted.predict_proba(take_rows(X, train[held_out]))
         return proba
 
     def _fit(self, model: Any, X: Any, Y: Any) -> Any:
@@ -241,21 +242,17 @@ def _as_bool(Y: Any) -> Labels:
     return np.asarray(Y).astype(np.bool_)
 
 
-def _take_rows(Y: Any, index: Any) -> Any:
-    return Y.iloc[index] if hasattr(Y, "iloc") else Y[index]
-
-
 def _decide(model: Any, X: Any, rows: npt.NDArray[np.int64]) -> tuple[Decided, Floats]:
     """Decide by the rules without a tuned threshold; return the probabilities too."""
     classifier = _final_classifier(model)
     if isinstance(model, Pipeline) and len(model.steps) > 1:
         X = model[:-1].transform(X)
-    decision = classifier.decide(X)
+    labels, expected_f = map(np.asarray, classifier.decide(X))
     proba = classifier.predict_proba(X)
-    sets = {"samples": {"f_optimal": decision.labels.astype(np.bool_), "half": proba > 0.5}}
+    sets = {"samples": {"f_optimal": labels.astype(np.bool_), "half": proba > 0.5}}
     beta, zero_division = _objective(model)
     for average in ("macro", "micro"):
         together = from_marginals(proba, beta=beta, zero_division=zero_division, average=average)
         sets[average] = sets["samples"] | {"f_optimal": together.labels.astype(np.bool_)}
     thresholds: dict[str, tuple[float, ...]] = dict.fromkeys(AVERAGES, ())
-    return Decided(rows, sets, decision.expected_f, thresholds, len(classifier.factors_)), proba
+    return Decided(rows, sets, expected_f, thresholds, len(classifier.factors_)), proba
