@@ -23,7 +23,7 @@ from fgfm._utils.label_table import (
     set_label_attributes,
 )
 from fgfm._utils.progress import CallbackSupportMixin, FitProgress, with_callbacks
-from fgfm._utils.rows import frame_maker, n_rows, take_rows
+from fgfm._utils.rows import as_frames, frame_maker, n_rows, take_rows
 from fgfm._utils.validation import (
     check_average,
     check_beta,
@@ -563,7 +563,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         -------
         Decision
             ``labels`` of shape (n, m), 0 or 1, and ``expected_f``: of shape (n,), of shape (m,)
-            for ``"macro"``, a number for ``"micro"``.
+            for ``"macro"``, a number for ``"micro"``. With a flat y, ``labels`` of shape (n,), and
+            a number for ``"macro"`` too. A data frame or series each if X is a data frame.
 
         Notes
         -----
@@ -571,13 +572,26 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         whatever the average; a label may still be in no row.
         """
         check_average(average)
-        if average != "samples":
-            return self._decide_together(self.estimate(X), average)
+        if average == "samples":
+            labels, expected_f = self._decide_rows(X)
+        else:
+            labels, expected_f = self._decide_together(self.estimate(X), average)
+        if not self.multilabel_:
+            labels = labels[:, 0]
+            expected_f = expected_f[0] if average == "macro" else expected_f
+        return Decision(*as_frames(labels, expected_f, X, self._column_names(), average))
+
+    def _decide_rows(self, X: Any) -> Decision:
+        """Decide each row by itself: labels (n, m) and expected F-measures (n,)."""
         blocks = self._map_blocks(X, self._decide)
         return Decision(
             np.concatenate([block.labels for block in blocks]),
             np.concatenate([block.expected_f for block in blocks]),
         )
+
+    def _column_names(self) -> list[Any]:
+        """Return the column names of data frames of labels."""
+        return list(self.classes_) if self.multilabel_ else ["labels"]
 
     def predict(self, X: Any) -> Any:
         """Predict the F-optimal label sets.
@@ -592,10 +606,10 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         ndarray or sparse matrix of shape (n, m), or ndarray of shape (n,)
             Labels, of the dtype of y in `fit`; sparse if y was sparse; classes if y was flat.
         """
-        labels = self.decide(X).labels
+        labels = self._decide_rows(X).labels
         return format_labels(labels, self._label_form, self._label_dtype, self.classes_)
 
-    def expected_f(self, X: Any) -> Floats:
+    def expected_f(self, X: Any) -> Any:
         """Compute the F-measure that the model expects of its own prediction, row by row.
 
         Parameters
@@ -606,10 +620,10 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         Returns
         -------
         ndarray of shape (n,)
-            Expected F-measures; their mean is an estimate of the `score`.
+            Expected F-measures; their mean is an estimate of the `score`. A series if X is a data
+            frame.
         """
-        expected_f: Floats = self.decide(X).expected_f
-        return expected_f
+        return self.decide(X).expected_f
 
     def predict_proba(self, X: Any) -> Floats:
         """Predict the probability of each label.
@@ -711,10 +725,9 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             pandas data frame.
         """
         make_frame = frame_maker(X, "predict_frame")
-        labels = self.decide(X).labels
-        if self.multilabel_:
-            return make_frame(labels.astype(self._label_dtype), list(self.classes_))
-        return make_frame(self.classes_[labels[:, :1]], ["y"])
+        labels = self._decide_rows(X).labels
+        values = labels.astype(self._label_dtype) if self.multilabel_ else self.classes_[labels]
+        return make_frame(values, self._column_names())
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute the mean F-measure of the predictions, for the beta of this estimator.
@@ -733,10 +746,9 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         float
             The mean over rows.
         """
-        predicted = self.decide(X).labels
         return f_measure(
             read_true_labels(y, self),
-            predicted,
+            self._decide_rows(X).labels,
             self.beta,
             zero_division=self.zero_division,
             sample_weight=sample_weight,

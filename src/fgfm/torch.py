@@ -6,7 +6,10 @@ It needs PyTorch (``pip install fgfm[torch]``) and must be imported explicitly:
 
 from __future__ import annotations
 
-import torch
+try:
+    import torch
+except ImportError as error:
+    raise ImportError("fgfm.torch needs PyTorch: pip install 'fgfm[torch]'") from error
 
 from fgfm import decision
 from fgfm._utils.validation import check_average, check_beta, check_flag, check_zero_division

@@ -111,11 +111,12 @@ def test_number_that_is_the_name_of_a_column_raises(tmp_path):
     run_ok(*command, "--labels", "[1]")
 
 
-def test_forests_are_loaded_if_trusted(folder, tmp_path):
+def test_unchecked_trees_are_loaded_if_trusted(folder, tmp_path):
     path, target = tmp_path / "forest.fgfm", tmp_path / "sets.csv"
     fitted = run_ok(
-        "fit", folder / "all.npz", "-e", "forest", "--set", "n_estimators=5", "--set",
-        "max_depth=3", "--factors", "independent", "--calibration", "none", "-o", path,
+        "fit", folder / "all.npz", "-e", "sklearn.ensemble:GradientBoostingClassifier",
+        "--set", "n_estimators=5", "--set", "max_depth=3", "--factors", "independent",
+        "--calibration", "none", "-o", path,
     )  # fmt: skip
     assert "--trust sklearn.tree._tree.Tree" in fitted.stderr
     predict = ["predict", path, folder / "all.npz", "-o", target]
@@ -141,6 +142,7 @@ def test_learners_by_name(folder, tmp_path, name, settings):
     path = tmp_path / "model.fgfm"
     options = [*settings, "--dense", "--factors", "independent"]
     run_ok("fit", folder / "all.svm", "-e", name, *options, "-o", path)
+    assert not foreign_classes(path) or name == "knn"
     trust = [option for cls in foreign_classes(path) for option in ("--trust", cls)]
     run_ok("predict", path, folder / "all.svm", "-o", tmp_path / "sets.csv", *trust)
     model = fgfm.load(path, trusted=trust[1::2])

@@ -171,3 +171,8 @@ def test_damaged_trees_raise() -> None:
         getattr(forest, "right" if name == "left" else name)[inner] = value
         with pytest.raises(ValueError, match="damaged"):
             forest.predict(X)
+    for name in ("left", "right", "feature", "threshold", "missing_left"):
+        forest, _ = fit(X, Y)
+        setattr(forest, name, getattr(forest, name)[:-1])
+        with pytest.raises(ValueError, match="damaged"):
+            forest.predict(X)

@@ -40,8 +40,6 @@ Examples:
   fgfm predict films.fgfm new.parquet -o sets.jsonl --beta 2
   fgfm predict films.fgfm new.csv --proba p.csv --ids title
   fgfm predict films.fgfm new.csv --max-labels 3 --constraints rules.json
-  fgfm predict birds.fgfm birds.arff -o sets.csv \\
-      --trust sklearn.tree._tree.Tree
 """
 _MOST_ROWS = 8192  # of a block
 _BLOCK_BYTES = 1 << 22
@@ -227,7 +225,7 @@ def _write_predictions(
         ids = None if rows.ids is None else rows.ids.slice(block.start, X.shape[0])
         if label_sets is not None:
             labels, expected_f = loaded.classifier.decide(X)
-            label_sets.write(labels, expected_f, ids)
+            label_sets.write(labels.reshape(X.shape[0], m), expected_f, ids)
             totals.expected_f += float(expected_f.sum())
             totals.sizes += float(labels.sum())
         if probabilities is not None or not totals.rows:

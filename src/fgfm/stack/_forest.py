@@ -134,6 +134,8 @@ class LabelForest:
         """Return the leaf (n, trees) of each row in each tree."""
         leaves = np.empty((X.shape[0], len(self.root)), dtype=np.int32)
         trees = (self.left, self.right, self.feature, self.threshold, self.missing_left)
+        if len({len(array) for array in trees}) > 1:  # the kernel assumes one length
+            raise ValueError("the trees of the forest are damaged: their arrays differ in length")
         for start in range(0, len(leaves), _BLOCK):
             rows = self._used(X[start : start + _BLOCK])
             dense = np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows)

@@ -97,9 +97,10 @@ class KernelRidge:
             predictions = np.empty((n, T), dtype=np.float32)
             for width, design in self._designs(Z, seed):
                 eigen = design.decompose(root)
+                rounded = eigen.rounded()
                 picks, losses = zip(
                     *(
-                        _choose_penalties(eigen, self._centred(targets, at, root), total)
+                        _choose_penalties(rounded, self._centred(targets, at, root), total)
                         for at in _blocks(T, _TARGETS)
                     ),
                     strict=True,
@@ -172,9 +173,13 @@ class KernelRidge:
 class _Eigen(NamedTuple):
     """Orthonormal vectors (n, q) and eigenvalues (q,) of the scaled kernel matrix."""
 
-    vectors: Floats
-    values: Floats
+    vectors: npt.NDArray[Any]
+    values: npt.NDArray[Any]
     right: Floats | None  # (p, q) eigenvectors in the space of features
+
+    def rounded(self) -> _Eigen:
+        """Return vectors and values in single precision, which halve the time of comparisons."""
+        return _Eigen(self.vectors.astype(np.float32), self.values.astype(np.float32), None)
 
 
 class _KernelMatrix:
@@ -220,7 +225,7 @@ def _left_out_residuals(
     eigen: _Eigen, y: Floats, rotated: Floats, penalty: float, rows: slice
 ) -> Floats:
     """Return the residuals of some rows if each is left out, (rows, T)."""
-    shrinkage = eigen.values / (eigen.values + penalty)  # (q,)
+    shrinkage = eigen.values / (eigen.values + float(penalty))  # (q,)
     vectors = eigen.vectors[rows]
     leverage = np.minimum(vectors**2 @ shrinkage, _MOST_LEVERAGE)
     fitted = vectors @ (shrinkage[:, None] * rotated)
@@ -229,6 +234,7 @@ def _left_out_residuals(
 
 def _choose_penalties(eigen: _Eigen, y: Floats, total: float) -> tuple[Floats, float]:
     """Return the penalty (T,) of the least squared error of each target, and their sum."""
+    y = y.astype(eigen.vectors.dtype)
     rotated = eigen.vectors.T @ y  # (q, T)
     penalties = _PENALTIES * float(eigen.values.sum()) / total
     losses = np.zeros((len(penalties), y.shape[1]))
