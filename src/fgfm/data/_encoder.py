@@ -284,9 +284,6 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "it a category, or leave it out",
                 arguments=["category", "drop"],
             ) from error
-        for name in words:  # Python integers are saved without a file for each
-            tfidf = columns.named_transformers_[name]
-            tfidf.vocabulary_ = {word: int(k) for word, k in tfidf.vocabulary_.items()}
         return columns
 
     def _learn_medians(self, numbers: Any) -> None:
