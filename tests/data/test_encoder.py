@@ -205,7 +205,7 @@ def test_truth_values_and_numbers_are_equivalent(tmp_path):
 def test_median_of_huge_numbers_is_finite(tmp_path):
     found = load(write_file(tmp_path, "x,y\n1e308,1\n1.7e308,2\n"))
     assert found.X[1, 0] == 1.7e308
-    assert found.encoder.medians_[0] == 2 * (0.5e308 / 2 + 1.7e308 / 4)
+    assert found.encoder.numbers_.medians[0] == 2 * (0.5e308 / 2 + 1.7e308 / 4)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
@@ -239,3 +239,9 @@ def test_invalid_tables_raise():
         FeatureEncoder().fit({"x": [1, 2], "y": [1]})
     with pytest.raises(DataError, match=r"X, row 0, column 1: the value is infinite"):
         FeatureEncoder().fit(sparse.csr_array([[np.inf]]))
+
+
+def test_sparse_features_are_not_changed_in_place():
+    X = sparse.csr_array((np.array([0.0, 2.0]), [0, 1], [0, 1, 2]), shape=(2, 2))
+    FeatureEncoder().fit(X).transform(X)
+    assert X.nnz == 2

@@ -10,28 +10,23 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.compose import ColumnTransformer
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from fgfm._utils.text import listed, quoted
 from fgfm._utils.validation import first_index, stored_row
-from fgfm.data._dates import DATE_PARTS, date_features
-from fgfm.data._errors import DataError
+from fgfm.data._dates import DATE_PARTS
 from fgfm.data._frames import table_from_features
 from fgfm.data._kinds import find_kinds
+from fgfm.data._number_columns import NumberColumns, hstack
 from fgfm.data._table import Table, make_categorical, missing_columns, warn_of_extra_columns
+from fgfm.data._text_columns import RARE, fit_texts, text_part, text_terms
 from fgfm.data._typed import ColumnKinds, TypedColumns, decoded, texts_and_codes
+from fgfm.data._unseen import UnseenCategories
 
 __all__ = ["ColumnSummary", "FeatureEncoder"]
 
-_MAX_TERMS = 20_000  # of a column of texts
 _FEW = 255  # 0/1 features up to which a table without texts stays dense
 _TRUTH_VALUES = {"false": 0.0, "true": 1.0}
-_RARE = "(rare)"  # the feature that rare categories share
-_RARE_ROWS = 5  # categories of fewer rows are rare, in columns of many categories
-_MANY = 20  # categories
 
 
 class ColumnSummary(NamedTuple):
@@ -95,23 +90,14 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The number of columns.
     feature_names_in_ : ndarray of shape (p,)
         The names of the columns. Defined only if they have names.
-    kinds_ : dict of int to str
-        The kinds of the columns that are not numbers, by position.
+    kinds_ : ColumnKinds
+        The kinds of the columns, the notation of dates, and the categories that are numbers.
     columns_ : ColumnTransformer or None
         The encoder of categories (`OneHotEncoder`) and texts (`TfidfVectorizer`).
-    date_formats_ : dict of int to str
-        The notation of each column of dates: "iso", or a format of `datetime.strptime`.
-    first_days_ : ndarray of float
-        The first date of each of these columns, in days from 1970.
-    medians_ : ndarray of float
-        The medians of numbers and of the features of dates; of sparse features only where a value
-        was missing in training, and 0 elsewhere.
-    missing_ : ndarray of int
-        Those of these features that had missing values in training.
+    numbers_ : NumberColumns
+        The medians of numbers and of the features of dates, their first days, and their scaler.
     is_scaled_ : bool
         Whether the encoded features are comparable with each other.
-    scaler_ : StandardScaler or None
-        The scaler of numbers and dates.
     zero_one_ : ndarray of int
         The dense columns of numbers that were all 0 or 1 in training; they may also be written as
         false and true.
@@ -223,18 +209,14 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.left_out_:
             _warn_of_identifiers(table.source, self.left_out_)
         columns = self.kinds_.typed(table)
-        self.first_days_ = np.array([_smallest(days) for days in columns.days.T])
-        numbers = self._numbers(columns)
-        self._learn_medians(numbers)
-        self.columns_ = self._fit_texts(table, columns.texts) if columns.texts.size else None
+        self.columns_ = fit_texts(table, self.kinds_, columns.texts, self.max_categories)
         is_sparse = sparse.issparse(table.matrix)
-        is_wide = bool(self.kinds_.of_kind("text")) or self._n_categories() > _FEW
+        categories = sum(len(found) for _, found in self._terms("category"))
+        is_wide = bool(self.kinds_.of_kind("text")) or categories > _FEW
         wanted = is_sparse or is_wide if self.sparse_output is None else self.sparse_output
         self.sparse_ = bool(wanted)
         self.is_scaled_ = bool(self.scale and is_wide and not is_sparse)
-        self.scaler_ = None
-        if self.is_scaled_ and numbers.shape[1]:
-            self.scaler_ = StandardScaler().fit(self._impute(numbers))
+        self.numbers_ = NumberColumns().fit(columns, scale=self.is_scaled_)
         return columns
 
     def _given_kinds(self, table: Table) -> dict[str, str]:
@@ -252,59 +234,6 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                         arguments=[given[name], kind],
                     )
         return given
-
-    def _fit_texts(self, table: Table, texts: npt.NDArray[Any]) -> ColumnTransformer:
-        """Return the fitted encoder of categories and texts, (n, q) objects."""
-        parts: list[tuple[str, Any, Any]] = []
-        for k, j in enumerate(self.kinds_.of_kind("category", "text")):
-            if self.kinds_.kinds[j] == "text":
-                tfidf = TfidfVectorizer(
-                    ngram_range=(1, 2), sublinear_tf=True, min_df=2, max_features=_MAX_TERMS
-                )
-                parts.append((f"text{j}", tfidf, k))
-                continue
-            many = len(table.categories[j]) > _MANY
-            one_hot = OneHotEncoder(
-                handle_unknown="infrequent_if_exist",
-                max_categories=self.max_categories,
-                min_frequency=_RARE_ROWS if many else None,
-            )
-            parts.append((f"category{j}", one_hot, [k]))
-        columns = ColumnTransformer(parts, sparse_threshold=1.0)
-        words = [name for name, _, _ in parts if name.startswith("text")]
-        try:
-            try:
-                columns.fit(texts)
-            except ValueError:  # no word of a column occurs in two rows
-                columns.set_params(**{f"{name}__min_df": 1 for name in words}).fit(texts)
-        except ValueError as error:
-            names = [self._column_name(j) for j in self.kinds_.of_kind("text")]
-            raise table.error(
-                f"the columns of texts are {listed(names)}, and one of them has no words: declare "
-                "it a category, or leave it out",
-                arguments=["category", "drop"],
-            ) from error
-        return columns
-
-    def _learn_medians(self, numbers: Any) -> None:
-        """Learn the medians of numbers, and the shares of missing values."""
-        n, k = numbers.shape
-        self.medians_ = np.zeros(k)
-        if sparse.issparse(numbers):
-            counts = np.bincount(numbers.indices[np.isnan(numbers.data)], minlength=k)
-        else:
-            counts = np.isnan(numbers).sum(axis=0)
-        self.missing_ = np.flatnonzero(counts)
-        self.missing_shares_ = counts[self.missing_] / n
-        if not sparse.issparse(numbers):
-            self.medians_ = _medians(numbers)
-        elif len(self.missing_):
-            self.medians_[self.missing_] = _medians(numbers[:, self.missing_].toarray())
-        # The features of a date are missing together: one indicator is enough.
-        first_date = len(self.kinds_.numbers)
-        is_first = (self.missing_ - first_date) % len(DATE_PARTS) == 0
-        kept = (self.missing_ < first_date) | is_first
-        self.missing_, self.missing_shares_ = self.missing_[kept], self.missing_shares_[kept]
 
     def transform(self, X: Any) -> Any:
         """Encode features as in training.
@@ -346,7 +275,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = self._read_truth_values(table)
         for j in self.kinds_.of_kind("category"):
             texts, codes = self.kinds_.categories(table, j), texts_and_codes(table, j)[1]
-            known = set(self._part("category", j).categories_[0])
+            known = set(text_part(self.columns_, "category", j).categories_[0])
             unseen.add(self._column_name(j), texts, codes, known)
         return self._encode(self.kinds_.typed(table))
 
@@ -392,34 +321,9 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             numbers[j] = decoded(codes, np.array(values, dtype=np.float64))
         return table.with_columns(numbers, categories) if numbers else table
 
-    def _numbers(self, columns: TypedColumns) -> Any:
-        """Return the numbers, and beside them the features of dates."""
-        if not columns.days.shape[1]:
-            return columns.numbers
-        parts = date_features(columns.days, self.first_days_)
-        return hstack(columns.numbers, parts.astype(columns.numbers.dtype))
-
-    def _impute(self, numbers: Any) -> Any:
-        """Replace missing numbers by the medians, and append the indicators."""
-        if sparse.issparse(numbers):
-            at = np.flatnonzero(np.isnan(numbers.data))
-            filled = numbers.copy() if len(at) else numbers
-            filled.data[at] = self.medians_[numbers.indices[at]]
-            filled.eliminate_zeros()
-            indicators = np.isnan(numbers[:, self.missing_].toarray())
-        else:
-            missing = np.isnan(numbers)
-            filled = np.where(missing, self.medians_, numbers) if missing.any() else numbers
-            indicators = missing[:, self.missing_]
-        if len(self.missing_):
-            filled = hstack(filled, indicators)
-        return filled.astype(numbers.dtype, copy=False)
-
     def _encode(self, columns: TypedColumns) -> Any:
         """Return the encoded features of columns."""
-        X = self._impute(self._numbers(columns))
-        if self.scaler_ is not None:
-            X = self.scaler_.transform(X)
+        X = self.numbers_.transform(columns)
         if self.sparse_ and not sparse.issparse(X):
             X = sparse.csr_array(X)
         if self.columns_ is not None:
@@ -430,27 +334,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None)
         return f"x{j + 1}" if names is None else str(names[j])
 
-    def _n_categories(self) -> int:
-        return sum(len(terms) for _, terms in self._terms("category"))
-
-    def _part(self, kind: str, j: int) -> Any:
-        """Return the fitted encoder of a column of categories or texts."""
-        assert self.columns_ is not None
-        return self.columns_.named_transformers_[f"{kind}{j}"]
-
     def _terms(self, kind: str) -> list[tuple[int, list[Any]]]:
-        """Return the columns of a kind and their terms: categories, None and _RARE, or words."""
-        found = []
-        for j in self.kinds_.of_kind(kind):
-            part = self._part(kind, j)
-            if kind == "text":
-                found.append((j, part.get_feature_names_out().tolist()))
-                continue
-            rare = part.infrequent_categories_[0]
-            hidden = set() if rare is None else set(rare)
-            terms = [text for text in part.categories_[0] if text not in hidden]
-            found.append((j, [*terms, *([_RARE] if hidden else [])]))
-        return found
+        return [(j, text_terms(self.columns_, kind, j)) for j in self.kinds_.of_kind(kind)]
 
     @property
     def left_out_(self) -> tuple[str, ...]:
@@ -473,7 +358,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "kinds_")
         numbers = self.kinds_.numbers.tolist()
-        shares = dict(zip(self.missing_.tolist(), self.missing_shares_.tolist(), strict=True))
+        missing = self.numbers_
+        shares = dict(zip(missing.missing.tolist(), missing.shares.tolist(), strict=True))
         starts = {j: k for k, j in enumerate(numbers)}  # the first number of each column
         starts |= {
             j: len(numbers) + k * len(DATE_PARTS)
@@ -485,7 +371,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if k in shares:
                 becomes[j] += f"; {shares[k]:.1%} missing"
         for j, terms in self._terms("category"):
-            rare = "" if _RARE not in terms else ", one for the rare ones"
+            rare = "" if RARE not in terms else ", one for the rare ones"
             becomes[j] = f"{len(terms)} categories{rare}"
         becomes |= {j: f"{len(words)} words and pairs" for j, words in self._terms("text")}
         zero_one = set(self.zero_one_.tolist())
@@ -519,41 +405,11 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         columns += [j for j in self.kinds_.of_kind("date") for _ in DATE_PARTS]
         out = [names[j] for j in self.kinds_.numbers]
         out += [f"{names[j]} {part}" for j in self.kinds_.of_kind("date") for part in DATE_PARTS]
-        out += [f"{names[columns[k]]} missing" for k in self.missing_]
+        out += [f"{names[columns[k]]} missing" for k in self.numbers_.missing]
         for j, terms in self._terms("category"):
             out += [f"{names[j]} missing" if t is None else f"{names[j]}={t}" for t in terms]
         out += [f"{names[j]}: {word}" for j, words in self._terms("text") for word in words]
         return _object_array(out)
-
-
-class UnseenCategories:
-    """Categories that training did not have, counted over blocks of rows."""
-
-    def __init__(self) -> None:
-        self.counts: dict[str, tuple[str, int, int]] = {}  # an example, its rows, all rows
-
-    def add(
-        self, column: str, texts: Sequence[str], codes: npt.NDArray[Any], known: set[Any]
-    ) -> None:
-        """Count the rows whose text is not a known category."""
-        wrong = np.array([text not in known for text in texts], dtype=bool)
-        present = codes[~np.isnan(codes)].astype(np.intp)
-        at = present[wrong[present]] if len(texts) else present
-        example, found, rows = self.counts.get(column, ("", 0, 0))
-        if len(at) and not found:
-            example = texts[int(at[0])]
-        self.counts[column] = (example, found + len(at), rows + len(codes))
-
-    def warn(self, source: str) -> None:
-        """Issue a warning for each column with such categories."""
-        for column, (example, found, rows) in self.counts.items():
-            if found:
-                reason = (
-                    f"{found} of {rows} rows have a category that training did not have, such as "
-                    f"{quoted(example)}"
-                )
-                error = DataError(reason, source=source, column=column)
-                warnings.warn(str(error), UserWarning, stacklevel=3)
 
 
 def _warn_of_identifiers(source: str, names: Sequence[str]) -> None:
@@ -564,31 +420,6 @@ def _warn_of_identifiers(source: str, names: Sequence[str]) -> None:
         UserWarning,
         stacklevel=4,
     )
-
-
-def hstack(X: Any, Z: Any) -> Any:
-    """Return two matrices side by side; CSR if the first is."""
-    if sparse.issparse(X):
-        return sparse.csr_array(sparse.hstack([X, sparse.csr_array(Z)], dtype=X.dtype))
-    return np.hstack([X, Z.toarray() if sparse.issparse(Z) else Z])
-
-
-def _medians(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return the median of each column without its missing values, 0 if all are missing."""
-    out = np.zeros(values.shape[1])
-    present = ~np.isnan(values).all(axis=0)
-    if present.any():
-        columns = values[:, present] if not present.all() else values
-        with np.errstate(over="ignore"):
-            found = np.nanmedian(columns, axis=0)
-        if np.isinf(found).any():  # the sum of the middle two overflows
-            found = 2.0 * np.nanmedian(columns / 2.0, axis=0)
-        out[present] = found
-    return out
-
-
-def _smallest(days: npt.NDArray[np.float64]) -> float:
-    return 0.0 if np.isnan(days).all() else float(np.nanmin(days))
 
 
 def _object_array(values: Sequence[Any]) -> npt.NDArray[Any]:

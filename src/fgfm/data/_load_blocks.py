@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from fgfm._utils.validation import check_count
 from fgfm.data._dataset import Dataset
-from fgfm.data._encoder import FeatureEncoder, UnseenCategories
+from fgfm.data._encoder import FeatureEncoder
 from fgfm.data._errors import DataError
 from fgfm.data._load import read_tables
 from fgfm.data._options import ReadOptions
 from fgfm.data._table import Table
+from fgfm.data._unseen import UnseenCategories
 
 __all__ = ["load_blocks"]
 

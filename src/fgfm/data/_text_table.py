@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import chain, pairwise, product
+from itertools import chain, islice, pairwise, product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -179,7 +179,8 @@ class TextTable:
             self._check_length()
             self._fill()
         end = len(self._rest) if self._ended else self._rest.rfind(b"\n") + 1
-        rows = [line for line in io.StringIO(self._text(end), newline="") if line.strip()][:2]
+        lines = io.StringIO(self._text(end), newline="")
+        rows = list(islice(filter(str.strip, lines), 2))
         marks = _DELIMITERS.replace(self.decimal, "")
         found = [mark for mark in marks if rows and mark in rows[0]]
         if self.delimiter in found or len(found) != 1:
@@ -326,14 +327,16 @@ class TextTable:
         self, rows: list[list[str]], lines: list[int], texts: set[int], first: int
     ) -> RowBlock:
         """Return rows of cells as a block; columns in which there is a text are added to texts."""
-        numbers = np.full((len(rows), self.p), np.nan)  # (n, p)
         columns = [j for j in range(self.p) if j not in texts]
         if not texts:
             cells = list(chain.from_iterable(rows))
         else:
             cells = [row[j] for row in rows for j in columns]
         values = self._cast(cells) if self.decimal == "." else None
-        if values is not None:
+        numbers = np.full((len(rows), self.p), np.nan)  # (n, p)
+        if values is not None and not texts:
+            numbers = values.reshape(len(rows), self.p)
+        elif values is not None:
             numbers[:, columns] = values.reshape(len(rows), len(columns))
         else:
             for j in columns:
