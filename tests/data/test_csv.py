@@ -17,21 +17,21 @@ def test_columns_are_numbers_or_categories(tmp_path):
     found = load(path, drop=["id"], categorical=["zone"])
     assert found.feature_names == (
         "size",
+        "ok",
+        "size missing",
+        "ok missing",
         "colour=blue",
         "colour=red",
-        "ok",
+        "colour missing",
         "zone=10",
         "zone=3",
-        "size missing",
-        "colour missing",
-        "ok missing",
         "zone missing",
     )
     assert found.X.tolist() == [
-        [1.5, 0, 1, 1, 0, 1, 0, 0, 0, 0],
-        [2.75, 1, 0, 0, 1, 0, 1, 0, 0, 0],
-        [4.0, 0, 0, 1, 0, 1, 0, 1, 0, 0],
-        [2.75, 0, 1, 0, 0, 0, 1, 0, 1, 1],
+        [1.5, 1, 0, 0, 0, 1, 0, 0, 1, 0],
+        [2.75, 0, 1, 0, 1, 0, 0, 1, 0, 0],
+        [4.0, 1, 0, 0, 0, 0, 1, 0, 1, 0],
+        [2.75, 1, 1, 1, 0, 1, 0, 0, 0, 1],
     ]
     # another order, an unseen category, numbers as texts, and the dropped column
     new = write_file(tmp_path, "id,zone,ok,colour,size\nq,3,YES,green,\nr,7,0,blue,9\n", "new.csv")
@@ -44,8 +44,8 @@ def test_columns_are_numbers_or_categories(tmp_path):
         "'7'",
     ]
     assert again.X.tolist() == [
-        [2.75, 0, 0, 1, 0, 1, 1, 0, 0, 0],
-        [9.0, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+        [2.75, 1, 1, 0, 0, 0, 0, 0, 1, 0],
+        [9.0, 0, 0, 0, 1, 0, 0, 0, 0, 0],
     ]
 
 
@@ -79,10 +79,10 @@ def test_blocks_do_not_change_the_result(tmp_path):
     for row, word in zip(X, words, strict=True):
         lines.append(word + "," + ",".join("" if v != v else repr(v) for v in row.tolist()))
     found = load(write_file(tmp_path, "\n".join(lines)))
-    assert found.feature_names[:3] == ("c=u", "c=v", "x0")
+    assert found.feature_names[-3:] == ("c=u", "c=v", "c missing")
     imputed = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
-    assert (found.X[:, 2 : 2 + p] == imputed).all()
-    assert (found.X[:, 0] == (words == "u")).all()
+    assert (found.X[:, :p] == imputed).all()
+    assert (found.X[:, -3] == (words == "u")).all()
     lines[32_901] = "u," + ",".join(["1"] * 6) + ",oops"
     rule = r"line 32902, column 'x6': 'oops' is not a number, and line"
     with pytest.raises(DataError, match=rule):
@@ -92,16 +92,16 @@ def test_blocks_do_not_change_the_result(tmp_path):
 def test_decimal_commas(tmp_path):
     path = write_file(tmp_path, "x;y;c;l\n0,53;1;u;0\n-1,5e3;?;v;1\n,5;2;u;1\n")
     found = load(path, labels=["l"], delimiter=";", decimal=",")
-    assert found.feature_names == ("x", "y", "c=u", "c=v", "y missing")
+    assert found.feature_names == ("x", "y", "y missing", "c=u", "c=v")
     assert found.X[:, :2].tolist() == [[0.53, 1], [-1500, 1.5], [0.5, 2]]
     quoted = write_file(tmp_path, 'x,y\n"0,5",1\n', "quoted.csv")
     assert load(quoted, decimal=",").X.tolist() == [[0.5, 1]]
     # as texts, if declared categorical
     found = load(path, labels=["l"], delimiter=";", categorical=["x"])
-    assert found.feature_names[:3] == ("x=,5", "x=-1,5e3", "x=0,53")
-    # columns in which only some texts look like numbers, dates and versions are categories
+    assert found.feature_names[2:5] == ("x=,5", "x=-1,5e3", "x=0,53")
+    # columns in which only some texts look like numbers, and versions, are categories
     odd = write_file(tmp_path, 'a,b,c\n"1,5",2024-01-02,1.2.3\nu,2024-01-03,1.2.4\n', "odd.csv")
-    assert load(odd).X.shape == (2, 6)
+    assert load(odd).X.shape == (2, 4 + 2 + 2)
     with pytest.raises(ValueError, match=r"decimal is ';': it must be '\.' or ','"):
         load(path, decimal=";")
     with pytest.raises(ValueError, match=r"decimal applies to csv, tsv"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -24,9 +24,9 @@ from fgfm.data._options import ReadOptions
 from fgfm.data._row_buffer import RowBuffer
 from fgfm.data._table import Table, check_names, column_positions, numbered_names
 from fgfm.data._text_files import write_text
-from fgfm.data._text_table import TextTable
+from fgfm.data._text_table import RowBlock, TextTable
 
-__all__ = ["read_csv", "write_csv"]
+__all__ = ["read_csv_blocks", "write_csv"]
 
 _BLOCK = 1 << 18  # cells written at a time
 # Numbers in notations that `float` does not read: 0,53 and 1,500 and 1 234.5 and 5% and $5.
@@ -40,9 +40,14 @@ _NUMBERLIKE = re.compile(
 )
 
 
-def read_csv(path: Path, options: ReadOptions, format: str) -> Table:
-    """Read a table; without a header its columns are x1, x2 and so on."""
-    import_optional("pyarrow", "reading CSV", "data")
+def read_csv_blocks(
+    path: Path, options: ReadOptions, format: str, rows: int | None = None
+) -> Iterator[Table]:
+    """Yield the rows of a table; without a header its columns are x1, x2 and so on.
+
+    There is one table of all rows, unless `rows` is given: then each block of the reader is one.
+    """
+    pyarrow = import_optional("pyarrow", "reading CSV", "data")
     with open_table(path, format, **options.text_format._asdict()) as text:
         assert isinstance(text, TextTable)
         names, source = _names(text, options), text.source
@@ -53,21 +58,24 @@ def read_csv(path: Path, options: ReadOptions, format: str) -> Table:
         texts |= {j for j, name in enumerate(names) if name in options.text_columns}
         texts = texts - dropped | ({tags} if tags is not None else set())
         ids = column_positions(names, options.ids, source, arguments=["ids"])
-        matrix, lines, others = _read_rows(text, texts | set(ids), dropped - set(ids))
-    if not len(lines):
+        blocks = text.blocks(texts | set(ids), dropped - set(ids))
+        n = 0
+        for part in [blocks] if rows is None else ([block] for block in blocks):
+            matrix, lines, others = _gathered(part, text.p)
+            n += len(lines)
+            if not n:
+                break
+            columns: list[Any] = list(matrix.T)
+            for j in sorted(others.keys() - dropped):
+                if j in texts:
+                    columns[j] = others[j].to_pylist()
+                else:
+                    columns[j] = _text_column(text, j, others[j], columns[j], lines, j in labels)
+            table = table_from_columns(source, names, columns, options, lines)
+            id_table = pyarrow.table({names[j]: others[j] for j in ids}) if ids else None
+            yield replace(table, ids=id_table)
+    if not n:
         raise DataError("there are no rows after the header", source=source)
-    columns: list[Any] = list(matrix.T)
-    for j in sorted(others.keys() - dropped):
-        if j in texts:
-            columns[j] = others[j].to_pylist()
-        else:
-            columns[j] = _text_column(text, j, others[j], columns[j], lines, j in labels)
-    table = table_from_columns(source, names, columns, options, lines)
-    if not ids:
-        return table
-    import pyarrow
-
-    return replace(table, ids=pyarrow.table({names[j]: others[j] for j in ids}))
 
 
 def _names(text: TextTable, options: ReadOptions) -> list[str]:
@@ -86,16 +94,16 @@ def _names(text: TextTable, options: ReadOptions) -> list[str]:
     return text.names
 
 
-def _read_rows(
-    text: TextTable, texts: set[int], skipped: set[int]
+def _gathered(
+    blocks: Iterable[RowBlock], p: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], dict[int, Any]]:
     """Return the numbers (n, p), the line of each row, and the columns that have texts."""
     import pyarrow
 
-    rows = RowBuffer(text.p)
+    rows = RowBuffer(p)
     lines = [np.empty(0, dtype=np.int64)]
     others: dict[int, list[Any]] = {}
-    for block in text.blocks(texts, skipped):
+    for block in blocks:
         for j, cells in block.others.items():
             # Texts may occur for the first time after rows of numbers or missing values.
             others.setdefault(j, [pyarrow.nulls(rows.rows, "string")]).append(cells)
@@ -110,8 +118,9 @@ def _text_column(
 ) -> Any:
     """Return the texts of a column, None if they are missing, or its numbers if it has no text.
 
-    Raises an error if there are both, or if all texts look like numbers: decimal commas, percents,
-    prices.
+    Where there are both, all are texts if more than half have letters, such as the film title 1917
+    among others. Otherwise an error is raised, as it is if all texts look like numbers: decimal
+    commas, percents, prices.
     """
     import pyarrow.compute as pc
 
@@ -127,6 +136,11 @@ def _text_column(
             for cell, value in parsed.items()
             if value is not None and value == value
         ]
+    if rows and not is_label:
+        texts = _as_texts(cells.to_pylist(), numbers.tolist(), parsed)
+        with_letters = {word for word in words if any(map(str.isalpha, word))}
+        if 2 * sum(cell in with_letters for cell in texts) > len(texts) - texts.count(None):
+            return texts
     if rows and is_label:
         raise text.error(f"the label is {quoted(word)}: labels must be 0 or 1", line, j)
     notation = "numbers are written as 1234.5, or as 1234,5 with a decimal comma"
@@ -154,6 +168,20 @@ def _text_column(
         )
     missing = parsed.keys() - set(words)
     return [None if cell in missing else cell for cell in cells.to_pylist()]
+
+
+def _as_texts(
+    cells: Sequence[str | None], numbers: Sequence[float], parsed: Mapping[str, float | None]
+) -> list[str | None]:
+    """Return the texts of cells, and of numbers where there is no cell; None if missing."""
+    out: list[str | None] = []
+    for cell, number in zip(cells, numbers, strict=True):
+        if cell is None:
+            out.append(None if number != number else category_name(number))
+        else:
+            value = parsed[cell]
+            out.append(None if value is not None and value != value else cell)
+    return out
 
 
 def _quoted_name(name: str, delimiter: str) -> str:

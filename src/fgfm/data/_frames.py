@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -138,6 +139,10 @@ def _coded(
                 source=source,
                 column=j + 1,
             )
+        if getattr(getattr(column, "dtype", None), "kind", "") == "M":
+            days = np.asarray(column).astype("datetime64[D]")
+            column = np.datetime_as_string(days).astype(object)
+            column[np.isnat(days)] = None
         if not isinstance(column, list) and j not in as_texts:
             array = np.asarray(column)
             if array.dtype.kind in "fiub":
@@ -159,6 +164,8 @@ def _code_column(table: Table, j: int, values: Sequence[Any]) -> None:
     for row, value in enumerate(values):
         if _is_missing(value):
             continue
+        if isinstance(value, datetime.date):
+            value = str(value)[:10]
         if isinstance(value, str):
             if value.strip().lower() not in MISSING:
                 texts.setdefault(value.strip(), []).append(row)

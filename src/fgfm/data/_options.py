@@ -11,6 +11,7 @@ import numpy as np
 
 from fgfm._utils.validation import check_count, check_flag
 from fgfm.data._formats import FORMATS
+from fgfm.data._schema import Schema
 
 if TYPE_CHECKING:
     from fgfm.data._encoder import FeatureEncoder
@@ -97,6 +98,11 @@ class ReadOptions:
                 )
 
     @property
+    def schema(self) -> Schema:
+        """Facts about the file of training; those of no file if there is no encoder."""
+        return Schema() if self.encoder is None else self.encoder.schema_
+
+    @property
     def text_format(self) -> TextFormat:
         """How CSV and TSV are written."""
         return TextFormat(self.delimiter, self.decimal, self.encoding, self.header)
@@ -109,23 +115,23 @@ class ReadOptions:
     @property
     def training_labels(self) -> tuple[str, ...] | None:
         """Names of the labels in training; None if unknown."""
-        names = None if self.encoder is None else self.encoder.label_names_
-        return None if names is None else tuple(names)
+        return self.schema.label_names
 
     @property
     def training_tag_column(self) -> str | None:
         """The column of label lists in training."""
-        return None if self.encoder is None else self.encoder.tag_column_
+        return self.schema.tag_column
 
     @property
     def text_columns(self) -> frozenset[str]:
         """Columns of texts in training: their numbers are read as texts."""
-        return frozenset(() if self.encoder is None else self.encoder.categorical_names_)
+        return frozenset(() if self.encoder is None else self.encoder.text_names_)
 
     @property
     def dropped_in_training(self) -> tuple[str, ...]:
         """Columns left out in training."""
-        return () if self.encoder is None else tuple(self.encoder.dropped_)
+        left_out = () if self.encoder is None else self.encoder.left_out_
+        return (*self.schema.dropped, *left_out)
 
     @property
     def dropped_ids(self) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ __all__ = [
     "ParquetTable",
     "is_number",
     "open_parquet",
-    "read_parquet",
+    "read_parquet_blocks",
     "rows_per_block",
     "write_parquet",
 ]
@@ -142,30 +142,45 @@ def open_parquet(path: Path) -> Iterator[ParquetTable]:
         yield table
 
 
-def read_parquet(path: Path, options: ReadOptions) -> Table:
-    """Read a table of numbers, booleans, texts and lists of texts."""
+def read_parquet_blocks(
+    path: Path, options: ReadOptions, rows: int | None = None
+) -> Iterator[Table]:
+    """Yield the rows of a table of numbers, booleans, dates, texts and lists of texts.
+
+    There is one table of all rows, or there are tables of up to `rows` rows.
+    """
     pyarrow, _ = _import_pyarrow("reading Parquet")
     source = str(path)
     with open_parquet(path) as opened, _damage(source):
-        arrow = opened._file.read(use_threads=False)
-        arrow.validate(full=True)
-        metadata = arrow.schema.metadata or {}
-        names = [str(name) for name in arrow.column_names]
-        check_names(names, source)
-        index = _index_columns(metadata.get(b"pandas"), options)
-        where = [j for j, name in enumerate(names) if name not in index]
-        names = [names[j] for j in where]
-        declared = metadata.get(_LABELS_KEY)
-        if declared is not None and options.labels is None and options.encoder is None:
-            options = replace(options, labels=_declared_labels(declared, source))
-        # Dropped columns may be of any type.
-        dropped = dropped_columns(names, options, source)
-        empty = np.full(arrow.num_rows, np.nan)
-        columns = [
-            empty if k in dropped else _column_values(pyarrow, arrow.column(j), names[k], source)
-            for k, j in enumerate(where)
-        ]
-        ids = arrow.select(list(options.ids)) if options.ids else None
+        file = opened._file
+        if rows is None or file.metadata.num_rows <= rows:
+            yield _arrow_table(pyarrow, file.read(use_threads=False), options, source)
+            return
+        for batch in file.iter_batches(rows, use_threads=False):
+            arrow = pyarrow.Table.from_batches([batch], file.schema_arrow)
+            yield _arrow_table(pyarrow, arrow, options, source)
+
+
+def _arrow_table(pyarrow: Any, arrow: Any, options: ReadOptions, source: str) -> Table:
+    """Return a table of pyarrow as a table of features and labels."""
+    arrow.validate(full=True)
+    metadata = arrow.schema.metadata or {}
+    names = [str(name) for name in arrow.column_names]
+    check_names(names, source)
+    index = _index_columns(metadata.get(b"pandas"), options)
+    where = [j for j, name in enumerate(names) if name not in index]
+    names = [names[j] for j in where]
+    declared = metadata.get(_LABELS_KEY)
+    if declared is not None and options.labels is None and options.encoder is None:
+        options = replace(options, labels=_declared_labels(declared, source))
+    # Dropped columns may be of any type.
+    dropped = dropped_columns(names, options, source)
+    empty = np.full(arrow.num_rows, np.nan)
+    columns = [
+        empty if k in dropped else _column_values(pyarrow, arrow.column(j), names[k], source)
+        for k, j in enumerate(where)
+    ]
+    ids = arrow.select(list(options.ids)) if options.ids else None
     return replace(table_from_columns(source, names, columns, options), ids=ids)
 
 
@@ -232,6 +247,8 @@ def _column_values(pyarrow: Any, column: Any, name: str, source: str) -> Any:
         if column.null_count:
             column = column.cast(pyarrow.float64(), safe=False)
         return np.asarray(column)  # null becomes NaN
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return [None if day is None else str(day)[:10] for day in column.to_pylist()]
     inner = kind
     if _is_list(types, kind):
         inner = kind.value_type
