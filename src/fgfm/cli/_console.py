@@ -24,10 +24,13 @@ from rich.progress import (
 
 from fgfm._utils.text import one_line
 
-__all__ = ["plain_errors", "progress_bar", "rows_counter", "say"]
+__all__ = ["STAGES", "plain_errors", "progress_bar", "rows_counter", "say", "spinner"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+# what is done in the stages that a fit reports
+STAGES = {"models": "fitting models", "label factors": "finding label factors"}
 
 _INVALID_INPUT = 2  # exit codes
 _INTERRUPTED = 130
@@ -78,13 +81,35 @@ def progress_bar(description: str) -> Iterator[Callable[..., None]]:
 
 
 @contextmanager
-def rows_counter(description: str) -> Iterator[Callable[[int], None]]:
+def spinner(description: str) -> Iterator[None]:
+    """Show that work of unknown length goes on, if standard error is a terminal.
+
+    Parameters
+    ----------
+    description : str
+        What is being done.
+
+    Yields
+    ------
+    None
+        Nothing.
+    """
+    with rows_counter(description, "{task.description}"):
+        yield
+
+
+@contextmanager
+def rows_counter(
+    description: str, text: str = "{task.completed:,.0f} {task.description}"
+) -> Iterator[Callable[[int], None]]:
     """Show a count of unknown total, if standard error is a terminal.
 
     Parameters
     ----------
     description : str
         What is counted.
+    text : str
+        The text to show, with fields of the task of rich.
 
     Yields
     ------
@@ -94,7 +119,7 @@ def rows_counter(description: str) -> Iterator[Callable[[int], None]]:
     console = Console(stderr=True)
     bar = Progress(
         SpinnerColumn(),
-        TextColumn("{task.completed:,.0f} {task.description}"),
+        TextColumn(text),
         TimeElapsedColumn(),
         console=console,
         transient=True,

@@ -12,7 +12,7 @@ import typer
 
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import WIDTH, clipped, counted, wrapped
-from fgfm.cli._console import plain_errors, progress_bar, say
+from fgfm.cli._console import STAGES, plain_errors, progress_bar, say
 from fgfm.cli._inputs import check_target, load_labelled, rows_of_split
 from fgfm.cli._options import (
     Categorical,
@@ -173,8 +173,8 @@ def _find_factors(data: Path, split: str | None, params: Mapping[str, Any]) -> _
         random_state=params["seed"],
     )
     with (
-        progress_bar("label factors") as show,
-        report_progress(lambda stage, done, total: show(done, total, stage)),
+        progress_bar(STAGES["label factors"]) as show,
+        report_progress(lambda stage, done, total: show(done, total, STAGES.get(stage, stage))),
     ):
         finder.fit(rows.X, rows.Y)
     names = list(rows.label_names or ())

@@ -12,7 +12,7 @@ import typer
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import clipped, counted
 from fgfm.cli._columns import column_lines
-from fgfm.cli._console import plain_errors, progress_bar, say
+from fgfm.cli._console import STAGES, plain_errors, progress_bar, say
 from fgfm.cli._inputs import check_target, load_labelled, rows_of_split
 from fgfm.cli._models import ModelOptions, label_frame, make_model
 from fgfm.cli._options import (
@@ -134,8 +134,8 @@ def _fit_file(data: Path, out: Path, split: str | None, params: Mapping[str, Any
     Y = label_frame(rows)
     read_seconds = time.perf_counter() - start
     with (
-        progress_bar("label factors" if options.factors == "ilf" else "models") as show,
-        report_progress(lambda stage, done, total: show(done, total, stage)),
+        progress_bar(STAGES["label factors" if options.factors == "ilf" else "models"]) as show,
+        report_progress(lambda stage, done, total: show(done, total, STAGES.get(stage, stage))),
     ):
         model.fit(rows.X, Y)
     save(Pipeline([("encoder", rows.encoder), *model.steps]), out)

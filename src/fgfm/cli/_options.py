@@ -295,7 +295,8 @@ def dataset_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
     return file_arguments(params) | {
         "labels": _labels(params["labels"]),
         "separator": params["separator"],
-        "drop": split_names(params["drop"]) + split_names(params["ids"]),
+        "drop": split_names(params["drop"]),
+        "ids": split_names(params["ids"]),
         **{kind: split_names(params[kind]) for kind in ("text", "categorical", "number", "date")},
         "n_features": params["n_features"],
     }

@@ -185,7 +185,7 @@ def _predict_file(
     }
     totals = _Totals()
     with ExitStack() as stack:
-        show = stack.enter_context(rows_counter("rows"))
+        show = stack.enter_context(rows_counter("rows predicted"))
         for writer in (label_sets, probabilities):
             if writer is not None:
                 stack.enter_context(writer)
