@@ -37,7 +37,7 @@ Array = Any
 SMALL = 1.0 / 64.0  # labels up to this probability enter products through power sums
 POWERS = 8  # number of power sums: SMALL^POWERS / POWERS is below the rounding error
 TAIL = 34.0  # cardinalities of probability below exp(-TAIL) need no accurate rule
-_LONGEST_TRITON_ROW = 16384  # labels that the Triton kernel can keep in registers
+_LONGEST_TRITON_ROW = 16384  # labels that a Triton program can keep in registers
 _TEMPORARIES = 10  # arrays of the size of a block that exist at the same time
 
 
@@ -49,15 +49,21 @@ def decide_marginals(proba: Any, objective: Objective, logits: bool = False) -> 
         proba = _sigmoid(backend, proba)
     objective = backend.representable(objective)
     n, m = proba.shape
-    if n and m <= _LONGEST_TRITON_ROW and objective.measure == "f" and _has_triton(backend):
-        from fgfm.decision._marginals_triton import decide_rows
 
-        return decide_rows(backend, proba, objective)
+    def by_library(proba: Array) -> Decision:
+        def decide(rows: slice) -> tuple[Array, Array]:
+            return _decide_block(backend, proba[rows, ...], objective, rows.start)
 
-    def decide(rows: slice) -> tuple[Array, Array]:
-        return _decide_block(backend, proba[rows, ...], objective, rows.start)
+        row_bytes = _TEMPORARIES * m * backend.itemsize
+        return decide_blocks(backend, proba.shape[0], m, row_bytes, decide)
 
-    return decide_blocks(backend, n, m, _TEMPORARIES * m * backend.itemsize, decide)
+    if n and objective.measure == "f" and _has_triton(backend):
+        if m <= _LONGEST_TRITON_ROW:
+            from fgfm.decision._marginals_triton import decide_rows
+        else:
+            from fgfm.decision._marginals_triton_long import decide_rows
+        return decide_rows(backend, proba, objective, by_library)
+    return by_library(proba)
 
 
 def decide_each_label(marginals: Array, objective: Objective) -> Decision:

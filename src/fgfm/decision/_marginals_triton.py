@@ -3,11 +3,13 @@
 One program decides one row at a time. The row is read once, into registers. The values at the
 nodes of the quadrature rule are computed from power sums of its small labels and from a short list
 of the large ones; the candidates for an optimal set are a second list, sorted by counting.
-Formulas and bounds are those of `fgfm._kernels.marginals`.
+Formulas and bounds are those of `fgfm._kernels.marginals`. Rows in which many labels are expected
+are left to `fgfm.decision._marginals_triton_dense`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -17,21 +19,23 @@ import triton
 import triton.language as tl
 
 from fgfm._utils.validation import check_probabilities
-from fgfm.decision._array_api.backend import Backend, to_host, work_bytes
+from fgfm.decision._array_api.backend import Backend, to_host
+from fgfm.decision._array_api.selection import largest_labels
 from fgfm.decision._marginals_array_api import SMALL
+from fgfm.decision._marginals_triton_dense import decide_dense_rows
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import nodes
 
-__all__ = ["decide_rows"]
+__all__ = ["check_rows", "decide_listed", "decide_rows", "multiprocessors"]
 
 _CHUNK = 8  # labels of a list processed at once, at all nodes
 _PLACES = 64  # labels of a list processed at once otherwise
 _LISTS = 6  # work space of a program, in row lengths
-_FEW = 128  # rows with more candidates, or with ties at the end, are decided by a second call
-_SORTED = 1024  # labels that the second call sorts as a whole; compiling it for more takes minutes
+_FEW = 128  # rows with more candidates are decided by a second call
+_MANY = 150.0  # so are rows with more expected labels, without a list of their candidates
 _REGISTERS = 128  # per thread; with more, a multiprocessor could run too few threads
 _OUTSIDE = -1.0  # in place of an expected F: a value outside [0, 1]
-_POSTPONED = -2.0  # in place of an expected F: many candidates, or ties at the end
+_POSTPONED = -2.0  # in place of an expected F: many candidates
 _ROW = 1024  # labels per warp
 _WARPS = 64  # warps per multiprocessor to launch
 
@@ -61,8 +65,10 @@ def _kernel(
     proba,
     labels,
     expected,
+    tied,
     table,
     lists,
+    rest,
     n,
     row_step,
     label_step,
@@ -73,8 +79,8 @@ def _kernel(
     CHUNK: tl.constexpr,
     PLACES: tl.constexpr,
     FEW: tl.constexpr,
-    SORTED: tl.constexpr,
     MANY: tl.constexpr,
+    REST: tl.constexpr,
     OUTSIDE: tl.constexpr,
     POSTPONED: tl.constexpr,
     DOUBLE: tl.constexpr,
@@ -127,6 +133,14 @@ def _kernel(
         s1, s2, s3, s4 = tl.reduce(
             (tl.sum(few, 1), tl.sum(few2, 1), tl.sum(few3, 1), tl.sum(few4, 1)), 0, _add
         )
+        mean = tl.sum(tl.sum(p, 1))
+        if REST:  # labels that the row does not list
+            r1 = tl.load(rest + 8 * row)
+            s1 += r1
+            mean += r1
+            s2 += tl.load(rest + 8 * row + 1)
+            s3 += tl.load(rest + 8 * row + 2)
+            s4 += tl.load(rest + 8 * row + 3)
         u2 = u * u
         exponent = u * (s1 + u * (s2 / 2 + u * (s3 / 3 + u * (s4 / 4))))
         if DOUBLE:  # four more powers, small enough to be summed in float32
@@ -144,23 +158,27 @@ def _kernel(
                 0,
                 _add,
             )
+            if REST:
+                s5 += tl.load(rest + 8 * row + 4).to(tl.float32)
+                s6 += tl.load(rest + 8 * row + 5).to(tl.float32)
+                s7 += tl.load(rest + 8 * row + 6).to(tl.float32)
+                s8 += tl.load(rest + 8 * row + 7).to(tl.float32)
             exponent += u2 * u2 * u * (s5 / 5 + u * (s6 / 6 + u * (s7 / 7 + u * (s8 / 8))))
+        postponed = mean > MANY  # left to the second call
+        count = tl.where(postponed, 0, count)
         tl.debug_barrier()
 
-        # D(zeta) = prod_i (1 - p_i u), and the sum of the large labels
+        # D(zeta) = prod_i (1 - p_i u)
         tile = tl.full([NODES, CHUNK], 1.0, dtype)
         for start in range(0, count, CHUNK):
             k = item_row + every_node
             x = tl.load(large_list + 2 * start + k, mask=k < 2 * (count - start), other=0.0)
             tile *= (1.0 - x) + x * zeta[:, None]
         product = tl.reduce(tile, 1, _times)
-        mass = tl.zeros([PLACES], dtype)
         highest = tl.zeros([PLACES], dtype)
         for start in range(0, count, PLACES):
             x = tl.load(large_list + 2 * (start + many), mask=start + many < count, other=0.0)
-            mass += x
             highest = tl.maximum(highest, x)
-        mean = s1 + tl.sum(mass)
         top = tl.max(highest)
         if count == 0:
             top = tl.max(tl.max(p, 1))
@@ -197,7 +215,7 @@ def _kernel(
         floor = tl.maximum((1.0 + beta2) * level, empty)
         least = tl.minimum(top, floor * share)
         beaten = (1.0 + beta2) * mean <= empty * (1.0 + tie) * (beta2 * mean + 1.0)
-        least = tl.where(beaten, 2.0, least)
+        least = tl.where(beaten | postponed, 2.0, least)
 
         # the candidates: p (1 + beta^2) (1 + 1 / (beta^2 + 2)) >= V, the factor being 1 / share
         found = count * 0
@@ -215,26 +233,22 @@ def _kernel(
             start_at = tl.cumsum(own_count) - own_count - 2
             tl.store(found_list + start_at[:, None] + before, p, mask=is_found)
             found = tl.sum(own_count) // 2
-        postponed = (found > FEW) & (not MANY)  # left to the second call
+        postponed = postponed | (found > FEW)
         found = tl.where(postponed, 0, found)
         tl.debug_barrier()
 
         # sort by counting: the rank of a candidate is the number of larger or earlier equal ones
-        if MANY and BLOCK <= SORTED:
-            whole = tl.sort(tl.reshape(p, [BLOCK], can_reorder=True), descending=True)
-            tl.store(sorted_list + 2 * tl.arange(0, BLOCK), whole)
-        else:
-            for start in range(0, found, NODES):
-                own = start + lane
-                x = tl.load(found_list + 2 * own, mask=own < found, other=-1.0)
-                place = lane * 0
-                for other_start in range(0, found, CHUNK):
-                    other = item_row + every_node
-                    known = other < 2 * (found - other_start)
-                    y = tl.load(found_list + 2 * other_start + other, mask=known, other=-1.0)
-                    earlier = (y == x[:, None]) & (other < 2 * (own - other_start)[:, None])
-                    place += tl.sum(((y > x[:, None]) | earlier).to(tl.int32), 1)
-                tl.store(sorted_list + 2 * place, x, mask=own < found)
+        for start in range(0, found, NODES):
+            own = start + lane
+            x = tl.load(found_list + 2 * own, mask=own < found, other=-1.0)
+            place = lane * 0
+            for other_start in range(0, found, CHUNK):
+                other = item_row + every_node
+                known = other < 2 * (found - other_start)
+                y = tl.load(found_list + 2 * other_start + other, mask=known, other=-1.0)
+                earlier = (y == x[:, None]) & (other < 2 * (own - other_start)[:, None])
+                place += tl.sum(((y > x[:, None]) | earlier).to(tl.int32), 1)
+            tl.store(sorted_list + 2 * place, x, mask=own < found)
         tl.debug_barrier()
 
         # V_k for all sizes up to the bound of T(k), a chunk of sizes at a time
@@ -271,22 +285,9 @@ def _kernel(
         last = tl.load(sorted_list + 2 * size - 2, mask=size > 0, other=2.0)
 
         following = tl.load(sorted_list + 2 * size, mask=size < found, other=-1.0)
-        end = BLOCK + size * 0
-        if following == last:  # among the labels equal to the last chosen one the first ones win
-            if MANY:
-                low = size * 0
-                for halving in tl.range(0, 15, loop_unroll_factor=1):  # noqa: B007
-                    middle = (low + end) // 2
-                    held = (p > last) | ((p == last) & (column <= middle))
-                    enough = tl.sum(tl.sum(held.to(tl.int32), 1)) >= size
-                    end = tl.where(enough, middle, end)
-                    low = tl.where(enough, low, middle + 1)
-            else:
-                postponed = size > 0
-        chosen = p >= last
-        if MANY:
-            chosen = (p > last) | ((p == last) & (column <= end))
-        tl.store(labels + row * label_step + column, chosen.to(tl.int8), mask=column < m)
+        # Labels that equal the last chosen one are all marked; the first ones win in another call.
+        tl.store(tied + row, tl.where(following == last, size, 0))
+        tl.store(labels + row * label_step + column, (p >= last).to(tl.int8), mask=inside)
         answer = tl.where(postponed, POSTPONED, answer)
         tl.store(expected + row, tl.where(least_spread >= 0.0, answer, OUTSIDE))
 
@@ -310,36 +311,57 @@ def _table(beta: float, m: int, settings: tuple[float, ...], dtype: Any, device:
     return torch.as_tensor(flat, dtype=dtype, device=device), width
 
 
-def decide_rows(backend: Backend, proba: Any, objective: Objective) -> Decision:
-    """Decide from marginals, (n, m), on a CUDA device."""
-    labels, expected = _launch(backend, proba, objective, many=False)
+def decide_rows(
+    backend: Backend, proba: Any, objective: Objective, by_library: Callable[[Any], Decision]
+) -> Decision:
+    """Decide from marginals, (n, m), on a CUDA device.
+
+    `by_library` decides rows with the operations of PyTorch: those that no kernel can decide.
+    """
+    if proba.stride(1) != 1:
+        proba = proba.contiguous()
+    labels, expected = _launch(backend, proba, objective)
     if bool((expected < 0.0).any()):
         at = (expected == _OUTSIDE).nonzero()[:, 0]
         if len(at):
-            _check_rows(backend, proba, at)
-            again = decide_rows(backend, proba[at].clamp(0.0, 1.0), objective)
+            check_rows(backend, proba, at)
+            again = decide_rows(backend, proba[at].clamp(0.0, 1.0), objective, by_library)
             labels[at], expected[at] = again.labels, again.expected_f
         at = (expected == _POSTPONED).nonzero()[:, 0]
-        rows = max(1, work_bytes(backend) // (proba.shape[1] * proba.element_size()))
-        for part in at.split(rows):
-            labels[part], expected[part] = _launch(backend, proba[part], objective, many=True)
+        if len(at):
+            with torch.cuda.device(proba.device):
+                programs = _WARPS * multiprocessors(proba.device)
+                decide_dense_rows(proba, at, labels, expected, objective, programs)
+            at = at[expected[at] == _POSTPONED]
+        if len(at):
+            labels[at], expected[at] = by_library(proba[at])
     return Decision(labels, expected)
 
 
-def _check_rows(backend: Backend, proba: Any, at: Any) -> None:
+def check_rows(backend: Backend, proba: Any, at: Any, first_row: int = 0) -> None:
     """Raise unless the values of the rows `at` lie in [0, 1], up to rounding."""
     rows = proba[at]
     wrong = ~((rows >= -backend.slack) & (rows <= 1.0 + backend.slack)).all(dim=1)
     if bool(wrong.any()):
         row = int(at[wrong.nonzero()[0, 0]])
-        check_probabilities(to_host(proba[row : row + 1]), "proba", row)
+        check_probabilities(to_host(proba[row : row + 1]), "proba", first_row + row)
 
 
-def _launch(backend: Backend, proba: Any, objective: Objective, *, many: bool) -> tuple[Any, Any]:
+def decide_listed(
+    backend: Backend, proba: Any, objective: Objective, rest: Any, reach: int
+) -> Decision:
+    """Decide rows that list their larger labels, given the power sums of the others, (n, 8).
+
+    A row has at most `reach` labels but for a negligible probability.
+    """
+    return _launch(backend, proba, objective, rest, reach)
+
+
+def _launch(
+    backend: Backend, proba: Any, objective: Objective, rest: Any = None, reach: int = 0
+) -> Decision:
     """Return labels and expected F, which is negative for rows that are not decided."""
     n, m = proba.shape
-    if proba.stride(1) != 1:
-        proba = proba.contiguous()
     beta2, margin = objective.beta2, backend.margin
     settings = (
         beta2,
@@ -349,20 +371,23 @@ def _launch(backend: Backend, proba: Any, objective: Objective, *, many: bool) -
         (1.0 - margin) / ((1.0 + beta2) * (1.0 + 1.0 / (beta2 + 2.0))),
         SMALL,
     )
-    table, nodes_wide = _table(objective.beta, m, settings, backend.dtype, proba.device)
+    table, nodes_wide = _table(objective.beta, max(m, reach), settings, backend.dtype, proba.device)
     labels = torch.empty((n, m), dtype=torch.int8, device=proba.device)
     expected = torch.empty((n,), dtype=backend.dtype, device=proba.device)
+    tied = torch.empty((n,), dtype=torch.int32, device=proba.device)
     block = max(64, triton.next_power_of_2(m))
     warps = max(1, block // _ROW)
-    programs = min(n, _multiprocessors(proba.device) * max(1, _WARPS // warps))
+    programs = min(n, multiprocessors(proba.device) * max(1, _WARPS // warps))
     lists = torch.empty((programs, _LISTS * block), dtype=backend.dtype, device=proba.device)
     with torch.cuda.device(proba.device):
         _kernel[(programs,)](
             proba,
             labels,
             expected,
+            tied,
             table,
             lists,
+            lists if rest is None else rest,
             n,
             proba.stride(0),
             m,
@@ -372,9 +397,9 @@ def _launch(backend: Backend, proba: Any, objective: Objective, *, many: bool) -
             NODES=nodes_wide,
             CHUNK=_CHUNK,
             PLACES=_PLACES,
-            FEW=_FEW,
-            SORTED=_SORTED,
-            MANY=many,
+            FEW=_FEW if rest is None else m,
+            MANY=_MANY if rest is None else 1e9,
+            REST=rest is not None,
             OUTSIDE=_OUTSIDE,
             POSTPONED=_POSTPONED,
             DOUBLE=backend.itemsize == 8,
@@ -382,9 +407,14 @@ def _launch(backend: Backend, proba: Any, objective: Objective, *, many: bool) -
             num_warps=warps,
             maxnreg=_REGISTERS if warps == 1 else None,
         )
-    return labels, expected
+    at = tied.nonzero()[:, 0]
+    if len(at):  # among the labels equal to the last chosen one the first ones win
+        p, marked = proba[at].to(backend.dtype), labels[at] > 0
+        least = torch.where(marked, p, 2.0).amin(dim=1)
+        labels[at] = largest_labels(backend, p, least, backend.floats(tied[at]), 0.0)
+    return Decision(labels, expected)
 
 
 @lru_cache(maxsize=16)
-def _multiprocessors(device: Any) -> int:
+def multiprocessors(device: Any) -> int:
     return int(torch.cuda.get_device_properties(device).multi_processor_count)

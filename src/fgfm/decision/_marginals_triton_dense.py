@@ -1,0 +1,217 @@
+"""Decisions for rows in which many labels are expected, by a Triton kernel that reads a row once.
+
+Dinkelbach's iteration finds the threshold that maximises Jensen's lower bound on the expected F.
+The few labels near it are sorted, the sets that end among them are compared, and bounds show that
+no other set is better (`fgfm.decision._marginals_triton_window`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from fgfm.decision._marginals_triton_window import (
+    CAPACITY_SHORT,
+    RULES,
+    TIE,
+    add_eight,
+    best_rank,
+    powers,
+    rank_list,
+    rule_tensor,
+)
+from fgfm.decision._objective import Objective
+
+__all__ = ["decide_dense_rows"]
+
+_LEVELS = 16  # intervals of sizes [2^j, 2^(j + 1)]
+_NEAR = 6.0  # labels on each side of the threshold that are expected in the window
+_STEPS = 12  # of Dinkelbach's iteration, at most
+
+
+@triton.jit
+def _sum_powers(x):
+    """Return the eight power sums of a tile."""
+    p1, p2, p3, p4, p5, p6, p7, p8 = powers(x)
+    return tl.reduce(
+        (
+            tl.sum(p1, 1),
+            tl.sum(p2, 1),
+            tl.sum(p3, 1),
+            tl.sum(p4, 1),
+            tl.sum(p5, 1),
+            tl.sum(p6, 1),
+            tl.sum(p7, 1),
+            tl.sum(p8, 1),
+        ),
+        0,
+        add_eight,
+    )
+
+
+@triton.jit
+def _add_two(a1, a2, b1, b2):
+    return a1 + b1, a2 + b2
+
+
+@triton.jit(do_not_specialize=["n", "row_step", "label_step", "m"])
+def _kernel(
+    proba,
+    rows,
+    labels,
+    expected,
+    table,
+    space,
+    places,
+    n,
+    row_step,
+    label_step,
+    m,
+    beta2,
+    zero_division,
+    tie,
+    WIDTH: tl.constexpr,  # a row is a tile of WIDTH x DEPTH labels, each thread has DEPTH
+    DEPTH: tl.constexpr,
+    CAPACITY: tl.constexpr,
+    RULES: tl.constexpr,
+    LEVELS: tl.constexpr,
+    STEPS: tl.constexpr,
+    NEAR: tl.constexpr,
+    NONEMPTY: tl.constexpr,
+):
+    column = tl.arange(0, WIDTH)[:, None] + tl.arange(0, DEPTH)[None, :] * WIDTH
+    first = tl.program_id(0).to(tl.int64)  # offsets in large arrays exceed 32 bits
+    values = space + first * (2 * CAPACITY + 4 * RULES)
+    sorted_values = values + CAPACITY
+    nodes = sorted_values + CAPACITY
+    own_places = places + first * (2 * CAPACITY)
+    sorted_places = own_places + CAPACITY
+    b = tl.load(table) * 0.0 + beta2  # float64
+    size_limit = tl.load(table) * 0.0 + m
+    for at in range(first, n, tl.num_programs(0)):
+        row = tl.load(rows + at).to(tl.int64)
+        inside = column < m
+        p = tl.load(proba + row * row_step + column, mask=inside, other=0.0).to(tl.float64)
+        s = _sum_powers(p)
+        mean = s[0]
+        spread = b * (1.0 + mean)
+        level = mean / (spread + m)
+        before = level * 0.0
+        step = n * 0
+        while (level > before * (1.0 + 1e-7)) & (step < STEPS):
+            held = p > level
+            mass, number = tl.reduce(
+                (tl.sum(tl.where(held, p, 0.0), 1), tl.sum(tl.where(held, 1.0, 0.0), 1)),
+                0,
+                _add_two,
+            )
+            before = level
+            level = mass / (spread + number)
+            step += 1
+        close = (p > 0.875 * level) & (p < 1.125 * level)
+        near = tl.sum(tl.sum(close.to(tl.int32), 1))
+        # b high / (b E) is what Jensen's inequality loses in the bound on smaller sets
+        reach = level * (NEAR * 0.25 / tl.maximum(near, 1).to(tl.float64) + 1.5 / mean)
+        low = level - tl.minimum(reach, 0.5 * level)
+        high = level + reach
+        is_above = p > high
+        above = tl.sum(tl.sum(is_above.to(tl.int32), 1)).to(tl.float64)
+        a = _sum_powers(tl.where(is_above, p, 0.0))
+        is_near = (p >= low) & (p <= high)
+        marks = is_near.to(tl.int32)
+        inner = tl.cumsum(marks, 1)
+        own_count = tl.sum(marks, 1)
+        place = tl.cumsum(own_count)[:, None] - own_count[:, None] + inner - 1
+        size = tl.sum(own_count)
+        fits = size < CAPACITY
+        is_near = is_near & (place < CAPACITY)
+        tl.store(values + place, p, mask=is_near)
+        tl.store(own_places + place, column, mask=is_near)
+        size = tl.where(fits, size, 0)
+        tl.debug_barrier()
+        rank_list(values, own_places, sorted_values, sorted_places, size, CAPACITY, CAPACITY)
+        best, taken, proven = best_rank(
+            sorted_values,
+            size,
+            above,
+            low,
+            high,
+            s,
+            a,
+            size_limit,
+            b,
+            table,
+            nodes,
+            tie,
+            RULES,
+            CAPACITY,
+            LEVELS,
+        )
+        best *= 1.0 + b
+        log_empty = mean * 0.0 - 1e3
+        if mean < 100.0:
+            tiny = tl.minimum(p, 1.0 / 64.0)
+            series = tiny / 7.0 + tiny * tiny / 8.0
+            for j in tl.static_range(6, 0, -1):
+                series = tiny * (1.0 / j + series)
+            surely = 1.0 - p <= 0.0
+            large = tl.log(tl.where(surely, 1.0, 1.0 - p))
+            each = tl.where(surely, -1e4, tl.where(p > 1.0 / 64.0, large, -series))
+            log_empty = tl.sum(tl.sum(each, 1))
+        absent = tl.exp(tl.maximum(log_empty, -700.0))
+        if NONEMPTY:
+            wins = best > 0.0
+            best = best / (1.0 - absent)
+        else:
+            empty = zero_division * absent
+            wins = best > empty * (1.0 + tie)
+            best = tl.where(wins, best, empty)
+        last = tl.load(sorted_values + taken - 1, mask=taken > 0, other=2.0)
+        end = tl.load(sorted_places + taken - 1, mask=taken > 0, other=0)
+        chosen = (p > high) | (p > last) | ((p == last) & (column <= end))
+        chosen = tl.where(wins, chosen.to(tl.int8), 0)
+        ready = fits & proven
+        written = tl.where(ready, m, 0)
+        tl.store(labels + row * label_step + column, chosen, mask=column < written)
+        tl.store(expected + row, best.to(expected.dtype.element_ty), mask=ready)
+        tl.debug_barrier()
+
+
+def decide_dense_rows(
+    proba: Any, rows: Any, labels: Any, expected: Any, objective: Objective, programs: int
+) -> None:
+    """Decide the given rows in place; those that it cannot decide keep their `expected`."""
+    m = proba.shape[1]
+    device = proba.device
+    block = max(64, triton.next_power_of_2(m))
+    warps = max(1, block // 1024)
+    programs = max(1, min(len(rows), programs // warps))
+    space = (programs, 2 * CAPACITY_SHORT + 4 * RULES)
+    _kernel[(programs,)](
+        proba,
+        rows,
+        labels,
+        expected,
+        rule_tensor(objective.beta, device),
+        torch.empty(space, dtype=torch.float64, device=device),
+        torch.empty((programs, 2 * CAPACITY_SHORT), dtype=torch.int32, device=device),
+        len(rows),
+        proba.stride(0),
+        m,
+        m,
+        objective.beta2,
+        objective.zero_division,
+        TIE,
+        WIDTH=32 * warps,
+        DEPTH=block // (32 * warps),
+        CAPACITY=CAPACITY_SHORT,
+        RULES=RULES,
+        LEVELS=_LEVELS,
+        STEPS=_STEPS,
+        NEAR=_NEAR,
+        NONEMPTY=objective.nonempty,
+        num_warps=warps,
+    )
