@@ -49,6 +49,21 @@ def marginal_rows(kind: str, n: int, m: int, dtype: torch.dtype, device: str) ->
     return proba
 
 
+def lesion_maps(share: float, n: int, sizes: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """Draw smooth maps, of which about a share is probable: the sigmoid of a random field."""
+    torch.manual_seed(n + sum(sizes))
+    mode = "bicubic" if len(sizes) == 2 else "trilinear"
+    maps = torch.empty((n, *sizes), dtype=dtype, device="cuda")
+    for start in range(0, n, 50):  # the field has values at every 32nd pixel
+        part = maps[start : start + 50]
+        coarse = torch.randn((len(part), 1, *(size // 32 + 1 for size in sizes)), device="cuda")
+        field = torch.nn.functional.interpolate(coarse, size=sizes, mode=mode)[:, 0]
+        cut = field.flatten(1).quantile(1.0 - share, dim=1) if field[0].numel() < 1 << 24 else None
+        cut = field.flatten(1)[:, :: 1 << 6].quantile(1.0 - share, dim=1) if cut is None else cut
+        part.copy_(torch.sigmoid(12.0 * (field - cut.reshape(-1, *(1 for _ in sizes)))))
+    return maps
+
+
 def factor_rows(n: int, count: int, dtype: torch.dtype, device: str) -> list[Tensor]:
     """Draw the P of factors of four labels that depend on each other, about 5 labels expected."""
     torch.manual_seed(n + count)

@@ -331,8 +331,7 @@ def decide_rows(
         if len(at):
             with torch.cuda.device(proba.device):
                 programs = _WARPS * multiprocessors(proba.device)
-                decide_dense_rows(proba, at, labels, expected, objective, programs)
-            at = at[expected[at] == _POSTPONED]
+                at = decide_dense_rows(proba, at, labels, expected, objective, programs)
         if len(at):
             labels[at], expected[at] = by_library(proba[at])
     return Decision(labels, expected)

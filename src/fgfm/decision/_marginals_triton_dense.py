@@ -14,7 +14,6 @@ import triton
 import triton.language as tl
 
 from fgfm.decision._marginals_triton_window import (
-    CAPACITY_SHORT,
     RULES,
     TIE,
     add_eight,
@@ -28,7 +27,7 @@ from fgfm.decision._objective import Objective
 __all__ = ["decide_dense_rows"]
 
 _LEVELS = 16  # intervals of sizes [2^j, 2^(j + 1)]
-_NEAR = 6.0  # labels on each side of the threshold that are expected in the window
+_WINDOWS = ((32, 6.0), (256, 24.0))  # capacity of the list, labels expected on each side
 _STEPS = 12  # of Dinkelbach's iteration, at most
 
 
@@ -76,12 +75,14 @@ def _kernel(
     WIDTH: tl.constexpr,  # a row is a tile of WIDTH x DEPTH labels, each thread has DEPTH
     DEPTH: tl.constexpr,
     CAPACITY: tl.constexpr,
+    CHUNK: tl.constexpr,
     RULES: tl.constexpr,
     LEVELS: tl.constexpr,
     STEPS: tl.constexpr,
     NEAR: tl.constexpr,
     NONEMPTY: tl.constexpr,
 ):
+    dtype = expected.dtype.element_ty
     column = tl.arange(0, WIDTH)[:, None] + tl.arange(0, DEPTH)[None, :] * WIDTH
     first = tl.program_id(0).to(tl.int64)  # offsets in large arrays exceed 32 bits
     values = space + first * (2 * CAPACITY + 4 * RULES)
@@ -94,19 +95,17 @@ def _kernel(
     for at in range(first, n, tl.num_programs(0)):
         row = tl.load(rows + at).to(tl.int64)
         inside = column < m
-        p = tl.load(proba + row * row_step + column, mask=inside, other=0.0).to(tl.float64)
+        p = tl.load(proba + row * row_step + column, mask=inside, other=0.0).to(dtype)
         s = _sum_powers(p)
         mean = s[0]
-        spread = b * (1.0 + mean)
-        level = mean / (spread + m)
+        spread = (beta2 * (1.0 + mean)).to(dtype)
+        level = mean.to(dtype) / (spread + m)
         before = level * 0.0
         step = n * 0
-        while (level > before * (1.0 + 1e-7)) & (step < STEPS):
+        while (level > before * (1.0 + 1e-5)) & (step < STEPS):
             held = p > level
             mass, number = tl.reduce(
-                (tl.sum(tl.where(held, p, 0.0), 1), tl.sum(tl.where(held, 1.0, 0.0), 1)),
-                0,
-                _add_two,
+                (tl.sum(tl.where(held, p, 0.0), 1), tl.sum(held.to(tl.int32), 1)), 0, _add_two
             )
             before = level
             level = mass / (spread + number)
@@ -114,7 +113,7 @@ def _kernel(
         close = (p > 0.875 * level) & (p < 1.125 * level)
         near = tl.sum(tl.sum(close.to(tl.int32), 1))
         # b high / (b E) is what Jensen's inequality loses in the bound on smaller sets
-        reach = level * (NEAR * 0.25 / tl.maximum(near, 1).to(tl.float64) + 1.5 / mean)
+        reach = level * (NEAR * 0.25 / tl.maximum(near, 1).to(dtype) + 1.5 / mean.to(dtype))
         low = level - tl.minimum(reach, 0.5 * level)
         high = level + reach
         is_above = p > high
@@ -128,17 +127,17 @@ def _kernel(
         size = tl.sum(own_count)
         fits = size < CAPACITY
         is_near = is_near & (place < CAPACITY)
-        tl.store(values + place, p, mask=is_near)
+        tl.store(values + place, p.to(tl.float64), mask=is_near)
         tl.store(own_places + place, column, mask=is_near)
         size = tl.where(fits, size, 0)
         tl.debug_barrier()
-        rank_list(values, own_places, sorted_values, sorted_places, size, CAPACITY, CAPACITY)
+        rank_list(values, own_places, sorted_values, sorted_places, size, CAPACITY, CHUNK)
         best, taken, proven = best_rank(
             sorted_values,
             size,
             above,
-            low,
-            high,
+            low.to(tl.float64),
+            high.to(tl.float64),
             s,
             a,
             size_limit,
@@ -153,13 +152,13 @@ def _kernel(
         best *= 1.0 + b
         log_empty = mean * 0.0 - 1e3
         if mean < 100.0:
-            tiny = tl.minimum(p, 1.0 / 64.0)
-            series = tiny / 7.0 + tiny * tiny / 8.0
+            tiny = tl.minimum(p, 1.0 / 64.0).to(tl.float64)
+            series = tiny * (1.0 / 7.0) + tiny * tiny * (1.0 / 8.0)
             for j in tl.static_range(6, 0, -1):
-                series = tiny * (1.0 / j + series)
-            surely = 1.0 - p <= 0.0
-            large = tl.log(tl.where(surely, 1.0, 1.0 - p))
-            each = tl.where(surely, -1e4, tl.where(p > 1.0 / 64.0, large, -series))
+                series = tiny * ((1.0 / j) + series)
+            rest = 1.0 - p.to(tl.float64)
+            large = tl.log(tl.where(rest > 0.0, rest, 1.0))
+            each = tl.where(rest > 0.0, tl.where(p > 1.0 / 64.0, large, -series), -1e4)
             log_empty = tl.sum(tl.sum(each, 1))
         absent = tl.exp(tl.maximum(log_empty, -700.0))
         if NONEMPTY:
@@ -169,7 +168,7 @@ def _kernel(
             empty = zero_division * absent
             wins = best > empty * (1.0 + tie)
             best = tl.where(wins, best, empty)
-        last = tl.load(sorted_values + taken - 1, mask=taken > 0, other=2.0)
+        last = tl.load(sorted_values + taken - 1, mask=taken > 0, other=2.0).to(dtype)
         end = tl.load(sorted_places + taken - 1, mask=taken > 0, other=0)
         chosen = (p > high) | (p > last) | ((p == last) & (column <= end))
         chosen = tl.where(wins, chosen.to(tl.int8), 0)
@@ -182,36 +181,43 @@ def _kernel(
 
 def decide_dense_rows(
     proba: Any, rows: Any, labels: Any, expected: Any, objective: Objective, programs: int
-) -> None:
-    """Decide the given rows in place; those that it cannot decide keep their `expected`."""
-    m = proba.shape[1]
-    device = proba.device
+) -> Any:
+    """Decide the given rows in place; return those that remain, whose `expected` is unchanged.
+
+    `expected` of all given rows must be negative.
+    """
+    m, device = proba.shape[1], proba.device
     block = max(64, triton.next_power_of_2(m))
     warps = max(1, block // 1024)
-    programs = max(1, min(len(rows), programs // warps))
-    space = (programs, 2 * CAPACITY_SHORT + 4 * RULES)
-    _kernel[(programs,)](
-        proba,
-        rows,
-        labels,
-        expected,
-        rule_tensor(objective.beta, device),
-        torch.empty(space, dtype=torch.float64, device=device),
-        torch.empty((programs, 2 * CAPACITY_SHORT), dtype=torch.int32, device=device),
-        len(rows),
-        proba.stride(0),
-        m,
-        m,
-        objective.beta2,
-        objective.zero_division,
-        TIE,
-        WIDTH=32 * warps,
-        DEPTH=block // (32 * warps),
-        CAPACITY=CAPACITY_SHORT,
-        RULES=RULES,
-        LEVELS=_LEVELS,
-        STEPS=_STEPS,
-        NEAR=_NEAR,
-        NONEMPTY=objective.nonempty,
-        num_warps=warps,
-    )
+    for capacity, near in _WINDOWS:
+        count = max(1, min(len(rows), programs // warps))
+        _kernel[(count,)](
+            proba,
+            rows,
+            labels,
+            expected,
+            rule_tensor(objective.beta, device),
+            torch.empty((count, 2 * capacity + 4 * RULES), dtype=torch.float64, device=device),
+            torch.empty((count, 2 * capacity), dtype=torch.int32, device=device),
+            len(rows),
+            proba.stride(0),
+            m,
+            m,
+            objective.beta2,
+            objective.zero_division,
+            TIE,
+            WIDTH=32 * warps,
+            DEPTH=block // (32 * warps),
+            CAPACITY=capacity,
+            CHUNK=min(32, capacity),
+            RULES=RULES,
+            LEVELS=_LEVELS,
+            STEPS=_STEPS,
+            NEAR=near,
+            NONEMPTY=objective.nonempty,
+            num_warps=warps,
+        )
+        rows = rows[expected[rows] < 0.0]
+        if len(rows) == 0:
+            break
+    return rows

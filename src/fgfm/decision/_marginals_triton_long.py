@@ -45,8 +45,9 @@ _LONGEST_LIST = 16384  # labels
 _STEPS = 4  # of Dinkelbach's iteration over all labels, at most
 _LEVELS = 32  # intervals of sizes [2^j, 2^(j + 1)]
 _SUMS = 13  # numbers of a part in the first pass: power sums, extremes, those above the threshold
-_STATE = 18  # numbers of a row, at the places below
-_LEVEL, _ACTIVE, _LOW, _HIGH, _LISTED, _SPREAD, _TOP, _LAST, _END, _STATUS = range(8, 18)
+_STATE = 18  # numbers of a row: eight power sums, and
+# 8 to 16: level, active, low, high, listed, least, top, last, end
+_STATUS = 17
 _DECIDED, _IN_LIST, _FAILED, _OUTSIDE = range(4)  # status
 
 
@@ -81,6 +82,7 @@ def _sum_parts(
     TILE: tl.constexpr,
     SUMS: tl.constexpr,
     STATE: tl.constexpr,
+    DTYPE: tl.constexpr,
     FIRST: tl.constexpr,
 ):
     """Sum over a part of a row: all labels (FIRST), and those above the threshold and near it."""
@@ -92,24 +94,28 @@ def _sum_parts(
     stop = tl.minimum(start + PART, m)
     if not FIRST:
         stop = tl.where(tl.load(own + 9) > 0.0, stop, start)
+    level = level.to(DTYPE)
     lower = 0.875 * level
     upper = 1.125 * level
     item = tl.arange(0, TILE)
     zero = tl.zeros([TILE], tl.float64)
-    s1, s2, s3, s4, s5, s6, s7, s8 = zero, zero, zero, zero, zero, zero, zero, zero
-    spread, top, mass = zero, zero, zero
+    s1, s2, s3, s4, mass = zero, zero, zero, zero, zero
+    zero = tl.zeros([TILE], tl.float32)
+    s5, s6, s7, s8 = zero, zero, zero, zero
+    least = tl.zeros([TILE], DTYPE)
+    top = tl.zeros([TILE], DTYPE)
     number = item * 0
     near = item * 0
     for first in range(start, stop, TILE):
         at = first + item
-        x = tl.load(proba + row * row_step + at, mask=at < m, other=0.0).to(tl.float64)
+        x = tl.load(proba + row * row_step + at, mask=at < m, other=0.0).to(DTYPE)
         held = x > level
         number += held.to(tl.int32)
-        mass += tl.where(held, x, 0.0)
+        mass += tl.where(held, x, 0.0).to(tl.float64)
         near += ((x > lower) & (x < upper)).to(tl.int32)
         if FIRST:
-            spread = tl.minimum(spread, x - x * x, propagate_nan=tl.PropagateNan.ALL)
-            top = tl.maximum(top, x)
+            least = _lower(least, x)
+            top = _upper(top, x)
             x1, x2, x3, x4, x5, x6, x7, x8 = powers(x)
             s1 += x1
             s2 += x2
@@ -131,17 +137,22 @@ def _sum_parts(
         tl.store(to + 1, t2)
         tl.store(to + 2, t3)
         tl.store(to + 3, t4)
-        tl.store(to + 4, t5)
-        tl.store(to + 5, t6)
-        tl.store(to + 6, t7)
-        tl.store(to + 7, t8)
-        tl.store(to + 11, tl.reduce(spread, 0, _lower))
-        tl.store(to + 12, tl.max(top))
+        tl.store(to + 4, t5.to(tl.float64))
+        tl.store(to + 5, t6.to(tl.float64))
+        tl.store(to + 6, t7.to(tl.float64))
+        tl.store(to + 7, t8.to(tl.float64))
+        tl.store(to + 11, tl.reduce(least, 0, _lower).to(tl.float64))
+        tl.store(to + 12, tl.reduce(top, 0, _upper).to(tl.float64))
 
 
 @triton.jit
 def _lower(a, b):
     return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _upper(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
@@ -165,6 +176,7 @@ def _plan(
     SUMS: tl.constexpr,
     STATE: tl.constexpr,
     WIDE: tl.constexpr,
+    DTYPE: tl.constexpr,
     FIRST: tl.constexpr,
 ):
     """Take a step of Dinkelbach's iteration, and choose which labels are listed."""
@@ -175,16 +187,15 @@ def _plan(
         for j in tl.static_range(0, 8):
             tl.store(own + j, _total(from_row, parts, j, SUMS, WIDE))
         item = tl.arange(0, WIDE)
-        spread = tl.zeros([WIDE], tl.float64)
+        least = tl.zeros([WIDE], tl.float64)
         top = tl.zeros([WIDE], tl.float64)
         for start in range(0, parts, WIDE):
             at = from_row + (start + item).to(tl.int64) * SUMS
             known = start + item < parts
-            least = tl.load(at + 11, mask=known, other=0.0)
-            spread = tl.minimum(spread, least, propagate_nan=tl.PropagateNan.ALL)
-            top = tl.maximum(top, tl.load(at + 12, mask=known, other=0.0))
-        tl.store(own + 13, tl.reduce(spread, 0, _lower))
-        tl.store(own + 14, tl.max(top))
+            least = _lower(least, tl.load(at + 11, mask=known, other=0.0))
+            top = _upper(top, tl.load(at + 12, mask=known, other=0.0))
+        tl.store(own + 13, tl.reduce(least, 0, _lower))
+        tl.store(own + 14, tl.reduce(top, 0, _upper))
         tl.debug_barrier()
     if tl.load(own + 9) > 0.0:
         number = _total(from_row, parts, 8, SUMS, WIDE)
@@ -211,8 +222,11 @@ def _plan(
         high = level + tl.minimum(reach, 0.5 * tl.maximum(1.0 - level, 0.0))
         tl.store(own + 8, level)
         tl.store(own + 9, tl.where(close | listed, 0.0, 1.0))
-        tl.store(own + 10, tl.where(listed, tl.minimum(least, 1.0 / 64.0), low))
-        tl.store(own + 11, tl.where(listed, 2.0, high))
+        # rounded, so that they can be compared with probabilities
+        low = tl.where(listed, tl.minimum(least, 1.0 / 64.0), low).to(DTYPE)
+        high = tl.where(listed, 2.0, high).to(DTYPE)
+        tl.store(own + 10, low.to(tl.float64))
+        tl.store(own + 11, high.to(tl.float64))
         tl.store(own + 12, tl.where(listed, 1.0, 0.0))
 
 
@@ -233,52 +247,57 @@ def _list_parts(
     TILE: tl.constexpr,
     SUMS: tl.constexpr,
     STATE: tl.constexpr,
+    DTYPE: tl.constexpr,
 ):
     """List the labels between low and high, in any order, and sum powers of those above."""
     at_row = (tl.program_id(0) // parts).to(tl.int64)
     part = tl.program_id(0) % parts
     row = tl.load(rows + at_row).to(tl.int64)
-    low = tl.load(state + row * STATE + 10)
-    high = tl.load(state + row * STATE + 11)
+    low = tl.load(state + row * STATE + 10).to(DTYPE)
+    high = tl.load(state + row * STATE + 11).to(DTYPE)
     start = part.to(tl.int64) * PART
     stop = tl.minimum(start + PART, m)
     item = tl.arange(0, TILE)
     zero = tl.zeros([TILE], tl.float64)
-    s1, s2, s3, s4, s5, s6, s7, s8 = zero, zero, zero, zero, zero, zero, zero, zero
+    s1, s2, s3, s4 = zero, zero, zero, zero
+    zero = tl.zeros([TILE], tl.float32)
+    s5, s6, s7, s8 = zero, zero, zero, zero
     above = item * 0
     for first in range(start, stop, TILE):
         at = first + item
-        x = tl.load(proba + row * row_step + at, mask=at < m, other=-1.0).to(tl.float64)
+        x = tl.load(proba + row * row_step + at, mask=at < m, other=-1.0).to(DTYPE)
         is_above = x > high
-        above += is_above.to(tl.int32)
-        x1, x2, x3, x4, x5, x6, x7, x8 = powers(tl.where(is_above, x, 0.0))
-        s1 += x1
-        s2 += x2
-        s3 += x3
-        s4 += x4
-        s5 += x5
-        s6 += x6
-        s7 += x7
-        s8 += x8
         is_listed = (x >= low) & (x <= high)
         marks = is_listed.to(tl.int32)
-        found = tl.sum(marks)
-        if found > 0:
-            to = tl.atomic_add(counts + at_row, found) + tl.cumsum(marks, 0) - 1
-            is_listed = is_listed & (to < capacity)
-            to = at_row * capacity + to
-            tl.store(values + to, x, mask=is_listed)
-            tl.store(places + to, at.to(tl.int32), mask=is_listed)
+        some = tl.sum(marks + (TILE + 1) * is_above.to(tl.int32))
+        if some > 0:
+            above += is_above.to(tl.int32)
+            x1, x2, x3, x4, x5, x6, x7, x8 = powers(tl.where(is_above, x, 0.0))
+            s1 += x1
+            s2 += x2
+            s3 += x3
+            s4 += x4
+            s5 += x5
+            s6 += x6
+            s7 += x7
+            s8 += x8
+            found = some % (TILE + 1)
+            if found > 0:
+                to = tl.atomic_add(counts + at_row, found) + tl.cumsum(marks, 0) - 1
+                is_listed = is_listed & (to < capacity)
+                to = at_row * capacity + to
+                tl.store(values + to, x.to(tl.float64), mask=is_listed)
+                tl.store(places + to, at.to(tl.int32), mask=is_listed)
     t1, t2, t3, t4, t5, t6, t7, t8 = tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight)
     to = sums + tl.program_id(0).to(tl.int64) * SUMS
     tl.store(to, t1)
     tl.store(to + 1, t2)
     tl.store(to + 2, t3)
     tl.store(to + 3, t4)
-    tl.store(to + 4, t5)
-    tl.store(to + 5, t6)
-    tl.store(to + 6, t7)
-    tl.store(to + 7, t8)
+    tl.store(to + 4, t5.to(tl.float64))
+    tl.store(to + 5, t6.to(tl.float64))
+    tl.store(to + 6, t7.to(tl.float64))
+    tl.store(to + 7, t8.to(tl.float64))
     tl.store(to + 8, tl.sum(above).to(tl.float64))
 
 
@@ -373,7 +392,8 @@ def _compare(
     end = tl.load(sorted_places + to + taken - 1, mask=taken > 0, other=-1)
     status = tl.where(fits & proven & certain, 0.0, 2.0)
     status = tl.where(listed, 1.0, status)
-    status = tl.where(tl.load(own + 13) >= 0.0, status, 3.0)  # False for NaN
+    valid = (tl.load(own + 13) >= 0.0) & (tl.load(own + 14) <= 1.0)  # False for NaN
+    status = tl.where(valid, status, 3.0)
     tl.store(own + 15, tl.where(wins, last, 2.0))
     tl.store(own + 16, end.to(tl.float64))
     tl.store(own + 17, status)
@@ -381,16 +401,26 @@ def _compare(
 
 
 @triton.jit
-def _mark(proba, labels, state, row_step, m, parts, STATE: tl.constexpr, WRITTEN: tl.constexpr):
+def _mark(
+    proba,
+    labels,
+    state,
+    row_step,
+    m,
+    parts,
+    STATE: tl.constexpr,
+    WRITTEN: tl.constexpr,
+    DTYPE: tl.constexpr,
+):
     """Write the labels of the rows that are decided."""
     row = (tl.program_id(0) // parts).to(tl.int64)
     part = tl.program_id(0) % parts
     own = state + row * STATE
-    last = tl.load(own + 15)
+    last = tl.load(own + 15).to(DTYPE)
     end = tl.load(own + 16).to(tl.int64)
     stop = tl.where(tl.load(own + 17) == 0.0, m, 0)
     at = part.to(tl.int64) * WRITTEN + tl.arange(0, WRITTEN)
-    x = tl.load(proba + row * row_step + at, mask=at < stop, other=0.0).to(tl.float64)
+    x = tl.load(proba + row * row_step + at, mask=at < stop, other=0.0).to(DTYPE)
     chosen = (x > last) | ((x == last) & (at <= end))
     tl.store(labels + row * m + at, chosen.to(tl.int8), mask=at < stop)
 
@@ -408,7 +438,7 @@ def decide_rows(
     labels = torch.empty((n, m), dtype=torch.int8, device=proba.device)
     expected = torch.empty((n,), dtype=backend.dtype, device=proba.device)
     row_bytes = 8 * (4 * _CAPACITY + _SUMS * triton.cdiv(m, _PART))
-    rows = max(1, work_bytes(backend) // row_bytes)
+    rows = n if n * row_bytes < 1 << 28 else max(1, work_bytes(backend) // row_bytes)
     for start in range(0, n, rows):
         part = slice(start, start + rows)
         _decide_block(
@@ -466,6 +496,11 @@ class _Lists(NamedTuple):
     places: Any  # (n, capacity) int32
 
 
+def _dtype(proba: Any) -> Any:
+    """Return the type in which probabilities are compared."""
+    return tl.float64 if proba.dtype == torch.float64 else tl.float32
+
+
 def _find_thresholds(proba: Any, objective: Objective) -> Any:
     """Return the state of each row, (n, _STATE), after the first pass."""
     n, m = proba.shape
@@ -474,6 +509,7 @@ def _find_thresholds(proba: Any, objective: Objective) -> Any:
     state = torch.zeros((n, _STATE), dtype=torch.float64, device=device)
     sums = torch.empty((n, parts, _SUMS), dtype=torch.float64, device=device)
     stride = triton.cdiv(m, _SAMPLE)
+    dtype = _dtype(proba)
     _take_sample[(n,)](proba, state, proba.stride(0), m, stride, beta2, _STATE, _SAMPLE)
     for step in range(_STEPS):
         first = step == 0
@@ -488,10 +524,23 @@ def _find_thresholds(proba: Any, objective: Objective) -> Any:
             TILE=_TILE,
             SUMS=_SUMS,
             STATE=_STATE,
+            DTYPE=dtype,
             FIRST=first,
             num_warps=1,
         )
-        _plan[(n,)](sums, state, parts, m, beta2, _SUMS, _STATE, WIDE=128, FIRST=first, num_warps=1)
+        _plan[(n,)](
+            sums,
+            state,
+            parts,
+            m,
+            beta2,
+            SUMS=_SUMS,
+            STATE=_STATE,
+            WIDE=128,
+            DTYPE=dtype,
+            FIRST=first,
+            num_warps=1,
+        )
     return state
 
 
@@ -518,6 +567,7 @@ def _list_labels(proba: Any, rows: Any, state: Any, capacity: int) -> _Lists:
         TILE=_TILE,
         SUMS=_SUMS,
         STATE=_STATE,
+        DTYPE=_dtype(proba),
         num_warps=1,
     )
     return lists
@@ -557,7 +607,15 @@ def _decide_near_thresholds(
     )
     parts = triton.cdiv(m, _WRITTEN)
     _mark[(n * parts,)](
-        proba, labels, state, proba.stride(0), m, parts, STATE=_STATE, WRITTEN=_WRITTEN
+        proba,
+        labels,
+        state,
+        proba.stride(0),
+        m,
+        parts,
+        STATE=_STATE,
+        WRITTEN=_WRITTEN,
+        DTYPE=_dtype(proba),
     )
 
 

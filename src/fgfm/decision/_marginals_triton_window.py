@@ -26,8 +26,6 @@ import triton.language as tl
 from fgfm.decision._quadrature import rule_tables
 
 __all__ = [
-    "CAPACITY_SHORT",
-    "FEWEST",
     "RULES",
     "TIE",
     "add_eight",
@@ -38,8 +36,6 @@ __all__ = [
 ]
 
 RULES = 32  # rules of 1, 2, .., 32 nodes, which serve a_max / a_min up to 3000
-CAPACITY_SHORT = 32  # labels near the threshold of a row that fits into registers
-FEWEST = 200.0  # eight power sums suffice for mu / b from here on
 TIE = 1e-12  # as in the compiled kernels
 
 
@@ -51,11 +47,14 @@ def add_eight(a1, a2, a3, a4, a5, a6, a7, a8, b1, b2, b3, b4, b5, b6, b7, b8):
 
 @triton.jit
 def powers(x):
-    """Return x, x^2, .., x^8."""
+    """Return x, x^2, .., x^8: four powers in float64, and four that matter less in float32."""
+    y = x.to(tl.float32)
+    y2 = y * y
+    y4 = y2 * y2
+    y6 = y4 * y2
+    x = x.to(tl.float64)
     x2 = x * x
-    x4 = x2 * x2
-    x6 = x4 * x2
-    return x, x2, x2 * x, x4, x4 * x, x6, x6 * x, x4 * x4
+    return x, x2, x2 * x, x2 * x2, y4 * y, y6, y6 * y, y4 * y4
 
 
 @triton.jit
@@ -175,10 +174,10 @@ def best_rank(
     x = b * log_z
     series = x * 0.0 + 1.0  # (exp(x) - 1) / x
     for j in tl.static_range(0, 17):
-        series = 1.0 + x / (18 - j) * series
+        series = 1.0 + x * (1.0 / (18 - j)) * series
     u = tl.where(x > -0.5, -x * series, 1.0 - tl.exp(x))
-    exponent = u * (s5 / 5 + u * (s6 / 6 + u * (s7 / 7 + u * (s8 / 8))))
-    exponent = u * (s1 + u * (s2 / 2 + u * (s3 / 3 + u * (s4 / 4 + exponent))))
+    exponent = u * (s5 * (1.0 / 5) + u * (s6 * (1.0 / 6) + u * (s7 * (1.0 / 7) + u * s8 / 8)))
+    exponent = u * (s1 + u * (s2 / 2 + u * (s3 * (1.0 / 3) + u * (s4 / 4 + exponent))))
     tl.store(nodes + node, log_z)
     tl.store(nodes + RULES + node, u)
     tl.store(nodes + 2 * RULES + node, weight)
@@ -188,16 +187,15 @@ def best_rank(
     # V_k / (1 + b) = sum_r w_r z_r^k zeta_r D(zeta_r) sum_j u_r^j S_(j+1)(k), from k = above on
     item = tl.arange(0, CAPACITY)
     x = tl.load(sorted_values + item - 1, mask=(item > 0) & (item <= size), other=0.0)
-    x = x.to(tl.float64)
     x1, x2, x3, x4, x5, x6, x7, x8 = powers(x)
     t1 = a1 + tl.cumsum(x1, 0)
     t2 = a2 + tl.cumsum(x2, 0)
     t3 = a3 + tl.cumsum(x3, 0)
     t4 = a4 + tl.cumsum(x4, 0)
-    t5 = a5 + tl.cumsum(x5, 0)
-    t6 = a6 + tl.cumsum(x6, 0)
-    t7 = a7 + tl.cumsum(x7, 0)
-    t8 = a8 + tl.cumsum(x8, 0)
+    t5 = a5 + tl.cumsum(x5, 0).to(tl.float64)
+    t6 = a6 + tl.cumsum(x6, 0).to(tl.float64)
+    t7 = a7 + tl.cumsum(x7, 0).to(tl.float64)
+    t8 = a8 + tl.cumsum(x8, 0).to(tl.float64)
     k = above + item.to(tl.float64)
     value = k * 0.0
     for r in range(0, rule + 1):
@@ -223,7 +221,7 @@ def best_rank(
     right = _no_larger_below(
         above + size, m, low, base, b, e1, e2, e3, e4, variance, skewness, least, LEVELS
     )
-    ample = base + above >= 200.0 * b  # FEWEST
+    ample = base + above >= 200.0 * b  # so that eight power sums suffice
     return best, chosen, left & right & served & ample
 
 
