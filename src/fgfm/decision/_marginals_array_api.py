@@ -88,13 +88,25 @@ def _marginals(proba: Any, logits: bool = False) -> Array:
     if logits:
         proba = _sigmoid(backend, proba)
     else:
-        p = backend.floats(proba)
-        (wrong,) = backend.fetch(
-            xp.any(~((p >= -backend.slack) & (p <= 1.0 + backend.slack)))  # True for NaN
-        )
-        if wrong:
+        if not _all_near_unit(backend, proba):
             check_marginals(to_host(proba), "proba", [0] * len(axes))
     return proba[:, None] if len(axes) == 1 else proba
+
+
+def _all_near_unit(backend: Backend, proba: Array) -> bool:
+    """Return True if all values lie in [0, 1], up to rounding."""
+    if 0 in proba.shape:
+        return True
+    xp = backend.xp
+    if xp.__name__.endswith("torch") and not backend.xp.isdtype(proba.dtype, "bool"):
+        import torch
+
+        ends = torch.aminmax(proba)  # both in one pass; NaN if there is one
+        least, most = backend.fetch(ends.min, ends.max)
+    else:
+        p = backend.floats(proba)
+        least, most = backend.fetch(xp.min(p), xp.max(p))
+    return -backend.slack <= least and most <= 1.0 + backend.slack
 
 
 def _decide_entries(proba: Any, objective: Objective, logits: bool = False) -> Decision:

@@ -22,7 +22,7 @@ from fgfm._utils.validation import check_probabilities
 from fgfm.decision._array_api.backend import Backend, to_host
 from fgfm.decision._array_api.selection import largest_labels
 from fgfm.decision._marginals_array_api import SMALL
-from fgfm.decision._marginals_triton_dense import decide_dense_rows
+from fgfm.decision._marginals_triton_dense import POSTPONED, decide_dense_rows
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import nodes
 
@@ -35,7 +35,6 @@ _FEW = 128  # rows with more candidates are decided by a second call
 _MANY = 150.0  # so are rows with more expected labels, without a list of their candidates
 _REGISTERS = 128  # per thread; with more, a multiprocessor could run too few threads
 _OUTSIDE = -1.0  # in place of an expected F: a value outside [0, 1]
-_POSTPONED = -2.0  # in place of an expected F: many candidates
 _ROW = 1024  # labels per warp
 _WARPS = 64  # warps per multiprocessor to launch
 
@@ -186,9 +185,9 @@ def _kernel(
             (tl.where(is_empty, exponent, 0.0), tl.where(is_empty, product, 0.0)), 0, _add_pair
         )
         product *= tl.exp(-exponent)
+        log_empty = tl.where(postponed, -1000.0, tl.log(none_large) - small_at_empty)
         if NONEMPTY:
             empty = mean * 0.0
-            log_empty = tl.log(none_large) - small_at_empty
             # 1 - exp(x), without cancellation where x is small
             present = mean * 0.0 + 1.0
             for j in tl.static_range(0, 17):
@@ -288,7 +287,7 @@ def _kernel(
         # Labels that equal the last chosen one are all marked; the first ones win in another call.
         tl.store(tied + row, tl.where(following == last, size, 0))
         tl.store(labels + row * label_step + column, (p >= last).to(tl.int8), mask=inside)
-        answer = tl.where(postponed, POSTPONED, answer)
+        answer = tl.where(postponed, POSTPONED + tl.maximum(log_empty, -1000.0), answer)
         tl.store(expected + row, tl.where(least_spread >= 0.0, answer, OUTSIDE))
 
 
@@ -327,7 +326,7 @@ def decide_rows(
             check_rows(backend, proba, at)
             again = decide_rows(backend, proba[at].clamp(0.0, 1.0), objective, by_library)
             labels[at], expected[at] = again.labels, again.expected_f
-        at = (expected == _POSTPONED).nonzero()[:, 0]
+        at = (expected <= POSTPONED).nonzero()[:, 0]
         if len(at):
             with torch.cuda.device(proba.device):
                 programs = _WARPS * multiprocessors(proba.device)
@@ -400,7 +399,7 @@ def _launch(
             MANY=_MANY if rest is None else 1e9,
             REST=rest is not None,
             OUTSIDE=_OUTSIDE,
-            POSTPONED=_POSTPONED,
+            POSTPONED=POSTPONED,
             DOUBLE=backend.itemsize == 8,
             NONEMPTY=objective.nonempty,
             num_warps=warps,

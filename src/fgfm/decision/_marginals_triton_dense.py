@@ -15,19 +15,20 @@ import triton.language as tl
 
 from fgfm.decision._marginals_triton_window import (
     RULES,
-    TIE,
     add_eight,
     best_rank,
     powers,
     rank_list,
-    rule_tensor,
+    table_of,
 )
 from fgfm.decision._objective import Objective
 
-__all__ = ["decide_dense_rows"]
+__all__ = ["POSTPONED", "decide_dense_rows"]
 
+POSTPONED = -2.0
 _LEVELS = 16  # intervals of sizes [2^j, 2^(j + 1)]
 _WINDOWS = ((32, 6.0), (256, 24.0))  # capacity of the list, labels expected on each side
+_REGISTERS = 128  # per thread, so that a multiprocessor runs 16 warps
 _STEPS = 12  # of Dinkelbach's iteration, at most
 
 
@@ -69,9 +70,6 @@ def _kernel(
     row_step,
     label_step,
     m,
-    beta2,
-    zero_division,
-    tie,
     WIDTH: tl.constexpr,  # a row is a tile of WIDTH x DEPTH labels, each thread has DEPTH
     DEPTH: tl.constexpr,
     CAPACITY: tl.constexpr,
@@ -80,6 +78,7 @@ def _kernel(
     LEVELS: tl.constexpr,
     STEPS: tl.constexpr,
     NEAR: tl.constexpr,
+    POSTPONED: tl.constexpr,
     NONEMPTY: tl.constexpr,
 ):
     dtype = expected.dtype.element_ty
@@ -90,15 +89,15 @@ def _kernel(
     nodes = sorted_values + CAPACITY
     own_places = places + first * (2 * CAPACITY)
     sorted_places = own_places + CAPACITY
-    b = tl.load(table) * 0.0 + beta2  # float64
-    size_limit = tl.load(table) * 0.0 + m
+    b = tl.load(table)
+    size_limit = b * 0.0 + m  # float64
     for at in range(first, n, tl.num_programs(0)):
         row = tl.load(rows + at).to(tl.int64)
         inside = column < m
         p = tl.load(proba + row * row_step + column, mask=inside, other=0.0).to(dtype)
         s = _sum_powers(p)
         mean = s[0]
-        spread = (beta2 * (1.0 + mean)).to(dtype)
+        spread = (b * (1.0 + mean)).to(dtype)
         level = mean.to(dtype) / (spread + m)
         before = level * 0.0
         step = n * 0
@@ -141,33 +140,24 @@ def _kernel(
             s,
             a,
             size_limit,
-            b,
             table,
             nodes,
-            tie,
             RULES,
             CAPACITY,
             LEVELS,
         )
         best *= 1.0 + b
-        log_empty = mean * 0.0 - 1e3
-        if mean < 100.0:
-            tiny = tl.minimum(p, 1.0 / 64.0).to(tl.float64)
-            series = tiny * (1.0 / 7.0) + tiny * tiny * (1.0 / 8.0)
-            for j in tl.static_range(6, 0, -1):
-                series = tiny * ((1.0 / j) + series)
-            rest = 1.0 - p.to(tl.float64)
-            large = tl.log(tl.where(rest > 0.0, rest, 1.0))
-            each = tl.where(rest > 0.0, tl.where(p > 1.0 / 64.0, large, -series), -1e4)
-            log_empty = tl.sum(tl.sum(each, 1))
+        log_empty = tl.load(expected + row).to(tl.float64) - POSTPONED
         absent = tl.exp(tl.maximum(log_empty, -700.0))
         if NONEMPTY:
             wins = best > 0.0
             best = best / (1.0 - absent)
         else:
-            empty = zero_division * absent
-            wins = best > empty * (1.0 + tie)
+            empty = tl.load(table + 1) * absent
+            wins = best > empty * (1.0 + tl.load(table + 2))
             best = tl.where(wins, best, empty)
+        # The row is read again, from the cache: kept in registers, it would leave few to others.
+        p = tl.load(proba + row * row_step + column, mask=inside, other=0.0).to(dtype)
         last = tl.load(sorted_values + taken - 1, mask=taken > 0, other=2.0).to(dtype)
         end = tl.load(sorted_places + taken - 1, mask=taken > 0, other=0)
         chosen = (p > high) | (p > last) | ((p == last) & (column <= end))
@@ -184,7 +174,7 @@ def decide_dense_rows(
 ) -> Any:
     """Decide the given rows in place; return those that remain, whose `expected` is unchanged.
 
-    `expected` of all given rows must be negative.
+    `expected` of a given row is POSTPONED plus the logarithm of the probability that it is empty.
     """
     m, device = proba.shape[1], proba.device
     block = max(64, triton.next_power_of_2(m))
@@ -196,26 +186,25 @@ def decide_dense_rows(
             rows,
             labels,
             expected,
-            rule_tensor(objective.beta, device),
+            table_of(objective, device),
             torch.empty((count, 2 * capacity + 4 * RULES), dtype=torch.float64, device=device),
             torch.empty((count, 2 * capacity), dtype=torch.int32, device=device),
             len(rows),
             proba.stride(0),
             m,
             m,
-            objective.beta2,
-            objective.zero_division,
-            TIE,
             WIDTH=32 * warps,
             DEPTH=block // (32 * warps),
             CAPACITY=capacity,
-            CHUNK=min(32, capacity),
+            CHUNK=8,
             RULES=RULES,
             LEVELS=_LEVELS,
             STEPS=_STEPS,
             NEAR=near,
+            POSTPONED=POSTPONED,
             NONEMPTY=objective.nonempty,
             num_warps=warps,
+            maxnreg=_REGISTERS if warps == 1 else None,
         )
         rows = rows[expected[rows] < 0.0]
         if len(rows) == 0:

@@ -25,12 +25,11 @@ from fgfm.decision._array_api.backend import Backend, work_bytes
 from fgfm.decision._marginals_triton import check_rows, decide_listed
 from fgfm.decision._marginals_triton_window import (
     RULES,
-    TIE,
     add_eight,
     best_rank,
     powers,
     rank_list,
-    rule_tensor,
+    table_of,
 )
 from fgfm.decision._objective import Decision, Objective
 
@@ -187,14 +186,14 @@ def _plan(
         for j in tl.static_range(0, 8):
             tl.store(own + j, _total(from_row, parts, j, SUMS, WIDE))
         item = tl.arange(0, WIDE)
-        least = tl.zeros([WIDE], tl.float64)
+        bottom = tl.zeros([WIDE], tl.float64)
         top = tl.zeros([WIDE], tl.float64)
         for start in range(0, parts, WIDE):
             at = from_row + (start + item).to(tl.int64) * SUMS
             known = start + item < parts
-            least = _lower(least, tl.load(at + 11, mask=known, other=0.0))
+            bottom = _lower(bottom, tl.load(at + 11, mask=known, other=0.0))
             top = _upper(top, tl.load(at + 12, mask=known, other=0.0))
-        tl.store(own + 13, tl.reduce(least, 0, _lower))
+        tl.store(own + 13, tl.reduce(bottom, 0, _lower))
         tl.store(own + 14, tl.reduce(top, 0, _upper))
         tl.debug_barrier()
     if tl.load(own + 9) > 0.0:
@@ -217,7 +216,7 @@ def _plan(
         reach += 2.0 * error
         listed = (mean < 150.0) & (number < 4096.0)
         # Labels below least are in no optimal set of two or more labels (Chebyshev).
-        least = tl.minimum(level / (1.0 + 1.0 / (beta2 + 2.0)) * (1.0 - 1e-9), highest)
+        least = tl.minimum(level / (1.0 + 1.0 / (beta2 + 2.0)) * (1.0 - 1e-6), highest)
         low = tl.maximum(level - reach, least)
         high = level + tl.minimum(reach, 0.5 * tl.maximum(1.0 - level, 0.0))
         tl.store(own + 8, level)
@@ -315,9 +314,6 @@ def _compare(
     table,
     parts,
     m,
-    beta2,
-    zero_division,
-    tie,
     SUMS: tl.constexpr,
     STATE: tl.constexpr,
     WIDE: tl.constexpr,
@@ -356,7 +352,6 @@ def _compare(
     a7 = _total(from_row, parts, 6, SUMS, WIDE)
     a8 = _total(from_row, parts, 7, SUMS, WIDE)
     above = _total(from_row, parts, 8, SUMS, WIDE)
-    b = s1 * 0.0 + beta2
     high = tl.load(own + 11)
     best, taken, proven = best_rank(
         sorted_values + to,
@@ -367,26 +362,23 @@ def _compare(
         (s1, s2, s3, s4, s5, s6, s7, s8),
         (a1, a2, a3, a4, a5, a6, a7, a8),
         s1 * 0.0 + m,
-        b,
         table,
         nodes + row * (4 * RULES),
-        tie,
         RULES,
         CAPACITY,
         LEVELS,
     )
-    best *= 1.0 + b
+    best *= 1.0 + tl.load(table)
     # log P(y = 0), where all labels are small
     certain = (s1 > 100.0) | (tl.load(own + 14) <= 1.0 / 64.0)
-    log_empty = s5 / 5.0 + s6 / 6.0 + s7 / 7.0 + s8 / 8.0
-    log_empty = s1 + s2 / 2.0 + s3 / 3.0 + s4 / 4.0 + log_empty
+    log_empty = s1 + s2 / 2 + s3 / 3 + s4 / 4 + s5 / 5 + s6 / 6 + s7 / 7 + s8 / 8
     absent = tl.exp(-tl.minimum(log_empty, 700.0))
     if NONEMPTY:
         wins = best > 0.0
         best = best / (1.0 - absent)
     else:
-        empty = zero_division * absent
-        wins = best > empty * (1.0 + tie)
+        empty = tl.load(table + 1) * absent
+        wins = best > empty * (1.0 + tl.load(table + 2))
         best = tl.where(wins, best, empty)
     last = tl.load(sorted_values + to + taken - 1, mask=taken > 0, other=high)
     end = tl.load(sorted_places + to + taken - 1, mask=taken > 0, other=-1)
@@ -589,12 +581,9 @@ def _decide_near_thresholds(
         torch.empty_like(lists.places),
         torch.empty((n, 4 * RULES), dtype=torch.float64, device=device),
         expected,
-        rule_tensor(objective.beta, device),
+        table_of(objective, device),
         triton.cdiv(m, _PART),
         m,
-        objective.beta2,
-        objective.zero_division,
-        TIE,
         SUMS=_SUMS,
         STATE=_STATE,
         WIDE=128,

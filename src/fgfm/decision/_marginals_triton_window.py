@@ -23,16 +23,16 @@ import torch
 import triton
 import triton.language as tl
 
+from fgfm.decision._objective import Objective
 from fgfm.decision._quadrature import rule_tables
 
 __all__ = [
     "RULES",
-    "TIE",
     "add_eight",
     "best_rank",
     "powers",
     "rank_list",
-    "rule_tensor",
+    "table_of",
 ]
 
 RULES = 32  # rules of 1, 2, .., 32 nodes, which serve a_max / a_min up to 3000
@@ -140,19 +140,21 @@ def rank_list(values, places, sorted_values, sorted_places, size, CAPACITY, CHUN
 
 @triton.jit
 def best_rank(
-    sorted_values, size, above, low, high, s, a, m, b, table, nodes, tie, RULES, CAPACITY, LEVELS
+    sorted_values, size, above, low, high, s, a, m, table, nodes, RULES, CAPACITY, LEVELS
 ):
     """Find the best set among those that end in a sorted list, and prove that no other is better.
 
     Parameters: the list and its length, the number of labels above it, and their power sums `a`;
-    the interval of probabilities that it covers; the power sums `s` of all m labels; b = beta^2;
-    the rules; room for 4 RULES numbers; the tolerance for ties.
+    the interval of probabilities that it covers; the power sums `s` of all m labels; the table of
+    `table_of`; room for 4 RULES numbers.
 
     Returns the value of the best set divided by 1 + b, how many labels of the list are in it, and
     True if the bounds confirm that it is optimal.
     """
     s1, s2, s3, s4, s5, s6, s7, s8 = s
     a1, a2, a3, a4, a5, a6, a7, a8 = a
+    b = tl.load(table)
+    tie = tl.load(table + 2)
     variance = s1 - s2
     skewness = s1 - 3.0 * s2 + 2.0 * s3
     base = b * s1
@@ -163,11 +165,11 @@ def best_rank(
     a_min = b * tl.maximum(1.0, s1 - tl.sqrt(68.0 * s1)) + tl.maximum(above, 1.0)
     a_max = b * most + above + size
     node = tl.arange(0, RULES)
-    rule = tl.sum((tl.load(table + node) * a_min < a_max).to(tl.int32))
+    rule = tl.sum((tl.load(table + 3 + node) * a_min < a_max).to(tl.int32))
     served = rule < RULES
     rule = tl.minimum(rule, RULES - 1)  # it has rule + 1 nodes
     used = node <= rule
-    start = table + RULES + rule * (rule + 1) // 2
+    start = table + 3 + RULES + rule * (rule + 1) // 2
     log_z = -tl.load(start + node, mask=used, other=0.0) / a_min
     shift: tl.constexpr = RULES * (RULES + 1) // 2
     weight = tl.load(start + shift + node, mask=used, other=0.0) / a_min
@@ -226,9 +228,14 @@ def best_rank(
 
 
 @lru_cache(maxsize=64)
-def rule_tensor(beta: float, device: Any) -> Any:
-    """Return the first rules as one tensor: their largest a_max / a_min, exponents and weights."""
-    rules = rule_tables(beta)
+def table_of(objective: Objective, device: Any) -> Any:
+    """Return a tensor of beta^2, zero_division, the tolerance for ties, and the rules.
+
+    Kernels take numbers as float32, but tensors as float64. A rule is its largest a_max / a_min;
+    then the exponents of all rules follow, and the weights.
+    """
+    rules = rule_tables(objective.beta)
     count = int(rules.start[RULES])
-    flat = [rules.ratio[:RULES], rules.exponent[:count], rules.weight[:count]]
+    head = [objective.beta2, objective.zero_division, TIE]
+    flat = [head, rules.ratio[:RULES], rules.exponent[:count], rules.weight[:count]]
     return torch.as_tensor(np.concatenate(flat), dtype=torch.float64, device=device)
