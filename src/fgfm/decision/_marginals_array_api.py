@@ -14,7 +14,6 @@ For the Jaccard index (`fgfm._kernels.jaccard`), with u = 1 - z and M_k the sum 
 from __future__ import annotations
 
 import math
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -57,7 +56,7 @@ def decide_marginals(proba: Any, objective: Objective, logits: bool = False) -> 
         row_bytes = _TEMPORARIES * m * backend.itemsize
         return decide_blocks(backend, proba.shape[0], m, row_bytes, decide)
 
-    if n and objective.measure == "f" and _has_triton(backend):
+    if n and objective.measure == "f" and backend.has_triton:
         if m <= _LONGEST_TRITON_ROW:
             from fgfm.decision._marginals_triton import decide_rows
         else:
@@ -128,11 +127,6 @@ def _sigmoid(backend: Backend, logits: Array) -> Array:
         check_logits(to_host(logits), "proba", [0] * len(logits.shape))
     with np.errstate(all="ignore"):  # array-api-strict computes with NumPy
         return 1.0 / (1.0 + xp.exp(-backend.floats(logits)))
-
-
-def _has_triton(backend: Backend) -> bool:
-    """Return True if a Triton kernel can run on the device."""
-    return getattr(backend.device, "type", "") == "cuda" and find_spec("triton") is not None
 
 
 def _decide_block(

@@ -116,9 +116,14 @@ def _kernel(
         inside = column < m
         p = tl.load(proba + row * row_step + column, mask=inside, other=0.0).to(dtype)
 
+        mean = tl.sum(tl.sum(p, 1))
+        if REST:  # the row does not list all labels
+            mean += tl.load(rest + 8 * row)
+        postponed = mean > MANY  # left to the second call
+
         # power sums of the small labels; the large labels go into a list
         least_spread = tl.reduce(tl.reduce(p - p * p, 1, _lower), 0, _lower)
-        is_large = p > small
+        is_large = p > tl.where(postponed, 2.0, small)
         gaps = tl.where(is_large, 2, 0)
         before = tl.cumsum(gaps, 1)
         own_count = tl.sum(gaps, 1)
@@ -132,11 +137,8 @@ def _kernel(
         s1, s2, s3, s4 = tl.reduce(
             (tl.sum(few, 1), tl.sum(few2, 1), tl.sum(few3, 1), tl.sum(few4, 1)), 0, _add
         )
-        mean = tl.sum(tl.sum(p, 1))
-        if REST:  # labels that the row does not list
-            r1 = tl.load(rest + 8 * row)
-            s1 += r1
-            mean += r1
+        if REST:
+            s1 += tl.load(rest + 8 * row)
             s2 += tl.load(rest + 8 * row + 1)
             s3 += tl.load(rest + 8 * row + 2)
             s4 += tl.load(rest + 8 * row + 3)
@@ -163,8 +165,6 @@ def _kernel(
                 s7 += tl.load(rest + 8 * row + 6).to(tl.float32)
                 s8 += tl.load(rest + 8 * row + 7).to(tl.float32)
             exponent += u2 * u2 * u * (s5 / 5 + u * (s6 / 6 + u * (s7 / 7 + u * (s8 / 8))))
-        postponed = mean > MANY  # left to the second call
-        count = tl.where(postponed, 0, count)
         tl.debug_barrier()
 
         # D(zeta) = prod_i (1 - p_i u)
@@ -286,7 +286,8 @@ def _kernel(
         following = tl.load(sorted_list + 2 * size, mask=size < found, other=-1.0)
         # Labels that equal the last chosen one are all marked; the first ones win in another call.
         tl.store(tied + row, tl.where(following == last, size, 0))
-        tl.store(labels + row * label_step + column, (p >= last).to(tl.int8), mask=inside)
+        stop = tl.where(postponed, 0, m)
+        tl.store(labels + row * label_step + column, (p >= last).to(tl.int8), mask=column < stop)
         answer = tl.where(postponed, POSTPONED + tl.maximum(log_empty, -1000.0), answer)
         tl.store(expected + row, tl.where(least_spread >= 0.0, answer, OUTSIDE))
 
@@ -319,18 +320,22 @@ def decide_rows(
     """
     if proba.stride(1) != 1:
         proba = proba.contiguous()
-    labels, expected = _launch(backend, proba, objective)
-    if bool((expected < 0.0).any()):
+    labels, expected, tied = _launch(backend, proba, objective)
+    outside, postponed, ties = torch.stack(  # in one transfer
+        [(expected == _OUTSIDE).sum(), (expected <= POSTPONED).sum(), tied.count_nonzero()]
+    ).tolist()
+    if ties:
+        _resolve_ties(backend, proba, labels, tied)
+    if outside:
         at = (expected == _OUTSIDE).nonzero()[:, 0]
-        if len(at):
-            check_rows(backend, proba, at)
-            again = decide_rows(backend, proba[at].clamp(0.0, 1.0), objective, by_library)
-            labels[at], expected[at] = again.labels, again.expected_f
+        check_rows(backend, proba, at)
+        again = decide_rows(backend, proba[at].clamp(0.0, 1.0), objective, by_library)
+        labels[at], expected[at] = again.labels, again.expected_f
+    if postponed:
         at = (expected <= POSTPONED).nonzero()[:, 0]
-        if len(at):
-            with torch.cuda.device(proba.device):
-                programs = _WARPS * multiprocessors(proba.device)
-                at = decide_dense_rows(proba, at, labels, expected, objective, programs)
+        with torch.cuda.device(proba.device):
+            programs = _WARPS * multiprocessors(proba.device)
+            at = decide_dense_rows(proba, at, labels, expected, objective, programs)
         if len(at):
             labels[at], expected[at] = by_library(proba[at])
     return Decision(labels, expected)
@@ -352,13 +357,27 @@ def decide_listed(
 
     A row has at most `reach` labels but for a negligible probability.
     """
-    return _launch(backend, proba, objective, rest, reach)
+    labels, expected, tied = _launch(backend, proba, objective, rest, reach)
+    _resolve_ties(backend, proba, labels, tied)
+    return Decision(labels, expected)
+
+
+def _resolve_ties(backend: Backend, proba: Any, labels: Any, tied: Any) -> None:
+    """Choose the first ones among the labels equal to the last chosen one.
+
+    `tied` is the number of chosen labels of rows in which all of these are marked, else 0.
+    """
+    at = tied.nonzero()[:, 0]
+    if len(at):
+        p, marked = proba[at].to(backend.dtype), labels[at] > 0
+        least = torch.where(marked, p, 2.0).amin(dim=1)
+        labels[at] = largest_labels(backend, p, least, backend.floats(tied[at]), 0.0)
 
 
 def _launch(
     backend: Backend, proba: Any, objective: Objective, rest: Any = None, reach: int = 0
-) -> Decision:
-    """Return labels and expected F, which is negative for rows that are not decided."""
+) -> tuple[Any, Any, Any]:
+    """Return labels, expected F, negative for rows that are not decided, and ties."""
     n, m = proba.shape
     beta2, margin = objective.beta2, backend.margin
     settings = (
@@ -369,7 +388,9 @@ def _launch(
         (1.0 - margin) / ((1.0 + beta2) * (1.0 + 1.0 / (beta2 + 2.0))),
         SMALL,
     )
-    table, nodes_wide = _table(objective.beta, max(m, reach), settings, backend.dtype, proba.device)
+    table, nodes_wide = _table(
+        objective.beta, max(m, reach), settings, backend.dtype, proba.device
+    )
     labels = torch.empty((n, m), dtype=torch.int8, device=proba.device)
     expected = torch.empty((n,), dtype=backend.dtype, device=proba.device)
     tied = torch.empty((n,), dtype=torch.int32, device=proba.device)
@@ -405,12 +426,7 @@ def _launch(
             num_warps=warps,
             maxnreg=_REGISTERS if warps == 1 else None,
         )
-    at = tied.nonzero()[:, 0]
-    if len(at):  # among the labels equal to the last chosen one the first ones win
-        p, marked = proba[at].to(backend.dtype), labels[at] > 0
-        least = torch.where(marked, p, 2.0).amin(dim=1)
-        labels[at] = largest_labels(backend, p, least, backend.floats(tied[at]), 0.0)
-    return Decision(labels, expected)
+    return labels, expected, tied
 
 
 @lru_cache(maxsize=16)

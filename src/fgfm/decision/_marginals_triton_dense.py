@@ -27,7 +27,7 @@ __all__ = ["POSTPONED", "decide_dense_rows"]
 
 POSTPONED = -2.0
 _LEVELS = 16  # intervals of sizes [2^j, 2^(j + 1)]
-_WINDOWS = ((32, 6.0), (256, 24.0))  # capacity of the list, labels expected on each side
+_WINDOWS = ((32, 4.0), (256, 24.0))  # capacity of the list, labels expected on each side
 _REGISTERS = 128  # per thread, so that a multiprocessor runs 16 warps
 _STEPS = 12  # of Dinkelbach's iteration, at most
 
@@ -58,7 +58,7 @@ def _add_two(a1, a2, b1, b2):
 
 
 @triton.jit(do_not_specialize=["n", "row_step", "label_step", "m"])
-def _kernel(
+def _dense_kernel(
     proba,
     rows,
     labels,
@@ -101,7 +101,7 @@ def _kernel(
         level = mean.to(dtype) / (spread + m)
         before = level * 0.0
         step = n * 0
-        while (level > before * (1.0 + 1e-5)) & (step < STEPS):
+        while (level > before * (1.0 + 1e-3)) & (step < STEPS):
             held = p > level
             mass, number = tl.reduce(
                 (tl.sum(tl.where(held, p, 0.0), 1), tl.sum(held.to(tl.int32), 1)), 0, _add_two
@@ -109,7 +109,7 @@ def _kernel(
             before = level
             level = mass / (spread + number)
             step += 1
-        close = (p > 0.875 * level) & (p < 1.125 * level)
+        close = tl.abs(p - level) < 0.125 * level
         near = tl.sum(tl.sum(close.to(tl.int32), 1))
         # b high / (b E) is what Jensen's inequality loses in the bound on smaller sets
         reach = level * (NEAR * 0.25 / tl.maximum(near, 1).to(dtype) + 1.5 / mean.to(dtype))
@@ -158,9 +158,10 @@ def _kernel(
             best = tl.where(wins, best, empty)
         # The row is read again, from the cache: kept in registers, it would leave few to others.
         p = tl.load(proba + row * row_step + column, mask=inside, other=0.0).to(dtype)
-        last = tl.load(sorted_values + taken - 1, mask=taken > 0, other=2.0).to(dtype)
-        end = tl.load(sorted_places + taken - 1, mask=taken > 0, other=0)
-        chosen = (p > high) | (p > last) | ((p == last) & (column <= end))
+        high = high.to(tl.float64)
+        last = tl.load(sorted_values + taken - 1, mask=taken > 0, other=high).to(dtype)
+        end = tl.load(sorted_places + taken - 1, mask=taken > 0, other=-1)
+        chosen = (p > last) | ((p == last) & (column <= end))
         chosen = tl.where(wins, chosen.to(tl.int8), 0)
         ready = fits & proven
         written = tl.where(ready, m, 0)
@@ -181,7 +182,7 @@ def decide_dense_rows(
     warps = max(1, block // 1024)
     for capacity, near in _WINDOWS:
         count = max(1, min(len(rows), programs // warps))
-        _kernel[(count,)](
+        _dense_kernel[(count,)](
             proba,
             rows,
             labels,

@@ -35,9 +35,9 @@ from fgfm.decision._objective import Decision, Objective
 
 __all__ = ["decide_rows"]
 
-_PART = 16384  # labels per program of a pass
+_PART = 8192  # labels per program of a pass
 _TILE = 128  # labels that a program reads at once
-_WRITTEN = 2048  # labels per program of the last pass
+_WRITTEN = 4096  # labels per program of the last pass
 _SAMPLE = 2048
 _CAPACITY = 1024  # labels near the threshold of a row
 _LONGEST_LIST = 16384  # labels
@@ -45,7 +45,7 @@ _STEPS = 4  # of Dinkelbach's iteration over all labels, at most
 _LEVELS = 32  # intervals of sizes [2^j, 2^(j + 1)]
 _SUMS = 13  # numbers of a part in the first pass: power sums, extremes, those above the threshold
 _STATE = 18  # numbers of a row: eight power sums, and
-# 8 to 16: level, active, low, high, listed, least, top, last, end
+# level, active, low, high, listed, least, top, last, end, status
 _STATUS = 17
 _DECIDED, _IN_LIST, _FAILED, _OUTSIDE = range(4)  # status
 
@@ -60,7 +60,7 @@ def _take_sample(proba, state, row_step, m, stride, beta2, STATE: tl.constexpr, 
     weight = tl.load(own) * 0.0 + stride  # float64
     spread = beta2 * (1.0 + weight * tl.sum(x))
     level = weight * 0.0
-    for step in range(0, 8):  # noqa: B007
+    for step in range(8):  # noqa: B007
         held = x > level
         mass = tl.sum(tl.where(held, x, 0.0))
         number = tl.sum(tl.where(held, 1.0, 0.0))
@@ -129,9 +129,7 @@ def _sum_parts(
     tl.store(to + 9, tl.sum(mass))
     tl.store(to + 10, tl.sum(near).to(tl.float64))
     if FIRST:
-        t1, t2, t3, t4, t5, t6, t7, t8 = tl.reduce(
-            (s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight
-        )
+        t1, t2, t3, t4, t5, t6, t7, t8 = tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight)
         tl.store(to, t1)
         tl.store(to + 1, t2)
         tl.store(to + 2, t3)
@@ -488,6 +486,11 @@ class _Lists(NamedTuple):
     places: Any  # (n, capacity) int32
 
 
+def _wide(parts: int) -> int:
+    """Return how many parts of a row a program adds at once."""
+    return 1024 if parts > 512 else 128
+
+
 def _dtype(proba: Any) -> Any:
     """Return the type in which probabilities are compared."""
     return tl.float64 if proba.dtype == torch.float64 else tl.float32
@@ -501,7 +504,7 @@ def _find_thresholds(proba: Any, objective: Objective) -> Any:
     state = torch.zeros((n, _STATE), dtype=torch.float64, device=device)
     sums = torch.empty((n, parts, _SUMS), dtype=torch.float64, device=device)
     stride = triton.cdiv(m, _SAMPLE)
-    dtype = _dtype(proba)
+    dtype, wide = _dtype(proba), _wide(parts)
     _take_sample[(n,)](proba, state, proba.stride(0), m, stride, beta2, _STATE, _SAMPLE)
     for step in range(_STEPS):
         first = step == 0
@@ -528,10 +531,10 @@ def _find_thresholds(proba: Any, objective: Objective) -> Any:
             beta2,
             SUMS=_SUMS,
             STATE=_STATE,
-            WIDE=128,
+            WIDE=wide,
             DTYPE=dtype,
             FIRST=first,
-            num_warps=1,
+            num_warps=wide // 128,
         )
     return state
 
@@ -586,7 +589,7 @@ def _decide_near_thresholds(
         m,
         SUMS=_SUMS,
         STATE=_STATE,
-        WIDE=128,
+        WIDE=_wide(triton.cdiv(m, _PART)),
         CAPACITY=_CAPACITY,
         CHUNK=8,
         RULES=RULES,

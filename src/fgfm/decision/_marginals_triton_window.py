@@ -59,7 +59,7 @@ def powers(x):
 
 @triton.jit
 def _fixed_set(k, base, b, m1, m2, m3, m4, variance, skewness, size):
-    """Bound E[N / (b s + k)] from above, N the true ones of `size` labels with these power sums."""
+    """Bound E[N / (b s + k)] from above, N the true labels among `size` with these power sums."""
     mu = base + k
     r = b / mu
     c = m1 - m2
@@ -75,8 +75,8 @@ def _no_larger_above(rank, high, base, b, m1, m2, m3, m4, variance, skewness, le
     """Return True if no set of fewer than `rank` labels has the value `least` or more.
 
     The `rank` most probable labels are above `high`. A set without d of them has at most
-    E[N / X] - d high / (b (1 + E - high) + k), by Jensen. On an interval of sizes mu E[N / X] is at
-    most its larger end, since 1 / E[N / X] is concave, and the rest is a linear fraction.
+    E[N / X] - d high / (b (1 + E - high) + k), by Jensen. On an interval of sizes mu E[N / X] is
+    at most its larger end, since 1 / E[N / X] is concave, and the rest is a linear fraction.
     """
     first = tl.exp2(tl.arange(0, LEVELS).to(tl.float64))
     last = tl.minimum(2.0 * first, rank - 1.0)
@@ -200,7 +200,7 @@ def best_rank(
     t8 = a8 + tl.cumsum(x8, 0).to(tl.float64)
     k = above + item.to(tl.float64)
     value = k * 0.0
-    for r in range(0, rule + 1):
+    for r in range(rule + 1):
         z = tl.load(nodes + r)
         v = tl.load(nodes + RULES + r)
         scale = tl.load(nodes + 2 * RULES + r)
@@ -219,7 +219,9 @@ def best_rank(
     e2 = tl.sum(tl.where(end, t2, 0.0))
     e3 = tl.sum(tl.where(end, t3, 0.0))
     e4 = tl.sum(tl.where(end, t4, 0.0))
-    left = _no_larger_above(above, high, base, b, a1, a2, a3, a4, variance, skewness, least, LEVELS)
+    left = _no_larger_above(
+        above, high, base, b, a1, a2, a3, a4, variance, skewness, least, LEVELS
+    )
     right = _no_larger_below(
         above + size, m, low, base, b, e1, e2, e3, e4, variance, skewness, least, LEVELS
     )
