@@ -152,7 +152,9 @@ def measure(
     n = parts[0].shape[0]
     m = sum(P.shape[1] for P in parts) if parts[0].ndim > 1 else 1
     took = seconds_on_device(lambda: call(rows), repeats)
-    least = (sum(P.nbytes for P in parts) + n * m + n * parts[0].element_size()) / bandwidth
+    problems = n if parts[0].ndim > 1 else 1
+    results = n * m + problems * parts[0].element_size()
+    least = (sum(P.nbytes for P in parts) + results) / bandwidth
     few = [P[:sample] for P in rows] if isinstance(rows, list) else rows[:sample]
     _, cpu, by = on_cpu(call, few)
     if parts[0].ndim > 1:

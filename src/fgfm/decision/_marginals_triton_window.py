@@ -238,6 +238,6 @@ def table_of(objective: Objective, device: Any) -> Any:
     """
     rules = rule_tables(objective.beta)
     count = int(rules.start[RULES])
-    head = [objective.beta2, objective.zero_division, TIE]
+    head = np.array([objective.beta2, objective.zero_division, TIE])
     flat = [head, rules.ratio[:RULES], rules.exponent[:count], rules.weight[:count]]
     return torch.as_tensor(np.concatenate(flat), dtype=torch.float64, device=device)
