@@ -29,7 +29,7 @@ from fgfm.decision._array_api.backend import Backend, common_backend, read_array
 from fgfm.decision._array_api.checks import read_distribution, read_factors
 from fgfm.decision._array_api.columns import Columns, decide_columns, gather, rank_candidates
 from fgfm.decision._array_api.precision import full_precision
-from fgfm.decision._array_api.selection import decide_blocks
+from fgfm.decision._array_api.selection import decide_blocks, power_of_two
 from fgfm.decision._averages import Route
 from fgfm.decision._marginals_array_api import TAIL, decide_each_label
 from fgfm.decision._objective import Decision, Objective
@@ -95,6 +95,9 @@ def _decide_rows(*arrays: Any, n_factors: int, factors: Any, objective: Objectiv
     n, m = read.parts[0].shape[0], read.layout.place.shape[0]
 
     def decide(rows: slice) -> tuple[Array, Array]:
+        decided = _decide_by_kernel(read, rows, objective)
+        if decided is not None:
+            return decided
         return _decide_block(backend, *read.read(rows), read.layout.factor, objective)
 
     most_nodes = len(nodes(objective.beta, m, m).log_z)
@@ -102,6 +105,23 @@ def _decide_rows(*arrays: Any, n_factors: int, factors: Any, objective: Objectiv
         2 * m * read.longest + 7 * most_nodes * m + most_nodes * n_factors
     ) * backend.itemsize
     return decide_blocks(backend, n, m, row_bytes, decide)
+
+
+def _decide_by_kernel(
+    read: _Factors, rows: slice, objective: Objective
+) -> tuple[Array, Array] | None:
+    """Decide a block by a Triton kernel; None where there is none, or if P may not be valid."""
+    if not read.backend.has_triton or read.distributions or len(read.layout.groups) > 1:
+        return None
+    from fgfm.decision import _factors_triton as kernel
+
+    (group,) = read.layout.groups
+    size = read.parts[0].shape[1]
+    padded = power_of_two(size, kernel.MOST_LABELS) * power_of_two(len(group), kernel.MOST_LABELS)
+    if max(size, read.longest) > kernel.LONGEST_FACTOR or padded > kernel.MOST_LABELS:
+        return None
+    P = read.backend.xp.stack([read.parts[f][rows, ...] for f in group], axis=1)  # (n, F, L, S)
+    return kernel.decide_factors(read.backend, P, read.layout.place, objective)
 
 
 def _marginals(*arrays: Any, n_factors: int, factors: Any) -> Array:
