@@ -21,6 +21,7 @@ if tuple(map(int, triton.__version__.split(".")[:2])) < (3, 7):
 
 DEVICE = """
 import contextlib
+from types import SimpleNamespace
 import numpy as np, torch
 from array_api_compat import torch as xp
 from fgfm import decision
@@ -29,7 +30,7 @@ from fgfm.decision._array_api.backend import Backend, common_backend
 from fgfm.decision._objective import Objective
 
 torch.cuda.device = lambda device: contextlib.nullcontext()
-short.multiprocessors = lambda device: 1
+torch.cuda.get_device_properties = lambda device: SimpleNamespace(multi_processor_count=1)
 rng = np.random.default_rng(0)
 
 def by_library(proba):
@@ -83,6 +84,25 @@ try:
     check(rows, kernels=long)
 except ValueError as error:
     assert "proba[0, 7] is 2.0" in str(error), error
+else:
+    raise AssertionError
+""",
+    "factors of one shape": """
+Backend.has_triton = True
+for dtype, size, beta in (("float32", 4, 1.0), ("float64", 3, 0.7)):
+    Ps = [
+        (0.1 * rng.random((3, size, size)) * rng.random((3, 1, 1))).astype(dtype) for _ in range(9)
+    ]
+    factors = rng.permutation(9 * size).reshape(9, size).tolist()
+    labels, value = decision.from_factors([torch.as_tensor(P) for P in Ps], factors, beta=beta)
+    exact = decision.from_factors([P.astype("float64") for P in Ps], factors, beta=beta)
+    np.testing.assert_allclose(value, exact.expected_f, rtol=2e-5 if dtype == "float32" else 1e-12)
+    assert (labels.numpy() == exact.labels).all()
+Ps[2][1, 0, 0] = 1.5
+try:
+    decision.from_factors([torch.as_tensor(P) for P in Ps], factors)
+except ValueError as error:
+    assert "Ps[2][1, 0, 0] is 1.5" in str(error), error
 else:
     raise AssertionError
 """,

@@ -38,6 +38,8 @@ from fgfm.decision._quadrature import nodes
 __all__ = ["GROWTH", "ROUTE", "decide_rows_as_factors", "marginals_of", "with_no_label"]
 
 Array = Any
+_LONGEST_FACTOR = 16  # labels of a factor that the Triton kernel takes
+_MOST_LABELS = 1024  # labels of a row, with numbers padded to powers of two
 GROWTH = (2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)  # exponents at which the tail of s is bounded
 
 
@@ -94,10 +96,14 @@ def _decide_rows(*arrays: Any, n_factors: int, factors: Any, objective: Objectiv
     objective = backend.representable(objective)
     n, m = read.parts[0].shape[0], read.layout.place.shape[0]
 
-    def decide(rows: slice) -> tuple[Array, Array]:
-        decided = _decide_by_kernel(read, rows, objective)
+    if _has_kernel(read):
+        from fgfm.decision._factors_triton import decide_factors
+
+        decided = decide_factors(backend, read.parts, read.layout.place, objective)
         if decided is not None:
             return decided
+
+    def decide(rows: slice) -> tuple[Array, Array]:
         return _decide_block(backend, *read.read(rows), read.layout.factor, objective)
 
     most_nodes = len(nodes(objective.beta, m, m).log_z)
@@ -107,21 +113,13 @@ def _decide_rows(*arrays: Any, n_factors: int, factors: Any, objective: Objectiv
     return decide_blocks(backend, n, m, row_bytes, decide)
 
 
-def _decide_by_kernel(
-    read: _Factors, rows: slice, objective: Objective
-) -> tuple[Array, Array] | None:
-    """Decide a block by a Triton kernel; None where there is none, or if P may not be valid."""
-    if not read.backend.has_triton or read.distributions or len(read.layout.groups) > 1:
-        return None
-    from fgfm.decision import _factors_triton as kernel
-
-    (group,) = read.layout.groups
-    size = read.parts[0].shape[1]
-    padded = power_of_two(size, kernel.MOST_LABELS) * power_of_two(len(group), kernel.MOST_LABELS)
-    if max(size, read.longest) > kernel.LONGEST_FACTOR or padded > kernel.MOST_LABELS:
-        return None
-    P = read.backend.xp.stack([read.parts[f][rows, ...] for f in group], axis=1)  # (n, F, L, S)
-    return kernel.decide_factors(read.backend, P, read.layout.place, objective)
+def _has_kernel(read: _Factors) -> bool:
+    """Return True if the Triton kernel for factors of one shape applies."""
+    if read.distributions or len(read.layout.groups) > 1 or not read.backend.has_triton:
+        return False
+    F, (n, size, _) = len(read.parts), read.parts[0].shape
+    padded = power_of_two(size, 1 << 30) * power_of_two(F, 1 << 30)
+    return n > 0 and max(size, read.longest) <= _LONGEST_FACTOR and padded <= _MOST_LABELS
 
 
 def _marginals(*arrays: Any, n_factors: int, factors: Any) -> Array:

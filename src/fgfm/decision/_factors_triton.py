@@ -8,6 +8,7 @@ Formulas are those of `fgfm.decision._factors_array_api`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,17 +17,16 @@ import torch
 import triton
 import triton.language as tl
 
-from fgfm.decision._array_api.backend import Backend
+from fgfm.decision._array_api.backend import Backend, work_bytes
 from fgfm.decision._array_api.selection import largest_labels
 from fgfm.decision._marginals_triton import multiprocessors
-from fgfm.decision._objective import Objective
+from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import nodes
 
-__all__ = ["LONGEST_FACTOR", "MOST_LABELS", "decide_factors"]
+__all__ = ["decide_factors"]
 
-LONGEST_FACTOR = 16  # labels
-MOST_LABELS = 1024  # with factors padded to a power of two
 _WARPS = 16  # per multiprocessor
+_REGISTERS = 128  # per thread, so that a multiprocessor runs 16 warps
 _OUTSIDE = -1.0  # in place of a value: the P of a factor is not valid, or only up to rounding
 
 
@@ -37,14 +37,16 @@ def _times(a, b):
 
 @triton.jit
 def _largest_sum(delta, k, BITS: tl.constexpr, INTEGER: tl.constexpr):
-    """Return the sum of the k largest elements, and the k-th largest or one just below it."""
+    """Return the sum of the k largest elements, by bisection of their bits."""
+    NARROW: tl.constexpr = 8 << (52 if BITS == 64 else 23)
     bits = delta.to(INTEGER, bitcast=True)
     low = tl.zeros([], INTEGER) - 1
-    high = tl.max(bits)
+    high = tl.maximum(tl.max(bits), NARROW)
     count = k * 0
     step = k * 0
     while (step < BITS) & (count != k):
-        middle = low + (high - low) // 2
+        # most are within a few powers of two of the largest
+        middle = tl.where(step == 0, high - NARROW, low + (high - low) // 2)
         count = tl.sum((bits > middle).to(tl.int32))
         high = tl.where(count <= k, middle, high)
         low = tl.where(count <= k, low, middle)
@@ -95,7 +97,7 @@ def _kernel(
         p = tl.zeros([FACTORS, LABELS], dtype)
         share = tl.zeros([FACTORS, LABELS], dtype)
         least = tl.zeros([FACTORS, LABELS], dtype)
-        for s in range(0, S):
+        for s in range(S):
             x = tl.load(start + offset + s, mask=used, other=0.0).to(dtype)
             p += x
             share += x / (s + 1)
@@ -108,12 +110,12 @@ def _kernel(
         log_empty = tl.sum(tl.log(tl.maximum(gap, 1e-30)))
 
         # C_ir w_r zeta_r (1 + b), at all nodes
-        for r in range(0, R):
+        for r in range(R):
             zeta = tl.load(table + r)
             scale = tl.load(table + R + r)
             G = tl.zeros([FACTORS, LABELS], dtype)
             D = tl.zeros([FACTORS, LABELS], dtype)
-            for back in range(0, S):
+            for back in range(S):
                 s = S - 1 - back
                 x = tl.load(start + offset + s, mask=used, other=0.0).to(dtype)
                 G = G * zeta + x
@@ -133,7 +135,7 @@ def _kernel(
             d1 = tl.zeros([ALL], dtype)
             d2 = tl.zeros([ALL], dtype)
             d3 = tl.zeros([ALL], dtype)
-            for r in range(0, R):
+            for r in range(R):
                 c = tl.load(own + r * ALL + flat)
                 d0 += c * tl.load(powers + k * R + r)
                 d1 += c * tl.load(powers + (k + 1) * R + r)
@@ -159,7 +161,7 @@ def _kernel(
             size += 1
         size = tl.minimum(size, stop)
         delta = tl.zeros([FACTORS, LABELS], dtype)
-        for r in range(0, R):
+        for r in range(R):
             delta += tl.load(own + r * ALL + tile) * tl.load(powers + (size - 1) * R + r)
         to = deltas + row * (F * L) + factor[:, None] * L + label[None, :]
         tl.store(to, delta, mask=used)
@@ -181,12 +183,30 @@ def _tables(beta: float, m: int, dtype: Any, device: Any) -> tuple[Any, Any, int
 
 
 def decide_factors(
-    backend: Backend, P: Any, place: Any, objective: Objective
-) -> tuple[Any, Any] | None:
-    """Decide a block from the P of factors of one shape, (n, F, L, S); None if P is not valid.
+    backend: Backend, parts: Sequence[Any], place: Any, objective: Objective
+) -> Decision | None:
+    """Decide from the P of factors of one shape, each (n, L, S); None if some may not be valid.
 
     `place` is the position of each label among the labels of the factors.
     """
+    n, L, S = parts[0].shape
+    row_bytes = len(parts) * L * (S + 8) * max(backend.itemsize, 4)
+    rows = max(1, work_bytes(backend) // row_bytes)
+    blocks = []
+    for start in range(0, n, rows):
+        P = torch.stack([part[start : start + rows] for part in parts], dim=1)  # (n, F, L, S)
+        block = _decide_block(backend, P, place, objective)
+        if block is None:
+            return None
+        blocks.append(block)
+    labels, expected = zip(*blocks, strict=True)
+    return Decision(torch.cat(labels), torch.cat(expected))
+
+
+def _decide_block(
+    backend: Backend, P: Any, place: Any, objective: Objective
+) -> tuple[Any, Any] | None:
+    """Decide a block of rows, (n, F, L, S)."""
     n, F, L, S = P.shape
     m, device, dtype = F * L, P.device, backend.dtype
     table, powers, R = _tables(objective.beta, m, dtype, device)
@@ -221,7 +241,8 @@ def decide_factors(
             BITS=64 if double else 32,
             INTEGER=tl.int64 if double else tl.int32,
             OUTSIDE=_OUTSIDE,
-            num_warps=max(1, factors * labels // 512),
+            num_warps=max(1, factors * labels // (256 if double else 512)),
+            maxnreg=_REGISTERS,
         )
     if bool((peak < 0.0).any()):
         return None
