@@ -56,7 +56,7 @@ test-old: .venv-sklearn-1.7/.stamp .venv-sklearn-1.8/.stamp ## the estimators' t
 	        'import sklearn; print("scikit-learn", sklearn.__version__)'; \
 	    .venv-sklearn-$$version/bin/python -m pytest -q \
 	        -W "ignore:Passing a non-Collection iterable" tests/estimation tests/ridge \
-	        tests/classifier tests/decider tests/test_store.py || exit 1; \
+	        tests/classifier tests/decider tests/store || exit 1; \
 	done
 
 lint: .venv/.stamp-dev ## check style, types, layers, docstrings, workflows and versions

@@ -89,7 +89,7 @@ def _ridge(n: int, p: int, m: int) -> Callable[[], Any]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, p))
     Y = (X @ rng.normal(size=(p, m)) + rng.normal(size=(n, m)) > 0.5).astype(int)
-    return lambda: FGFMClassifier(random_state=0).fit(X, Y).expected_f(X[:200]).round(6)
+    return lambda: FGFMClassifier("ridge", random_state=0).fit(X, Y).expected_f(X[:200]).round(6)
 
 
 def _one_row() -> Callable[[], Any]:

@@ -106,10 +106,11 @@ def read_terminal(terminal, until=None):
     return seen
 
 
-def fit_in_python(data, factors="independent", scaler=None, **params):
+def fit_in_python(data, factors="independent", scaler=None, estimator="auto", **params):
     """Fit the model that ``fgfm fit`` should fit."""
-    scaler = StandardScaler() if scaler is None else scaler
-    classifier = fgfm.FGFMClassifier(factors=factors, random_state=0, **params)
+    if scaler is None:
+        scaler = "passthrough" if estimator == "auto" else StandardScaler()
+    classifier = fgfm.FGFMClassifier(estimator, factors=factors, random_state=0, **params)
     Y = pd.DataFrame(data.Y, columns=list(data.label_names))
     return Pipeline([("scaler", scaler), ("classifier", classifier)]).fit(data.X, Y)
 

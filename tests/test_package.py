@@ -35,9 +35,11 @@ PUBLIC = SUBMODULES | {
     "FDeciderCV",
     "FGFMClassifier",
     "ILFCompo",
+    "Pipeline",
     "f_measure",
     "f_scorer",
     "load",
+    "make_pipeline",
     "save",
 }
 
@@ -127,6 +129,12 @@ def test_import_loads_no_heavy_library(code, forbidden):
     loaded = run_python(f"import sys; {code}; print(*{{n.split('.')[0] for n in sys.modules}})")
     assert "fgfm" in loaded.split()
     assert not (forbidden | optional) & set(loaded.split())
+
+
+def test_missing_torch_raises_with_the_install_command():
+    code = "import sys; sys.modules['torch'] = None\ntry:\n import fgfm.torch\n"
+    printed = run_python(code + "except ImportError as error:\n print(error)")
+    assert printed == "fgfm.torch needs PyTorch: pip install 'fgfm[torch]'\n"
 
 
 # Files -------------------------------------------------------------------------------------------

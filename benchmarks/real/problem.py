@@ -36,7 +36,7 @@ class Learner(NamedTuple):
     Attributes
     ----------
     make : callable
-        Returns a new estimator; None stands for the default of `FGFMClassifier`.
+        Returns a new estimator, or the name of one of `FGFMClassifier`.
     dense : bool
         Whether it needs dense features.
     features : {"scaled", "log counts", "raw"}
@@ -49,8 +49,8 @@ class Learner(NamedTuple):
     features: str = "scaled"
 
 
-def _make_ridge() -> None:
-    """Return None, which stands for the default learner."""
+def _make_ridge() -> str:
+    return "ridge"
 
 
 def _make_forest() -> RandomForestClassifier:

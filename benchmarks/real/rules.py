@@ -83,7 +83,7 @@ def _run_powerset(problem: Problem) -> Iterator[Outcome]:
 def _run_chain(problem: Problem) -> Iterator[Outcome]:
     """Fit a classifier chain: one model per label, given the labels before it."""
     learner = problem.learner
-    if learner is None:
+    if learner == "ridge":
         learner = RidgeLogistic(random_state=problem.seed)
     elif learner.get_params().get("random_state", 0) is None:  # ClassifierChain does not set it
         learner = clone(learner).set_params(random_state=problem.seed)

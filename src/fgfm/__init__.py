@@ -24,6 +24,7 @@ Classes and functions of the package itself:
 
 - `fgfm.FGFMClassifier`: a scikit-learn classifier from features to label sets;
 - `fgfm.FDecider` and `fgfm.FDeciderCV`: decisions behind a model that is there already;
+- `fgfm.Pipeline` and `fgfm.make_pipeline`: pipelines with all methods of these classifiers;
 - `fgfm.ILFCompo`: label factors from data;
 - `fgfm.Decision`: the result of a decision;
 - `fgfm.f_measure` and `fgfm.f_scorer`: the F-measure and its scorer;
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from fgfm.decision import Decision
     from fgfm.factors import ILFCompo
     from fgfm.metrics import f_measure, f_scorer
+    from fgfm.pipeline import Pipeline, make_pipeline
     from fgfm.store import load, save
 
     __version__: str
@@ -64,6 +66,7 @@ __all__ = [
     "FDeciderCV",
     "FGFMClassifier",
     "ILFCompo",
+    "Pipeline",
     "__version__",
     "cardinality",
     "data",
@@ -75,6 +78,7 @@ __all__ = [
     "f_scorer",
     "factors",
     "load",
+    "make_pipeline",
     "metrics",
     "plotting",
     "ridge",
@@ -103,9 +107,11 @@ _MODULE_OF = {  # the module to import each name from
     "FDeciderCV": "fgfm.decider",
     "FGFMClassifier": "fgfm.classifier",
     "ILFCompo": "fgfm.factors",
+    "Pipeline": "fgfm.pipeline",
     "f_measure": "fgfm.metrics",
     "f_scorer": "fgfm.metrics",
     "load": "fgfm.store",
+    "make_pipeline": "fgfm.pipeline",
     "save": "fgfm.store",
 }
 

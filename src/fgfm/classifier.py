@@ -23,7 +23,7 @@ from fgfm._utils.label_table import (
     set_label_attributes,
 )
 from fgfm._utils.progress import CallbackSupportMixin, FitProgress, with_callbacks
-from fgfm._utils.rows import frame_maker, n_rows, take_rows
+from fgfm._utils.rows import as_frames, frame_maker, n_rows, take_rows
 from fgfm._utils.validation import (
     check_average,
     check_beta,
@@ -49,6 +49,7 @@ from fgfm.estimation._factor_models import (
 )
 from fgfm.estimation._fitting import LearnerSettings
 from fgfm.estimation._learner import (
+    AUTO,
     check_learner,
     check_not_frozen,
     is_auto,
@@ -97,14 +98,15 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
 
     Parameters
     ----------
-    estimator : {"auto", "ridge"} or scikit-learn classifier, optional
+    estimator : {"auto", "ridge"} or scikit-learn classifier, default="auto"
         The base learner:
 
-        - "auto": a random forest, a kernel ridge regression and a linear one, each for all labels
-          at once, stacked by their held-out predictions. It needs no setting and no scaling, and
-          takes missing values in a dense X;
-        - "ridge", the default: `fgfm.ridge.RidgeLogistic`, logistic regression with a ridge
-          penalty chosen by cross-validation (scale your features);
+        - "auto": a random forest and two ridge regressions, each for all labels at once, stacked
+          by their held-out predictions. It needs no setting and no scaling, and takes missing
+          values in a dense X. The methods "two-step", "direct" and "powerset" need other models:
+          there it is "ridge";
+        - "ridge": `fgfm.ridge.RidgeLogistic`, logistic regression with a ridge penalty chosen by
+          cross-validation, the learner of the paper (scale your features);
         - any other learner, of which one is fitted per label and per factor. It gets X as you
           pass it; with "two-step" it gets one more column, the number of labels, which comes
           last. A `ColumnTransformer` passes it on only with ``remainder="passthrough"``. A learner
@@ -135,7 +137,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         Calibration of every model on out-of-fold scores. "auto" calibrates, by a sigmoid, base
         learners whose probabilities are known to be miscalibrated: boosting, trees and forests,
         support vector machines, naive Bayes. A splitter defines the folds of a sigmoid
-        calibration; otherwise `cv` defines them.
+        calibration; otherwise `cv` defines them. The learner "auto" is calibrated by its stack.
     nonempty : {"auto"} or bool, default="auto"
         Condition the decision on a true label set that is not empty. "auto" does so if no training
         row is empty.
@@ -151,9 +153,10 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         Labels that are required, forbidden, exclude each other or imply each other, and costs of
         labels; by number, or by name if y has columns. They constrain predictions, not the fit.
     cv : int, splitter or iterable, optional
-        Folds in which the default base learner chooses its penalty (3), and in which models are
+        Folds in which the learner "ridge" chooses its penalty (3), and in which models are
         calibrated (5). "reweighted" learns the distribution of the number of labels from their
-        test rows; a learner that needs neither is fitted in three additional folds.
+        test rows; a learner that needs neither is fitted in three additional folds. The learner
+        "auto" needs no folds.
     n_jobs : int, optional
         Number of processes that fit models, and of threads that predict, as in joblib. It does not
         change the result.
@@ -177,7 +180,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     label_frequencies_ : ndarray of shape (m,)
         The weighted frequency of each label in training, where it is observed.
     parts_ : dict of str to float
-        With ``estimator="auto"`` the parts of the stack and the weights that labels share.
+        The parts of the stack "auto" and the weights that labels share.
     nonempty_ : bool
         Whether no training row is empty, of those with all labels; always False with a flat y.
     n_parameters_ : int
@@ -236,9 +239,9 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     >>> model.predict(X[200:203])
     array([[0, 0, 1, 0],
            [1, 0, 1, 0],
-           [1, 1, 1, 1]])
+           [1, 1, 0, 1]])
     >>> model.expected_f(X[200:203]).round(2)
-    array([0.78, 0.8 , 0.78])
+    array([0.98, 0.77, 0.87])
     >>> round(model.score(X[200:], Y[200:]), 2)
     0.79
 
@@ -256,7 +259,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: Any = "auto",
         *,
         factors: Any = "single",
         method: Any = "reweighted",
@@ -293,7 +296,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
-        accepted = learner_input_tags(self.estimator)
+        accepted = learner_input_tags(self._learner())
         tags.input_tags.sparse = accepted.sparse
         tags.input_tags.allow_nan = accepted.allow_nan
         return tags
@@ -306,8 +309,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         MetadataRouter
             The routing.
         """
-        learner = self.estimator
-        if learner is None or isinstance(learner, str):
+        learner = self._learner()
+        if isinstance(learner, str):
             learner = RidgeLogistic()
             if get_config()["enable_metadata_routing"]:
                 learner.set_fit_request(sample_weight=True)
@@ -368,7 +371,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         if isinstance(self.method, str):
             strategies = [METHODS[self.method](self.coherent) for _ in self.factors_]
             settings = LearnerSettings(
-                self.estimator, self.calibration, self.cv, self.n_jobs, self.random_state, routed
+                self._learner(), self.calibration, self.cv, self.n_jobs, self.random_state, routed
             )
             self._factor_models: Any = fit_factor_models(
                 X, Y, self.factors_, strategies, weight, settings, progress
@@ -390,7 +393,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
                 progress,
             )
         self.__dict__.pop("parts_", None)  # of an earlier fit
-        if is_auto(self.estimator) and isinstance(self.method, str):
+        if is_auto(self._learner()) and isinstance(self.method, str):
             self.parts_ = self._factor_models.models.learner.weights
             progress.parts_fitted(self.parts_)
         self.n_parameters_ = sum(
@@ -410,9 +413,16 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         resolve_nonempty(self.nonempty, False)
         _check_method(self.method)
 
+    def _learner(self) -> Any:
+        """Return the base learner, with the default resolved for the method."""
+        if self.estimator is not None and not is_auto(self.estimator):
+            return self.estimator
+        known = isinstance(self.method, str) and self.method in METHODS
+        return METHODS[self.method].default_learner if known else AUTO
+
     def _validate_features(self, X: Any, *, reset: bool) -> Any:
         if isinstance(self.method, str):
-            return validate_features(self, X, self.estimator, reset=reset)
+            return validate_features(self, X, self._learner(), reset=reset)
         # An object of the user validates the values itself.
         return validate_raw_features(self, X, accept_sparse=True, reset=reset)
 
@@ -437,7 +447,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             return dict(routed.estimator.fit)
         if not fit_params:
             return None
-        if is_ridge(self.estimator):
+        if is_ridge(self._learner()):
             raise TypeError(
                 f"fit got {', '.join(fit_params)}: the default base learner takes no argument but "
                 "sample_weight"
@@ -553,7 +563,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         -------
         Decision
             ``labels`` of shape (n, m), 0 or 1, and ``expected_f``: of shape (n,), of shape (m,)
-            for ``"macro"``, a number for ``"micro"``.
+            for ``"macro"``, a number for ``"micro"``. With a flat y, ``labels`` of shape (n,), and
+            a number for ``"macro"`` too. A data frame or series each if X is a data frame.
 
         Notes
         -----
@@ -561,13 +572,26 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         whatever the average; a label may still be in no row.
         """
         check_average(average)
-        if average != "samples":
-            return self._decide_together(self.estimate(X), average)
+        if average == "samples":
+            labels, expected_f = self._decide_rows(X)
+        else:
+            labels, expected_f = self._decide_together(self.estimate(X), average)
+        if not self.multilabel_:
+            labels = labels[:, 0]
+            expected_f = expected_f[0] if average == "macro" else expected_f
+        return Decision(*as_frames(labels, expected_f, X, self._column_names(), average))
+
+    def _decide_rows(self, X: Any) -> Decision:
+        """Decide each row by itself: labels (n, m) and expected F-measures (n,)."""
         blocks = self._map_blocks(X, self._decide)
         return Decision(
             np.concatenate([block.labels for block in blocks]),
             np.concatenate([block.expected_f for block in blocks]),
         )
+
+    def _column_names(self) -> list[Any]:
+        """Return the column names of data frames of labels."""
+        return list(self.classes_) if self.multilabel_ else ["labels"]
 
     def predict(self, X: Any) -> Any:
         """Predict the F-optimal label sets.
@@ -582,10 +606,10 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         ndarray or sparse matrix of shape (n, m), or ndarray of shape (n,)
             Labels, of the dtype of y in `fit`; sparse if y was sparse; classes if y was flat.
         """
-        labels = self.decide(X).labels
+        labels = self._decide_rows(X).labels
         return format_labels(labels, self._label_form, self._label_dtype, self.classes_)
 
-    def expected_f(self, X: Any) -> Floats:
+    def expected_f(self, X: Any) -> Any:
         """Compute the F-measure that the model expects of its own prediction, row by row.
 
         Parameters
@@ -596,10 +620,10 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         Returns
         -------
         ndarray of shape (n,)
-            Expected F-measures; their mean is an estimate of the `score`.
+            Expected F-measures; their mean is an estimate of the `score`. A series if X is a data
+            frame.
         """
-        expected_f: Floats = self.decide(X).expected_f
-        return expected_f
+        return self.decide(X).expected_f
 
     def predict_proba(self, X: Any) -> Floats:
         """Predict the probability of each label.
@@ -701,10 +725,9 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             pandas data frame.
         """
         make_frame = frame_maker(X, "predict_frame")
-        labels = self.decide(X).labels
-        if self.multilabel_:
-            return make_frame(labels.astype(self._label_dtype), list(self.classes_))
-        return make_frame(self.classes_[labels[:, :1]], ["y"])
+        labels = self._decide_rows(X).labels
+        values = labels.astype(self._label_dtype) if self.multilabel_ else self.classes_[labels]
+        return make_frame(values, self._column_names())
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute the mean F-measure of the predictions, for the beta of this estimator.
@@ -723,10 +746,9 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         float
             The mean over rows.
         """
-        predicted = self.decide(X).labels
         return f_measure(
             read_true_labels(y, self),
-            predicted,
+            self._decide_rows(X).labels,
             self.beta,
             zero_division=self.zero_division,
             sample_weight=sample_weight,

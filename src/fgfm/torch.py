@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import math
 
-import torch
+try:
+    import torch
+except ImportError as error:
+    raise ImportError("fgfm.torch needs PyTorch: pip install 'fgfm[torch]'") from error
 
 from fgfm import decision
 from fgfm._utils.validation import (

@@ -113,7 +113,7 @@ def test_column_transformer_that_drops_the_appended_column_warns():
     FGFMClassifier(learner("drop"), method="tilted").fit(frame, Y)
 
 
-@pytest.mark.parametrize("learner", [None, RidgeLogistic()])
+@pytest.mark.parametrize("learner", ["ridge", RidgeLogistic()])
 def test_fit_parameters_of_the_default_learner_raise(learner):
     with pytest.raises(TypeError, match="fit got colour: the default base learner takes no"):
         FGFMClassifier(learner).fit(X, Y, colour="red")
@@ -133,7 +133,9 @@ def test_fit_parameters_are_passed_to_the_learner():
         FGFMClassifier(Coloured()).fit(X, Y)
 
 
-@pytest.mark.parametrize("learner", [None, GaussianNB(), LinearSVC(), KNeighborsClassifier(2)])
+@pytest.mark.parametrize(
+    "learner", ["ridge", GaussianNB(), LinearSVC(), KNeighborsClassifier(2)], ids=str
+)
 @pytest.mark.parametrize("calibration", ["auto", "sigmoid", KFold(3)], ids=str)
 def test_folds_that_lack_a_class(learner, calibration):
     labels = np.zeros((30, 2), dtype=int)
@@ -142,5 +144,25 @@ def test_folds_that_lack_a_class(learner, calibration):
     rows = np.random.default_rng(0).normal(size=(30, 2)) + 2.0 * labels
     model = FGFMClassifier(learner, calibration=calibration, cv=KFold(3)).fit(rows, labels)
     assert np.isfinite(model.expected_f(rows)).all()
-    if learner is None and calibration == "auto":
+    if learner == "ridge" and calibration == "auto":
         assert model.score(rows, labels) > 0.6
+
+
+def test_auto_stands_for_ridge_where_a_method_needs_it():
+    for method in ("two-step", "direct", "powerset"):
+        auto, ridge = (
+            FGFMClassifier(learner, method=method, random_state=0).fit(X, Y)
+            for learner in ("auto", "ridge")
+        )
+        assert_same(auto, ridge)
+        assert not hasattr(auto, "parts_")
+
+
+def test_auto_takes_no_calibration():
+    for calibration in ("sigmoid", KFold(3)):
+        with pytest.raises(ValueError, match="whose stack is its calibration"):
+            FGFMClassifier(calibration=calibration).fit(X, Y)
+    assert_same(
+        FGFMClassifier(calibration=None, random_state=0).fit(X, Y),
+        FGFMClassifier(None, random_state=0).fit(X, Y),
+    )

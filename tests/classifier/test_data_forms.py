@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from fgfm import FGFMClassifier
-from multilabel import X, Y, assert_same
+from multilabel import X, Y, assert_same, close
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -38,6 +38,47 @@ def test_data_frames(library, learner):
         model.predict(X_frame[["x1", "x0", "x2"]])
     with pytest.raises(ValueError, match="y has column 0 'b' where fit had 'a': the columns must"):
         model.score(X_frame, Y_frame[["b", "a", "c", "d"]])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_decisions_for_data_frames_are_data_frames(library):
+    frames = pytest.importorskip(library)
+    X_frame = frames.DataFrame({f"x{j}": X[:, j] for j in range(3)})
+    Y_frame = frames.DataFrame({name: Y[:, i] for i, name in enumerate("abcd")})
+    if library == "pandas":
+        X_frame.index = Y_frame.index = [f"row {i}" for i in range(len(X))]
+    model = FGFMClassifier("ridge", random_state=0).fit(X_frame, Y_frame)
+    plain = FGFMClassifier("ridge", random_state=0).fit(X, Y)
+    for average in ("samples", "macro", "micro"):
+        labels, expected_f = model.decide(X_frame, average=average)
+        expected = plain.decide(X, average=average)
+        assert type(labels) is frames.DataFrame
+        assert list(labels.columns) == list("abcd")
+        np.testing.assert_array_equal(labels.to_numpy(), expected.labels)
+        close(np.asarray(expected_f), expected.expected_f)
+        if library == "pandas":
+            assert labels.index.equals(X_frame.index)
+            if average == "macro":
+                assert list(expected_f.index) == list("abcd")
+    assert type(model.expected_f(X_frame)) is frames.Series
+
+
+def test_decisions_of_a_flat_y_are_flat():
+    model = FGFMClassifier("ridge", random_state=0).fit(X, Y[:, 0])
+    labels, expected_f = model.decide(X)
+    assert labels.shape == expected_f.shape == (len(X),)
+    assert (labels == model.predict(X)).all()
+    for average in ("macro", "micro"):
+        labels, expected_f = model.decide(X, average=average)
+        assert labels.shape == (len(X),)
+        assert np.ndim(expected_f) == 0
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, index=[f"row {i}" for i in range(len(X))])
+    labels, expected_f = FGFMClassifier("ridge", random_state=0).fit(frame, Y[:, 0]).decide(frame)
+    assert labels.name == "labels"
+    assert expected_f.name == "expected_f"
+    assert labels.index.equals(frame.index)
+    assert expected_f.index.equals(frame.index)
 
 
 def test_predict_frame_keeps_the_index():

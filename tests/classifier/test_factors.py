@@ -27,8 +27,8 @@ def test_partition_by_label_names():
 
 
 def test_order_of_factors_and_labels_does_not_matter():
-    one = FGFMClassifier(factors=[[0, 2], [1, 3]], cv=KFold(3)).fit(X, Y)
-    two = FGFMClassifier(factors=[[3, 1], [2, 0]], cv=KFold(3)).fit(X, Y)
+    one = FGFMClassifier("ridge", factors=[[0, 2], [1, 3]], cv=KFold(3)).fit(X, Y)
+    two = FGFMClassifier("ridge", factors=[[3, 1], [2, 0]], cv=KFold(3)).fit(X, Y)
     assert_close(one, two)
     assert (one.predict(X) == two.predict(X)).all()
 

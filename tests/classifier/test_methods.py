@@ -28,7 +28,7 @@ from multilabel import X, Y, assert_close, assert_same
     ],
 )
 def test_factors_are_fitted_as_by_the_public_estimator(method, kind):
-    model = FGFMClassifier(factors=[[2, 0], [1, 3]], method=method, random_state=0)
+    model = FGFMClassifier("ridge", factors=[[2, 0], [1, 3]], method=method, random_state=0)
     estimates = model.fit(X, Y).estimate(X)
     p = model.predict_proba(X)
     for factor, (P, d) in zip([[2, 0], [1, 3]], estimates, strict=True):

@@ -14,7 +14,7 @@ from multilabel import X, Y, assert_close, assert_same
 def test_verbose(capsys):
     FGFMClassifier(random_state=0).fit(X, Y)
     assert capsys.readouterr().out == ""
-    FGFMClassifier(factors=[[0, 1], [2, 3]], verbose=1).fit(X, Y)
+    FGFMClassifier("ridge", factors=[[0, 1], [2, 3]], verbose=1).fit(X, Y)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("[FGFMClassifier] 4 label(s) in 2 factor(s) (")
     assert lines[-1].startswith("[FGFMClassifier] 6 of 6 models (")

@@ -43,5 +43,16 @@ def folder(tmp_path_factory, dataset):
 def model(folder):
     """A model fitted to the training rows."""
     path = folder / "model.fgfm"
-    run_ok("fit", folder / "all.npz", "--split", "train", "--factors", "single", "-o", path)
+    run_ok(
+        "fit",
+        folder / "all.npz",
+        "--split",
+        "train",
+        "--factors",
+        "single",
+        "-e",
+        "ridge",
+        "-o",
+        path,
+    )
     return path

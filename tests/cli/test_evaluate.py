@@ -12,7 +12,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fgfm
-from command_line import NAMES, assert_one_line_error, make_rows, run, run_ok
+from command_line import (
+    NAMES,
+    assert_one_line_error,
+    make_rows,
+    read_terminal,
+    run,
+    run_ok,
+    started_on_terminal,
+)
 from fgfm.data import load, save
 from fgfm.evaluation import evaluate
 
@@ -22,9 +30,9 @@ def run_json(*arguments):
 
 
 def test_cross_validation_agrees_with_python(folder, dataset):
-    options = ["--factors", "independent", "--folds", "4", "--inner-folds", "0"]
+    options = ["--factors", "independent", "--folds", "4", "--inner-folds", "0", "-e", "ridge"]
     found = run_json(folder / "all.npz", *options)
-    classifier = fgfm.FGFMClassifier(factors="independent", random_state=0)
+    classifier = fgfm.FGFMClassifier("ridge", factors="independent", random_state=0)
     model = Pipeline([("scaler", StandardScaler()), ("classifier", classifier)])
     expected = evaluate(model, dataset.X, dataset.Y, folds=4, inner_folds=0).as_dict()
     assert found["measures"] == expected["measures"]
@@ -39,7 +47,7 @@ def test_cross_validation_agrees_with_python(folder, dataset):
 def test_split_two_files_and_fitted_model_agree(folder, tmp_path, dataset, model):
     save(dataset.rows(dataset.train), tmp_path / "train.csv")
     save(dataset.rows(dataset.test), tmp_path / "test.csv")
-    options = ["--factors", "single", "--inner-folds", "2"]
+    options = ["--factors", "single", "--inner-folds", "2", "-e", "ridge"]
     split = run_json(folder / "all.npz", "--split", "test", *options)
     files = run_json(tmp_path / "train.csv", "--test", tmp_path / "test.csv", "-l", "-4", *options)
     fitted = run_json(folder / "all.npz", "--split", "test", "--model", model)
@@ -117,3 +125,16 @@ def test_invalid_input_gives_one_line(folder, monkeypatch, model, arguments, mes
     before = set(os.listdir())
     assert_one_line_error(run("evaluate", *arguments), message)
     assert set(os.listdir()) == before
+
+
+@pytest.mark.slow
+def test_progress_shows_what_is_done(folder, model):
+    data = folder / "all.npz"
+    for options, wanted in (
+        (["--folds", "2", "--inner-folds", "2"], ["fit 1 of 6: fitting models", "fit 6 of 6"]),
+        (["--model", model], ["deciding 120 rows"]),
+    ):
+        with started_on_terminal("evaluate", data, *options) as (process, terminal):
+            seen = read_terminal(terminal).decode()
+            assert process.wait() == 0
+        assert all(text in seen for text in ["reading all.npz", *wanted]), seen

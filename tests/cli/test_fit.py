@@ -40,9 +40,9 @@ from fgfm.store import foreign_classes
             {"estimator": LogisticRegression(C=0.5, max_iter=1000)},
         ),
         ("all.parquet", ["--no-scale"], {"scaler": "passthrough"}),
-        ("all.arff", [], {}),
-        ("all.svm", [], {"scaler": MaxAbsScaler()}),
-        ("all.xmc", [], {"scaler": MaxAbsScaler()}),
+        ("all.arff", ["-e", "ridge"], {"estimator": "ridge"}),
+        ("all.svm", ["-e", "ridge"], {"estimator": "ridge", "scaler": MaxAbsScaler()}),
+        ("all.xmc", [], {}),
         ("all.npz", ["--beta", "2", "--nonempty", "no"], {"beta": 2.0, "nonempty": False}),
     ],
 )
@@ -96,7 +96,7 @@ def test_decimal_commas(dataset, tmp_path):
     frame.to_csv(tmp_path / "d.csv", index=False, sep=";", decimal=",")
     command = ["fit", tmp_path / "d.csv", "--labels", ",".join(NAMES), "-o", tmp_path / "m.fgfm"]
     command += ["--factors", "independent", "--delimiter", ";"]
-    assert_one_line_error(run(*command), "(options: --decimal, --categorical)")
+    assert_one_line_error(run(*command), "(options: --decimal, --category)")
     run_ok(*command, "--decimal", ",")
     options = ["--delimiter", ";", "--decimal", ",", "-o", tmp_path / "s.csv"]
     run_ok("predict", tmp_path / "m.fgfm", tmp_path / "d.csv", *options)
@@ -111,11 +111,12 @@ def test_number_that_is_the_name_of_a_column_raises(tmp_path):
     run_ok(*command, "--labels", "[1]")
 
 
-def test_forests_are_loaded_if_trusted(folder, tmp_path):
+def test_unchecked_trees_are_loaded_if_trusted(folder, tmp_path):
     path, target = tmp_path / "forest.fgfm", tmp_path / "sets.csv"
     fitted = run_ok(
-        "fit", folder / "all.npz", "-e", "forest", "--set", "n_estimators=5", "--set",
-        "max_depth=3", "--factors", "independent", "--calibration", "none", "-o", path,
+        "fit", folder / "all.npz", "-e", "sklearn.ensemble:GradientBoostingClassifier",
+        "--set", "n_estimators=5", "--set", "max_depth=3", "--factors", "independent",
+        "--calibration", "none", "-o", path,
     )  # fmt: skip
     assert "--trust sklearn.tree._tree.Tree" in fitted.stderr
     predict = ["predict", path, folder / "all.npz", "-o", target]
@@ -141,6 +142,7 @@ def test_learners_by_name(folder, tmp_path, name, settings):
     path = tmp_path / "model.fgfm"
     options = [*settings, "--dense", "--factors", "independent"]
     run_ok("fit", folder / "all.svm", "-e", name, *options, "-o", path)
+    assert not foreign_classes(path) or name == "knn"
     trust = [option for cls in foreign_classes(path) for option in ("--trust", cls)]
     run_ok("predict", path, folder / "all.svm", "-o", tmp_path / "sets.csv", *trust)
     model = fgfm.load(path, trusted=trust[1::2])
@@ -153,16 +155,28 @@ def test_learners_by_name(folder, tmp_path, name, settings):
     ("arguments", "message"),
     [
         (["none.npz"], "none.npz"),
-        (["all.csv"], "does not declare which columns are labels (option: --labels)"),
+        (
+            ["all.csv"],
+            "does not declare which columns are labels: name them, such as 'red', 'green', 'blue' "
+            "and 1 more (0 or 1) (option: --labels)",
+        ),
+        (["tags.csv"], "name them, such as 'tags' (lists) (option: --labels)"),
+        (["tags.csv", "-l", "tag"], "no column is called 'tag': did you mean 'tags'? (option"),
+        (["tags.csv", "-l", "tags", "--text", "plase"], "'plase' (did you mean 'place'?) (option"),
+        (["all.csv", "-l", "-4", "--date", "x1"], "a column of dates must have one notation"),
+        (
+            ["tags.csv", "-l", "tags", "--number", "place"],
+            "line 2, column 'place': 'south' is not a number (option: --number)",
+        ),
+        (
+            ["tags.csv", "-l", "tags", "--category", "id", "--number", "id"],
+            "the column 'id' is both category and number",
+        ),
         (["all.csv", "-l", "purple"], "no column is called 'purple': the columns are 'x1', "),
         (["all.csv", "-l", "-9"], "9 labels leave no features"),
-        (
-            ["table.csv", "-l", "-4", "--max-categories", "1"],
-            "(options: --drop, --max-cat",
-        ),
         (["all.npz", "-o", "no/m"], "there is no folder"),
         (["all.npz", "-o", "."], "a folder: it must be a file"),
-        (["all.npz", "-e", "rigde"], "it must be one of ridge, logistic, forest"),
+        (["all.npz", "-e", "rigde"], "it must be one of auto, ridge, logistic, forest"),
         (["all.npz", "-e", "no.such:Thing"], "No module named"),
         (["all.npz", "-e", "sklearn.svm:Thing"], "has no class 'Thing'"),
         (["all.npz", "-e", "knn", "--set", "k=3"], "it has n_neighbors, weights"),

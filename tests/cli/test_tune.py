@@ -241,11 +241,14 @@ def test_with_refuses_other_options_and_files(files, model):
 
 
 def test_model_of_foreign_classes_is_no_decider(rows, files):
-    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 
+    fgfm.save(GradientBoostingRegressor(n_estimators=2).fit(rows[0], rows[0][:, 0]), "trees.fgfm")
+    result = run("decide", "new.csv", "--ids", "id", "--with", "trees.fgfm")
+    assert_one_line_error(result, "holds sklearn.tree._tree.Tree: it must hold a fitted FDecider")
     fgfm.save(RandomForestClassifier(2).fit(*rows), "forest.fgfm")
     result = run("decide", "new.csv", "--ids", "id", "--with", "forest.fgfm")
-    assert_one_line_error(result, "holds sklearn.tree._tree.Tree: it must hold a fitted FDecider")
+    assert_one_line_error(result, "holds RandomForestClassifier: it must hold a fitted FDecider")
 
 
 def test_folder_with_decider(rows, files):

@@ -206,8 +206,16 @@ def test_pandas_nullable_columns():
         decision.from_marginals(frame)
 
 
-def test_polars_frame_gives_arrays():
-    assert_same_bits(decision.from_marginals(pl.DataFrame(PROBA)), decision.from_marginals(PROBA))
+@pytest.mark.parametrize("average", ["samples", "macro", "micro"])
+def test_polars_names_are_kept(average):
+    names = [f"label {i}" for i in range(12)]
+    frame = pl.DataFrame(PROBA, schema=names)
+    decided = decision.from_marginals(frame, average=average)
+    assert isinstance(decided.labels, pl.DataFrame)
+    assert decided.labels.columns == names
+    assert_same_bits(decided, decision.from_marginals(PROBA, average=average))
+    labels, _ = decision.from_joint(pl.DataFrame(SETS, schema=names), pl.DataFrame(WEIGHTS))
+    assert labels.columns == names
 
 
 # No rows, and impossible rows --------------------------------------------------------------------

@@ -309,8 +309,13 @@ def test_scorer_is_a_singleton_and_can_be_pickled(pair):
 
 
 def test_scorers_validate_their_parameters():
-    with pytest.raises(TypeError, match="averge"):
+    names = r"parameters by name \(beta, .*average.*\), as in f_scorer\(beta=2\)"
+    with pytest.raises(TypeError, match=rf"f_scorer got averge='macro': it takes .*{names}"):
         fgfm.f_scorer(averge="macro")
+    with pytest.raises(TypeError, match=f"f_scorer got 2: it takes a fitted estimator, .*{names}"):
+        fgfm.f_scorer(2)
+    with pytest.raises(TypeError, match=rf"f_scorer got \[\[1\]\]: it takes .*{names}"):
+        fgfm.f_scorer([[1]], [[1]])
     with pytest.raises(ValueError, match="average is 'weighted'"):
         fgfm.f_scorer(average="weighted")
     for parameters in ({"average": None}, {"per_row": True}):

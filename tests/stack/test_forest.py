@@ -1,6 +1,8 @@
-"""The forest for all targets, against scikit-learn's own."""
+"""The forest for all targets, its trees against those of scikit-learn."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +11,8 @@ from scipy import sparse
 from sklearn.tree import DecisionTreeRegressor
 
 import fgfm.stack._forest as module
+from fgfm._kernels import grow_tree
+from fgfm.stack._bins import BinnedFeatures
 from fgfm.stack._forest import LabelForest
 
 Floats = npt.NDArray[np.float64]
@@ -34,25 +38,78 @@ def fewer_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_TREES", 30)
 
 
-def test_predictions_are_means_over_the_trees_of_scikit_learn(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_predictions_are_means_over_the_rows_of_the_leaves() -> None:
     X, Y = data()
-    counts, trees = [], []
-
-    def grow(dense: Floats, outputs: Floats, drawn: Floats, weight: Floats, seed: int) -> object:
-        tree = DecisionTreeRegressor(min_samples_leaf=2, max_features=2, random_state=seed)
-        trees.append(tree.fit(dense, outputs, sample_weight=drawn * weight))
-        counts.append(drawn)
-        return tree.tree_
-
-    monkeypatch.setattr(module, "_grow", grow)
     forest, out_of_bag = fit(X, Y)
-    each = np.stack([tree.predict(X) for tree in trees]) + Y.mean(axis=0)  # (trees, n, m)
+    leaves = forest._leaves(X)  # (n, trees)
+    seeds = np.random.default_rng(0).integers(np.iinfo(np.int32).max, size=30)
+    drawn = np.stack([module._bootstrap(len(X), int(seed)) for seed in seeds], axis=1)
+    each = np.empty((30, *Y.shape))
+    for t in range(30):
+        for leaf in np.unique(leaves[:, t]):
+            inside = leaves[:, t] == leaf
+            assert np.count_nonzero(drawn[inside, t]) >= 2
+            each[t, inside] = np.average(Y[inside], axis=0, weights=drawn[inside, t])
     np.testing.assert_allclose(forest.predict(X), each.mean(axis=0), atol=1e-5)
-    unseen = (np.stack(counts) == 0.0)[:, :, None]
+    unseen = (drawn.T == 0.0)[:, :, None]
     expected = (each * unseen).sum(axis=0) / unseen.sum(axis=0)
     np.testing.assert_allclose(out_of_bag, expected, atol=1e-5)
+
+
+def grow(X: Any, Y: Floats, weight: Floats, most: int, seed: int = 0) -> Any:
+    """Return the leaves (n, 1) of one tree that is grown on rows of positive weight."""
+    features = BinnedFeatures(X.astype(np.float32))
+    values = np.zeros((len(Y), -(-Y.shape[1] // 8) * 8), np.float32)
+    values[:, : Y.shape[1]] = Y * weight[:, None]
+    links, small = np.empty((3, 999), np.int32), np.empty((2, 999), np.uint8)
+    rows = np.flatnonzero(weight)
+    w = weight.astype(np.float32)
+    size = grow_tree(*features.arrays, values, w, rows, most, 2, seed, links, small)
+    forest = LabelForest()
+    forest.columns = None
+    forest._store(features, [module._Tree(links[:, :size], small[:, :size])])
+    return forest._leaves(X)
+
+
+def assert_same_groups(a: Any, b: Any) -> None:
+    """Assert that rows with the same number in a are those with the same number in b."""
+    n_pairs = len(np.unique(np.column_stack([a, b]), axis=0))
+    assert len(np.unique(a)) == len(np.unique(b)) == n_pairs
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_trees_are_those_of_scikit_learn(seed: int, missing: bool) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((60, 4)).astype(np.float32).astype(np.float64)
+    if missing:
+        X[rng.random(X.shape) < 0.2] = np.nan
+    Y = rng.standard_normal((60, 3))
+    weight = rng.integers(0, 3, size=60).astype(np.float64)
+    own = grow(X, Y, weight, most=4)[:, 0]
+    kept = weight > 0.0
+    tree = DecisionTreeRegressor(min_samples_leaf=2).fit(X[kept], Y[kept], weight[kept])
+    leaves = tree.apply(X)
+    assert_same_groups(own[kept], leaves[kept])
+
+
+def test_sparse_and_dense_features_give_the_same_trees() -> None:
+    rng = np.random.default_rng(1)
+    X = np.where(rng.random((80, 5)) < 0.4, rng.standard_normal((80, 5)), 0.0)
+    Y, weight = rng.standard_normal((80, 9)), rng.integers(1, 4, size=80).astype(np.float64)
+    dense = grow(X, Y, weight, most=5)
+    assert_same_groups(dense, grow(sparse.csr_array(X), Y, weight, most=5))
+    assert len(np.unique(dense)) > 10
+
+
+def test_bins_separate_zero_and_put_missing_values_last() -> None:
+    rng = np.random.default_rng(2)
+    X = np.concatenate([rng.random(500), [0.0, np.nan, -1e-9]])[:, None].astype(np.float32)
+    columns, *_ = BinnedFeatures(X).arrays
+    assert columns[0, -2] == 63
+    assert len({*columns[0, -3:]}) == 3
+    assert not np.isin(columns[0, [-3, -1]], columns[0, :500]).any()
+    assert len(np.unique(columns)) > 55
 
 
 def test_many_labels_are_projected_and_still_predicted() -> None:
@@ -112,5 +169,10 @@ def test_damaged_trees_raise() -> None:
         forest, _ = fit(X, Y)
         getattr(forest, name)[inner] = value
         getattr(forest, "right" if name == "left" else name)[inner] = value
+        with pytest.raises(ValueError, match="damaged"):
+            forest.predict(X)
+    for name in ("left", "right", "feature", "threshold", "missing_left"):
+        forest, _ = fit(X, Y)
+        setattr(forest, name, getattr(forest, name)[:-1])
         with pytest.raises(ValueError, match="damaged"):
             forest.predict(X)

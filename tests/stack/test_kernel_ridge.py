@@ -119,9 +119,23 @@ def test_missing_targets_count_as_their_mean() -> None:
     assert model.means[1] == pytest.approx(np.nanmean(Y[:, 1]))
 
 
+def test_columns_that_are_no_counts_are_standardised() -> None:
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((50, 30)) < 0.1, 3.0, 0.0)
+    X[:, [4, 7]] = rng.normal(2000.0, 5.0, size=(50, 2))
+    features = CountFeatures(False).fit(sparse.csr_array(X), np.ones(50))
+    np.testing.assert_array_equal(features.others, [4, 7])
+    Z: Any = features.transform(sparse.csr_array(X)).toarray()
+    assert Z.shape == (50, 32)
+    assert not Z[:, [4, 7]].any()
+    np.testing.assert_allclose((Z[:, 30:] ** 2).mean(axis=0), 0.5)
+    words = np.delete(X, [4, 7], axis=1).any(axis=1)
+    np.testing.assert_allclose((Z[words, :30] ** 2).sum(axis=1), 1.0)
+
+
 @pytest.mark.parametrize("idf", [False, True])
 def test_counts_become_rows_of_unit_length(idf: bool) -> None:
-    counts = sparse.random_array((20, 8), density=0.5, rng=0, format="csr")
+    counts = sparse.random_array((20, 8), density=0.2, rng=0, format="csr")
     counts.data = np.ceil(counts.data * 5)
     features = CountFeatures(idf).fit(counts, np.ones(20))
     Z: Any = features.transform(counts)

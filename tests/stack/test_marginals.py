@@ -7,7 +7,13 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from fgfm.stack._marginals import MarginalStack, _fit_label
+import fgfm.stack._marginals as module
+from fgfm.stack._marginals import Floats, Logits, MarginalStack, _fit_label
+
+
+def cells(F: Floats) -> Logits:
+    """Return predictions (J, n, m) as a function of rows and labels."""
+    return lambda rows, at: F[:, rows, at]
 
 
 def test_a_useless_part_gets_no_weight_and_a_good_one_its_slope() -> None:
@@ -15,7 +21,7 @@ def test_a_useless_part_gets_no_weight_and_a_good_one_its_slope() -> None:
     good = rng.standard_normal((3000, 4))
     Y = (rng.random((3000, 4)) < expit(2.0 * good - 1.0)).astype(float)
     F = np.stack([good, -good + 0.1 * rng.standard_normal(good.shape)])
-    stack = MarginalStack().fit(F, Y, np.ones(3000))
+    stack = MarginalStack().fit(cells(F), Y, np.ones(3000))
     assert stack.shared[0] == pytest.approx(2.0, abs=0.2)
     assert stack.shared[1] == pytest.approx(0.0, abs=1e-6)
     assert (stack.weights >= 0.0).all()
@@ -49,10 +55,25 @@ def test_unknown_labels_and_predictions_are_left_out() -> None:
     held = F.copy()
     held[:, :40, 1] = 1e6
     other[:40, 1] = np.nan
-    one = MarginalStack().fit(F, some, np.ones(300))
-    two = MarginalStack().fit(held, other, np.ones(300))
+    one = MarginalStack().fit(cells(F), some, np.ones(300))
+    two = MarginalStack().fit(cells(held), other, np.ones(300))
     np.testing.assert_allclose(one.weights, two.weights)
     held[:, 0, :] = np.nan
-    three = MarginalStack().fit(held, other, np.ones(300))
-    four = MarginalStack().fit(F[:, 1:], some[1:], np.ones(299))
+    three = MarginalStack().fit(cells(held), other, np.ones(300))
+    four = MarginalStack().fit(cells(F[:, 1:]), some[1:], np.ones(299))
     np.testing.assert_allclose(three.weights, four.weights)
+
+
+def test_many_labels_are_fitted_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    F = rng.standard_normal((2, 200, 7))
+    Y = (rng.random((200, 7)) < expit(F[0])).astype(float)
+    whole = MarginalStack().fit(cells(F), Y, np.ones(200))
+    monkeypatch.setattr(module, "_LABELS", 3)
+    blocks = MarginalStack().fit(cells(F), Y, np.ones(200))
+    np.testing.assert_array_equal(blocks.weights, whole.weights)
+    monkeypatch.setattr(module, "_CELLS", 700)  # every second row
+    some = MarginalStack().fit(cells(F), Y, np.ones(200))
+    np.testing.assert_array_equal(
+        some.shared, MarginalStack().fit(cells(F[:, ::2]), Y[::2], np.ones(100)).shared
+    )

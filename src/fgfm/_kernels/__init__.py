@@ -77,6 +77,7 @@ __all__ = [
     "decide_sparse_factor_rows",
     "find_infeasible_rows",
     "fit_path",
+    "grow_tree",
     "multiply_columns",
     "native",
     "poisson_binomial",
@@ -101,6 +102,7 @@ Constraints: Any = native.Constraints
 Rules: Any = native.Rules
 add_columns: Any = native.add_columns
 apply_trees: Any = native.apply_trees
+grow_tree: Any = native.grow_tree
 bet: Any = native.bet
 condition: Any = native.condition
 constrain_csr_rows: Any = native.constrain_csr_rows

@@ -20,6 +20,7 @@
 #include "constrained.hpp"
 #include "constrained_marginals.hpp"
 #include "factors.hpp"
+#include "forest.hpp"
 #include "gram.hpp"
 #include "jaccard.hpp"
 #include "joint.hpp"
@@ -355,6 +356,21 @@ NB_MODULE(MODULE_NAME, module) {
                                matrix(leaves));
         },
         without_gil, "X"_a, "root"_a, "left"_a, "right"_a, "feature"_a, "threshold"_a, "missing_left"_a, "leaves"_a.noconvert());
+    module.def(
+        "grow_tree",
+        [](Array<const std::uint8_t, 2> columns, Array<const std::uint8_t, 1> bins,
+           Array<const std::int32_t, 1> indices, Array<const Index, 1> indptr,
+           Array<const std::uint8_t, 1> zero_bin, Array<const float, 2> values,
+           Array<const float, 1> weight, Array<Index, 1> rows, Index most_features, Index leaf,
+           std::uint64_t seed, Array<std::int32_t, 2> links, Array<std::uint8_t, 2> bytes) {
+            const BinnedFeatures X{matrix(columns), span(bins), span(indices), span(indptr),
+                                   span(zero_bin)};
+            TreeGrower grower(X, matrix(values), span(weight), most_features, leaf, seed);
+            const auto l = matrix(links);
+            const auto b = matrix(bytes);
+            return grower.grow(span(rows), {l[0], l[1], l[2], b[0], b[1]});
+        },
+        without_gil, "columns"_a, "bins"_a, "indices"_a, "indptr"_a, "zero_bin"_a, "values"_a, "weight"_a, "rows"_a.noconvert(), "most_features"_a, "leaf"_a, "seed"_a, "links"_a.noconvert(), "bytes"_a.noconvert());
     // `gemm` is the capsule "dgemm" of scipy.linalg.cython_blas.__pyx_capi__.
     module.def("fit_path", [](nb::capsule gemm, Array<const double, 2> Z,
                               Array<const double, 2> pairs, Array<const double, 2> counts,

@@ -118,8 +118,9 @@ def as_frames(
         import pandas as pd
 
         if np.ndim(labels) == 1:
-            return pd.Series(labels, index=like.index, name=columns[0]), expected_f
-        labels = pd.DataFrame(labels, index=like.index, columns=columns)
+            labels = pd.Series(labels, index=like.index, name=columns[0])
+        else:
+            labels = pd.DataFrame(labels, index=like.index, columns=columns)
         if np.ndim(expected_f):
             index = labels.index if average == "samples" else labels.columns
             expected_f = pd.Series(expected_f, index=index, name="expected_f")
@@ -127,8 +128,9 @@ def as_frames(
     import polars as pl
 
     if np.ndim(labels) == 1:
-        return pl.Series(columns[0], labels), expected_f
-    labels = pl.DataFrame(labels, schema=None if columns is None else list(map(str, columns)))
+        labels = pl.Series(columns[0], labels)
+    else:
+        labels = pl.DataFrame(labels, schema=None if columns is None else list(map(str, columns)))
     return labels, pl.Series("expected_f", expected_f) if np.ndim(expected_f) else expected_f
 
 

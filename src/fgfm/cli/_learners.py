@@ -11,6 +11,7 @@ from typing import Any
 __all__ = ["LEARNERS", "make_learner"]
 
 LEARNERS = {
+    "auto": "",
     "ridge": "fgfm.ridge:RidgeLogistic",
     "logistic": "sklearn.linear_model:LogisticRegression",
     "forest": "sklearn.ensemble:RandomForestClassifier",
@@ -38,8 +39,8 @@ def make_learner(name: str, settings: Sequence[str]) -> Any:
 
     Returns
     -------
-    estimator or None
-        The learner; None is the default learner of `FGFMClassifier`.
+    estimator or str
+        The learner; a text if it is one that `FGFMClassifier` knows by its name.
     """
     if name not in LEARNERS and ":" not in name:
         raise ValueError(
@@ -47,8 +48,10 @@ def make_learner(name: str, settings: Sequence[str]) -> Any:
             "package.module:Class"
         )
     values = dict(_parse_setting(text) for text in settings)
-    if name == "ridge" and not values:
-        return None
+    if name in ("auto", "ridge") and not values:
+        return name
+    if name == "auto":
+        raise ValueError(f"--set is {settings[0]}: the estimator auto has no parameters")
     learner_class = _import_class(LEARNERS.get(name, name))
     signature = inspect.signature(learner_class).parameters
     names = [key for key, given in signature.items() if given.kind is not given.VAR_KEYWORD]

@@ -298,6 +298,9 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the probabilities of the fitted model as `FDecider` reads them."""
         return Probabilities(dense_entries(clip_probabilities(self._marginals(X), "X")), X, None)
 
+    def _column_names(self) -> list[Any]:
+        return self.decider_._column_names()
+
     def decide(self, X: Any) -> Decision:
         """Compute F-optimal label sets and their expected F-measure, as `FDecider.decide`.
 

@@ -478,12 +478,12 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         calibration are worth, if
 
         - X and y are rows drawn from the distribution of the new rows, and
-        - they were used neither to train the model, nor in `fit`, nor to choose between models.
+        - they were used neither to train the model, nor in ``fit``, nor to choose between models.
 
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or list of arrays
-            Probabilities (n, m), as in `fit`.
+            Probabilities (n, m), as in ``fit``.
         y : array-like, sparse matrix or data frame of shape (n, m)
             True labels.
         confidence : float in (0, 1), default=0.95
@@ -516,12 +516,12 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Answer new rows whose `expected_f` is at least the threshold, and abstain from the others:
         with a probability of at least `confidence`, the mean F-measure of answered rows is at
         least `target`. This rests on what `lower_bound` rests on: X and y are rows drawn from the
-        distribution of the new rows, used neither for the model, nor in `fit`.
+        distribution of the new rows, used neither for the model, nor in ``fit``.
 
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or list of arrays
-            Probabilities (n, m), as in `fit`.
+            Probabilities (n, m), as in ``fit``.
         y : array-like, sparse matrix or data frame of shape (n, m)
             True labels.
         target : float in (0, 1)

@@ -37,18 +37,20 @@ from fgfm.estimation._learner import (
 )
 from fgfm.estimation._models import (
     GivenPredictions,
+    HeldOut,
     LearnerModel,
     LearnerModels,
     Models,
     ModelTarget,
     RidgeModels,
     StackModels,
+    StackPredictions,
     label_column,
     scores_to_proba,
 )
 from fgfm.estimation._target_folds import is_splitter, target_folds
 from fgfm.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
-from fgfm.stack import StackedLearner
+from fgfm.stack import StackedLearner, StackedPredictions
 
 __all__ = ["LearnerSettings", "fit_models"]
 
@@ -98,7 +100,7 @@ def fit_models(
     progress: Callable[[int], None] | None = None,
     *,
     out_of_fold: bool = False,
-) -> tuple[Models, GivenPredictions | None]:
+) -> tuple[Models, HeldOut | None]:
     """Fit the models of all targets.
 
     Parameters
@@ -122,12 +124,17 @@ def fit_models(
     -------
     models : Models
         The fitted models, in the order of the targets.
-    predictions : GivenPredictions or None
+    predictions : GivenPredictions, StackPredictions or None
         The out-of-fold predictions, if requested.
     """
-    if is_auto(settings.estimator):
-        return _fit_stack(X, targets, weight, settings, progress)
     method = _calibration_method(settings)
+    if is_auto(settings.estimator):
+        if method is not None:
+            raise ValueError(
+                f"calibration is {settings.calibration!r} and estimator is 'auto', whose stack is "
+                "its calibration: calibration must be 'auto' or None"
+            )
+        return _fit_stack(X, targets, weight, settings, progress)
     if is_ridge(settings.estimator) and method is None:
         return _fit_ridge(X, targets, weight, settings, progress, out_of_fold)
     return _fit_learners(X, targets, weight, settings, method, progress, out_of_fold)
@@ -140,7 +147,7 @@ def _fit_ridge(
     settings: LearnerSettings,
     progress: Callable[[int], None] | None,
     out_of_fold: bool,
-) -> tuple[Models, GivenPredictions | None]:
+) -> tuple[Models, HeldOut | None]:
     """Fit the default learner to all targets together, as far as they have the same rows."""
     estimator = settings.estimator
     if not isinstance(estimator, RidgeLogistic):
@@ -195,7 +202,7 @@ def _fit_stack(
     weight: Floats | None,
     settings: LearnerSettings,
     progress: Callable[[int], None] | None,
-) -> tuple[Models, GivenPredictions]:
+) -> tuple[Models, StackPredictions]:
     """Fit the learner "auto" to all targets together."""
     if any(target.extra is not None for target in targets):
         raise ValueError(
@@ -206,8 +213,10 @@ def _fit_stack(
     w = np.ones(n) if weight is None else weight
     rows = np.flatnonzero(w > 0.0)
     seed = int(check_random_state(settings.random_state).randint(np.iinfo(np.int32).max))
+    if settings.cv is not None:  # is not used, but must be valid
+        target_folds(None, settings.cv, X, rows, n, seed, _OUT_OF_FOLD_FOLDS)
     learner = StackedLearner()
-    proba = learner.fit(
+    stacked = learner.fit(
         X if len(rows) == n else take_rows(X, rows),
         [target.values[rows] for target in targets],
         w[rows],
@@ -218,8 +227,11 @@ def _fit_stack(
     if progress is not None:
         progress(len(targets))
     models = StackModels(learner)
-    held_out = [on_all_rows(p, rows, n) for p in proba]
-    return models, GivenPredictions(held_out, models.classes, left_one_out=True)
+    held_out = StackedPredictions(
+        on_all_rows(stacked.positive, rows, n),
+        [on_all_rows(p, rows, n) for p in stacked.distributions],
+    )
+    return models, StackPredictions(learner, held_out)
 
 
 def _fit_learners(
@@ -230,7 +242,7 @@ def _fit_learners(
     method: str | None,
     progress: Callable[[int], None] | None,
     out_of_fold: bool,
-) -> tuple[Models, GivenPredictions | None]:
+) -> tuple[Models, HeldOut | None]:
     """Fit clones of the base learner, calibrated by `method` if it is not None.
 
     One is fitted to each target; but one to all labels, if the learner takes a matrix of labels.
@@ -559,7 +571,8 @@ def _calibration_method(settings: LearnerSettings) -> str | None:
     if isinstance(calibration, str):
         if calibration == "auto":
             estimator = settings.estimator
-            calibrate = not is_ridge(estimator) and needs_calibration(estimator)
+            named = is_ridge(estimator) or is_auto(estimator)
+            calibrate = not named and needs_calibration(estimator)
             return "sigmoid" if calibrate else None
         if calibration in _CALIBRATORS:
             return calibration

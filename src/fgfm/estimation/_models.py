@@ -19,10 +19,11 @@ from fgfm._utils.rows import append_column, n_rows
 from fgfm.estimation._calibration import Scores
 from fgfm.estimation._learner import class_scores, label_scores
 from fgfm.ridge import RidgeFit
-from fgfm.stack import StackedLearner
+from fgfm.stack import StackedLearner, StackedPredictions
 
 __all__ = [
     "GivenPredictions",
+    "HeldOut",
     "LearnerModel",
     "LearnerModels",
     "ModelTarget",
@@ -30,6 +31,7 @@ __all__ = [
     "Predictions",
     "RidgeModels",
     "StackModels",
+    "StackPredictions",
     "label_column",
     "scores_to_proba",
 ]
@@ -86,17 +88,13 @@ class GivenPredictions:
         rows whose class is not known.
     classes : list of ndarray of shape (K,)
         The classes of each target.
-    left_one_out : bool, default=False
-        Whether each row is predicted by models of nearly all other rows. Models of a fold have
-        fewer rows, and are less certain than those of all rows.
     """
 
-    def __init__(
-        self, proba: Sequence[Floats], classes: Sequence[Integers], left_one_out: bool = False
-    ) -> None:
+    left_one_out = False  # models of a fold are less certain than those of all rows
+
+    def __init__(self, proba: Sequence[Floats], classes: Sequence[Integers]) -> None:
         self._proba = proba
         self._classes = classes
-        self.left_one_out = left_one_out
 
     @property
     def n_rows(self) -> int:
@@ -217,9 +215,55 @@ class StackModels:
         """The classes of each target."""
         return self.learner.classes
 
-    def predictions(self, X: Any) -> GivenPredictions:
+    def predictions(self, X: Any) -> StackPredictions:
         """Return the predictions for rows of X, an array or CSR matrix of floats."""
-        return GivenPredictions(self.learner.predict(X), self.classes)
+        return StackPredictions(self.learner, self.learner.predict(X))
+
+
+class StackPredictions:
+    """Predictions of `StackModels`.
+
+    Parameters
+    ----------
+    learner : StackedLearner
+        The fitted learner.
+    stacked : StackedPredictions
+        Its probabilities.
+    """
+
+    left_one_out = True  # those for training rows, by models of nearly all other rows
+
+    def __init__(self, learner: StackedLearner, stacked: StackedPredictions) -> None:
+        self._learner = learner
+        self._stacked = stacked
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self._stacked.positive)
+
+    def predict_proba(self, target: int, extra: float | None = None) -> Floats:
+        """Return the probabilities (n, K) of the classes of a target."""
+        if target in self._learner.multiclass:
+            return self._stacked.distributions[self._learner.multiclass.index(target)]
+        if target in self._learner.binary:
+            p = self._stacked.positive[:, self._learner.binary.index(target)]
+            return np.column_stack([1.0 - p, p])
+        return np.ones((self.n_rows, len(self._learner.classes[target])))
+
+    def positive_proba(self, targets: slice, extra: float | None = None) -> Floats:
+        """Return the probabilities (n, T) of class 1."""
+        p = np.empty((self.n_rows, targets.stop - targets.start))
+        column = {target: k for k, target in enumerate(self._learner.binary)}
+        for k, target in enumerate(range(targets.start, targets.stop)):
+            if target in column:
+                p[:, k] = self._stacked.positive[:, column[target]]
+            else:
+                p[:, k] = float((self._learner.classes[target] == 1).any())
+        return p
+
+
+HeldOut = GivenPredictions | StackPredictions
 
 
 class LearnerModel:

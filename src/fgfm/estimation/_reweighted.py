@@ -9,7 +9,7 @@ from fgfm._utils.log_linear_pool import LogLinearPool
 from fgfm.cardinality import from_marginals
 from fgfm.estimation._base import FactorEstimator
 from fgfm.estimation._exponent import fit_exponent, powered
-from fgfm.estimation._models import GivenPredictions, ModelTarget, Predictions
+from fgfm.estimation._models import HeldOut, ModelTarget, Predictions
 from fgfm.estimation._strategy import Integers, Labels
 from fgfm.estimation._tilted import TiltedStrategy
 from fgfm.estimation._types import FactorEstimate
@@ -50,9 +50,7 @@ class ReweightedStrategy(TiltedStrategy):
         """Return True if the factor has more than one label."""
         return self.n_labels > 1
 
-    def fit_out_of_fold(
-        self, predictions: GivenPredictions, Y: Labels, weight: Floats | None
-    ) -> None:
+    def fit_out_of_fold(self, predictions: HeldOut, Y: Labels, weight: Floats | None) -> None:
         """Fit the weights and shifts of the pool, to the rows in which all labels are observed."""
         w = np.where((Y >= 0).all(axis=1), 1.0 if weight is None else weight, 0.0)
         s = Y.sum(axis=1, dtype=np.int64)  # (n,)

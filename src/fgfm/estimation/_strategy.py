@@ -13,7 +13,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from fgfm.estimation._models import GivenPredictions, ModelTarget, Predictions
+from fgfm.estimation._learner import RIDGE
+from fgfm.estimation._models import HeldOut, ModelTarget, Predictions
 from fgfm.estimation._types import FactorEstimate
 
 __all__ = ["Strategy"]
@@ -46,6 +47,7 @@ class Strategy:
     """
 
     name: ClassVar[str]
+    default_learner: ClassVar[str] = RIDGE
 
     def __init__(self, coherent: bool = True) -> None:
         self.coherent = coherent
@@ -88,9 +90,7 @@ class Strategy:
         """Return True if `fit_out_of_fold` must be called; valid after `make_targets`."""
         return False
 
-    def fit_out_of_fold(
-        self, predictions: GivenPredictions, Y: Labels, weight: Floats | None
-    ) -> None:
+    def fit_out_of_fold(self, predictions: HeldOut, Y: Labels, weight: Floats | None) -> None:
         """Learn from predictions for the training rows by models that were not fitted to them."""
         raise NotImplementedError
 

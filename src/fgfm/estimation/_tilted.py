@@ -6,6 +6,7 @@ import numpy as np
 
 from fgfm.cardinality import from_marginals
 from fgfm.estimation._base import FactorEstimator
+from fgfm.estimation._learner import AUTO
 from fgfm.estimation._models import ModelTarget, Predictions
 from fgfm.estimation._strategy import Integers, Labels, Strategy
 from fgfm.estimation._types import FactorEstimate
@@ -17,6 +18,7 @@ class TiltedStrategy(Strategy):
     """One target for the cardinality |y| and one for each label."""
 
     name = "tilted"
+    default_learner = AUTO
 
     def _targets(self, Y: Labels, s: Integers, kept: Labels) -> list[ModelTarget]:
         labels = [ModelTarget(y.astype(np.int64), is_label=True) for y in Y.T]

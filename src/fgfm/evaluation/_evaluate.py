@@ -12,8 +12,10 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
 
 from fgfm._utils.progress import current_callback, report_progress
+from fgfm._utils.rows import n_rows, take_rows
 from fgfm.classifier import FGFMClassifier
-from fgfm.evaluation._scores import Decided, Evaluation, score
+from fgfm.decision import from_marginals
+from fgfm.evaluation._scores import AVERAGES, Decided, Evaluation, score
 from fgfm.evaluation._threshold import best_threshold
 
 __all__ = ["evaluate", "evaluate_fitted"]
@@ -44,8 +46,8 @@ def evaluate(
     ----------
     model : FGFMClassifier, or a pipeline that ends with one
         The model; it is cloned before it is fitted.
-    X : ndarray or sparse matrix of shape (n, p)
-        Features.
+    X : array-like, sparse matrix or data frame of shape (n, p)
+        Features, or what the first step of the pipeline takes.
     Y : array-like of shape (n, m)
         Labels, 0 or 1; the columns of a data frame are their names.
     X_test, Y_test : optional
@@ -73,7 +75,8 @@ def evaluate(
     >>> from fgfm import FGFMClassifier
     >>> from fgfm.evaluation import evaluate
     >>> X, Y = make_multilabel_classification(400, n_classes=6, n_labels=3, random_state=0)
-    >>> found = evaluate(FGFMClassifier(factors="independent", random_state=0), X, Y, folds=3)
+    >>> model = FGFMClassifier("ridge", factors="independent", random_state=0)
+    >>> found = evaluate(model, X, Y, folds=3)
     >>> for rule, f in found.measures["instance_f"].items():
     ...     print(f"{rule:<10} {f.value:.3f}")
     f_optimal  0.688
@@ -86,12 +89,12 @@ def evaluate(
     if X_test is not None:
         fits = _Fits(model, inner_folds, random_state, progress, n_runs=1)
         rows = np.arange(len(labels))
-        part = fits.decide(X, Y, rows, X_test, np.arange(X_test.shape[0]))
+        part = fits.decide(X, Y, rows, X_test, np.arange(n_rows(X_test)))
         return score([part], _as_bool(Y_test), *objective, 0, fits.threshold_from)
     fits = _Fits(model, inner_folds, random_state, progress, n_runs=folds)
     splitter = KFold(folds, shuffle=True, random_state=random_state)
     parts = [
-        fits.decide(X, Y, train, X[test], test)
+        fits.decide(X, Y, train, take_rows(X, test), test)
         for train, test in splitter.split(np.zeros(len(labels)))
     ]
     return score(parts, labels, *objective, folds, fits.threshold_from)
@@ -104,8 +107,8 @@ def evaluate_fitted(model: Any, X: Any, Y: Any, *, random_state: int = 0) -> Eva
     ----------
     model : FGFMClassifier, or a pipeline that ends with one
         The fitted model.
-    X : ndarray or sparse matrix of shape (n, p)
-        Features.
+    X : array-like, sparse matrix or data frame of shape (n, p)
+        Features, or what the first step of the pipeline takes.
     Y : array-like of shape (n, m)
         Labels, 0 or 1.
     random_state : int, default=0
@@ -122,14 +125,14 @@ def evaluate_fitted(model: Any, X: Any, Y: Any, *, random_state: int = 0) -> Eva
     if len(labels) < 2:
         raise ValueError(f"len(Y) is {len(labels)}: an evaluation needs at least 2 rows")
     part, proba = _decide(model, X, np.arange(len(labels)))
-    sets = np.zeros(labels.shape, dtype=np.bool_)
-    thresholds = []
-    for other, half in KFold(2, shuffle=True, random_state=random_state).split(labels):
-        t = best_threshold(proba[other], labels[other], beta, zero_division)
-        thresholds.append(t)
-        sets[half] = proba[half] > t
-    part.sets["threshold"] = sets
-    part = part._replace(thresholds=tuple(thresholds))
+    halves = list(KFold(2, shuffle=True, random_state=random_state).split(labels))
+    for average in AVERAGES:
+        sets = np.zeros(labels.shape, dtype=np.bool_)
+        for other, half in halves:
+            t = best_threshold(proba[other], labels[other], beta, zero_division, average)
+            part.thresholds[average] += (t,)
+            sets[half] = proba[half] > t
+        part.sets[average]["threshold"] = sets
     return score([part], labels, beta, zero_division, 0, "the other half of the rows")
 
 
@@ -166,17 +169,19 @@ class _Fits:
         self, X: Any, Y: Any, train: Any, X_test: Any, test: npt.NDArray[np.int64]
     ) -> Decided:
         """Fit to training rows, choose the threshold on them, and decide for test rows."""
-        model = self._fit(self.model, X[train], _take_rows(Y, train))
+        model = self._fit(self.model, take_rows(X, train), take_rows(Y, train))
         part, proba_test = _decide(model, X_test, test)
         proba = self._training_proba(model, X, Y, train)
-        t = best_threshold(proba, _as_bool(Y)[train], *_objective(model))
-        part.sets["threshold"] = proba_test > t
-        return part._replace(thresholds=(t,))
+        for average in AVERAGES:
+            t = best_threshold(proba, _as_bool(Y)[train], *_objective(model), average)
+            part.thresholds[average] += (t,)
+            part.sets[average]["threshold"] = proba_test > t
+        return part
 
     def _training_proba(self, model: Any, X: Any, Y: Any, train: Any) -> Floats:
         """Return probabilities of the training rows, held out if there are inner folds."""
         if self.inner_folds == 0:
-            return np.asarray(model.predict_proba(X[train]))
+            return np.asarray(model.predict_proba(take_rows(X, train)))
         inner = clone(self.model)
         # The threshold hardly depends on the label factors: they are not searched again.
         found = [factor.tolist() for factor in _final_classifier(model).factors_]
@@ -184,8 +189,8 @@ class _Fits:
         proba = np.empty((len(train), _as_bool(Y).shape[1]))
         splitter = KFold(self.inner_folds, shuffle=True, random_state=self.seed)
         for kept, held_out in splitter.split(train):
-            fitted = self._fit(inner, X[train[kept]], _take_rows(Y, train[kept]))
-            proba[held_out] = fitted.predict_proba(X[train[held_out]])
+            fitted = self._fit(inner, take_rows(X, train[kept]), take_rows(Y, train[kept]))
+            proba[held_out] = fitted.predict_proba(take_rows(X, train[held_out]))
         return proba
 
     def _fit(self, model: Any, X: Any, Y: Any) -> Any:
@@ -237,16 +242,17 @@ def _as_bool(Y: Any) -> Labels:
     return np.asarray(Y).astype(np.bool_)
 
 
-def _take_rows(Y: Any, index: Any) -> Any:
-    return Y.iloc[index] if hasattr(Y, "iloc") else Y[index]
-
-
 def _decide(model: Any, X: Any, rows: npt.NDArray[np.int64]) -> tuple[Decided, Floats]:
     """Decide by the rules without a tuned threshold; return the probabilities too."""
     classifier = _final_classifier(model)
     if isinstance(model, Pipeline) and len(model.steps) > 1:
         X = model[:-1].transform(X)
-    decision = classifier.decide(X)
+    labels, expected_f = map(np.asarray, classifier.decide(X))
     proba = classifier.predict_proba(X)
-    sets = {"f_optimal": decision.labels.astype(np.bool_), "half": proba > 0.5}
-    return Decided(rows, sets, decision.expected_f, (), len(classifier.factors_)), proba
+    sets = {"samples": {"f_optimal": labels.astype(np.bool_), "half": proba > 0.5}}
+    beta, zero_division = _objective(model)
+    for average in ("macro", "micro"):
+        together = from_marginals(proba, beta=beta, zero_division=zero_division, average=average)
+        sets[average] = sets["samples"] | {"f_optimal": together.labels.astype(np.bool_)}
+    thresholds: dict[str, tuple[float, ...]] = dict.fromkeys(AVERAGES, ())
+    return Decided(rows, sets, expected_f, thresholds, len(classifier.factors_)), proba

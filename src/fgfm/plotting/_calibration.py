@@ -10,8 +10,10 @@ import numpy.typing as npt
 from fgfm._utils.label_table import read_true_labels
 from fgfm._utils.text import counted
 from fgfm._utils.validation import check_beta, check_count, check_same_rows
+from fgfm.classifier import FGFMClassifier
+from fgfm.decider import FDecider, FDeciderCV
 from fgfm.metrics import CalibrationBins, calibration_bins, f_measure
-from fgfm.plotting._estimator import classifier_and_features
+from fgfm.plotting._estimator import classifier_and_features, decide_arrays
 from fgfm.plotting._figure import f_symbol, font_points, import_pyplot, set_labels, text_scale
 from fgfm.plotting._validation import check_vector
 
@@ -195,7 +197,7 @@ class CalibrationDisplay:
 
         Parameters
         ----------
-        estimator : FGFMClassifier, or a pipeline that ends with one
+        estimator : FGFMClassifier, FDecider or FDeciderCV, or a pipeline that ends with one
             Fitted, on other rows.
         X : array-like, sparse matrix or data frame of shape (n, p)
             Features.
@@ -211,8 +213,9 @@ class CalibrationDisplay:
         CalibrationDisplay
             The display.
         """
-        classifier, X = classifier_and_features(estimator, X)
-        labels, expected_f = classifier.decide(X)
+        kinds = (FGFMClassifier, FDecider, FDeciderCV)
+        classifier, X = classifier_and_features(estimator, X, kinds)
+        labels, expected_f = decide_arrays(classifier, X)
         return cls.from_predictions(
             read_true_labels(Y, classifier),
             labels,

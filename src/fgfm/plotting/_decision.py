@@ -22,6 +22,7 @@ from fgfm._utils.validation import (
 )
 from fgfm.plotting._estimator import (
     classifier_and_features,
+    decide_arrays,
     decide_row,
     decision_inputs,
     dense,
@@ -258,6 +259,7 @@ class DecisionDisplay:
         cls,
         estimator: Any,
         X: Any,
+        Y: Any = None,
         *,
         row: int = 0,
         label_names: Sequence[str] | None = None,
@@ -272,6 +274,9 @@ class DecisionDisplay:
             Fitted.
         X : array-like, sparse matrix or data frame of shape (n, p)
             Features.
+        Y : object, optional
+            Not used: the expectation is that of the model. Present for the same call as
+            `CalibrationDisplay.from_estimator`.
         row : int, default=0
             Index of the row of X to draw.
         label_names : sequence of str, optional
@@ -288,7 +293,7 @@ class DecisionDisplay:
             non-empty set; for a row decided by the label frequencies, these frequencies.
         """
         classifier, X = classifier_and_features(estimator, select_row(X, row, "X"))
-        decision = decide_row(classifier.decide, [X], [X], row)
+        decision = decide_row(partial(decide_arrays, classifier), [X], [X], row)
         inputs = decision_inputs(classifier, X)
         p = np.empty(decision.labels.shape[1])
         for factor, P in zip(inputs.factors, inputs.Ps, strict=True):

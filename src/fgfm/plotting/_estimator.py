@@ -20,6 +20,7 @@ from fgfm.decision import Decision
 __all__ = [
     "DecisionInputs",
     "classifier_and_features",
+    "decide_arrays",
     "decide_row",
     "decision_inputs",
     "dense",
@@ -102,7 +103,9 @@ def decide_row(
     return decision
 
 
-def classifier_and_features(estimator: Any, X: Any) -> tuple[FGFMClassifier, Any]:
+def classifier_and_features(
+    estimator: Any, X: Any, kinds: tuple[type[Any], ...] = (FGFMClassifier,)
+) -> tuple[Any, Any]:
     """Return the classifier, which may be the last step of a pipeline, and its features.
 
     Parameters
@@ -111,6 +114,8 @@ def classifier_and_features(estimator: Any, X: Any) -> tuple[FGFMClassifier, Any
         Fitted.
     X : array-like, sparse matrix or data frame
         Features of the estimator.
+    kinds : tuple of types
+        The classes that the classifier may have.
 
     Returns
     -------
@@ -120,16 +125,29 @@ def classifier_and_features(estimator: Any, X: Any) -> tuple[FGFMClassifier, Any
     pipeline = estimator
     if isinstance(estimator, Pipeline):
         estimator = pipeline.steps[-1][1]
-    if not isinstance(estimator, FGFMClassifier):
+    if not isinstance(estimator, kinds):
         inside = "" if estimator is pipeline else f" that ends with a {type(estimator).__name__}"
+        names = " or ".join(kind.__name__ for kind in kinds)
         raise TypeError(
-            f"estimator is a {type(pipeline).__name__}{inside}: it must be an FGFMClassifier, or "
-            "a pipeline that ends with one"
+            f"estimator is a {type(pipeline).__name__}{inside}: it must be an {names}, or a "
+            "pipeline that ends with one"
         )
     check_is_fitted(estimator)
     if isinstance(pipeline, Pipeline) and len(pipeline.steps) > 1:
         X = pipeline[:-1].transform(X)
     return estimator, X
+
+
+def decide_arrays(classifier: Any, X: Any) -> Decision:
+    """Return the decision of a classifier as arrays (n, m) and (n,), whatever X and y are."""
+    labels, expected_f = classifier.decide(X)
+    if np.ndim(expected_f) == 0 or getattr(classifier, "average", "samples") != "samples":
+        raise ValueError(
+            f"estimator is a {type(classifier).__name__} that decides batches: the expected "
+            "F-measures of rows need average='samples' and a matrix y"
+        )
+    labels = labels.toarray() if sparse.issparse(labels) else np.asarray(labels)
+    return Decision(labels.reshape(len(labels), -1), np.asarray(expected_f))
 
 
 class DecisionInputs(NamedTuple):
@@ -180,7 +198,7 @@ def factor_finder(estimator: Any) -> tuple[Any, Any]:
 
     Parameters
     ----------
-    estimator : ILFCompo or FGFMClassifier
+    estimator : ILFCompo, FGFMClassifier, or a pipeline that ends with one
         Fitted; of a classifier its ``factor_finder_`` is returned.
 
     Returns
@@ -188,6 +206,8 @@ def factor_finder(estimator: Any) -> tuple[Any, Any]:
     tuple
         The estimator that has p-values, and label names or None.
     """
+    if isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
     check_is_fitted(estimator, "factors_")
     finder = getattr(estimator, "factor_finder_", estimator)
     needed = ("p_values_", "effects_", "graph_", "cuts_", "rule")

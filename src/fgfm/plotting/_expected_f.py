@@ -22,6 +22,7 @@ from fgfm._utils.validation import (
 from fgfm.decision import Decision
 from fgfm.plotting._estimator import (
     classifier_and_features,
+    decide_arrays,
     decide_row,
     decision_inputs,
     dense,
@@ -231,7 +232,7 @@ class ExpectedFDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, *, row: int = 0, ax: Any = None, **options: Any
+        cls, estimator: Any, X: Any, Y: Any = None, *, row: int = 0, ax: Any = None, **options: Any
     ) -> ExpectedFDisplay:
         """Draw the set sizes of a row as a fitted classifier evaluates them.
 
@@ -241,6 +242,9 @@ class ExpectedFDisplay:
             Fitted. Its beta, zero_division and nonempty apply.
         X : array-like, sparse matrix or data frame of shape (n, p)
             Features.
+        Y : object, optional
+            Not used: the expectation is that of the model. Present for the same call as
+            `CalibrationDisplay.from_estimator`.
         row : int, default=0
             Index of the row of X to draw.
         ax : matplotlib Axes, optional
@@ -254,7 +258,7 @@ class ExpectedFDisplay:
             The display.
         """
         classifier, X = classifier_and_features(estimator, select_row(X, row, "X"))
-        decision = decide_row(classifier.decide, [X], [X], row)
+        decision = decide_row(partial(decide_arrays, classifier), [X], [X], row)
         Ps, ds, _, objective = decision_inputs(classifier, X)
         sizes = _sizes(Ps, ds, objective)
         return cls._from_sizes(sizes, decision, objective["beta"]).plot(ax, **options)

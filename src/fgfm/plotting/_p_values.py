@@ -196,7 +196,7 @@ class PValueDisplay:
 
         Parameters
         ----------
-        estimator : ILFCompo or FGFMClassifier
+        estimator : ILFCompo, FGFMClassifier, or a pipeline that ends with one
             Fitted; of a classifier with ``factors="ilf"`` its ``factor_finder_`` is drawn.
         label_names : sequence of str, optional
             Names of the labels; by default those seen in `fit`.

@@ -1,12 +1,12 @@
 """The learner behind ``FGFMClassifier("auto")``: parts for all labels at once, stacked.
 
-A random forest, a kernel ridge regression and a linear one predict all labels and the number of
+A random forest and two ridge regressions predict all labels and the number of
 labels. Each has held-out predictions of the training rows at no further cost (out of bag, and
 leave-one-out in closed form), from which the stack learns how to combine them.
 """
 
 from __future__ import annotations
 
-from fgfm.stack._learner import StackedLearner
+from fgfm.stack._learner import StackedLearner, StackedPredictions
 
-__all__ = ["StackedLearner"]
+__all__ = ["StackedLearner", "StackedPredictions"]

@@ -7,19 +7,20 @@ the training rows, so that any target can be predicted and leaves store no stati
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.parallel import Parallel, delayed
 
-from fgfm._kernels import apply_trees
+from fgfm._kernels import apply_trees, grow_tree
+from fgfm.stack._bins import BinnedFeatures
 
 __all__ = ["LabelForest"]
 
 Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
 
 _TREES = 200
 _LEAF = 2  # rows, at least
@@ -27,6 +28,8 @@ _DRAWS = 10_000  # rows that a tree is grown on, at most
 _COLUMNS = 2000  # features that trees of wide sparse data may split on
 _OUTPUTS = 24  # more labels are projected
 _PROJECTIONS = 16
+_SPARSE = 0.2  # share of labels below which they are stored sparse
+_PAD = 8  # outputs that the kernel sums at the same time
 _BLOCK = 1024  # rows whose weights W exist at the same time
 
 
@@ -50,13 +53,13 @@ class LabelForest:
     def fit(
         self,
         X: Any,
-        labels: Floats,
+        labels: Singles,
         targets: Any,
         observed: Any,
         weight: Floats,
         seed: int,
         n_jobs: int | None,
-    ) -> Floats:
+    ) -> Singles:
         """Grow the trees; return the out-of-bag predictions of the targets, (n, T).
 
         Parameters
@@ -64,7 +67,7 @@ class LabelForest:
         X : array or CSR matrix of shape (n, p)
             Features; missing values are NaN.
         labels : ndarray of shape (n, m)
-            What the trees are grown on.
+            What the trees are grown on; NaN where a label is not known.
         targets : CSR array of shape (n, T)
             What is predicted; 0 where it is not known.
         observed : CSR array of shape (n, T) or None
@@ -86,21 +89,16 @@ class LabelForest:
         if sparse.issparse(X) and p > _COLUMNS:
             frequency = np.bincount(X.indices, minlength=p)
             self.columns = np.sort(np.argsort(-frequency, kind="stable")[:_COLUMNS])
-        dense = self._dense(X)
-        outputs = labels - np.average(labels, axis=0, weights=weight)
-        if labels.shape[1] > _OUTPUTS:
-            random = np.random.default_rng(seed)
-            outputs = outputs @ random.standard_normal((labels.shape[1], _PROJECTIONS))
-        # scikit-learn's forests use weights differently from version to version, and do not keep
-        # which rows a tree has seen: the trees are grown one by one.
+        features = BinnedFeatures(self._used(X))
+        outputs = _Outputs(labels, weight)
         seeds = np.random.default_rng(seed).integers(np.iinfo(np.int32).max, size=_TREES)
         counts = np.stack([_bootstrap(n, int(s)) for s in seeds], axis=1)  # (n, trees)
         jobs = (
-            delayed(_grow)(dense, outputs, counts[:, t], weight, int(s))
+            delayed(_grow)(features, outputs, counts[:, t], weight, int(s))
             for t, s in enumerate(seeds)
         )
-        self._store(Parallel(n_jobs=n_jobs, prefer="threads")(jobs))
-        leaves = self._leaves(dense)  # (n, trees)
+        self._store(features, Parallel(n_jobs=n_jobs, prefer="threads")(jobs))
+        leaves = self._leaves(X)  # (n, trees)
         row, tree = np.nonzero(counts)
         leaf = leaves[row, tree]
         inside = counts[row, tree] * weight[row]
@@ -111,44 +109,43 @@ class LabelForest:
         self.targets, self.observed = targets, observed
         return self._means(leaves, counts == 0)
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: Any) -> Singles:
         """Return the predictions (n, T) of all trees."""
-        leaves = self._leaves(self._dense(X))
+        leaves = self._leaves(X)
         return self._means(leaves, np.ones(leaves.shape, dtype=np.bool_))
 
-    def _dense(self, X: Any) -> npt.NDArray[np.float32]:
-        if sparse.issparse(X):
-            X = (X if self.columns is None else X[:, self.columns]).toarray()
-        return np.ascontiguousarray(X, dtype=np.float32)
+    def _used(self, X: Any) -> Any:
+        """Return the features that are used, in single precision."""
+        return (X if self.columns is None else X[:, self.columns]).astype(np.float32)
 
-    def _store(self, trees: list[Any]) -> None:
+    def _store(self, features: BinnedFeatures, trees: list[_Tree]) -> None:
         """Keep the trees as arrays, which can be saved and loaded without running code."""
-        sizes = np.array([tree.node_count for tree in trees])
+        sizes = np.array([tree.links.shape[1] for tree in trees])
         self.root = np.cumsum(sizes) - sizes
+        left, right, feature = np.concatenate([tree.links for tree in trees], axis=1)
+        bins, self.missing_left = np.concatenate([tree.bytes for tree in trees], axis=1)
         shift = np.repeat(self.root, sizes)
+        self.left = np.where(left < 0, -1, left + shift).astype(np.int32)
+        self.right = np.where(right < 0, -1, right + shift).astype(np.int32)
+        self.feature = feature
+        self.threshold = np.where(left < 0, 0.0, features.edges[feature, bins])
 
-        def children(name: str) -> npt.NDArray[np.int32]:
-            own = np.concatenate([getattr(tree, name) for tree in trees])
-            return np.where(own < 0, -1, own + shift).astype(np.int32)
-
-        self.left, self.right = children("children_left"), children("children_right")
-        self.feature = np.concatenate([tree.feature for tree in trees]).astype(np.int32)
-        self.threshold = np.concatenate([tree.threshold for tree in trees])
-        self.missing_left = np.concatenate([tree.missing_go_to_left for tree in trees]).astype(
-            np.uint8
-        )
-
-    def _leaves(self, dense: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
+    def _leaves(self, X: Any) -> npt.NDArray[np.int32]:
         """Return the leaf (n, trees) of each row in each tree."""
-        leaves = np.empty((len(dense), len(self.root)), dtype=np.int32)
+        leaves = np.empty((X.shape[0], len(self.root)), dtype=np.int32)
         trees = (self.left, self.right, self.feature, self.threshold, self.missing_left)
-        if not apply_trees(dense, self.root, *trees, leaves):
-            raise ValueError("the trees of the forest are damaged: a node does not exist")
+        if len({len(array) for array in trees}) > 1:  # the kernel assumes one length
+            raise ValueError("the trees of the forest are damaged: their arrays differ in length")
+        for start in range(0, len(leaves), _BLOCK):
+            rows = self._used(X[start : start + _BLOCK])
+            dense = np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows)
+            if not apply_trees(dense, self.root, *trees, leaves[start : start + _BLOCK]):
+                raise ValueError("the trees of the forest are damaged: a node does not exist")
         return leaves
 
-    def _means(self, leaves: npt.NDArray[np.int32], used: npt.NDArray[np.bool_]) -> Floats:
+    def _means(self, leaves: npt.NDArray[np.int32], used: npt.NDArray[np.bool_]) -> Singles:
         """Return the means (n, T) of the targets over the used leaves of each row."""
-        means = np.empty((len(leaves), self.targets.shape[1]))
+        means = np.empty((len(leaves), self.targets.shape[1]), dtype=np.float32)
         for start in range(0, len(leaves), _BLOCK):
             block = slice(start, start + _BLOCK)
             row, tree = np.nonzero(used[block])
@@ -173,19 +170,60 @@ def _bootstrap(n: int, seed: int) -> npt.NDArray[np.int64]:
     return np.bincount(draws, minlength=n)
 
 
+class _Outputs:
+    """What trees are grown on: centred labels, or random projections of many of them.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n, m)
+        Labels; NaN where one is not known, which counts as its mean.
+    weight : ndarray of shape (n,)
+        Sample weights.
+    """
+
+    def __init__(self, labels: Singles, weight: Floats) -> None:
+        known = ~np.isnan(labels)
+        w = np.where(known, weight[:, None].astype(np.float32), np.float32(0.0))
+        total = np.maximum(w.sum(axis=0, dtype=np.float64), np.finfo(float).tiny)
+        mean = (w * np.nan_to_num(labels)).sum(axis=0, dtype=np.float64) / total
+        self.mean = mean.astype(np.float32)
+        self.values: Any = np.where(known, labels, self.mean)
+        if labels.shape[1] <= _OUTPUTS:
+            width = -labels.shape[1] % _PAD
+            self.values = np.pad(self.values - self.mean, ((0, 0), (0, width)))
+        elif np.count_nonzero(self.values) < _SPARSE * self.values.size:
+            self.values = sparse.csr_array(self.values)
+
+    def projected(self, seed: int) -> Singles:
+        """Return the outputs (n, K) of a tree."""
+        if len(self.mean) <= _OUTPUTS:
+            return np.asarray(self.values)
+        random = np.random.default_rng([seed, 1])
+        directions = random.standard_normal((len(self.mean), _PROJECTIONS), dtype=np.float32)
+        return np.asarray(self.values @ directions - self.mean @ directions)
+
+
+class _Tree(NamedTuple):
+    """The nodes of a tree: left, right and feature (3, nodes); bin and missing_left (2, nodes)."""
+
+    links: npt.NDArray[np.int32]
+    bytes: npt.NDArray[np.uint8]
+
+
 def _grow(
-    dense: npt.NDArray[np.float32],
-    outputs: Floats,
+    features: BinnedFeatures,
+    outputs: _Outputs,
     counts: npt.NDArray[np.int64],
     weight: Floats,
     seed: int,
-) -> Any:
-    """Return the nodes of one tree, grown on the rows that are drawn."""
-    p = dense.shape[1]
+) -> _Tree:
+    """Return one tree, grown on the rows that are drawn."""
+    p = features.edges.shape[0]
     rows = np.flatnonzero(counts)
-    tree = DecisionTreeRegressor(
-        min_samples_leaf=_LEAF,
-        max_features=min(p, max(1, int(max(p**0.5, p / 10)))),
-        random_state=seed,
-    )
-    return tree.fit(dense[rows], outputs[rows], sample_weight=(counts * weight)[rows]).tree_
+    w = (counts * weight).astype(np.float32)
+    values = outputs.projected(seed) * w[:, None]
+    room = max(1, 2 * (len(rows) // _LEAF))
+    links, small = np.empty((3, room), np.int32), np.empty((2, room), np.uint8)
+    most = min(p, max(1, int(max(p**0.5, p / 10))))
+    size = grow_tree(*features.arrays, values, w, rows, most, _LEAF, seed, links, small)
+    return _Tree(links[:, :size], small[:, :size])

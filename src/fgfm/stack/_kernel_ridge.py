@@ -23,10 +23,13 @@ Floats = npt.NDArray[np.float64]
 _PENALTIES = np.logspace(-3.0, 3.0, 13)  # times the mean of the kernel of a row with itself
 _WIDTHS = (0.25, 1.0)  # of the Laplacian kernel, relative to the median distance
 _EXACT = 4000  # rows or features; beyond, landmarks
-_LANDMARKS = 2000
+_LANDMARKS = 2000  # fewer for many rows:
+_ENTRIES = 1e8  # of a matrix of rows and features or landmarks, at most
+_LEAST_LANDMARKS = 500
 _MOST_LEVERAGE = 0.9999
 _SAMPLE = 500  # rows whose distances the median is taken of
 _BLOCK = 2048  # rows whose predictions are computed at the same time
+_TARGETS = 128  # that are fitted at the same time
 _NULL = 1e-10  # eigenvalues below this part of the largest are 0
 
 
@@ -62,7 +65,9 @@ class KernelRidge:
         self.features = features
         self.kernel = kernel
 
-    def fit(self, X: Any, targets: Floats, weight: Floats, seed: int) -> Floats:
+    def fit(
+        self, X: Any, targets: npt.NDArray[Any], weight: Floats, seed: int
+    ) -> npt.NDArray[np.float32]:
         """Fit all targets; return their leave-one-out predictions (n, T).
 
         Parameters
@@ -81,31 +86,46 @@ class KernelRidge:
         ndarray of shape (n, T)
             Predictions for each row from all others.
         """
+        n, T = targets.shape
         with one_blas_thread:
             Z = self.features.fit(X, weight).transform(X)
-            known = ~np.isnan(targets)
-            w = np.where(known, weight[:, None], 0.0)
-            total = np.maximum(w.sum(axis=0), np.finfo(float).tiny)
-            self.means = (w * np.where(known, targets, 0.0)).sum(axis=0) / total
             root = np.sqrt(weight)[:, None]  # (n, 1): a row of weight w is scaled by its root
-            y = root * np.where(known, targets - self.means, 0.0)
-            best = np.inf
+            self.means = np.concatenate(
+                [_means(targets[:, at], weight) for at in _blocks(T, _TARGETS)]
+            )
+            total, best = float(weight.sum()), np.inf
+            predictions = np.empty((n, T), dtype=np.float32)
             for width, design in self._designs(Z, seed):
                 eigen = design.decompose(root)
-                pick, loss = _choose_penalties(eigen, y, float(weight.sum()))
-                if loss < best:
-                    best, self.width = loss, width
-                    left_out, coef = _solve(eigen, y, pick)
-                    predictions: Floats = left_out / root + self.means
-                    self.coef = design.coefficients(eigen, coef, root)
+                rounded = eigen.rounded()
+                picks, losses = zip(
+                    *(
+                        _choose_penalties(rounded, self._centred(targets, at, root), total)
+                        for at in _blocks(T, _TARGETS)
+                    ),
+                    strict=True,
+                )
+                if sum(losses) < best:
+                    best, self.width = sum(losses), width
+                    coef = []
+                    for at, pick in zip(_blocks(T, _TARGETS), picks, strict=True):
+                        left_out, spectral = _solve(eigen, self._centred(targets, at, root), pick)
+                        predictions[:, at] = left_out / root + self.means[at]
+                        coef.append(design.coefficients(eigen, spectral, root))
+                    self.coef = np.concatenate(coef, axis=1)
         return predictions
+
+    def _centred(self, targets: npt.NDArray[Any], at: slice, root: Floats) -> Floats:
+        """Return some targets less their means, 0 where not known, times the roots of weights."""
+        y = targets[:, at] - self.means[at]
+        return np.asarray(root * np.where(np.isnan(y), 0.0, y))
 
     def predict(self, X: Any) -> Floats:
         """Return the predictions (n, T)."""
         n = X.shape[0]
         predictions = np.empty((n, self.coef.shape[1]))
         with one_blas_thread:
-            for rows in _blocks(n):
+            for rows in _blocks(n, _BLOCK):
                 Z = self.features.transform(X[rows])
                 K = Z if self.points is None else self._kernel(Z, self.points, self.width)
                 predictions[rows] = K @ self.coef + self.means
@@ -116,13 +136,18 @@ class KernelRidge:
         n, p = Z.shape
         self.points, self.median = None, 1.0
         widths: tuple[float, ...] = (1.0,)
-        if self.kernel == "linear" and p < n and p <= _EXACT:
+        if (
+            self.kernel == "linear"
+            and p < n
+            and (p <= _LANDMARKS or (p <= _EXACT and n * p <= _ENTRIES))
+        ):
             yield 1.0, _Features(Z, None)
             return
         if n <= _EXACT:
             self.points = Z
         else:
-            rows = np.random.default_rng(seed).choice(n, _LANDMARKS, replace=False)
+            count = min(_LANDMARKS, max(_LEAST_LANDMARKS, int(_ENTRIES / n)))
+            rows = np.random.default_rng(seed).choice(n, count, replace=False)
             self.points = Z[np.sort(rows)]
         if self.kernel == "laplacian":
             few = self.points[:_SAMPLE]
@@ -148,9 +173,13 @@ class KernelRidge:
 class _Eigen(NamedTuple):
     """Orthonormal vectors (n, q) and eigenvalues (q,) of the scaled kernel matrix."""
 
-    vectors: Floats
-    values: Floats
+    vectors: npt.NDArray[Any]
+    values: npt.NDArray[Any]
     right: Floats | None  # (p, q) eigenvectors in the space of features
+
+    def rounded(self) -> _Eigen:
+        """Return vectors and values in single precision, which halve the time of comparisons."""
+        return _Eigen(self.vectors.astype(np.float32), self.values.astype(np.float32), None)
 
 
 class _KernelMatrix:
@@ -180,6 +209,7 @@ class _Features:
             if sparse.issparse(self.values)
             else (root * self.values)
         )
+        self.values = None  # is not used any more
         values, right = eigh(_to_dense(scaled.T @ scaled), overwrite_a=True)
         kept = values > values[-1] * _NULL
         values, right = values[kept], right[:, kept]
@@ -195,7 +225,7 @@ def _left_out_residuals(
     eigen: _Eigen, y: Floats, rotated: Floats, penalty: float, rows: slice
 ) -> Floats:
     """Return the residuals of some rows if each is left out, (rows, T)."""
-    shrinkage = eigen.values / (eigen.values + penalty)  # (q,)
+    shrinkage = eigen.values / (eigen.values + float(penalty))  # (q,)
     vectors = eigen.vectors[rows]
     leverage = np.minimum(vectors**2 @ shrinkage, _MOST_LEVERAGE)
     fitted = vectors @ (shrinkage[:, None] * rotated)
@@ -204,10 +234,11 @@ def _left_out_residuals(
 
 def _choose_penalties(eigen: _Eigen, y: Floats, total: float) -> tuple[Floats, float]:
     """Return the penalty (T,) of the least squared error of each target, and their sum."""
+    y = y.astype(eigen.vectors.dtype)
     rotated = eigen.vectors.T @ y  # (q, T)
     penalties = _PENALTIES * float(eigen.values.sum()) / total
     losses = np.zeros((len(penalties), y.shape[1]))
-    for rows in _blocks(len(y)):
+    for rows in _blocks(len(y), _BLOCK):
         for k, penalty in enumerate(penalties):
             residuals = _left_out_residuals(eigen, y, rotated, penalty, rows)
             losses[k] += (residuals**2).sum(axis=0)
@@ -220,15 +251,22 @@ def _solve(eigen: _Eigen, y: Floats, penalties: Floats) -> tuple[Floats, Floats]
     left_out = y.copy()
     for penalty in np.unique(penalties):
         at = np.flatnonzero(penalties == penalty)
-        for rows in _blocks(len(y)):
+        for rows in _blocks(len(y), _BLOCK):
             left_out[rows, at] -= _left_out_residuals(
                 eigen, y[:, at], rotated[:, at], penalty, rows
             )
     return left_out, rotated / (eigen.values[:, None] + penalties)
 
 
-def _blocks(n: int) -> list[slice]:
-    return [slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK)]
+def _blocks(n: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def _means(targets: npt.NDArray[Any], weight: Floats) -> Floats:
+    """Return the weighted means (T,) of the known targets."""
+    w = np.where(np.isnan(targets), 0.0, weight[:, None])
+    total = np.maximum(w.sum(axis=0), np.finfo(float).tiny)
+    return np.asarray((w * np.nan_to_num(targets)).sum(axis=0) / total)
 
 
 def _to_dense(values: Any) -> Floats:

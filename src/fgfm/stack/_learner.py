@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +16,25 @@ from fgfm.stack._forest import LabelForest
 from fgfm.stack._kernel_ridge import KernelRidge
 from fgfm.stack._marginals import MarginalStack
 
-__all__ = ["StackedLearner"]
+__all__ = ["StackedLearner", "StackedPredictions"]
 
 Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]  # matrices of rows and targets are many
 Integers = npt.NDArray[np.int64]
 
 _FREQUENCY = 0.02  # share of the label's frequency in the probability of the forest
 _EDGE = 1e-5
 _RIDGE_SCALE = 4.0  # values of a regression of 0 and 1, as logits
+_RIDGE_EDGE = 0.03  # distance from 0 and 1 that values on counts keep, before the logit is taken
+_BLOCK = 4096  # rows whose stack is computed at the same time
 _LEAST = 0.002  # probability of a class by a regression, before normalisation
+
+
+class StackedPredictions(NamedTuple):
+    """Probabilities of targets."""
+
+    positive: Floats  # (n, m) of the second class of the binary targets
+    distributions: list[Floats]  # (n, K) of the classes of each target with more than two
 
 
 class StackedLearner:
@@ -45,6 +55,8 @@ class StackedLearner:
         One for each target of more than two classes.
     names : list of str
         The names of the parts.
+    counts : bool
+        Whether the features are like counts of words.
     """
 
     def fit(
@@ -55,8 +67,8 @@ class StackedLearner:
         seed: int,
         n_jobs: int | None = None,
         progress: Callable[[float], None] | None = None,
-    ) -> list[Floats]:
-        """Fit all targets; return held-out probabilities (n, K) of each.
+    ) -> StackedPredictions:
+        """Fit all targets; return their held-out probabilities.
 
         Parameters
         ----------
@@ -75,15 +87,17 @@ class StackedLearner:
 
         Returns
         -------
-        list of ndarray of shape (n, K)
+        StackedPredictions
             Held-out probabilities of the classes of each target.
         """
         self._set_targets(targets)
         T = self._columns_of(targets)  # (n, T) with NaN
         labels = T[:, self.binary_columns]  # (n, m)
         self.means = _means(labels, weight)  # (m,)
-        held_out: list[Floats] = []
+        held_out: list[Singles] = []
         self.parts: list[Any] = []
+        self.counts = are_counts(X)
+        X = self._stored(X)
         plan = self._plan(X, T, labels, weight, seed, n_jobs) if T.shape[1] else []
         self.names = [name for name, _ in plan]
         for _, fit in plan:
@@ -93,7 +107,9 @@ class StackedLearner:
             if progress is not None:
                 progress(len(self.parts) / (len(plan) + 1))
         if self.binary:
-            self.stack = MarginalStack().fit(self._logits(held_out), labels, weight)
+            self.stack = MarginalStack().fit(
+                lambda rows, at: self._logits(held_out, rows, at), labels, weight
+            )
         self.pools = []
         for t in self.multiclass:
             known = targets[t] >= 0
@@ -103,26 +119,26 @@ class StackedLearner:
         return self._probabilities(held_out, len(weight))
 
     def _plan(
-        self, X: Any, T: Floats, labels: Floats, weight: Floats, seed: int, n_jobs: int | None
-    ) -> list[tuple[str, Callable[[], tuple[Any, Floats]]]]:
+        self, X: Any, T: Singles, labels: Singles, weight: Floats, seed: int, n_jobs: int | None
+    ) -> list[tuple[str, Callable[[], tuple[Any, Singles]]]]:
         """Return names and fits of the parts."""
 
-        def forest() -> tuple[Any, Floats]:
+        def forest() -> tuple[Any, Singles]:
             known = ~np.isnan(T)
             part = LabelForest()
-            grown = np.where(np.isnan(labels), self.means, labels) if self.binary else T
             observed = None if known.all() else sparse.csr_array(known.astype(np.float32))
-            targets = sparse.csr_array(np.where(known, T, 0.0).astype(np.float32))
+            targets = sparse.csr_array(np.nan_to_num(T))
+            grown = labels if self.binary else T
             return part, part.fit(X, grown, targets, observed, weight, seed, n_jobs)
 
-        def ridge(features: Any, kernel: str) -> Callable[[], tuple[Any, Floats]]:
-            def fit() -> tuple[Any, Floats]:
+        def ridge(features: Any, kernel: str) -> Callable[[], tuple[Any, Singles]]:
+            def fit() -> tuple[Any, Singles]:
                 part = KernelRidge(features, kernel)
                 return part, part.fit(X, T, weight, seed)
 
             return fit
 
-        if are_counts(X):
+        if self.counts:
             return [
                 ("forest", forest),
                 ("linear ridge on log counts", ridge(CountFeatures(False), "linear")),
@@ -141,9 +157,16 @@ class StackedLearner:
             return {}
         return dict(zip(self.names, self.stack.shared.tolist(), strict=True))
 
-    def predict(self, X: Any) -> list[Floats]:
-        """Return the probabilities (n, K) of the classes of each target."""
+    def predict(self, X: Any) -> StackedPredictions:
+        """Return the probabilities of all targets for the rows of X."""
+        X = self._stored(X)
         return self._probabilities([part.predict(X) for part in self.parts], X.shape[0])
+
+    def _stored(self, X: Any) -> Any:
+        """Return the features in CSR if they are counts, else dense, however they were stored."""
+        if self.counts:
+            return sparse.csr_array(X)
+        return X.toarray() if sparse.issparse(X) else X
 
     def _set_targets(self, targets: Sequence[Integers]) -> None:
         """Lay out the columns: one for a binary target, K for one of K > 2 classes."""
@@ -154,9 +177,9 @@ class StackedLearner:
         self.multiclass = [t for t, c in enumerate(self.classes) if len(c) > 2]
         self.binary_columns = self.first_column[self.binary]
 
-    def _columns_of(self, targets: Sequence[Integers]) -> Floats:
+    def _columns_of(self, targets: Sequence[Integers]) -> Singles:
         """Return the targets as columns of 0 and 1; NaN where a class is not known."""
-        T = np.empty((len(targets[0]), self.first_column[-1]))
+        T = np.empty((len(targets[0]), self.first_column[-1]), dtype=np.float32)
         for t, (values, classes) in enumerate(zip(targets, self.classes, strict=True)):
             at = slice(self.first_column[t], self.first_column[t + 1])
             shown = classes[1:] if len(classes) == 2 else classes
@@ -165,33 +188,48 @@ class StackedLearner:
                 T[values < 0, at] = np.nan
         return T
 
-    def _logits(self, predictions: Sequence[Floats]) -> Floats:
-        """Return the predictions (J, n, m) of the binary targets as logits."""
-        forest, *ridges = (values[:, self.binary_columns] for values in predictions)
-        p = (1.0 - _FREQUENCY) * forest + _FREQUENCY * self.means
+    def _logits(
+        self, predictions: Sequence[Singles], rows: slice = slice(None), at: slice = slice(None)
+    ) -> Floats:
+        """Return the predictions (J, n, m) of some binary targets as logits."""
+        columns = self.binary_columns[at]
+        forest, *ridges = (values[rows][:, columns].astype(float) for values in predictions)
+        p = (1.0 - _FREQUENCY) * forest + _FREQUENCY * self.means[at]
         return np.stack(
-            [logit(np.clip(p, _EDGE, 1.0 - _EDGE)), *(_RIDGE_SCALE * f for f in ridges)]
+            [logit(np.clip(p, _EDGE, 1.0 - _EDGE)), *(self._ridge_logits(f) for f in ridges)]
         )
 
-    def _distributions(self, predictions: Sequence[Floats], target: int) -> list[Floats]:
+    def _ridge_logits(self, values: Floats) -> Floats:
+        """Return the values of a regression as logits.
+
+        Most words say nothing about a rare label: its regressions on counts stay near 0 with few
+        values near 1, which the logit spreads. Those on other features spread around the mean.
+        """
+        if not self.counts:
+            return _RIDGE_SCALE * values
+        p = _RIDGE_EDGE + (1.0 - 2.0 * _RIDGE_EDGE) * np.clip(values, 0.0, 1.0)
+        return np.asarray(logit(p))
+
+    def _distributions(self, predictions: Sequence[Singles], target: int) -> list[Floats]:
         """Return the probabilities (n, K) of a target by the forest and the first ridge."""
         at = slice(self.first_column[target], self.first_column[target + 1])
-        parts = [np.maximum(values[:, at], _LEAST) for values in predictions[:2]]
+        parts = [np.maximum(values[:, at].astype(float), _LEAST) for values in predictions[:2]]
         return [part / part.sum(axis=1, keepdims=True) for part in parts]
 
-    def _probabilities(self, predictions: Sequence[Floats], n: int) -> list[Floats]:
-        """Return the probabilities (n, K) of each target."""
-        found: list[Floats] = [np.ones((n, len(classes))) for classes in self.classes]
+    def _probabilities(self, predictions: Sequence[Singles], n: int) -> StackedPredictions:
+        """Return the probabilities of all targets."""
+        p = np.empty((n, len(self.binary)))
         if self.binary:
-            p = self.stack.predict(self._logits(predictions))  # (n, m)
-            for column, t in enumerate(self.binary):
-                found[t] = np.column_stack([1.0 - p[:, column], p[:, column]])
-        for pool, t in zip(self.pools, self.multiclass, strict=True):
-            found[t] = pool.predict_proba(self._distributions(predictions, t))
-        return found
+            for start in range(0, n, _BLOCK):
+                rows = slice(start, start + _BLOCK)
+                p[rows] = self.stack.predict(self._logits(predictions, rows))
+        pools = zip(self.pools, self.multiclass, strict=True)
+        return StackedPredictions(
+            p, [pool.predict_proba(self._distributions(predictions, t)) for pool, t in pools]
+        )
 
 
-def _means(labels: Floats, weight: Floats) -> Floats:
+def _means(labels: Singles, weight: Floats) -> Floats:
     """Return the frequencies (m,) of labels with NaN."""
     w = np.where(np.isnan(labels), 0.0, weight[:, None])
     total = np.maximum(w.sum(axis=0), np.finfo(float).tiny)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
@@ -14,6 +17,10 @@ _SHIFT_VARIANCE = 1.0  # of the shifts of labels about a common one
 _PRIOR_WEIGHT, _PRIOR_SHIFT = 1.0, 0.3  # precisions of a label's weights and shift
 _STEPS = 40
 _CONVERGED = 1e-5
+_CELLS = 10_000_000  # of labels and rows that the shared weights are fitted to, at most
+_LABELS = 64  # whose predictions exist in double precision at the same time
+
+Logits = Callable[[slice, slice], Floats]  # (rows, labels) to predictions (J, n, m)
 
 
 class MarginalStack:
@@ -34,13 +41,14 @@ class MarginalStack:
         The shifts b.
     """
 
-    def fit(self, F: Floats, Y: Floats, weight: Floats) -> MarginalStack:
+    def fit(self, logits: Logits, Y: npt.NDArray[Any], weight: Floats) -> MarginalStack:
         """Fit to held-out predictions.
 
         Parameters
         ----------
-        F : ndarray of shape (J, n, m)
-            Predictions, as logits; NaN in rows that no learner held out.
+        logits : callable
+            Returns the predictions (J, n, m) of some rows and labels, as logits; NaN in rows that
+            no learner held out.
         Y : ndarray of shape (n, m)
             Labels, 0 or 1, or NaN where a label is not known.
         weight : ndarray of shape (n,)
@@ -51,15 +59,18 @@ class MarginalStack:
         MarginalStack
             The fitted stack.
         """
-        known = ~np.isnan(Y) & ~np.isnan(F).any(axis=0)  # (n, m)
-        W = np.where(known, weight[:, None], 0.0)
-        F = np.where(known, F, 0.0)
-        Y = np.where(known, Y, 0.0)
-        self.shared, common = _fit_shared(F, Y, W)
-        fits = [
-            _fit_label(F[:, :, i], Y[:, i], W[:, i], self.shared, common[i])
-            for i in range(Y.shape[1])
-        ]
+        m = Y.shape[1]
+        some = slice(None, None, -(-Y.size // _CELLS))  # every k-th row
+        F, known_Y, W = _known(logits(some, slice(None)), Y[some], weight[some])
+        self.shared, common = _fit_shared(F, known_Y, W)
+        fits = []
+        for start in range(0, m, _LABELS):
+            at = slice(start, start + _LABELS)
+            F, known_Y, W = _known(logits(slice(None), at), Y[:, at], weight)
+            fits += [
+                _fit_label(F[:, :, i], known_Y[:, i], W[:, i], self.shared, common[start + i])
+                for i in range(F.shape[2])
+            ]
         self.weights = np.stack([a for a, _ in fits], axis=1)
         self.shifts = np.array([b for _, b in fits])
         return self
@@ -68,6 +79,16 @@ class MarginalStack:
         """Return the probabilities (n, m) from the predictions (J, n, m) of the learners."""
         logits = np.einsum("jm,jnm->nm", self.weights, F) + self.shifts
         return np.asarray(expit(logits))
+
+
+def _known(F: Floats, Y: npt.NDArray[Any], weight: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return predictions, labels and weights; 0 where a label or a prediction is not known."""
+    known = ~np.isnan(Y) & ~np.isnan(F).any(axis=0)  # (n, m)
+    return (
+        np.where(known, F, 0.0),
+        np.where(known, Y, 0.0).astype(np.float64),
+        np.where(known, weight[:, None], 0.0),
+    )
 
 
 def _fit_shared(F: Floats, Y: Floats, W: Floats) -> tuple[Floats, Floats]:

@@ -60,7 +60,7 @@ def test_every_rule_has_a_record(rows):
 )
 def test_optimal_rules_agree_with_the_classifier_for_each_beta(rows, rule, parameters):
     found, split, _ = rows
-    model = FGFMClassifier(random_state=0, **parameters).fit(split.X_train, split.Y_train)
+    model = FGFMClassifier("ridge", random_state=0, **parameters).fit(split.X_train, split.Y_train)
     labels = model.predict(split.X_test)
     truth, row = split.Y_test, found[rule]
     assert_allclose(row.f1, f_measure(truth, labels), rtol=1e-9)
@@ -76,7 +76,7 @@ def test_optimal_rules_agree_with_the_classifier_for_each_beta(rows, rule, param
 
 def test_other_measures_agree_with_scikit_learn(rows):
     found, split, _ = rows
-    model = FGFMClassifier(factors="independent", random_state=0)
+    model = FGFMClassifier("ridge", factors="independent", random_state=0)
     p = model.fit(split.X_train, split.Y_train).predict_proba(split.X_test)
     labels, truth, row = (p > 0.5).astype(int), split.Y_test, found["half"]
     assert_allclose(row.f1, metrics.f1_score(truth, labels, average="samples", zero_division=1.0))
@@ -119,7 +119,7 @@ def test_best_thresholds_are_the_best_of_all_cuts():
 
 def test_topk_takes_the_most_probable_number_of_labels(rows):
     found, split, _ = rows
-    model = FGFMClassifier(factors="single", method="tilted", random_state=0)
+    model = FGFMClassifier("ridge", factors="single", method="tilted", random_state=0)
     model.fit(split.X_train, split.Y_train)
     size = model.predict_cardinality_proba(split.X_test).argmax(axis=1)
     assert_allclose(found["topk"].labels_per_row, size.mean())

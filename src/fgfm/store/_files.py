@@ -12,21 +12,39 @@ import json
 import os
 import sys
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import sklearn.pipeline
 from sklearn.base import BaseEstimator
 
 from fgfm._utils.atomic import atomic_file
+from fgfm.pipeline import Pipeline
+from fgfm.store._checks import check_loaded
+from fgfm.store._schema import (
+    PREDICTOR,
+    SCHEMA,
+    TREE,
+    call_checked_tree,
+    check_names,
+    full_name,
+    iterate_nodes,
+    places,
+    read_schema,
+    unchecked_trees,
+)
+from fgfm.store._vocabulary import pack_vocabularies
 
 __all__ = ["foreign_classes", "load", "save"]
 
 _FORMAT = 1
 _HEADER = "fgfm.json"
-_SCHEMA = "schema.json"
+_WRITERS = ("fgfm", "scikit-learn", "skops")  # whose versions a file has
+_FORMS = ("array", "matrix")
+_LOSS_MODULES = ("_loss", "sklearn._loss._loss")  # the same one in versions of scikit-learn
 
 # Classes of fgfm that a file may contain: stable name -> where to import the class from today.
 # The names are part of the format: add to them, and change the places, but never change a name.
@@ -39,6 +57,7 @@ _REGISTRY = {
             "fgfm.FDeciderCV",
             "fgfm.FGFMClassifier",
             "fgfm.ILFCompo",
+            "fgfm.Pipeline",
             "fgfm.data.FeatureEncoder",
             "fgfm.decision.Constraints",
             "fgfm.estimation.Direct",
@@ -53,6 +72,9 @@ _REGISTRY = {
         )
     },
     # parts of fitted models
+    "fgfm.data.ColumnKinds": "fgfm.data._typed.ColumnKinds",
+    "fgfm.data.NumberColumns": "fgfm.data._number_columns.NumberColumns",
+    "fgfm.data.Schema": "fgfm.data._schema.Schema",
     "fgfm.decider.IsotonicCalibrator": "fgfm.decider._calibration.IsotonicCalibrator",
     "fgfm.decider.JointModel": "fgfm.decider._joint_model.JointModel",
     "fgfm.decider.NoCalibrator": "fgfm.decider._calibration.NoCalibrator",
@@ -77,16 +99,30 @@ _REGISTRY = {
     "fgfm.estimation.IsotonicCalibrator": "fgfm.estimation._calibration.IsotonicCalibrator",
     "fgfm.estimation.SigmoidCalibrator": "fgfm.estimation._calibration.SigmoidCalibrator",
     "fgfm.estimation.LogLinearPool": "fgfm._utils.log_linear_pool.LogLinearPool",
+    "fgfm.store.Vocabulary": "fgfm.store._vocabulary.Vocabulary",
 }
 
 # Attributes of these classes that were renamed since a format that must still be read:
 # stable name -> {old name: new name}. A new attribute needs a default in its class instead.
 _RENAMED_ATTRIBUTES: dict[str, dict[str, str]] = {}
 
-# Trusted classes beyond those of scikit-learn, NumPy and SciPy that skops trusts.
+# Trusted classes beyond those that skops trusts: they hold numbers, texts and trusted objects, and
+# their methods call nothing that a file can choose.
 _TRUSTED = frozenset(
     {
-        "scipy.sparse._csr.csr_array",
+        "numpy.dtype",
+        # types of columns that a make_column_selector selects
+        *(f"numpy.{name}" for name in ("floating", "generic", "integer", "number")),
+        *(f"scipy.sparse._{kind}.{kind}_{form}" for kind in ("csr", "csc") for form in _FORMS),
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
+        "sklearn.calibration._TemperatureScaling",
+        "sklearn.compose._column_transformer.make_column_selector",
+        PREDICTOR,  # checked when loaded
+        *(
+            f"sklearn.feature_selection._univariate_selection.{name}"
+            for name in ("chi2", "f_classif", "f_regression")
+        ),
         # splitters have no state but numbers and a seed
         *(
             f"sklearn.model_selection._split.{name}"
@@ -101,9 +137,29 @@ _TRUSTED = frozenset(
                 "StratifiedShuffleSplit",
             )
         ),
+        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        "sklearn.utils._bunch.Bunch",
         *_REGISTRY.values(),
     }
 )
+
+# Nodes of skops that these classes may be the type of: others call a class with arguments from the
+# file.
+_LOADERS = frozenset(
+    {
+        "DTypeNode",
+        "DictNode",
+        "FunctionNode",
+        "ObjectNode",
+        "SparseMatrixNode",
+        "TupleNode",
+        "TypeNode",
+    }
+)
+
+# What is called with arguments from the file, and checks them.
+_CONSTRUCTORS = frozenset({"fgfm.store._trees.checked_tree", "fgfm.store._vocabulary.Vocabulary"})
 
 
 def _skops() -> Any:
@@ -130,6 +186,19 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     --------
     load : Load the model.
 
+    Notes
+    -----
+    These are loaded without trust: the classes of fgfm, and estimators of scikit-learn whose
+    parameters are numbers, texts, arrays, other such estimators or functions of NumPy and SciPy
+    (`numpy.ufunc`): preprocessing such as `TfidfVectorizer`, `OneHotEncoder` and
+    `ColumnTransformer`, linear models, naive Bayes, `MLPClassifier`, trees, forests and
+    `HistGradientBoostingClassifier` without categorical features. A function of yours (a
+    tokenizer, a column selector) is saved by its name, if it can be imported, and loaded only if
+    it is trusted.
+
+    The file has the versions of fgfm, scikit-learn and skops. scikit-learn warns
+    (`InconsistentVersionWarning`) if an estimator was fitted by another version of it.
+
     Examples
     --------
     >>> import tempfile
@@ -150,10 +219,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     skops_io = _skops()
     with atomic_file(path) as file:
         draft = io.BytesIO()
-        skops_io.dump(model, draft)
+        skops_io.dump(pack_vocabularies(model), draft)
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             _copy_members(draft, archive, _to_stable_names)
-            header = {"format": _FORMAT, "fgfm": version("fgfm")}
+            header = {"format": _FORMAT} | {name: version(name) for name in _WRITERS}
             archive.writestr(_HEADER, json.dumps(header))
 
 
@@ -165,19 +234,26 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     path : str or path-like
         The file.
     trusted : sequence of str, optional
-        Full names of further classes that the file may contain, such as those of a base learner
-        from another library. Name only classes that you trust: loading may run their code. Trees
-        and forests of scikit-learn need ``["sklearn.tree._tree.Tree"]``, since their node indices
-        are not checked.
+        Full names of further classes and functions that the file may contain, such as those of a
+        base learner from another library; the error that refuses them has their names. Name only
+        what you trust: loading may run its code. `GradientBoostingClassifier` needs
+        ``["sklearn.tree._tree.Tree"]``, since its trees are not checked.
 
     Returns
     -------
     scikit-learn estimator
-        The model.
+        The model. A pipeline that ends with a classifier of fgfm is a `fgfm.Pipeline`.
 
     See Also
     --------
     save : Write the file.
+
+    Notes
+    -----
+    No code of the file is run: it has arrays, numbers, texts and names, and may name only classes
+    that are known to do nothing else when they are loaded. Indices of sparse matrices and of trees
+    (trees, forests and `HistGradientBoostingClassifier` of scikit-learn, the learner "auto") are
+    checked, since compiled code follows them without checks.
     """
     if isinstance(trusted, str):
         raise TypeError(f"trusted is {trusted!r}: it must be a list of names of classes")
@@ -186,17 +262,29 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     archive = _read_archive(source)
     refused = sorted(set(_untrusted_classes(source, archive)) - set(trusted))
     if refused:
+        found = places(read_schema(archive))
+        named = ", ".join(f"{name} ({found[name]})" if name in found else name for name in refused)
         raise ValueError(
-            f"{source} contains {', '.join(refused)}: such classes are loaded only if you trust "
+            f"{source} contains {named}: such classes and functions are loaded only if you trust "
             "them and name them in trusted=[...]"
         )
     try:
-        model = skops_io.load(archive, trusted=[*_TRUSTED, *trusted])
+        model = skops_io.load(archive, trusted=[*_TRUSTED, *_CONSTRUCTORS, *trusted])
+        check_loaded(model, trees=not {TREE, PREDICTOR} & set(trusted))
     except Exception as error:
         raise _damaged(source, error) from error
     if not isinstance(model, BaseEstimator):
         raise ValueError(f"{source} contains {type(model).__name__}: it must contain an estimator")
-    return model
+    return _with_methods(model)
+
+
+def _with_methods(model: Any) -> Any:
+    """Return a pipeline of scikit-learn that ends with a classifier of fgfm as our `Pipeline`."""
+    if type(model) is not sklearn.pipeline.Pipeline or not hasattr(model.steps[-1][1], "decide"):
+        return model
+    pipeline = Pipeline(model.steps)
+    pipeline.__dict__.update(vars(model))
+    return pipeline
 
 
 def foreign_classes(path: str | os.PathLike[str]) -> list[str]:
@@ -219,9 +307,13 @@ def foreign_classes(path: str | os.PathLike[str]) -> list[str]:
 def _untrusted_classes(source: Path, archive: BinaryIO) -> list[str]:
     try:
         unknown = set(_skops().get_untrusted_types(file=archive))
+        nodes = list(iterate_nodes(read_schema(archive)))
+        unchecked = set().union(*map(unchecked_trees, nodes))
     except Exception as error:
         raise _damaged(source, error) from error
-    return sorted(unknown - _TRUSTED)
+    called = {full_name(node) for node in nodes if node.get("__loader__") not in _LOADERS}
+    called -= _CONSTRUCTORS
+    return sorted((unknown - _TRUSTED - _CONSTRUCTORS) | (called & _TRUSTED) | unchecked)
 
 
 def _read_archive(source: Path) -> BinaryIO:
@@ -238,7 +330,16 @@ def _read_archive(source: Path) -> BinaryIO:
 
 
 def _damaged(source: Path, error: Exception) -> ValueError:
-    return ValueError(f"{source} is damaged, or was written by other versions: {error}")
+    """Return the error of a file that has a valid header."""
+    with zipfile.ZipFile(source) as archive:
+        header = json.loads(archive.read(_HEADER))
+    others = [
+        f"{name} {header[name]} (this is {version(name)})"
+        for name in _WRITERS
+        if header.get(name, version(name)) != version(name)
+    ]
+    written = f"was written by {' and '.join(others)}" if others else "was changed"
+    return ValueError(f"{source} is damaged or {written}: {error}")
 
 
 def _check_header(source: Path, file: BinaryIO) -> None:
@@ -274,52 +375,48 @@ def _check_header(source: Path, file: BinaryIO) -> None:
 def _copy_members(
     source: BinaryIO, target: zipfile.ZipFile, translate: Callable[[dict[str, Any]], None]
 ) -> None:
-    """Copy an archive, with every node of schema.json translated in place."""
+    """Copy an archive, with schema.json translated in place."""
     with zipfile.ZipFile(source) as archive:
         for name in archive.namelist():
             content = archive.read(name)
-            if name == _SCHEMA:
+            if name == SCHEMA:
                 schema = json.loads(content)
-                for node in _nodes(schema):
-                    translate(node)
+                translate(schema)
                 content = json.dumps(schema).encode()
             target.writestr(name, content)
 
 
-def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield the nodes of a schema: objects that name the module and the name of a class."""
-    pending = [schema]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, dict):
-            pending.extend(value.values())
-            if all(isinstance(value.get(key), str) for key in ("__module__", "__class__")):
-                yield value
-        elif isinstance(value, list):
-            pending.extend(value)
+def _to_stable_names(schema: dict[str, Any]) -> None:
+    """Replace the modules and names of classes of fgfm by their stable names."""
+    check_names(schema)
+    for node in iterate_nodes(schema):
+        module, name = node["__module__"], node["__class__"]
+        if module.partition(".")[0] != "fgfm":
+            continue
+        kind = getattr(sys.modules.get(module), name, None)
+        for stable, place in _REGISTRY.items():
+            if place.endswith(f".{name}") and _import_class(place) is kind:
+                node["__module__"], _, node["__class__"] = stable.rpartition(".")
 
 
-def _to_stable_names(node: dict[str, Any]) -> None:
-    """Replace the module and name of a class of fgfm by its stable name."""
-    module, name = node["__module__"], node["__class__"]
-    if module.partition(".")[0] != "fgfm":
-        return
-    kind = getattr(sys.modules.get(module), name, None)
-    for stable, place in _REGISTRY.items():
-        if place.endswith(f".{name}") and _import_class(place) is kind:
-            node["__module__"], _, node["__class__"] = stable.rpartition(".")
-
-
-def _to_current_names(node: dict[str, Any]) -> None:
-    """Replace a stable name by the place of the class, and rename its attributes."""
-    stable = f"{node['__module__']}.{node['__class__']}"
-    if stable not in _REGISTRY:
-        return
-    node["__module__"], _, node["__class__"] = _REGISTRY[stable].rpartition(".")
-    for old, new in _RENAMED_ATTRIBUTES.get(stable, {}).items():
-        attributes = node["content"]["content"]
-        if old in attributes:
-            attributes[new] = attributes.pop(old)
+def _to_current_names(schema: dict[str, Any]) -> None:
+    """Replace stable names by the places of classes, rename attributes, and check trees."""
+    nodes = list(iterate_nodes(schema))
+    check_trees = not any(TREE in unchecked_trees(node) for node in nodes)
+    for node in nodes:
+        stable = full_name(node)
+        if stable == TREE and node.get("__loader__") == "TreeNode" and check_trees:
+            call_checked_tree(node)
+        if node["__module__"] in _LOSS_MODULES:
+            loss = getattr(import_module(_LOSS_MODULES[1]), node["__class__"], None)
+            node["__module__"] = getattr(loss, "__module__", node["__module__"])
+        if stable not in _REGISTRY:
+            continue
+        node["__module__"], _, node["__class__"] = _REGISTRY[stable].rpartition(".")
+        for old, new in _RENAMED_ATTRIBUTES.get(stable, {}).items():
+            attributes = node["content"]["content"]
+            if old in attributes:
+                attributes[new] = attributes.pop(old)
 
 
 def _import_class(place: str) -> Any:

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import BaseEstimator, clone
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 from sklearn.naive_bayes import GaussianNB
@@ -23,9 +25,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import fgfm
-from fgfm import FGFMClassifier, store
+from fgfm import FGFMClassifier
 from fgfm.estimation import Direct, Powerset, Reweighted, Tilted, TwoStep
 from fgfm.ridge import RidgeLogistic
+from fgfm.store import _files
 from multilabel import X, Y, assert_same, close
 
 skops_io = pytest.importorskip("skops.io")
@@ -58,7 +61,7 @@ MODELS = {
 
 @pytest.fixture(scope="module")
 def model():
-    return FGFMClassifier(factors="independent", random_state=0).fit(X, Y)
+    return FGFMClassifier("ridge", factors="independent", random_state=0).fit(X, Y)
 
 
 @pytest.fixture
@@ -74,7 +77,7 @@ def test_round_trip(name, tmp_path):
     assert fgfm.save(model, tmp_path / "model.fgfm") is None
     assert not any("._" in name for name in class_names(tmp_path / "model.fgfm"))
     again = fgfm.load(tmp_path / "model.fgfm")
-    assert type(again) is type(model)
+    assert isinstance(again, type(model))
     assert str(again.get_params()) == str(model.get_params())
     if isinstance(model, LogisticRegression):
         assert (again.predict_proba(X) == model.predict_proba(X)).all()
@@ -128,7 +131,7 @@ def test_flat_classes_are_kept(classes, tmp_path):
 
 def test_set_params_works_after_loading(path, model):
     again = fgfm.load(path).set_params(beta=2.0)
-    expected = FGFMClassifier(factors="independent", beta=2.0, random_state=0).fit(X, Y)
+    expected = FGFMClassifier("ridge", factors="independent", beta=2.0, random_state=0).fit(X, Y)
     assert_same(again, expected)
 
 
@@ -222,14 +225,14 @@ def replace_in_schema(path, old, new):
 
 def test_unregistered_class_of_fgfm_is_refused(path):
     replace_in_schema(path, b"RidgeModels", b"OtherModels")
-    with pytest.raises(ValueError, match=r"contains fgfm\.estimation\.OtherModels: such classes"):
+    with pytest.raises(ValueError, match=r"contains fgfm\.estimation\.OtherModels \(models of"):
         fgfm.load(path)
 
 
 def test_renamed_attributes_are_loaded(path, model, monkeypatch):
     replace_in_schema(path, b'"method"', b'"parameters"')
     renamed = {"fgfm.FGFMClassifier": {"parameters": "method"}}
-    monkeypatch.setattr(store, "_RENAMED_ATTRIBUTES", renamed)
+    monkeypatch.setattr(_files, "_RENAMED_ATTRIBUTES", renamed)
     again = fgfm.load(path)
     assert again.get_params() == model.get_params()
     assert_same(again, model)
@@ -241,7 +244,7 @@ def test_renamed_attributes_are_loaded(path, model, monkeypatch):
 def test_format_1_is_read():
     pytest.importorskip("skops", minversion="0.16")  # which wrote the file
     pd = pytest.importorskip("pandas")
-    model = fgfm.load(Path(__file__).parent / "models" / "format_1.fgfm")
+    model = fgfm.load(Path(__file__).parents[1] / "models" / "format_1.fgfm")
     rows = pd.DataFrame(
         [[0.0, 0.0, 0.0], [1.0, -1.0, 0.5], [-0.5, 2.0, 1.0]],
         columns=["length", "width", "height"],
@@ -265,10 +268,8 @@ def test_format_1_is_read():
         atol=1e-9,
     )
     assert [factor.tolist() for factor in model.factors_] == [[0, 2, 3], [1]]
-    assert (
-        model.get_params()
-        == FGFMClassifier(factors=[["cat", "cow", "hen"], ["dog"]], random_state=0).get_params()
-    )
+    same = FGFMClassifier(None, factors=[["cat", "cow", "hen"], ["dog"]], random_state=0)
+    assert model.get_params() == same.get_params()
     again = clone(model).set_params(factors="single").fit(X, Y)
     assert again.predict(X).shape == Y.shape
 
@@ -521,22 +522,70 @@ def test_untrusted_classes_are_loaded_only_if_named(tmp_path):
     path = tmp_path / "model.fgfm"
     fgfm.save(model, path)
     full = f"{Mine.__module__}.Mine"
-    with pytest.raises(ValueError, match=f"contains {full}: such classes are loaded only if you"):
+    sentence = rf"contains {full} \(estimator of LearnerModel\): such classes and functions are"
+    with pytest.raises(ValueError, match=sentence):
         fgfm.load(path)
-    with pytest.raises(ValueError, match=f"contains {full}: "):
+    with pytest.raises(ValueError, match=sentence):
         fgfm.load(path, trusted=["some.other.Class"])
     assert_same(fgfm.load(path, trusted=[full]), model)
     assert_same(fgfm.load(path, trusted=(full, "and.another")), model)
 
 
-def test_trees_of_scikit_learn_must_be_trusted(tmp_path):
-    # skops does not trust them: wrong node indices read memory of others
-    model = FGFMClassifier(RandomForestClassifier(3), random_state=0).fit(X, Y)
+def split_words(text):
+    """A tokenizer of a user."""
+    return text.split()
+
+
+def test_functions_are_loaded_only_if_named(tmp_path):
+    model = TfidfVectorizer(tokenizer=split_words, token_pattern=None).fit(["a b", "b c"])
     path = tmp_path / "model.fgfm"
     fgfm.save(model, path)
-    with pytest.raises(ValueError, match=r"contains sklearn\.tree\._tree\.Tree: such classes"):
+    full = f"{split_words.__module__}.split_words"
+    sentence = rf"contains {full} \(tokenizer of TfidfVectorizer\): such classes and functions"
+    with pytest.raises(ValueError, match=sentence):
         fgfm.load(path)
-    assert_same(fgfm.load(path, trusted=["sklearn.tree._tree.Tree"]), model)
+    assert fgfm.load(path, trusted=[full]).tokenizer is split_words
+
+
+@pytest.mark.parametrize(
+    ("parameter", "function", "name"),
+    [
+        ("tokenizer", str.split, "method_descriptor of builtins"),
+        ("preprocessor", lambda text: text, "<lambda> of"),
+        ("analyzer", lambda text: [text], "<lambda> of"),
+    ],
+)
+def test_functions_without_a_name_are_not_saved(parameter, function, name, tmp_path):
+    model = TfidfVectorizer(**{parameter: function}, token_pattern=None)
+    sentence = f"{parameter} of TfidfVectorizer is a {name}.*cannot be imported"
+    with pytest.raises(ValueError, match=sentence):
+        fgfm.save(model, tmp_path / "model.fgfm")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_attribute_in_place_of_a_method_is_refused(path):
+    replace_in_schema(path, b'"beta":', b'"predict":')
+    with pytest.raises(ValueError, match=r"a FGFMClassifier has an attribute in place of predict"):
+        fgfm.load(path)
+
+
+def test_other_versions_of_scikit_learn_warn(tmp_path):
+    fgfm.save(StandardScaler().fit(X), tmp_path / "model")
+    version = json.dumps(json.dumps(sklearn.__version__)).encode()
+    replace_in_schema(tmp_path / "model", version, json.dumps(json.dumps("1.2.3")).encode())
+    with pytest.warns(InconsistentVersionWarning, match=r"StandardScaler from version 1\.2\.3"):
+        again = fgfm.load(tmp_path / "model")
+    assert again.transform(X).shape == X.shape
+
+
+def test_versions_are_named_where_a_file_cannot_be_read(path):
+    replace_in_schema(path, b'"ObjectNode"', b'"OtherNode"')
+    with pytest.raises(ValueError, match=r"model\.fgfm is damaged or was changed: .*OtherNode"):
+        fgfm.load(path)
+    with_header(path, json.dumps({"format": 1, "fgfm": "0.1.0", "scikit-learn": "1.2.3"}))
+    sentence = r"is damaged or was written by .*scikit-learn 1\.2\.3 \(this is .*OtherNode"
+    with pytest.raises(ValueError, match=sentence):
+        fgfm.load(path)
 
 
 def test_trusted_must_be_a_list(path):

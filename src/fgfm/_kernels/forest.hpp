@@ -1,0 +1,330 @@
+// Regression trees of several outputs, grown on features in bins.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+
+namespace fgfm {
+
+constexpr Index BINS = 64;
+constexpr Index MISSING = BINS - 1;  // the bin of missing values
+constexpr Index WIDTH = 8;           // outputs are padded to a multiple of this
+typedef float Outputs __attribute__((vector_size(WIDTH * sizeof(float))));
+
+// Features in bins: dense, or rows in CSR with the bin of each stored value, columns in order.
+struct BinnedFeatures {
+    Matrix<const std::uint8_t> columns;  // (p, n) if dense, else (0, n)
+    std::span<const std::uint8_t> bins;
+    std::span<const std::int32_t> indices;
+    std::span<const Index> indptr;
+    std::span<const std::uint8_t> zero_bin;  // (p,) the bin of 0 if sparse
+
+    bool dense() const { return columns.rows > 0; }
+    Index features() const { return dense() ? columns.rows : length(zero_bin); }
+    Index bin(Index row, Index feature) const {
+        if (dense()) return columns[feature][row];
+        const auto first = indices.begin() + indptr[row], last = indices.begin() + indptr[row + 1];
+        const auto at = std::lower_bound(first, last, static_cast<std::int32_t>(feature));
+        return at != last && *at == feature ? bins[at - indices.begin()] : zero_bin[feature];
+    }
+};
+
+// SplitMix64: a small generator whose stream is the same on all platforms.
+class Random {
+public:
+    explicit Random(std::uint64_t seed) : state_(seed) {}
+    // A number below `bound`; its bias is below bound / 2^32.
+    Index below(Index bound) {
+        std::uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+        return static_cast<Index>(((z ^ (z >> 31)) >> 32) * static_cast<std::uint64_t>(bound) >> 32);
+    }
+
+private:
+    std::uint64_t state_;
+};
+
+// NodeSums of the rows of a node, or of those in one bin.
+struct NodeSums {
+    Outputs* outputs;  // (K / WIDTH), weighted
+    double weight;
+    Index count;
+};
+
+struct Split {
+    double score = -1.0;  // sum of S^2 / W over both sides and all outputs
+    Index feature = -1;
+    Index bin = 0;  // rows with bin <= this go left
+    bool missing = false, missing_left = false;  // whether there are missing values; where they go
+};
+
+// TreeNodes of one tree, in arrays with room for 2 rows / leaf.
+struct TreeNodes {
+    std::int32_t *left, *right, *feature;
+    std::uint8_t *bin, *missing_left;
+};
+
+class TreeGrower {
+public:
+    // `values` (n, K) are outputs times weights, K a multiple of WIDTH.
+    TreeGrower(const BinnedFeatures& X, Matrix<const float> values, std::span<const float> weight,
+               Index most_features, Index leaf, std::uint64_t seed)
+        : X_(X), values_(values), weight_(weight), most_(most_features), leaf_(leaf),
+          random_(seed), parts_(values.cols / WIDTH), order_(X.features()), seen_(X.features()),
+          sums_(BINS * parts_), node_(parts_), left_(parts_), right_(parts_) {
+        for (Index f = 0; f < X.features(); ++f) order_[f] = static_cast<std::int32_t>(f);
+        std::fill(seen_.begin(), seen_.end(), Seen{});
+    }
+
+    // Grow a tree on `rows`, which are reordered; return the number of nodes. Children come after
+    // their parent.
+    Index grow(std::span<Index> rows, TreeNodes nodes) {
+        struct Open {
+            Index first, last, parent;
+            bool is_left;
+        };
+        std::vector<Open> open{{0, length(rows), -1, false}};
+        Scratch<Index> moved(length(rows));
+        Index count = 0;
+        while (!open.empty()) {
+            const auto [first, last, parent, is_left] = open.back();
+            open.pop_back();
+            const Index node = count++;
+            if (parent >= 0) {
+                (is_left ? nodes.left : nodes.right)[parent] = static_cast<std::int32_t>(node);
+            }
+            const std::span<Index> own = rows.subspan(first, last - first);
+            const Split split = find(own);
+            nodes.left[node] = nodes.right[node] = nodes.feature[node] = -1;
+            nodes.bin[node] = nodes.missing_left[node] = 0;
+            if (split.feature < 0) continue;
+            nodes.feature[node] = static_cast<std::int32_t>(split.feature);
+            nodes.bin[node] = static_cast<std::uint8_t>(split.bin);
+            const Index middle = partition(own, split, moved);
+            nodes.missing_left[node] = split.missing ? split.missing_left : 2 * middle >= last - first;
+            open.push_back({first + middle, last, node, false});
+            open.push_back({first, first + middle, node, true});
+        }
+        return count;
+    }
+
+private:
+    struct Seen {  // of a feature in the rows of a node; sparse features only
+        std::int32_t count = 0, slot = -1;
+        std::uint8_t bin = 0;
+        bool varies = false;
+    };
+    struct Entry {
+        Index row;
+        std::uint8_t bin;
+    };
+
+    const BinnedFeatures& X_;
+    Matrix<const float> values_;
+    std::span<const float> weight_;
+    const Index most_, leaf_;
+    Random random_;
+    const Index parts_;
+    Scratch<std::int32_t> order_;
+    Scratch<Seen> seen_;
+    Scratch<Outputs> sums_;
+    Scratch<Outputs> node_, left_, right_;
+    double weights_[BINS];
+    Index counts_[BINS];
+    std::vector<Entry> entries_;
+    std::vector<std::int32_t> touched_;
+    std::vector<Index> starts_;
+
+    Outputs output(Index row, Index part) const {
+        Outputs result;
+        std::memcpy(&result, values_[row] + part * WIDTH, sizeof result);
+        return result;
+    }
+
+    // The sum of S^2 over the outputs; the order of additions is fixed.
+    static double square(const Outputs* sums, Index parts) {
+        Outputs total{};
+        for (Index k = 0; k < parts; ++k) total += sums[k] * sums[k];
+        double result = 0.0;
+        for (Index k = 0; k < WIDTH; ++k) result += total[k];
+        return result;
+    }
+
+    // Find the best split of some rows; none if they are too few or all alike.
+    Split find(std::span<const Index> rows) {
+        Split best;
+        const Index n = length(rows);
+        if (n < 2 * leaf_) return best;
+        std::fill(node_.begin(), node_.end(), Outputs{});
+        NodeSums all{node_.data(), 0.0, n};
+        bool alike = true;
+        for (const Index row : rows) {
+            all.weight += weight_[row];
+            for (Index k = 0; k < parts_; ++k) all.outputs[k] += output(row, k);
+            alike = alike && same(rows[0], row);
+        }
+        if (alike) return best;
+        if (X_.dense()) {
+            find_dense(rows, all, best);
+        } else {
+            find_sparse(rows, all, best);
+        }
+        return best;
+    }
+
+    // Whether two rows have the same outputs, up to rounding of the products with their weights.
+    bool same(Index a, Index b) const {
+        for (Index k = 0; k < values_.cols; ++k) {
+            const float u = values_[a][k] * weight_[b], v = values_[b][k] * weight_[a];
+            if (std::abs(u - v) > 1e-6f * (std::abs(u) + std::abs(v))) return false;
+        }
+        return true;
+    }
+
+    // Try features in random order until enough of them vary.
+    void find_dense(std::span<const Index> rows, const NodeSums& all, Split& best) {
+        Index tried = 0;
+        for (Index k = 0; k < X_.features() && tried < most_; ++k) {
+            std::swap(order_[k], order_[k + random_.below(X_.features() - k)]);
+            const Index feature = order_[k];
+            const std::uint8_t* column = X_.columns[feature];
+            std::uint64_t used = 0;
+            for (const Index row : rows) add(row, column[row], used);
+            if ((used & (used - 1)) == 0) continue;  // one bin
+            ++tried;
+            scan(feature, used, all, best);
+        }
+    }
+
+    // Look at the stored values of the rows once to see which features vary, draw some of these, and
+    // look again for their bins. Rows without a stored value are in the bin of 0.
+    void find_sparse(std::span<const Index> rows, const NodeSums& all, Split& best) {
+        touched_.clear();
+        for (const Index row : rows) {
+            for (Index at = X_.indptr[row]; at < X_.indptr[row + 1]; ++at) {
+                Seen& seen = seen_[X_.indices[at]];
+                if (seen.count++ == 0) {
+                    touched_.push_back(X_.indices[at]);
+                    seen.bin = X_.bins[at];
+                }
+                seen.varies = seen.varies || seen.bin != X_.bins[at];
+            }
+        }
+        const Index n = length(rows);
+        Index candidates = 0;
+        for (const std::int32_t feature : touched_) {
+            const Seen& seen = seen_[feature];
+            if (seen.varies || (seen.count < n && seen.bin != X_.zero_bin[feature])) {
+                order_[candidates++] = feature;
+            }
+        }
+        const Index drawn = std::min(candidates, most_);
+        starts_.assign(1, 0);
+        for (Index k = 0; k < drawn; ++k) {
+            std::swap(order_[k], order_[k + random_.below(candidates - k)]);
+            seen_[order_[k]].slot = static_cast<std::int32_t>(k);
+            starts_.push_back(starts_.back() + seen_[order_[k]].count);
+        }
+        entries_.resize(starts_.back());
+        std::vector<Index>& next = starts_;  // starts_[k] becomes the end of feature k
+        for (const Index row : rows) {
+            for (Index at = X_.indptr[row]; at < X_.indptr[row + 1]; ++at) {
+                const std::int32_t slot = seen_[X_.indices[at]].slot;
+                if (slot >= 0) entries_[next[slot]++] = {row, X_.bins[at]};
+            }
+        }
+        Index start = 0;
+        for (Index k = 0; k < drawn; ++k) {
+            std::uint64_t used = 0;
+            for (Index at = start; at < next[k]; ++at) add(entries_[at].row, entries_[at].bin, used);
+            add_rest(X_.zero_bin[order_[k]], all, used);
+            scan(order_[k], used, all, best);
+            start = next[k];
+        }
+        for (const std::int32_t feature : touched_) seen_[feature] = Seen{};
+    }
+
+    void open_bin(Index bin, std::uint64_t& used) {
+        if (used >> bin & 1) return;
+        used |= std::uint64_t{1} << bin;
+        std::fill_n(sums_.data() + bin * parts_, parts_, Outputs{});
+        weights_[bin] = 0.0;
+        counts_[bin] = 0;
+    }
+
+    void add(Index row, Index bin, std::uint64_t& used) {
+        open_bin(bin, used);
+        Outputs* sums = sums_.data() + bin * parts_;
+        for (Index k = 0; k < parts_; ++k) sums[k] += output(row, k);
+        weights_[bin] += weight_[row];
+        ++counts_[bin];
+    }
+
+    // Add the rows that are in no bin yet.
+    void add_rest(Index zero, const NodeSums& all, std::uint64_t& used) {
+        open_bin(zero, used);
+        Outputs* sums = sums_.data() + zero * parts_;
+        Index count = all.count;
+        double weight = all.weight;
+        std::copy_n(all.outputs, parts_, left_.data());
+        for (std::uint64_t rest = used; rest != 0; rest &= rest - 1) {
+            const Index bin = std::countr_zero(rest);
+            count -= counts_[bin];
+            weight -= weights_[bin];
+            for (Index k = 0; k < parts_; ++k) left_[k] -= sums_[bin * parts_ + k];
+        }
+        for (Index k = 0; k < parts_; ++k) sums[k] += left_[k];
+        weights_[zero] += weight;
+        counts_[zero] += count;
+    }
+
+    // Compare the splits between the used bins; missing values go to either side.
+    void scan(Index feature, std::uint64_t used, const NodeSums& all, Split& best) {
+        const bool missing = used >> MISSING & 1;
+        for (int side = 0; side <= (missing ? 1 : 0); ++side) {
+            NodeSums left{left_.data(), 0.0, 0};
+            std::fill_n(left.outputs, parts_, Outputs{});
+            if (side == 1) move(left, MISSING);
+            std::uint64_t rest = used & ~(std::uint64_t{1} << MISSING);
+            // After the last bin only missing values remain, on the right.
+            while (rest != 0 && ((rest & (rest - 1)) != 0 || (missing && side == 0))) {
+                const Index bin = std::countr_zero(rest);
+                rest &= rest - 1;
+                move(left, bin);
+                if (left.count < leaf_ || all.count - left.count < leaf_) continue;
+                for (Index k = 0; k < parts_; ++k) right_[k] = all.outputs[k] - left.outputs[k];
+                const double score = square(left.outputs, parts_) / left.weight +
+                                     square(right_.data(), parts_) / (all.weight - left.weight);
+                if (score > best.score) best = {score, feature, bin, missing, side == 1};
+            }
+        }
+    }
+
+    void move(NodeSums& to, Index bin) const {
+        for (Index k = 0; k < parts_; ++k) to.outputs[k] += sums_[bin * parts_ + k];
+        to.weight += weights_[bin];
+        to.count += counts_[bin];
+    }
+
+    // Move the rows that go left to the front, both sides in their order; return their number.
+    Index partition(std::span<Index> rows, const Split& split, Scratch<Index>& moved) const {
+        Index left = 0, right = 0;
+        for (const Index row : rows) {
+            const Index bin = X_.bin(row, split.feature);
+            const bool goes_left = bin == MISSING ? split.missing_left : bin <= split.bin;
+            (goes_left ? rows[left++] : moved[right++]) = row;
+        }
+        std::copy_n(moved.data(), right, rows.data() + left);
+        return left;
+    }
+};
+
+}  // namespace fgfm

@@ -1,0 +1,291 @@
+"""scikit-learn's preprocessing is saved and loaded without trust; functions of a user are not."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
+from sklearn.feature_selection import SelectKBest, chi2
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MaxAbsScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+)
+from sklearn.random_projection import SparseRandomProjection
+
+import fgfm
+from fgfm import FGFMClassifier
+from fgfm.store import foreign_classes
+
+skops_io = pytest.importorskip("skops.io")
+pd = pytest.importorskip("pandas")
+
+RNG = np.random.default_rng(0)
+N = 40
+NUMBERS = RNG.normal(size=(N, 3))
+NUMBERS[3, 1] = np.nan
+TEXTS = [" ".join(RNG.choice(["love", "war", "Zürich", "space"], 4)) for _ in range(N)]
+FRAME = pd.DataFrame(
+    {
+        "length": NUMBERS[:, 0],
+        "width": NUMBERS[:, 1],
+        "plot": TEXTS,
+        "country": np.where(RNG.random(N) < 0.1, None, RNG.choice(["fr", "de", "it"], N)),
+        "kind": pd.Categorical(RNG.choice(["a", "b"], N)),
+    }
+)
+FLAT = (NUMBERS[:, 0] > 0).astype(int)
+Y = np.column_stack([FLAT, NUMBERS[:, 2] > 0, RNG.random(N) < 0.5]).astype(int)
+
+TRANSFORMERS = {
+    "tf-idf": (TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, min_df=2), TEXTS),
+    "tf-idf, float32": (TfidfVectorizer(stop_words="english", dtype=np.float32), TEXTS),
+    "characters": (CountVectorizer(analyzer="char_wb", ngram_range=(2, 3)), TEXTS),
+    "counts and weights": (make_pipeline(CountVectorizer(), TfidfTransformer()), TEXTS),
+    "hashing": (HashingVectorizer(n_features=64), TEXTS),
+    "dictionaries": (DictVectorizer(), [{"a": 1.0, "b": text} for text in TEXTS]),
+    "union": (FeatureUnion([("w", TfidfVectorizer()), ("c", CountVectorizer())]), TEXTS),
+    "svd": (make_pipeline(TfidfVectorizer(), TruncatedSVD(2, random_state=0)), TEXTS),
+    "rare categories": (
+        OneHotEncoder(min_frequency=5, handle_unknown="infrequent_if_exist"),
+        FRAME[["country", "kind"]],
+    ),
+    "dense categories": (
+        OneHotEncoder(sparse_output=False, dtype=np.float32, drop="if_binary"),
+        FRAME[["country", "kind"]],
+    ),
+    "ordinal": (
+        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+        FRAME[["country", "kind"]],
+    ),
+    "imputed": (SimpleImputer(strategy="median", add_indicator=True), NUMBERS),
+    "imputed texts": (SimpleImputer(strategy="most_frequent"), FRAME[["country"]]),
+    "imputed by neighbours": (KNNImputer(), NUMBERS),
+    "scaled": (make_pipeline(SimpleImputer(), StandardScaler(), PCA(2)), NUMBERS),
+    "scaled sparse": (MaxAbsScaler(), sparse.csr_array(NUMBERS[:, :1])),
+    "bins": (KBinsDiscretizer(quantile_method="averaged_inverted_cdf"), NUMBERS[:, :1]),
+    "projected": (SparseRandomProjection(2, random_state=0), NUMBERS[:, ::2]),
+    "selected": (SelectKBest(chi2, k=2), NUMBERS[:, ::2] ** 2),
+    "identity": (FunctionTransformer(), NUMBERS),
+    "ufunc": (FunctionTransformer(np.log1p, feature_names_out="one-to-one"), NUMBERS**2),
+    "table": (
+        ColumnTransformer(
+            [
+                ("number", make_pipeline(SimpleImputer(), StandardScaler()), ["length", "width"]),
+                ("text", TfidfVectorizer(), "plot"),
+                ("category", OneHotEncoder(handle_unknown="ignore"), ["country", "kind"]),
+            ]
+        ),
+        FRAME,
+    ),
+    "table by type": (
+        ColumnTransformer(
+            [("number", StandardScaler(), make_column_selector(dtype_include=np.number))],
+            remainder="drop",
+        ),
+        FRAME,
+    ),
+    "table of frames": (
+        ColumnTransformer(
+            [("category", OneHotEncoder(sparse_output=False), ["country"])],
+            remainder="passthrough",
+            verbose_feature_names_out=False,
+        ).set_output(transform="pandas"),
+        FRAME[["length", "country"]],
+    ),
+}
+
+
+def values(transformed):
+    """Return a transformed table as an array."""
+    return np.asarray(transformed.toarray() if sparse.issparse(transformed) else transformed)
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_preprocessing_is_loaded_without_trust(name, tmp_path):
+    model, rows = TRANSFORMERS[name]
+    model.fit(rows, FLAT)
+    fgfm.save(model, tmp_path / "model")
+    assert foreign_classes(tmp_path / "model") == []
+    again = fgfm.load(tmp_path / "model")
+    expected = model.transform(rows)
+    found = again.transform(rows)
+    assert type(found) is type(expected)
+    np.testing.assert_array_equal(values(found), values(expected))
+    if hasattr(model, "get_feature_names_out"):
+        assert list(again.get_feature_names_out()) == list(model.get_feature_names_out())
+    again.fit(rows, FLAT)
+
+
+@pytest.mark.parametrize("learner", ["ridge", "auto", LogisticRegression()], ids=str)
+def test_pipeline_from_texts_is_loaded_without_trust(learner, tmp_path):
+    model = make_pipeline(TfidfVectorizer(), FGFMClassifier(learner, random_state=0))
+    model.fit(TEXTS, Y)
+    fgfm.save(model, tmp_path / "model")
+    again = fgfm.load(tmp_path / "model")
+    assert (again.predict(TEXTS) == model.predict(TEXTS)).all()
+    assert (again.predict_proba(TEXTS) == model.predict_proba(TEXTS)).all()
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        MLPClassifier((4,), max_iter=5, random_state=0),
+        MLPClassifier((4,), solver="sgd", max_iter=5, random_state=0),
+        CalibratedClassifierCV(GaussianNB(), cv=2),
+        CalibratedClassifierCV(GaussianNB(), cv=2, method="isotonic"),
+    ],
+    ids=["adam", "sgd", "sigmoid", "isotonic"],
+)
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
+def test_learners_are_loaded_without_trust(learner, tmp_path):
+    rows = NUMBERS[:, ::2]
+    learner.fit(rows, FLAT)
+    fgfm.save(learner, tmp_path / "model")
+    again = fgfm.load(tmp_path / "model")
+    assert (again.predict_proba(rows) == learner.predict_proba(rows)).all()
+
+
+# Files that were changed
+
+
+def rewrite(path, change):
+    """Replace each member of an archive by change(name, content)."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, change(name, content))
+
+
+@pytest.mark.parametrize("index", [-1, 2, 10**6])
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array])
+def test_sparse_matrix_with_an_index_out_of_range_is_refused(kind, index, tmp_path):
+    model = SparseRandomProjection(2, random_state=0).fit(NUMBERS[:, ::2])
+    model.components_ = kind(np.eye(2))
+    fgfm.save(model, tmp_path / "model")
+    assert (fgfm.load(tmp_path / "model").components_.toarray() == np.eye(2)).all()
+
+    def change(name, content):
+        if not name.endswith(".npz"):
+            return content
+        arrays = dict(np.load(io.BytesIO(content)))
+        arrays["indices"][0] = index
+        target = io.BytesIO()
+        np.savez(target, **arrays)
+        return target.getvalue()
+
+    rewrite(tmp_path / "model", change)
+    with pytest.raises(ValueError, match="model is damaged"):
+        fgfm.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("loader", ["ConstructorFromReduceNode", "ListNode", "LossNode"])
+def test_trusted_class_is_not_called_with_arguments_from_a_file(loader, tmp_path):
+    model = FunctionTransformer(kw_args={"x": (0, 1)})
+    fgfm.save(model, tmp_path / "model")
+    calls = {
+        "__class__": "csr_array",
+        "__module__": "scipy.sparse._csr",
+        "__loader__": loader,
+    }
+
+    def change(name, content):
+        if name != "schema.json":
+            return content
+        schema = json.loads(content)
+        node = schema["content"]["content"]["kw_args"]["content"]["x"]
+        empty = {"__class__": "dict", "__module__": "builtins", "__loader__": "DictNode"}
+        types = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode"}
+        empty |= {"content": {}, "key_types": types | {"content": []}}
+        if loader == "ListNode":
+            node |= calls
+        elif loader == "LossNode":
+            node |= {**calls, "__reduce__": {"args": dict(node)}, "content": empty}
+        else:
+            node |= {**calls, "content": dict(node)}
+        return json.dumps(schema)
+
+    rewrite(tmp_path / "model", change)
+    with pytest.raises(ValueError, match=r"contains scipy\.sparse\._csr\.csr_array: such"):
+        fgfm.load(tmp_path / "model")
+
+
+# Vocabularies
+
+
+def many_texts(n=150):
+    return [f'word{i} word{(7 * i) % n} Zürich\u2028 "quoted"' for i in range(n)]
+
+
+def test_large_vocabularies_are_one_text(tmp_path):
+    texts = many_texts()
+    union = FeatureUnion([("words", TfidfVectorizer()), ("pairs", CountVectorizer())])
+    shared = {word: i for i, word in enumerate(TfidfVectorizer().fit(texts).vocabulary_)}
+    union.transformer_list.append(("fixed", CountVectorizer(vocabulary=shared)))
+    model = make_pipeline(union, FGFMClassifier("ridge", random_state=0)).fit(
+        texts, [[1, 0], [0, 1]] * 75
+    )
+    before = str(vars(union))
+    fgfm.save(model, tmp_path / "model")
+    assert str(vars(union)) == before
+    with zipfile.ZipFile(tmp_path / "model") as archive:
+        schema = archive.read("schema.json").decode()
+    assert (
+        schema.count('"Vocabulary"') == 4
+    )  # the last vectorizer has one as parameter, and fitted
+    again = fgfm.load(tmp_path / "model")
+    assert (again.predict_proba(texts) == model.predict_proba(texts)).all()
+    for (_, one), (_, other) in zip(
+        again[0].transformer_list, union.transformer_list, strict=True
+    ):
+        assert type(one.vocabulary_) is dict
+        assert list(one.vocabulary_.items()) == list(other.vocabulary_.items())
+    assert fgfm.load(tmp_path / "model").fit(texts, [[1, 0], [0, 1]] * 75)
+
+
+@pytest.mark.parametrize("texts", [TEXTS, many_texts()], ids=["few", "many"])
+@pytest.mark.parametrize("number", ["-1", "1", "1000000", "0.5", '"a"', "null"])
+def test_vocabulary_without_columns_is_refused(texts, number, tmp_path):
+    model = CountVectorizer().fit(texts)
+    fgfm.save(model, tmp_path / "model")
+
+    def change(name, content):
+        if name != "schema.json":
+            return content
+        schema = json.loads(content)
+        node = schema["content"]["content"]["vocabulary_"]
+        if "Vocabulary" in node["__class__"]:
+            text = node["content"]["content"][0]
+            words = json.loads(json.loads(text["content"]))
+            words[min(words)] = json.loads(number)
+            text["content"] = json.dumps(json.dumps(words))
+        else:
+            node["content"][min(node["content"])]["content"] = number
+        return json.dumps(schema)
+
+    rewrite(tmp_path / "model", change)
+    with pytest.raises(ValueError, match="model is damaged or was changed"):
+        fgfm.load(tmp_path / "model")
