@@ -219,7 +219,7 @@ def test_means_in_the_text_are_those_of_the_results(page):
 def test_every_public_name_is_in_the_reference():
     text = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("reference/*.rst"))
     listed = re.findall(r"^   ([A-Za-z_][\w.]*)$", text, re.MULTILINE)
-    listed.remove("torch.FDecision")  # its import needs PyTorch
+    listed = [name for name in listed if not name.startswith("torch.")]  # they need PyTorch
     documented = {id(attrgetter(name)(fgfm)): name for name in listed}
     assert len(documented) == len(listed), "a name is listed twice"
     public = {name: getattr(fgfm, name) for name in fgfm.__all__ if name != "__version__"}
