@@ -13,13 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.deciders.summary import DEVELOPMENT
 from benchmarks.real.statistics import ranks
 
 DEFAULT = ("auto", "default")
-DEVELOPMENT = (
-    "flags foodtruck emotions scene yeast image medical enron langlog cal500 genbase stackex_chess "
-    "reutersk500"
-).split()
 STORED = [Path("docs/benchmark/results.csv"), Path("docs/benchmark/auto/results.csv")]
 
 System = tuple[str, str]  # learner or package, rule

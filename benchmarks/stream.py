@@ -1,8 +1,9 @@
 """Time and memory of ``fgfm decide`` on a stream.
 
-``python -m benchmarks.stream [--quick]`` pipes CSV with 20 labels and up to 10 million rows into
-the program, and prints the processor time of reading, the times of deciding and writing, and the
-peak memory. One thread decides, so that its time is processor time.
+``python -m benchmarks.stream [--quick]`` pipes CSV into the program, with 20 labels and up to 10
+million rows, and with up to 200 000 labels and few rows. It prints the processor time of reading,
+the times of deciding and writing, and the peak memory. One thread decides, so that its time is
+processor time.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import io
 import json
 import subprocess
 import sys
+import time
 
 import numpy as np
 
@@ -21,34 +23,36 @@ __all__ = ["main", "run"]
 
 LABELS = 20
 PIECE = 50_000  # rows that are written repeatedly
+WIDE = ((20_000, 50), (200_000, 5))  # labels and rows
 
 
-def _text(digits: str) -> bytes:
+def _text(digits: str, rows: int, labels: int) -> bytes:
     """Return rows of CSV in which most probabilities are small."""
-    proba = np.random.default_rng(0).beta(0.2, 1.2, (PIECE, LABELS))
+    proba = np.random.default_rng(0).beta(0.2, 1.2, (rows, labels))
     lines = io.StringIO()
     np.savetxt(lines, proba, fmt=digits, delimiter=",")
     return lines.getvalue().encode()
 
 
-def _measure(piece: bytes, rows: int) -> dict[str, float]:
-    """Pipe rows through the program; return its report."""
-    head = ",".join(f"label{j}" for j in range(LABELS)) + "\n"
+def _measure(piece: bytes, repeats: int, labels: int) -> dict[str, float]:
+    """Pipe rows through the program; return its report and the seconds of the whole."""
+    head = ",".join(f"label{j}" for j in range(labels)) + "\n"
     command = [sys.executable, "-m", "fgfm.cli", "decide", "-", "--jobs", "1", "--json"]
+    start = time.perf_counter()
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as process:
         assert process.stdin is not None
         assert process.stderr is not None
         process.stdin.write(head.encode())
-        for _ in range(rows // PIECE):
+        for _ in range(repeats):
             process.stdin.write(piece)
         process.stdin.close()
         printed = process.stderr.read()
         if process.wait() != 0:
             raise RuntimeError(printed.decode())
     report: dict[str, float] = json.loads(printed)
-    return report
+    return report | {"seconds": time.perf_counter() - start}
 
 
 def run(sizes: tuple[int, ...]) -> Table:
@@ -61,10 +65,12 @@ def run(sizes: tuple[int, ...]) -> Table:
         return f"{100.0 * value:.0f} %"
 
     table = Table(
-        f"fgfm decide, CSV of {LABELS} labels from standard input",
+        "fgfm decide, CSV from standard input",
         [
             Column("values", left=True),
+            Column("labels", count),
             Column("rows", count),
+            Column("whole", seconds),
             Column("reading", seconds),
             Column("deciding", seconds),
             Column("writing", seconds),
@@ -74,14 +80,19 @@ def run(sizes: tuple[int, ...]) -> Table:
         ],
     )
     for name, digits in (("4 decimals", "%.4f"), ("17 digits", "%.17g")):
-        piece = _text(digits)
-        for rows in sizes:
-            r = _measure(piece, rows)
+        piece = _text(digits, PIECE, LABELS)
+        cases = [(LABELS, piece, rows // PIECE) for rows in sizes]
+        if name == "4 decimals":
+            cases += [(labels, _text(digits, rows, labels), 1) for labels, rows in WIDE]
+        for labels, text, repeats in cases:
+            r = _measure(text, repeats, labels)
             total = r["read"] + r["decided"] + r["written"]
             table.rows.append(
                 (
                     name,
+                    labels,
                     r["rows"],
+                    r["seconds"],
                     r["read"],
                     r["decided"],
                     r["written"],
@@ -92,7 +103,8 @@ def run(sizes: tuple[int, ...]) -> Table:
             )
     table.notes.append(
         "Processor time of reading, which runs in parallel; times of deciding and writing with "
-        "one thread; shares of their sum. Peak: peak memory, libraries included."
+        "one thread; shares of their sum. Whole: from the start of the program to its end. Peak: "
+        "peak memory, libraries included."
     )
     print("\n".join(table.lines()))
     return table

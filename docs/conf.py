@@ -136,6 +136,7 @@ html_theme_options = {
         "auto_examples/*": [],
         "index": [],
         "results": [],
+        "try_it": [],
     },
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -143,4 +144,4 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "get_started": [], "changelog": []}
+html_sidebars = {"index": [], "get_started": [], "try_it": [], "changelog": []}

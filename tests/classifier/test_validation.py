@@ -223,3 +223,19 @@ def test_invalid_weights_raise():
 def test_zero_jobs_raise():
     with pytest.raises(ValueError, match="n_jobs is 0: it must be None or an integer other than"):
         FGFMClassifier(n_jobs=0).fit(X, Y).predict(X)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("learner", ["ridge", "auto"])
+def test_columns_of_texts_are_named(library, learner):
+    frames = pytest.importorskip(library)
+    columns = {"x": [1.0, 2.0, 3.0, 4.0], "plot": ["a b", "c", "d", "e"]}
+    Y = [[0, 1], [1, 0], [0, 1], [1, 1]]
+    rule = (
+        r"X has a column without numbers, 'plot': encode texts, .*fgfm\.data\.FeatureEncoder\(\)"
+    )
+    with pytest.raises(ValueError, match=rule):
+        FGFMClassifier(learner).fit(frames.DataFrame(columns), Y)
+    model = FGFMClassifier(learner).fit(frames.DataFrame({"x": columns["x"]}), Y)
+    with pytest.raises(ValueError, match=r"X has a column without numbers, 'x'"):
+        model.predict(frames.DataFrame({"x": columns["plot"]}))

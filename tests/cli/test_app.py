@@ -7,7 +7,7 @@ import pytest
 import fgfm
 from command_line import run, run_ok
 
-COMMANDS = ["fit", "predict", "decide", "tune", "evaluate", "factors"]
+COMMANDS = ["demo", "fit", "predict", "decide", "tune", "evaluate", "factors"]
 
 
 def test_version():
@@ -17,7 +17,14 @@ def test_version():
 def test_help_lists_all_commands():
     printed = run_ok("--help").stdout
     assert all(f"  {name} " in printed for name in COMMANDS)
-    assert "..." not in printed.partition("Commands:")[2].partition("reproduce")[0]  # not cut off
+    assert "..." not in printed.partition("Commands:")[2]  # no summary is cut off
+
+
+def test_program_without_arguments_shows_what_it_can_do():
+    printed = run_ok().stdout
+    assert all(f"  fgfm {name}" in printed for name in COMMANDS)
+    assert max(map(len, printed.splitlines())) <= 80
+    assert printed.count("\n") <= 24  # of a terminal
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -92,6 +92,32 @@ def test_logits_are_suggested(tmp_path):
     )
 
 
+def test_notations_of_csv(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.csv").write_text("a;b\n0.5;0.2\n")
+    assert run_ok("decide", "p.csv").stdout == "labels,expected_f\na,0.466667\n"
+    (tmp_path / "p.csv").write_text("a;b\n0,5;0,2\n")
+    assert_one_line_error(
+        run("decide", "p.csv"), "line 2, column 'a': '0,5' is not a number, unle"
+    )
+    assert run_ok("decide", "p.csv", "--decimal", ",").stdout.endswith("\na,0.466667\n")
+    (tmp_path / "p.csv").write_text("0.5,0.2\n0.1,0.3\n")
+    result = run("decide", "p.csv")
+    assert_one_line_error(result, "p.csv, line 1: the first row, '0.5,0.2', has only numbers")
+    assert result.stderr.endswith("(option: --header or --no-header)\n")
+    report = run_ok("decide", "p.csv", "--no-header", "--json", "-o", "s.csv").stderr
+    assert json.loads(report)["rows"] == 2
+    report = run_ok("decide", "p.csv", "--header", "--json", "-o", "s.csv").stderr
+    assert json.loads(report)["rows"] == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+@pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
+def test_full_disk_is_reported_with_the_file(source, format):
+    result = run("decide", source, "-o", "/dev/full", "--output-format", format)
+    assert_one_line_error(result, "fgfm: /dev/full: no space left on device")
+
+
 def test_standard_input_to_standard_output(source, tmp_path):
     command = [*PROGRAM, "decide", "-", "--stats"]
     result = subprocess.run(

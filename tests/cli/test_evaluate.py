@@ -12,7 +12,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fgfm
-from command_line import NAMES, assert_one_line_error, make_rows, run, run_ok
+from command_line import (
+    NAMES,
+    assert_one_line_error,
+    make_rows,
+    read_terminal,
+    run,
+    run_ok,
+    started_on_terminal,
+)
 from fgfm.data import load, save
 from fgfm.evaluation import evaluate
 
@@ -117,3 +125,16 @@ def test_invalid_input_gives_one_line(folder, monkeypatch, model, arguments, mes
     before = set(os.listdir())
     assert_one_line_error(run("evaluate", *arguments), message)
     assert set(os.listdir()) == before
+
+
+@pytest.mark.slow
+def test_progress_shows_what_is_done(folder, model):
+    data = folder / "all.npz"
+    for options, wanted in (
+        (["--folds", "2", "--inner-folds", "2"], ["fit 1 of 6: fitting models", "fit 6 of 6"]),
+        (["--model", model], ["deciding 120 rows"]),
+    ):
+        with started_on_terminal("evaluate", data, *options) as (process, terminal):
+            seen = read_terminal(terminal).decode()
+            assert process.wait() == 0
+        assert all(text in seen for text in ["reading all.npz", *wanted]), seen

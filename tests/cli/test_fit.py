@@ -96,7 +96,7 @@ def test_decimal_commas(dataset, tmp_path):
     frame.to_csv(tmp_path / "d.csv", index=False, sep=";", decimal=",")
     command = ["fit", tmp_path / "d.csv", "--labels", ",".join(NAMES), "-o", tmp_path / "m.fgfm"]
     command += ["--factors", "independent", "--delimiter", ";"]
-    assert_one_line_error(run(*command), "(options: --decimal, --categorical)")
+    assert_one_line_error(run(*command), "(options: --decimal, --category)")
     run_ok(*command, "--decimal", ",")
     options = ["--delimiter", ";", "--decimal", ",", "-o", tmp_path / "s.csv"]
     run_ok("predict", tmp_path / "m.fgfm", tmp_path / "d.csv", *options)
@@ -155,13 +155,25 @@ def test_learners_by_name(folder, tmp_path, name, settings):
     ("arguments", "message"),
     [
         (["none.npz"], "none.npz"),
-        (["all.csv"], "does not declare which columns are labels (option: --labels)"),
+        (
+            ["all.csv"],
+            "does not declare which columns are labels: name them, such as 'red', 'green', 'blue' "
+            "and 1 more (0 or 1) (option: --labels)",
+        ),
+        (["tags.csv"], "name them, such as 'tags' (lists) (option: --labels)"),
+        (["tags.csv", "-l", "tag"], "no column is called 'tag': did you mean 'tags'? (option"),
+        (["tags.csv", "-l", "tags", "--text", "plase"], "'plase' (did you mean 'place'?) (option"),
+        (["all.csv", "-l", "-4", "--date", "x1"], "a column of dates must have one notation"),
+        (
+            ["tags.csv", "-l", "tags", "--number", "place"],
+            "line 2, column 'place': 'south' is not a number (option: --number)",
+        ),
+        (
+            ["tags.csv", "-l", "tags", "--category", "id", "--number", "id"],
+            "the column 'id' is both category and number",
+        ),
         (["all.csv", "-l", "purple"], "no column is called 'purple': the columns are 'x1', "),
         (["all.csv", "-l", "-9"], "9 labels leave no features"),
-        (
-            ["table.csv", "-l", "-4", "--max-categories", "1"],
-            "(options: --drop, --max-cat",
-        ),
         (["all.npz", "-o", "no/m"], "there is no folder"),
         (["all.npz", "-o", "."], "a folder: it must be a file"),
         (["all.npz", "-e", "rigde"], "it must be one of auto, ridge, logistic, forest"),

@@ -170,6 +170,7 @@ def test_model_of_one_label(dataset, folder, tmp_path):
     assert_allclose(p["yes"], classifier.predict_proba(dataset.X)[:, 1])
 
 
+@pytest.mark.filterwarnings("default")
 def test_model_without_an_encoder_matches_columns_by_name(dataset, tmp_path):
     frame = pd.DataFrame(dataset.X, columns=dataset.feature_names)
     classifier = fgfm.FGFMClassifier(factors="independent", random_state=0)
@@ -184,10 +185,9 @@ def test_model_without_an_encoder_matches_columns_by_name(dataset, tmp_path):
         run("predict", path, tmp_path / "less.csv"), "there is no column 'x1', which training had"
     )
     frame.assign(more=1.0).to_csv(tmp_path / "more.csv", index=False)
-    assert_one_line_error(
-        run("predict", path, tmp_path / "more.csv"),
-        "training had no column 'more': leave it out (option: --drop)",
-    )
+    result = run_ok("predict", path, tmp_path / "more.csv", "-o", tmp_path / "t.csv")
+    assert "more.csv: the column 'more' is ignored: training had no such column" in result.stderr
+    assert (tmp_path / "t.csv").read_text() == (tmp_path / "s.csv").read_text()
     frame.loc[3, "x2"] = np.nan
     frame.to_csv(tmp_path / "gap.csv", index=False)
     assert_one_line_error(
@@ -214,9 +214,9 @@ def test_encoder_names_the_labels_of_a_model_without_names(folder, tmp_path):
         (["model.fgfm", "all.npz", "-o", "-", "--proba", "-"], "they must be two files"),
         (["model.fgfm", "all.npz", "-o", "s.doc"], "has the extension '.doc'"),
         (["model.fgfm", "all.npz", "--proba", "p.jsonl"], "written as CSV, TSV or Parquet"),
-        (["model.fgfm", "new.csv", "-o", "s.csv"], "training had no column 'id': leave it out"),
+        (["model.fgfm", "bad.csv", "-o", "s.csv"], "there are no columns 'x1', 'x2', 'x3' (did"),
         (["model.fgfm", "all.npz", "-o", "s.csv", "--ids", "x"], "ids applies to csv, tsv, parq"),
-        (["model.fgfm", "new.csv", "-o", "s.csv", "--ids", "x"], "no column 'x' (option: --ids)"),
+        (["model.fgfm", "new.csv", "-o", "s.csv", "--ids", "x"], "no column 'x' (did you mean 'x"),
         (["model.fgfm", "wide.npz", "-o", "s.csv"], "X has 6 features, but"),
         (["model.fgfm", "all.npz", "-o", "s.csv", "--beta", "nan"], "beta is nan"),
     ],
@@ -225,6 +225,8 @@ def test_invalid_input_gives_one_line(folder, monkeypatch, model, arguments, mes
     monkeypatch.chdir(folder)
     if "scaler.fgfm" in arguments:
         fgfm.save(StandardScaler().fit(np.eye(5)), "scaler.fgfm")
+    if "bad.csv" in arguments:
+        (folder / "bad.csv").write_text("X1,x-2,y,x4,x5\n1,2,3,4,5\n")
     if "wide.npz" in arguments:
         save(Dataset(np.eye(6)), "wide.npz")
     before = set(os.listdir())

@@ -21,23 +21,23 @@ def test_numbers_categories_and_strings(tmp_path):
     found = load(path, labels=["l"])
     assert found.feature_names == (
         "size",
-        "colour=red",
-        "colour=light blue",
         "ok",
+        "size missing",
+        "colour=light blue",
+        "colour=red",
+        "colour missing",
+        "note=it's",
         "note=u",
         "note=v",
-        "note=it's",
-        "size missing",
-        "colour missing",
     )
     assert found.X.tolist() == [
-        [1.5, 1, 0, 1, 1, 0, 0, 0, 0],
-        [2.75, 0, 1, 0, 0, 1, 0, 1, 0],
-        [4, 0, 0, 1, 0, 0, 1, 0, 1],
+        [1.5, 1, 0, 0, 1, 0, 0, 1, 0],
+        [2.75, 0, 1, 1, 0, 0, 0, 0, 1],
+        [4, 1, 0, 0, 0, 1, 1, 0, 0],
     ]
     assert found.Y.tolist() == [[1], [0], [0]]
     new = write_file(tmp_path, "note,ok,colour,size\nv,NO,red,1\n", "new.csv")
-    assert load(new, encoder=found.encoder).X.tolist() == [[1, 1, 0, 0, 0, 1, 0, 0, 0]]
+    assert load(new, encoder=found.encoder).X.tolist() == [[1, 0, 0, 0, 1, 0, 0, 0, 1]]
 
 
 def test_sparse_rows_omit_the_first_category(tmp_path):
@@ -52,11 +52,11 @@ def test_sparse_rows_omit_the_first_category(tmp_path):
     assert found.label_names == ("l1", "l2")
     assert found.Y.tolist() == [[0, 0], [1, 1], [1, 0]]
     assert sparse.issparse(found.X)
-    assert found.feature_names == ("c=u", "c=v", "c=w", "x", "t", "x missing")
+    assert found.feature_names == ("x", "t", "x missing", "c=u", "c=w")
     assert found.X.toarray().tolist() == [
-        [0, 0, 1, 1.5, 1, 0],
-        [1, 0, 0, 0, 1, 0],
-        [1, 0, 0, 0.75, 0, 1],
+        [1.5, 1, 0, 0, 1],
+        [0, 1, 0, 1, 0],
+        [0.75, 0, 1, 1, 0],
     ]
 
 

@@ -166,9 +166,9 @@ INVALID = {
     "a,b\n0.1,nan\n": "line 2, column 'b': there is no value",
     "a,b\n0.1,\n": "line 2, column 'b': there is no value",
     "a,b\n0.1,inf\n": "line 2, column 'b': inf is not a probability",
-    "a,a\n0.1,0.2\n": "there are two columns 'a'",
-    "": "it is empty",
-    "\n\n": "it is empty",
+    "a,a\n0.1,0.2\n": "line 1, column 2: the name 'a' is that of column 1 too",
+    "": "the file is empty",
+    "\n\n": "the file is empty",
 }
 
 
@@ -207,11 +207,11 @@ def test_damaged_file_raises(table, tmp_path):
     np.save(tmp_path / "text.npy", np.array([["a"]]))
     pa.parquet.write_table(pa.table({"a": ["x"]}), tmp_path / "text.parquet")
     for name, message in {
-        "cut.csv.gz": "cannot be read to its end|not a probability|values",
+        "cut.csv.gz": "the compressed file ends too early",
         "no.parquet": "not a Parquet file",
         "no.npy": "not an array of numbers",
         "no.npz": "not a sparse matrix",
-        "latin.csv": "line 1: it is not UTF-8",
+        "latin.csv": "line 1: this is not utf-8 text",
         "flat.npy": "it has shape",
         "text.npy": "real numbers",
         "text.parquet": r"column 'a': it is of type string: .* \(argument: ids\)",
@@ -227,7 +227,7 @@ def test_damaged_file_raises(table, tmp_path):
     [
         ({"beta": 0.0}, "beta is 0"),
         ({"zero_division": 2.0}, "zero_division is 2"),
-        ({"ids": ["none"]}, "there is no column 'none': the columns are news, sport"),
+        ({"ids": ["none"]}, "there is no column 'none': there are 'news', 'sport'"),
         ({"ids": NAMES}, "there are no labels"),
         ({"format": "xls"}, "format is 'xls'"),
         ({"output_format": "xls"}, "format is 'xls'"),
@@ -273,7 +273,7 @@ def test_repeated_names_raise(tmp_path):
         with pytest.raises(ValueError, match="ids has the column 'labels', which is written too"):
             decide(tmp_path / "p.csv", tmp_path / f"t.{out}", ids=["labels"])
     (tmp_path / "p.csv").write_text(",a,b\n0,0.5,0.2\n")
-    with pytest.raises(DataError, match="column 1 has no name"):
+    with pytest.raises(DataError, match="line 1, column 1: this column has no name"):
         decide(tmp_path / "p.csv", tmp_path / "s.csv")
 
 
@@ -294,9 +294,6 @@ def test_rounding_of_single_precision_is_tolerated(tmp_path):
 
 
 def test_invalid_header_raises(tmp_path):
-    (tmp_path / "p.csv").write_bytes(b"a,b\r0.1,0.2\r")  # line ends of old Macs
-    with pytest.raises(DataError, match="line 1: the header cannot be parsed"):
-        decide(tmp_path / "p.csv", tmp_path / "s.csv")
     (tmp_path / "p.csv").write_text("a" * 200_000 + "\n")
     with pytest.raises(DataError, match="line 1: the header cannot be parsed"):
         decide(tmp_path / "p.csv", tmp_path / "s.csv")
@@ -393,10 +390,12 @@ def test_standard_input(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a,b\n0.1,0.2\n\xff,0.3\n", "line 3: it is not UTF-8"),
-        (b"a,b\n0.1,0.2\n0.1\r,x\n", "line 3: there is a carriage return within the line"),
-        (b'a,b\n0.1,0.2\n"0.1\n",0.3\n', "line 3: "),
-        (b"a,b\n0.1,0.2\n\n0.1,0.3\n", "line 3, column 'a': there is no value"),
+        (b"a,b\n0.1,0.2\n\xff,0.3\n", "line 3: this is not utf-8 text"),
+        (b"a,b\n0.1,0.2\n0.1\r,x\n", "line 3: there are 1 values"),
+        (b'a,b\n0.1,0.2\n"0.1\n2",0.3\n', r"line 3, column 'a': '0.1\\n2' is not a number"),
+        (b'a,b\n0.1,0.2\n"0.1"2,0.3\n', "line 3: the table cannot be parsed: ',' expected after"),
+        (b'a,b\n0.1,0.2\n"0.1,0.3\n', "line 3: the table cannot be parsed: unexpected end"),
+        (b"a,b\n0.1,0.2\n\n0.1,0.3\n", "line 3: the line is empty: the header has 2"),
     ],
 )
 def test_malformed_line_raises_with_the_place(tmp_path, content, message):

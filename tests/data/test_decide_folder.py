@@ -202,7 +202,7 @@ def test_files_must_have_the_same_columns(source, tmp_path):
     with pytest.raises(DataError, match="another order"):
         decide(source, tmp_path / "s", ids=["id"])
     (source / FILES[1]).write_bytes(b"PAR1 nonsense")
-    with pytest.raises(DataError, match="it is not a Parquet file"):
+    with pytest.raises(DataError, match="this is not a Parquet file"):
         decide(source, tmp_path / "s", ids=["id"])
     assert not (tmp_path / "s").exists()
 

@@ -214,24 +214,36 @@ def cell(text: str):
     return float(text) if NUMBER.fullmatch(text) else text
 
 
+def cells(column):
+    """Return numbers, texts or None; only texts if most of them have letters."""
+    values = [cell(text) for text in column]
+    words = [v for v in values if isinstance(v, str) and re.search(r"[^\W\d_]", v)]
+    if 2 * len(words) > sum(value is not None for value in values):
+        return [
+            None if v is None else text.strip() for text, v in zip(column, values, strict=True)
+        ]
+    return values
+
+
 def encoded(columns):
     """Return the encoded features of columns of numbers, texts and None."""
-    parts, indicators = [], []
+    numbers, indicators, categories = [], [], []
     for column in columns:
         texts = sorted({value for value in column if isinstance(value, str)})
         if texts:
             assert all(value is None or isinstance(value, str) for value in column)
-            parts += [[float(value == text) for value in column] for text in texts]
+            wanted = [*texts, None] if None in column else texts
+            categories += [[float(value == text) for value in column] for text in wanted]
         else:
             present = sorted(value for value in column if value is not None)
             k = len(present)
             median = 0.0
             if present:
                 median = present[k // 2] / 2 + present[(k - 1) // 2] / 2
-            parts.append([median if value is None else value for value in column])
-        if None in column:
-            indicators.append([float(value is None) for value in column])
-    return np.array([*parts, *indicators]).T
+            numbers.append([median if value is None else value for value in column])
+            if None in column:
+                indicators.append([float(value is None) for value in column])
+    return np.array([*numbers, *indicators, *categories]).T
 
 
 def assert_close(found, expected) -> None:
@@ -265,9 +277,7 @@ def check_csv(content):
         values = [cell(value) for value in table.pop(label)]
         expected = [words[v.lower()] if isinstance(v, str) else v for v in values]
         assert found.Y[:, k].tolist() == expected
-    assert_close(
-        found.X, encoded([[cell(value) for value in column] for column in table.values()])
-    )
+    assert_close(found.X, encoded([cells(column) for column in table.values()]))
 
 
 @pytest.mark.filterwarnings("ignore:.*category that training did not have:UserWarning")
@@ -295,8 +305,8 @@ def check_csv_with_an_encoder(content):
     expected = [
         [0.7505 if value is None else value for value in x],
         [4.125 if value is None else value for value in y],
-        *([float(value == colour) for value in c] for colour in ("blue", "green", "red")),
         *([float(value is None) for value in column] for column in (x, y)),
+        *([float(value == colour) for value in c] for colour in ("blue", "green", "red")),
         [float(value.lower() in MISSING) for value in c],
     ]
     assert_close(found.X, np.array(expected).T)
@@ -356,9 +366,10 @@ def check_arff(content):
             ]
         elif set(declared[name]) <= {"0", "1"}:
             column = X[:, found.feature_names.index(name)].tolist()
-            assert column == [float(value or 0) for value in values]
+            pairs = [(x, value) for x, value in zip(column, values, strict=True) if value]
+            assert all(x == float(value) for x, value in pairs)
         elif isinstance(declared[name], list):
-            for category in declared[name]:
+            for category in set(values) - {None}:
                 column = X[:, found.feature_names.index(f"{name}={category}")].tolist()
                 assert column == [float(value == category) for value in values]
 
@@ -426,7 +437,7 @@ def check_svmlight(content):
     lines = [line for line in lines if line.strip(" \t")]
     first = 0 if found.Y is None else int(found.label_names[0])
     labels, rows = simple_rows(lines, first)
-    low = 0 if found.encoder.zero_based_ else 1
+    low = 0 if found.encoder.schema_.zero_based else 1
     assert [{j - low: v for j, v in row.items()} for row in rows] == list(rows_as_dicts(found.X))
     if found.Y is not None:
         assert [set(np.flatnonzero(row).tolist()) for row in found.Y] == labels

@@ -72,6 +72,24 @@ def test_label_lists(tmp_path):
         load(wrong, encoder=found.encoder)
 
 
+@pytest.mark.parametrize("mark", [";", "|", ",", ", "])
+def test_separator_is_found(mark, tmp_path):
+    path = write_file(tmp_path, f'x,tags\n1,"b{mark}a"\n2,\n3,"a{mark}c c"\n4,a\n')
+    found = load(path, labels="tags")
+    assert found.label_names == ("a", "b", "c c")
+    assert found.Y.tolist() == [[1, 1, 0], [0, 0, 0], [1, 0, 1], [1, 0, 0]]
+    assert found.feature_names == ("x",)
+    new = write_file(tmp_path, f'x,tags\n1,"c c{mark}b"\n', "new.csv")
+    for labels in (None, "tags"):
+        assert load(new, labels=labels, encoder=found.encoder).Y.tolist() == [[0, 1, 1]]
+
+
+def test_one_label_per_row(tmp_path):
+    found = load(write_file(tmp_path, "x,l\n1,p\n2,q\n"), labels=-1)
+    assert found.label_names == ("p", "q")
+    assert found.Y.tolist() == [[1, 0], [0, 1]]
+
+
 def test_separator_of_training_is_used(tmp_path):
     found = load(write_file(tmp_path, "x,tags\n1,b|a\n"), labels="tags", separator="|")
     assert found.label_names == ("a", "b")
@@ -128,7 +146,7 @@ INVALID = {
         "a.csv",
         "x,l\n1,inf\n",
         {"labels": -1},
-        r"line 2, column 'l': 'inf' is not a finite number",
+        r"line 2, column 'l': the label is inf: labels must",
     ),
     "text among labels": (
         "a.csv",
@@ -136,12 +154,37 @@ INVALID = {
         {"labels": -1},
         r"line 3, column 'l': the label is 'q': labels must be 0 or 1$",
     ),
-    "texts as labels": (
+    "texts as one of two labels": (
         "a.csv",
-        "x,l\n1,p\n2,q\n",
-        {"labels": -1},
-        r"line 2, column 'l': the label is 'p': labels must be 0 or 1, or lists of labels with a "
-        r"separator \(argument: separator\)$",
+        "x,l,m\n1,p,0\n2,q,1\n",
+        {"labels": -2},
+        r"line 2, column 'l': the label is 'p': labels must be 0 or 1$",
+    ),
+    "a text for each row": (
+        "a.csv",
+        "x,l\n" + "".join(f"{k % 3},p{k}\n" for k in range(30)),
+        {"labels": "l"},
+        r"column 'l': there are 30 different labels in 30 rows, such as 'p0': this is not a "
+        r"column of labels, or they have another separator \(arguments: labels, separator\)$",
+    ),
+    "no labels, though required": (
+        "a.csv",
+        "x,genres,k_a,ok,k_b\n1,a|b,0,no,1\n2,b,1,yes,0\n3,a|b,0,no,0\n3,b|a,0,no,0\n",
+        {"require_labels": True},
+        r"a.csv: the file does not declare which columns are labels: name them, such as "
+        r"'genres' \(lists\), 'k_\*', 'ok' \(0 or 1\) \(argument: labels\)$",
+    ),
+    "no candidates for labels": (
+        "a.csv",
+        "x,y\n1,u\n2,v\n",
+        {"require_labels": True},
+        r"are labels: name them \(argument: labels\)$",
+    ),
+    "misspelt label": (
+        "a.csv",
+        "x,genres\n1,0\n",
+        {"labels": "genre"},
+        r"no column is called 'genre': did you mean 'genres'\? \(argument: labels\)$",
     ),
     "unknown label": (
         "a.csv",
@@ -173,7 +216,7 @@ INVALID = {
         "a.csv",
         "t\na;b\n",
         {"labels": "t", "separator": ";"},
-        r"the labels are the only column: there must be features",
+        r"there are no features: every column is a label",
     ),
     "empty label lists": (
         "a.csv",

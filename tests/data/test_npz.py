@@ -17,8 +17,10 @@ from fgfm.data import DataError, Dataset, load, save
 def test_nominal_columns_match_the_one_hot_array_of_the_archive(name):
     found = load(real_path(name))
     archive = np.load(real_path(name))
-    assert (archive["X_onehot"] == found.X).all()
-    assert found.feature_names == tuple(archive["feature_names_onehot"])
+    names = archive["feature_names_onehot"].tolist()
+    assert sorted(found.feature_names) == sorted(names)
+    order = [found.feature_names.index(name) for name in names]
+    assert (archive["X_onehot"] == found.X[:, order]).all()
 
 
 @pytest.mark.parametrize("name", ["emotions", "enron"])
@@ -142,8 +144,8 @@ def test_declared_nominal_columns_are_categories(tmp_path):
     arrays = {"feature_names": names, "nominal_categories_json": declared}
     np.savez(tmp_path / "a.npz", X=np.array([[0.5, 2], [1.5, 1], [2.5, np.nan]]), **arrays)
     found = load(tmp_path / "a.npz")
-    assert found.feature_names == ("x", "c=red", "c=blue", "c missing")
-    assert found.X.tolist() == [[0.5, 0, 1, 0], [1.5, 1, 0, 0], [2.5, 0, 0, 1]]
+    assert found.feature_names == ("x", "c=blue", "c=red", "c missing")
+    assert found.X.tolist() == [[0.5, 1, 0, 0], [1.5, 0, 1, 0], [2.5, 0, 0, 1]]
     np.savez(tmp_path / "a.npz", X=np.array([[0.5, 7]]), **arrays)
     rule = r"row 0, column 'c': the value 7 is not declared: it must be one of red, blue$"
     with pytest.raises(DataError, match=rule):
@@ -169,5 +171,5 @@ def test_numbers_as_categories(kind, tmp_path):
     X = X if kind == "dense" else sparse.csr_array(X)
     save(Dataset(X, one.Y, one.feature_names, one.label_names), tmp_path / "a.npz")
     found = load(tmp_path / "a.npz", categorical=["b c"])
-    assert found.feature_names[:4] == ("a", "b c=0", "b c=0.5", "b c=2")
-    assert to_dense(found.X)[:3, 1:4].tolist() == [[0, 0, 1], [0, 1, 0], [1, 0, 0]]
+    assert found.feature_names[-3:] == ("b c=0", "b c=0.5", "b c=2")
+    assert to_dense(found.X)[:3, -3:].tolist() == [[0, 0, 1], [0, 1, 0], [1, 0, 0]]

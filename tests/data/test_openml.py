@@ -48,7 +48,7 @@ def test_labels_are_the_targets(openml):
     assert queries[0]["version"] == 4
     assert found.label_names == ("l1", "l2")
     assert found.Y.tolist() == [[1, 0], [0, 1]]
-    assert found.X.tolist() == [[1, 1, 0, 0], [1, 0, 1, 1]]
+    assert found.X.tolist() == [[1, 0, 1, 0], [1, 1, 0, 1]]
     assert repr(found).startswith("<Dataset openml:scene:4: 2 rows, 4 features")
     assert load("openml:scene", labels=["l2"], drop=["l1"]).Y.tolist() == [[0], [1]]
     assert queries[1]["version"] == "active"

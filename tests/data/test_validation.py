@@ -157,7 +157,7 @@ def test_booleans_and_logits(tmp_path):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "npy", "npz"])
 def test_many_blocks(tmp_path, kind):
-    n = 150_000  # more than a block
+    n = 400_000  # more than a block
     rng = np.random.default_rng(0)
     proba = rng.random((n, 2)).round(3)
     Y = (rng.random((n, 2)) < proba).astype(np.int8)

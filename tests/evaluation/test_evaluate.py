@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.datasets import make_multilabel_classification
-from sklearn.metrics import f1_score, hamming_loss, jaccard_score
+from sklearn.metrics import f1_score, fbeta_score, hamming_loss, jaccard_score
 from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -64,6 +64,41 @@ def test_cross_validation_agrees_with_scikit_learn(data):
     assert_allclose(found.gains["half"].value, gain.mean())
     assert (found.n_rows, found.folds, found.factors) == (120, 4, (4,) * 4)
     assert_allclose(found.true_labels_per_row, Y.sum(axis=1).mean())
+
+
+def test_macro_and_micro_have_decisions_of_their_own(data):
+    X, Y = data
+    fitted = model(beta=2.0).fit(X[:80], Y[:80])
+    found = evaluate(model(beta=2.0), X[:80], Y[:80], X[80:], Y[80:], inner_folds=0)
+    proba, truth = fitted.predict_proba(X[80:]), Y[80:]
+    for average in ("macro", "micro"):
+        scores = found.averages[average]
+        decided = fgfm.decision.from_marginals(proba, beta=2.0, average=average).labels
+        t = best_threshold(fitted.predict_proba(X[:80]), Y[:80] == 1, 2.0, 1.0, average)
+        assert_allclose(scores.thresholds, [t], rtol=1e-12)
+        sets = {"f_optimal": decided, "half": proba > 0.5, "threshold": proba > t}
+        for rule, H in sets.items():
+            f = fbeta_score(truth, H, beta=2.0, average=average)
+            assert_allclose(scores.f[rule].value, f, rtol=1e-12)
+            if rule != "f_optimal":
+                gain = scores.f["f_optimal"].value - f
+                assert_allclose(scores.gains[rule].value, gain, atol=1e-15)
+    samples = found.averages["samples"]
+    assert samples.f == found.measures["instance_f"]
+    assert (samples.gains, samples.thresholds) == (found.gains, found.thresholds)
+
+
+def test_decisions_of_all_rows_are_returned(data):
+    X, Y = data
+    found = evaluate(model(), X, Y, folds=3, inner_folds=0)
+    decisions = found.decisions
+    assert sorted(decisions.rows) == list(range(120))
+    assert (decisions.truth == Y[decisions.rows]).all()
+    f = fgfm.f_measure(decisions.truth, decisions.sets["f_optimal"], per_row=True)
+    assert_allclose(decisions.f, f)
+    assert_allclose(found.measures["instance_f"]["f_optimal"].value, f.mean())
+    assert_allclose(found.expected_f.value, decisions.expected_f.mean())
+    assert "decisions" not in found.as_dict()
 
 
 def test_a_pipeline_and_named_labels_give_the_same(data):

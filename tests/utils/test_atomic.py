@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import tempfile
 import threading
 
 import pytest
@@ -91,3 +93,32 @@ def test_only_unlocked_leftovers_are_removed(tmp_path):
         file.write(b"whole")
     assert sorted(os.listdir(tmp_path)) == [other.name, "file"]
     assert (tmp_path / "file").read_bytes() == b"whole"
+
+
+def test_errors_name_the_file(tmp_path, monkeypatch):
+    def fail(*args, **kwargs):
+        raise PermissionError(errno.EACCES, "Permission denied", f"{tmp_path}/.file.abcd1234.part")
+
+    def write(path, error):
+        with atomic_file(path):
+            raise error
+
+    path = tmp_path / "file"
+    with pytest.raises(OSError, match="No space") as caught:
+        write(path, OSError(errno.ENOSPC, "No space left on device"))
+    assert caught.value.filename == str(path)
+    with pytest.raises(OSError, match="No space") as caught:
+        write(path, OSError(errno.ENOSPC, "No space left on device", "other"))
+    assert caught.value.filename == "other"
+    monkeypatch.setattr(tempfile, "mkstemp", fail)
+    with pytest.raises(PermissionError) as caught:
+        write(path, ValueError())
+    assert caught.value.filename == str(path)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+def test_full_device_is_named():
+    with pytest.raises(OSError, match="No space") as caught:  # noqa: SIM117
+        with atomic_file("/dev/full") as file:
+            file.write(b"x" * 100_000)
+    assert caught.value.filename == "/dev/full"

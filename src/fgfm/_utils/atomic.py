@@ -16,9 +16,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["atomic_file", "remove_leftovers"]
+__all__ = ["atomic_file", "named_errors", "remove_leftovers"]
 
 _UMASK_LOCK = threading.Lock()
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of writing, which name no file
 # the hidden name that `_create_locked` makes of a file's name
 _HIDDEN = re.compile(r"\.(.+)\.[a-z0-9_]{8}\.part", re.DOTALL)
 
@@ -40,16 +41,17 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file() and not target.is_dir():
-        with target.open("wb") as stream:
+        with named_errors(path), target.open("wb") as stream:
             yield stream
         return
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", os.fspath(target.parent))
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, "it is a folder", os.fspath(target))
-    handle, name = _create_locked(target)
+    with named_errors(path):
+        handle, name = _create_locked(target)
     try:
-        with os.fdopen(handle, "w+b") as file:
+        with named_errors(path), os.fdopen(handle, "w+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -62,6 +64,24 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with suppress(FileNotFoundError):
             os.unlink(name)
         raise
+
+
+@contextmanager
+def named_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let errors of a file that is written name that file, and never its hidden name.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The name of the file.
+    """
+    try:
+        yield
+    except OSError as error:
+        hidden = isinstance(error.filename, str) and _HIDDEN.fullmatch(Path(error.filename).name)
+        if not hidden and (error.filename is not None or error.errno not in _FULL):
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def remove_leftovers(folder: Path, names: Collection[str]) -> None:

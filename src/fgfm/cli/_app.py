@@ -7,12 +7,30 @@ from typing import Annotated
 
 import typer
 
-from fgfm.cli import _decide, _evaluate, _factors, _fit, _predict, _reproduce, _tune
+from fgfm.cli import _decide, _demo, _evaluate, _factors, _fit, _predict, _reproduce, _tune
 
 __all__ = ["app"]
 
+_OVERVIEW = """\
+fgfm: label sets that maximise the expected F-measure
+
+A first look: generated films, a model, a page with charts
+  fgfm demo
+
+From a table of features and labels
+  fgfm evaluate films.csv --labels genres --report report.html
+  fgfm fit films.csv --labels genres -o films.fgfm
+  fgfm predict films.fgfm new_films.csv -o sets.csv
+  fgfm factors films.csv --labels genres
+
+From the probabilities of a model that you have
+  fgfm decide probabilities.csv -o sets.csv
+  fgfm tune validation.csv truth.csv -o decider.fgfm
+
+fgfm --help lists all commands, fgfm evaluate --help the options of one."""
+
 app = typer.Typer(
-    no_args_is_help=True,
+    invoke_without_command=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
@@ -29,6 +47,7 @@ def _print_version(requested: bool) -> None:
 
 @app.callback()
 def common(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
@@ -37,8 +56,11 @@ def common(
     ] = False,
 ) -> None:
     """Define the options before a command."""
+    if context.invoked_subcommand is None:
+        typer.echo(_OVERVIEW)
 
 
+app.command(epilog=_demo.EPILOG)(_demo.demo)
 app.command(epilog=_fit.EPILOG)(_fit.fit)
 app.command(epilog=_predict.EPILOG)(_predict.predict)
 app.command(epilog=_decide.EPILOG)(_decide.decide)

@@ -24,13 +24,18 @@ from rich.progress import (
 
 from fgfm._utils.text import one_line
 
-__all__ = ["plain_errors", "progress_bar", "rows_counter", "say"]
+__all__ = ["STAGES", "plain_errors", "progress_bar", "rows_counter", "say", "spinner"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+# what is done in the stages that a fit reports
+STAGES = {"models": "fitting models", "label factors": "finding label factors"}
+
 _INVALID_INPUT = 2  # exit codes
 _INTERRUPTED = 130
+# Options that are not called like the arguments of `fgfm.data`.
+_OPTIONS = {"categorical": "category", "decider": "with", "header": "header or --no-header"}
 
 
 def say(text: str = "") -> None:
@@ -76,13 +81,35 @@ def progress_bar(description: str) -> Iterator[Callable[..., None]]:
 
 
 @contextmanager
-def rows_counter(description: str) -> Iterator[Callable[[int], None]]:
+def spinner(description: str) -> Iterator[None]:
+    """Show that work of unknown length goes on, if standard error is a terminal.
+
+    Parameters
+    ----------
+    description : str
+        What is being done.
+
+    Yields
+    ------
+    None
+        Nothing.
+    """
+    with rows_counter(description, "{task.description}"):
+        yield
+
+
+@contextmanager
+def rows_counter(
+    description: str, text: str = "{task.completed:,.0f} {task.description}"
+) -> Iterator[Callable[[int], None]]:
     """Show a count of unknown total, if standard error is a terminal.
 
     Parameters
     ----------
     description : str
         What is counted.
+    text : str
+        The text to show, with fields of the task of rich.
 
     Yields
     ------
@@ -92,7 +119,7 @@ def rows_counter(description: str) -> Iterator[Callable[[int], None]]:
     console = Console(stderr=True)
     bar = Progress(
         SpinnerColumn(),
-        TextColumn("{task.completed:,.0f} {task.description}"),
+        TextColumn(text),
         TimeElapsedColumn(),
         console=console,
         transient=True,
@@ -135,8 +162,7 @@ def _message(error: BaseException) -> str:
     from fgfm.data import DataError
 
     if isinstance(error, DataError) and error.arguments:
-        # Options are called like the arguments of `fgfm.data`, but for `decider`.
-        names = ["with" if name == "decider" else name for name in error.arguments]
+        names = [_OPTIONS.get(name, name) for name in error.arguments]
         options = [f"--{name.replace('_', '-')}" for name in names]
         noun = "option" if len(options) == 1 else "options"
         return one_line(f"{error.place}: {error.reason} ({noun}: {', '.join(options)})")

@@ -14,7 +14,18 @@ from fgfm._utils.text import counted
 from fgfm.cli._console import plain_errors, rows_counter, say
 from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels, read_constraints
 from fgfm.cli._models import load_decider
-from fgfm.cli._options import Average, Beta, Logits, ZeroDivision, given_options
+from fgfm.cli._options import (
+    Average,
+    Beta,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Header,
+    Logits,
+    ZeroDivision,
+    file_arguments,
+    given_options,
+)
 
 if TYPE_CHECKING:
     from fgfm.data import DecideReport
@@ -99,9 +110,6 @@ OutputFormat = Annotated[
     str | None,
     typer.Option(metavar="FORMAT", help="Format of the output: csv, tsv, jsonl or parquet."),
 ]
-Delimiter = Annotated[
-    str | None, typer.Option(metavar="CHAR", help="Delimiter of PROBS; a comma by default.")
-]
 Separator = Annotated[
     str, typer.Option(metavar="TEXT", help="Separator of the labels of a row in the output.")
 ]
@@ -141,6 +149,9 @@ def decide(
     format: Format = None,
     output_format: OutputFormat = None,
     delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
+    header: Header = None,
     separator: Separator = ";",
     wide: Wide = False,
     jobs: Jobs = -1,
@@ -171,8 +182,7 @@ def decide(
             constraints=read_constraints(constraints),
             decider=None if decider is None else load_decider(decider),
             ids=ids or [],
-            format=format,
-            delimiter=delimiter,
+            **file_arguments(context.params),
             output_format=output_format,
             separator=separator,
             wide=wide,

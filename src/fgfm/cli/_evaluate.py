@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import json
+import shlex
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fgfm._utils.text import clipped, counted, listed, wrapped
-from fgfm.cli._console import plain_errors, progress_bar, say
-from fgfm.cli._inputs import load_labelled, rows_of_split
+from fgfm._utils.atomic import atomic_file
+from fgfm._utils.text import clipped, counted, listed
+from fgfm.cli._console import STAGES, plain_errors, progress_bar, say, spinner
+from fgfm.cli._evaluation_text import Result, as_json_text, as_table
+from fgfm.cli._inputs import check_target, load_labelled, rows_of_split
 from fgfm.cli._models import ModelOptions, label_frame, load_model, make_model
 from fgfm.cli._options import (
     Beta,
     Calibration,
     Categorical,
     Data,
+    Date,
     Decimal,
     Delimiter,
     Dense,
@@ -26,7 +30,9 @@ from fgfm.cli._options import (
     Encoding,
     Estimator,
     Factors,
+    FitIds,
     Format,
+    Header,
     Jobs,
     Json,
     Labels,
@@ -34,26 +40,30 @@ from fgfm.cli._options import (
     Method,
     NFeatures,
     Nonempty,
+    Number,
     Scale,
     Seed,
     Separator,
     Setting,
+    Text,
     Trust,
     ZeroDivision,
     dataset_arguments,
     file_arguments,
     given_options,
+    split_names,
 )
+from fgfm.cli._sanity import label_notes, unsure_note
 
 if TYPE_CHECKING:
     from fgfm.data import Dataset
-    from fgfm.evaluation import Evaluation
 
 __all__ = ["EPILOG", "evaluate"]
 
 EPILOG = """\b
 Examples:
   fgfm evaluate films.csv --labels 'genre_*'             cross-validation
+  fgfm evaluate films.csv -l genres --report films.html  a page with charts
   fgfm evaluate scene.npz --split test                   the file's own split
   fgfm evaluate train.csv --test test.csv --labels -6    two files
   fgfm evaluate test.csv --model films.fgfm              a fitted model
@@ -62,16 +72,6 @@ Examples:
 # Options on fitting, which cannot be combined with --model.
 _FITTING = {"estimator", "settings", "factors", "method", "calibration", "scale", "dense"}
 _FITTING |= {"folds", "inner_folds"}
-_RULES = {"f_optimal": "F-optimal", "half": "p > 0.5", "threshold": "p > t"}
-_MEASURES = {
-    "instance_f": "instance F{beta:g}",
-    "micro_f": "micro F{beta:g}",
-    "macro_f": "macro F{beta:g}",
-    "jaccard": "Jaccard",
-    "hamming_loss": "Hamming loss",
-    "subset_accuracy": "subset accuracy",
-    "labels_per_row": "labels per row",
-}
 
 Model = Annotated[
     Path | None,
@@ -84,6 +84,13 @@ Split = Annotated[
     str | None,
     typer.Option(
         metavar="PART", help="test: fit to the training rows of DATA, evaluate on its test rows."
+    ),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write a page with charts, each label, and the hardest rows: .html, for any browser.",
     ),
 ]
 Folds = Annotated[int, typer.Option(metavar="N", help="Folds of the cross-validation on DATA.")]
@@ -106,6 +113,7 @@ def evaluate(
     split: Split = None,
     folds: Folds = 5,
     inner_folds: InnerFolds = 3,
+    report: Report = None,
     as_json: Json = False,
     estimator: Estimator = "auto",
     settings: Setting = None,
@@ -121,10 +129,15 @@ def evaluate(
     trust: Trust = None,
     format: Format = None,
     drop: Drop = None,
+    ids: FitIds = None,
+    text: Text = None,
     categorical: Categorical = None,
+    number: Number = None,
+    date: Date = None,
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
+    header: Header = None,
     n_features: NFeatures = None,
     max_categories: MaxCategories = 255,
     dense: Dense = False,
@@ -136,26 +149,33 @@ def evaluate(
     The same fitted models are evaluated with three decision rules: F-optimal, the label set of
     largest expected F-measure; all labels with a probability above 0.5; and all labels with a
     probability above t, the single threshold that is best for the F-measure. Models are evaluated
-    on rows that they were not fitted to. Categories and medians of features are those of all rows
-    of DATA; everything that uses labels is computed from training rows only.
+    on rows that they were not fitted to. Categories, words and medians of features are those of
+    all rows of DATA; everything that uses labels is computed from training rows only.
     """
     start = time.perf_counter()
     given = given_options(context)
     _check_combination(model, test, split, given)
+    if report is not None:
+        inputs = [path for path in (data, model, test) if path is not None]
+        check_target(report, "--report", inputs)
     if model is not None:
         result = _evaluate_model(model, data, context.params, given)
     else:
         result = _evaluate_options(data, test, context.params)
-    typer.echo(_as_json(result) if as_json else _as_table(result))
-    say(f"{time.perf_counter() - start:.1f} s")
+    if report is not None:
+        from fgfm.cli._report import format_report
 
-
-class _Result(NamedTuple):
-    """An evaluation with the description of its data and of its model."""
-
-    description: dict[str, Any]
-    beta: float
-    evaluation: Evaluation
+        command = shlex.join(["fgfm", *sys.argv[1:]])
+        with atomic_file(report) as file:
+            file.write(format_report(result, command).encode())
+    typer.echo(as_json_text(result) if as_json else as_table(result))
+    found = result.evaluation
+    size = found.measures["labels_per_row"]["f_optimal"].value
+    unsure = unsure_note(found.expected_f.value, size, found.true_labels_per_row, result.beta)
+    if unsure:
+        say(f"fgfm: note: {unsure}")
+    written = "" if report is None else f": {clipped(str(report), 60)}"
+    say(f"{time.perf_counter() - start:.1f} s{written}")
 
 
 def _check_combination(
@@ -172,7 +192,7 @@ def _check_combination(
         )
 
 
-def _evaluate_model(path: Path, data: Path, params: Mapping[str, Any], given: set[str]) -> _Result:
+def _evaluate_model(path: Path, data: Path, params: Mapping[str, Any], given: set[str]) -> Result:
     """Evaluate a fitted model."""
     from fgfm.data import DataError
     from fgfm.evaluation import evaluate_fitted
@@ -180,7 +200,9 @@ def _evaluate_model(path: Path, data: Path, params: Mapping[str, Any], given: se
     loaded = load_model(path, params["trust"] or [])
     objective = ("beta", "zero_division", "nonempty")
     loaded.set_objective(*(params[name] if name in given else None for name in objective))
-    rows = loaded.load(data, params["split"], dataset_arguments(params))
+    with spinner(f"reading {clipped(data.name, 50)}"):
+        whole = loaded.load(data, None, dataset_arguments(params))
+    rows = rows_of_split(whole, params["split"])
     if rows.Y is None:
         raise DataError("there are no labels to compare with", source=data)
     names = list(rows.label_names or ())
@@ -192,21 +214,25 @@ def _evaluate_model(path: Path, data: Path, params: Mapping[str, Any], given: se
             source=data,
         )
     description = _describe(data, rows) | {"model": str(path), "protocol": "the rows of this file"}
-    evaluation = evaluate_fitted(loaded.model, rows.X, rows.Y, random_state=params["seed"])
-    return _Result(description, float(loaded.classifier.beta), evaluation)
+    with spinner(f"deciding {counted(rows.X.shape[0], 'row')}"):
+        evaluation = evaluate_fitted(loaded.model, rows.X, rows.Y, random_state=params["seed"])
+    beta = float(loaded.classifier.beta)
+    return Result(description, beta, evaluation, names, _row_names(whole, params["split"]))
 
 
-def _evaluate_options(data: Path, test: Path | None, params: Mapping[str, Any]) -> _Result:
+def _evaluate_options(data: Path, test: Path | None, params: Mapping[str, Any]) -> Result:
     """Fit models, and evaluate them on rows that they were not fitted to."""
     from fgfm import evaluation
 
     options = ModelOptions.from_params(params)
-    train, test_rows, protocol = _train_and_test(data, test, params)
+    train, test_rows, row_names, protocol = _train_and_test(data, test, params)
+    for note in label_notes(train.Y, train.label_names):
+        say(f"fgfm: note: {note}")
     model = make_model(train, options)
-    with progress_bar("fits") as show:
+    with progress_bar(STAGES["models"]) as show:
 
         def progress(fits: int, total: int, stage: str, done: int, of: int) -> None:
-            show(done, of, f"fit {fits + 1} of {total}, {stage}")
+            show(done, of, f"fit {fits + 1} of {total}: {STAGES.get(stage, stage)}")
 
         found = evaluation.evaluate(
             model,
@@ -222,29 +248,35 @@ def _evaluate_options(data: Path, test: Path | None, params: Mapping[str, Any]) 
     description = _describe(data, train) | {"protocol": protocol}
     for name in ("estimator", "factors", "method", "calibration", "seed"):
         description[name] = getattr(options, name)
-    return _Result(description, options.beta, found)
+    names = list(train.label_names or ())
+    return Result(description, options.beta, found, names, row_names)
 
 
 def _train_and_test(
     data: Path, test: Path | None, params: Mapping[str, Any]
-) -> tuple[Dataset, Dataset | None, str]:
-    """Return training rows, test rows unless cross-validation is used, and the protocol."""
+) -> tuple[Dataset, Dataset | None, list[str], str]:
+    """Return training rows, test rows or None, names of the rows to decide, and the protocol."""
     from fgfm.data import DataError, load
 
-    whole, split = load_labelled(data, params), params["split"]
+    named = params["report"] is not None
+    whole, split = load_labelled(data, params, keep_identifiers=named), params["split"]
     if split is not None:
         if split != "test":
             raise ValueError(f"--split is {split!r}: it must be test, the rows to evaluate on")
         train, test_rows = rows_of_split(whole, "train"), rows_of_split(whole, "test")
         n_train, n_test = train.X.shape[0], test_rows.X.shape[0]
-        return train, test_rows, f"fitted to {n_train} training rows, evaluated on {n_test}"
+        protocol = f"fitted to {n_train} training rows, evaluated on {n_test}"
+        return train, test_rows, _row_names(whole, split), protocol
     if test is None:
-        return whole, None, f"{params['folds']}-fold cross-validation"
-    test_rows = load(test, encoder=whole.encoder, **file_arguments(params))
+        return whole, None, _row_names(whole), f"{params['folds']}-fold cross-validation"
+    with spinner(f"reading {clipped(test.name, 50)}"):
+        ids = split_names(params["ids"])
+        test_rows = load(test, encoder=whole.encoder, ids=ids, **file_arguments(params))
     if test_rows.Y is None:
         raise DataError("there are no labels to compare with", source=test)
     count = counted(test_rows.X.shape[0], "row")
-    return whole, test_rows, f"evaluated on {count} of {clipped(str(test), 40)}"
+    protocol = f"evaluated on {count} of {clipped(str(test), 40)}"
+    return whole, test_rows, _row_names(test_rows), protocol
 
 
 def _describe(path: Path, rows: Dataset) -> dict[str, Any]:
@@ -257,66 +289,11 @@ def _describe(path: Path, rows: Dataset) -> dict[str, Any]:
     }
 
 
-def _as_json(result: _Result) -> str:
-    measured = result.evaluation.as_dict()
-    measured["n_factors"] = measured.pop("factors", None)  # "factors" is the option
-    return json.dumps(result.description | {"beta": result.beta} | measured, indent=1)
-
-
-def _as_table(result: _Result) -> str:
-    """Return the measures of each rule with their standard errors, and notes on them."""
-    found, beta = result.evaluation, result.beta
-    lines = [*_heading(result), ""]
-    lines.append(f"{'':<20}" + "".join(f"{name:>20}" for name in _RULES.values()))
-    gains = [f"{gain.value:+.4f} ({gain.standard_error:.4f})" for gain in found.gains.values()]
-    for measure, by_rule in found.measures.items():
-        digits = 2 if measure == "labels_per_row" else 4
-        cells = [
-            f"{value.value:.{digits}f} ({value.standard_error:.{digits}f})"
-            for value in by_rule.values()
-        ]
-        name = _MEASURES[measure].format(beta=beta)
-        lines.append(f"{name:<20}" + "".join(f"{cell:>20}" for cell in cells))
-        if measure == "instance_f":
-            lines.append(f"{'  gain of F-optimal':<40}" + "".join(f"{g:>20}" for g in gains))
-    return "\n".join([*lines, "", *_notes(result)])
-
-
-def _heading(result: _Result) -> list[str]:
-    """Return the lines on the data and the model."""
-    about = result.description
-    data = (
-        f"{clipped(about['data'], 40)}: {counted(about['rows'], 'row')}, "
-        f"{counted(about['features'], 'feature')}, {counted(about['labels'], 'label')}"
-    )
-    if "model" in about:
-        return [wrapped(data), wrapped(f"model {clipped(about['model'], 60)}")]
-    low, high = min(result.evaluation.factors), max(result.evaluation.factors)
-    factors = counted(high, "factor") if low == high else f"{low} to {high} factors"
-    model = (
-        f"{clipped(about['estimator'], 30)}, {about['method']}, "
-        f"{clipped(about['factors'], 20)}: {factors}; {about['protocol']}"
-    )
-    return [wrapped(data), wrapped(model)]
-
-
-def _notes(result: _Result) -> list[str]:
-    """Return the notes below the table."""
-    found, beta = result.evaluation, result.beta
-    over = f"{found.folds} folds" if found.folds else counted(found.n_rows, "row")
-    low, high = min(found.thresholds), max(found.thresholds)
-    t = f"{low:.3f}" if high - low < 5e-4 else f"{low:.3f} to {high:.3f}"
-    excess = found.excess
-    direction = "above" if excess.value >= 0.0 else "below"
-    return [
-        wrapped(
-            f"Standard errors over {over} in brackets. True labels per row: "
-            f"{found.true_labels_per_row:.2f}."
-        ),
-        wrapped(
-            f"Expected F{beta:g} {found.expected_f.value:.4f}, {abs(excess.value):.4f} "
-            f"({excess.standard_error:.4f}) {direction} the observed one; mean absolute "
-            f"difference over bins {found.bin_difference:.4f}."
-        ),
-        wrapped(f"t = {t}, chosen on {found.threshold_from}."),
-    ]
+def _row_names(data: Dataset, split: str | None = None) -> list[str]:
+    """Return the identifiers of the rows of a split, or their numbers in the file."""
+    if data.ids is None or not data.ids.num_columns:
+        names = [f"row {k + 1}" for k in range(data.X.shape[0])]
+    else:
+        names = [", ".join(map(str, row.values())) for row in data.ids.to_pylist()]
+    kept = {None: None, "train": data.train, "test": data.test}[split]
+    return names if kept is None else [names[k] for k in kept]

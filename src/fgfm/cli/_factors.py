@@ -12,23 +12,28 @@ import typer
 
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import WIDTH, clipped, counted, wrapped
-from fgfm.cli._console import plain_errors, progress_bar, say
+from fgfm.cli._console import STAGES, plain_errors, progress_bar, say
 from fgfm.cli._inputs import check_target, load_labelled, rows_of_split
 from fgfm.cli._options import (
     Categorical,
     Data,
+    Date,
     Decimal,
     Delimiter,
     Drop,
     Encoding,
+    FitIds,
     Format,
+    Header,
     Jobs,
     Json,
     Labels,
     MaxCategories,
     NFeatures,
+    Number,
     Seed,
     Separator,
+    Text,
     TrainSplit,
 )
 
@@ -92,10 +97,15 @@ def factors(
     split: TrainSplit = None,
     format: Format = None,
     drop: Drop = None,
+    ids: FitIds = None,
+    text: Text = None,
     categorical: Categorical = None,
+    number: Number = None,
+    date: Date = None,
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
+    header: Header = None,
     n_features: NFeatures = None,
     max_categories: MaxCategories = 255,
     jobs: Jobs = 1,
@@ -163,8 +173,8 @@ def _find_factors(data: Path, split: str | None, params: Mapping[str, Any]) -> _
         random_state=params["seed"],
     )
     with (
-        progress_bar("label factors") as show,
-        report_progress(lambda stage, done, total: show(done, total, stage)),
+        progress_bar(STAGES["label factors"]) as show,
+        report_progress(lambda stage, done, total: show(done, total, STAGES.get(stage, stage))),
     ):
         finder.fit(rows.X, rows.Y)
     names = list(rows.label_names or ())

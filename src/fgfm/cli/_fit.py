@@ -11,7 +11,8 @@ import typer
 
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import clipped, counted
-from fgfm.cli._console import plain_errors, progress_bar, say
+from fgfm.cli._columns import column_lines
+from fgfm.cli._console import STAGES, plain_errors, progress_bar, say
 from fgfm.cli._inputs import check_target, load_labelled, rows_of_split
 from fgfm.cli._models import ModelOptions, label_frame, make_model
 from fgfm.cli._options import (
@@ -19,6 +20,7 @@ from fgfm.cli._options import (
     Calibration,
     Categorical,
     Data,
+    Date,
     Decimal,
     Delimiter,
     Dense,
@@ -26,27 +28,34 @@ from fgfm.cli._options import (
     Encoding,
     Estimator,
     Factors,
+    FitIds,
     Format,
+    Header,
     Jobs,
     Labels,
     MaxCategories,
     Method,
     NFeatures,
     Nonempty,
+    Number,
     Scale,
     Seed,
     Separator,
     Setting,
+    Text,
     TrainSplit,
     ZeroDivision,
 )
+from fgfm.cli._sanity import label_notes, unsure_note
 
 __all__ = ["EPILOG", "fit"]
 
+_SAMPLE = 1000  # training rows for which label sets are decided after the fit
 EPILOG = """\b
 Examples:
   fgfm fit films.csv --labels 'genre_*' -o films.fgfm
-  fgfm fit films.csv --labels genres --separator ';' -o films.fgfm
+  fgfm fit films.csv --labels genres -o films.fgfm         lists: a;b
+  fgfm fit films.csv --labels genres --text title --drop url -o films.fgfm
   fgfm fit scene.npz --split train --factors ilf -o scene.fgfm
   fgfm fit birds.arff -e forest --set n_estimators=300 -o birds.fgfm
   fgfm fit text.svm -e sklearn.linear_model:RidgeClassifier -o text.fgfm
@@ -76,10 +85,15 @@ def fit(
     split: TrainSplit = None,
     format: Format = None,
     drop: Drop = None,
+    ids: FitIds = None,
+    text: Text = None,
     categorical: Categorical = None,
+    number: Number = None,
+    date: Date = None,
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
+    header: Header = None,
     n_features: NFeatures = None,
     max_categories: MaxCategories = 255,
     dense: Dense = False,
@@ -89,8 +103,10 @@ def fit(
     """Fit a model to a data file.
 
     The model predicts the label sets of largest expected F-measure. It is saved together with the
-    encoding of the columns (numbers, categories, missing values), so that fgfm predict reads
-    further files in the same way.
+    encoding of the columns (numbers, categories, dates, texts, missing values), so that fgfm
+    predict reads further files in the same way. The kind of each column is found from its values
+    and printed; --text, --category, --number and --date declare it, --drop and --ids leave columns
+    out.
     """
     from fgfm import store
 
@@ -113,19 +129,33 @@ def _fit_file(data: Path, out: Path, split: str | None, params: Mapping[str, Any
     start = time.perf_counter()
     options = ModelOptions.from_params(params)
     rows = rows_of_split(load_labelled(data, params), split)
+    notes = label_notes(rows.Y, rows.label_names)
     model = make_model(rows, options)
     Y = label_frame(rows)
     read_seconds = time.perf_counter() - start
     with (
-        progress_bar("label factors" if options.factors == "ilf" else "models") as show,
-        report_progress(lambda stage, done, total: show(done, total, stage)),
+        progress_bar(STAGES["label factors" if options.factors == "ilf" else "models"]) as show,
+        report_progress(lambda stage, done, total: show(done, total, STAGES.get(stage, stage))),
     ):
         model.fit(rows.X, Y)
     save(Pipeline([("encoder", rows.encoder), *model.steps]), out)
     seconds = time.perf_counter() - start
     n, p = rows.X.shape
+    X = rows.X[:_SAMPLE]
+    found = model[-1].decide(model[:-1].transform(X) if len(model) > 1 else X)
+    unsure = unsure_note(
+        float(found.expected_f.mean()),
+        float(found.labels.sum() / len(found.labels)),
+        float(Y.to_numpy().sum() / n),
+        options.beta,
+    )
+    for note in [*notes, *([unsure] if unsure else [])]:
+        say(f"fgfm: note: {note}")
     sizes = [len(factor) for factor in model[-1].factors_]
+    columns = column_lines(rows.encoder)
     lines = [
+        *columns,
+        *([""] if columns else []),
         f"data     {clipped(str(data), 60)}",
         f"rows     {n}",
         f"features {p}",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fgfm._utils.text import clipped
+from fgfm.cli._console import spinner
 from fgfm.cli._options import dataset_arguments
 
 if TYPE_CHECKING:
@@ -15,7 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["check_target", "load_labelled", "rows_of_split"]
 
 
-def load_labelled(path: Path, params: Mapping[str, Any]) -> Dataset:
+def load_labelled(
+    path: Path, params: Mapping[str, Any], *, keep_identifiers: bool = False
+) -> Dataset:
     """Read a data set that must have labels.
 
     Parameters
@@ -24,6 +29,9 @@ def load_labelled(path: Path, params: Mapping[str, Any]) -> Dataset:
         The file.
     params : mapping
         The options of the command, ``typer.Context.params``.
+    keep_identifiers : bool
+        Whether to return columns that are found to be identifiers as ``ids``, unless the options
+        name other ones.
 
     Returns
     -------
@@ -36,12 +44,14 @@ def load_labelled(path: Path, params: Mapping[str, Any]) -> Dataset:
     encoder = FeatureEncoder(
         max_categories=params["max_categories"],
         sparse_output=False if params.get("dense") else None,
+        scale=params.get("scale", True),
     )
-    data = load(path, encoder=encoder, **arguments)
-    if data.Y is None:
-        raise DataError(
-            "the file does not declare which columns are labels", source=path, arguments=["labels"]
-        )
+    with spinner(f"reading {clipped(path.name, 50)}"):
+        data = load(path, encoder=encoder, require_labels=True, **arguments)
+        found = [name for name, kind, _ in _summary(data.encoder) if kind == "identifier"]
+        if keep_identifiers and found and not arguments["ids"]:
+            again = load(path, require_labels=True, **arguments | {"ids": found})
+            data = replace(data, ids=again.ids)
     number = arguments["labels"]
     names = {*(data.label_names or ()), *(data.feature_names or ())}
     if isinstance(number, int) and str(number) in names:
@@ -52,6 +62,10 @@ def load_labelled(path: Path, params: Mapping[str, Any]) -> Dataset:
             arguments=["labels"],
         )
     return data
+
+
+def _summary(encoder: Any) -> list[tuple[str, str, str]]:
+    return encoder.summary() if hasattr(encoder, "feature_names_in_") else []
 
 
 def rows_of_split(data: Dataset, split: str | None) -> Dataset:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fgfm._utils.optional import import_optional
+from fgfm._utils.text import listed
 from fgfm.cli._inputs import rows_of_split
 from fgfm.cli._label_factors import read_factors
 from fgfm.cli._learners import make_learner
@@ -76,10 +77,11 @@ def make_model(data: Dataset, options: ModelOptions) -> Any:
             f"{data.source} has sparse features, and --estimator {options.estimator} accepts only "
             "dense ones: give --dense, or another estimator"
         )
+    assert data.encoder is not None
     steps: list[tuple[str, Any]] = [("classifier", classifier)]
     # The stack "auto" takes features as they are; with other methods it stands for "ridge".
     as_they_are = options.estimator == "auto" and options.method in ("reweighted", "tilted")
-    if options.scale and not as_they_are:
+    if options.scale and not as_they_are and not data.encoder.is_scaled_:
         steps.insert(0, ("scaler", MaxAbsScaler() if is_sparse else StandardScaler()))
     return Pipeline(steps)
 
@@ -121,19 +123,38 @@ class LoadedModel(NamedTuple):
             numbered = constraints.numbered(len(self.label_names), self.label_names)
             self.classifier.set_params(constraints=numbered)
 
+    def load_blocks(
+        self, path: Path, split: str | None, arguments: Mapping[str, Any]
+    ) -> Iterator[Dataset]:
+        """Read the features of a file, in blocks of rows if the model has an encoder."""
+        from fgfm.data import load_blocks
+
+        if self.encoder is None or split is not None:
+            yield self.load(path, split, {**arguments, "with_labels": False})
+            return
+        for block in load_blocks(path, self.encoder, **arguments):
+            self._check_width(block, path)
+            yield block
+
     def load(self, path: Path, split: str | None, arguments: Mapping[str, Any]) -> Dataset:
         """Read the rows of a file with the columns of training."""
-        from fgfm.data import DataError, load
+        from fgfm.data import FeatureEncoder, load
 
-        data = load(path, encoder=self.encoder, **arguments)
+        encoder = FeatureEncoder(drop_identifiers=False) if self.encoder is None else self.encoder
+        data = load(path, encoder=encoder, **arguments)
         if self.encoder is None:
             data = _match_columns(data, self.model)
+        self._check_width(data, path)
+        return rows_of_split(data, split)
+
+    def _check_width(self, data: Dataset, path: Path) -> None:
+        from fgfm.data import DataError
+
         n_features = getattr(self.model, "n_features_in_", None)
         if n_features not in (None, data.X.shape[1]):
             raise DataError(
                 f"there are {data.X.shape[1]} features: the model has {n_features}", source=path
             )
-        return rows_of_split(data, split)
 
 
 def load_model(path: Path, trust: Sequence[str]) -> LoadedModel:
@@ -182,7 +203,7 @@ def _label_names(classifier: Any, encoder: Any) -> list[str]:
     names = classifier.classes_[-m:]  # fitted to one 1-D label, the second class is the label
     is_matrix = len(classifier.classes_) == m
     if is_matrix and encoder is not None and not hasattr(classifier, "label_names_in_"):
-        names = names if encoder.label_names_ is None else encoder.label_names_
+        names = encoder.schema_.label_names or names
     return [str(name) for name in names]
 
 
@@ -190,32 +211,36 @@ def _match_columns(data: Dataset, model: Any) -> Dataset:
     """Return the data with the columns in the order of a model without an encoder."""
     from fgfm.data import DataError
 
-    encoder = data.encoder
-    assert encoder is not None
-    encoded = [*encoder.categorical_, *encoder.binary_, *encoder.missing_]
+    assert data.encoder is not None
+    wanted = getattr(model, "feature_names_in_", None)
+    if data.feature_names is None:
+        wanted = None
+    encoded = [
+        name
+        for name, kind, becomes in data.encoder.summary()
+        if kind not in ("number", "boolean") or becomes != "1 number"
+        if wanted is None or name in wanted
+    ]
     if encoded:
-        names = getattr(encoder, "feature_names_in_", None)
         raise DataError(
             "it has texts or missing values, and the model was saved without the FeatureEncoder "
             "that encoded them in training",
             source=data.source,
-            column=int(encoded[0]) + 1 if names is None else str(names[encoded[0]]),
+            column=encoded[0],
         )
-    wanted = getattr(model, "feature_names_in_", None)
     if wanted is None or data.feature_names is None:
         return data
     wanted = [str(name) for name in wanted]
     position = {name: at for at, name in enumerate(data.feature_names)}
-    for name in wanted:
-        if name not in position:
-            raise DataError(f"there is no column {name!r}, which training had", source=data.source)
-    for name in position:
-        if name not in set(wanted):
-            raise DataError(
-                f"training had no column {name!r}: leave it out",
-                source=data.source,
-                arguments=["drop"],
-            )
+    absent = [name for name in wanted if name not in position]
+    extra = [name for name in position if name not in set(wanted)]
+    if absent:
+        noun = "is no column" if len(absent) == 1 else "are no columns"
+        raise DataError(f"there {noun} {listed(absent)}, which training had", source=data.source)
+    if extra:
+        noun, verb = ("column", "is") if len(extra) == 1 else ("columns", "are")
+        reason = f"the {noun} {listed(extra)} {verb} ignored: training had no such {noun}"
+        warnings.warn(f"{data.source}: {reason}", UserWarning, stacklevel=2)
     # The columns are those of training; scikit-learn gets an array, which has no names.
     warnings.filterwarnings("ignore", message="X does not have valid feature names")
     order = [position[name] for name in wanted]

@@ -17,6 +17,7 @@ __all__ = [
     "Calibration",
     "Categorical",
     "Data",
+    "Date",
     "Decimal",
     "Delimiter",
     "Dense",
@@ -24,7 +25,9 @@ __all__ = [
     "Encoding",
     "Estimator",
     "Factors",
+    "FitIds",
     "Format",
+    "Header",
     "Jobs",
     "Json",
     "Labels",
@@ -33,10 +36,12 @@ __all__ = [
     "Method",
     "NFeatures",
     "Nonempty",
+    "Number",
     "Scale",
     "Seed",
     "Separator",
     "Setting",
+    "Text",
     "TrainSplit",
     "Trust",
     "ZeroDivision",
@@ -62,7 +67,8 @@ Labels = Annotated[
 Separator = Annotated[
     str | None,
     typer.Option(
-        metavar="TEXT", help="Separator of the labels, if the column of --labels has lists."
+        metavar="TEXT",
+        help="Separator of the labels, if the column of --labels has lists; by default ; | or ,.",
     ),
 ]
 Format = Annotated[
@@ -76,20 +82,48 @@ Format = Annotated[
 ]
 Drop = Annotated[
     list[str] | None,
-    typer.Option(metavar="COLUMNS", help="Columns to leave out, such as identifiers."),
+    typer.Option(
+        metavar="COLUMNS",
+        help="Columns to leave out. As for the kinds of columns, "
+        "names are separated by commas, or the option is repeated.",
+    ),
 ]
+Text = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help="Columns of free text.")]
 Categorical = Annotated[
     list[str] | None,
-    typer.Option(metavar="COLUMNS", help="Columns whose numbers are categories."),
+    typer.Option(
+        "--category", "--categorical", metavar="COLUMNS", help="Columns that are categories."
+    ),
 ]
-Delimiter = Annotated[str | None, typer.Option(metavar="CHAR", help="Delimiter of CSV.")]
+Number = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMNS", help="Columns of numbers, even if they look like ids."),
+]
+Date = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help="Columns of dates.")]
+FitIds = Annotated[
+    list[str] | None,
+    typer.Option("--ids", metavar="COLUMNS", help="Columns of identifiers: left out."),
+]
+Delimiter = Annotated[
+    str | None, typer.Option(metavar="CHAR", help="Delimiter of CSV; by default it is detected.")
+]
 Decimal = Annotated[str, typer.Option(metavar="CHAR", help="Decimal mark of numbers in CSV.")]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        show_default=False,
+        help="Whether the first row of CSV has the names of the columns; if it has only numbers, "
+        "one of the two is needed.",
+    ),
+]
 Encoding = Annotated[str, typer.Option(metavar="NAME", help="Encoding of text files.")]
 NFeatures = Annotated[
     int | None, typer.Option(metavar="N", help="Number of features of svmlight rows.")
 ]
 MaxCategories = Annotated[
-    int, typer.Option(metavar="N", help="Maximum number of categories of a column.")
+    int,
+    typer.Option(metavar="N", help="Categories of a column beyond which the rarest share one."),
 ]
 Dense = Annotated[
     bool, typer.Option("--dense", help="Make sparse features dense, if the learner needs it.")
@@ -241,6 +275,7 @@ def file_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
         "delimiter": "\t" if delimiter in ("\\t", "tab") else delimiter,
         "decimal": params["decimal"],
         "encoding": params["encoding"],
+        "header": params["header"],
     }
 
 
@@ -261,6 +296,7 @@ def dataset_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
         "labels": _labels(params["labels"]),
         "separator": params["separator"],
         "drop": split_names(params["drop"]),
-        "categorical": split_names(params["categorical"]),
+        "ids": split_names(params["ids"]),
+        **{kind: split_names(params[kind]) for kind in ("text", "categorical", "number", "date")},
         "n_features": params["n_features"],
     }

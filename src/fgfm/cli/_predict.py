@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fgfm._utils.text import clipped, counted
-from fgfm.cli._console import plain_errors, progress_bar, say
+from fgfm.cli._console import plain_errors, rows_counter, say
 from fgfm.cli._inputs import check_target
 from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels, read_constraints
 from fgfm.cli._models import LoadedModel, load_model
@@ -21,10 +21,12 @@ from fgfm.cli._options import (
     Drop,
     Encoding,
     Format,
+    Header,
     Trust,
     file_arguments,
     split_names,
 )
+from fgfm.cli._sanity import unsure_note
 
 if TYPE_CHECKING:
     from fgfm.data import Dataset, LabelSetWriter, ProbabilityWriter
@@ -115,10 +117,13 @@ def predict(
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
+    header: Header = None,
 ) -> None:
     """Predict the label sets of the rows of a file.
 
-    Each row gets its labels and their expected F-measure. Labels in DATA are ignored.
+    Each row gets its labels and their expected F-measure. Labels in DATA, and columns that
+    training did not have, are ignored. CSV, TSV and Parquet are read in blocks of rows, so that
+    DATA may be larger than the memory.
     """
     start = time.perf_counter()
     if out is None and proba is None:
@@ -127,10 +132,15 @@ def predict(
     loaded = load_model(model, trust or [])
     loaded.set_objective(beta, zero_division, nonempty)
     loaded.set_limits(min_labels, max_labels, read_constraints(constraints))
-    n, mean_expected_f = _predict_file(loaded, data, out, proba, context.params)
+    totals = _predict_file(loaded, data, out, proba, context.params)
+    n, beta = totals.rows, float(loaded.classifier.beta)
     summary = f"{counted(n, 'row')} in {time.perf_counter() - start:.1f} s"
     if out is not None and n:
-        summary += f", mean expected F{loaded.classifier.beta:g} {mean_expected_f:.3f}"
+        expected_f = totals.expected_f / n
+        summary += f", mean expected F{beta:g} {expected_f:.3f}"
+        unsure = unsure_note(expected_f, totals.sizes / n, totals.labels / totals.first, beta)
+        if unsure:
+            say(f"fgfm: note: {unsure}")
     files = [clipped(name, 40) for name in (out, proba) if name not in (None, "-")]
     say(summary + (f": {', '.join(files)}" if files else ""))
 
@@ -152,8 +162,8 @@ def _predict_file(
     out: str | None,
     proba: str | None,
     params: Mapping[str, Any],
-) -> tuple[int, float]:
-    """Write label sets and probabilities; return the number of rows and the mean expected F."""
+) -> _Totals:
+    """Write label sets and probabilities; return sums over the rows."""
     from fgfm.data import LabelSetWriter, ProbabilityWriter
 
     names = loaded.label_names
@@ -172,17 +182,27 @@ def _predict_file(
     arguments = file_arguments(params) | {
         "drop": split_names(params["drop"]),
         "ids": split_names(params["ids"]),
-        "with_labels": False,
     }
-    rows = loaded.load(data, params["split"], arguments)
+    totals = _Totals()
     with ExitStack() as stack:
-        show = stack.enter_context(progress_bar("rows"))
+        show = stack.enter_context(rows_counter("rows predicted"))
         for writer in (label_sets, probabilities):
             if writer is not None:
                 stack.enter_context(writer)
-        total = _write_predictions(loaded, rows, label_sets, probabilities, show)
-    n = rows.X.shape[0]
-    return n, total / max(n, 1)
+        for rows in loaded.load_blocks(data, params["split"], arguments):
+            _write_predictions(loaded, rows, label_sets, probabilities, totals, show)
+    return totals
+
+
+class _Totals:
+    """Sums over the rows."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.expected_f = 0.0
+        self.sizes = 0.0  # of the predicted sets
+        self.labels = 0.0  # expected in the first block
+        self.first = 0  # rows of the first block
 
 
 def _write_predictions(
@@ -190,15 +210,14 @@ def _write_predictions(
     rows: Dataset,
     label_sets: LabelSetWriter | None,
     probabilities: ProbabilityWriter | None,
-    show: Any,
-) -> float:
-    """Predict and write in blocks of rows; return the sum of the expected F-measures."""
+    totals: _Totals,
+    show: Callable[[int], None],
+) -> None:
+    """Predict and write rows in smaller blocks."""
     from fgfm._utils.blocks import row_blocks
 
     n, m = rows.X.shape[0], len(loaded.label_names)
     preprocessing = None if loaded.model is loaded.classifier else loaded.model[:-1]
-    total = 0.0
-    show(0, n)
     for block in row_blocks(n, max(8 * m, _BLOCK_BYTES // _MOST_ROWS)):
         X = rows.X[block]
         if preprocessing:  # a pipeline without steps is false
@@ -207,9 +226,14 @@ def _write_predictions(
         if label_sets is not None:
             labels, expected_f = loaded.classifier.decide(X)
             label_sets.write(labels.reshape(X.shape[0], m), expected_f, ids)
-            total += float(expected_f.sum())
-        if probabilities is not None:
+            totals.expected_f += float(expected_f.sum())
+            totals.sizes += float(labels.sum())
+        if probabilities is not None or not totals.rows:
             # Fitted to one 1-D label, the classifier has a column for each of two classes.
-            probabilities.write(loaded.classifier.predict_proba(X)[:, -m:], ids)
-        show(block.stop, n)
-    return total
+            proba = loaded.classifier.predict_proba(X)[:, -m:]
+            if not totals.rows:
+                totals.first, totals.labels = X.shape[0], float(proba.sum())
+            if probabilities is not None:
+                probabilities.write(proba, ids)
+        totals.rows += X.shape[0]
+        show(totals.rows)

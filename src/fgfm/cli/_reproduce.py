@@ -85,12 +85,15 @@ def reproduce(
         int, typer.Option("--jobs", "-j", help="Number of processes; -1 for one per core.")
     ] = -1,
 ) -> None:
-    """Run the synthetic experiment of Gasse and Aussem (2016); write its table and figure."""
+    """Run the experiment of Gasse and Aussem (2016).
+
+    Simulates their synthetic data, fits all methods, and writes the table and the figure.
+    """
     from fgfm import experiments
 
     start = time.perf_counter()
     done = 0
-    with progress_bar("data sets") as show:
+    with progress_bar("simulating and fitting data sets") as show:
 
         def progress(count: int, total: int) -> None:
             nonlocal done

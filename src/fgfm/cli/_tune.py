@@ -12,20 +12,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fgfm._utils.optional import import_optional
-from fgfm._utils.text import clipped
-from fgfm.cli._console import plain_errors, progress_bar, rows_counter
+from fgfm._utils.text import clipped, counted
+from fgfm.cli._console import plain_errors, progress_bar, rows_counter, spinner
 from fgfm.cli._inputs import check_target
 from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels, read_constraints
 from fgfm.cli._options import (
     Average,
     Beta,
     Calibration,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Header,
     Jobs,
     Json,
     Logits,
     Nonempty,
     Seed,
     ZeroDivision,
+    file_arguments,
     read_flag,
     split_names,
 )
@@ -91,9 +96,6 @@ LabelsFormat = Annotated[
         metavar="FORMAT", help="Format of LABELS; by default it follows from the file name."
     ),
 ]
-Delimiter = Annotated[
-    str | None, typer.Option(metavar="CHAR", help="Delimiter of both files; a comma by default.")
-]
 Separator = Annotated[str, typer.Option(metavar="TEXT", help="Separator of label sets in LABELS.")]
 
 
@@ -117,6 +119,9 @@ def tune(
     format: Format = None,
     labels_format: LabelsFormat = None,
     delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
+    header: Header = None,
     separator: Separator = ";",
     jobs: Jobs = -1,
     seed: Seed = 0,
@@ -156,9 +161,8 @@ def _read(probs: Path, labels: Path, params: Mapping[str, Any]) -> Validation:
             labels,
             ids=split_names(params["ids"]),
             logits=params["logits"],
-            format=params["format"],
+            **file_arguments(params),
             labels_format=params["labels_format"],
-            delimiter=params["delimiter"],
             separator=params["separator"],
             progress=progress,
         )
@@ -207,8 +211,9 @@ def _fit(decider: FDecider, rows: Validation, params: Mapping[str, Any]) -> dict
     if not sparse.issparse(Y):
         pandas = import_optional("pandas", "fitting with the names of labels", "data")
         Y = pandas.DataFrame(Y, columns=rows.label_names)
-    decider.fit(proba, Y)
-    expected = float(np.mean(decider.expected_f(proba)))
+    with spinner(f"fitting the decider to {counted(n, 'row')}"):
+        decider.fit(proba, Y)
+        expected = float(np.mean(decider.expected_f(proba)))
     evaluation = _cross_validate(decider, proba, Y, params)
     return {
         "rows": n,
@@ -238,7 +243,7 @@ def _cross_validate(
         rng = np.random.default_rng(params["seed"])
         chosen = np.sort(rng.choice(proba.shape[0], _MOST_ROWS, replace=False))
         proba, Y = proba[chosen], take_rows(Y, chosen)
-    with progress_bar("folds") as show:
+    with progress_bar("cross-validation: folds") as show:
         return evaluate_decider(
             decider, proba, Y, folds=folds, random_state=params["seed"], progress=show
         )

@@ -55,11 +55,11 @@ def read_arff(path: Path, options: ReadOptions) -> Table:
     names = [attribute.name for attribute in attributes]
     if options.with_labels:
         labels = arff_label_columns(path, relation, names, options)
-        dropped = dropped_columns(names, options, source)
+        dropped = dropped_columns(names, options, source, extra=False)
         if labels is not None:
             table = split_labels(table, [j for j in labels if j not in dropped])
     else:
-        dropped = dropped_columns(names, replace(options, labels=None), source)
+        dropped = dropped_columns(names, replace(options, labels=None), source, extra=False)
         if options.labels is not None or options.encoder is None:
             with_labels = replace(options, with_labels=True)
             dropped |= set(arff_label_columns(path, relation, names, with_labels) or ())

@@ -13,6 +13,7 @@ from fgfm._utils.validation import check_average, check_beta, check_flag, check_
 from fgfm.data._decide_file import Totals, decide_file
 from fgfm.data._decide_folder import decide_folder
 from fgfm.data._decide_rules import DecideSettings
+from fgfm.data._options import TextFormat
 
 if TYPE_CHECKING:
     from fgfm.decider import FDecider
@@ -88,6 +89,9 @@ def decide(
     ids: Sequence[str] = (),
     format: str | None = None,
     delimiter: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool | None = None,
     output_format: str | None = None,
     separator: str = ";",
     wide: bool = False,
@@ -138,7 +142,14 @@ def decide(
     format : {"csv", "tsv", "parquet", "npy", "npz"}, optional
         The format of the table; by default it follows from the file name.
     delimiter : str, optional
-        The delimiter of CSV; a comma by default, and a tab for TSV.
+        The delimiter of CSV and TSV. By default it is detected, as by `load`.
+    decimal : {".", ","}, default="."
+        The decimal mark of numbers in CSV and TSV.
+    encoding : str, default="utf-8"
+        The encoding of CSV and TSV.
+    header : bool, optional
+        Whether the first row of CSV and TSV has the names of the labels. By default it does, and
+        an error is raised if they look like values. If False, the labels are numbered from 0.
     output_format : {"csv", "tsv", "jsonl", "parquet"}, optional
         The format of the label sets; by default it follows from the file name.
     separator : str, default=";"
@@ -185,7 +196,7 @@ def decide(
         decider=decider,
         ids=tuple(ids),
         format=format,
-        delimiter=delimiter,
+        text=TextFormat(delimiter, decimal, encoding, header).checked(),
         output_format=output_format,
         separator=separator,
         wide=wide,

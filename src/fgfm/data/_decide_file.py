@@ -123,7 +123,7 @@ def decide_file(
                 source,
                 format=settings.format,
                 ids=settings.ids,
-                delimiter=settings.delimiter,
+                text=settings.text,
                 content=settings.content,
             )
         )

@@ -26,6 +26,7 @@ from fgfm.data._decide_file import CONTRADICTION, Totals, decide_file
 from fgfm.data._decide_rules import DecideSettings
 from fgfm.data._errors import DataError
 from fgfm.data._formats import LABEL_SET_SUFFIXES, PARQUET_SUFFIXES
+from fgfm.data._parquet import open_parquet
 
 __all__ = ["decide_folder"]
 
@@ -154,13 +155,8 @@ def _check_columns(source: Path, files: list[Path]) -> int:
 
 
 def _column_names(path: Path) -> list[str]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return [str(name) for name in pq.read_schema(path).names]
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"it is not a Parquet file: {error}", source=path) from None
+    with open_parquet(path) as table:
+        return table.names
 
 
 def _check_targets(source: Path, target: Path, files: list[Path]) -> None:
@@ -229,7 +225,7 @@ def _stamp(source: Path, settings: DecideSettings) -> bytes:
         "bytes": status.st_size,
         "modified": status.st_mtime_ns,
     }
-    for name in ("format", "delimiter", "output_format", "separator"):
+    for name in ("format", "text", "output_format", "separator"):
         del description[name]  # of text
     return json.dumps(description, sort_keys=True, default=str).encode()
 

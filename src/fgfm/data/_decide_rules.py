@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from fgfm._utils.text import near_match
 from fgfm.data._errors import DataError
+from fgfm.data._options import TextFormat
 from fgfm.data._probability_reader import ProbabilityReader
 from fgfm.decision import from_marginals
 from fgfm.decision._limits import Limits
@@ -35,7 +36,7 @@ class DecideSettings(NamedTuple):
     decider: Any = None
     ids: tuple[str, ...] = ()
     format: str | None = None
-    delimiter: str | None = None
+    text: TextFormat = TextFormat()
     output_format: str | None = None
     separator: str = ";"
     wide: bool = False

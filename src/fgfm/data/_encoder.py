@@ -1,9 +1,10 @@
-"""Encoding of tabular features: numbers, categories and missing values."""
+"""Encoding of tabular features: numbers, categories, dates, texts and missing values."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,40 +12,77 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fgfm._utils.text import quoted
+from fgfm._utils.text import listed, quoted
 from fgfm._utils.validation import first_index, stored_row
+from fgfm.data._dates import DATE_PARTS
 from fgfm.data._frames import table_from_features
-from fgfm.data._label_columns import are_binary_words
-from fgfm.data._table import Table
-from fgfm.data._text_columns import binary_column, insert_dense, insert_sparse, one_hot
+from fgfm.data._kinds import find_kinds
+from fgfm.data._number_columns import NumberColumns, hstack
+from fgfm.data._table import Table, make_categorical, missing_columns, warn_of_extra_columns
+from fgfm.data._text_columns import RARE, fit_texts, text_part, text_terms
+from fgfm.data._typed import ColumnKinds, TypedColumns, decoded, texts_and_codes
+from fgfm.data._unseen import UnseenCategories
 
-__all__ = ["FeatureEncoder"]
+__all__ = ["ColumnSummary", "FeatureEncoder"]
 
-_MAX_WIDE = 1 << 24  # sparse features beyond which missing values are refused
+_FEW = 255  # 0/1 features up to which a table without texts stays dense
 _TRUTH_VALUES = {"false": 0.0, "true": 1.0}
-_MANY = 20  # rows from which distinct texts in nearly all of them raise a warning
+
+
+class ColumnSummary(NamedTuple):
+    """One column of a table and its encoding.
+
+    Attributes
+    ----------
+    name : str
+        The name of the column, or its number from 1.
+    kind : str
+        number, boolean, category, date, text or identifier.
+    becomes : str
+        The features that it becomes, in words.
+    """
+
+    name: str
+    kind: str
+    becomes: str
 
 
 class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Encode the columns of a table as numbers, as they were in training.
 
-    - A column of numbers is kept. A missing value is replaced by the median of training, and a
-      0/1 indicator is appended after all other features if any value was missing in training.
-    - A column of texts becomes one 0/1 feature per category of training, called
-      ``column=category``. A category unseen in training is zero in all of them, with a warning.
-      Categories that are all numbers are compared as numbers: 1.0 is 1, and 01 is not. The words
-      no and yes, or false and true, become one 0/1 feature.
+    Each column has one of these kinds, found from its values unless it is given:
 
-    Columns are matched by name if both sides have names, and by position otherwise.
+    - number: kept. The words no and yes, or false and true, are the numbers 0 and 1 (boolean).
+    - category: texts that are repeated. One 0/1 feature per category, called
+      ``column=category``. Rare categories share one feature, which unseen ones get too; without
+      rare ones, unseen ones are zero in all features. Categories that are all numbers are
+      compared as numbers: 1.0 is 1, and 01 is not.
+    - date: texts that are all dates in one notation. The features are the year, the month, the
+      weekday (0 is Monday) and the days since the first date.
+    - text: other texts of several words. The features are the TF-IDF values of words and pairs
+      of words.
+    - identifier: a text without words, or an integer that numbers the rows, of its own for each
+      row. Such columns are left out, with a warning.
+
+    A missing number or date is replaced by the median of training, and a 0/1 indicator is appended
+    if any value was missing in training; a missing category is a category; a missing text is
+    empty. Columns are matched by name if both sides have names, and by position otherwise; further
+    columns are ignored with a warning.
 
     Parameters
     ----------
     max_categories : int, default=255
-        The maximum number of categories of a column. Columns with more are refused: they are
-        identifiers or free text.
+        The maximum number of features of a category. Beyond it the rarest categories share one.
     sparse_output : bool, default=None
         Whether the encoded features are a CSR array. By default they are if the features that the
-        encoder is fitted to are sparse.
+        encoder is fitted to are sparse, or if there are texts or many categories.
+    text, category, number, date : sequence of str, default=()
+        Names of columns of a given kind.
+    drop_identifiers : bool, default=True
+        Whether identifiers are left out. If not, they are numbers and categories.
+    scale : bool, default=True
+        Whether numbers and dates are scaled to mean 0 and variance 1 if there are texts or many
+        categories, so that they are comparable with those features.
 
     Attributes
     ----------
@@ -52,35 +90,21 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The number of columns.
     feature_names_in_ : ndarray of shape (p,)
         The names of the columns. Defined only if they have names.
-    categorical_ : ndarray of int
-        The columns with categories.
-    categories_ : list of ndarray
-        The categories of each of these columns.
-    binary_ : ndarray of int
-        The columns with the words no and yes, or false and true.
+    kinds_ : ColumnKinds
+        The kinds of the columns, the notation of dates, and the categories that are numbers.
+    columns_ : ColumnTransformer or None
+        The encoder of categories (`OneHotEncoder`) and texts (`TfidfVectorizer`).
+    numbers_ : NumberColumns
+        The medians of numbers and of the features of dates, their first days, and their scaler.
+    is_scaled_ : bool
+        Whether the encoded features are comparable with each other.
     zero_one_ : ndarray of int
         The dense columns of numbers that were all 0 or 1 in training; they may also be written as
         false and true.
-    missing_ : ndarray of int
-        The columns that had missing values in training.
-    imputed_ : ndarray of int
-        The columns with a median other than 0.
-    medians_ : ndarray of float
-        The medians of these columns.
     sparse_ : bool
         Whether the encoded features are a CSR array.
-    label_names_ : ndarray or None
-        The labels of the file that the encoder was fitted to. Such columns are not features.
-    tag_column_ : str or None
-        The column of label lists in that file.
-    separator_ : str or None
-        The separator of these lists.
-    dropped_ : list of str
-        The columns of that file that were left out.
-    zero_based_ : bool or None
-        Whether an svmlight file numbers its features from 0.
-    zero_based_labels_ : bool or None
-        Whether it numbers its labels from 0.
+    schema_ : Schema
+        Labels, omitted columns and numbering of the file that the encoder was fitted to.
 
     Examples
     --------
@@ -88,18 +112,39 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     >>> from fgfm.data import FeatureEncoder
     >>> encoder = FeatureEncoder()
     >>> encoder.fit_transform({"size": [1.0, np.nan, 4.0], "colour": ["red", "blue", "red"]})
-    array([[1. , 0. , 1. , 0. ],
-           [2.5, 1. , 0. , 1. ],
-           [4. , 0. , 1. , 0. ]])
+    array([[1. , 0. , 0. , 1. ],
+           [2.5, 1. , 1. , 0. ],
+           [4. , 0. , 0. , 1. ]])
     >>> encoder.get_feature_names_out().tolist()
-    ['size', 'colour=blue', 'colour=red', 'size missing']
+    ['size', 'size missing', 'colour=blue', 'colour=red']
     >>> encoder.transform({"colour": ["blue"], "size": [2]})
-    array([[2., 1., 0., 0.]])
+    array([[2., 0., 1., 0.]])
+    >>> for column in encoder.summary():
+    ...     print(*column, sep=": ")
+    size: number: 1 number; 33.3% missing
+    colour: category: 2 categories
     """
 
-    def __init__(self, max_categories: int = 255, sparse_output: bool | None = None) -> None:
+    def __init__(
+        self,
+        max_categories: int = 255,
+        sparse_output: bool | None = None,
+        *,
+        text: Sequence[str] = (),
+        category: Sequence[str] = (),
+        number: Sequence[str] = (),
+        date: Sequence[str] = (),
+        drop_identifiers: bool = True,
+        scale: bool = True,
+    ) -> None:
         self.max_categories = max_categories
         self.sparse_output = sparse_output
+        self.text = text
+        self.category = category
+        self.number = number
+        self.date = date
+        self.drop_identifiers = drop_identifiers
+        self.scale = scale
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -110,7 +155,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def fit(self, X: Any, y: Any = None) -> FeatureEncoder:
-        """Learn the names, the categories and the medians of the columns.
+        """Find the kinds of the columns; learn categories, vocabularies and medians.
 
         Parameters
         ----------
@@ -124,7 +169,28 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         FeatureEncoder
             The encoder itself.
         """
-        table = table_from_features(X)
+        self._fit(table_from_features(X))
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Fit the encoder and encode the same features.
+
+        Parameters
+        ----------
+        X : data frame, mapping of columns, array or sparse matrix of shape (n, p)
+            The features.
+        y : object
+            Not used.
+
+        Returns
+        -------
+        ndarray or CSR array of shape (n, n_features_out)
+            The encoded features.
+        """
+        return self._encode(self._fit(table_from_features(X)))
+
+    def _fit(self, table: Table) -> TypedColumns:
+        """Fit the encoder to a table; return the columns of the table."""
         n, p = table.matrix.shape
         if n == 0 or p == 0:
             count = f"{n} sample(s)" if n == 0 else f"{p} feature(s)"
@@ -134,93 +200,40 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if table.names is not None:
             self.feature_names_in_ = _object_array(table.names)
         _check_finite(table)
-        self._learn_categories(table)
-        with_texts = {*self.categorical_.tolist(), *self.binary_.tolist()}
-        self.zero_one_ = _zero_one_columns(table.matrix, with_texts)
-        if sparse.issparse(table.matrix):
-            self._learn_sparse_medians(table, with_texts)
-        else:
-            self._learn_medians(table.matrix, with_texts)
-        self.sparse_ = bool(
-            sparse.issparse(table.matrix) if self.sparse_output is None else self.sparse_output
-        )
-        self.label_names_ = None if table.label_names is None else _object_array(table.label_names)
-        self.tag_column_ = table.tag_column
-        self.separator_ = table.separator
-        self.dropped_ = list(table.dropped)
-        self.zero_based_ = table.zero_based
-        self.zero_based_labels_ = table.zero_based_labels
-        return self
+        self.schema_ = table.schema
+        given = self._given_kinds(table)
+        table = make_categorical(table, [name for name in given if given[name] != "number"])
+        kinds = find_kinds(table, given, identifiers=self.drop_identifiers)
+        self.kinds_ = ColumnKinds.of_table(table, kinds)
+        self.zero_one_ = _zero_one_columns(table.matrix, set(kinds))
+        if self.left_out_:
+            _warn_of_identifiers(table.source, self.left_out_)
+        columns = self.kinds_.typed(table)
+        self.columns_ = fit_texts(table, self.kinds_, columns.texts, self.max_categories)
+        is_sparse = sparse.issparse(table.matrix)
+        categories = sum(len(found) for _, found in self._terms("category"))
+        is_wide = bool(self.kinds_.of_kind("text")) or categories > _FEW
+        wanted = is_sparse or is_wide if self.sparse_output is None else self.sparse_output
+        self.sparse_ = bool(wanted)
+        self.is_scaled_ = bool(self.scale and is_wide and not is_sparse)
+        self.numbers_ = NumberColumns().fit(columns, scale=self.is_scaled_)
+        return columns
 
-    def _learn_categories(self, table: Table) -> None:
-        categorical, binary, self.categories_ = [], [], []
-        for j, texts in sorted(table.categories.items()):
-            if are_binary_words(texts):
-                binary.append(j)
-                continue
-            if len(texts) > self.max_categories:
-                raise table.error(
-                    f"there are {len(texts)} different texts, such as {quoted(texts[0])}: a "
-                    f"feature may have up to {self.max_categories}; leave the column out, or "
-                    "allow more categories",
-                    column=j,
-                    arguments=["drop", "max_categories"],
-                )
-            rows = int((~np.isnan(table.column(j))).sum())
-            if rows >= _MANY and len(texts) > 0.9 * rows:
-                table.warn(
-                    f"nearly every row has a text of its own ({len(texts)} in {rows} rows), such "
-                    f"as {quoted(texts[0])}: this is an identifier or free text; leave the column "
-                    "out",
-                    column=j,
-                )
-            categorical.append(j)
-            self.categories_.append(_object_array(texts))
-        self.categorical_ = np.array(categorical, dtype=np.int64)
-        self.binary_ = np.array(binary, dtype=np.int64)
-
-    def _learn_medians(self, matrix: npt.NDArray[Any], with_texts: set[int]) -> None:
-        has_missing = np.isnan(matrix).any(axis=0)  # (p,)
-        has_values = ~np.isnan(matrix).all(axis=0)
-        medians = np.zeros(matrix.shape[1])
-        complete = has_values & ~has_missing
-        if complete.any():
-            medians[complete] = _median(matrix[:, complete])
-        for j in np.flatnonzero(has_values & has_missing):
-            medians[j] = _median(matrix[~np.isnan(matrix[:, j]), j])
-        if with_texts:
-            medians[sorted(with_texts)] = 0.0
-        self.missing_ = np.flatnonzero(has_missing)
-        self.imputed_ = np.flatnonzero(medians)
-        self.medians_ = medians[self.imputed_].astype(np.float64)
-
-    def _learn_sparse_medians(self, table: Table, with_texts: set[int]) -> None:
-        matrix = table.matrix
-        self.missing_ = np.unique(matrix.indices[np.isnan(matrix.data)]).astype(np.int64)
-        if len(self.missing_) and matrix.shape[1] > _MAX_WIDE:
-            raise table.error(
-                f"values are missing: with {matrix.shape[1]} features none may be "
-                f"(the limit is {_MAX_WIDE})"
-            )
-        # The median of a column is 0 unless at least half of its entries are stored.
-        columns, counts = np.unique(matrix.indices, return_counts=True)
-        frequent = columns[2 * counts >= matrix.shape[0]]
-        medians = {}
-        for j in sorted({*frequent.tolist(), *self.missing_.tolist()} - with_texts):
-            values = table.column(j)
-            present = values[~np.isnan(values)]
-            median = float(_median(present)) if len(present) else 0.0
-            if median != 0.0:
-                medians[j] = median
-        self.imputed_ = np.array(list(medians), dtype=np.int64)
-        self.medians_ = np.array(list(medians.values()), dtype=np.float64)
-
-    @property
-    def categorical_names_(self) -> tuple[str, ...]:
-        """Names of the columns with texts."""
-        if not hasattr(self, "feature_names_in_"):
-            return ()
-        return tuple(self.feature_names_in_[j] for j in [*self.categorical_, *self.binary_])
+    def _given_kinds(self, table: Table) -> dict[str, str]:
+        """Return the kinds that are parameters, by the names of the columns."""
+        given: dict[str, str] = {}
+        for kind in ("text", "category", "number", "date"):
+            for name in getattr(self, kind):
+                if name not in (table.names or ()):
+                    reason = missing_columns([name], table.names or ())
+                    raise table.error(reason, arguments=[kind])
+                if given.setdefault(name, kind) != kind:
+                    raise table.error(
+                        f"the column {quoted(name)} is both {given[name]} and {kind}: a column "
+                        "must have one kind",
+                        arguments=[given[name], kind],
+                    )
+        return given
 
     def transform(self, X: Any) -> Any:
         """Encode features as in training.
@@ -235,13 +248,42 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ndarray or CSR array of shape (n, n_features_out)
             The encoded features.
         """
-        check_is_fitted(self)
-        table = self._match_columns(table_from_features(X))
+        table = table_from_features(X)
+        unseen = UnseenCategories()
+        out = self._transform_table(table, unseen)
+        unseen.warn(table.source)
+        return out
+
+    def _transform_table(self, table: Table, unseen: UnseenCategories) -> Any:
+        """Encode a table, and count the categories that training did not have.
+
+        Parameters
+        ----------
+        table : Table
+            Rows of a file.
+        unseen : UnseenCategories
+            The counts, to which those of the table are added.
+
+        Returns
+        -------
+        ndarray or CSR array of shape (n, n_features_out)
+            The encoded features.
+        """
+        check_is_fitted(self, "kinds_")
+        table = self._match_columns(table)
         _check_finite(table)
-        return self._encode(self._read_truth_values(table))
+        table = self._read_truth_values(table)
+        for j in self.kinds_.of_kind("category"):
+            texts, codes = self.kinds_.categories(table, j), texts_and_codes(table, j)[1]
+            known = set(text_part(self.columns_, "category", j).categories_[0])
+            unseen.add(self._column_name(j), texts, codes, known)
+        return self._encode(self.kinds_.typed(table))
 
     def _match_columns(self, table: Table) -> Table:
-        """Return the table with the columns of training, in their order."""
+        """Return the table with the columns of training, in their order.
+
+        Columns that are left out may be absent: they have missing values then.
+        """
         names = getattr(self, "feature_names_in_", None)
         if names is None or table.names is None:
             found = table.matrix.shape[1]
@@ -253,84 +295,94 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return table
         if list(names) == list(table.names):
             return table
-        where = {name: j for j, name in enumerate(table.names)}
-        for name in names:
-            if name not in where:
-                raise table.error(f"there is no column {quoted(name)}, which training had")
-        labels = () if self.label_names_ is None else self.label_names_
-        allowed = {*names, *self.dropped_, *labels, self.tag_column_}
-        for name in table.names:
-            if name not in allowed:
-                raise table.error(
-                    f"training had no column {quoted(name)}: leave it out", arguments=["drop"]
-                )
-        return table.select([where[name] for name in names])
+        known = {*names, *self.schema_.no_features}
+        extra = [name for name in table.names if name not in known]
+        absent = [name for name in names if name not in {*table.names, *self.left_out_}]
+        if absent:
+            raise table.error(f"{missing_columns(absent, extra)}, which training had")
+        if extra:
+            warn_of_extra_columns(table.source, extra)
+        return table.arranged(names.tolist())
 
     def _read_truth_values(self, table: Table) -> Table:
         """Replace false and true in columns that were 0 or 1 in training; refuse other texts."""
-        expected = {int(j) for j in [*self.categorical_, *self.binary_]}
         zero_one = set(self.zero_one_.tolist())
-        numbers = {}
-        for j in sorted(table.categories.keys() - expected):
-            texts = table.categories[j]
-            if j in zero_one and {text.lower() for text in texts} <= _TRUTH_VALUES.keys():
-                numbers[j] = np.array([_TRUTH_VALUES[text.lower()] for text in texts])
-                continue
-            codes = table.column(j)
-            rows = np.flatnonzero(~np.isnan(codes))
-            if len(rows):
-                text = texts[int(codes[rows[0]])]
+        numbers, categories = {}, dict(table.categories)
+        for j in sorted(table.categories.keys() - self.kinds_.kinds.keys()):
+            texts, codes = categories.pop(j), table.column(j)
+            values = [_TRUTH_VALUES.get(text.lower()) for text in texts]
+            if j not in zero_one or None in values:
+                wrong = 0 if j not in zero_one else values.index(None)
                 raise table.error(
-                    f"{quoted(text)} is not a number: in training this column had numbers",
-                    int(rows[0]),
+                    f"{quoted(texts[wrong])} is not a number: in training this column had numbers",
+                    int(np.argmax(codes == wrong)),
                     j,
                 )
-        return _with_numbers(table, numbers) if numbers else table
+            numbers[j] = decoded(codes, np.array(values, dtype=np.float64))
+        return table.with_columns(numbers, categories) if numbers else table
 
-    def _encode(self, table: Table) -> Any:
-        """Return the encoded features of a table with the columns of training."""
-        blocks: dict[int, npt.NDArray[np.float64]] = {}  # (n, categories) of columns with texts
-        for j, categories in zip(self.categorical_.tolist(), self.categories_, strict=True):
-            blocks[j] = one_hot(table, j, categories.tolist())
-        for j in self.binary_.tolist():
-            blocks[j] = binary_column(table, j)[:, None]
-        indicators = None
-        if len(self.missing_):
-            indicators = np.column_stack(
-                [np.isnan(table.column(j)) for j in self.missing_.tolist()]
+    def _encode(self, columns: TypedColumns) -> Any:
+        """Return the encoded features of columns."""
+        X = self.numbers_.transform(columns)
+        if self.sparse_ and not sparse.issparse(X):
+            X = sparse.csr_array(X)
+        if self.columns_ is not None:
+            X = hstack(X, self.columns_.transform(columns.texts).astype(X.dtype))
+        return X if self.sparse_ or not sparse.issparse(X) else X.toarray()
+
+    def _column_name(self, j: int) -> str:
+        names = getattr(self, "feature_names_in_", None)
+        return f"x{j + 1}" if names is None else str(names[j])
+
+    def _terms(self, kind: str) -> list[tuple[int, list[Any]]]:
+        return [(j, text_terms(self.columns_, kind, j)) for j in self.kinds_.of_kind(kind)]
+
+    @property
+    def left_out_(self) -> tuple[str, ...]:
+        """Names of the columns of identifiers."""
+        return tuple(map(self._column_name, self.kinds_.of_kind("identifier")))
+
+    @property
+    def text_names_(self) -> tuple[str, ...]:
+        """Names of the columns with texts, which may look like numbers."""
+        has_names = hasattr(self, "feature_names_in_")
+        return tuple(map(self._column_name, self.kinds_.kinds)) if has_names else ()
+
+    def summary(self) -> list[ColumnSummary]:
+        """Return the kind of each column and the features that it becomes.
+
+        Returns
+        -------
+        list of ColumnSummary
+            One element per column.
+        """
+        check_is_fitted(self, "kinds_")
+        numbers = self.kinds_.numbers.tolist()
+        missing = self.numbers_
+        shares = dict(zip(missing.missing.tolist(), missing.shares.tolist(), strict=True))
+        starts = {j: k for k, j in enumerate(numbers)}  # the first number of each column
+        starts |= {
+            j: len(numbers) + k * len(DATE_PARTS)
+            for k, j in enumerate(self.kinds_.of_kind("date"))
+        }
+        becomes = dict.fromkeys(numbers, "1 number")
+        becomes |= dict.fromkeys(self.kinds_.of_kind("date"), ", ".join(DATE_PARTS))
+        for j, k in starts.items():
+            if k in shares:
+                becomes[j] += f"; {shares[k]:.1%} missing"
+        for j, terms in self._terms("category"):
+            rare = "" if RARE not in terms else ", one for the rare ones"
+            becomes[j] = f"{len(terms)} categories{rare}"
+        becomes |= {j: f"{len(words)} words and pairs" for j, words in self._terms("text")}
+        zero_one = set(self.zero_one_.tolist())
+        return [
+            ColumnSummary(
+                self._column_name(j),
+                self.kinds_.kinds.get(j, "boolean" if j in zero_one else "number"),
+                becomes.get(j, "left out"),
             )
-        replaced = bool(blocks) or indicators is not None
-        if sparse.issparse(table.matrix):
-            X = self._impute_sparse(table.matrix)
-            X = insert_sparse(X, blocks, indicators) if replaced else X
-            return X if self.sparse_ else X.toarray()
-        X = self._impute(table.matrix)
-        X = insert_dense(X, blocks, indicators) if replaced else X
-        return sparse.csr_array(X) if self.sparse_ else X
-
-    def _training_medians(self, columns: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """Return the medians of some columns."""
-        out = np.zeros(len(columns))
-        if len(self.imputed_):
-            at = np.searchsorted(self.imputed_, columns).clip(max=len(self.imputed_) - 1)
-            found = self.imputed_[at] == columns
-            out[found] = self.medians_[at[found]]
-        return out
-
-    def _impute(self, matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        rows, columns = np.nonzero(np.isnan(matrix))
-        if len(rows):
-            matrix = matrix.copy()
-            matrix[rows, columns] = self._training_medians(columns)
-        return matrix
-
-    def _impute_sparse(self, matrix: Any) -> Any:
-        at = np.flatnonzero(np.isnan(matrix.data))
-        if len(at):
-            matrix = matrix.copy()
-            matrix.data[at] = self._training_medians(matrix.indices[at])
-            matrix.eliminate_zeros()
-        return matrix
+            for j in range(self.n_features_in_)
+        ]
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return the names of the encoded features.
@@ -345,23 +397,29 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of object
             One name per encoded feature.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "kinds_")
         names = getattr(self, "feature_names_in_", input_features)
         if names is None:
             names = [f"x{j + 1}" for j in range(self.n_features_in_)]
-        categories = dict(zip(self.categorical_.tolist(), self.categories_, strict=True))
-        out: list[str] = []
-        for j, name in enumerate(names):
-            texts = categories.get(j)
-            out.extend([name] if texts is None else [f"{name}={text}" for text in texts])
-        return _object_array([*out, *(f"{names[j]} missing" for j in self.missing_)])
+        columns = self.kinds_.numbers.tolist()  # of each number
+        columns += [j for j in self.kinds_.of_kind("date") for _ in DATE_PARTS]
+        out = [names[j] for j in self.kinds_.numbers]
+        out += [f"{names[j]} {part}" for j in self.kinds_.of_kind("date") for part in DATE_PARTS]
+        out += [f"{names[columns[k]]} missing" for k in self.numbers_.missing]
+        for j, terms in self._terms("category"):
+            out += [f"{names[j]} missing" if t is None else f"{names[j]}={t}" for t in terms]
+        out += [f"{names[j]}: {word}" for j, words in self._terms("text") for word in words]
+        return _object_array(out)
 
 
-def _median(values: Any) -> Any:
-    """Return the median of each column, also if the sum of the middle two overflows."""
-    with np.errstate(over="ignore"):
-        median = np.median(values, axis=0)
-        return np.where(np.isinf(median), 2.0 * np.median(values / 2.0, axis=0), median)
+def _warn_of_identifiers(source: str, names: Sequence[str]) -> None:
+    noun, verb = ("column", "is") if len(names) == 1 else ("columns", "are")
+    warnings.warn(
+        f"{source}: the {noun} {listed(names)} {verb} left out: each row has a value of its own, "
+        f"without words; to use it, declare the {noun} text, category or number",
+        UserWarning,
+        stacklevel=4,
+    )
 
 
 def _object_array(values: Sequence[Any]) -> npt.NDArray[Any]:
@@ -384,30 +442,16 @@ def _zero_one_columns(matrix: Any, with_texts: set[int]) -> npt.NDArray[np.int64
     return np.array(found, dtype=np.int64)
 
 
-def _with_numbers(table: Table, numbers: dict[int, npt.NDArray[Any]]) -> Table:
-    """Return the table with the codes of some columns replaced by the number of each code."""
-    columns = {}
-    for j, by_code in numbers.items():
-        values = table.column(j).copy()
-        present = ~np.isnan(values)
-        values[present] = by_code[values[present].astype(np.intp)]
-        columns[j] = values
-    categories = {j: texts for j, texts in table.categories.items() if j not in numbers}
-    return table.with_columns(columns, categories)
-
-
 def _check_finite(table: Table) -> None:
     """Raise if a value is infinite."""
     matrix = table.matrix
+    values = matrix.data if sparse.issparse(matrix) else matrix
+    wrong = np.isinf(values)
+    if not wrong.any():
+        return
     if sparse.issparse(matrix):
-        wrong = np.isinf(matrix.data)
-        if not wrong.any():
-            return
         at = first_index(wrong)[0]
         row, column = stored_row(matrix, at), int(matrix.indices[at])
     else:
-        wrong = np.isinf(matrix)
-        if not wrong.any():
-            return
         row, column = first_index(wrong)
     raise table.error("the value is infinite: features must be finite numbers", row, column)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -54,9 +55,17 @@ def table_from_features(X: Any) -> Table:
 
 
 def table_from_columns(
-    source: str, names: list[str], columns: Sequence[Any], options: ReadOptions
+    source: str,
+    names: list[str],
+    columns: Sequence[Any],
+    options: ReadOptions,
+    lines: Any = None,
 ) -> Table:
-    """Return named columns as a table, with the labels among them in Y."""
+    """Return named columns as a table, with the labels among them in Y.
+
+    Columns are arrays of numbers, or lists of texts, label lists and None. `lines` has the line of
+    each row of a text file.
+    """
     check_names(names, source)
     if not columns or len(columns[0]) == 0:
         raise DataError("there are no rows", source=source)
@@ -71,7 +80,7 @@ def table_from_columns(
     skipped = dropped | ({tags} if tags is not None else set())
     empty = np.full(len(columns[0]), np.nan)
     kept = [empty if j in skipped else column for j, column in enumerate(columns)]
-    table = _coded(source, tuple(names), kept, as_texts - skipped)
+    table = _coded(source, tuple(names), kept, as_texts - skipped, lines)
     if labels is not None:
         table = split_labels(table, labels)
     if tags is not None:
@@ -109,7 +118,11 @@ def _float_type(dtype: Any) -> Any:
 
 
 def _coded(
-    source: str, names: tuple[str, ...] | None, columns: Sequence[Any], as_texts: set[int]
+    source: str,
+    names: tuple[str, ...] | None,
+    columns: Sequence[Any],
+    as_texts: set[int],
+    lines: Any = None,
 ) -> Table:
     """Return columns of numbers, booleans, texts and None as a table."""
     n = len(columns[0]) if columns else 0
@@ -118,7 +131,7 @@ def _coded(
         np.can_cast(dtype, np.float32) for dtype in dtypes if isinstance(dtype, np.dtype)
     )
     matrix = np.full((n, len(columns)), np.nan, np.float32 if single else np.float64)  # (n, p)
-    table = Table(source, matrix, names)
+    table = Table(source, matrix, names, lines=lines)
     for j, column in enumerate(columns):
         if len(column) != n:
             raise DataError(
@@ -126,10 +139,15 @@ def _coded(
                 source=source,
                 column=j + 1,
             )
-        array = np.asarray(column)
-        if array.dtype.kind in "fiub" and j not in as_texts:
-            matrix[:, j] = array
-            continue
+        if getattr(getattr(column, "dtype", None), "kind", "") == "M":
+            days = np.asarray(column).astype("datetime64[D]")
+            column = np.datetime_as_string(days).astype(object)
+            column[np.isnat(days)] = None
+        if not isinstance(column, list) and j not in as_texts:
+            array = np.asarray(column)
+            if array.dtype.kind in "fiub":
+                matrix[:, j] = array
+                continue
         values = column.tolist() if hasattr(column, "tolist") else list(column)
         if j in as_texts:
             values = [
@@ -146,6 +164,8 @@ def _code_column(table: Table, j: int, values: Sequence[Any]) -> None:
     for row, value in enumerate(values):
         if _is_missing(value):
             continue
+        if isinstance(value, datetime.date):
+            value = str(value)[:10]
         if isinstance(value, str):
             if value.strip().lower() not in MISSING:
                 texts.setdefault(value.strip(), []).append(row)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
 
 import numpy as np
 
-from fgfm._utils.text import listed, quoted
+from fgfm._utils.text import listed, near_match, quoted
 from fgfm.data._errors import DataError
 from fgfm.data._numbers import MISSING
 from fgfm.data._options import ReadOptions
-from fgfm.data._table import Table, column_positions
+from fgfm.data._table import (
+    Table,
+    column_positions,
+    missing_columns,
+    warn_of_extra_columns,
+)
 
 __all__ = [
     "BINARY_WORDS",
@@ -21,7 +28,9 @@ __all__ = [
     "are_binary_words",
     "check_label_count",
     "dropped_columns",
+    "find_separator",
     "find_tag_column",
+    "missing_labels",
     "select_labels",
     "split_labels",
     "split_tags",
@@ -35,6 +44,8 @@ _MAX_BYTES = 1 << 32
 BINARY_WORDS = {"0": 0, "1": 1, "no": 0, "yes": 1, "false": 0, "true": 1}
 _PAIRS = ({"0", "1"}, {"no", "yes"}, {"false", "true"})
 
+_SEPARATORS = (";", "|", ",")  # of label lists, by preference
+_MANY = 20  # rows from which labels must be repeated
 # Lists as written by Python or JSON: quoted texts, or numbers, in brackets.
 _BRACKETS = re.compile(
     r"""\[\s*\]|[\[({]\s*(?:['"].*['"]|[0-9]+(?:\s*,\s*[0-9]+)*)\s*,?\s*[\])}]""", re.DOTALL
@@ -61,11 +72,14 @@ def check_label_count(m: int, n: int, source: str, line: int | None = None) -> N
         )
 
 
-def dropped_columns(names: Sequence[str], options: ReadOptions, source: str) -> set[int]:
+def dropped_columns(
+    names: Sequence[str], options: ReadOptions, source: str, *, extra: bool = True
+) -> set[int]:
     """Return the positions of the columns to leave out.
 
-    They are those of `drop` and `ids`, those left out in training, and the labels if labels are
-    not to be read.
+    They are those of `drop` and `ids`, those left out in training, those that training did not
+    have (if `extra` is True, with a warning), and the labels if labels are not to be read. Columns
+    of training that are absent raise an error, which names all of them.
     """
     column_positions(names, options.ids, source, arguments=["ids"])
     dropped = column_positions(names, options.drop, source, arguments=["drop"])
@@ -75,7 +89,29 @@ def dropped_columns(names: Sequence[str], options: ReadOptions, source: str) -> 
             dropped += select_labels(names, replace(options, with_labels=True), source) or []
         labels = {*(options.training_labels or ()), options.training_tag_column}
         optional |= labels - set(options.training_features)
-    return {*dropped, *(j for j, name in enumerate(names) if name in optional)}
+    dropped += [j for j, name in enumerate(names) if name in optional]
+    more = _extra_columns(names, dropped, options, source) if extra else []
+    return {*dropped, *more}
+
+
+def _extra_columns(
+    names: Sequence[str], dropped: Sequence[int], options: ReadOptions, source: str
+) -> list[int]:
+    """Return the columns that training did not have; raise if it had others."""
+    wanted = set(options.training_features) - set(options.dropped_in_training)
+    if not wanted:
+        return []
+    known = wanted | options.schema.no_features | {names[j] for j in dropped}
+    if options.labels is not None and options.with_labels:
+        known |= {names[j] for j in select_labels(names, options, source) or ()}
+    extra = [j for j, name in enumerate(names) if name not in known]
+    absent = [name for name in options.training_features if name in wanted - set(names)]
+    if absent:
+        reason = missing_columns(absent, [names[j] for j in extra])
+        raise DataError(f"{reason}, which training had", source=source)
+    if extra:
+        warn_of_extra_columns(source, [names[j] for j in extra])
+    return extra
 
 
 def select_labels(names: Sequence[str], options: ReadOptions, source: str) -> list[int] | None:
@@ -122,11 +158,53 @@ def select_labels(names: Sequence[str], options: ReadOptions, source: str) -> li
 
 
 def _unknown_column(names: Sequence[str], wanted: str, source: str) -> DataError:
+    near = difflib.get_close_matches(wanted, names, 1)
+    rule = f"did you mean {near[0]!r}?" if near else f"the columns are {listed(names)}"
     return DataError(
-        f"no column is called {quoted(wanted)}: the columns are {listed(names)}",
+        f"no column is called {quoted(wanted)}: {rule}",
         source=source,
         arguments=["labels"],
     )
+
+
+def missing_labels(table: Table) -> DataError:
+    """Return the error for a file without labels; it names columns that may be labels."""
+    lists, flags = [], []
+    for j, name in enumerate(table.names or ()):
+        texts = table.categories.get(j)
+        values = table.column(j)
+        if texts is not None and _are_lists(texts):
+            lists.append(name)
+        elif are_binary_words(texts) if texts else ((values == 0) | (values == 1)).all():
+            flags.append(name)
+    found = []
+    if lists:
+        found.append(f"{listed(lists, 3)} (lists)")
+    if flags:
+        found.append(f"{listed(_patterns(flags, table.names or ()), 3)} (0 or 1)")
+    such = f", such as {', '.join(found)}" if found else ""
+    return table.error(
+        f"the file does not declare which columns are labels: name them{such}",
+        arguments=["labels"],
+    )
+
+
+def _are_lists(texts: Sequence[str]) -> bool:
+    """Return True if texts consist of repeated parts that one separator divides."""
+    separator = find_separator(texts)
+    parts = [part.strip() for text in texts for part in text.split(separator)]
+    return len(parts) > 1.2 * len(texts) and len(set(parts)) <= len(parts) / 2
+
+
+def _patterns(flags: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return names, or a pattern in the place of those that share the text before an _."""
+    found: dict[str, None] = {}  # an ordered set
+    for name in flags:
+        pattern = f"{name.rpartition('_')[0]}_*"
+        matched = {other for other in names if fnmatchcase(other, pattern)}
+        is_shared = "_" in name and len(matched) > 1 and matched <= set(flags)
+        found[pattern if is_shared else name] = None
+    return list(found)
 
 
 def split_labels(table: Table, where: Sequence[int]) -> Table:
@@ -137,6 +215,9 @@ def split_labels(table: Table, where: Sequence[int]) -> Table:
             source=table.source,
             arguments=["labels"],
         )
+    texts = table.categories.get(where[0])
+    if len(where) == 1 and texts and not are_binary_words(texts):
+        return _split_lists(table, where[0])
     n, p = table.matrix.shape
     check_label_count(len(where), n, table.source)
     Y = np.zeros((n, len(where)), dtype=np.uint8)  # (n, m)
@@ -152,14 +233,49 @@ def split_labels(table: Table, where: Sequence[int]) -> Table:
         wrong = ~((numbers == 0) | (numbers == 1))
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise _not_a_label(table, row, j, only=len(where) == 1)
+            raise _not_a_label(table, row, j)
         Y[:, k] = numbers == 1
     names = None if table.names is None else tuple(table.names[j] for j in where)
     features = table.select([j for j in range(p) if j not in set(where)])
     return replace(features, Y=Y, label_names=names)
 
 
-def _not_a_label(table: Table, row: int, j: int, only: bool) -> DataError:
+def _split_lists(table: Table, j: int) -> Table:
+    """Move a column of label lists, or of one label per row, from the features to Y."""
+    assert table.names is not None
+    codes, texts = table.column(j), table.categories[j]
+    separator = find_separator(texts)
+    options = ReadOptions(separator=separator)
+    lists = []
+    for row, code in enumerate(codes.tolist()):
+        error = partial(table.error, row=row, column=j)
+        lists.append([] if code != code else split_tags(texts[int(code)], options, error))
+    different = {tag for tags in lists for tag in tags}
+    if len(lists) >= _MANY and len(different) > len(lists) / 2:
+        raise table.error(
+            f"there are {len(different)} different labels in {len(lists)} rows, such as "
+            f"{quoted(min(different))}: this is not a column of labels, or they have another "
+            "separator",
+            column=j,
+            arguments=["labels", "separator"],
+        )
+    name = table.names[j]
+    table = add_tag_labels(lists, table, name, options)
+    return replace(table, separator=separator).without({name})
+
+
+def find_separator(texts: Sequence[str]) -> str:
+    """Return the separator of label lists that most of the texts have.
+
+    Examples
+    --------
+    >>> find_separator(["crime|drama", "comedy", "comedy|sci-fi, fantasy"])
+    '|'
+    """
+    return max(_SEPARATORS, key=lambda mark: sum(mark in text for text in texts))
+
+
+def _not_a_label(table: Table, row: int, j: int) -> DataError:
     value, texts = table.column(j)[row], table.categories.get(j)
     if np.isnan(value):
         found = "missing"
@@ -167,11 +283,7 @@ def _not_a_label(table: Table, row: int, j: int, only: bool) -> DataError:
         found = quoted(texts[int(value)])
     else:
         found = f"{value:g}"
-    rule = "labels must be 0 or 1"
-    if texts and only:
-        rule += ", or lists of labels with a separator"
-    arguments = ["separator"] if texts and only else []
-    return table.error(f"the label is {found}: {rule}", row, j, arguments)
+    return table.error(f"the label is {found}: labels must be 0 or 1", row, j)
 
 
 def find_tag_column(
@@ -181,7 +293,7 @@ def find_tag_column(
     if not options.with_labels:
         return None
     training = options.training_tag_column
-    if options.labels is None and training is not None:
+    if training is not None and options.labels in (None, training):
         return list(names).index(training) if training in names else None
     if options.separator is None and not has_lists:
         return None
@@ -209,8 +321,7 @@ def split_tags(
             f"{quoted(cell)} is a list in the notation of a programming language: labels must be "
             "joined by a separator, such as a;b, or be lists in Parquet"
         )
-    training = None if options.encoder is None else options.encoder.separator_
-    separator = options.separator or training or ";"
+    separator = options.separator or options.schema.separator or ";"
     return [tag for part in cell.split(separator) if (tag := part.strip())]
 
 
@@ -238,7 +349,7 @@ def add_tag_labels(
         for tag in tags:
             if tag not in where:
                 raise table.error(
-                    f"{quoted(tag)} is an unknown label: those of training are {listed(names)}",
+                    f"{quoted(tag)} is an unknown label: {near_match(tag, names)}",
                     row,
                     list(table.names or ()).index(column),
                 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,27 +14,26 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
 
-from fgfm._utils.text import quoted
-from fgfm._utils.validation import check_choice
+from fgfm._utils.text import listed, quoted
+from fgfm._utils.validation import check_choice, check_flag
 from fgfm.data._arff import read_arff
-from fgfm.data._csv import read_csv
+from fgfm.data._csv import read_csv_blocks
 from fgfm.data._dataset import Dataset
 from fgfm.data._encoder import FeatureEncoder
 from fgfm.data._errors import DataError
-from fgfm.data._formats import FORMATS, default_delimiter, detect_format
-from fgfm.data._id_columns import read_id_columns
+from fgfm.data._formats import FORMATS, detect_format
+from fgfm.data._label_columns import missing_labels
 from fgfm.data._npz import read_npz
 from fgfm.data._openml import PREFIX, read_openml
 from fgfm.data._options import ReadOptions
-from fgfm.data._parquet import read_parquet
+from fgfm.data._parquet import read_parquet_blocks
 from fgfm.data._svmlight import read_svmlight, read_xmc
 from fgfm.data._table import Table
 from fgfm.data._text_files import check_file, spooled
 
-__all__ = ["load"]
+__all__ = ["load", "read_tables"]
 
 _READERS = {
-    "parquet": read_parquet,
     "arff": read_arff,
     "meka": read_arff,
     "svmlight": read_svmlight,
@@ -49,7 +49,10 @@ def load(
     labels: int | str | Sequence[str] | None = None,
     separator: str | None = None,
     encoder: FeatureEncoder | None = None,
+    text: Sequence[str] = (),
     categorical: Sequence[str] = (),
+    number: Sequence[str] = (),
+    date: Sequence[str] = (),
     drop: Sequence[str] = (),
     ids: Sequence[str] = (),
     n_features: int | None = None,
@@ -58,8 +61,10 @@ def load(
     delimiter: str | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
+    header: bool | None = None,
     dtype: npt.DTypeLike | None = None,
     with_labels: bool = True,
+    require_labels: bool = False,
 ) -> Dataset:
     """Read features and labels from a file.
 
@@ -97,8 +102,9 @@ def load(
     encoder : FeatureEncoder, optional
         The encoder of the training data: the file must have the same features, and may have the
         same labels or none. By default a new one is fitted; so is one that is not fitted yet.
-    categorical : list of str, optional
-        Columns whose numbers are categories.
+    text, categorical, number, date : list of str, optional
+        Columns that are free text, categories, numbers or dates. By default the kind of a column
+        is found from its values: see `FeatureEncoder`.
     drop : list of str, optional
         Columns to leave out.
     ids : list of str, optional
@@ -110,16 +116,22 @@ def load(
         Whether svmlight rows number features, and labels, from 0. By default they do if a 0
         occurs.
     delimiter : str, optional
-        The delimiter of CSV; a comma by default, and a tab for TSV.
+        The delimiter of CSV and TSV. By default it is a comma, and a tab for TSV, or the only one
+        of ``,``, ``;``, ``|`` and tab that the first two lines have.
     decimal : {".", ","}, default="."
         The decimal mark of numbers in CSV and TSV.
     encoding : str, default="utf-8"
         The encoding of text files.
+    header : bool, optional
+        Whether the first row of CSV and TSV has the names of the columns. By default it does, and
+        an error is raised if they look like values. If False, the columns are x1, x2 and so on.
     dtype : float32 or float64, optional
         The type of X. By default float32 if the numbers of .npz or Parquet are, else float64.
     with_labels : bool, default=True
         Whether to read labels. If False, Y is None, and label columns may hold anything or be
         absent.
+    require_labels : bool, default=False
+        Whether a file without labels is an error, which names the columns that may be labels.
 
     Returns
     -------
@@ -152,10 +164,11 @@ def load(
         raise TypeError(f"encoder is {type(encoder).__name__}: it must be a FeatureEncoder")
     if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype is {dtype!r}: it must be float32 or float64")
+    kinds = {"text": text, "category": categorical, "number": number, "date": date}
     options = ReadOptions(
         labels=labels,
         separator=separator,
-        categorical=categorical,
+        categorical=(*categorical, *text, *date),
         drop=drop,
         ids=ids,
         n_features=n_features,
@@ -164,62 +177,85 @@ def load(
         delimiter=delimiter,
         decimal=decimal,
         encoding=encoding,
+        header=header,
         encoder=encoder if hasattr(encoder, "n_features_in_") else None,
         with_labels=with_labels,
     )
-    table, id_columns = _read(path, format, options)
-    return _encoded(table, options, encoder, dtype, id_columns)
+    table = next(read_tables(path, format, options))
+    if check_flag(require_labels, "require_labels") and table.Y is None:
+        raise missing_labels(table)
+    if options.encoder is None:
+        encoder = FeatureEncoder() if encoder is None else clone(encoder)
+        encoder.set_params(**{kind: names for kind, names in kinds.items() if names})
+    assert encoder is not None
+    return _encoded(table, options, encoder, dtype)
 
 
-def _read(
-    path: str | os.PathLike[str], format: str | None, options: ReadOptions
-) -> tuple[Table, Any]:
-    """Return the table and the id columns."""
+def read_tables(
+    path: str | os.PathLike[str],
+    format: str | None,
+    options: ReadOptions,
+    rows: int | None = None,
+) -> Iterator[Table]:
+    """Yield the content of a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, or a data set of OpenML.
+    format : str or None
+        Its format.
+    options : ReadOptions
+        The arguments of `load`.
+    rows : int, optional
+        If given, a file in CSV, TSV or Parquet is read in tables of about so many rows. By
+        default, and in other formats, there is one table.
+
+    Yields
+    ------
+    Table
+        Consecutive rows.
+    """
     name = os.fspath(path)
     if name.startswith(PREFIX) and format is None:
         if options.ids:
             raise ValueError(f"ids is {options.ids!r}: it must be empty for data from OpenML")
-        return read_openml(name, options), None
-    id_columns = None
+        yield read_openml(name, options)
+        return
     with spooled(path) as source:
         check_file(source)
         format = detect_format(source) if format is None else format
         options.check_format(format, name)
         if format in ("csv", "tsv"):
-            table = read_csv(source, options, options.delimiter or default_delimiter(format))
+            tables = read_csv_blocks(source, options, format, rows)
+        elif format == "parquet":
+            tables = read_parquet_blocks(source, options, rows)
         else:
-            table = _READERS[format](source, options)
-        if options.ids:
-            id_columns = read_id_columns(
-                source, options.ids, format, options.delimiter, options.encoding
+            tables = iter([_READERS[format](source, options)])
+        for table in tables:
+            yield replace(
+                table,
+                source=table.source if source == Path(path) else name,  # not the copy of a stream
+                separator=options.separator or table.separator,
+                dropped=(*options.drop, *options.dropped_ids),
+                is_typed=format not in ("csv", "tsv", "parquet"),
             )
-    table = replace(
-        table,
-        source=table.source if source == Path(path) else name,  # not the copy of a stream
-        separator=options.separator,
-        dropped=(*options.drop, *options.dropped_ids),
-    )
-    return table, id_columns
 
 
 def _encoded(
     table: Table,
     options: ReadOptions,
-    encoder: FeatureEncoder | None,
+    encoder: FeatureEncoder,
     dtype: npt.DTypeLike | None,
-    id_columns: Any,
 ) -> Dataset:
     """Encode the features of a table, with a new encoder unless a fitted one is given."""
     if options.encoder is not None:
         table = _match_labels(table, options.training_labels)
     if table.matrix.shape[1] == 0:
         raise table.error("there are no features: every column is a label or is left out")
-    if options.encoder is None:
-        encoder = (FeatureEncoder() if encoder is None else clone(encoder)).fit(table)
-    assert encoder is not None
-    X = encoder.transform(table)
+    X = encoder.fit_transform(table) if options.encoder is None else encoder.transform(table)
     has_names = table.names is not None or hasattr(encoder, "feature_names_in_")
-    is_changed = len(encoder.categorical_) + len(encoder.missing_) > 0
+    is_changed = X.shape[1] != encoder.n_features_in_
     return Dataset(
         X if dtype is None else _cast(X, np.dtype(dtype), table.source),
         table.Y,
@@ -229,7 +265,7 @@ def _encoded(
         table.train,
         table.test,
         table.source,
-        id_columns,
+        table.ids,
     )
 
 
@@ -240,12 +276,17 @@ def _match_labels(table: Table, training_labels: tuple[str, ...] | None) -> Tabl
     found = list(table.label_names)
     if tuple(found) == training_labels:
         return table
+    absent = [name for name in training_labels if name not in found]
     for name in found:
         if name not in training_labels:
-            raise table.error(f"{quoted(name)} is an unknown label: training did not have it")
-    for name in training_labels:
-        if name not in found:
-            raise table.error(f"there is no label {quoted(name)}, which training had")
+            near = difflib.get_close_matches(name, absent, 1)
+            raise table.error(
+                f"{quoted(name)} is an unknown label: training did not have it"
+                + (f"; did you mean {near[0]!r}?" if near else "")
+            )
+    if absent:
+        noun = "is no label" if len(absent) == 1 else "are no labels"
+        raise table.error(f"there {noun} {listed(absent)}, which training had")
     order = [found.index(name) for name in training_labels]
     return replace(table, Y=table.Y[:, order], label_names=training_labels)
 

@@ -81,7 +81,7 @@ def read_npz(path: Path, options: ReadOptions) -> Table:
                 arguments=["drop"],
             )
         return table
-    dropped = dropped_columns(names, options, source)
+    dropped = dropped_columns(names, options, source, extra=False)
     return table.select([j for j in range(len(names)) if j not in dropped])
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fgfm._utils.validation import check_count, check_flag
 from fgfm.data._formats import FORMATS
+from fgfm.data._schema import Schema
 
 if TYPE_CHECKING:
     from fgfm.data._encoder import FeatureEncoder
 
-__all__ = ["ReadOptions"]
+__all__ = ["ReadOptions", "TextFormat"]
 
 _NAMED = ("csv", "tsv", "parquet", "arff", "meka", "npz")  # formats with column names
 _APPLIES_TO = {  # the formats that each argument applies to; the others apply to all
@@ -29,7 +30,22 @@ _APPLIES_TO = {  # the formats that each argument applies to; the others apply t
     "zero_based_labels": ("svmlight",),
     "delimiter": ("csv", "tsv"),
     "decimal": ("csv", "tsv"),
+    "header": ("csv", "tsv"),
 }
+
+
+class TextFormat(NamedTuple):
+    """How CSV and TSV are written; see `load`."""
+
+    delimiter: str | None = None
+    decimal: str = "."
+    encoding: str = "utf-8"
+    header: bool | None = None
+
+    def checked(self) -> TextFormat:
+        """Return the same, or raise if a value is invalid."""
+        ReadOptions(**self._asdict())
+        return self
 
 
 @dataclass(frozen=True)
@@ -47,6 +63,7 @@ class ReadOptions:
     delimiter: str | None = None
     decimal: str = "."
     encoding: str = "utf-8"
+    header: bool | None = None
     encoder: FeatureEncoder | None = None  # fitted
     with_labels: bool = True
 
@@ -64,7 +81,7 @@ class ReadOptions:
             raise ValueError(f"decimal is {self.decimal!r}: it must be '.' or ','")
         if self.n_features is not None:
             check_count(self.n_features, "n_features", least=1)
-        for name in ("zero_based", "zero_based_labels"):
+        for name in ("zero_based", "zero_based_labels", "header"):
             flag = getattr(self, name)
             if flag is not None and not isinstance(flag, (bool, np.bool_)):
                 raise TypeError(f"{name} is {flag!r}: it must be True, False or None")
@@ -81,6 +98,16 @@ class ReadOptions:
                 )
 
     @property
+    def schema(self) -> Schema:
+        """Facts about the file of training; those of no file if there is no encoder."""
+        return Schema() if self.encoder is None else self.encoder.schema_
+
+    @property
+    def text_format(self) -> TextFormat:
+        """How CSV and TSV are written."""
+        return TextFormat(self.delimiter, self.decimal, self.encoding, self.header)
+
+    @property
     def training_features(self) -> tuple[str, ...]:
         """Names of the features in training; empty if unknown."""
         return tuple(getattr(self.encoder, "feature_names_in_", ()))
@@ -88,23 +115,23 @@ class ReadOptions:
     @property
     def training_labels(self) -> tuple[str, ...] | None:
         """Names of the labels in training; None if unknown."""
-        names = None if self.encoder is None else self.encoder.label_names_
-        return None if names is None else tuple(names)
+        return self.schema.label_names
 
     @property
     def training_tag_column(self) -> str | None:
         """The column of label lists in training."""
-        return None if self.encoder is None else self.encoder.tag_column_
+        return self.schema.tag_column
 
     @property
     def text_columns(self) -> frozenset[str]:
         """Columns of texts in training: their numbers are read as texts."""
-        return frozenset(() if self.encoder is None else self.encoder.categorical_names_)
+        return frozenset(() if self.encoder is None else self.encoder.text_names_)
 
     @property
     def dropped_in_training(self) -> tuple[str, ...]:
         """Columns left out in training."""
-        return () if self.encoder is None else tuple(self.encoder.dropped_)
+        left_out = () if self.encoder is None else self.encoder.left_out_
+        return (*self.schema.dropped, *left_out)
 
     @property
     def dropped_ids(self) -> tuple[str, ...]:

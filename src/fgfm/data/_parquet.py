@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,16 @@ from fgfm.data._frames import table_from_columns
 from fgfm.data._label_columns import dropped_columns
 from fgfm.data._options import ReadOptions
 from fgfm.data._table import Table, check_names
+from fgfm.data._text_table import RowBlock
 
-__all__ = ["read_parquet", "write_parquet"]
+__all__ = [
+    "ParquetTable",
+    "is_number",
+    "open_parquet",
+    "read_parquet_blocks",
+    "rows_per_block",
+    "write_parquet",
+]
 
 _LABELS_KEY = b"fgfm.labels"  # of the metadata
 _LIST_TESTS = (  # some are not in all versions of pyarrow
@@ -32,6 +41,8 @@ _LIST_TESTS = (  # some are not in all versions of pyarrow
     "is_large_list_view",
 )
 _LONGEST_ERROR = 200  # characters of pyarrow's messages
+_BLOCK_ROWS = 1 << 16
+_BLOCK_NUMBERS = 1 << 21
 
 
 def _import_pyarrow(purpose: str) -> tuple[Any, Any]:
@@ -41,40 +52,146 @@ def _import_pyarrow(purpose: str) -> tuple[Any, Any]:
     )
 
 
-def read_parquet(path: Path, options: ReadOptions) -> Table:
-    """Read a table of numbers, booleans, texts and lists of texts."""
-    pyarrow, parquet = _import_pyarrow("reading Parquet")
-    source = str(path)
+@contextmanager
+def _damage(source: str) -> Iterator[None]:
+    """Raise `DataError` for errors of pyarrow, which are of many types for damaged files."""
     try:
-        with parquet.ParquetFile(
-            path, page_checksum_verification=True, memory_map=False, pre_buffer=False
-        ) as file:
-            arrow = file.read(use_threads=False)
-        arrow.validate(full=True)
-        metadata = arrow.schema.metadata or {}
-        names = [str(name) for name in arrow.column_names]
-        check_names(names, source)
-        index = _index_columns(metadata.get(b"pandas"), options)
-        where = [j for j, name in enumerate(names) if name not in index]
-        names = [names[j] for j in where]
-        declared = metadata.get(_LABELS_KEY)
-        if declared is not None and options.labels is None and options.encoder is None:
-            options = replace(options, labels=_declared_labels(declared, source))
-        # Dropped columns may be of any type.
-        dropped = dropped_columns(names, options, source)
-        empty = np.full(arrow.num_rows, np.nan)
-        columns = [
-            empty if k in dropped else _column_values(pyarrow, arrow.column(j), names[k], source)
-            for k, j in enumerate(where)
-        ]
+        yield
     except (ImportError, DataError):
         raise
-    except Exception as error:  # pyarrow raises many types for damaged files
+    except Exception as error:
         raise DataError(
             "this is not a Parquet file, or it is damaged: " + one_line(error, _LONGEST_ERROR),
             source=source,
         ) from error
-    return table_from_columns(source, names, columns, options)
+
+
+def rows_per_block(columns: int) -> int:
+    """Return the number of rows that are held in memory at a time."""
+    return max(1, min(_BLOCK_ROWS, _BLOCK_NUMBERS // max(1, columns)))
+
+
+class ParquetTable:
+    """An open Parquet file, to be read in blocks of rows.
+
+    Attributes
+    ----------
+    names : list of str
+        The names of the columns.
+    schema : pyarrow.Schema
+        Their types.
+    """
+
+    line = None  # of the names
+
+    def __init__(self, file: Any, source: str) -> None:
+        self._file, self.source = file, source
+        self.schema = file.schema_arrow
+        self.names = [str(name) for name in self.schema.names]
+
+    def blocks(
+        self, texts: Collection[int] = (), skipped: Collection[int] = ()
+    ) -> Iterator[RowBlock]:
+        """Yield the rows.
+
+        Parameters
+        ----------
+        texts : collection of int
+            Columns of numbers to return as they are, in ``RowBlock.others``.
+        skipped : collection of int
+            The columns to leave out: their values are NaN.
+
+        Yields
+        ------
+        RowBlock
+            Some rows.
+        """
+        pyarrow, _ = _import_pyarrow("reading Parquet")
+        kept = [j for j in range(len(self.names)) if j not in set(skipped)]
+        types = {j: self.schema.field(j).type for j in kept}
+        numbers = [j for j in kept if j not in texts and is_number(pyarrow.types, types[j])]
+        single = {types[j] for j in numbers} <= {pyarrow.float32(), pyarrow.float16()}
+        dtype = np.float32 if single and numbers else np.float64
+        first = 0
+        with _damage(self.source):
+            # One thread: blocks are read ahead, and many files may be read at a time.
+            for batch in self._file.iter_batches(
+                batch_size=rows_per_block(len(kept)),
+                columns=[self.schema.names[j] for j in kept],
+                use_threads=False,
+            ):
+                columns = {j: batch.column(self.schema.names[j]) for j in kept}
+                values = np.full((batch.num_rows, len(self.names)), np.nan, dtype)  # (n, p)
+                for j in numbers:
+                    values[:, j] = _column_values(pyarrow, columns.pop(j), "", "")
+                yield RowBlock(first, None, values, columns)
+                first += batch.num_rows
+
+
+@contextmanager
+def open_parquet(path: Path) -> Iterator[ParquetTable]:
+    """Open a Parquet file, to be read in blocks of rows."""
+    _, parquet = _import_pyarrow("reading Parquet")
+    source = str(path)
+    with ExitStack() as stack:
+        with _damage(source):
+            file = stack.enter_context(
+                parquet.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
+            )
+            table = ParquetTable(file, source)
+        yield table
+
+
+def read_parquet_blocks(
+    path: Path, options: ReadOptions, rows: int | None = None
+) -> Iterator[Table]:
+    """Yield the rows of a table of numbers, booleans, dates, texts and lists of texts.
+
+    There is one table of all rows, or there are tables of up to `rows` rows.
+    """
+    pyarrow, _ = _import_pyarrow("reading Parquet")
+    source = str(path)
+    with open_parquet(path) as opened, _damage(source):
+        file = opened._file
+        if rows is None or file.metadata.num_rows <= rows:
+            yield _arrow_table(pyarrow, file.read(use_threads=False), options, source)
+            return
+        for batch in file.iter_batches(rows, use_threads=False):
+            arrow = pyarrow.Table.from_batches([batch], file.schema_arrow)
+            yield _arrow_table(pyarrow, arrow, options, source)
+
+
+def _arrow_table(pyarrow: Any, arrow: Any, options: ReadOptions, source: str) -> Table:
+    """Return a table of pyarrow as a table of features and labels."""
+    arrow.validate(full=True)
+    metadata = arrow.schema.metadata or {}
+    names = [str(name) for name in arrow.column_names]
+    check_names(names, source)
+    index = _index_columns(metadata.get(b"pandas"), options)
+    where = [j for j, name in enumerate(names) if name not in index]
+    names = [names[j] for j in where]
+    declared = metadata.get(_LABELS_KEY)
+    if declared is not None and options.labels is None and options.encoder is None:
+        options = replace(options, labels=_declared_labels(declared, source))
+    # Dropped columns may be of any type.
+    dropped = dropped_columns(names, options, source)
+    empty = np.full(arrow.num_rows, np.nan)
+    columns = [
+        empty if k in dropped else _column_values(pyarrow, arrow.column(j), names[k], source)
+        for k, j in enumerate(where)
+    ]
+    ids = arrow.select(list(options.ids)) if options.ids else None
+    return replace(table_from_columns(source, names, columns, options), ids=ids)
+
+
+def is_number(types: Any, kind: Any) -> bool:
+    """Return True for types of numbers, booleans among them."""
+    return bool(
+        types.is_floating(kind)
+        or types.is_integer(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+    )
 
 
 def _declared_labels(text: bytes, source: str) -> list[str]:
@@ -129,7 +246,9 @@ def _column_values(pyarrow: Any, column: Any, name: str, source: str) -> Any:
     if types.is_integer(kind) or types.is_floating(kind):
         if column.null_count:
             column = column.cast(pyarrow.float64(), safe=False)
-        return np.asarray(column.to_numpy())  # null becomes NaN
+        return np.asarray(column)  # null becomes NaN
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return [None if day is None else str(day)[:10] for day in column.to_pylist()]
     inner = kind
     if _is_list(types, kind):
         inner = kind.value_type

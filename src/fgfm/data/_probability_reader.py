@@ -7,6 +7,7 @@ import os
 import queue
 import threading
 import time
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,17 +17,18 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fgfm._utils.validation import check_choice, first_index, stored_row, tolerance
+from fgfm.data._block_reader import open_table
 from fgfm.data._errors import DataError
-from fgfm.data._formats import PROBABILITY_FORMATS, default_delimiter, probability_format
+from fgfm.data._formats import PROBABILITY_FORMATS, probability_format
+from fgfm.data._options import TextFormat
 from fgfm.data._probability_tables import (
     Block,
     Columns,
     ProbabilityTable,
+    named_table,
     open_npy,
     open_npz,
-    open_parquet,
 )
-from fgfm.data._probability_text import open_text_table
 
 __all__ = ["ProbabilityReader"]
 
@@ -46,14 +48,14 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
     Parameters
     ----------
     source : str or path-like
-        The file; "-" is standard input. Text may be compressed with gzip; a row is a line.
+        The file; "-" is standard input. Text may be compressed with gzip.
     format : {"csv", "tsv", "parquet", "npy", "npz"}, optional
         By default it follows from the file name; standard input is CSV. CSV and TSV have a header
         with the names of the labels. "npz" is a sparse matrix of `scipy.sparse.save_npz`.
     ids : sequence of str, default=()
         Columns that are not labels, to be copied to the output.
-    delimiter : str, optional
-        The delimiter of CSV; a comma by default, and a tab for TSV.
+    text : TextFormat, optional
+        How CSV and TSV are written; without a header the labels are numbered.
     content : {"probabilities", "logits", "labels"}, default="probabilities"
         What the values of labels must be.
     columns : Columns, optional
@@ -77,7 +79,7 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
         *,
         format: str | None = None,
         ids: Sequence[str] = (),
-        delimiter: str | None = None,
+        text: TextFormat | None = None,
         content: str = "probabilities",
         columns: Columns | None = None,
     ) -> None:
@@ -100,15 +102,16 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
                 source=self.source,
                 arguments=["logits"],
             )
-        self.has_names = self.format not in ("npy", "npz")
-        self.delimiter = delimiter or default_delimiter(self.format)
-        if len(self.delimiter) != 1:
-            raise ValueError(f"delimiter is {delimiter!r}: it must be one character")
+        self._text = (text or TextFormat()).checked()
+        self.has_names = self.format == "parquet" or (
+            self.format in ("csv", "tsv") and self._text.header is not False
+        )
         self._stack = contextlib.ExitStack()
         self._queue: queue.Queue[Any] = queue.Queue(maxsize=2)
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
-        self._blocks: Iterator[tuple[int, Block]] = iter(())
+        self._blocks: Iterator[Block] = iter(())
+        self._lines: list[tuple[int, Any]] = []  # the first row and the lines of each block
 
     def __enter__(self) -> ProbabilityReader:
         if self._path is not None and (self._path.is_dir() or not self._path.exists()):
@@ -122,14 +125,12 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
         return self
 
     def _open(self) -> ProbabilityTable:
-        if self.format in ("csv", "tsv"):
-            return open_text_table(
-                self._path, self.source, self.columns, self.delimiter, self._stack
-            )
-        assert self._path is not None
-        if self.format == "parquet":
+        if self.format in ("csv", "tsv", "parquet"):
+            opened = open_table(self._path, self.format, blank="refuse", **self._text._asdict())
             booleans = self.content == "labels"
-            return open_parquet(self._path, self.columns, self._stack, booleans=booleans)
+            table = self._stack.enter_context(opened)
+            return named_table(table, self.columns._replace(booleans=booleans))
+        assert self._path is not None
         open_array = open_npy if self.format == "npy" else open_npz
         return open_array(self._path, self.columns)
 
@@ -139,8 +140,8 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
             self._thread.join()
         self._stack.close()
 
-    def __iter__(self) -> Iterator[Block]:
-        """Yield the blocks in order."""
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the blocks in order: the values (n, m), and a pyarrow.Table of ids or None."""
         self._thread = threading.Thread(target=self._read_ahead, daemon=True)
         self._thread.start()
         while True:
@@ -149,7 +150,7 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
                 return
             if isinstance(found, BaseException):
                 raise found
-            yield found
+            yield found.proba, found.ids
 
     def _read_ahead(self) -> None:
         """Put the blocks into the queue, then None or the error that was raised."""
@@ -157,9 +158,11 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
         while not self._closed.is_set():
             start = time.thread_time()
             try:
-                first, found = next(self._blocks, (0, None))
+                found = next(self._blocks, None)
                 if found is not None:
-                    self._check(found.proba, first)
+                    if found.lines is not None:
+                        self._lines.append((found.first, found.lines))
+                    self._check(found.proba, found.first)
             except BaseException as error:  # raised again by the thread of the caller
                 found = error
             self.cpu_seconds += time.thread_time() - start
@@ -229,7 +232,10 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
         DataError
             The error.
         """
-        line = row + 2 if self.format in ("csv", "tsv") else None  # line 1 is the header
+        line = None
+        if self._lines:
+            first, lines = self._lines[bisect(self._lines, row, key=lambda block: block[0]) - 1]
+            line = int(lines[row - first])
         return DataError(
             reason,
             source=self.source,

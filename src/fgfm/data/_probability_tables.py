@@ -1,8 +1,7 @@
-"""Tables of a number per label: their columns; Parquet, .npy and sparse .npz."""
+"""Tables of a number per label: named columns, .npy and sparse .npz."""
 
 from __future__ import annotations
 
-import contextlib
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -12,29 +11,31 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from fgfm._utils.optional import import_optional
-from fgfm._utils.text import quoted
+from fgfm._utils.text import near_match, quoted
 from fgfm.data._errors import DataError
+from fgfm.data._parquet import ParquetTable, is_number, rows_per_block
+from fgfm.data._table import check_names, numbered_names
+from fgfm.data._text_table import RowBlock, TextTable
 
 __all__ = [
     "ID_HINT",
     "Block",
     "Columns",
     "ProbabilityTable",
-    "arrow_block",
+    "named_table",
     "open_npy",
     "open_npz",
-    "open_parquet",
 ]
 
 ID_HINT = "a column that is not a label must be an id column or be removed"
 _BLOCK_ROWS = 1 << 16
-_BLOCK_NUMBERS = 1 << 21
 
 
 class Block(NamedTuple):
     """Some rows of a table."""
 
+    first: int  # the number of the first row
+    lines: Any  # the line of each row in a text file, or None
     proba: Any  # ndarray or CSR of shape (n, m)
     ids: Any  # pyarrow.Table of the id columns, or None
 
@@ -43,7 +44,7 @@ class ProbabilityTable(NamedTuple):
     """An open table of probabilities."""
 
     label_names: list[str]
-    blocks: Iterator[tuple[int, Block]]  # with the number of the first row
+    blocks: Iterator[Block]
     empty_ids: Any = None  # pyarrow.Table of the id columns without rows, or None
 
 
@@ -61,20 +62,23 @@ class Columns(NamedTuple):
     lists : str or None
         Column of label lists: if the table has it, it is the last of the id columns, and there
         are no label columns.
+    booleans : bool
+        Whether labels may be booleans in Parquet.
     """
 
     ids: Sequence[str] = ()
     ignored: Sequence[str] = ()
     optional: bool = False
     lists: str | None = None
+    booleans: bool = False
 
     def split(self, names: Sequence[str], source: str) -> tuple[list[str], list[str]]:
         """Return the label columns and the id columns of a table."""
         ids = [name for name in self.ids if name in names or not self.optional]
-        names = [name for name in names if name in ids or name not in self.ignored]
+        apart = {*ids, *self.ignored}
         if self.lists in names:
             for name in names:
-                if name not in (*ids, self.lists):
+                if name not in apart and name != self.lists:
                     raise DataError(
                         f"it stands beside the column {quoted(self.lists)} of label lists; "
                         f"{ID_HINT}",
@@ -83,98 +87,97 @@ class Columns(NamedTuple):
                         arguments=["ids"],
                     )
             return [], [*ids, str(self.lists)]
-        return _label_columns(names, ids, source), ids
+        for name in ids:
+            if name not in names:
+                raise DataError(
+                    f"there is no column {quoted(name)}: {near_match(name, names)}",
+                    source=source,
+                    arguments=["ids"],
+                )
+        labels = [name for name in names if name not in apart]
+        if not labels:
+            reason = "there are no labels: every column is an id column"
+            raise DataError(reason, source=source, arguments=["ids"])
+        return labels, ids
 
 
-def _label_columns(names: Sequence[str], ids: Sequence[str], source: str) -> list[str]:
-    """Return the names of the columns that are not id columns."""
-    for at, name in enumerate(names, start=1):
-        if not name and name not in ids:
-            raise DataError(
-                f"column {at} has no name: every label needs one; {ID_HINT}",
-                source=source,
-                arguments=["ids"],
-            )
-    if len(set(names)) < len(names):
-        repeated = next(name for name in names if list(names).count(name) > 1)
-        reason = f"there are two columns {quoted(repeated)}: names must be unique"
-        raise DataError(reason, source=source)
-    for name in ids:
-        if name not in names:
-            raise DataError(
-                f"there is no column {quoted(name)}: the columns are "
-                f"{', '.join(names[:5])}{', ...' if len(names) > 5 else ''}",
-                source=source,
-                arguments=["ids"],
-            )
-    found = [name for name in names if name not in ids]
-    if not found:
-        raise DataError(
-            "there are no labels: every column is an id column",
-            source=source,
-            arguments=["ids"],
-        )
-    return found
+def named_table(table: TextTable | ParquetTable, columns: Columns) -> ProbabilityTable:
+    """Return a table with names as labels and id columns."""
+    import pyarrow
+
+    source = table.source
+    names = numbered_names(table.names, columns.ids)
+    check_names(names, source, table.line, unnamed="ids")
+    table.names = names
+    labels, ids = columns.split(names, source)
+    if isinstance(table, TextTable):
+        if names == [columns.lists]:
+            table.blank = "row"  # an empty label set
+        empty = pyarrow.table({name: pyarrow.array([], "string") for name in ids})
+    else:
+        _check_types(table, labels, ids, columns)
+        empty = table.schema.empty_table().select(ids)
+    apart = {*ids, *columns.ignored}
+    at = [j for j, name in enumerate(names) if name not in apart] if labels else []
+    blocks = _named_blocks(table, at, [names.index(name) for name in ids])
+    return ProbabilityTable(labels, blocks, empty)
 
 
-def arrow_block(pyarrow: Any, batch: Any, labels: Sequence[str], ids: Sequence[str]) -> Block:
-    """Return the labels of a batch as one array, and its id columns."""
-    types = {batch.schema.field(name).type for name in labels}
-    single = types <= {pyarrow.float32(), pyarrow.float16()}
-    proba = np.empty((batch.num_rows, len(labels)), np.float32 if single else np.float64)
-    for j, name in enumerate(labels):
-        proba[:, j] = batch.column(name).to_numpy(zero_copy_only=False)  # null becomes NaN
-    if not ids:
-        return Block(proba, None)
-    return Block(proba, pyarrow.table([batch.column(name) for name in ids], names=list(ids)))
+def _check_types(
+    table: ParquetTable, labels: Sequence[str], ids: Sequence[str], columns: Columns
+) -> None:
+    """Raise unless labels are numbers, and id columns are values that can be written as text."""
+    from pyarrow import types
 
-
-def open_parquet(
-    path: Path, columns: Columns, stack: contextlib.ExitStack, *, booleans: bool = False
-) -> ProbabilityTable:
-    """Open a Parquet file; `stack` closes it."""
-    pyarrow = import_optional("pyarrow", "reading Parquet", "data")
-    parquet = import_optional("pyarrow.parquet", "reading Parquet", "data")
-    source = str(path)
-    try:
-        file = stack.enter_context(parquet.ParquetFile(path))
-    except (pyarrow.ArrowException, OSError) as error:
-        raise DataError(f"it is not a Parquet file: {error}", source=source) from None
-    schema, types = file.schema_arrow, pyarrow.types
-    labels, ids = columns.split(schema.names, source)
     for name in labels:
-        kind = schema.field(name).type
-        is_number = types.is_floating(kind) or types.is_integer(kind)
-        if not (is_number or (booleans and types.is_boolean(kind))):
+        kind = table.schema.field(name).type
+        is_boolean = types.is_boolean(kind) and not columns.booleans
+        if is_boolean or not is_number(types, kind):
             raise DataError(
                 f"it is of type {kind}: labels must be columns of numbers; {ID_HINT}",
-                source=source,
+                source=table.source,
                 column=name,
                 arguments=["ids"],
             )
     for name in ids:
-        kind = schema.field(name).type
+        kind = table.schema.field(name).type
         if (types.is_nested(kind) or types.is_binary(kind)) and name != columns.lists:
             reason = f"it is of type {kind}: id columns must be numbers, texts or dates"
-            raise DataError(reason, source=source, column=name)
-    blocks = _parquet_blocks(pyarrow, file, labels, ids, source)
-    return ProbabilityTable(labels, blocks, schema.empty_table().select(list(ids)))
+            raise DataError(reason, source=table.source, column=name)
 
 
-def _parquet_blocks(
-    pyarrow: Any, file: Any, labels: Sequence[str], ids: Sequence[str], source: str
-) -> Iterator[tuple[int, Block]]:
-    first = 0
-    try:
-        # One thread: blocks are read ahead already, and many files may be read at a time.
-        batches = file.iter_batches(
-            batch_size=_rows_per_block(len(labels)), columns=[*labels, *ids], use_threads=False
-        )
-        for batch in batches:
-            yield first, arrow_block(pyarrow, batch, labels, ids)
-            first += batch.num_rows
-    except (pyarrow.ArrowException, OSError) as error:
-        raise DataError(f"it cannot be read to its end: {error}", source=source) from None
+def _named_blocks(
+    table: TextTable | ParquetTable, labels: Sequence[int], ids: Sequence[int]
+) -> Iterator[Block]:
+    import pyarrow
+
+    names, p = table.names, len(table.names)
+    skipped = set(range(p)) - {*labels, *ids} if len(labels) + len(ids) < p else ()
+    for block in table.blocks(ids, skipped):
+        if isinstance(table, TextTable) and len(block.others) > len(ids):
+            raise _not_a_number(table, block, labels, has_ids=bool(ids))
+        proba = block.numbers if len(labels) == p else block.numbers.take(labels, axis=1)
+        columns = {names[j]: block.others[j] for j in ids}
+        yield Block(block.first, block.lines, proba, pyarrow.table(columns) if ids else None)
+
+
+def _not_a_number(
+    table: TextTable, block: RowBlock, labels: Sequence[int], has_ids: bool
+) -> DataError:
+    """Return the error for the first text in a column of numbers."""
+    row, j, cell = min(
+        next((row, j, c) for row, c in enumerate(cells.to_pylist()) if table.parse(c) is None)
+        for j, cells in block.others.items()
+        if j in labels
+    )
+    line = int(block.lines[row])
+    if table.decimal == "." and table.parse(cell.replace(",", ".")) is not None:
+        reason = f"{quoted(cell)} is not a number, unless commas are decimal marks"
+        return table.error(reason, line, j, ["decimal"])
+    reason = f"{quoted(cell)} is not a number"
+    if has_ids:
+        return table.error(reason, line, j)
+    return table.error(f"{reason}; {ID_HINT}", line, j, ["ids"])
 
 
 def open_npy(path: Path, columns: Columns) -> ProbabilityTable:
@@ -226,16 +229,12 @@ def _numbered_table(path: Path, table: Any, columns: Columns) -> ProbabilityTabl
     return ProbabilityTable([str(j) for j in range(table.shape[1])], _row_blocks(table))
 
 
-def _rows_per_block(m: int) -> int:
-    return max(1, min(_BLOCK_ROWS, _BLOCK_NUMBERS // max(1, m)))
-
-
-def _row_blocks(table: Any) -> Iterator[tuple[int, Block]]:
+def _row_blocks(table: Any) -> Iterator[Block]:
     is_sparse = sparse.issparse(table)
-    rows = _BLOCK_ROWS if is_sparse else _rows_per_block(table.shape[1])
+    rows = _BLOCK_ROWS if is_sparse else rows_per_block(table.shape[1])
     for first in range(0, table.shape[0], rows):
         block = table[first : first + rows]
         if not is_sparse:  # copied out of the memory-mapped file
             dtype = block.dtype if block.dtype in (np.float32, np.float64) else np.float64
             block = np.array(block, dtype=dtype)
-        yield first, Block(block, None)
+        yield Block(first, None, block, None)

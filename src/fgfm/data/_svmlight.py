@@ -180,9 +180,9 @@ def read_svmlight(path: Path, options: ReadOptions) -> Table:
     zero_based, zero_based_labels = options.zero_based, options.zero_based_labels
     if encoder is not None:
         p = encoder.n_features_in_
-        zero_based = encoder.zero_based_ if zero_based is None else zero_based
+        zero_based = encoder.schema_.zero_based if zero_based is None else zero_based
         if zero_based_labels is None:
-            zero_based_labels = encoder.zero_based_labels_
+            zero_based_labels = encoder.schema_.zero_based_labels
     X, first = rows.features(_first(zero_based), p, "features must be numbered")
     table = Table(
         rows.source,

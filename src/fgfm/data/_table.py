@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,11 +13,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._utils.text import quoted
+from fgfm._utils.text import listed, quoted
 from fgfm.data._errors import DataError
 from fgfm.data._numbers import category_name
+from fgfm.data._schema import Schema
 
-__all__ = ["Table", "check_names", "column_positions", "make_categorical", "make_csr"]
+__all__ = [
+    "Table",
+    "check_names",
+    "column_positions",
+    "make_categorical",
+    "make_csr",
+    "missing_columns",
+    "numbered_names",
+    "warn_of_extra_columns",
+]
 
 
 @dataclass(frozen=True)
@@ -41,6 +52,8 @@ class Table:
     zero_based_labels: bool | None = None
     train: npt.NDArray[np.int64] | None = None  # rows of the split, if the file has one
     test: npt.NDArray[np.int64] | None = None
+    ids: Any = None  # pyarrow.Table of the columns to keep as they are
+    is_typed: bool = False  # the format declares which columns are numbers
 
     def error(
         self,
@@ -58,9 +71,17 @@ class Table:
             reason, source=self.source, line=line, row=row, column=name, arguments=arguments
         )
 
-    def warn(self, reason: str, column: int) -> None:
-        """Issue a warning on a column."""
-        warnings.warn(str(self.error(reason, column=column)), UserWarning, stacklevel=2)
+    @property
+    def schema(self) -> Schema:
+        """Labels, omitted columns and numbering of the file."""
+        return Schema(
+            self.label_names,
+            self.tag_column,
+            self.separator,
+            self.dropped,
+            self.zero_based,
+            self.zero_based_labels,
+        )
 
     def column(self, j: int) -> npt.NDArray[Any]:
         """Return one column as a dense array."""
@@ -103,32 +124,85 @@ class Table:
             matrix[:, j] = values
         return replace(self, matrix=matrix, categories=categories)
 
+    def arranged(self, names: Sequence[str]) -> Table:
+        """Return the table with columns of some names; those that it lacks are zero."""
+        assert self.names is not None
+        where = {name: j for j, name in enumerate(self.names)}
+        order = [k for k, name in enumerate(names) if name in where]
+        found = self.select([where[names[k]] for k in order])
+        if len(order) == len(names):
+            return found
+        shape = (self.matrix.shape[0], len(names))
+        if sparse.issparse(self.matrix):
+            coo = found.matrix.tocoo()
+            at = (coo.row, np.array(order)[coo.col])
+            matrix = sparse.csr_array((coo.data, at), shape=shape)
+        else:
+            matrix = np.zeros(shape, self.matrix.dtype)
+            matrix[:, order] = found.matrix
+        categories = {order[k]: texts for k, texts in found.categories.items()}
+        return replace(found, matrix=matrix, names=tuple(names), categories=categories)
+
     def without(self, names: set[str]) -> Table:
         """Return the table without the columns of some names."""
         assert self.names is not None
         return self.select([j for j, name in enumerate(self.names) if name not in names])
 
 
-def check_names(names: Sequence[str], source: str, line: int | None = None) -> None:
-    """Raise unless the names of the columns are non-empty and distinct."""
-    seen: set[str] = set()
+def check_names(
+    names: Sequence[str], source: str, line: int | None = None, unnamed: str | None = None
+) -> None:
+    """Raise unless the names of the columns are non-empty and distinct.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names.
+    source : str
+        The file, for error messages.
+    line : int, optional
+        The line of the names.
+    unnamed : str, optional
+        The argument that accepts the number of a column without a name.
+    """
+    seen: dict[str, int] = {}
     for k, name in enumerate(names, 1):
         if not name:
+            remedy = (
+                "; write the table without its index (index=False) and without a separator at "
+                f"the end of lines, or use the number of the column, {k}"
+            )
             raise DataError(
-                "this column has no name: every column needs one",
+                "this column has no name: every column needs one" + (remedy if unnamed else ""),
                 source=source,
                 line=line,
                 column=k,
+                arguments=[unnamed] if unnamed else [],
             )
         if name in seen:
-            first = list(names).index(name) + 1
             raise DataError(
-                f"the name {quoted(name)} is that of column {first} too: names must be unique",
+                f"the name {quoted(name)} is that of column {seen[name]} too: names must be "
+                "unique",
                 source=source,
                 line=line,
                 column=k,
             )
-        seen.add(name)
+        seen[name] = k
+
+
+def numbered_names(names: Sequence[str], wanted: Collection[str]) -> list[str]:
+    """Return the names of columns, with the number of a column without one if it is wanted.
+
+    Examples
+    --------
+    >>> numbered_names(["", "x", ""], ["1", "x"])
+    ['1', 'x', '']
+    """
+    taken = set(names)
+    return [
+        str(k) if not name and str(k) in wanted and str(k) not in taken else name
+        for k, name in enumerate(names, 1)
+    ]
 
 
 def column_positions(
@@ -141,13 +215,37 @@ def column_positions(
 ) -> list[int]:
     """Return the positions of some columns, or raise if there is no such column."""
     where = {name: j for j, name in enumerate(names)}
-    for name in wanted:
-        if name not in where:
-            clause = f", which {required_by}" if required_by else ""
-            raise DataError(
-                f"there is no column {quoted(name)}{clause}", source=source, arguments=arguments
-            )
+    absent = [name for name in wanted if name not in where]
+    if absent:
+        clause = f", which {required_by}" if required_by else ""
+        reason = missing_columns(absent, names)
+        raise DataError(f"{reason}{clause}", source=source, arguments=arguments)
     return [where[name] for name in wanted]
+
+
+def missing_columns(absent: Sequence[str], names: Sequence[str]) -> str:
+    """Return the beginning of a message on columns that are absent, with similar names.
+
+    Examples
+    --------
+    >>> missing_columns(["plot", "year"], ["Plot", "cast"])
+    "there are no columns 'plot', 'year' (did you mean 'Plot'?)"
+    """
+    lower = {name.lower(): name for name in reversed(names)}
+    near = {
+        lower[match[0]]: None
+        for name in absent
+        if (match := difflib.get_close_matches(name.lower(), list(lower), 1))
+    }
+    text = f"there {'is no column' if len(absent) == 1 else 'are no columns'} {listed(absent)}"
+    return f"{text} (did you mean {listed(list(near))}?)" if near else text
+
+
+def warn_of_extra_columns(source: str, names: Sequence[str]) -> None:
+    """Issue a warning on columns that training did not have."""
+    noun, verb = ("column", "is") if len(names) == 1 else ("columns", "are")
+    reason = f"the {noun} {listed(names)} {verb} ignored: training had no such {noun}"
+    warnings.warn(f"{source}: {reason}", UserWarning, stacklevel=3)
 
 
 def make_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:

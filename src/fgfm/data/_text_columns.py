@@ -1,128 +1,78 @@
-"""Columns of texts as 0/1 features."""
+"""Categories and texts as features, by scikit-learn."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
-from scipy import sparse
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import OneHotEncoder
 
-from fgfm._utils.text import quoted
-from fgfm.data._label_columns import BINARY_WORDS
-from fgfm.data._numbers import category_name
-from fgfm.data._table import Table, make_csr
+from fgfm._utils.text import listed
+from fgfm.data._table import Table
+from fgfm.data._typed import ColumnKinds
 
-__all__ = ["binary_column", "insert_dense", "insert_sparse", "one_hot"]
+__all__ = ["RARE", "fit_texts", "text_part", "text_terms"]
 
-# Codes with leading zeros, such as 01234, are not numbers.
-_NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,4})?")
-
-
-def _exact_number(text: str) -> Decimal | None:
-    """Return the number in a text without rounding, None if it is not a number."""
-    return Decimal(text) if _NUMBER.fullmatch(text) else None
+RARE = "(rare)"  # the feature that rare categories share
+_RARE_ROWS = 5  # categories of fewer rows are rare, in columns of many categories
+_MANY = 20  # categories
+_MAX_TERMS = 20_000  # of a column of texts
 
 
-def _texts(table: Table, j: int) -> list[str | None]:
-    """Return the texts of a column; numbers are formatted as categories."""
-    values = table.column(j)
-    texts = table.categories.get(j)
-    if texts is None:
-        return [None if value != value else category_name(value) for value in values.tolist()]
-    return [None if value != value else texts[int(value)] for value in values.tolist()]
-
-
-def binary_column(table: Table, j: int) -> npt.NDArray[np.float64]:
-    """Return a column of words for 0 and 1 as numbers."""
-    out = np.zeros(table.matrix.shape[0])  # (n,)
-    for row, text in enumerate(_texts(table, j)):
-        if text is None:
-            continue
-        value = BINARY_WORDS.get(text.lower(), _exact_number(text))
-        if value not in (0, 1):
-            raise table.error(
-                f"{quoted(text)} is neither 0 nor 1: in training this column had no and yes, or "
-                "false and true",
-                row,
-                j,
+def fit_texts(
+    table: Table, kinds: ColumnKinds, texts: npt.NDArray[Any], max_categories: int
+) -> ColumnTransformer | None:
+    """Return the fitted encoder of categories and texts, (n, q) objects; None if q is 0."""
+    if not texts.shape[1]:
+        return None
+    parts: list[tuple[str, Any, Any]] = []
+    for k, j in enumerate(kinds.of_kind("category", "text")):
+        if kinds.kinds[j] == "text":
+            tfidf = TfidfVectorizer(
+                ngram_range=(1, 2), sublinear_tf=True, min_df=2, max_features=_MAX_TERMS
             )
-        out[row] = float(value)
-    return out
-
-
-def one_hot(table: Table, j: int, categories: Sequence[str]) -> npt.NDArray[np.float64]:
-    """Return one 0/1 column per category; warn about unseen categories."""
-    texts = _texts(table, j)
-    where: dict[str, int] = {text: k for k, text in enumerate(categories)}
-    numbers = {_exact_number(text): k for k, text in enumerate(categories)}
-    all_numbers = len(numbers) == len(categories) and None not in numbers
-    out = np.zeros((len(texts), len(categories)))
-    unseen: dict[str, int] = {}  # the number of rows of each
-    for row, text in enumerate(texts):
-        if text is None:
+            parts.append((f"text{j}", tfidf, k))
             continue
-        k = where.get(text)
-        if k is None and all_numbers and (value := _exact_number(text)) is not None:
-            k = numbers.get(value)
-            if k is not None:
-                where[text] = k
-        if k is None:
-            unseen[text] = unseen.get(text, 0) + 1
-        else:
-            out[row, k] = 1.0
-    if unseen:
-        table.warn(
-            f"{sum(unseen.values())} of {len(texts)} rows have a category that training did not "
-            f"have, such as {quoted(next(iter(unseen)))}",
-            column=j,
+        many = len(table.categories[j]) > _MANY
+        one_hot = OneHotEncoder(
+            handle_unknown="infrequent_if_exist",
+            max_categories=max_categories,
+            min_frequency=_RARE_ROWS if many else None,
         )
-    return out
+        parts.append((f"category{j}", one_hot, [k]))
+    columns = ColumnTransformer(parts, sparse_threshold=1.0)
+    words = [name for name, _, _ in parts if name.startswith("text")]
+    try:
+        try:
+            columns.fit(texts)
+        except ValueError:  # no word of a column occurs in two rows
+            columns.set_params(**{f"{name}__min_df": 1 for name in words}).fit(texts)
+    except ValueError as error:
+        names = [
+            str(j + 1) if table.names is None else table.names[j] for j in kinds.of_kind("text")
+        ]
+        raise table.error(
+            f"the columns of texts are {listed(names)}, and one of them has no words: declare "
+            "it a category, or leave it out",
+            arguments=["category", "drop"],
+        ) from error
+    return columns
 
 
-def _layout(p: int, blocks: dict[int, Any]) -> tuple[npt.NDArray[np.int64], int]:
-    """Return the first encoded feature of each of the p columns, and their total width."""
-    widths = np.ones(p, dtype=np.int64)
-    for j, block in blocks.items():
-        widths[j] = block.shape[1]
-    return np.cumsum(widths) - widths, int(widths.sum())
+def text_part(columns: ColumnTransformer | None, kind: str, j: int) -> Any:
+    """Return the fitted encoder of a column of categories or texts."""
+    assert columns is not None
+    return columns.named_transformers_[f"{kind}{j}"]
 
 
-def insert_dense(X: npt.NDArray[Any], blocks: dict[int, Any], indicators: Any) -> npt.NDArray[Any]:
-    """Return X with some columns replaced by blocks, and with the indicators appended."""
-    n, p = X.shape
-    starts, width = _layout(p, blocks)
-    extra = 0 if indicators is None else indicators.shape[1]
-    out = np.empty((n, width + extra), dtype=X.dtype)
-    numeric = [j for j in range(p) if j not in blocks]
-    out[:, starts[numeric]] = X[:, numeric]
-    for j, block in blocks.items():
-        out[:, starts[j] : starts[j] + block.shape[1]] = block
-    if indicators is not None:
-        out[:, width:] = indicators
-    return out
-
-
-def insert_sparse(X: Any, blocks: dict[int, Any], indicators: Any) -> Any:
-    """Do the same as `insert_dense` for CSR."""
-    n, p = X.shape
-    starts, width = _layout(p, blocks)
-    coo = X.tocoo()
-    numeric = ~np.isin(coo.col, list(blocks))
-    rows, columns, data = [coo.row[numeric]], [starts[coo.col[numeric]]], [coo.data[numeric]]
-    pieces = [(int(starts[j]), block) for j, block in blocks.items()]
-    total = width
-    if indicators is not None:
-        pieces.append((width, indicators.astype(np.float64)))
-        total += indicators.shape[1]
-    for start, block in pieces:
-        row, column = np.nonzero(block)
-        rows.append(row)
-        columns.append(start + column)
-        data.append(block[row, column])
-    at = (np.concatenate(rows), np.concatenate(columns))
-    out = sparse.csr_array((np.concatenate(data).astype(X.dtype), at), shape=(n, total))
-    return make_csr(out.data, out.indices, out.indptr, (n, total))
+def text_terms(columns: ColumnTransformer | None, kind: str, j: int) -> list[Any]:
+    """Return the terms of a column: words, or categories with None and RARE among them."""
+    part = text_part(columns, kind, j)
+    if kind == "text":
+        return list(part.get_feature_names_out())
+    rare = part.infrequent_categories_[0]
+    hidden = set() if rare is None else set(rare)
+    terms = [text for text in part.categories_[0] if text not in hidden]
+    return [*terms, *([RARE] if hidden else [])]

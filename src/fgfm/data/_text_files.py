@@ -10,15 +10,23 @@ import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
 from fgfm._utils.atomic import atomic_file
 from fgfm.data._errors import DataError
 
-__all__ = ["check_file", "is_gzip_name", "open_text", "read_head", "spooled", "write_text"]
+__all__ = [
+    "check_file",
+    "is_gzip_name",
+    "open_text",
+    "open_utf8",
+    "read_head",
+    "spooled",
+    "write_text",
+]
 
 _GZIP = b"\x1f\x8b"
 
@@ -80,55 +88,107 @@ def spooled(path: str | os.PathLike[str]) -> Iterator[Path]:
             raise
 
 
-def _open_bytes(path: Path) -> BinaryIO:
-    with path.open("rb") as file:
-        compressed = file.read(2) == _GZIP
-    return cast(BinaryIO, gzip.open(path, "rb")) if compressed else path.open("rb")
-
-
 @contextmanager
-def open_text(path: Path, encoding: str, newline: str | None = None) -> Iterator[TextIO]:
-    """Open a text file, compressed or not; errors while reading it become `DataError`."""
+def _open_bytes(path: Path) -> Iterator[BinaryIO]:
+    """Open a file, compressed or not; a pipe is opened only once."""
+    with path.open("rb") as file:
+        if file.peek(2)[:2] != _GZIP:
+            yield file
+            return
+        with gzip.open(file, "rb") as inner:
+            yield cast(BinaryIO, inner)
+
+
+def _codec(encoding: str) -> str:
+    """Return the name of an encoding; a byte order mark of UTF-8 is skipped."""
     codec = "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
     try:
         "".encode(codec)
     except LookupError:
         raise ValueError(f"encoding is {encoding!r}: Python has no such encoding") from None
+    return codec
+
+
+@contextmanager
+def _read_errors(source: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise `DataError` for errors while a file is read."""
+    try:
+        yield
+    except EOFError as error:
+        raise DataError(
+            "the compressed file ends too early: it is truncated", source=source
+        ) from error
+    except (zlib.error, OSError) as error:
+        raise DataError(f"the file cannot be read: {error}", source=source) from error
+
+
+@contextmanager
+def open_text(path: Path, encoding: str, newline: str | None = None) -> Iterator[TextIO]:
+    """Open a text file, compressed or not; errors while reading it become `DataError`."""
+    codec = _codec(encoding)
     try:
         with (
+            _read_errors(path),
             _open_bytes(path) as file,
             io.TextIOWrapper(file, encoding=codec, newline=newline) as text,
         ):
             yield text
     except UnicodeError as error:
         raise _decoding_error(path, encoding, codec) from error
-    except EOFError as error:
-        raise DataError(
-            "the compressed file ends too early: it is truncated", source=path
-        ) from error
-    except (zlib.error, OSError) as error:
-        raise DataError(f"the file cannot be read: {error}", source=path) from error
 
 
-def _decoding_error(path: Path, encoding: str, codec: str) -> DataError:
-    """Return the error for the first line that cannot be decoded."""
-    found = None
-    with _open_bytes(path) as file:
-        try:
-            for k, line in enumerate(file, 1):
+@contextmanager
+def open_utf8(path: Path | None, encoding: str) -> Iterator[Callable[[int], bytes]]:
+    """Open a text file, compressed or not, or standard input if there is no path.
+
+    Yields
+    ------
+    callable
+        Returns the next bytes of the text in UTF-8, as many as requested unless the text ends.
+    """
+    codec = _codec(encoding)
+    source = "standard input" if path is None else path
+    with ExitStack() as stack:
+        if path is not None:
+            with _read_errors(source):
+                file = stack.enter_context(_open_bytes(path))
+        elif sys.stdin is None:
+            raise DataError("it is closed: there must be a table to read", source=source)
+        else:
+            # Not Python's buffer, whose lock a blocked thread would hold until the exit.
+            file = io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
+        text = None
+        if codec != "utf-8-sig":
+            text = stack.enter_context(io.TextIOWrapper(file, encoding=codec, newline=""))
+
+        def read(size: int) -> bytes:
+            with _read_errors(source):
                 try:
-                    line.decode("utf-8" if codec == "utf-8-sig" else codec)
-                except UnicodeError:
-                    found = k
-                    break
-        except (EOFError, zlib.error, OSError):
-            pass
+                    return file.read(size) if text is None else text.read(size).encode()
+                except UnicodeError as error:
+                    raise _decoding_error(path, encoding, codec) from error
+
+        yield read
+
+
+def _decoding_error(path: Path | None, encoding: str, codec: str) -> DataError:
+    """Return the error for the first line that cannot be decoded."""
     return DataError(
         f"this is not {encoding} text: the file has another encoding",
-        source=path,
-        line=found,
+        source="standard input" if path is None else path,
+        line=None if path is None else _undecodable_line(path, codec),
         arguments=["encoding"],
     )
+
+
+def _undecodable_line(path: Path, codec: str) -> int | None:
+    with suppress(EOFError, zlib.error, OSError), _open_bytes(path) as file:
+        for k, line in enumerate(file, 1):
+            try:
+                line.decode("utf-8" if codec == "utf-8-sig" else codec)
+            except UnicodeError:
+                return k
+    return None
 
 
 def read_head(path: Path, size: int = 1 << 16) -> bytes:

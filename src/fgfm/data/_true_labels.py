@@ -18,8 +18,9 @@ from fgfm._utils.validation import check_choice
 from fgfm.data._errors import DataError
 from fgfm.data._formats import FORMATS, PROBABILITY_FORMATS, true_label_format
 from fgfm.data._load import load
+from fgfm.data._options import TextFormat
 from fgfm.data._probability_reader import ProbabilityReader
-from fgfm.data._probability_tables import Block, Columns
+from fgfm.data._probability_tables import Columns
 from fgfm.data._row_buffer import RowBuffer
 from fgfm.data._text_files import check_file, open_text
 
@@ -101,7 +102,7 @@ def read_true_labels(
     wanted: Wanted,
     *,
     format: str | None = None,
-    delimiter: str | None = None,
+    text: TextFormat | None = None,
     separator: str = ";",
     progress: Callable[[int], object] | None = None,
 ) -> TrueLabels:
@@ -115,8 +116,8 @@ def read_true_labels(
         The labels and the id columns.
     format : str, optional
         The format; by default it follows from the file name.
-    delimiter : str, optional
-        The delimiter of CSV.
+    text : TextFormat, optional
+        How CSV and TSV are written.
     separator : str, default=";"
         The separator of label lists in text.
     progress : callable, optional
@@ -136,7 +137,7 @@ def read_true_labels(
     if found not in PROBABILITY_FORMATS or (found == "npz" and _is_dataset(path)):
         return _from_dataset(path, wanted, found)
     reader = ProbabilityReader(
-        path, format=found, delimiter=delimiter, content="labels", columns=wanted.columns()
+        path, format=found, text=text, content="labels", columns=wanted.columns()
     )
     with reader:
         names, order = None, None
@@ -285,7 +286,7 @@ class _JsonRows:
                 raise self.error(f"it is {quoted(line.strip())}: it must be a JSON object", row)
             yield found
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[tuple[Any, Any]]:
         """Yield blocks of rows."""
         first, rows = 0, [self.head]
         for found in self.objects:
@@ -296,7 +297,7 @@ class _JsonRows:
         if rows:
             yield self.block(rows, first)
 
-    def block(self, rows: list[dict[str, Any]], first: int) -> Block:
+    def block(self, rows: list[dict[str, Any]], first: int) -> tuple[Any, Any]:
         """Return some rows."""
         import pyarrow as pa
 
@@ -319,7 +320,7 @@ class _JsonRows:
         if not self.labels:
             lists = [row[_LISTS] for row in rows]
             columns[_LISTS] = pa.array(lists, pa.list_(pa.string()))
-        return Block(labels, pa.table(columns))
+        return labels, pa.table(columns)
 
 
 def _is_list_of_names(value: Any) -> bool:

@@ -14,6 +14,7 @@ from scipy import sparse
 from fgfm._utils.text import counted, quoted
 from fgfm._utils.validation import check_flag
 from fgfm.data._errors import DataError
+from fgfm.data._options import TextFormat
 from fgfm.data._probability_reader import ProbabilityReader
 from fgfm.data._probability_tables import Columns
 from fgfm.data._row_buffer import RowBuffer
@@ -49,6 +50,9 @@ def load_validation(
     format: str | None = None,
     labels_format: str | None = None,
     delimiter: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool | None = None,
     separator: str = ";",
     progress: Callable[[int], object] | None = None,
 ) -> Validation:
@@ -75,7 +79,13 @@ def load_validation(
     labels_format : str, optional
         The format of the labels: one of these, "jsonl", or one of `load`.
     delimiter : str, optional
-        The delimiter of CSV; a comma by default, and a tab for TSV.
+        The delimiter of CSV and TSV in both files. By default it is detected, as by `load`.
+    decimal : {".", ","}, default="."
+        The decimal mark of numbers in CSV and TSV.
+    encoding : str, default="utf-8"
+        The encoding of CSV and TSV.
+    header : bool, optional
+        Whether CSV and TSV begin with the names of the columns, as for `decide`.
     separator : str, default=";"
         The separator of label sets in CSV and TSV.
     progress : callable, optional
@@ -104,10 +114,11 @@ def load_validation(
     array([[1, 1],
            [1, 0]], dtype=int8)
     """
+    text = TextFormat(delimiter, decimal, encoding, header)
     reader = ProbabilityReader(
         probabilities,
         format=format,
-        delimiter=delimiter,
+        text=text,
         content="logits" if check_flag(logits, "logits") else "probabilities",
         columns=Columns(tuple(ids), optional=True),
     )
@@ -127,7 +138,7 @@ def load_validation(
         Path(labels),
         wanted,
         format=labels_format,
-        delimiter=delimiter,
+        text=text,
         separator=separator,
         progress=None if progress is None else lambda rows: progress(read + rows),
     )

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._utils.atomic import atomic_file
+from fgfm._utils.atomic import atomic_file, named_errors
 from fgfm._utils.optional import import_optional
 from fgfm._utils.validation import check_choice
 from fgfm.data._formats import LABEL_SET_FORMATS, default_delimiter, label_set_format
@@ -61,6 +61,7 @@ class _TableWriter:
             if sys.stdout is None:
                 raise ValueError("standard output is closed: there must be a file to write to")
             self._file = sys.stdout.buffer
+            self._stack.enter_context(named_errors("standard output"))
             self._stack.callback(self._file.flush)
         else:
             self._file = self._stack.enter_context(atomic_file(self.target))
@@ -200,9 +201,8 @@ class LabelSetWriter(_TableWriter):
                 "output needs unique names"
             )
         self._names = self._pa.array(names, self._pa.string())
-        if self.format == "jsonl":  # 10^7 labels take seconds
-            encoded = [json.dumps(name) for name in names]
-            self._json_names = self._pa.array(encoded, self._pa.string())
+        if self.format == "jsonl":
+            self._json_names = self._pa.array([_json(name) for name in names], self._pa.string())
 
     def write(
         self, labels: Any, expected_f: npt.NDArray[np.float64] | None, ids: Any = None
@@ -288,7 +288,7 @@ class LabelSetWriter(_TableWriter):
         opening = "{"
         for name, values in columns.items():
             encoded = [_json(v) for v in values.to_pylist()]
-            parts += [f"{opening}{json.dumps(name)}: ", pa.array(encoded, pa.string())]
+            parts += [f"{opening}{_json(name)}: ", pa.array(encoded, pa.string())]
             opening = ", "
         if self.wide:
             parts += [opening, self._json_wide(labels)]
@@ -302,7 +302,7 @@ class LabelSetWriter(_TableWriter):
 
     def _json_wide(self, labels: Any) -> Any:
         """Return the members ``"label": 0`` or ``"label": 1`` of each row, for all labels."""
-        names = [json.dumps(name) for name in self.label_names]
+        names = [_json(name) for name in self.label_names]
         return self._pa.array(
             [
                 ", ".join(f"{name}: {int(value)}" for name, value in zip(names, row, strict=True))
@@ -316,7 +316,7 @@ def _json(value: Any) -> str:
     """Return a value as JSON, which has neither NaN nor dates."""
     if isinstance(value, float) and not math.isfinite(value):
         return "null"
-    return json.dumps(value, default=str)
+    return json.dumps(value, default=str, ensure_ascii=False)
 
 
 class ProbabilityWriter(_TableWriter):

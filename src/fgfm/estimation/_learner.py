@@ -126,12 +126,34 @@ def validate_features(owner: Any, X: Any, learner: Any, *, reset: bool) -> Any:
     array, sparse matrix or data frame
         Features for the base learner.
     """
-    if is_ridge(learner):
-        return validate_data(owner, X, accept_sparse="csr", dtype=np.float64, reset=reset)
-    if is_auto(learner):
-        return _validate_numbers(owner, X, reset=reset)
+    try:
+        if is_ridge(learner):
+            return validate_data(owner, X, accept_sparse="csr", dtype=np.float64, reset=reset)
+        if is_auto(learner):
+            return _validate_numbers(owner, X, reset=reset)
+    except (TypeError, ValueError) as error:
+        _refuse_texts(X, error)
+        raise
     accept_sparse = learner_input_tags(learner).sparse
     return validate_raw_features(owner, X, accept_sparse=accept_sparse, reset=reset)
+
+
+def _refuse_texts(X: Any, error: Exception) -> None:
+    """Raise an error with the name of the first column of a data frame that has no numbers."""
+    if frame_library(X) is None:
+        return
+    for name in X.columns:
+        values = np.asarray(X[name])
+        try:
+            wrong = values.dtype.kind == "M"
+            values.astype(np.float64)
+        except (TypeError, ValueError):
+            wrong = True
+        if wrong:
+            raise ValueError(
+                f"X has a column without numbers, {name!r}: encode texts, categories and dates, "
+                "for example make_pipeline(fgfm.data.FeatureEncoder(), fgfm.FGFMClassifier())"
+            ) from error
 
 
 def _validate_numbers(owner: Any, X: Any, *, reset: bool) -> Any:

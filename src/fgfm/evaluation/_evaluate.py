@@ -14,7 +14,8 @@ from sklearn.pipeline import Pipeline
 from fgfm._utils.progress import current_callback, report_progress
 from fgfm._utils.rows import n_rows, take_rows
 from fgfm.classifier import FGFMClassifier
-from fgfm.evaluation._scores import Decided, Evaluation, score
+from fgfm.decision import from_marginals
+from fgfm.evaluation._scores import AVERAGES, Decided, Evaluation, score
 from fgfm.evaluation._threshold import best_threshold
 
 __all__ = ["evaluate", "evaluate_fitted"]
@@ -124,14 +125,14 @@ def evaluate_fitted(model: Any, X: Any, Y: Any, *, random_state: int = 0) -> Eva
     if len(labels) < 2:
         raise ValueError(f"len(Y) is {len(labels)}: an evaluation needs at least 2 rows")
     part, proba = _decide(model, X, np.arange(len(labels)))
-    sets = np.zeros(labels.shape, dtype=np.bool_)
-    thresholds = []
-    for other, half in KFold(2, shuffle=True, random_state=random_state).split(labels):
-        t = best_threshold(proba[other], labels[other], beta, zero_division)
-        thresholds.append(t)
-        sets[half] = proba[half] > t
-    part.sets["threshold"] = sets
-    part = part._replace(thresholds=tuple(thresholds))
+    halves = list(KFold(2, shuffle=True, random_state=random_state).split(labels))
+    for average in AVERAGES:
+        sets = np.zeros(labels.shape, dtype=np.bool_)
+        for other, half in halves:
+            t = best_threshold(proba[other], labels[other], beta, zero_division, average)
+            part.thresholds[average] += (t,)
+            sets[half] = proba[half] > t
+        part.sets[average]["threshold"] = sets
     return score([part], labels, beta, zero_division, 0, "the other half of the rows")
 
 
@@ -171,9 +172,11 @@ class _Fits:
         model = self._fit(self.model, take_rows(X, train), take_rows(Y, train))
         part, proba_test = _decide(model, X_test, test)
         proba = self._training_proba(model, X, Y, train)
-        t = best_threshold(proba, _as_bool(Y)[train], *_objective(model))
-        part.sets["threshold"] = proba_test > t
-        return part._replace(thresholds=(t,))
+        for average in AVERAGES:
+            t = best_threshold(proba, _as_bool(Y)[train], *_objective(model), average)
+            part.thresholds[average] += (t,)
+            part.sets[average]["threshold"] = proba_test > t
+        return part
 
     def _training_proba(self, model: Any, X: Any, Y: Any, train: Any) -> Floats:
         """Return probabilities of the training rows, held out if there are inner folds."""
@@ -246,5 +249,10 @@ def _decide(model: Any, X: Any, rows: npt.NDArray[np.int64]) -> tuple[Decided, F
         X = model[:-1].transform(X)
     labels, expected_f = map(np.asarray, classifier.decide(X))
     proba = classifier.predict_proba(X)
-    sets = {"f_optimal": labels.astype(np.bool_), "half": proba > 0.5}
-    return Decided(rows, sets, expected_f, (), len(classifier.factors_)), proba
+    sets = {"samples": {"f_optimal": labels.astype(np.bool_), "half": proba > 0.5}}
+    beta, zero_division = _objective(model)
+    for average in ("macro", "micro"):
+        together = from_marginals(proba, beta=beta, zero_division=zero_division, average=average)
+        sets[average] = sets["samples"] | {"f_optimal": together.labels.astype(np.bool_)}
+    thresholds: dict[str, tuple[float, ...]] = dict.fromkeys(AVERAGES, ())
+    return Decided(rows, sets, expected_f, thresholds, len(classifier.factors_)), proba

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,18 @@ import numpy.typing as npt
 
 from fgfm.metrics import calibration_bins, f_measure
 
-__all__ = ["MEASURES", "RULES", "Decided", "Evaluation", "Value", "score", "score_measures"]
+__all__ = [
+    "AVERAGES",
+    "MEASURES",
+    "RULES",
+    "AverageScores",
+    "Decided",
+    "Evaluation",
+    "RowDecisions",
+    "Value",
+    "score",
+    "score_measures",
+]
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.bool_]
@@ -25,6 +37,7 @@ MEASURES = (
     "labels_per_row",
 )
 RULES = ("f_optimal", "half", "threshold")
+AVERAGES = {"samples": "instance_f", "macro": "macro_f", "micro": "micro_f"}
 _BINS = 10  # of rows, by their expected F-measure
 
 
@@ -33,6 +46,48 @@ class Value(NamedTuple):
 
     value: float
     standard_error: float
+
+
+class AverageScores(NamedTuple):
+    """The F-measure of an average, with label sets that were decided for this average.
+
+    Attributes
+    ----------
+    f : dict
+        ``f[rule]`` is a `Value`; the rules are those of `Evaluation`, with the single threshold
+        that is best for the average.
+    gains : dict
+        ``gains[rule]`` is the F-measure of "f_optimal" minus that of the rule, paired by row.
+    thresholds : tuple of float
+        The threshold of each fold.
+    """
+
+    f: dict[str, Value]
+    gains: dict[str, Value]
+    thresholds: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class RowDecisions:
+    """The label sets of all rows that were decided, in the order of the decisions.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n,)
+        Indices of the rows.
+    truth : ndarray of bool, shape (n, m)
+        True labels.
+    sets : dict of str to ndarray of bool, shape (n, m)
+        Label sets by rule.
+    expected_f, f : ndarray of shape (n,)
+        Expected and obtained F-measure of the rule "f_optimal".
+    """
+
+    rows: npt.NDArray[np.int64] = field(repr=False, compare=False)
+    truth: Labels = field(repr=False, compare=False)
+    sets: dict[str, Labels] = field(repr=False, compare=False)
+    expected_f: Floats = field(repr=False, compare=False)
+    f: Floats = field(repr=False, compare=False)
 
 
 class Evaluation(NamedTuple):
@@ -48,6 +103,8 @@ class Evaluation(NamedTuple):
         single threshold that is best for the F-measure.
     gains : dict
         ``gains[rule]`` is the F-measure of "f_optimal" minus that of the rule, paired by row.
+    averages : dict
+        ``averages[average]`` has the `AverageScores` of "samples", "macro" and "micro".
     expected_f : Value
         Mean F-measure that the models expect of the "f_optimal" decisions.
     excess : Value
@@ -66,10 +123,13 @@ class Evaluation(NamedTuple):
         The rows that the thresholds were chosen on.
     factors : tuple of int
         Number of label factors of each model.
+    decisions : RowDecisions
+        The label sets of each row.
     """
 
     measures: dict[str, dict[str, Value]]
     gains: dict[str, Value]
+    averages: dict[str, AverageScores]
     expected_f: Value
     excess: Value
     bin_difference: float
@@ -79,6 +139,7 @@ class Evaluation(NamedTuple):
     thresholds: tuple[float, ...]
     threshold_from: str
     factors: tuple[int, ...]
+    decisions: RowDecisions
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to dictionaries, lists and numbers for JSON; NaN becomes None.
@@ -86,13 +147,15 @@ class Evaluation(NamedTuple):
         Returns
         -------
         dict
-            One entry per attribute.
+            One entry per attribute but ``decisions``.
         """
-        return {name: _to_json(value) for name, value in self._asdict().items()}
+        parts = self._asdict()
+        del parts["decisions"]
+        return {name: _to_json(value) for name, value in parts.items()}
 
 
 def _to_json(value: Any) -> Any:
-    if isinstance(value, Value):
+    if isinstance(value, (Value, AverageScores)):
         value = value._asdict()
     if isinstance(value, dict):
         return {key: _to_json(part) for key, part in value.items()}
@@ -108,20 +171,20 @@ class Decided(NamedTuple):
     ----------
     rows : ndarray of shape (k,)
         Indices of the rows.
-    sets : dict of str to ndarray of shape (k, m)
-        Label sets by rule.
+    sets : dict of str to dict of str to ndarray of shape (k, m)
+        Label sets by average and rule.
     expected_f : ndarray of shape (k,)
         Expected F-measure of the rule "f_optimal".
-    thresholds : tuple of float
-        Thresholds of the rule "threshold".
+    thresholds : dict of str to tuple of float
+        Thresholds of the rule "threshold" by average.
     n_factors : int
         Number of label factors of the model.
     """
 
     rows: npt.NDArray[np.int64]
-    sets: dict[str, Labels]
+    sets: dict[str, dict[str, Labels]]
     expected_f: Floats
-    thresholds: tuple[float, ...]
+    thresholds: dict[str, tuple[float, ...]]
     n_factors: int
 
 
@@ -153,34 +216,63 @@ def score(
     Evaluation
         All scores.
     """
-    truth = labels[np.concatenate([part.rows for part in parts])]  # in the order of decisions
+    rows = np.concatenate([part.rows for part in parts])
+    truth = labels[rows]  # in the order of decisions
     expected = np.concatenate([part.expected_f for part in parts])
     _check_expected(expected)
     ends = np.cumsum([len(part.rows) for part in parts])[:-1] if folds else None
     measures: dict[str, dict[str, Value]] = {measure: {} for measure in MEASURES}
+    decided: dict[str, Labels] = {}
     obtained: dict[str, Floats] = {}
-    for rule in RULES:
-        decided = np.concatenate([part.sets[rule] for part in parts])
-        obtained[rule] = f_measure(truth, decided, beta, zero_division=zero_division, per_row=True)
-        for measure, (value, terms) in score_measures(
-            truth, decided, obtained[rule], beta
-        ).items():
-            measures[measure][rule] = Value(value, _standard_error(terms, ends))
+    averages: dict[str, AverageScores] = {}
+    for average, measure in AVERAGES.items():
+        scores = {}
+        for rule in RULES:
+            sets = np.concatenate([part.sets[average][rule] for part in parts])
+            f = f_measure(truth, sets, beta, zero_division=zero_division, per_row=True)
+            found = score_measures(truth, sets, f, beta)
+            scores[rule] = found[measure]
+            if average == "samples":
+                decided[rule], obtained[rule] = sets, f
+                for name, (value, terms) in found.items():
+                    measures[name][rule] = Value(value, _standard_error(terms, ends))
+        averages[average] = _compare(scores, parts, average, ends)
     f = obtained["f_optimal"]
     bins = calibration_bins(expected, f, _BINS)
     gap = np.abs(bins.expected - bins.obtained)
     return Evaluation(
         measures=measures,
-        gains={rule: _mean(f - obtained[rule], ends) for rule in RULES if rule != "f_optimal"},
+        gains=averages["samples"].gains,
+        averages=averages,
         expected_f=_mean(expected, ends),
         excess=_mean(expected - f, ends),
         bin_difference=float(np.average(gap, weights=bins.n_rows)),
         true_labels_per_row=float(truth.sum(axis=1).mean()),
         n_rows=len(truth),
         folds=folds,
-        thresholds=tuple(t for part in parts for t in part.thresholds),
+        thresholds=averages["samples"].thresholds,
         threshold_from=threshold_from,
         factors=tuple(part.n_factors for part in parts),
+        decisions=RowDecisions(rows, truth, decided, expected, f),
+    )
+
+
+def _compare(
+    scores: dict[str, tuple[float, Floats]], parts: list[Decided], average: str, ends: Any
+) -> AverageScores:
+    """Return the scores of an average and the gains of the F-optimal rule."""
+    best, best_terms = scores["f_optimal"]
+    return AverageScores(
+        {
+            rule: Value(value, _standard_error(terms, ends))
+            for rule, (value, terms) in scores.items()
+        },
+        {
+            rule: Value(best - value, _standard_error(best_terms - terms, ends))
+            for rule, (value, terms) in scores.items()
+            if rule != "f_optimal"
+        },
+        tuple(t for part in parts for t in part.thresholds[average]),
     )
 
 

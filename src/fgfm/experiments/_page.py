@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
+from fgfm._utils.html import Cell, format_html, format_html_table
 from fgfm.experiments._findings import LEVEL
 from fgfm.experiments._records import NAMES, Difference, Summary
 from fgfm.experiments._reproduce import PaperResults
@@ -21,19 +20,6 @@ _LEARNERS = {
     "linear": "Logistic regression, linear in the features (the paper's)",
     "interactions": "Logistic regression with all products of up to four features",
 }
-_STYLE = """
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; }
-body { padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.3rem; margin-top: 2.5rem; }
-h3 { font-size: 1.1rem; margin-top: 2rem; } h4 { font-size: 1rem; }
-table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .15rem .6rem; text-align: right; border-bottom: 1px solid #8884; }
-th:first-child, td:first-child { text-align: left; }
-.wide { overflow-x: auto; } .best { font-weight: bold; } .sig { font-weight: bold; }
-img { max-width: 100%; background: #fff; } caption { text-align: left; padding: .4rem 0; }
-code { background: #8882; padding: .1rem .3rem; } .note { font-size: .85rem; }
-"""
 
 
 def format_page(results: PaperResults, command: str, figure: Path) -> str:
@@ -68,36 +54,12 @@ def format_page(results: PaperResults, command: str, figure: Path) -> str:
         parts.append(f"<h2>{escape(ESTIMATES_TITLES[estimates])}</h2>")
         for section in (_findings, _means, _bayes_gaps, _differences, _factors):
             parts += section(run.summary)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width">'
-        f"<title>F-GFM: synthetic experiment</title><style>{_STYLE}</style></head>\n<body>\n"
-        + "\n".join(parts)
-        + "\n</body>\n</html>\n"
-    )
+    return format_html("F-GFM: synthetic experiment", parts)
 
 
 def _image(path: Path, text: str) -> str:
     data = base64.b64encode(path.read_bytes()).decode()
     return f'<img alt="{escape(text)}" src="data:image/svg+xml;base64,{data}">'
-
-
-def _table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Format a table; a cell is a text, or a pair of a text and a CSS class."""
-    lines = [f'<div class="wide"><table><caption>{escape(caption)}</caption><tr>']
-    lines += [f"<th>{escape(head)}</th>" for head in heads]
-    lines.append("</tr>")
-    for row in rows:
-        cells = [cell if isinstance(cell, tuple) else (cell, "") for cell in row]
-        lines.append(
-            "<tr>"
-            + "".join(
-                f'<td class="{style}">{escape(text)}</td>' if style else f"<td>{escape(text)}</td>"
-                for text, style in cells
-            )
-            + "</tr>"
-        )
-    return "".join([*lines, "</table></div>"])
 
 
 def _findings(summary: Summary) -> list[str]:
@@ -130,7 +92,7 @@ def _means(summary: Summary) -> list[str]:
         for structure in settings["structures"]:
             means = [m for m in summary.means if (m.structure, m.learner) == (structure, learner)]
             cells = {(m.n, m.method): m for m in means}
-            rows = [
+            rows: list[list[Cell]] = [
                 [
                     str(n),
                     *(
@@ -141,7 +103,7 @@ def _means(summary: Summary) -> list[str]:
                 for n in dict.fromkeys(m.n for m in means)
             ]
             heads = ["n", *(NAMES[k] for k in methods)]
-            parts.append(_table(structure_title(structure), heads, rows))
+            parts.append(format_html_table(structure_title(structure), heads, rows))
     return parts
 
 
@@ -161,7 +123,7 @@ def _bayes_gaps(summary: Summary) -> list[str]:
     rows = [[f"{s}, {le}", *(cells.get((s, le, k), "-") for k in methods)] for s, le in keys]
     return [
         "<h3>Distance from the optimum</h3>",
-        _table(
+        format_html_table(
             f"Exact expected F of the Bayes-optimal decision minus that of the method, n = "
             f"{settings['sizes'][-1]}, mean and standard error",
             ["structure, learner", *(NAMES[k] for k in methods)],
@@ -177,7 +139,7 @@ def _differences(summary: Summary) -> list[str]:
         groups.setdefault((d.learner, d.first, d.second), []).append(d)
     heads = ["structure", "n", "mean", "s.e.", "95 %", "p", "p (Holm)", "wins / losses"]
     for (learner, first, second), members in groups.items():
-        rows = [
+        rows: list[list[Cell]] = [
             [
                 structure_title(d.structure),
                 str(d.n),
@@ -191,10 +153,8 @@ def _differences(summary: Summary) -> list[str]:
             for d in members
         ]
         caption = f"{NAMES[first]} minus {NAMES[second]}, {learner} learner, paired t-tests"
-        parts.append(
-            f"<details><summary>{escape(caption)}</summary>{_table(caption, heads, rows)}"
-            "</details>"
-        )
+        table = format_html_table(caption, heads, rows)
+        parts.append(f"<details><summary>{escape(caption)}</summary>{table}</details>")
     return parts
 
 
@@ -213,7 +173,7 @@ def _factors(summary: Summary) -> list[str]:
     ]
     return [
         "<h3>Learned factors</h3>",
-        _table(
+        format_html_table(
             "Precision and recall of the pairs of labels that share a learned factor (means over "
             "distributions), and how often all factors are the true ones",
             ["structure", "n", "precision", "recall", "all true"],

@@ -72,6 +72,9 @@ _REGISTRY = {
         )
     },
     # parts of fitted models
+    "fgfm.data.ColumnKinds": "fgfm.data._typed.ColumnKinds",
+    "fgfm.data.NumberColumns": "fgfm.data._number_columns.NumberColumns",
+    "fgfm.data.Schema": "fgfm.data._schema.Schema",
     "fgfm.decider.IsotonicCalibrator": "fgfm.decider._calibration.IsotonicCalibrator",
     "fgfm.decider.JointModel": "fgfm.decider._joint_model.JointModel",
     "fgfm.decider.NoCalibrator": "fgfm.decider._calibration.NoCalibrator",

@@ -1,0 +1,160 @@
+"""The page that ``fgfm evaluate --report`` writes."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from command_line import assert_one_line_error, make_rows, run, run_ok
+from fgfm.cli._svg import Interval, interval_chart
+from fgfm.data import Dataset, save
+
+STRANGE = ("<script>alert(1)</script>", "a & b", '"quoted"', "dark")
+OPTIONS = ("--factors", "independent", "--folds", "2", "--inner-folds", "0")
+
+
+class Tables(HTMLParser):
+    """Collect the cells of all tables, and the names of all elements with their attributes."""
+
+    def __init__(self):
+        super().__init__()
+        self.tables, self.elements, self.cell = [], [], None
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.cell = ""
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th"):
+            self.tables[-1][-1].append(self.cell)
+            self.cell = None
+
+    def handle_data(self, text):
+        if self.cell is not None:
+            self.cell += text
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    X, Y = make_rows()
+    path = tmp_path_factory.mktemp("report") / "strange.npz"
+    save(Dataset(X, Y, label_names=STRANGE), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def report(data):
+    """The printed table, the page and its tables."""
+    path = data.parent / "report.html"
+    printed = run_ok("evaluate", data, *OPTIONS, "--report", path)
+    page = path.read_text(encoding="utf-8")
+    parsed = Tables()
+    parsed.feed(page)
+    return printed.stdout, page, parsed
+
+
+def test_values_are_those_printed(report):
+    printed, page, parsed = report
+    averages, measures, _, _ = parsed.tables
+    lines = [line for line in printed.splitlines() if re.search(r"\(\d", line)]
+    values = [re.findall(r"[+-]?\d+\.\d+ \(\d+\.\d+\)", line) for line in lines]
+    first, gains, *others = values[:8]
+    assert [row[1:] for row in measures[1:]] == [first, *others]
+    assert averages[1][1:] == first + gains
+    macro, macro_gains, micro, micro_gains = values[8:12]
+    assert [row[1:] for row in averages[2:]] == [macro + macro_gains, micro + micro_gains]
+    text = " ".join(unescape(page).split())
+    for note in ("Standard errors over 2 folds in brackets", "Expected F1 0.", "t = 0."):
+        sentence = " ".join(printed.split())
+        at = sentence.index(note)
+        assert sentence[at : at + 60] in text
+
+
+def test_label_and_row_tables_agree_with_the_labels(report, data):
+    _, _, parsed = report
+    labels, rows = parsed.tables[2:]
+    _, Y = make_rows()
+    assert {row[0] for row in labels[1:]} == set(STRANGE)
+    for row in labels[1:]:
+        j = STRANGE.index(row[0])
+        true, decided, precision, recall, f = map(float, row[1:6])
+        assert true == Y[:, j].sum()
+        assert_allclose(recall * true, precision * decided, atol=0.02)
+        assert_allclose(f, 2.0 * precision * recall / (precision + recall), atol=2e-4)
+    expected = [float(row[1]) for row in rows[1:]]
+    assert len(expected) == 20
+    assert expected == sorted(expected)
+    for name, _, obtained, *sets in rows[1:]:
+        right, wrong, missed = (set(filter(None, part.split(", "))) for part in sets)
+        truth = {STRANGE[j] for j in np.flatnonzero(Y[int(name.removeprefix("row ")) - 1])}
+        assert right | missed == truth
+        assert not wrong & truth
+        size = len(truth) + len(right) + len(wrong)
+        assert_allclose(float(obtained), 2.0 * len(right) / size if size else 1.0, atol=5e-5)
+
+
+def test_page_is_self_contained_and_escaped(report):
+    _, page, parsed = report
+    names = {name for name, _ in parsed.elements}
+    assert not names & {"script", "link", "img", "iframe"}
+    assert "//" not in page
+    assert all("href" not in attributes for _, attributes in parsed.elements)
+    charts = [attributes for name, attributes in parsed.elements if name == "svg"]
+    assert len(charts) == 2
+    assert all(chart["aria-label"] for chart in charts)
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_report_of_a_model_and_of_json(folder, model, tmp_path):
+    path = tmp_path / "report.html"
+    options = ["--split", "test", "--model", model, "--beta", "2", "--report", path, "--json"]
+    found = json.loads(run_ok("evaluate", folder / "all.npz", *options).stdout)
+    page = path.read_text(encoding="utf-8")
+    for scores in found["averages"].values():
+        assert f"<b>{scores['f']['f_optimal']['value']:.4f}</b>" in page
+    assert "instance F2" in page
+    numbers = {int(k) for k in re.findall(r">row (\d+)<", page)}
+    assert len(numbers) == 20
+    assert numbers <= set(range(81, 121))  # the test rows of the file
+
+
+@pytest.mark.filterwarnings("ignore:.*the column 'id' is left out")
+def test_hard_rows_have_their_identifiers(folder, tmp_path):
+    path = tmp_path / "report.html"
+    for options, pattern in (([], r"\d{3}"), (["--ids", "id,place"], r"\d{3}, (north|south)")):
+        arguments = ["--labels", "red,green,blue,dark", *OPTIONS, *options, "--report", path]
+        run_ok("evaluate", folder / "table.csv", *arguments)
+        parsed = Tables()
+        parsed.feed(path.read_text(encoding="utf-8"))
+        names = [row[0] for row in parsed.tables[3][1:]]
+        assert len(set(names)) == 20
+        assert all(re.fullmatch(pattern, name) for name in names), names
+
+
+def test_report_must_be_a_new_file(folder, tmp_path):
+    data = folder / "all.csv"
+    before = data.read_bytes()
+    result = run("evaluate", data, "--labels", "-4", "--report", data)
+    assert_one_line_error(result, "--report is")
+    assert data.read_bytes() == before
+    result = run("evaluate", data, "--labels", "-4", "--report", tmp_path / "no" / "r.html")
+    assert_one_line_error(result, "there is no folder")
+
+
+def test_interval_chart_places_values_on_its_scale():
+    chart = interval_chart([("F1", [Interval("a", "half", 0.5, np.nan)])], "title")
+    (low, high) = re.findall(r'text-anchor="middle" class="">([\d.]+)<', chart)
+    assert float(low) <= 0.5 <= float(high)
+    assert "0.5000" in chart
+    assert "nan" not in chart
