@@ -3,7 +3,7 @@
 ``python -m benchmarks.costs`` prints the tables of ``docs/cluster.md`` from stored measurements;
 options change the assumptions. ``--measure`` measures the rates of this machine first, and
 ``--check ROWS`` runs ``benchmarks/cluster_job.py`` on that many rows of 20 labels (10^8 take 8 GB
-of disk); both replace what is stored.
+of disk); both replace what is stored. Write the output to ``docs/benchmark/costs/tables.txt``.
 
 Rates are rows per second of processor time of one thread, so that other load on the machine does
 not count as work.
