@@ -225,7 +225,7 @@ class DiceDecision(torch.nn.Module):
 
         Parameters
         ----------
-        inputs : tensor of shape (..., *spatial)
+        inputs : tensor of shape (..., height, width)
             Logits or probabilities. Half precision is converted to float32.
 
         Returns
