@@ -8,4 +8,4 @@ collect_ignore = []
 if find_spec("torch") is None:
     collect_ignore.append("fgfm/torch.py")
 if find_spec("torch") is None or find_spec("triton") is None:
-    collect_ignore.append("fgfm/decision/_marginals_triton.py")
+    collect_ignore_glob = ["fgfm/decision/*triton*.py", "fgfm/decision/_array_api/*triton*.py"]
