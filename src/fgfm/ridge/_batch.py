@@ -12,12 +12,13 @@ and for several classes on text it would need up to 42 GiB. The penalties were t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fgfm._utils.folds import Fold
+from fgfm.ridge._arrays import namespace, to_device, to_host
 from fgfm.ridge._design import Design, GroupedRows, RowSubset
 from fgfm.ridge._newton_cg import RidgePath
 from fgfm.ridge._objective import ProblemRows, column_sums, logits, probabilities
@@ -81,7 +82,7 @@ class _Members(NamedTuple):
     """Some targets of a batch, and those of their classes that occur in some rows."""
 
     targets: Integers  # (B,): indices
-    classes: list[Integers]  # B of the same length
+    classes: Integers  # (B, K)
 
 
 class _Batch:
@@ -92,6 +93,7 @@ class _Batch:
         self.weight = design.weight
         self.targets = targets
         self.settings = settings
+        self.device = settings.device
         self.n_classes = targets[0].n_classes
         # from the largest penalty to the smallest: each is a warm start for the next
         self.order = np.argsort(-settings.penalties, kind="stable")
@@ -110,19 +112,24 @@ class _Batch:
         # weights with these penalties, summed over the folds that have all classes
         q = self.groups.Z.shape[1] + (self.extra is not None)
         C = self.n_classes if self.symmetric else self.n_classes - 1
-        self.fold_theta = np.zeros((q, B, C))
+        self.fold_theta = self.on_device(np.zeros((q, B, C)))
         self.n_complete = np.zeros(B)  # number of these folds
         self.subsets: list[RowSubset] = []  # keeps the rows of the folds alive for other batches
         self.held_out: Floats | None = None  # (n, B, K)
         if settings.held_out:
-            self.held_out = np.full((design.n, B, self.n_classes), np.nan)
+            self.held_out = self.on_device(np.full((design.n, B, self.n_classes), np.nan))
         self.last_fold = np.full(design.n, -1)  # the last one that holds a row out
         for f, fold in enumerate(targets[0].folds):
             self.last_fold[fold.test] = f
 
+    def on_device(self, array: Any) -> Any:
+        """Copy an array to the device, if there is one."""
+        return to_device(array, self.device)
+
     def fit(self) -> list[TargetFit]:
         """Compute the test losses, choose the penalties, and fit all rows."""
         losses = self.cross_validate()
+        held_out = None if self.held_out is None else to_host(self.held_out)
         return [
             TargetFit(
                 coef,
@@ -131,7 +138,7 @@ class _Batch:
                 losses[:, b].copy(),
                 int(self.n_iter[b]),
                 int(self.n_failed[b]),
-                None if self.held_out is None else self.held_out[:, b].copy(),
+                None if held_out is None else held_out[:, b].copy(),
             )
             for b, (coef, intercept) in enumerate(self.refit())
         ]
@@ -177,10 +184,11 @@ class _Batch:
         for b, target in enumerate(self.targets):
             classes, fixed[b] = untrained_loss(target, self.weight, fold)
             by_size.setdefault(len(classes), []).append((b, classes))
-            if self.held_out is not None:
-                self.held_out[reported, b] = 0.0
-                if len(classes) == 1:
-                    self.held_out[reported, b, classes[0]] = 1.0
+        if self.held_out is not None:
+            there = self.on_device(reported)
+            self.held_out[there] = 0.0
+            for b, classes in by_size.get(1, []):
+                self.held_out[there, b, int(classes[0])] = 1.0
         many = len(self.targets[0].folds) > _COPIED_FOLDS
         train = self.design.subset(self.groups, fold.train, keep_all=many)
         test = self.design.subset(self.groups, fold.test)
@@ -190,23 +198,32 @@ class _Batch:
         for K, pairs in by_size.items():
             if K == 1:
                 continue
-            members = _Members(np.array([b for b, _ in pairs]), [classes for _, classes in pairs])
+            members = _Members(
+                np.array([b for b, _ in pairs]), np.array([classes for _, classes in pairs])
+            )
             rows, counts = self.rows(train, members.targets), self.counts(members, train)
             start = self.start(rows, counts, K > 2 and self.symmetric)
             path = RidgePath(rows, counts, 1 if self.free_intercept else 0, start)
             rows, counts = self.rows(test, members.targets), self.counts(members, test)
-            paths.append(_FoldPath(f, reported, position, members, path, rows, counts))
+            paths.append(
+                _FoldPath(f, reported, position, members, path, rows, counts, self.device)
+            )
             if self.n_classes == K:
                 self.n_complete[members.targets] += 1.0
         return paths, fixed
 
     def rows(self, subset: RowSubset, members: Integers) -> ProblemRows:
         """Return the rows of a subset with the extra columns of some targets."""
-        extra = None if self.extra is None else self.extra[np.ix_(subset.kept, members)]
-        return ProblemRows(subset.Z, subset.weight, extra, len(self.targets[0].folds))
+        extra = None
+        if self.extra is not None:
+            extra = self.on_device(self.extra[np.ix_(subset.kept, members)])
+        Z, weight = self.on_device(subset.Z), self.on_device(subset.weight)
+        return ProblemRows(Z, weight, extra, len(self.targets[0].folds))
 
     def counts(self, members: _Members, subset: RowSubset) -> Floats:
         """Return the weight of each class in each group of a subset, (G, B, K)."""
+        if self.device is not None:
+            return self.device_counts(members, subset)
         cells = [
             class_counts(self.groups, self.weight, self.targets[b], subset.rows)[
                 np.ix_(subset.kept, classes)
@@ -215,51 +232,71 @@ class _Batch:
         ]
         return np.stack(cells, axis=1)
 
+    def device_counts(self, members: _Members, subset: RowSubset) -> Any:
+        """Return the same as `counts`, computed on the device."""
+        code = self.on_device(np.stack([self.targets[b].code for b in members.targets], axis=1))
+        weight = self.on_device(self.weight[subset.rows])
+        group = self.on_device(np.searchsorted(subset.kept, self.groups.of_row[subset.rows]))
+        rows = slice(None) if isinstance(subset.rows, slice) else self.on_device(subset.rows)
+        classes = self.on_device(members.classes)
+        shape = len(subset.kept), *members.classes.shape
+        counts = weight.new_zeros(shape)  # (G, B, K)
+        for k in range(shape[2]):
+            of_class = weight[:, None] * (code[rows] == classes[:, k])
+            counts[:, :, k].index_put_((group,), of_class, accumulate=True)
+        return counts
+
     def start(self, rows: ProblemRows, counts: Floats, symmetric: bool) -> Floats:
         """Return weights (q, B, C) of 0, with intercepts that give the class frequencies."""
         _, B, K = counts.shape
         q = rows.Z.shape[1] + (rows.extra is not None)
         theta = np.zeros((q, B, K if symmetric else K - 1))
         if self.free_intercept:
-            level = np.log(column_sums(counts))  # (B, K)
+            level = np.log(to_host(column_sums(counts)))  # (B, K)
             level -= level.mean(axis=1, keepdims=True) if symmetric else level[:, :1]
             theta[0] = level if symmetric else level[:, 1:]
-        return theta
+        return self.on_device(theta)  # type: ignore[no-any-return]
 
     def follow(
         self, path: RidgePath, members: Integers, penalty: Floats, tol: float, gap: float
     ) -> None:
         """Fit the next penalty, and update the numbers of iterations and failures."""
-        steps = path.follow(penalty, tol, gap, self.settings.max_iter)
+        steps = to_host(
+            path.follow(self.on_device(penalty), tol, gap, self.settings.max_iter)
+        )
         self.n_iter[members] = np.maximum(self.n_iter[members], np.abs(steps))
         self.n_failed[members] += steps < 0
 
     def store_fold_fits(self, paths: list[_FoldPath], better: Flags) -> None:
         """Store the weights and test probabilities of targets with a new least loss."""
-        self.fold_theta[:, better] = 0.0
+        self.fold_theta[:, self.on_device(better)] = 0.0
         for path in paths:
-            some = np.flatnonzero(better[path.members])
-            members = path.members[some]
+            chosen = np.flatnonzero(better[path.members])
+            some, members = self.on_device(chosen), self.on_device(path.members[chosen])
             if path.n_classes == self.n_classes:
                 self.fold_theta[:, members] += path.path.theta[:, some]
             if self.held_out is not None:
-                for j, b in zip(some, members, strict=True):
-                    cells = path.reported[:, None], b, path.classes[j]
-                    self.held_out[cells] = path.proba[path.position, j]
+                reported, position = self.on_device(path.reported), self.on_device(path.position)
+                classes = self.on_device(path.classes[chosen])
+                self.held_out[reported[:, None, None], members[:, None], classes] = path.proba[
+                    position[:, None], some
+                ]
 
     def refit(self) -> list[tuple[Floats, Floats]]:
         """Fit all rows with the chosen penalties; return weights and intercepts."""
         B = len(self.targets)
-        members = _Members(np.arange(B), [np.arange(self.n_classes)] * B)
+        members = _Members(np.arange(B), np.tile(np.arange(self.n_classes), (B, 1)))
         subset = RowSubset(self.groups, self.weight, slice(None))
         rows, counts = self.rows(subset, members.targets), self.counts(members, subset)
         start = self.start(rows, counts, self.symmetric)
         found = self.n_complete > 0.0
-        start[:, found] = self.fold_theta[:, found] / self.n_complete[found, None]
+        at, n_complete = self.on_device(found), self.on_device(self.n_complete[found, None])
+        start[:, at] = self.fold_theta[:, at] / n_complete
         path = RidgePath(rows, counts, 1 if self.free_intercept else 0, start)
         penalty = self.settings.penalties[self.best]
         self.follow(path, members.targets, penalty, self.settings.tol, 0.0)
-        return [self.coefficients(path.theta[:, b], b) for b in range(B)]
+        theta = to_host(path.theta)
+        return [self.coefficients(theta[:, b], b) for b in range(B)]
 
     def coefficients(self, theta: Floats, b: int) -> tuple[Floats, Floats]:
         """Return the weights and intercepts of a target for the columns of X."""
@@ -298,8 +335,10 @@ class _FoldPath:
         path: RidgePath,
         rows: ProblemRows,
         counts: Floats,
+        device: str | None,
     ) -> None:
         self.fold = fold
+        self.device = device
         self.reported = reported  # rows whose held-out probabilities come from this fold
         self.position = position  # of these rows, among the groups of the test rows
         self.members, self.classes = members
@@ -314,20 +353,21 @@ class _FoldPath:
         theta = self.path.theta
         reference = theta.shape[2] < self.n_classes
         prob, log_mass = probabilities(logits(self.rows.Z, self.rows.extra, theta), reference)
+        xp = namespace(theta)
         if reference:
-            prob = np.concatenate([np.exp(-log_mass)[:, :, None], prob], axis=2)
+            prob = xp.concatenate([xp.exp(-log_mass)[:, :, None], prob], axis=2)
         self.proba = prob
-        log_p = np.log(np.clip(prob, CLIP, 1.0 - CLIP))
-        return np.asarray(-column_sums(self.counts * log_p).sum(axis=1))
+        log_p = xp.log(xp.clip(prob, CLIP, 1.0 - CLIP))
+        return to_host(-column_sums(self.counts * log_p).sum(axis=1))
 
     def keep(self, active: Flags) -> bool:
         """Continue with the active targets; return False if there are none."""
-        some = np.flatnonzero(active[self.members])
-        if 0 < len(some) < len(self.members):
+        kept = np.flatnonzero(active[self.members])
+        if 0 < len(kept) < len(self.members):
+            self.members, self.classes = self.members[kept], self.classes[kept]
+            some = to_device(kept, self.device)
             self.path.keep(some)
-            self.members = self.members[some]
-            self.classes = [self.classes[j] for j in some]
             self.counts = self.counts[:, some]
             if self.rows.extra is not None:
                 self.rows = self.rows._replace(extra=self.rows.extra[:, some])
-        return len(some) > 0
+        return len(kept) > 0

@@ -6,6 +6,8 @@ many classes, on the same rows and folds, share a chunk and are fitted side by s
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 
 from fgfm._utils.folds import Fold
@@ -25,9 +27,14 @@ _COLUMNS = 64
 # that a chunk has fewer columns if there are more folds than _FOLDS.
 _ENTRIES = 1 << 22
 _FOLDS = 3
+# The same on a device (128 MiB), with any number of columns: wide products use all of it.
+_DEVICE_ENTRIES = 1 << 24
+_device_lock = threading.Lock()  # one chunk at a time on a device: its memory is for one
 
 
-def split_targets(design: Design, targets: list[RidgeTarget]) -> list[list[int]]:
+def split_targets(
+    design: Design, targets: list[RidgeTarget], on_device: bool = False
+) -> list[list[int]]:
     """Return the chunks in which targets are fitted, as lists of their indices.
 
     Chunks depend on the targets alone, not on the number of jobs, so that neither do results.
@@ -44,14 +51,17 @@ def split_targets(design: Design, targets: list[RidgeTarget]) -> list[list[int]]
             groups.setdefault((extra, id(target.folds), target.n_classes), []).append(t)
     large = []
     for (_, _, n_classes), members in groups.items():
-        columns = _n_columns(design, len(targets[members[0]].folds))
+        columns = _n_columns(design, len(targets[members[0]].folds), on_device)
         size = max(1, columns // (1 if n_classes == 2 else n_classes or 1))
         large += [members[at : at + size] for at in range(0, len(members), size)]
     return small + large
 
 
-def _n_columns(design: Design, n_folds: int) -> int:
+def _n_columns(design: Design, n_folds: int, on_device: bool) -> int:
     """Return the most columns of weights in a chunk, for bounded memory."""
+    if on_device:
+        entries = _DEVICE_ENTRIES * _FOLDS // max(n_folds, _FOLDS)
+        return entries // max(design.n, design.p)
     entries = _ENTRIES * _FOLDS // max(n_folds, _FOLDS)
     columns = min(_COLUMNS, entries // max(design.n, design.p))
     # dense rows are rotated where there are fewer rows than columns
@@ -132,4 +142,7 @@ def _fit_chunk(
         return [TargetFit(np.zeros((1, p)), np.zeros(1), 0, losses, 0, 0, certain)]
     if _is_small(design, first):
         return [fit_newton(design, first, settings)]
-    return fit_batch(design, targets, settings)
+    if settings.device is None:
+        return fit_batch(design, targets, settings)
+    with _device_lock:
+        return fit_batch(design, targets, settings)
