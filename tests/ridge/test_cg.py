@@ -32,7 +32,7 @@ def formed_hessian(objectives, hessians, dense, b):
     """Form the Hessian of problem b, (C q, C q)."""
     p = hessians.prob[:, b]  # (G, C)
     C = p.shape[1]
-    curvature = objectives.weight[:, None, None] * (
+    curvature = objectives.weight[:, :, None] * (
         np.eye(C) * p[:, :, None] - p[:, :, None] * p[:, None, :]
     )
     H = np.einsum("gi,gkl,gj->kilj", dense[b], curvature, dense[b])

@@ -19,6 +19,8 @@ __all__ = [
     "contiguous",
     "copied",
     "counting",
+    "filled",
+    "free_bytes",
     "indices",
     "namespace",
     "to_device",
@@ -56,6 +58,25 @@ def namespace(array: Array) -> Any:
     import torch
 
     return torch
+
+
+def free_bytes(device: str) -> int:
+    """Return the free memory of a CUDA device; for others, a number without limit."""
+    import torch
+
+    if torch.device(device).type != "cuda":
+        return 1 << 62
+    torch.cuda.empty_cache()  # memory that only this process can use is free, too
+    return int(torch.cuda.mem_get_info(device)[0])
+
+
+def filled(shape: tuple[int, ...], value: float, device: str | None) -> Array:
+    """Return an array of one value."""
+    if device is None:
+        return np.full(shape, value)
+    import torch
+
+    return torch.full(shape, value, dtype=torch.float64, device=device)
 
 
 def to_device(array: Any, device: str | None) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm._utils.folds import Fold
-from fgfm.ridge._arrays import namespace, to_device, to_host
+from fgfm.ridge._arrays import contiguous, filled, namespace, to_device, to_host
 from fgfm.ridge._design import Design, GroupedRows, RowSubset
 from fgfm.ridge._newton_cg import RidgePath
 from fgfm.ridge._objective import ProblemRows, column_sums, logits, probabilities
@@ -85,6 +85,18 @@ class _Members(NamedTuple):
     classes: Integers  # (B, K)
 
 
+class _FoldProblems(NamedTuple):
+    """Targets with equally many classes in the training rows of a fold."""
+
+    fold: Integers  # (B,)
+    members: _Members
+    train: ProblemRows
+    train_counts: Floats  # (G, B, K)
+    start: Floats  # (q, B, C)
+    test: ProblemRows
+    test_counts: Floats  # (G, B, K)
+
+
 class _Batch:
     def __init__(
         self, design: Design, targets: list[RidgeTarget], settings: RidgeSettings
@@ -112,15 +124,24 @@ class _Batch:
         # weights with these penalties, summed over the folds that have all classes
         q = self.groups.Z.shape[1] + (self.extra is not None)
         C = self.n_classes if self.symmetric else self.n_classes - 1
-        self.fold_theta = self.on_device(np.zeros((q, B, C)))
+        self.fold_theta = filled((q, B, C), 0.0, self.device)
         self.n_complete = np.zeros(B)  # number of these folds
         self.subsets: list[RowSubset] = []  # keeps the rows of the folds alive for other batches
         self.held_out: Floats | None = None  # (n, B, K)
         if settings.held_out:
-            self.held_out = self.on_device(np.full((design.n, B, self.n_classes), np.nan))
+            self.held_out = filled((design.n, B, self.n_classes), np.nan, self.device)
         self.last_fold = np.full(design.n, -1)  # the last one that holds a row out
         for f, fold in enumerate(targets[0].folds):
             self.last_fold[fold.test] = f
+        self.reported = [  # rows whose held-out probabilities come from a fold
+            fold.test[self.last_fold[fold.test] == f] for f, fold in enumerate(targets[0].folds)
+        ]
+        self.position: list[Integers] = []  # of these rows, among the groups of the test rows
+        self.Z: Any = None  # the rows on the device
+        self.codes: Any = None  # (B, n), the classes on the device
+        if self.device is not None:
+            self.Z = self.on_device(self.groups.Z)
+            self.codes = self.on_device(np.stack([target.code for target in targets]))
 
     def on_device(self, array: Any) -> Any:
         """Copy an array to the device, if there is one."""
@@ -129,7 +150,9 @@ class _Batch:
     def fit(self) -> list[TargetFit]:
         """Compute the test losses, choose the penalties, and fit all rows."""
         losses = self.cross_validate()
-        held_out = None if self.held_out is None else to_host(self.held_out)
+        held_out = None  # (B, n, K)
+        if self.held_out is not None:
+            held_out = to_host(contiguous(self.held_out.swapaxes(0, 1)))
         return [
             TargetFit(
                 coef,
@@ -138,7 +161,7 @@ class _Batch:
                 losses[:, b].copy(),
                 int(self.n_iter[b]),
                 int(self.n_failed[b]),
-                None if held_out is None else held_out[:, b].copy(),
+                None if held_out is None else held_out[b],
             )
             for b, (coef, intercept) in enumerate(self.refit())
         ]
@@ -147,11 +170,16 @@ class _Batch:
         """Find the best penalties; return the mean losses on test rows, (folds, B, L)."""
         folds = self.targets[0].folds
         B = len(self.targets)
-        paths: list[_FoldPath] = []
+        problems: list[_FoldProblems] = []
         fixed = np.empty((len(folds), B))  # losses that no fit can change
         for f, fold in enumerate(folds):
-            of_fold, fixed[f] = self.fold_paths(f, fold)
-            paths += of_fold
+            of_fold, fixed[f] = self.fold_problems(f, fold)
+            problems += of_fold
+        if self.device is not None:
+            problems = _join_folds(problems)
+        first = 1 if self.free_intercept else 0
+        paths = [_FoldPath(some, first, self.device) for some in problems]
+        del problems  # their training counts
         mass = np.array([self.weight[fold.test].sum() for fold in folds])
         losses = np.full((len(folds), B, len(self.order)), np.inf)
         least = np.full(B, np.inf)
@@ -176,25 +204,27 @@ class _Batch:
                 break
         return losses
 
-    def fold_paths(self, f: int, fold: Fold) -> tuple[list[_FoldPath], Floats]:
-        """Return the paths of a fold, and the losses (B,) on test rows that no fit can change."""
+    def fold_problems(self, f: int, fold: Fold) -> tuple[list[_FoldProblems], Floats]:
+        """Return the problems of a fold, and the test losses (B,) that no fit can change."""
         fixed = np.zeros(len(self.targets))
-        reported = fold.test[self.last_fold[fold.test] == f]
         by_size: dict[int, list[tuple[int, Integers]]] = {}
         for b, target in enumerate(self.targets):
             classes, fixed[b] = untrained_loss(target, self.weight, fold)
             by_size.setdefault(len(classes), []).append((b, classes))
         if self.held_out is not None:
-            there = self.on_device(reported)
+            there = self.on_device(self.reported[f])
             self.held_out[there] = 0.0
             for b, classes in by_size.get(1, []):
                 self.held_out[there, b, int(classes[0])] = 1.0
+        on_device = self.device is not None
         many = len(self.targets[0].folds) > _COPIED_FOLDS
-        train = self.design.subset(self.groups, fold.train, keep_all=many)
-        test = self.design.subset(self.groups, fold.test)
+        train = self.design.subset(self.groups, fold.train, keep_all=many or on_device)
+        test = self.design.subset(self.groups, fold.test, keep_all=on_device)
         self.subsets += [train, test]
-        position = np.searchsorted(test.kept, self.groups.of_row[reported])
-        paths = []
+        self.position.append(
+            np.searchsorted(test.kept, self.groups.of_row[self.reported[f]]).astype(np.int64)
+        )
+        problems = []
         for K, pairs in by_size.items():
             if K == 1:
                 continue
@@ -203,22 +233,22 @@ class _Batch:
             )
             rows, counts = self.rows(train, members.targets), self.counts(members, train)
             start = self.start(rows, counts, K > 2 and self.symmetric)
-            path = RidgePath(rows, counts, 1 if self.free_intercept else 0, start)
-            rows, counts = self.rows(test, members.targets), self.counts(members, test)
-            paths.append(
-                _FoldPath(f, reported, position, members, path, rows, counts, self.device)
+            test_rows, test_counts = self.rows(test, members.targets), self.counts(members, test)
+            fold_of = np.full(len(pairs), f)
+            problems.append(
+                _FoldProblems(fold_of, members, rows, counts, start, test_rows, test_counts)
             )
             if self.n_classes == K:
                 self.n_complete[members.targets] += 1.0
-        return paths, fixed
+        return problems, fixed
 
     def rows(self, subset: RowSubset, members: Integers) -> ProblemRows:
         """Return the rows of a subset with the extra columns of some targets."""
         extra = None
         if self.extra is not None:
             extra = self.on_device(self.extra[np.ix_(subset.kept, members)])
-        Z, weight = self.on_device(subset.Z), self.on_device(subset.weight)
-        return ProblemRows(Z, weight, extra, len(self.targets[0].folds))
+        Z = subset.Z if self.device is None else self.Z
+        return ProblemRows(Z, self.on_device(subset.weight), extra, len(self.targets[0].folds))
 
     def counts(self, members: _Members, subset: RowSubset) -> Floats:
         """Return the weight of each class in each group of a subset, (G, B, K)."""
@@ -234,7 +264,7 @@ class _Batch:
 
     def device_counts(self, members: _Members, subset: RowSubset) -> Any:
         """Return the same as `counts`, computed on the device."""
-        code = self.on_device(np.stack([self.targets[b].code for b in members.targets], axis=1))
+        code = self.codes[self.on_device(members.targets)].T  # (n, B)
         weight = self.on_device(self.weight[subset.rows])
         group = self.on_device(np.searchsorted(subset.kept, self.groups.of_row[subset.rows]))
         rows = slice(None) if isinstance(subset.rows, slice) else self.on_device(subset.rows)
@@ -261,9 +291,7 @@ class _Batch:
         self, path: RidgePath, members: Integers, penalty: Floats, tol: float, gap: float
     ) -> None:
         """Fit the next penalty, and update the numbers of iterations and failures."""
-        steps = to_host(
-            path.follow(self.on_device(penalty), tol, gap, self.settings.max_iter)
-        )
+        steps = to_host(path.follow(self.on_device(penalty), tol, gap, self.settings.max_iter))
         self.n_iter[members] = np.maximum(self.n_iter[members], np.abs(steps))
         self.n_failed[members] += steps < 0
 
@@ -271,16 +299,16 @@ class _Batch:
         """Store the weights and test probabilities of targets with a new least loss."""
         self.fold_theta[:, self.on_device(better)] = 0.0
         for path in paths:
-            chosen = np.flatnonzero(better[path.members])
-            some, members = self.on_device(chosen), self.on_device(path.members[chosen])
-            if path.n_classes == self.n_classes:
-                self.fold_theta[:, members] += path.path.theta[:, some]
-            if self.held_out is not None:
-                reported, position = self.on_device(path.reported), self.on_device(path.position)
-                classes = self.on_device(path.classes[chosen])
-                self.held_out[reported[:, None, None], members[:, None], classes] = path.proba[
-                    position[:, None], some
-                ]
+            for f in np.unique(path.fold):
+                chosen = np.flatnonzero(better[path.members] & (path.fold == f))
+                some, members = self.on_device(chosen), self.on_device(path.members[chosen])
+                if path.n_classes == self.n_classes:
+                    self.fold_theta[:, members] += path.path.theta[:, some]
+                if self.held_out is not None:
+                    reported = self.on_device(self.reported[f])[:, None, None]
+                    position = self.on_device(self.position[f])[:, None]
+                    classes = self.on_device(path.classes[chosen])
+                    self.held_out[reported, members[:, None], classes] = path.proba[position, some]
 
     def refit(self) -> list[tuple[Floats, Floats]]:
         """Fit all rows with the chosen penalties; return weights and intercepts."""
@@ -323,29 +351,48 @@ def _extra_columns(design: Design, targets: list[RidgeTarget]) -> tuple[Floats |
     return np.stack(columns, axis=1) - means, means
 
 
-class _FoldPath:
-    """The path of targets with equally many classes in the training rows of a fold."""
+def _join_folds(problems: list[_FoldProblems]) -> list[_FoldProblems]:
+    """Join the problems of all folds that have equally many classes, on all rows of a device."""
+    import torch
 
-    def __init__(
-        self,
-        fold: int,
-        reported: Integers,
-        position: Integers,
-        members: _Members,
-        path: RidgePath,
-        rows: ProblemRows,
-        counts: Floats,
-        device: str | None,
-    ) -> None:
-        self.fold = fold
+    by_size: dict[int, list[_FoldProblems]] = {}
+    for some in problems:
+        by_size.setdefault(some.train_counts.shape[2], []).append(some)
+    joined = []
+    for parts in by_size.values():
+        fold, members, train, train_counts, start, _, test_counts = zip(*parts, strict=True)
+        weight = [
+            rows.weight[:, None].expand(-1, len(f)) for rows, f in zip(train, fold, strict=True)
+        ]
+        extra = [rows.extra for rows in train]
+        rows = train[0]._replace(
+            weight=torch.concatenate(weight, axis=1),
+            extra=None if extra[0] is None else torch.concatenate(extra, axis=1),
+        )
+        joined.append(
+            _FoldProblems(
+                np.concatenate(fold),
+                _Members(*(np.concatenate(arrays) for arrays in zip(*members, strict=True))),
+                rows,
+                torch.concatenate(train_counts, axis=1),
+                torch.concatenate(start, axis=1),
+                rows,
+                torch.concatenate(test_counts, axis=1),
+            )
+        )
+    return joined
+
+
+class _FoldPath:
+    """The path of targets with equally many classes in the training rows of their folds."""
+
+    def __init__(self, problems: _FoldProblems, first: int, device: str | None) -> None:
         self.device = device
-        self.reported = reported  # rows whose held-out probabilities come from this fold
-        self.position = position  # of these rows, among the groups of the test rows
-        self.members, self.classes = members
-        self.path = path
-        self.rows = rows  # test rows
-        self.counts = counts  # (G, B, K), of the test rows
-        self.n_classes = counts.shape[2]
+        self.fold, (self.members, self.classes) = problems.fold, problems.members
+        self.path = RidgePath(problems.train, problems.train_counts, first, problems.start)
+        self.rows = problems.test
+        self.counts = problems.test_counts  # (G, B, K)
+        self.n_classes = self.counts.shape[2]
         self.proba = np.empty(0)  # (G, B, K), set by `losses`
 
     def losses(self) -> Floats:
@@ -364,6 +411,7 @@ class _FoldPath:
         """Continue with the active targets; return False if there are none."""
         kept = np.flatnonzero(active[self.members])
         if 0 < len(kept) < len(self.members):
+            self.fold = self.fold[kept]
             self.members, self.classes = self.members[kept], self.classes[kept]
             some = to_device(kept, self.device)
             self.path.keep(some)

@@ -13,6 +13,7 @@ computed (`_preconditioner`).
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -65,10 +66,12 @@ class Hessians:
         self.objectives = objectives
         self.prob = prob
         # second derivatives of each logit by itself; of a single logit there are no others
-        self.curvature = objectives.weight[:, None, None] * prob * (1.0 - prob)  # (G, B, C)
+        self.weight = objectives.weight[:, :, None]  # (G, 1, 1) or (G, B, 1)
+        self.curvature = self.weight * prob * (1.0 - prob)  # (G, B, C)
         self.single = objectives.reference and prob.shape[2] == 1
         self.ridge = 2.0 * penalty[:, None]  # (B, 1)
         self.damping = damping[:, None]  # (B, 1)
+        self.damped = bool(damping.any())
         self.scale = namespace(prob).where(
             scaled[:, None], objectives.bound + self.ridge, objectives.flat_scale
         )
@@ -78,7 +81,10 @@ class Hessians:
         """Return the Hessians of some of the problems."""
         part = copy.copy(self)
         part.objectives = self.objectives.take_for_products(some)
-        part.prob = self.prob if self.single else self.prob[:, some]
+        if not self.single:
+            part.prob = self.prob[:, some]
+            if self.weight.shape[1] > 1:
+                part.weight = self.weight[:, some]
         part.curvature = self.curvature[:, some]
         part.ridge, part.damping = self.ridge[some], self.damping[some]
         part.scale = self.scale[:, some]
@@ -94,10 +100,10 @@ class Hessians:
         else:
             U *= self.prob
             U -= self.prob * U.sum(axis=2, keepdims=True)
-            U *= objectives.weight[:, None, None]
+            U *= self.weight
         result = objectives.multiply_transposed(U)
         result[objectives.first :] += self.ridge * V[objectives.first :]
-        if self.damping.any():
+        if self.damped:
             result += self.damping * objectives.bound * V
         return result
 
@@ -173,7 +179,9 @@ def conjugate_gradients(
         residual -= length[:, None] * product
         total += length * size
         unfinished = 10.0 * length * size > accuracy[active] ** 2 * total
-        slow = indices(unfinished & (patience[active] <= n_products))
+        slow: Any = []
+        if n_products >= min(first, again):
+            slow = indices(unfinished & (patience[active] <= n_products))
         for b in slow:
             inverses[int(active[b])] = hessians.invert_blocks(int(b))
             patience[active[b]] = np.inf  # the Hessian stays the same: once is enough
@@ -181,12 +189,13 @@ def conjugate_gradients(
         before, size = size, dots(residual, S)
         before[slow] = np.inf  # with another preconditioner the old direction is of no use
         unfinished &= size > 0.0
-        if not unfinished.all():
-            solution[:, active[~unfinished]] = step[:, ~unfinished]
-            products[active[~unfinished]] = n_products
-            if not unfinished.any():
+        kept = indices(unfinished)
+        if len(kept) < len(active):
+            done = indices(~unfinished)
+            solution[:, active[done]] = step[:, done]
+            products[active[done]] = n_products
+            if not len(kept):
                 return solution, products, inverses
-            kept = indices(unfinished)
             active, hessians = active[kept], hessians.take(kept)
             step, residual, S, direction = (a[:, kept] for a in (step, residual, S, direction))
             size, before, total = size[kept], before[kept], total[kept]

@@ -12,6 +12,7 @@ import numpy as np
 
 from fgfm._utils.folds import Fold
 from fgfm._utils.parallel import Shared, one_blas_thread
+from fgfm.ridge._arrays import free_bytes
 from fgfm.ridge._batch import fit_batch
 from fgfm.ridge._design import Design
 from fgfm.ridge._newton import fit_newton
@@ -27,13 +28,15 @@ _COLUMNS = 64
 # that a chunk has fewer columns if there are more folds than _FOLDS.
 _ENTRIES = 1 << 22
 _FOLDS = 3
-# The same on a device (128 MiB), with any number of columns: wide products use all of it.
-_DEVICE_ENTRIES = 1 << 24
+# Entries of an array of a chunk on a device, (n or p, columns of all folds): 512 MiB, and
+# _DEVICE_ARRAYS of them in the free memory. Wide products use all of a device.
+_DEVICE_ENTRIES = 1 << 26
+_DEVICE_ARRAYS = 32
 _device_lock = threading.Lock()  # one chunk at a time on a device: its memory is for one
 
 
 def split_targets(
-    design: Design, targets: list[RidgeTarget], on_device: bool = False
+    design: Design, targets: list[RidgeTarget], device: str | None = None
 ) -> list[list[int]]:
     """Return the chunks in which targets are fitted, as lists of their indices.
 
@@ -51,17 +54,17 @@ def split_targets(
             groups.setdefault((extra, id(target.folds), target.n_classes), []).append(t)
     large = []
     for (_, _, n_classes), members in groups.items():
-        columns = _n_columns(design, len(targets[members[0]].folds), on_device)
+        columns = _n_columns(design, len(targets[members[0]].folds), device)
         size = max(1, columns // (1 if n_classes == 2 else n_classes or 1))
         large += [members[at : at + size] for at in range(0, len(members), size)]
     return small + large
 
 
-def _n_columns(design: Design, n_folds: int, on_device: bool) -> int:
+def _n_columns(design: Design, n_folds: int, device: str | None) -> int:
     """Return the most columns of weights in a chunk, for bounded memory."""
-    if on_device:
-        entries = _DEVICE_ENTRIES * _FOLDS // max(n_folds, _FOLDS)
-        return entries // max(design.n, design.p)
+    if device is not None:
+        entries = min(_DEVICE_ENTRIES, free_bytes(device) // (8 * _DEVICE_ARRAYS))
+        return entries // (max(design.n, design.p) * max(n_folds, 1))
     entries = _ENTRIES * _FOLDS // max(n_folds, _FOLDS)
     columns = min(_COLUMNS, entries // max(design.n, design.p))
     # dense rows are rotated where there are fewer rows than columns

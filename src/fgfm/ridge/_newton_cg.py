@@ -163,7 +163,7 @@ class _Iterates:
             damping[active] = xp.where(length < _SHORT, larger, smaller)
             stalled = (descent <= 10.0 * slack) & (longest > 0.5 * before[active])
             before[active] = longest
-            near = descent <= gap * self.objectives.weight.sum()
+            near = descent <= gap * objectives.mass
             done = (exact & (near | (remains <= goal))) | stalled
             steps[active[done]] = iteration + 1
             active = active[~done]

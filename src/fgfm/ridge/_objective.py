@@ -40,7 +40,7 @@ class ProblemRows(NamedTuple):
     """The rows that B problems have in common."""
 
     Z: Any  # (G, q), dense or CSR, or a tensor: the constant, then the columns
-    weight: Floats  # (G,)
+    weight: Floats  # (G,), or (G, B) where the problems weight the rows differently
     extra: Floats | None  # (G, B): one more column for each problem
     n_folds: int = 1  # each has problems of its own
 
@@ -114,8 +114,10 @@ class Objectives:
     """
 
     def __init__(self, rows: ProblemRows, counts: Floats, first: int, reference: bool) -> None:
-        self.Z, self.weight, self.extra, n_folds = rows
         xp = namespace(counts)
+        self.Z, weight, self.extra, n_folds = rows
+        self.weight = weight.reshape(len(weight), -1)  # (G, 1) or (G, B)
+        self.mass = self.weight.sum(axis=0)  # (1,) or (B,)
         self.transposed = self.Z.T
         self.counts = counts
         self.first = first
@@ -124,19 +126,21 @@ class Objectives:
         self.break_even = tuple(break_even(self.Z, n_folds, again) for again in (False, True))
         # p (1 - p) <= 1/4: the largest curvature for any probabilities, (q, B, 1)
         squares = self.Z.multiply(self.Z) if sparse.issparse(self.Z) else self.Z * self.Z
-        bound = 0.25 * (squares.T @ self.weight) + _TINY
-        self.bound = bound[:, None, None] * xp.ones_like(counts[:1, :, :1])
+        bound = (0.25 * (squares.T @ weight) + _TINY).reshape(self.Z.shape[1], -1, 1)
+        self.bound = bound * xp.ones_like(counts[:1, :, :1])
         if self.extra is not None:
-            last = 0.25 * column_sums(self.weight[:, None] * self.extra**2) + _TINY
+            last = 0.25 * column_sums(self.weight * self.extra**2) + _TINY
             self.bound = xp.concatenate([self.bound, last[None, :, None]])
         # The same scale for all features; the constant and the extra column may exceed it.
-        largest = bound[1:].max()
-        self.flat_scale = xp.clip(self.bound, largest, None)
+        largest = xp.amax(bound[1:], axis=0)  # (1, 1) or (B, 1)
+        self.flat_scale = xp.maximum(self.bound, largest)
         self.flat_scale[1 : len(bound)] = largest
 
     def take(self, some: Integers) -> Objectives:
         """Return the objectives of some of the problems."""
         part = self.take_for_products(some)
+        if len(self.mass) > 1:
+            part.weight, part.mass = self.weight[:, some], self.mass[some]
         part.counts = self.counts[:, some]
         part.flat_scale = self.flat_scale[:, some]
         return part
@@ -152,7 +156,7 @@ class Objectives:
         """Return the values (B,) and the probabilities (G, B, C)."""
         prob, log_mass = probabilities(eta, self.reference)
         linear = (self.counts * eta).sum(axis=2)
-        value = column_sums(self.weight[:, None] * log_mass - linear)
+        value = column_sums(self.weight * log_mass - linear)
         return value + penalty * dots(theta[self.first :], theta[self.first :]), prob
 
     def multiply_transposed(self, U: Floats) -> Floats:
@@ -164,6 +168,6 @@ class Objectives:
 
     def gradient(self, prob: Floats, theta: Floats, penalty: Floats) -> Floats:
         """Return the gradients (q, B, C)."""
-        result = self.multiply_transposed(self.weight[:, None, None] * prob - self.counts)
+        result = self.multiply_transposed(self.weight[:, :, None] * prob - self.counts)
         result[self.first :] += 2.0 * penalty[:, None] * theta[self.first :]
         return result
