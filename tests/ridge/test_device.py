@@ -15,14 +15,14 @@ from ridge_cases import large_rows
 
 def assert_same_fits(X, targets, **params):
     """Assert that the fits on a device are those of NumPy; return them."""
-    params = {"random_state": 0, "held_out": True, **params}
+    params = {"penalties": [0.01, 0.1, 1.0, 10.0], "random_state": 0, "held_out": True, **params}
     expected = fit_ridge_logistic(X, targets, **params)
     found = fit_ridge_logistic(X, targets, device="cpu", **params)
     for one, two in zip(found, expected, strict=True):
         assert one.penalty == two.penalty
         assert_array_equal(np.isinf(one.cv_losses), np.isinf(two.cv_losses))
-        assert_allclose(one.cv_losses, two.cv_losses, rtol=1e-5, atol=1e-6)
-        assert_allclose(one.held_out, two.held_out, rtol=0, atol=1e-5)
+        assert_allclose(one.cv_losses, two.cv_losses, rtol=1e-4, atol=1e-6)  # of the fits in folds
+        assert_allclose(one.held_out, two.held_out, rtol=0, atol=1e-4)
         assert_allclose(one.coef, two.coef, rtol=1e-6, atol=1e-8)
         assert_allclose(one.intercept, two.intercept, rtol=1e-6, atol=1e-8)
     return found

@@ -15,6 +15,9 @@ from scipy import sparse
 from fgfm._utils.optional import import_optional
 
 __all__ = [
+    "Flags",
+    "Floats",
+    "Integers",
     "check_device",
     "contiguous",
     "copied",
@@ -28,6 +31,7 @@ __all__ = [
 ]
 
 Array = Any  # ndarray or tensor
+Floats = Integers = Flags = Array  # of float64, int64 and bool
 
 # Entries of sparse features up to which a device holds them densely (2 GiB): there a dense product
 # is faster.
@@ -86,13 +90,13 @@ def to_device(array: Any, device: str | None) -> Any:
     import torch
 
     if not sparse.issparse(array):
-        return torch.asarray(np.ascontiguousarray(array), device=device)
+        return torch.tensor(np.ascontiguousarray(array), device=device)
     if array.shape[0] * array.shape[1] <= _DENSE_ENTRIES:
-        return torch.asarray(array.toarray(), device=device)
+        return torch.tensor(array.toarray(), device=device)
     cells = array.tocoo()
-    index = np.stack([cells.row, cells.col]).astype(np.int64)
-    tensor = torch.sparse_coo_tensor(index, cells.data, cells.shape, check_invariants=False)
-    return tensor.to(device).coalesce()
+    index = torch.tensor(np.stack([cells.row, cells.col]), dtype=torch.int64, device=device)
+    values = torch.tensor(cells.data, device=device)
+    return torch.sparse_coo_tensor(index, values, cells.shape, check_invariants=False).coalesce()
 
 
 def to_host(array: Array) -> npt.NDArray[Any]:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm._utils.folds import Fold
-from fgfm.ridge._arrays import contiguous, filled, namespace, to_device, to_host
+from fgfm.ridge._arrays import Floats, contiguous, filled, namespace, to_device, to_host
 from fgfm.ridge._design import Design, GroupedRows, RowSubset
 from fgfm.ridge._newton_cg import RidgePath
 from fgfm.ridge._objective import ProblemRows, column_sums, logits, probabilities
@@ -33,7 +33,6 @@ from fgfm.ridge._problem import (
 
 __all__ = ["fit_batch"]
 
-Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
@@ -285,7 +284,7 @@ class _Batch:
             level = np.log(to_host(column_sums(counts)))  # (B, K)
             level -= level.mean(axis=1, keepdims=True) if symmetric else level[:, :1]
             theta[0] = level if symmetric else level[:, 1:]
-        return self.on_device(theta)  # type: ignore[no-any-return]
+        return self.on_device(theta)
 
     def follow(
         self, path: RidgePath, members: Integers, penalty: Floats, tol: float, gap: float
@@ -352,32 +351,32 @@ def _extra_columns(design: Design, targets: list[RidgeTarget]) -> tuple[Floats |
 
 
 def _join_folds(problems: list[_FoldProblems]) -> list[_FoldProblems]:
-    """Join the problems of all folds that have equally many classes, on all rows of a device."""
-    import torch
-
+    """Join the problems of all folds that have equally many classes; all are on the same rows."""
     by_size: dict[int, list[_FoldProblems]] = {}
     for some in problems:
         by_size.setdefault(some.train_counts.shape[2], []).append(some)
     joined = []
     for parts in by_size.values():
         fold, members, train, train_counts, start, _, test_counts = zip(*parts, strict=True)
+        xp = namespace(start[0])
         weight = [
-            rows.weight[:, None].expand(-1, len(f)) for rows, f in zip(train, fold, strict=True)
+            rows.weight[:, None] * xp.ones_like(theta[:1, :, 0])  # (G, B)
+            for rows, theta in zip(train, start, strict=True)
         ]
         extra = [rows.extra for rows in train]
         rows = train[0]._replace(
-            weight=torch.concatenate(weight, axis=1),
-            extra=None if extra[0] is None else torch.concatenate(extra, axis=1),
+            weight=xp.concatenate(weight, axis=1),
+            extra=None if extra[0] is None else xp.concatenate(extra, axis=1),
         )
         joined.append(
             _FoldProblems(
                 np.concatenate(fold),
                 _Members(*(np.concatenate(arrays) for arrays in zip(*members, strict=True))),
                 rows,
-                torch.concatenate(train_counts, axis=1),
-                torch.concatenate(start, axis=1),
+                xp.concatenate(train_counts, axis=1),
+                xp.concatenate(start, axis=1),
                 rows,
-                torch.concatenate(test_counts, axis=1),
+                xp.concatenate(test_counts, axis=1),
             )
         )
     return joined

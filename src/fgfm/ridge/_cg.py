@@ -16,17 +16,20 @@ import copy
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fgfm.ridge._arrays import copied, counting, indices, namespace
+from fgfm.ridge._arrays import (
+    Flags,
+    Floats,
+    Integers,
+    copied,
+    counting,
+    indices,
+    namespace,
+)
 from fgfm.ridge._objective import Objectives, dots, logits
 from fgfm.ridge._preconditioner import BlockInverses, Inverses, take
 
 __all__ = ["MAX_PRODUCTS", "Hessians", "conjugate_gradients"]
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 # Most products in a step: then the step is taken as it is, and columns are scaled from there on.
 MAX_PRODUCTS = 500

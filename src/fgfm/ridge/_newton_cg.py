@@ -8,18 +8,13 @@ lengths and its own end. Steps are solved for only as closely as the next iterat
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from fgfm.ridge._arrays import copied, counting, namespace
+from fgfm.ridge._arrays import Flags, Floats, Integers, copied, counting, namespace
 from fgfm.ridge._cg import MAX_PRODUCTS, Hessians, conjugate_gradients
 from fgfm.ridge._objective import Objectives, ProblemRows, dots, logits
 from fgfm.ridge._preconditioner import Inverses, take
 
 __all__ = ["RidgePath"]
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 # The line search is that of the compiled kernel, `fgfm._kernels.ridge`.
 _DESCENT = 1e-4  # fraction of the predicted descent that a step must reach (Armijo)

@@ -22,16 +22,12 @@ import copy
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from fgfm.ridge._arrays import contiguous, namespace
+from fgfm.ridge._arrays import Floats, Integers, contiguous, namespace
 from fgfm.ridge._preconditioner import break_even
 
 __all__ = ["Objectives", "ProblemRows", "column_sums", "dots", "logits", "probabilities"]
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _TINY = 1e-300  # keeps the curvature of a column of zeros positive
 
