@@ -242,11 +242,10 @@ def fit_ridge_logistic(
     the target stops, and the losses of smaller penalties are inf. A loss that would fall once
     more, below its least, is missed.
 
-    On a device the same steps are computed for all targets at once and for all
-    folds, which are weights of 0 and 1, as far as memory allows: a chunk has at most 67 million
-    rows times columns of weights times folds, and takes about 16 arrays of that size. There are
-    no inverses of blocks. The fits are those of the CPU up to rounding errors and the tolerance
-    of the stopping rule.
+    On a device the same steps are computed for all targets and folds at once, the folds as
+    weights of 0 and 1 on all rows, as far as memory allows: rows times columns of weights times
+    folds are at most 67 million in a chunk, which takes about 20 arrays of that size. There are no
+    inverses of blocks. The fits are those of the CPU up to the tolerance of the stopping rule.
 
     Besides a copy of the rows of each fold, shared by threads (none if there are more than 10
     folds), a chunk takes at most about 40 arrays of 32 MB, and 256 MB for the inverses; a single
@@ -357,7 +356,7 @@ def fit_checked_targets(
 
 def _encode(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
     """Return the sorted classes and the index of each row's class, as `numpy.unique` does."""
-    if y.dtype.kind in "iu" and len(y):
+    if y.dtype.kind in "iu" and y.dtype != np.uint64 and len(y):
         least, largest = int(y.min()), int(y.max())
         if largest - least < len(y):  # counting takes a tenth of the time of sorting
             shifted = y.astype(np.int64) - least
