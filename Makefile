@@ -15,8 +15,8 @@ test test-all test-old: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper picture docs test test-all test-old test-sanitized lint format wheel \
-    bench bench-fit bench-paper \
+.PHONY: help demo paper picture docs test test-all test-old test-sanitized recipes lint format \
+    wheel bench bench-fit bench-paper \
     bench-real quadrature clean
 
 help: ## list the targets
@@ -43,11 +43,14 @@ docs: .venv/.stamp-docs ## build the documentation into build/docs, and check it
 test: lint ## lint, then the quick tests: what CI runs (5 minutes on two cores, set-up included)
 	@MPLBACKEND=Agg $(BIN)/python -m pytest -q $(PARALLEL) -m "not slow"
 
-test-all: lint test-old test-sanitized ## lint, all tests with coverage, old versions, sanitizers
+test-all: lint test-old test-sanitized recipes ## lint, all tests with coverage, old versions, sanitizers, recipes
 	@MPLBACKEND=Agg $(BIN)/python -m pytest -q $(PARALLEL) --cov=fgfm
 
 test-sanitized: .venv/.stamp-dev ## the tests of the kernels under AddressSanitizer and UBSan
 	@$(BIN)/python scripts/test_sanitized.py $(KERNEL_TESTS)
+
+recipes: .venv-recipes/.stamp ## run the recipes of "Use it with" behind their packages (gigabytes)
+	@.venv-recipes/bin/python -m pytest -q tests/test_recipes.py tests/test_onnx.py tests/test_torch.py
 
 # Up to 1.8 scikit-learn hands its checks to pytest in a form that pytest is about to drop.
 test-old: .venv-sklearn-1.7/.stamp .venv-sklearn-1.8/.stamp ## the estimators' tests on scikit-learn 1.7 and 1.8
@@ -102,7 +105,7 @@ quadrature: .venv/.stamp-quadrature ## compute the quadrature table again (minut
 
 clean: ## remove .venv, caches, built packages and built pages
 	rm -rf docs/auto_examples docs/reference/generated docs/sg_execution_times.rst
-	rm -rf .venv .venv-numba .venv-rival .venv-sklearn-* build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage
+	rm -rf .venv .venv-numba .venv-recipes .venv-rival .venv-sklearn-* build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Without its stamp a .venv is half-built: it is made anew. With an old one it is updated.
@@ -146,6 +149,14 @@ clean: ## remove .venv, caches, built packages and built pages
 .venv-sklearn-%/.stamp: .venv/.stamp-dev
 	@$(BIN)/python -m venv --clear .venv-sklearn-$*
 	@.venv-sklearn-$*/bin/python -m pip install -qq -e '.[test]' 'scikit-learn==$*.*' 'polars<1.40'
+	@touch $@
+
+# All packages that the headers of the recipes name, in one environment.
+.venv-recipes/.stamp: .venv/.stamp-dev $(wildcard examples/use_with/*.py)
+	@echo "installing what the recipes need into .venv-recipes"
+	@$(BIN)/python -m venv .venv-recipes
+	@$(with_compiler) .venv-recipes/bin/python -m pip install -qq -e '.[onnx,store,torch]' pytest \
+	    $$(sed -n 's/^# dependencies = \["fgfm[^"]*"\(.*\)\]/\1/p' examples/use_with/*.py | tr -d ',"')
 	@touch $@
 
 .venv/.stamp-dist: .venv/.stamp-dev

@@ -154,9 +154,10 @@ def main() -> None:
     """Print the F1 of both on held-out films."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=2000)
-    parser.add_argument("--seeds", type=int, default=3)
+    # The encoder's rule for rare categories was chosen on seeds 0 to 2.
+    parser.add_argument("--seeds", type=int, nargs="+", default=[10, 11, 12, 13])
     options = parser.parse_args()
-    for seed in range(options.seeds):
+    for seed in options.seeds:
         films = make_films(options.rows, seed)
         cut = int(0.75 * len(films))
         train, test = films[:cut], films[cut:].reset_index(drop=True)
@@ -166,7 +167,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             found, printed = command_line(train, test, Path(folder))
         end = time.perf_counter()
-        if seed == 0:
+        if seed == options.seeds[0]:
             print(printed)
         print(
             f"seed {seed}: by hand F1 {hand:.4f} ({middle - start:.1f} s), fgfm fit F1 "

@@ -49,6 +49,26 @@ def marginal_rows(kind: str, n: int, m: int, dtype: torch.dtype, device: str) ->
     return proba
 
 
+def lesion_maps(
+    share: float, n: int, sizes: tuple[int, ...], dtype: torch.dtype, device: str
+) -> Tensor:
+    """Draw smooth maps, of which about a share is probable.
+
+    They are the sigmoid of a random field, interpolated from values at every 32nd pixel.
+    """
+    torch.manual_seed(n + sum(sizes))
+    mode = "bicubic" if len(sizes) == 2 else "trilinear"
+    maps = torch.empty((n, *sizes), dtype=dtype, device=device)
+    for start in range(0, n, 50):
+        part = maps[start : start + 50]
+        coarse = torch.randn((len(part), 1, *(size // 32 + 1 for size in sizes)), device=device)
+        field = torch.nn.functional.interpolate(coarse, size=sizes, mode=mode)[:, 0]
+        sample = field.flatten(1)[:, :: max(1, field[0].numel() // 100_000)]
+        cut = sample.quantile(1.0 - share, dim=1).reshape(-1, *(1 for _ in sizes))
+        part.copy_(torch.sigmoid(12.0 * (field - cut)))
+    return maps
+
+
 def factor_rows(n: int, count: int, dtype: torch.dtype, device: str) -> list[Tensor]:
     """Draw the P of factors of four labels that depend on each other, about 5 labels expected."""
     torch.manual_seed(n + count)
@@ -115,11 +135,13 @@ def compare(call: Callable[..., Any], rows: Any) -> str:
     labels, expected = (np.asarray(part.cpu()) for part in call(rows))
     true_labels, true_expected = (np.asarray(part) for part in exact(call, rows))
     error = float(np.abs(expected / true_expected - 1.0).max())
-    other = int((labels != true_labels).any(axis=1).sum())
+    rows = np.atleast_2d(labels if labels.ndim > 1 else labels[None])
+    other = int((rows != true_labels.reshape(rows.shape)).any(axis=1).sum())
     single = expected.dtype == np.float32
-    assert error <= (_BOUND if single else 1e-12), error
+    bound = _BOUND if single else 1e-12
+    assert error <= bound, error
     assert single or other == 0, other
-    return f"{other} of {len(labels)} sets differ, relative error {error:.1e}"
+    return f"{other} of {len(rows)} sets differ, relative error {error:.1e}"
 
 
 def measure(
@@ -128,16 +150,21 @@ def measure(
     """Measure and print one case."""
     parts = rows if isinstance(rows, list) else [rows]
     n = parts[0].shape[0]
-    m = sum(P.shape[1] for P in parts)
+    m = sum(P.shape[1] for P in parts) if parts[0].ndim > 1 else 1
     took = seconds_on_device(lambda: call(rows), repeats)
-    least = (sum(P.nbytes for P in parts) + n * m + n * parts[0].element_size()) / bandwidth
+    problems = n if parts[0].ndim > 1 else 1
+    results = n * m + problems * parts[0].element_size()
+    least = (sum(P.nbytes for P in parts) + results) / bandwidth
     few = [P[:sample] for P in rows] if isinstance(rows, list) else rows[:sample]
     _, cpu, by = on_cpu(call, few)
+    if parts[0].ndim > 1:
+        few = [P[:2000] for P in rows] if isinstance(rows, list) else rows[:2000]
+        few = few[:20] if m > 100_000 else few
     ratio = cpu / sample * n / took
     print(
         f"{name}: {n / took:.3g} rows/s, {took * 1e3:.2f} ms, {least / took:.1%} of bandwidth; "
         f"{ratio:.1f} times {by} ({sample / cpu:.3g} rows/s); "
-        f"{compare(call, [P[:2000] for P in parts] if isinstance(rows, list) else rows[:2000])}",
+        f"{compare(call, few)}",
         flush=True,
     )
 
@@ -153,19 +180,26 @@ def main() -> None:
     print(f"{torch.cuda.get_device_name()}: a copy moves {bandwidth / 1e12:.2f} TB/s")
     for dtype in (torch.float32, torch.float64):
         word = str(dtype).removeprefix("torch.")
+
+        def from_marginals(rows: Any) -> Any:
+            return decision.from_marginals(
+                rows, n_jobs=-1 if isinstance(rows, np.ndarray) else None
+            )
+
         for kind in ("sparse", "flat", "dense"):
             proba = marginal_rows(kind, settings.rows, 1000, dtype, device)
-            measure(
-                f"marginals, {kind}, {word}",
-                lambda rows: decision.from_marginals(
-                    rows, n_jobs=-1 if isinstance(rows, np.ndarray) else None
-                ),
-                proba,
-                bandwidth,
-                settings.sample,
-                7,
-            )
+            name = f"marginals, {kind}, {word}"
+            measure(name, from_marginals, proba, bandwidth, settings.sample, 7)
             del proba
+        for share in (0.001, 0.05, 0.5):
+            maps = lesion_maps(share, settings.rows // 1000, (512, 512), dtype, device).flatten(1)
+            name = f"masks of 512 x 512, {share:.1%} likely, {word}"
+            measure(name, from_marginals, maps, bandwidth, settings.sample // 1000, 7)
+            del maps
+        column = torch.rand(100 * settings.rows, dtype=dtype, device=device)
+        name = f"a column of {column.numel():.0e} rows, {word}"
+        measure(name, from_marginals, column, bandwidth, column.numel(), 7)
+        del column
         factors = np.arange(400).reshape(100, 4).tolist()
         Ps = factor_rows(settings.rows // 10, 100, dtype, device)
         measure(

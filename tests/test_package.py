@@ -24,6 +24,7 @@ SUBMODULES = {
     "experiments",
     "factors",
     "metrics",
+    "onnx",
     "plotting",
     "ridge",
     "synthetic",
@@ -125,7 +126,7 @@ def test_unknown_attribute_raises():
 def test_import_loads_no_heavy_library(code, forbidden):
     """Nor any of the optional libraries."""
     optional = {"array_api_compat", "dask", "matplotlib", "networkx", "pandas", "polars"}
-    optional |= {"pyarrow", "skops", "torch", "triton", "typer"}
+    optional |= {"onnx", "pyarrow", "skops", "torch", "triton", "typer"}
     loaded = run_python(f"import sys; {code}; print(*{{n.split('.')[0] for n in sys.modules}})")
     assert "fgfm" in loaded.split()
     assert not (forbidden | optional) & set(loaded.split())

@@ -1,4 +1,4 @@
-"""`fgfm.torch.FDecision`, the PyTorch layer."""
+"""`fgfm.torch`: the PyTorch layers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from fgfm import decision
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: fgfm[torch]")
 FDecision = pytest.importorskip("fgfm.torch").FDecision
+DiceDecision = pytest.importorskip("fgfm.torch").DiceDecision
 
 
 def test_layer_decides_from_the_sigmoid_of_its_inputs():
@@ -19,7 +20,7 @@ def test_layer_decides_from_the_sigmoid_of_its_inputs():
     labels, expected = network(x)
     exact = decision.from_marginals(torch.sigmoid(network[0](x)), beta=2.0, nonempty=True)
     assert torch.equal(labels, exact.labels)
-    assert torch.equal(expected, exact.expected_f)
+    torch.testing.assert_close(expected, exact.expected_f)
     assert not expected.requires_grad
     assert list(network[1].parameters()) == []
     assert "beta=2, zero_division=1, nonempty=True, average='samples', from_logits=True" in repr(
@@ -39,7 +40,7 @@ def test_layer_decides_batches(average):
     labels, expected = layer(logits)
     exact = decision.from_marginals(torch.sigmoid(logits), average=average)
     assert torch.equal(labels, exact.labels)
-    assert torch.equal(expected, exact.expected_f)
+    torch.testing.assert_close(expected, exact.expected_f)
     assert labels.is_contiguous()
     torch.library.opcheck(torch.ops.fgfm.decide, (logits, 1.0, 1.0, False, average, True))
     with pytest.raises(ValueError, match="average is 'weighted'"):
@@ -89,3 +90,41 @@ def test_layer_behaves_as_a_module():
     assert torch.equal(pickle.loads(pickle.dumps(layer))(logits).labels, decided.labels)
     assert layer(logits[:0]).labels.shape == (0, 5)
     assert layer(logits.to("meta")).labels.shape == (4, 5)
+
+
+@pytest.mark.parametrize("shape", [(3, 2, 5, 6), (2, 4, 3, 3), (1, 40, 30), (7, 8)])
+def test_masks_are_rows_of_pixels(shape):
+    """With the last two axes as pixels, whatever the number of leading axes."""
+    logits = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    masks, expected = DiceDecision()(logits)
+    rows = torch.sigmoid(logits).reshape(-1, shape[-2] * shape[-1])
+    exact = decision.from_marginals(rows.numpy())
+    assert masks.dtype == torch.int8
+    assert torch.equal(masks, torch.from_numpy(exact.labels).reshape(shape))
+    assert expected.shape == shape[:-2]
+    torch.testing.assert_close(expected.flatten(), torch.from_numpy(exact.expected_f).float())
+
+
+def test_volumes_and_parameters_of_masks():
+    proba = torch.rand(2, 3, 4, 5, 6, generator=torch.Generator().manual_seed(0)) / 20.0
+    layer = DiceDecision(3, nonempty=True, from_logits=False)
+    masks, expected = layer(proba)
+    exact = decision.from_marginals(proba.flatten(2).flatten(0, 1).numpy(), nonempty=True)
+    assert torch.equal(masks.flatten(2).flatten(0, 1), torch.from_numpy(exact.labels))
+    assert expected.shape == (2, 3)
+    assert "spatial_dims=3, zero_division=1, nonempty=True, from_logits=False" in repr(layer)
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+    assert torch.equal(compiled(proba).labels, masks)
+    exported = torch.export.export(layer, (proba,)).module()
+    assert torch.equal(exported(proba).labels, masks)
+    empty = layer(proba[:0])
+    assert empty.labels.shape == (0, 3, 4, 5, 6)
+
+
+def test_invalid_masks_raise():
+    with pytest.raises(ValueError, match=r"spatial_dims is 0: it must be an integer, 1 or more"):
+        DiceDecision(0)
+    with pytest.raises(ValueError, match=r"inputs has shape \(4,\): it must have at least 2 dim"):
+        DiceDecision()(torch.zeros(4))
+    with pytest.raises(TypeError, match="inputs is list: it must be a tensor"):
+        DiceDecision()([[0.5]])

@@ -23,7 +23,8 @@ RULES = {"half": "p > 0.5", "threshold": "best single threshold", "default": "fg
 def read_scores(learner: str = "ridge") -> dict[str, dict[str, float]]:
     """Return F1 by rule and data set, as a mean over folds, for the models of one learner."""
     folds: dict[tuple[str, str], list[float]] = defaultdict(list)
-    with (DOCS / "benchmark/results.csv").open(newline="", encoding="utf-8") as file:
+    results = "benchmark/auto/results.csv" if learner == "auto" else "benchmark/results.csv"
+    with (DOCS / results).open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             if row["learner"] == learner and row["status"] == "ok":
                 folds[row["rule"], row["dataset"]].append(float(row["f1"]))

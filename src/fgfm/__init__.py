@@ -18,6 +18,7 @@ Submodules:
 - `fgfm.plotting`: figures of decisions, calibration and label factors;
 - `fgfm.synthetic`: the random networks of the paper, with their exact probabilities;
 - `fgfm.experiments`: the experiment of the paper;
+- `fgfm.onnx`: the decision as an ONNX model;
 - `fgfm.torch`: a PyTorch layer; import it explicitly.
 
 Classes and functions of the package itself:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     import fgfm.experiments as experiments
     import fgfm.factors as factors
     import fgfm.metrics as metrics
+    import fgfm.onnx as onnx
     import fgfm.plotting as plotting
     import fgfm.ridge as ridge
     import fgfm.synthetic as synthetic
@@ -80,6 +82,7 @@ __all__ = [
     "load",
     "make_pipeline",
     "metrics",
+    "onnx",
     "plotting",
     "ridge",
     "save",
@@ -96,6 +99,7 @@ _SUBMODULES = frozenset(
         "experiments",
         "factors",
         "metrics",
+        "onnx",
         "plotting",
         "ridge",
         "synthetic",

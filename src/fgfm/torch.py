@@ -1,10 +1,12 @@
-"""`FDecision`, a PyTorch layer that decides at the end of a network.
+"""`FDecision` and `DiceDecision`, PyTorch layers that decide at the end of a network.
 
-It needs PyTorch (``pip install fgfm[torch]``) and must be imported explicitly:
+They need PyTorch (``pip install fgfm[torch]``) and must be imported explicitly:
 ``import fgfm.torch``.
 """
 
 from __future__ import annotations
+
+import math
 
 try:
     import torch
@@ -12,11 +14,17 @@ except ImportError as error:
     raise ImportError("fgfm.torch needs PyTorch: pip install 'fgfm[torch]'") from error
 
 from fgfm import decision
-from fgfm._utils.validation import check_average, check_beta, check_flag, check_zero_division
+from fgfm._utils.validation import (
+    check_average,
+    check_beta,
+    check_count,
+    check_flag,
+    check_zero_division,
+)
 from fgfm.decision import Decision
 from fgfm.decision._array_api.backend import read_array
 
-__all__ = ["FDecision"]
+__all__ = ["DiceDecision", "FDecision"]
 
 _SCHEMA = (
     "(Tensor inputs, float beta, float zero_division, bool nonempty, str average,"
@@ -37,17 +45,22 @@ def _decide(
     proba, _ = read_array(inputs, "inputs", ("row", "label"))
     if proba.dtype != torch.float64:
         proba = proba.float()
+    proba = torch.sigmoid(proba) if from_logits else proba
+    on_cpu = proba.device.type == "cpu"  # where the compiled kernels are the fastest
     try:
         labels, expected_f = decision.from_marginals(
-            torch.sigmoid(proba) if from_logits else proba,
+            proba.numpy() if on_cpu else proba,
             beta=beta,
             zero_division=zero_division,
             nonempty=nonempty,
             average=average,
+            n_jobs=torch.get_num_threads() if on_cpu else None,
         )
     except ValueError as error:
         error.add_note(f"proba is {'the sigmoid of the inputs' if from_logits else 'the inputs'}")
         raise
+    if on_cpu:
+        labels, expected_f = torch.from_numpy(labels), torch.as_tensor(expected_f).to(proba.dtype)
     return labels.contiguous(), expected_f.clone()  # an output may not be a view of another
 
 
@@ -150,4 +163,101 @@ class FDecision(torch.nn.Module):
         return (
             f"beta={self.beta:g}, zero_division={self.zero_division:g}, "
             f"nonempty={self.nonempty}, average={self.average!r}, from_logits={self.from_logits}"
+        )
+
+
+class DiceDecision(torch.nn.Module):
+    r"""Layer that returns the masks of largest expected Dice coefficient, for inference.
+
+    Maximises :math:`E[2 |y \cap h| / (|y| + |h|)]` over all masks h, assuming pixels independent
+    given the image, with the sigmoid of the inputs as their probabilities. Each mask, of one image
+    and one class, is a problem of its own. The layer has no parameters and no gradient. It is a
+    single operator for ``torch.compile`` and ``torch.export``.
+
+    Parameters
+    ----------
+    spatial_dims : int, default=2
+        The number of last axes that hold the pixels, or voxels, of one mask. All axes before them
+        (batch, class) number the masks.
+    zero_division : float, default=1.0
+        The value of 0/0, an empty mask where the true mask is empty, from 0 to 1.
+    nonempty : bool, default=False
+        Condition on the true mask not being empty.
+    from_logits : bool, default=True
+        Whether the inputs are logits or probabilities.
+
+    See Also
+    --------
+    FDecision : The same for rows of labels, with any beta.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from fgfm.torch import DiceDecision
+    >>> proba = torch.tensor([[[0.9, 0.4], [0.4, 0.1]], [[0.1, 0.2], [0.0, 0.1]]])
+    >>> masks, expected_dice = DiceDecision(from_logits=False)(proba)
+    >>> masks
+    tensor([[[1, 1],
+             [1, 0]],
+    <BLANKLINE>
+            [[0, 0],
+             [0, 0]]], dtype=torch.int8)
+    >>> expected_dice.round(decimals=3)
+    tensor([0.7140, 0.6480])
+    """
+
+    def __init__(
+        self,
+        spatial_dims: int = 2,
+        *,
+        zero_division: float = 1.0,
+        nonempty: bool = False,
+        from_logits: bool = True,
+    ) -> None:
+        super().__init__()
+        self.spatial_dims = check_count(spatial_dims, "spatial_dims", 1)
+        self.zero_division = check_zero_division(zero_division)
+        self.nonempty = check_flag(nonempty, "nonempty")
+        self.from_logits = check_flag(from_logits, "from_logits")
+
+    def forward(self, inputs: torch.Tensor) -> Decision:
+        """Decide each mask.
+
+        Parameters
+        ----------
+        inputs : tensor of shape (..., height, width)
+            Logits or probabilities. Half precision is converted to float32.
+
+        Returns
+        -------
+        Decision
+            ``labels``, the masks, int8 of the shape of the inputs, and ``expected_f``, the
+            expected Dice coefficients, of the shape of the leading axes; on the same device.
+        """
+        if not isinstance(inputs, torch.Tensor):
+            raise TypeError(f"inputs is {type(inputs).__name__}: it must be a tensor")
+        if inputs.ndim < self.spatial_dims:
+            raise ValueError(
+                f"inputs has shape {tuple(inputs.shape)}: it must have at least "
+                f"{self.spatial_dims} dimensions (spatial_dims)"
+            )
+        leading = inputs.shape[: inputs.ndim - self.spatial_dims]
+        spatial = inputs.shape[inputs.ndim - self.spatial_dims :]
+        rows = inputs.detach().reshape(math.prod(leading), math.prod(spatial))
+        labels, expected_f = _decide(
+            rows, 1.0, self.zero_division, self.nonempty, "samples", self.from_logits
+        )
+        return Decision(labels.reshape(inputs.shape), expected_f.reshape(leading))
+
+    def extra_repr(self) -> str:
+        """Return the parameters for the repr of the layer.
+
+        Returns
+        -------
+        str
+            The text between the parentheses.
+        """
+        return (
+            f"spatial_dims={self.spatial_dims}, zero_division={self.zero_division:g}, "
+            f"nonempty={self.nonempty}, from_logits={self.from_logits}"
         )

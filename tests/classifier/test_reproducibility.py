@@ -118,3 +118,18 @@ def test_blocks_bound_the_number_of_rows():
     model.predict(X_MANY)
     assert sum(Recording.rows) == 1500
     assert max(Recording.rows) * 8 * 4 * 40 * 40 <= 2**26
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_rows_one_by_one(form):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((60, 30))
+    if form == "sparse":
+        rows = sparse.csr_array(np.where(rows > 1.3, rows, 0.0))
+    labels = np.asarray(rows @ rng.standard_normal((30, 6)) > 0.4)
+    model = FGFMClassifier(random_state=0).fit(rows, labels)
+    for ask in (model.predict_proba, model.predict_cardinality_proba):
+        assert (np.vstack([ask(rows[[i]]) for i in range(60)]) == ask(rows)).all()
+    assert (
+        np.concatenate([model.expected_f(rows[[i]]) for i in range(60)]) == model.expected_f(rows)
+    ).all()

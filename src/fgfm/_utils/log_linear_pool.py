@@ -94,7 +94,9 @@ class LogLinearPool:
         ndarray of shape (n, K)
             Probabilities; rows sum to 1.
         """
-        eta = np.tensordot(self.weights_, _logarithms(distributions), axes=1) + self.shifts_
+        eta = np.tile(self.shifts_, (len(distributions[0]), 1))
+        for weight, log_p in zip(self.weights_, _logarithms(distributions), strict=True):
+            eta += weight * log_p  # in this order for any block of rows
         return np.asarray(softmax(eta, axis=1))
 
 

@@ -29,7 +29,7 @@ from fgfm.decision._array_api.backend import Backend, common_backend, read_array
 from fgfm.decision._array_api.checks import read_distribution, read_factors
 from fgfm.decision._array_api.columns import Columns, decide_columns, gather, rank_candidates
 from fgfm.decision._array_api.precision import full_precision
-from fgfm.decision._array_api.selection import decide_blocks
+from fgfm.decision._array_api.selection import decide_blocks, power_of_two
 from fgfm.decision._averages import Route
 from fgfm.decision._marginals_array_api import TAIL, decide_each_label
 from fgfm.decision._objective import Decision, Objective
@@ -38,6 +38,8 @@ from fgfm.decision._quadrature import nodes
 __all__ = ["GROWTH", "ROUTE", "decide_rows_as_factors", "marginals_of", "with_no_label"]
 
 Array = Any
+_LONGEST_FACTOR = 16  # labels of a factor that the Triton kernel takes
+_MOST_LABELS = 1024  # labels of a row, with numbers padded to powers of two
 GROWTH = (2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)  # exponents at which the tail of s is bounded
 
 
@@ -94,6 +96,13 @@ def _decide_rows(*arrays: Any, n_factors: int, factors: Any, objective: Objectiv
     objective = backend.representable(objective)
     n, m = read.parts[0].shape[0], read.layout.place.shape[0]
 
+    if _has_kernel(read):
+        from fgfm.decision._factors_triton import decide_factors
+
+        decided = decide_factors(backend, read.parts, read.layout.place, objective)
+        if decided is not None:
+            return decided
+
     def decide(rows: slice) -> tuple[Array, Array]:
         return _decide_block(backend, *read.read(rows), read.layout.factor, objective)
 
@@ -102,6 +111,15 @@ def _decide_rows(*arrays: Any, n_factors: int, factors: Any, objective: Objectiv
         2 * m * read.longest + 7 * most_nodes * m + most_nodes * n_factors
     ) * backend.itemsize
     return decide_blocks(backend, n, m, row_bytes, decide)
+
+
+def _has_kernel(read: _Factors) -> bool:
+    """Return True if the Triton kernel for factors of one shape applies."""
+    if read.distributions or len(read.layout.groups) > 1 or not read.backend.has_triton:
+        return False
+    F, (n, size, _) = len(read.parts), read.parts[0].shape
+    padded = power_of_two(size, 1 << 30) * power_of_two(F, 1 << 30)
+    return n > 0 and max(size, read.longest) <= _LONGEST_FACTOR and padded <= _MOST_LABELS
 
 
 def _marginals(*arrays: Any, n_factors: int, factors: Any) -> Array:

@@ -14,7 +14,6 @@ For the Jaccard index (`fgfm._kernels.jaccard`), with u = 1 - z and M_k the sum 
 from __future__ import annotations
 
 import math
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,7 @@ Array = Any
 SMALL = 1.0 / 64.0  # labels up to this probability enter products through power sums
 POWERS = 8  # number of power sums: SMALL^POWERS / POWERS is below the rounding error
 TAIL = 34.0  # cardinalities of probability below exp(-TAIL) need no accurate rule
-_LONGEST_TRITON_ROW = 16384  # labels that the Triton kernel can keep in registers
+_LONGEST_TRITON_ROW = 16384  # labels that a Triton program can keep in registers
 _TEMPORARIES = 10  # arrays of the size of a block that exist at the same time
 
 
@@ -49,15 +48,21 @@ def decide_marginals(proba: Any, objective: Objective, logits: bool = False) -> 
         proba = _sigmoid(backend, proba)
     objective = backend.representable(objective)
     n, m = proba.shape
-    if n and m <= _LONGEST_TRITON_ROW and objective.measure == "f" and _has_triton(backend):
-        from fgfm.decision._marginals_triton import decide_rows
 
-        return decide_rows(backend, proba, objective)
+    def by_library(proba: Array) -> Decision:
+        def decide(rows: slice) -> tuple[Array, Array]:
+            return _decide_block(backend, proba[rows, ...], objective, rows.start)
 
-    def decide(rows: slice) -> tuple[Array, Array]:
-        return _decide_block(backend, proba[rows, ...], objective, rows.start)
+        row_bytes = _TEMPORARIES * m * backend.itemsize
+        return decide_blocks(backend, proba.shape[0], m, row_bytes, decide)
 
-    return decide_blocks(backend, n, m, _TEMPORARIES * m * backend.itemsize, decide)
+    if n and objective.measure == "f" and backend.has_triton:
+        if m <= _LONGEST_TRITON_ROW:
+            from fgfm.decision._marginals_triton import decide_rows
+        else:
+            from fgfm.decision._marginals_triton_long import decide_rows
+        return decide_rows(backend, proba, objective, by_library)
+    return by_library(proba)
 
 
 def decide_each_label(marginals: Array, objective: Objective) -> Decision:
@@ -82,13 +87,25 @@ def _marginals(proba: Any, logits: bool = False) -> Array:
     if logits:
         proba = _sigmoid(backend, proba)
     else:
-        p = backend.floats(proba)
-        (wrong,) = backend.fetch(
-            xp.any(~((p >= -backend.slack) & (p <= 1.0 + backend.slack)))  # True for NaN
-        )
-        if wrong:
+        if not _all_near_unit(backend, proba):
             check_marginals(to_host(proba), "proba", [0] * len(axes))
     return proba[:, None] if len(axes) == 1 else proba
+
+
+def _all_near_unit(backend: Backend, proba: Array) -> bool:
+    """Return True if all values lie in [0, 1], up to rounding."""
+    if 0 in proba.shape:
+        return True
+    xp = backend.xp
+    if xp.__name__.endswith("torch") and not backend.xp.isdtype(proba.dtype, "bool"):
+        import torch
+
+        ends = torch.aminmax(proba)  # both in one pass; NaN if there is one
+        least, most = backend.fetch(ends.min, ends.max)
+    else:
+        p = backend.floats(proba)
+        least, most = backend.fetch(xp.min(p), xp.max(p))
+    return -backend.slack <= least and most <= 1.0 + backend.slack
 
 
 def _decide_entries(proba: Any, objective: Objective, logits: bool = False) -> Decision:
@@ -110,11 +127,6 @@ def _sigmoid(backend: Backend, logits: Array) -> Array:
         check_logits(to_host(logits), "proba", [0] * len(logits.shape))
     with np.errstate(all="ignore"):  # array-api-strict computes with NumPy
         return 1.0 / (1.0 + xp.exp(-backend.floats(logits)))
-
-
-def _has_triton(backend: Backend) -> bool:
-    """Return True if a Triton kernel can run on the device."""
-    return getattr(backend.device, "type", "") == "cuda" and find_spec("triton") is not None
 
 
 def _decide_block(

@@ -3,11 +3,13 @@
 One program decides one row at a time. The row is read once, into registers. The values at the
 nodes of the quadrature rule are computed from power sums of its small labels and from a short list
 of the large ones; the candidates for an optimal set are a second list, sorted by counting.
-Formulas and bounds are those of `fgfm._kernels.marginals`.
+Formulas and bounds are those of `fgfm._kernels.marginals`. Rows in which many labels are expected
+are left to `fgfm.decision._marginals_triton_dense`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -17,21 +19,22 @@ import triton
 import triton.language as tl
 
 from fgfm._utils.validation import check_probabilities
-from fgfm.decision._array_api.backend import Backend, to_host, work_bytes
+from fgfm.decision._array_api.backend import Backend, to_host
+from fgfm.decision._array_api.selection import largest_labels
 from fgfm.decision._marginals_array_api import SMALL
+from fgfm.decision._marginals_triton_dense import POSTPONED, decide_dense_rows
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import nodes
 
-__all__ = ["decide_rows"]
+__all__ = ["check_rows", "decide_listed", "decide_rows", "multiprocessors"]
 
 _CHUNK = 8  # labels of a list processed at once, at all nodes
 _PLACES = 64  # labels of a list processed at once otherwise
 _LISTS = 6  # work space of a program, in row lengths
-_FEW = 128  # rows with more candidates, or with ties at the end, are decided by a second call
-_SORTED = 1024  # labels that the second call sorts as a whole; compiling it for more takes minutes
+_FEW = 128  # rows with more candidates are decided by a second call
+_MANY = 150.0  # so are rows with more expected labels, without a list of their candidates
 _REGISTERS = 128  # per thread; with more, a multiprocessor could run too few threads
 _OUTSIDE = -1.0  # in place of an expected F: a value outside [0, 1]
-_POSTPONED = -2.0  # in place of an expected F: many candidates, or ties at the end
 _ROW = 1024  # labels per warp
 _WARPS = 64  # warps per multiprocessor to launch
 
@@ -61,8 +64,10 @@ def _kernel(
     proba,
     labels,
     expected,
+    tied,
     table,
     lists,
+    rest,
     n,
     row_step,
     label_step,
@@ -73,8 +78,8 @@ def _kernel(
     CHUNK: tl.constexpr,
     PLACES: tl.constexpr,
     FEW: tl.constexpr,
-    SORTED: tl.constexpr,
     MANY: tl.constexpr,
+    REST: tl.constexpr,
     OUTSIDE: tl.constexpr,
     POSTPONED: tl.constexpr,
     DOUBLE: tl.constexpr,
@@ -111,9 +116,14 @@ def _kernel(
         inside = column < m
         p = tl.load(proba + row * row_step + column, mask=inside, other=0.0).to(dtype)
 
+        mean = tl.sum(tl.sum(p, 1))
+        if REST:  # the row does not list all labels
+            mean += tl.load(rest + 8 * row)
+        postponed = mean > MANY  # left to the second call
+
         # power sums of the small labels; the large labels go into a list
         least_spread = tl.reduce(tl.reduce(p - p * p, 1, _lower), 0, _lower)
-        is_large = p > small
+        is_large = p > tl.where(postponed, 2.0, small)
         gaps = tl.where(is_large, 2, 0)
         before = tl.cumsum(gaps, 1)
         own_count = tl.sum(gaps, 1)
@@ -127,6 +137,11 @@ def _kernel(
         s1, s2, s3, s4 = tl.reduce(
             (tl.sum(few, 1), tl.sum(few2, 1), tl.sum(few3, 1), tl.sum(few4, 1)), 0, _add
         )
+        if REST:
+            s1 += tl.load(rest + 8 * row)
+            s2 += tl.load(rest + 8 * row + 1)
+            s3 += tl.load(rest + 8 * row + 2)
+            s4 += tl.load(rest + 8 * row + 3)
         u2 = u * u
         exponent = u * (s1 + u * (s2 / 2 + u * (s3 / 3 + u * (s4 / 4))))
         if DOUBLE:  # four more powers, small enough to be summed in float32
@@ -144,23 +159,25 @@ def _kernel(
                 0,
                 _add,
             )
+            if REST:
+                s5 += tl.load(rest + 8 * row + 4).to(tl.float32)
+                s6 += tl.load(rest + 8 * row + 5).to(tl.float32)
+                s7 += tl.load(rest + 8 * row + 6).to(tl.float32)
+                s8 += tl.load(rest + 8 * row + 7).to(tl.float32)
             exponent += u2 * u2 * u * (s5 / 5 + u * (s6 / 6 + u * (s7 / 7 + u * (s8 / 8))))
         tl.debug_barrier()
 
-        # D(zeta) = prod_i (1 - p_i u), and the sum of the large labels
+        # D(zeta) = prod_i (1 - p_i u)
         tile = tl.full([NODES, CHUNK], 1.0, dtype)
         for start in range(0, count, CHUNK):
             k = item_row + every_node
             x = tl.load(large_list + 2 * start + k, mask=k < 2 * (count - start), other=0.0)
             tile *= (1.0 - x) + x * zeta[:, None]
         product = tl.reduce(tile, 1, _times)
-        mass = tl.zeros([PLACES], dtype)
         highest = tl.zeros([PLACES], dtype)
         for start in range(0, count, PLACES):
             x = tl.load(large_list + 2 * (start + many), mask=start + many < count, other=0.0)
-            mass += x
             highest = tl.maximum(highest, x)
-        mean = s1 + tl.sum(mass)
         top = tl.max(highest)
         if count == 0:
             top = tl.max(tl.max(p, 1))
@@ -168,9 +185,9 @@ def _kernel(
             (tl.where(is_empty, exponent, 0.0), tl.where(is_empty, product, 0.0)), 0, _add_pair
         )
         product *= tl.exp(-exponent)
+        log_empty = tl.where(postponed, -1000.0, tl.log(none_large) - small_at_empty)
         if NONEMPTY:
             empty = mean * 0.0
-            log_empty = tl.log(none_large) - small_at_empty
             # 1 - exp(x), without cancellation where x is small
             present = mean * 0.0 + 1.0
             for j in tl.static_range(0, 17):
@@ -197,7 +214,7 @@ def _kernel(
         floor = tl.maximum((1.0 + beta2) * level, empty)
         least = tl.minimum(top, floor * share)
         beaten = (1.0 + beta2) * mean <= empty * (1.0 + tie) * (beta2 * mean + 1.0)
-        least = tl.where(beaten, 2.0, least)
+        least = tl.where(beaten | postponed, 2.0, least)
 
         # the candidates: p (1 + beta^2) (1 + 1 / (beta^2 + 2)) >= V, the factor being 1 / share
         found = count * 0
@@ -215,26 +232,22 @@ def _kernel(
             start_at = tl.cumsum(own_count) - own_count - 2
             tl.store(found_list + start_at[:, None] + before, p, mask=is_found)
             found = tl.sum(own_count) // 2
-        postponed = (found > FEW) & (not MANY)  # left to the second call
+        postponed = postponed | (found > FEW)
         found = tl.where(postponed, 0, found)
         tl.debug_barrier()
 
         # sort by counting: the rank of a candidate is the number of larger or earlier equal ones
-        if MANY and BLOCK <= SORTED:
-            whole = tl.sort(tl.reshape(p, [BLOCK], can_reorder=True), descending=True)
-            tl.store(sorted_list + 2 * tl.arange(0, BLOCK), whole)
-        else:
-            for start in range(0, found, NODES):
-                own = start + lane
-                x = tl.load(found_list + 2 * own, mask=own < found, other=-1.0)
-                place = lane * 0
-                for other_start in range(0, found, CHUNK):
-                    other = item_row + every_node
-                    known = other < 2 * (found - other_start)
-                    y = tl.load(found_list + 2 * other_start + other, mask=known, other=-1.0)
-                    earlier = (y == x[:, None]) & (other < 2 * (own - other_start)[:, None])
-                    place += tl.sum(((y > x[:, None]) | earlier).to(tl.int32), 1)
-                tl.store(sorted_list + 2 * place, x, mask=own < found)
+        for start in range(0, found, NODES):
+            own = start + lane
+            x = tl.load(found_list + 2 * own, mask=own < found, other=-1.0)
+            place = lane * 0
+            for other_start in range(0, found, CHUNK):
+                other = item_row + every_node
+                known = other < 2 * (found - other_start)
+                y = tl.load(found_list + 2 * other_start + other, mask=known, other=-1.0)
+                earlier = (y == x[:, None]) & (other < 2 * (own - other_start)[:, None])
+                place += tl.sum(((y > x[:, None]) | earlier).to(tl.int32), 1)
+            tl.store(sorted_list + 2 * place, x, mask=own < found)
         tl.debug_barrier()
 
         # V_k for all sizes up to the bound of T(k), a chunk of sizes at a time
@@ -271,23 +284,11 @@ def _kernel(
         last = tl.load(sorted_list + 2 * size - 2, mask=size > 0, other=2.0)
 
         following = tl.load(sorted_list + 2 * size, mask=size < found, other=-1.0)
-        end = BLOCK + size * 0
-        if following == last:  # among the labels equal to the last chosen one the first ones win
-            if MANY:
-                low = size * 0
-                for halving in tl.range(0, 15, loop_unroll_factor=1):  # noqa: B007
-                    middle = (low + end) // 2
-                    held = (p > last) | ((p == last) & (column <= middle))
-                    enough = tl.sum(tl.sum(held.to(tl.int32), 1)) >= size
-                    end = tl.where(enough, middle, end)
-                    low = tl.where(enough, low, middle + 1)
-            else:
-                postponed = size > 0
-        chosen = p >= last
-        if MANY:
-            chosen = (p > last) | ((p == last) & (column <= end))
-        tl.store(labels + row * label_step + column, chosen.to(tl.int8), mask=column < m)
-        answer = tl.where(postponed, POSTPONED, answer)
+        # Labels that equal the last chosen one are all marked; the first ones win in another call.
+        tl.store(tied + row, tl.where(following == last, size, 0))
+        stop = tl.where(postponed, 0, m)
+        tl.store(labels + row * label_step + column, (p >= last).to(tl.int8), mask=column < stop)
+        answer = tl.where(postponed, POSTPONED + tl.maximum(log_empty, -1000.0), answer)
         tl.store(expected + row, tl.where(least_spread >= 0.0, answer, OUTSIDE))
 
 
@@ -310,36 +311,74 @@ def _table(beta: float, m: int, settings: tuple[float, ...], dtype: Any, device:
     return torch.as_tensor(flat, dtype=dtype, device=device), width
 
 
-def decide_rows(backend: Backend, proba: Any, objective: Objective) -> Decision:
-    """Decide from marginals, (n, m), on a CUDA device."""
-    labels, expected = _launch(backend, proba, objective, many=False)
-    if bool((expected < 0.0).any()):
+def decide_rows(
+    backend: Backend, proba: Any, objective: Objective, by_library: Callable[[Any], Decision]
+) -> Decision:
+    """Decide from marginals, (n, m), on a CUDA device.
+
+    `by_library` decides rows with the operations of PyTorch: those that no kernel can decide.
+    """
+    if proba.stride(1) != 1:
+        proba = proba.contiguous()
+    labels, expected, tied = _launch(backend, proba, objective)
+    outside, postponed, ties = torch.stack(  # in one transfer
+        [(expected == _OUTSIDE).sum(), (expected <= POSTPONED).sum(), tied.count_nonzero()]
+    ).tolist()
+    if ties:
+        _resolve_ties(backend, proba, labels, tied)
+    if outside:
         at = (expected == _OUTSIDE).nonzero()[:, 0]
+        check_rows(backend, proba, at)
+        again = decide_rows(backend, proba[at].clamp(0.0, 1.0), objective, by_library)
+        labels[at], expected[at] = again.labels, again.expected_f
+    if postponed:
+        at = (expected <= POSTPONED).nonzero()[:, 0]
+        with torch.cuda.device(proba.device):
+            programs = _WARPS * multiprocessors(proba.device)
+            at = decide_dense_rows(proba, at, labels, expected, objective, programs)
         if len(at):
-            _check_rows(backend, proba, at)
-            again = decide_rows(backend, proba[at].clamp(0.0, 1.0), objective)
-            labels[at], expected[at] = again.labels, again.expected_f
-        at = (expected == _POSTPONED).nonzero()[:, 0]
-        rows = max(1, work_bytes(backend) // (proba.shape[1] * proba.element_size()))
-        for part in at.split(rows):
-            labels[part], expected[part] = _launch(backend, proba[part], objective, many=True)
+            labels[at], expected[at] = by_library(proba[at])
     return Decision(labels, expected)
 
 
-def _check_rows(backend: Backend, proba: Any, at: Any) -> None:
+def check_rows(backend: Backend, proba: Any, at: Any, first_row: int = 0) -> None:
     """Raise unless the values of the rows `at` lie in [0, 1], up to rounding."""
     rows = proba[at]
     wrong = ~((rows >= -backend.slack) & (rows <= 1.0 + backend.slack)).all(dim=1)
     if bool(wrong.any()):
         row = int(at[wrong.nonzero()[0, 0]])
-        check_probabilities(to_host(proba[row : row + 1]), "proba", row)
+        check_probabilities(to_host(proba[row : row + 1]), "proba", first_row + row)
 
 
-def _launch(backend: Backend, proba: Any, objective: Objective, *, many: bool) -> tuple[Any, Any]:
-    """Return labels and expected F, which is negative for rows that are not decided."""
+def decide_listed(
+    backend: Backend, proba: Any, objective: Objective, rest: Any, reach: int
+) -> Decision:
+    """Decide rows that list their larger labels, given the power sums of the others, (n, 8).
+
+    A row has at most `reach` labels but for a negligible probability.
+    """
+    labels, expected, tied = _launch(backend, proba, objective, rest, reach)
+    _resolve_ties(backend, proba, labels, tied)
+    return Decision(labels, expected)
+
+
+def _resolve_ties(backend: Backend, proba: Any, labels: Any, tied: Any) -> None:
+    """Choose the first ones among the labels equal to the last chosen one.
+
+    `tied` is the number of chosen labels of rows in which all of these are marked, else 0.
+    """
+    at = tied.nonzero()[:, 0]
+    if len(at):
+        p, marked = proba[at].to(backend.dtype), labels[at] > 0
+        least = torch.where(marked, p, 2.0).amin(dim=1)
+        labels[at] = largest_labels(backend, p, least, backend.floats(tied[at]), 0.0)
+
+
+def _launch(
+    backend: Backend, proba: Any, objective: Objective, rest: Any = None, reach: int = 0
+) -> tuple[Any, Any, Any]:
+    """Return labels, expected F, negative for rows that are not decided, and ties."""
     n, m = proba.shape
-    if proba.stride(1) != 1:
-        proba = proba.contiguous()
     beta2, margin = objective.beta2, backend.margin
     settings = (
         beta2,
@@ -349,20 +388,25 @@ def _launch(backend: Backend, proba: Any, objective: Objective, *, many: bool) -
         (1.0 - margin) / ((1.0 + beta2) * (1.0 + 1.0 / (beta2 + 2.0))),
         SMALL,
     )
-    table, nodes_wide = _table(objective.beta, m, settings, backend.dtype, proba.device)
+    table, nodes_wide = _table(
+        objective.beta, max(m, reach), settings, backend.dtype, proba.device
+    )
     labels = torch.empty((n, m), dtype=torch.int8, device=proba.device)
     expected = torch.empty((n,), dtype=backend.dtype, device=proba.device)
+    tied = torch.empty((n,), dtype=torch.int32, device=proba.device)
     block = max(64, triton.next_power_of_2(m))
     warps = max(1, block // _ROW)
-    programs = min(n, _multiprocessors(proba.device) * max(1, _WARPS // warps))
+    programs = min(n, multiprocessors(proba.device) * max(1, _WARPS // warps))
     lists = torch.empty((programs, _LISTS * block), dtype=backend.dtype, device=proba.device)
     with torch.cuda.device(proba.device):
         _kernel[(programs,)](
             proba,
             labels,
             expected,
+            tied,
             table,
             lists,
+            lists if rest is None else rest,
             n,
             proba.stride(0),
             m,
@@ -372,19 +416,19 @@ def _launch(backend: Backend, proba: Any, objective: Objective, *, many: bool) -
             NODES=nodes_wide,
             CHUNK=_CHUNK,
             PLACES=_PLACES,
-            FEW=_FEW,
-            SORTED=_SORTED,
-            MANY=many,
+            FEW=_FEW if rest is None else m,
+            MANY=_MANY if rest is None else 1e9,
+            REST=rest is not None,
             OUTSIDE=_OUTSIDE,
-            POSTPONED=_POSTPONED,
+            POSTPONED=POSTPONED,
             DOUBLE=backend.itemsize == 8,
             NONEMPTY=objective.nonempty,
             num_warps=warps,
             maxnreg=_REGISTERS if warps == 1 else None,
         )
-    return labels, expected
+    return labels, expected, tied
 
 
 @lru_cache(maxsize=16)
-def _multiprocessors(device: Any) -> int:
+def multiprocessors(device: Any) -> int:
     return int(torch.cuda.get_device_properties(device).multi_processor_count)

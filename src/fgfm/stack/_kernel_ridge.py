@@ -120,10 +120,14 @@ class KernelRidge:
         y = targets[:, at] - self.means[at]
         return np.asarray(root * np.where(np.isnan(y), 0.0, y))
 
-    def predict(self, X: Any) -> Floats:
-        """Return the predictions (n, T)."""
+    def predict(self, X: Any) -> npt.NDArray[np.float32]:
+        """Return the predictions (n, T).
+
+        A product of matrices may differ in its last bits with the number of rows: rounding to
+        single precision makes the predictions of a row the same in any block of rows.
+        """
         n = X.shape[0]
-        predictions = np.empty((n, self.coef.shape[1]))
+        predictions = np.empty((n, self.coef.shape[1]), dtype=np.float32)
         with one_blas_thread:
             for rows in _blocks(n, _BLOCK):
                 Z = self.features.transform(X[rows])

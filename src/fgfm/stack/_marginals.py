@@ -77,7 +77,9 @@ class MarginalStack:
 
     def predict(self, F: Floats) -> Floats:
         """Return the probabilities (n, m) from the predictions (J, n, m) of the learners."""
-        logits = np.einsum("jm,jnm->nm", self.weights, F) + self.shifts
+        logits = np.tile(self.shifts, (F.shape[1], 1))
+        for weights, f in zip(self.weights, F, strict=True):  # in this order for any block of rows
+            logits += weights * f
         return np.asarray(expit(logits))
 
 

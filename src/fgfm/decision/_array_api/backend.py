@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +47,11 @@ class Backend(NamedTuple):
     tie: float
     margin: float
     slack: float
+
+    @property
+    def has_triton(self) -> bool:
+        """True if Triton kernels can run on the device."""
+        return getattr(self.device, "type", "") == "cuda" and find_spec("triton") is not None
 
     def array(self, values: npt.ArrayLike) -> Array:
         """Convert NumPy values to an array of `dtype` on the device."""

@@ -26,6 +26,8 @@ __all__ = [
 ]
 
 Array = Any
+_SIZES = 16  # set sizes evaluated at once
+_FEW_SIZES = 64  # so few are all evaluated where Triton has a kernel for it
 
 
 class Candidates(NamedTuple):
@@ -181,6 +183,8 @@ def _search(backend: Backend, columns: Columns, candidates: Candidates) -> Array
     admitted = bound >= candidates.floor[:, None]
     (limit,) = backend.fetch(xp.max(backend.count_true(admitted, 1)))
     K = power_of_two(max(limit, 1.0), M)
+    if K <= _FEW_SIZES and backend.has_triton:
+        return _all_values(backend, columns, K, backend.count_true(admitted, 1))
     k = xp.broadcast_to(every[None, :K], (n, K))
     V = xp.zeros((n, K), dtype=backend.dtype, device=backend.device)
     # For each size k: the nearest evaluated sizes, and the sums of their k largest Delta.
@@ -212,6 +216,19 @@ def _search(backend: Backend, columns: Columns, candidates: Candidates) -> Array
         highest = xp.max(upper, axis=1)[:, None]
         size = xp.min(xp.where(is_open & (upper >= highest), k, K + 1.0), axis=1)
         size = xp.where(size > K, guess, size)  # rows without an open size repeat their guess
+
+
+def _all_values(backend: Backend, columns: Columns, K: int, admitted: Array) -> Array:
+    """Return V_k, (n, K), for all sizes up to those admitted, (n,), by a Triton kernel."""
+    from fgfm.decision._array_api.columns_triton import largest_sums
+
+    xp = backend.xp
+    values = []
+    for start in range(0, K, _SIZES):
+        k = backend.one_to(min(start + _SIZES, K))[None, None, start:]
+        weights = xp.permute_dims(columns.weights(backend, k), (0, 2, 1))  # (n or 1, sizes, Q)
+        values.append(largest_sums(weights @ columns.C, start, admitted))
+    return xp.concat(values, axis=1)
 
 
 def _harmonic_bound(

@@ -1,0 +1,19 @@
+"""LightGBM as the base learner of the classifier."""
+
+# /// script
+# dependencies = ["fgfm", "lightgbm", "pandas"]
+# ///
+
+from shared import report, table
+
+import fgfm
+
+(X, Y), _, (X_new, Y_new) = table()
+# %%
+from lightgbm import LGBMClassifier
+
+booster = LGBMClassifier(n_estimators=60, num_leaves=8, verbose=-1, n_jobs=1)
+model = fgfm.FGFMClassifier(booster, cv=3, random_state=0).fit(X, Y)
+labels, expected_f = model.decide(X_new)
+# %%
+report("LightGBM", Y_new, model.predict_proba(X_new) > 0.5, labels)

@@ -1,0 +1,68 @@
+"""Data and the printed line of the recipes in this folder."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.datasets import make_multilabel_classification
+from sklearn.model_selection import train_test_split
+
+import fgfm
+
+GENRES = {
+    "comedy": [
+        "a clumsy waiter",
+        "a practical joke",
+        "a talking dog",
+        "a disastrous dinner party",
+    ],
+    "crime": ["a bank robbery", "a corrupt detective", "a hidden corpse", "a ruthless smuggler"],
+    "fantasy": ["an ancient dragon", "a forgotten spell", "an elven queen", "a magic sword"],
+    "horror": ["a haunted cellar", "a bloody axe", "a demonic doll", "screams in the night"],
+    "romance": [
+        "a secret love letter",
+        "a broken engagement",
+        "a first kiss",
+        "a jealous fiancee",
+    ],
+    "space": ["a stranded astronaut", "a distant galaxy", "an alien probe", "a lunar colony"],
+    "war": ["a lost battalion", "a trench under fire", "a sunken submarine", "a captured general"],
+}
+ANYWHERE = ["an old friend", "a long journey", "a terrible mistake", "a small town", "a stranger"]
+
+
+def table():
+    """Return (X, Y) to train on, (X, Y) to validate on, and (X, Y) of new rows: 8 labels."""
+    X, Y = make_multilabel_classification(3000, n_classes=8, n_labels=2, random_state=0)
+    X, X_rest, Y, Y_rest = train_test_split(X, Y, test_size=1500, random_state=0)
+    X_val, X_new, Y_val, Y_new = train_test_split(X_rest, Y_rest, test_size=1000, random_state=0)
+    return (X, Y), (X_val, Y_val), (X_new, Y_new)
+
+
+def films(n=900):
+    """Return plots and genres, split as by `table`.
+
+    The first two signs of a genre occur in its films only, the others elsewhere too.
+    """
+    rng = np.random.default_rng(0)
+    Y = (rng.random((n, len(GENRES))) < 0.25).astype(int)
+    plots = []
+    for labels in Y:
+        parts = [str(part) for part in rng.choice(ANYWHERE, size=2, replace=False)]
+        for signs, label in zip(GENRES.values(), labels, strict=True):
+            if label and rng.random() < 0.4:
+                parts.append(str(rng.choice(signs[:2])))
+            elif rng.random() < (0.7 if label else 0.2):
+                parts.append(str(rng.choice(signs[2:])))
+        plots.append(f"A story of {', '.join(rng.permutation(parts))}.")
+    first, second = n // 2, 2 * n // 3
+    return (
+        (plots[:first], Y[:first]),
+        (plots[first:second], Y[first:second]),
+        (plots[second:], Y[second:]),
+    )
+
+
+def report(name, Y, at_half, labels):
+    """Print the F1 of labels above one half and of the F-optimal sets."""
+    half, best = fgfm.f_measure(Y, at_half), fgfm.f_measure(Y, labels)
+    print(f"{name}: F1 {half:.2f} above 0.5, {best:.2f} F-optimal")

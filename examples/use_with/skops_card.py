@@ -1,0 +1,27 @@
+"""skops: a saved model with its model card."""
+
+# /// script
+# dependencies = ["fgfm[store]", "skops"]
+# ///
+
+from shared import report, table
+
+import fgfm
+
+(X, Y), _, (X_new, Y_new) = table()
+model = fgfm.FGFMClassifier(random_state=0).fit(X, Y)
+# %%
+from skops.card import Card
+
+fgfm.save(model, "model.fgfm")  # fgfm.load reads it without running code
+card = Card(model)
+card.add(**{"Model description": "Label sets of largest expected F1."})
+card.add_metrics(
+    f1=round(model.score(X_new, Y_new), 3),
+    expected_f1=round(float(model.expected_f(X_new).mean()), 3),
+)
+how = "`fgfm.load('model.fgfm').predict(X)`"
+card.add(**{"How to Get Started with the Model": how})
+card.save("README.md")
+# %%
+report("skops", Y_new, model.predict_proba(X_new) > 0.5, fgfm.load("model.fgfm").predict(X_new))

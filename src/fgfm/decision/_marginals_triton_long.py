@@ -1,0 +1,639 @@
+"""Decisions for rows of any length, by Triton kernels with many programs per row.
+
+Three passes over the probabilities decide a row in which many labels are expected:
+
+1. power sums, and one step of Dinkelbach's iteration from a threshold that a sample suggests
+   (rows in which it was not close enough take further steps);
+2. the labels near the threshold, and power sums of those above; a single program sorts these few
+   labels and compares the sets that end among them (`fgfm.decision._marginals_triton_window`);
+3. the chosen labels.
+
+Where few labels are expected, pass 2 lists all labels that are not small or can be chosen, and
+`fgfm.decision._marginals_triton` decides from the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+
+from fgfm.decision._array_api.backend import Backend, work_bytes
+from fgfm.decision._marginals_triton import check_rows, decide_listed
+from fgfm.decision._marginals_triton_window import (
+    RULES,
+    add_eight,
+    best_rank,
+    powers,
+    rank_list,
+    table_of,
+)
+from fgfm.decision._objective import Decision, Objective
+
+__all__ = ["decide_rows"]
+
+_PART = 8192  # labels per program of a pass
+_TILE = 128  # labels that a program reads at once
+_WRITTEN = 4096  # labels per program of the last pass
+_SAMPLE = 2048
+_CAPACITY = 1024  # labels near the threshold of a row
+_LONGEST_LIST = 16384  # labels
+_STEPS = 4  # of Dinkelbach's iteration over all labels, at most
+_LEVELS = 32  # intervals of sizes [2^j, 2^(j + 1)]
+_SUMS = 13  # numbers of a part in the first pass: power sums, extremes, those above the threshold
+_STATE = 18  # numbers of a row: eight power sums, and
+# level, active, low, high, listed, least, top, last, end, status
+_STATUS = 17
+_DECIDED, _IN_LIST, _FAILED, _OUTSIDE = range(4)  # status
+
+
+@triton.jit
+def _take_sample(proba, state, row_step, m, stride, beta2, STATE: tl.constexpr, S: tl.constexpr):
+    """Estimate the threshold of each row."""
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.arange(0, S).to(tl.int64) * stride + stride // 2
+    x = tl.load(proba + row * row_step + at, mask=at < m, other=0.0).to(tl.float64)
+    own = state + row * STATE
+    weight = tl.load(own) * 0.0 + stride  # float64
+    spread = beta2 * (1.0 + weight * tl.sum(x))
+    level = weight * 0.0
+    for step in range(8):  # noqa: B007
+        held = x > level
+        mass = tl.sum(tl.where(held, x, 0.0))
+        number = tl.sum(tl.where(held, 1.0, 0.0))
+        level = weight * mass / (spread + weight * number)
+    tl.store(own + 8, level)
+    tl.store(own + 9, weight * 0.0 + 1.0)
+
+
+@triton.jit
+def _sum_parts(
+    proba,
+    state,
+    sums,
+    row_step,
+    m,
+    parts,
+    PART: tl.constexpr,
+    TILE: tl.constexpr,
+    SUMS: tl.constexpr,
+    STATE: tl.constexpr,
+    DTYPE: tl.constexpr,
+    FIRST: tl.constexpr,
+):
+    """Sum over a part of a row: all labels (FIRST), and those above the threshold and near it."""
+    row = (tl.program_id(0) // parts).to(tl.int64)
+    part = tl.program_id(0) % parts
+    own = state + row * STATE
+    level = tl.load(own + 8)
+    start = part.to(tl.int64) * PART
+    stop = tl.minimum(start + PART, m)
+    if not FIRST:
+        stop = tl.where(tl.load(own + 9) > 0.0, stop, start)
+    level = level.to(DTYPE)
+    lower = 0.875 * level
+    upper = 1.125 * level
+    item = tl.arange(0, TILE)
+    zero = tl.zeros([TILE], tl.float64)
+    s1, s2, s3, s4, mass = zero, zero, zero, zero, zero
+    zero = tl.zeros([TILE], tl.float32)
+    s5, s6, s7, s8 = zero, zero, zero, zero
+    least = tl.zeros([TILE], DTYPE)
+    top = tl.zeros([TILE], DTYPE)
+    number = item * 0
+    near = item * 0
+    for first in range(start, stop, TILE):
+        at = first + item
+        x = tl.load(proba + row * row_step + at, mask=at < m, other=0.0).to(DTYPE)
+        held = x > level
+        number += held.to(tl.int32)
+        mass += tl.where(held, x, 0.0).to(tl.float64)
+        near += ((x > lower) & (x < upper)).to(tl.int32)
+        if FIRST:
+            least = _lower(least, x)
+            top = _upper(top, x)
+            x1, x2, x3, x4, x5, x6, x7, x8 = powers(x)
+            s1 += x1
+            s2 += x2
+            s3 += x3
+            s4 += x4
+            s5 += x5
+            s6 += x6
+            s7 += x7
+            s8 += x8
+    to = sums + tl.program_id(0).to(tl.int64) * SUMS
+    tl.store(to + 8, tl.sum(number).to(tl.float64))
+    tl.store(to + 9, tl.sum(mass))
+    tl.store(to + 10, tl.sum(near).to(tl.float64))
+    if FIRST:
+        t1, t2, t3, t4, t5, t6, t7, t8 = tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight)
+        tl.store(to, t1)
+        tl.store(to + 1, t2)
+        tl.store(to + 2, t3)
+        tl.store(to + 3, t4)
+        tl.store(to + 4, t5.to(tl.float64))
+        tl.store(to + 5, t6.to(tl.float64))
+        tl.store(to + 6, t7.to(tl.float64))
+        tl.store(to + 7, t8.to(tl.float64))
+        tl.store(to + 11, tl.reduce(least, 0, _lower).to(tl.float64))
+        tl.store(to + 12, tl.reduce(top, 0, _upper).to(tl.float64))
+
+
+@triton.jit
+def _lower(a, b):
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _upper(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _total(sums, parts, at, SUMS: tl.constexpr, WIDE: tl.constexpr):
+    """Sum the number `at` over the parts of a row."""
+    item = tl.arange(0, WIDE)
+    total = tl.zeros([WIDE], tl.float64)
+    for start in range(0, parts, WIDE):
+        part = start + item
+        total += tl.load(sums + part.to(tl.int64) * SUMS + at, mask=part < parts, other=0.0)
+    return tl.sum(total)
+
+
+@triton.jit
+def _plan(
+    sums,
+    state,
+    parts,
+    m,
+    beta2,
+    SUMS: tl.constexpr,
+    STATE: tl.constexpr,
+    WIDE: tl.constexpr,
+    DTYPE: tl.constexpr,
+    FIRST: tl.constexpr,
+):
+    """Take a step of Dinkelbach's iteration, and choose which labels are listed."""
+    row = tl.program_id(0).to(tl.int64)
+    own = state + row * STATE
+    from_row = sums + row * parts * SUMS
+    if FIRST:
+        for j in tl.static_range(0, 8):
+            tl.store(own + j, _total(from_row, parts, j, SUMS, WIDE))
+        item = tl.arange(0, WIDE)
+        bottom = tl.zeros([WIDE], tl.float64)
+        top = tl.zeros([WIDE], tl.float64)
+        for start in range(0, parts, WIDE):
+            at = from_row + (start + item).to(tl.int64) * SUMS
+            known = start + item < parts
+            bottom = _lower(bottom, tl.load(at + 11, mask=known, other=0.0))
+            top = _upper(top, tl.load(at + 12, mask=known, other=0.0))
+        tl.store(own + 13, tl.reduce(bottom, 0, _lower))
+        tl.store(own + 14, tl.reduce(top, 0, _upper))
+        tl.debug_barrier()
+    if tl.load(own + 9) > 0.0:
+        number = _total(from_row, parts, 8, SUMS, WIDE)
+        mass = _total(from_row, parts, 9, SUMS, WIDE)
+        near = _total(from_row, parts, 10, SUMS, WIDE)
+        before = tl.load(own + 8)
+        mean = tl.load(own)
+        highest = tl.load(own + 14)
+        weight = beta2 * (1.0 + mean)
+        level = tl.maximum(mass / (weight + number), highest / (weight + 1.0))
+        density = tl.maximum(near, 1.0) / (0.25 * tl.maximum(before, 1e-300))
+        change = tl.abs(level - before)
+        # The error of Newton's method for the root of mass - level (weight + number).
+        error = density * change * change / (2.0 * (weight + number))
+        close = (change < 0.1 * level) & (error * density < 64.0)
+        # Sets of nearly the best value, as 6e-12 of it is lost, end this many labels away.
+        flat = tl.sqrt(6e-12 * density * (weight + number) * level)
+        reach = 1.5 * level / tl.maximum(mean, 1e-300) + (24.0 + 2.0 * flat) / density
+        reach += 2.0 * error
+        listed = (mean < 150.0) & (number < 4096.0)
+        # Labels below least are in no optimal set of two or more labels (Chebyshev).
+        least = tl.minimum(level / (1.0 + 1.0 / (beta2 + 2.0)) * (1.0 - 1e-6), highest)
+        low = tl.maximum(level - reach, least)
+        high = level + tl.minimum(reach, 0.5 * tl.maximum(1.0 - level, 0.0))
+        tl.store(own + 8, level)
+        tl.store(own + 9, tl.where(close | listed, 0.0, 1.0))
+        # rounded, so that they can be compared with probabilities
+        low = tl.where(listed, tl.minimum(least, 1.0 / 64.0), low).to(DTYPE)
+        high = tl.where(listed, 2.0, high).to(DTYPE)
+        tl.store(own + 10, low.to(tl.float64))
+        tl.store(own + 11, high.to(tl.float64))
+        tl.store(own + 12, tl.where(listed, 1.0, 0.0))
+
+
+@triton.jit
+def _list_parts(
+    proba,
+    rows,
+    state,
+    sums,
+    counts,
+    values,
+    places,
+    row_step,
+    m,
+    parts,
+    capacity,
+    PART: tl.constexpr,
+    TILE: tl.constexpr,
+    SUMS: tl.constexpr,
+    STATE: tl.constexpr,
+    DTYPE: tl.constexpr,
+):
+    """List the labels between low and high, in any order, and sum powers of those above."""
+    at_row = (tl.program_id(0) // parts).to(tl.int64)
+    part = tl.program_id(0) % parts
+    row = tl.load(rows + at_row).to(tl.int64)
+    low = tl.load(state + row * STATE + 10).to(DTYPE)
+    high = tl.load(state + row * STATE + 11).to(DTYPE)
+    start = part.to(tl.int64) * PART
+    stop = tl.minimum(start + PART, m)
+    item = tl.arange(0, TILE)
+    zero = tl.zeros([TILE], tl.float64)
+    s1, s2, s3, s4 = zero, zero, zero, zero
+    zero = tl.zeros([TILE], tl.float32)
+    s5, s6, s7, s8 = zero, zero, zero, zero
+    above = item * 0
+    for first in range(start, stop, TILE):
+        at = first + item
+        x = tl.load(proba + row * row_step + at, mask=at < m, other=-1.0).to(DTYPE)
+        is_above = x > high
+        is_listed = (x >= low) & (x <= high)
+        marks = is_listed.to(tl.int32)
+        some = tl.sum(marks + (TILE + 1) * is_above.to(tl.int32))
+        if some > 0:
+            above += is_above.to(tl.int32)
+            x1, x2, x3, x4, x5, x6, x7, x8 = powers(tl.where(is_above, x, 0.0))
+            s1 += x1
+            s2 += x2
+            s3 += x3
+            s4 += x4
+            s5 += x5
+            s6 += x6
+            s7 += x7
+            s8 += x8
+            found = some % (TILE + 1)
+            if found > 0:
+                to = tl.atomic_add(counts + at_row, found) + tl.cumsum(marks, 0) - 1
+                is_listed = is_listed & (to < capacity)
+                to = at_row * capacity + to
+                tl.store(values + to, x.to(tl.float64), mask=is_listed)
+                tl.store(places + to, at.to(tl.int32), mask=is_listed)
+    t1, t2, t3, t4, t5, t6, t7, t8 = tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight)
+    to = sums + tl.program_id(0).to(tl.int64) * SUMS
+    tl.store(to, t1)
+    tl.store(to + 1, t2)
+    tl.store(to + 2, t3)
+    tl.store(to + 3, t4)
+    tl.store(to + 4, t5.to(tl.float64))
+    tl.store(to + 5, t6.to(tl.float64))
+    tl.store(to + 6, t7.to(tl.float64))
+    tl.store(to + 7, t8.to(tl.float64))
+    tl.store(to + 8, tl.sum(above).to(tl.float64))
+
+
+@triton.jit
+def _compare(
+    sums,
+    state,
+    counts,
+    values,
+    places,
+    sorted_values,
+    sorted_places,
+    nodes,
+    expected,
+    table,
+    parts,
+    m,
+    SUMS: tl.constexpr,
+    STATE: tl.constexpr,
+    WIDE: tl.constexpr,
+    CAPACITY: tl.constexpr,
+    CHUNK: tl.constexpr,
+    RULES: tl.constexpr,
+    LEVELS: tl.constexpr,
+    NONEMPTY: tl.constexpr,
+):
+    """Decide each row from its list."""
+    row = tl.program_id(0).to(tl.int64)
+    own = state + row * STATE
+    from_row = sums + row * parts * SUMS
+    listed = tl.load(own + 12) > 0.0
+    size = tl.load(counts + row)
+    fits = (size < CAPACITY) & (tl.load(own + 9) == 0.0)
+    size = tl.where(fits & (tl.load(own + 12) == 0.0), size, 0)
+    to = row * CAPACITY
+    rank_list(
+        values + to, places + to, sorted_values + to, sorted_places + to, size, CAPACITY, CHUNK
+    )
+    s1 = tl.load(own)
+    s2 = tl.load(own + 1)
+    s3 = tl.load(own + 2)
+    s4 = tl.load(own + 3)
+    s5 = tl.load(own + 4)
+    s6 = tl.load(own + 5)
+    s7 = tl.load(own + 6)
+    s8 = tl.load(own + 7)
+    a1 = _total(from_row, parts, 0, SUMS, WIDE)
+    a2 = _total(from_row, parts, 1, SUMS, WIDE)
+    a3 = _total(from_row, parts, 2, SUMS, WIDE)
+    a4 = _total(from_row, parts, 3, SUMS, WIDE)
+    a5 = _total(from_row, parts, 4, SUMS, WIDE)
+    a6 = _total(from_row, parts, 5, SUMS, WIDE)
+    a7 = _total(from_row, parts, 6, SUMS, WIDE)
+    a8 = _total(from_row, parts, 7, SUMS, WIDE)
+    above = _total(from_row, parts, 8, SUMS, WIDE)
+    high = tl.load(own + 11)
+    best, taken, proven = best_rank(
+        sorted_values + to,
+        size,
+        above,
+        tl.load(own + 10),
+        high,
+        (s1, s2, s3, s4, s5, s6, s7, s8),
+        (a1, a2, a3, a4, a5, a6, a7, a8),
+        s1 * 0.0 + m,
+        table,
+        nodes + row * (4 * RULES),
+        RULES,
+        CAPACITY,
+        LEVELS,
+    )
+    best *= 1.0 + tl.load(table)
+    # log P(y = 0), where all labels are small
+    certain = (s1 > 100.0) | (tl.load(own + 14) <= 1.0 / 64.0)
+    log_empty = s1 + s2 / 2 + s3 / 3 + s4 / 4 + s5 / 5 + s6 / 6 + s7 / 7 + s8 / 8
+    absent = tl.exp(-tl.minimum(log_empty, 700.0))
+    if NONEMPTY:
+        wins = best > 0.0
+        best = best / (1.0 - absent)
+    else:
+        empty = tl.load(table + 1) * absent
+        wins = best > empty * (1.0 + tl.load(table + 2))
+        best = tl.where(wins, best, empty)
+    last = tl.load(sorted_values + to + taken - 1, mask=taken > 0, other=high)
+    end = tl.load(sorted_places + to + taken - 1, mask=taken > 0, other=-1)
+    status = tl.where(fits & proven & certain, 0.0, 2.0)
+    status = tl.where(listed, 1.0, status)
+    valid = (tl.load(own + 13) >= 0.0) & (tl.load(own + 14) <= 1.0)  # False for NaN
+    status = tl.where(valid, status, 3.0)
+    tl.store(own + 15, tl.where(wins, last, 2.0))
+    tl.store(own + 16, end.to(tl.float64))
+    tl.store(own + 17, status)
+    tl.store(expected + row, best.to(expected.dtype.element_ty))
+
+
+@triton.jit
+def _mark(
+    proba,
+    labels,
+    state,
+    row_step,
+    m,
+    parts,
+    STATE: tl.constexpr,
+    WRITTEN: tl.constexpr,
+    DTYPE: tl.constexpr,
+):
+    """Write the labels of the rows that are decided."""
+    row = (tl.program_id(0) // parts).to(tl.int64)
+    part = tl.program_id(0) % parts
+    own = state + row * STATE
+    last = tl.load(own + 15).to(DTYPE)
+    end = tl.load(own + 16).to(tl.int64)
+    stop = tl.where(tl.load(own + 17) == 0.0, m, 0)
+    at = part.to(tl.int64) * WRITTEN + tl.arange(0, WRITTEN)
+    x = tl.load(proba + row * row_step + at, mask=at < stop, other=0.0).to(DTYPE)
+    chosen = (x > last) | ((x == last) & (at <= end))
+    tl.store(labels + row * m + at, chosen.to(tl.int8), mask=at < stop)
+
+
+def decide_rows(
+    backend: Backend, proba: Any, objective: Objective, by_library: Callable[[Any], Decision]
+) -> Decision:
+    """Decide from long rows of marginals, (n, m), on a CUDA device.
+
+    `by_library` decides rows with the operations of PyTorch: those that no kernel can decide.
+    """
+    if proba.stride(1) != 1:
+        proba = proba.contiguous()
+    n, m = proba.shape
+    labels = torch.empty((n, m), dtype=torch.int8, device=proba.device)
+    expected = torch.empty((n,), dtype=backend.dtype, device=proba.device)
+    row_bytes = 8 * (4 * _CAPACITY + _SUMS * triton.cdiv(m, _PART))
+    rows = n if n * row_bytes < 1 << 28 else max(1, work_bytes(backend) // row_bytes)
+    for start in range(0, n, rows):
+        part = slice(start, start + rows)
+        _decide_block(
+            backend, proba[part], labels[part], expected[part], objective, start, by_library
+        )
+    return Decision(labels, expected)
+
+
+def _decide_block(
+    backend: Backend,
+    proba: Any,
+    labels: Any,
+    expected: Any,
+    objective: Objective,
+    first_row: int,
+    by_library: Callable[[Any], Decision],
+) -> None:
+    """Decide a block of rows in place."""
+    with torch.cuda.device(proba.device):
+        state = _find_thresholds(proba, objective)
+        every = torch.arange(len(proba), device=proba.device)
+        lists = _list_labels(proba, every, state, _CAPACITY)
+        _decide_near_thresholds(proba, labels, expected, objective, state, lists)
+    status = state[:, _STATUS]
+    if not bool((status > _DECIDED).any()):
+        return
+    at = (status == _OUTSIDE).nonzero()[:, 0]
+    if len(at):
+        check_rows(backend, proba, at, first_row)
+        again = decide_rows(backend, proba[at].clamp(0.0, 1.0), objective, by_library)
+        labels[at], expected[at] = again
+    at = (status == _IN_LIST).nonzero()[:, 0]
+    counts = lists.counts[at]
+    short = counts <= _LONGEST_LIST
+    failed = torch.cat([at[~short], (status == _FAILED).nonzero()[:, 0]])
+    at, counts = at[short], counts[short]
+    if len(at):
+        longest = int(counts.max())
+        if longest <= _CAPACITY:
+            lists = _Lists(lists.sums, counts, lists.values[at], lists.places[at])
+        else:
+            with torch.cuda.device(proba.device):
+                lists = _list_labels(proba, at, state, triton.next_power_of_2(longest))
+        _decide_lists(backend, labels, expected, objective, state, at, lists)
+    if len(failed):
+        labels[failed], expected[failed] = by_library(proba[failed])
+
+
+class _Lists(NamedTuple):
+    """The labels of each row between two thresholds, in any order."""
+
+    sums: Any  # power sums and number of the labels above, part by part
+    counts: Any  # (n,) more than the capacity if not all are listed
+    values: Any  # (n, capacity) float64
+    places: Any  # (n, capacity) int32
+
+
+def _wide(parts: int) -> int:
+    """Return how many parts of a row a program adds at once."""
+    return 1024 if parts > 512 else 128
+
+
+def _dtype(proba: Any) -> Any:
+    """Return the type in which probabilities are compared."""
+    return tl.float64 if proba.dtype == torch.float64 else tl.float32
+
+
+def _find_thresholds(proba: Any, objective: Objective) -> Any:
+    """Return the state of each row, (n, _STATE), after the first pass."""
+    n, m = proba.shape
+    device, beta2 = proba.device, objective.beta2
+    parts = triton.cdiv(m, _PART)
+    state = torch.zeros((n, _STATE), dtype=torch.float64, device=device)
+    sums = torch.empty((n, parts, _SUMS), dtype=torch.float64, device=device)
+    stride = triton.cdiv(m, _SAMPLE)
+    dtype, wide = _dtype(proba), _wide(parts)
+    _take_sample[(n,)](proba, state, proba.stride(0), m, stride, beta2, _STATE, _SAMPLE)
+    for step in range(_STEPS):
+        first = step == 0
+        _sum_parts[(n * parts,)](
+            proba,
+            state,
+            sums,
+            proba.stride(0),
+            m,
+            parts,
+            PART=_PART,
+            TILE=_TILE,
+            SUMS=_SUMS,
+            STATE=_STATE,
+            DTYPE=dtype,
+            FIRST=first,
+            num_warps=1,
+        )
+        _plan[(n,)](
+            sums,
+            state,
+            parts,
+            m,
+            beta2,
+            SUMS=_SUMS,
+            STATE=_STATE,
+            WIDE=wide,
+            DTYPE=dtype,
+            FIRST=first,
+            num_warps=wide // 128,
+        )
+    return state
+
+
+def _list_labels(proba: Any, rows: Any, state: Any, capacity: int) -> _Lists:
+    """List the labels of the given rows between their thresholds."""
+    m, device = proba.shape[1], proba.device
+    parts = triton.cdiv(m, _PART)
+    lists = _Lists(
+        torch.empty((len(rows), parts, _SUMS), dtype=torch.float64, device=device),
+        torch.zeros(len(rows), dtype=torch.int32, device=device),
+        torch.empty((len(rows), capacity), dtype=torch.float64, device=device),
+        torch.empty((len(rows), capacity), dtype=torch.int32, device=device),
+    )
+    _list_parts[(len(rows) * parts,)](
+        proba,
+        rows,
+        state,
+        *lists,
+        proba.stride(0),
+        m,
+        parts,
+        capacity,
+        PART=_PART,
+        TILE=_TILE,
+        SUMS=_SUMS,
+        STATE=_STATE,
+        DTYPE=_dtype(proba),
+        num_warps=1,
+    )
+    return lists
+
+
+def _decide_near_thresholds(
+    proba: Any, labels: Any, expected: Any, objective: Objective, state: Any, lists: _Lists
+) -> None:
+    """Decide the rows with many expected labels in place; `state` has the status of every row."""
+    n, m = proba.shape
+    device = proba.device
+    _compare[(n,)](
+        lists.sums,
+        state,
+        lists.counts,
+        lists.values,
+        lists.places,
+        torch.empty_like(lists.values),
+        torch.empty_like(lists.places),
+        torch.empty((n, 4 * RULES), dtype=torch.float64, device=device),
+        expected,
+        table_of(objective, device),
+        triton.cdiv(m, _PART),
+        m,
+        SUMS=_SUMS,
+        STATE=_STATE,
+        WIDE=_wide(triton.cdiv(m, _PART)),
+        CAPACITY=_CAPACITY,
+        CHUNK=8,
+        RULES=RULES,
+        LEVELS=_LEVELS,
+        NONEMPTY=objective.nonempty,
+        num_warps=8,
+    )
+    parts = triton.cdiv(m, _WRITTEN)
+    _mark[(n * parts,)](
+        proba,
+        labels,
+        state,
+        proba.stride(0),
+        m,
+        parts,
+        STATE=_STATE,
+        WRITTEN=_WRITTEN,
+        DTYPE=_dtype(proba),
+    )
+
+
+def _decide_lists(
+    backend: Backend,
+    labels: Any,
+    expected: Any,
+    objective: Objective,
+    state: Any,
+    at: Any,
+    lists: _Lists,
+) -> None:
+    """Decide the rows `at` in place, in which few labels are expected."""
+    m = labels.shape[1]
+    item = torch.arange(lists.values.shape[1], device=labels.device)
+    used = item < lists.counts[:, None]
+    places, order = torch.where(used, lists.places, m).sort(dim=1)
+    x = torch.where(used, lists.values, 0.0).gather(1, order)  # (n, capacity), by place
+    rest, power = state[at, :8].clone(), x
+    for j in range(8):
+        rest[:, j] -= power.sum(dim=1)
+        power = power * x
+    rest = rest.clamp_(min=0.0).to(backend.dtype)
+    reach = int(min(m, 400 + lists.values.shape[1]))  # fewer than 150 labels are expected
+    decided = decide_listed(backend, x.to(backend.dtype), objective, rest, reach)
+    labels[at] = 0
+    row, chosen = decided.labels.nonzero(as_tuple=True)
+    labels[at[row], places[row, chosen]] = 1
+    expected[at] = decided.expected_f

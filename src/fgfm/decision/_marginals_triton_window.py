@@ -1,0 +1,243 @@
+"""The ranks near the optimum of a row in which many labels are expected, for Triton kernels.
+
+Let b = beta^2, N the number of true labels among the k most probable ones, X = b s + k, and
+mu = b E + k its mean. With r = b / mu and cumulants of the independent labels,
+
+    E[N / X] = (M - r (C - r (M v + T - r (M c_3 + 3 C v + U)))) / mu + r^4 E[N (s - E)^4 / X],
+
+where M, C, T and U are the sums of the first four cumulants of the k labels, and v and c_3 the
+variance and the third cumulant of s. The last term lies between 0 and
+r^4 (3 v^2 + v) max(N / X): so a few labels around a threshold remain, which are compared by a
+quadrature rule. Where mu / b >= 200, eight power sums of p determine products and sums over the
+labels at all of its nodes to 1e-13. Everything is computed in float64. See docs/design.md,
+"Decisions on a GPU".
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+from fgfm.decision._objective import Objective
+from fgfm.decision._quadrature import rule_tables
+
+__all__ = [
+    "RULES",
+    "add_eight",
+    "best_rank",
+    "powers",
+    "rank_list",
+    "table_of",
+]
+
+RULES = 32  # rules of 1, 2, .., 32 nodes, which serve a_max / a_min up to 3000
+TIE = 1e-12  # as in the compiled kernels
+
+
+@triton.jit
+def add_eight(a1, a2, a3, a4, a5, a6, a7, a8, b1, b2, b3, b4, b5, b6, b7, b8):
+    """Add two tuples of power sums."""
+    return a1 + b1, a2 + b2, a3 + b3, a4 + b4, a5 + b5, a6 + b6, a7 + b7, a8 + b8
+
+
+@triton.jit
+def powers(x):
+    """Return x, x^2, .., x^8: four powers in float64, and four that matter less in float32."""
+    y = x.to(tl.float32)
+    y2 = y * y
+    y4 = y2 * y2
+    y6 = y4 * y2
+    x = x.to(tl.float64)
+    x2 = x * x
+    return x, x2, x2 * x, x2 * x2, y4 * y, y6, y6 * y, y4 * y4
+
+
+@triton.jit
+def _fixed_set(k, base, b, m1, m2, m3, m4, variance, skewness, size):
+    """Bound E[N / (b s + k)] from above, N the true labels among `size` with these power sums."""
+    mu = base + k
+    r = b / mu
+    c = m1 - m2
+    t = m1 - 3.0 * m2 + 2.0 * m3
+    u = m1 - 7.0 * m2 + 12.0 * m3 - 6.0 * m4
+    fourth = 3.0 * variance * variance + variance
+    inner = m1 * variance + t - r * (m1 * skewness + 3.0 * c * variance + u)
+    return (m1 - r * (c - r * inner)) / mu + r * r * r * r * fourth * size / (b * size + k)
+
+
+@triton.jit
+def _no_larger_above(rank, high, base, b, m1, m2, m3, m4, variance, skewness, least, LEVELS):
+    """Return True if no set of fewer than `rank` labels has the value `least` or more.
+
+    The `rank` most probable labels are above `high`. A set without d of them has at most
+    E[N / X] - d high / (b (1 + E - high) + k), by Jensen. On an interval of sizes mu E[N / X] is
+    at most its larger end, since 1 / E[N / X] is concave, and the rest is a linear fraction.
+    """
+    first = tl.exp2(tl.arange(0, LEVELS).to(tl.float64))
+    last = tl.minimum(2.0 * first, rank - 1.0)
+    used = first <= last
+    first = tl.minimum(first, last)
+    ka = rank - last
+    kb = rank - first
+    at_a = (base + ka) * _fixed_set(ka, base, b, m1, m2, m3, m4, variance, skewness, rank)
+    at_b = (base + kb) * _fixed_set(kb, base, b, m1, m2, m3, m4, variance, skewness, rank)
+    top = tl.maximum(at_a, at_b)
+    loss = high / (1.0 + b * tl.maximum(1.0 - high, 0.0) / (base + ka))
+    bound = tl.maximum((top - last * loss) / (base + ka), (top - first * loss) / (base + kb))
+    return tl.sum((used & ~(bound < least)).to(tl.int32)) == 0
+
+
+@triton.jit
+def _no_larger_below(rank, m, low, base, b, m1, m2, m3, m4, variance, skewness, least, LEVELS):
+    """Return True if no set of more than `rank` labels has the value `least` or more.
+
+    All labels after the first `rank` ones are below `low`: d of them add at most
+    d low E[1 / (b s + k)].
+    """
+    first = tl.exp2(tl.arange(0, LEVELS).to(tl.float64))
+    last = tl.minimum(2.0 * first, m - rank)
+    used = first <= last
+    first = tl.minimum(first, last)
+    ka = rank + first
+    kb = rank + last
+    at_a = (base + ka) * _fixed_set(ka, base, b, m1, m2, m3, m4, variance, skewness, rank)
+    at_b = (base + kb) * _fixed_set(kb, base, b, m1, m2, m3, m4, variance, skewness, rank)
+    top = tl.maximum(at_a, at_b)
+    # E[1 / X]: a set with N = 1
+    fourth = 3.0 * variance * variance + variance
+    ra = b / (base + ka)
+    rb = b / (base + kb)
+    one_a = 1.0 + ra * ra * (variance - ra * skewness) + ra * ra * ra * b * fourth / ka
+    one_b = 1.0 + rb * rb * (variance - rb * skewness) + rb * rb * rb * b * fourth / kb
+    gain = low * tl.maximum(one_a, one_b)
+    bound = tl.maximum((top + first * gain) / (base + ka), (top + last * gain) / (base + kb))
+    return tl.sum((used & ~(bound < least)).to(tl.int32)) == 0
+
+
+@triton.jit
+def rank_list(values, places, sorted_values, sorted_places, size, CAPACITY, CHUNK):
+    """Sort the first `size` values of a list downwards, equal ones by place, by counting."""
+    own = tl.arange(0, CAPACITY)
+    known = own < size
+    x = tl.load(values + own, mask=known, other=-1.0)
+    at = tl.load(places + own, mask=known, other=0)
+    rank = own * 0
+    for start in range(0, size, CHUNK):
+        other = start + tl.arange(0, CHUNK)
+        y = tl.load(values + other, mask=other < size, other=-1.0)
+        place = tl.load(places + other, mask=other < size, other=0)
+        earlier = (y[None, :] == x[:, None]) & (place[None, :] < at[:, None])
+        rank += tl.sum(((y[None, :] > x[:, None]) | earlier).to(tl.int32), 1)
+    tl.store(sorted_values + rank, x, mask=known)
+    tl.store(sorted_places + rank, at, mask=known)
+    tl.debug_barrier()
+
+
+@triton.jit
+def best_rank(
+    sorted_values, size, above, low, high, s, a, m, table, nodes, RULES, CAPACITY, LEVELS
+):
+    """Find the best set among those that end in a sorted list, and prove that no other is better.
+
+    Parameters: the list and its length, the number of labels above it, and their power sums `a`;
+    the interval of probabilities that it covers; the power sums `s` of all m labels; the table of
+    `table_of`; room for 4 RULES numbers.
+
+    Returns the value of the best set divided by 1 + b, how many labels of the list are in it, and
+    True if the bounds confirm that it is optimal.
+    """
+    s1, s2, s3, s4, s5, s6, s7, s8 = s
+    a1, a2, a3, a4, a5, a6, a7, a8 = a
+    b = tl.load(table)
+    tie = tl.load(table + 2)
+    variance = s1 - s2
+    skewness = s1 - 3.0 * s2 + 2.0 * s3
+    base = b * s1
+
+    # the rule for the cardinalities that occur but for a probability of exp(-34)
+    reach = 34.0 / 3.0 + tl.sqrt(34.0 * 34.0 / 9.0 + 68.0 * s1)
+    most = tl.minimum(m, 1.0 + s1 + reach)
+    a_min = b * tl.maximum(1.0, s1 - tl.sqrt(68.0 * s1)) + tl.maximum(above, 1.0)
+    a_max = b * most + above + size
+    node = tl.arange(0, RULES)
+    rule = tl.sum((tl.load(table + 3 + node) * a_min < a_max).to(tl.int32))
+    served = rule < RULES
+    rule = tl.minimum(rule, RULES - 1)  # it has rule + 1 nodes
+    used = node <= rule
+    start = table + 3 + RULES + rule * (rule + 1) // 2
+    log_z = -tl.load(start + node, mask=used, other=0.0) / a_min
+    shift: tl.constexpr = RULES * (RULES + 1) // 2
+    weight = tl.load(start + shift + node, mask=used, other=0.0) / a_min
+    x = b * log_z
+    series = x * 0.0 + 1.0  # (exp(x) - 1) / x
+    for j in tl.static_range(0, 17):
+        series = 1.0 + x * (1.0 / (18 - j)) * series
+    u = tl.where(x > -0.5, -x * series, 1.0 - tl.exp(x))
+    exponent = u * (s5 * (1.0 / 5) + u * (s6 * (1.0 / 6) + u * (s7 * (1.0 / 7) + u * s8 / 8)))
+    exponent = u * (s1 + u * (s2 / 2 + u * (s3 * (1.0 / 3) + u * (s4 / 4 + exponent))))
+    tl.store(nodes + node, log_z)
+    tl.store(nodes + RULES + node, u)
+    tl.store(nodes + 2 * RULES + node, weight)
+    tl.store(nodes + 3 * RULES + node, b * log_z - exponent)
+    tl.debug_barrier()
+
+    # V_k / (1 + b) = sum_r w_r z_r^k zeta_r D(zeta_r) sum_j u_r^j S_(j+1)(k), from k = above on
+    item = tl.arange(0, CAPACITY)
+    x = tl.load(sorted_values + item - 1, mask=(item > 0) & (item <= size), other=0.0)
+    x1, x2, x3, x4, x5, x6, x7, x8 = powers(x)
+    t1 = a1 + tl.cumsum(x1, 0)
+    t2 = a2 + tl.cumsum(x2, 0)
+    t3 = a3 + tl.cumsum(x3, 0)
+    t4 = a4 + tl.cumsum(x4, 0)
+    t5 = a5 + tl.cumsum(x5, 0).to(tl.float64)
+    t6 = a6 + tl.cumsum(x6, 0).to(tl.float64)
+    t7 = a7 + tl.cumsum(x7, 0).to(tl.float64)
+    t8 = a8 + tl.cumsum(x8, 0).to(tl.float64)
+    k = above + item.to(tl.float64)
+    value = k * 0.0
+    for r in range(rule + 1):
+        z = tl.load(nodes + r)
+        v = tl.load(nodes + RULES + r)
+        scale = tl.load(nodes + 2 * RULES + r)
+        shifted = tl.load(nodes + 3 * RULES + r)
+        total = t5 + v * (t6 + v * (t7 + v * t8))
+        total = t1 + v * (t2 + v * (t3 + v * (t4 + v * total)))
+        value += scale * tl.exp(k * z + shifted) * total
+    value = tl.where((item <= size) & (k > 0.0), value, 0.0)
+    peak = tl.max(value)
+    chosen = tl.min(tl.where(value >= peak * (1.0 - tie), item, CAPACITY))
+    best = tl.sum(tl.where(item == chosen, value, 0.0))
+
+    least = peak * (1.0 - 1e-11)
+    end = item == size
+    e1 = tl.sum(tl.where(end, t1, 0.0))
+    e2 = tl.sum(tl.where(end, t2, 0.0))
+    e3 = tl.sum(tl.where(end, t3, 0.0))
+    e4 = tl.sum(tl.where(end, t4, 0.0))
+    left = _no_larger_above(
+        above, high, base, b, a1, a2, a3, a4, variance, skewness, least, LEVELS
+    )
+    right = _no_larger_below(
+        above + size, m, low, base, b, e1, e2, e3, e4, variance, skewness, least, LEVELS
+    )
+    ample = base + above >= 200.0 * b  # so that eight power sums suffice
+    return best, chosen, left & right & served & ample
+
+
+@lru_cache(maxsize=64)
+def table_of(objective: Objective, device: Any) -> Any:
+    """Return a tensor of beta^2, zero_division, the tolerance for ties, and the rules.
+
+    Kernels take numbers as float32, but tensors as float64. A rule is its largest a_max / a_min;
+    then the exponents of all rules follow, and the weights.
+    """
+    rules = rule_tables(objective.beta)
+    count = int(rules.start[RULES])
+    head = np.array([objective.beta2, objective.zero_division, TIE])
+    flat = [head, rules.ratio[:RULES], rules.exponent[:count], rules.weight[:count]]
+    return torch.as_tensor(np.concatenate(flat), dtype=torch.float64, device=device)

@@ -1,0 +1,125 @@
+"""The Triton kernels, in Triton's interpreter: decisions equal those of the compiled kernels.
+
+The interpreter is chosen when Triton is imported, so that these tests run in a process of their
+own, where a CPU takes the part of the device.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed: fgfm[torch]")
+triton = pytest.importorskip("triton", reason="Triton is not installed")
+if tuple(map(int, triton.__version__.split(".")[:2])) < (3, 7):
+    pytest.skip(
+        "the interpreter of Triton before 3.7 fails with NumPy 2.4", allow_module_level=True
+    )
+
+DEVICE = """
+import contextlib
+from types import SimpleNamespace
+import numpy as np, torch
+from array_api_compat import torch as xp
+from fgfm import decision
+from fgfm.decision import _marginals_triton as short, _marginals_triton_long as long
+from fgfm.decision._array_api.backend import Backend, common_backend
+from fgfm.decision._objective import Objective
+
+torch.cuda.device = lambda device: contextlib.nullcontext()
+torch.cuda.get_device_properties = lambda device: SimpleNamespace(multi_processor_count=1)
+rng = np.random.default_rng(0)
+
+def by_library(proba):
+    raise AssertionError("a kernel should decide these rows")
+
+def check(rows, beta=1.0, nonempty=False, kernels=short):
+    rows = torch.as_tensor(rows)
+    objective = Objective.checked(beta, 1.0, nonempty, None)
+    backend = common_backend([rows], ["proba"], xp)
+    labels, value = kernels.decide_rows(backend, rows, objective, by_library)
+    exact = decision.from_marginals(rows.double().numpy(), beta=beta, nonempty=nonempty)
+    single = rows.dtype == torch.float32
+    np.testing.assert_allclose(value, exact.expected_f, rtol=2e-5 if single else 1e-12)
+    assert (labels.numpy() == exact.labels).all()
+
+def edge(m, expected, width):
+    return rng.permutation(1.0 / (1.0 + np.exp((np.arange(m) - expected) / width)))[None]
+"""
+
+CASES = {
+    "short rows": """
+for m in (3, 70):
+    check(rng.random((4, m)))
+    check(rng.random((4, m)).round(1), beta=2.0, nonempty=True)
+""",
+    "dense rows": """
+for dtype in ("float32", "float64"):
+    check(rng.random((3, 400)).astype(dtype), beta=0.7)
+    check(0.2 * rng.random((2, 1000)).astype(dtype), nonempty=True)
+check(rng.random((2, 1000)).round(2))
+""",
+    "long rows, many expected": """
+check(rng.random((1, 9000)).astype("float32"), kernels=long)
+check(edge(9000, 2000, 20).round(2), kernels=long, beta=1.3)
+""",
+    "long rows, few expected": """
+check(edge(9000, 40, 8), kernels=long)
+check(edge(9000, 40, 8).round(2), kernels=long, nonempty=True)
+""",
+    "long rows, values": """
+rows = (rng.random((1, 9000)) < 0.1).astype("float64")
+check(rows, kernels=long)
+rows[0, 7] = 1.0 + 1e-12  # a rounding error
+labels, _ = long.decide_rows(
+    common_backend([torch.as_tensor(rows)], ["proba"], xp), torch.as_tensor(rows),
+    Objective.checked(1.0, 1.0, False, None), by_library,
+)
+assert (labels.numpy() == (rows > 0.5)).all()
+rows[0, 7] = 2.0
+try:
+    check(rows, kernels=long)
+except ValueError as error:
+    assert "proba[0, 7] is 2.0" in str(error), error
+else:
+    raise AssertionError
+""",
+    "factors of one shape": """
+Backend.has_triton = True
+for dtype, size, beta in (("float32", 4, 1.0), ("float64", 3, 0.7)):
+    Ps = [
+        (0.1 * rng.random((3, size, size)) * rng.random((3, 1, 1))).astype(dtype) for _ in range(9)
+    ]
+    factors = rng.permutation(9 * size).reshape(9, size).tolist()
+    labels, value = decision.from_factors([torch.as_tensor(P) for P in Ps], factors, beta=beta)
+    exact = decision.from_factors([P.astype("float64") for P in Ps], factors, beta=beta)
+    np.testing.assert_allclose(value, exact.expected_f, rtol=2e-5 if dtype == "float32" else 1e-12)
+    assert (labels.numpy() == exact.labels).all()
+Ps[2][1, 0, 0] = 1.5
+try:
+    decision.from_factors([torch.as_tensor(P) for P in Ps], factors)
+except ValueError as error:
+    assert "Ps[2][1, 0, 0] is 1.5" in str(error), error
+else:
+    raise AssertionError
+""",
+    "columns of Delta": """
+Backend.has_triton = True
+for dtype in ("float32", "float64"):
+    P = (0.006 * rng.random((5, 30, 10)) * rng.random((5, 30, 1))).astype(dtype)
+    labels, value = decision.from_cardinalities(torch.as_tensor(P))
+    exact = decision.from_cardinalities(P.astype("float64"))
+    np.testing.assert_allclose(value, exact.expected_f, rtol=2e-5 if dtype == "float32" else 1e-12)
+    assert (labels.numpy() == exact.labels).all()
+""",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_kernels_agree_with_compiled_ones(case):
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    subprocess.run([sys.executable, "-c", DEVICE + CASES[case]], check=True, env=environment)
