@@ -244,7 +244,7 @@ def fit_ridge_logistic(
 
     On a device the same steps are computed for all targets and folds at once, the folds as
     weights of 0 and 1 on all rows, as far as memory allows: rows times columns of weights times
-    folds are at most 67 million in a chunk, which takes about 20 arrays of that size. There are no
+    folds are at most 67 million in a chunk, which takes about 22 arrays of that size. There are no
     inverses of blocks. The fits are those of the CPU up to the tolerance of the stopping rule.
 
     Besides a copy of the rows of each fold, shared by threads (none if there are more than 10
