@@ -157,6 +157,23 @@ def test_sparse_features(form, kind, learner):
     assert model.score(rows, labels) == pytest.approx(plain.score(X[:40], labels), abs=0.03)
 
 
+def test_stored_values_that_are_repeated_or_not_in_order():
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((60, 30)) < 0.1, rng.integers(1, 5, (60, 30)), 0.0)
+    row, column = np.nonzero(dense)
+    order = rng.permutation(2 * len(row))  # half of each value, twice
+    values = np.tile(dense[row, column] / 2.0, 2)[order]
+    row, column = np.tile(row, 2)[order], np.tile(column, 2)[order]
+    by_row = np.argsort(row, kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=60))])
+    rows = sparse.csr_array((values[by_row], column[by_row], indptr), shape=(60, 30))
+    assert not rows.has_canonical_format
+    model = FGFMClassifier(random_state=0).fit(rows, Y)
+    plain = FGFMClassifier(random_state=0).fit(dense, Y)
+    assert (model.predict_proba(rows) == plain.predict_proba(dense)).all()
+    assert rows.nnz == len(order)
+
+
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
 def test_sparse_labels(form, kind):

@@ -96,7 +96,7 @@ class StackedLearner:
         self.means = _means(labels, weight)  # (m,)
         held_out: list[Singles] = []
         self.parts: list[Any] = []
-        self.counts = are_counts(X)
+        self.counts = are_counts(_canonical(X) if sparse.issparse(X) else X)
         X = self._stored(X)
         plan = self._plan(X, T, labels, weight, seed, n_jobs) if T.shape[1] else []
         self.names = [name for name, _ in plan]
@@ -165,7 +165,7 @@ class StackedLearner:
     def _stored(self, X: Any) -> Any:
         """Return the features in CSR if they are counts, else dense, however they were stored."""
         if self.counts:
-            return sparse.csr_array(X)
+            return _canonical(sparse.csr_array(X))
         return X.toarray() if sparse.issparse(X) else X
 
     def _set_targets(self, targets: Sequence[Integers]) -> None:
@@ -227,6 +227,15 @@ class StackedLearner:
         return StackedPredictions(
             p, [pool.predict_proba(self._distributions(predictions, t)) for pool, t in pools]
         )
+
+
+def _canonical(X: Any) -> Any:
+    """Return a CSR matrix with columns in order and no value stored in parts."""
+    if X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
 
 
 def _means(labels: Singles, weight: Floats) -> Floats:
