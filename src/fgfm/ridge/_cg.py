@@ -13,18 +13,23 @@ computed (`_preconditioner`).
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from fgfm.ridge._arrays import (
+    Flags,
+    Floats,
+    Integers,
+    copied,
+    counting,
+    indices,
+    namespace,
+)
 from fgfm.ridge._objective import Objectives, dots, logits
-from fgfm.ridge._preconditioner import BlockInverses
+from fgfm.ridge._preconditioner import BlockInverses, Inverses, take
 
 __all__ = ["MAX_PRODUCTS", "Hessians", "conjugate_gradients"]
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 # Most products in a step: then the step is taken as it is, and columns are scaled from there on.
 MAX_PRODUCTS = 500
@@ -48,8 +53,8 @@ class Hessians:
         Multiples of the largest curvature that are added to the diagonals.
     scaled : ndarray of shape (B,)
         Problems whose columns are scaled one by one.
-    inverses : list of B BlockInverses or None
-        Inverses of earlier Hessians of the problems.
+    inverses : dict of int to BlockInverses
+        Inverses of earlier Hessians, of the problems that have any.
     """
 
     def __init__(
@@ -59,16 +64,18 @@ class Hessians:
         penalty: Floats,
         damping: Floats,
         scaled: Flags,
-        inverses: list[BlockInverses | None],
+        inverses: Inverses,
     ) -> None:
         self.objectives = objectives
         self.prob = prob
         # second derivatives of each logit by itself; of a single logit there are no others
-        self.curvature = objectives.weight[:, None, None] * prob * (1.0 - prob)  # (G, B, C)
+        self.weight = objectives.weight[:, :, None]  # (G, 1, 1) or (G, B, 1)
+        self.curvature = self.weight * prob * (1.0 - prob)  # (G, B, C)
         self.single = objectives.reference and prob.shape[2] == 1
         self.ridge = 2.0 * penalty[:, None]  # (B, 1)
         self.damping = damping[:, None]  # (B, 1)
-        self.scale = np.where(
+        self.damped = bool(damping.any())
+        self.scale = namespace(prob).where(
             scaled[:, None], objectives.bound + self.ridge, objectives.flat_scale
         )
         self.inverses = inverses
@@ -77,11 +84,14 @@ class Hessians:
         """Return the Hessians of some of the problems."""
         part = copy.copy(self)
         part.objectives = self.objectives.take_for_products(some)
-        part.prob = self.prob if self.single else self.prob[:, some]
+        if not self.single:
+            part.prob = self.prob[:, some]
+            if self.weight.shape[1] > 1:
+                part.weight = self.weight[:, some]
         part.curvature = self.curvature[:, some]
         part.ridge, part.damping = self.ridge[some], self.damping[some]
         part.scale = self.scale[:, some]
-        part.inverses = [self.inverses[b] for b in some]
+        part.inverses = take(self.inverses, some)
         return part
 
     def product(self, V: Floats) -> Floats:
@@ -93,19 +103,18 @@ class Hessians:
         else:
             U *= self.prob
             U -= self.prob * U.sum(axis=2, keepdims=True)
-            U *= objectives.weight[:, None, None]
+            U *= self.weight
         result = objectives.multiply_transposed(U)
         result[objectives.first :] += self.ridge * V[objectives.first :]
-        if self.damping.any():
+        if self.damped:
             result += self.damping * objectives.bound * V
         return result
 
     def precondition(self, R: Floats) -> Floats:
         """Multiply by the approximate inverses."""
         S = R / self.scale
-        for b, inverse in enumerate(self.inverses):
-            if inverse is not None:
-                S[:, b] = inverse.solve(R[:, b])
+        for b, inverse in self.inverses.items():
+            S[:, b] = inverse.solve(R[:, b])
         if not self.objectives.reference:
             # Weights that are the same for all classes change no probability: the Hessian is the
             # penalty's alone along them, unlike its blocks, but no step goes there.
@@ -129,7 +138,7 @@ class Hessians:
 
 def conjugate_gradients(
     hessians: Hessians, gradient: Floats, accuracy: Floats
-) -> tuple[Floats, Integers, list[BlockInverses | None]]:
+) -> tuple[Floats, Integers, Inverses]:
     """Solve ``Hessian @ step = gradient`` for each problem.
 
     The squared length of a step in the norm of its Hessian is the sum of the terms
@@ -151,41 +160,45 @@ def conjugate_gradients(
     tuple
         Steps (q, B, C), numbers of products (B,), and the inverses in use.
     """
-    B = gradient.shape[1]
-    solution = np.zeros_like(gradient)
-    products = np.full(B, MAX_PRODUCTS)
-    inverses = list(hessians.inverses)
-    break_even = hessians.objectives.break_even
-    patience = np.array([break_even[inverse is not None] for inverse in inverses])
-    active = np.arange(B)
-    step, residual = solution.copy(), gradient.copy()
+    xp = namespace(gradient)
+    solution = xp.zeros_like(gradient)
+    products = xp.full_like(accuracy, MAX_PRODUCTS, dtype=xp.int64)
+    inverses = dict(hessians.inverses)
+    first, again = hessians.objectives.break_even
+    patience = xp.full_like(accuracy, first)
+    patience[list(inverses)] = again
+    active = counting(accuracy)
+    step, residual = copied(solution), copied(gradient)
     S = hessians.precondition(residual)
     direction = S
     size = dots(residual, S)
-    total = np.zeros(B)
+    total = xp.zeros_like(accuracy)
     for n_products in range(1, MAX_PRODUCTS + 1):
         product = hessians.product(direction)
         curvature = dots(direction, product)
         positive = curvature > 0.0
-        length = np.where(positive, size / np.where(positive, curvature, 1.0), 0.0)
+        length = xp.where(positive, size / xp.where(positive, curvature, 1.0), 0.0)
         step += length[:, None] * direction
         residual -= length[:, None] * product
         total += length * size
         unfinished = 10.0 * length * size > accuracy[active] ** 2 * total
-        slow = np.flatnonzero(unfinished & (patience[active] <= n_products))
+        slow: Any = []
+        if n_products >= min(first, again):
+            slow = indices(unfinished & (patience[active] <= n_products))
         for b in slow:
-            inverses[active[b]] = hessians.invert_blocks(int(b))
+            inverses[int(active[b])] = hessians.invert_blocks(int(b))
             patience[active[b]] = np.inf  # the Hessian stays the same: once is enough
         S = hessians.precondition(residual)
         before, size = size, dots(residual, S)
         before[slow] = np.inf  # with another preconditioner the old direction is of no use
         unfinished &= size > 0.0
-        if not unfinished.all():
-            solution[:, active[~unfinished]] = step[:, ~unfinished]
-            products[active[~unfinished]] = n_products
-            if not unfinished.any():
+        kept = indices(unfinished)
+        if len(kept) < len(active):
+            done = indices(~unfinished)
+            solution[:, active[done]] = step[:, done]
+            products[active[done]] = n_products
+            if not len(kept):
                 return solution, products, inverses
-            kept = np.flatnonzero(unfinished)
             active, hessians = active[kept], hessians.take(kept)
             step, residual, S, direction = (a[:, kept] for a in (step, residual, S, direction))
             size, before, total = size[kept], before[kept], total[kept]

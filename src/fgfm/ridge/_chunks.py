@@ -6,10 +6,13 @@ many classes, on the same rows and folds, share a chunk and are fitted side by s
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 
 from fgfm._utils.folds import Fold
 from fgfm._utils.parallel import Shared, one_blas_thread
+from fgfm.ridge._arrays import free_bytes
 from fgfm.ridge._batch import fit_batch
 from fgfm.ridge._design import Design
 from fgfm.ridge._newton import fit_newton
@@ -25,9 +28,16 @@ _COLUMNS = 64
 # that a chunk has fewer columns if there are more folds than _FOLDS.
 _ENTRIES = 1 << 22
 _FOLDS = 3
+# Entries of an array of a chunk on a device, (n or p, columns of all folds): 512 MiB, and
+# _DEVICE_ARRAYS of them in the free memory. Wide products use all of a device.
+_DEVICE_ENTRIES = 1 << 26
+_DEVICE_ARRAYS = 32
+_device_lock = threading.Lock()  # one chunk at a time on a device: its memory is for one
 
 
-def split_targets(design: Design, targets: list[RidgeTarget]) -> list[list[int]]:
+def split_targets(
+    design: Design, targets: list[RidgeTarget], device: str | None = None
+) -> list[list[int]]:
     """Return the chunks in which targets are fitted, as lists of their indices.
 
     Chunks depend on the targets alone, not on the number of jobs, so that neither do results.
@@ -44,14 +54,17 @@ def split_targets(design: Design, targets: list[RidgeTarget]) -> list[list[int]]
             groups.setdefault((extra, id(target.folds), target.n_classes), []).append(t)
     large = []
     for (_, _, n_classes), members in groups.items():
-        columns = _n_columns(design, len(targets[members[0]].folds))
+        columns = _n_columns(design, len(targets[members[0]].folds), device)
         size = max(1, columns // (1 if n_classes == 2 else n_classes or 1))
         large += [members[at : at + size] for at in range(0, len(members), size)]
     return small + large
 
 
-def _n_columns(design: Design, n_folds: int) -> int:
+def _n_columns(design: Design, n_folds: int, device: str | None) -> int:
     """Return the most columns of weights in a chunk, for bounded memory."""
+    if device is not None:
+        entries = min(_DEVICE_ENTRIES, free_bytes(device) // (8 * _DEVICE_ARRAYS))
+        return entries // (max(design.n, design.p) * max(n_folds, 1))
     entries = _ENTRIES * _FOLDS // max(n_folds, _FOLDS)
     columns = min(_COLUMNS, entries // max(design.n, design.p))
     # dense rows are rotated where there are fewer rows than columns
@@ -132,4 +145,7 @@ def _fit_chunk(
         return [TargetFit(np.zeros((1, p)), np.zeros(1), 0, losses, 0, 0, certain)]
     if _is_small(design, first):
         return [fit_newton(design, first, settings)]
-    return fit_batch(design, targets, settings)
+    if settings.device is None:
+        return fit_batch(design, targets, settings)
+    with _device_lock:
+        return fit_batch(design, targets, settings)

@@ -8,17 +8,13 @@ lengths and its own end. Steps are solved for only as closely as the next iterat
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from fgfm.ridge._arrays import Flags, Floats, Integers, copied, counting, namespace
 from fgfm.ridge._cg import MAX_PRODUCTS, Hessians, conjugate_gradients
 from fgfm.ridge._objective import Objectives, ProblemRows, dots, logits
-from fgfm.ridge._preconditioner import BlockInverses
+from fgfm.ridge._preconditioner import Inverses, take
 
 __all__ = ["RidgePath"]
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 # The line search is that of the compiled kernel, `fgfm._kernels.ridge`.
 _DESCENT = 1e-4  # fraction of the predicted descent that a step must reach (Armijo)
@@ -45,9 +41,10 @@ class RidgePath:
 
     def __init__(self, rows: ProblemRows, counts: Floats, first: int, start: Floats) -> None:
         symmetric = start.shape[2] == counts.shape[2]
-        own = counts if symmetric else np.ascontiguousarray(counts[:, :, 1:])
+        own = counts if symmetric else copied(counts[:, :, 1:])
         objectives = Objectives(rows, own, first, not symmetric)
-        self._iterates = _Iterates(objectives, start.copy(), np.zeros(start.shape[1]))
+        no_penalty = namespace(start).zeros_like(start[0, :, 0])
+        self._iterates = _Iterates(objectives, copied(start), no_penalty)
         self._history: list[tuple[Floats, Floats]] = []  # last two penalties and their weights
 
     @property
@@ -81,11 +78,12 @@ class RidgePath:
         if len(self._history) == 2:
             (first, older), (second, newer) = self._history
             # the weights are about linear in the logarithm of the penalty
-            last, next_ = np.log(second / first), np.log(penalty / second)
-            ratio = np.where(last == 0.0, 0.0, next_ / np.where(last == 0.0, 1.0, last))
+            xp = namespace(penalty)
+            last, next_ = xp.log(second / first), xp.log(penalty / second)
+            ratio = xp.where(last == 0.0, 0.0, next_ / xp.where(last == 0.0, 1.0, last))
             self._iterates.try_start(newer + ratio[:, None] * (newer - older))
         steps = self._iterates.minimise(tol, gap, max_iter)
-        self._history = [*self._history[-1:], (penalty, self.theta.copy())]
+        self._history = [*self._history[-1:], (penalty, copied(self.theta))]
         return steps
 
 
@@ -95,8 +93,8 @@ class _Iterates:
     def __init__(self, objectives: Objectives, theta: Floats, penalty: Floats) -> None:
         self.objectives = objectives
         self.penalty = penalty
-        self.scaled = np.zeros(len(penalty), dtype=bool)
-        self.inverses: list[BlockInverses | None] = [None] * len(penalty)
+        self.scaled = penalty < 0.0  # none
+        self.inverses: Inverses = {}
         self.theta = theta  # (q, B, C)
         self.eta = logits(objectives.Z, objectives.extra, theta)  # (G, B, C)
         self.value, self.prob = objectives.evaluate(self.eta, theta, penalty)
@@ -106,7 +104,7 @@ class _Iterates:
         part = object.__new__(_Iterates)  # without evaluating them again
         part.objectives = self.objectives.take(some)
         part.penalty, part.scaled = self.penalty[some], self.scaled[some]
-        part.inverses = [self.inverses[b] for b in some]
+        part.inverses = take(self.inverses, some)
         part.theta, part.eta, part.prob = (a[:, some] for a in (self.theta, self.eta, self.prob))
         part.value = self.value[some]
         return part
@@ -121,18 +119,18 @@ class _Iterates:
         """Move the problems to other weights where these have lower values."""
         eta = logits(self.objectives.Z, self.objectives.extra, theta)
         value, prob = self.objectives.evaluate(eta, theta, self.penalty)
-        everyone = np.arange(len(value))
-        self._move(everyone, theta, eta, value, prob, value < self.value)
+        self._move(counting(value), theta, eta, value, prob, value < self.value)
 
     def minimise(self, tol: float, gap: float, max_iter: int) -> Integers:
         """Take Newton steps to the minima; return their numbers, negative if too few."""
-        B = len(self.penalty)
-        steps = np.full(B, -max_iter, dtype=np.int64)
-        expected = np.full(B, np.inf)  # change of the logits that is expected of the next step
-        before = np.full(B, np.inf)  # change of the logits in the last step
-        damping = np.zeros(B)
+        xp = namespace(self.penalty)
+        steps = xp.full_like(self.penalty, -max_iter, dtype=xp.int64)
+        # change of the logits that is expected of the next step, and that in the last step
+        expected = xp.full_like(self.penalty, np.inf)
+        before = copied(expected)
+        damping = xp.zeros_like(self.penalty)
         goal = tol * tol
-        active = np.arange(B)
+        active = counting(self.penalty)
         for iteration in range(max_iter):
             objectives = self.objectives.take(active)
             gradient = objectives.gradient(
@@ -140,27 +138,27 @@ class _Iterates:
             )
             # A relative error of the size of the step keeps the convergence quadratic; one that
             # already reaches the goal may be larger.
-            accuracy = np.clip(
-                np.maximum(0.3 * goal / expected[active], expected[active]), *_ACCURACY
+            accuracy = xp.clip(
+                xp.maximum(0.3 * goal / expected[active], expected[active]), *_ACCURACY
             )
             step, products = self._newton_steps(
                 active, objectives, gradient, damping[active], accuracy
             )
             eta_step = logits(objectives.Z, objectives.extra, step)  # (G, B, C)
-            longest = np.abs(eta_step).max(axis=(0, 2))
+            longest = xp.amax(xp.abs(eta_step), axis=(0, 2))
             descent = dots(gradient, step)
-            slack = 1e-13 * (np.abs(self.value[active]) + 1.0)  # rounding errors of the values
+            slack = 1e-13 * (xp.abs(self.value[active]) + 1.0)  # rounding errors of the values
             length, accepted = self._line_search(active, step, eta_step, descent, slack)
             full = accepted & (length == 1.0) & (damping[active] == 0.0)
             exact = full & (products < MAX_PRODUCTS)
             remains = longest * (longest + accuracy)
-            expected[active] = np.where(exact, remains, np.inf)
-            smaller = np.where(damping[active] > _DAMPING, 0.01 * damping[active], 0.0)
-            larger = np.maximum(_DAMPING, 100.0 * damping[active])
-            damping[active] = np.where(length < _SHORT, larger, smaller)
+            expected[active] = xp.where(exact, remains, np.inf)
+            smaller = xp.where(damping[active] > _DAMPING, 0.01 * damping[active], 0.0)
+            larger = xp.clip(100.0 * damping[active], _DAMPING, None)
+            damping[active] = xp.where(length < _SHORT, larger, smaller)
             stalled = (descent <= 10.0 * slack) & (longest > 0.5 * before[active])
             before[active] = longest
-            near = descent <= gap * self.objectives.weight.sum()
+            near = descent <= gap * objectives.mass
             done = (exact & (near | (remains <= goal))) | stalled
             steps[active[done]] = iteration + 1
             active = active[~done]
@@ -183,11 +181,10 @@ class _Iterates:
             self.penalty[active],
             damping,
             self.scaled[active],
-            [self.inverses[b] for b in active],
+            take(self.inverses, active),
         )
         step, products, inverses = conjugate_gradients(hessians, gradient, accuracy)
-        for b, inverse in zip(active, inverses, strict=True):
-            self.inverses[b] = inverse
+        self.inverses.update((int(active[b]), inverse) for b, inverse in inverses.items())
         self.scaled[active] |= products == MAX_PRODUCTS
         return step, products
 
@@ -195,9 +192,9 @@ class _Iterates:
         self, active: Integers, step: Floats, eta_step: Floats, descent: Floats, slack: Floats
     ) -> tuple[Floats, Flags]:
         """Halve the steps until they descend; return their lengths and which were taken."""
-        length = np.ones(len(active))
-        accepted = np.zeros(len(active), dtype=bool)
-        trying = np.arange(len(active))
+        length = namespace(descent).ones_like(descent)
+        accepted = length < 0.0  # none
+        trying = counting(descent)
         while len(trying):
             there = active[trying]
             part = length[trying]

@@ -12,7 +12,8 @@ classes, C = K - 1 beside a reference class with the logit 0, or C = K. With
 
 One product with the rows, sparse or dense, serves the columns of all problems. Everything else is
 computed problem by problem in a fixed order, so that (with sparse rows) no bit of a result depends
-on the other problems of a batch.
+on the other problems of a batch. Arrays may be tensors on a device (`_arrays`), where the order of
+sums is PyTorch's.
 """
 
 from __future__ import annotations
@@ -21,15 +22,12 @@ import copy
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from fgfm.ridge._arrays import Floats, Integers, contiguous, namespace
 from fgfm.ridge._preconditioner import break_even
 
 __all__ = ["Objectives", "ProblemRows", "column_sums", "dots", "logits", "probabilities"]
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _TINY = 1e-300  # keeps the curvature of a column of zeros positive
 
@@ -37,8 +35,8 @@ _TINY = 1e-300  # keeps the curvature of a column of zeros positive
 class ProblemRows(NamedTuple):
     """The rows that B problems have in common."""
 
-    Z: Any  # (G, q), dense or CSR: the constant, then the columns
-    weight: Floats  # (G,)
+    Z: Any  # (G, q), dense or CSR, or a tensor: the constant, then the columns
+    weight: Floats  # (G,), or (G, B) where the problems weight the rows differently
     extra: Floats | None  # (G, B): one more column for each problem
     n_folds: int = 1  # each has problems of its own
 
@@ -47,6 +45,8 @@ def column_sums(values: Floats) -> Floats:
     """Sum over the first axis, every column separately and in the order of the rows."""
     from fgfm._kernels import add_columns
 
+    if not isinstance(values, np.ndarray):
+        return values.sum(axis=0)
     sums = np.empty(values.shape[1:])
     add_columns(_as_columns(values), sums.reshape(-1))
     return sums
@@ -56,6 +56,8 @@ def dots(A: Floats, B: Floats) -> Floats:
     """Return the scalar product of two arrays (q, B, C) for each problem, (B,)."""
     from fgfm._kernels import multiply_columns
 
+    if not isinstance(A, np.ndarray):
+        return (A * B).sum(axis=(0, 2))
     sums = np.empty(A.shape[1:])
     multiply_columns(_as_columns(A), _as_columns(B), sums.reshape(-1))
     return np.asarray(sums.sum(axis=1))
@@ -69,8 +71,7 @@ def _as_columns(values: Floats) -> Floats:
 def logits(Z: Any, extra: Floats | None, theta: Floats) -> Floats:
     """Multiply the rows by weights (q, B, C), those of the extra column last; (G, B, C)."""
     r = Z.shape[1]
-    flat = np.ascontiguousarray(theta[:r]).reshape(r, -1)
-    eta = np.asarray(Z @ flat).reshape(-1, *theta.shape[1:])
+    eta = (Z @ contiguous(theta[:r]).reshape(r, -1)).reshape(-1, *theta.shape[1:])
     if extra is not None:
         eta += extra[:, :, None] * theta[r]
     return eta
@@ -81,15 +82,16 @@ def probabilities(eta: Floats, reference: bool) -> tuple[Floats, Floats]:
 
     With `reference` there is one more class, with the logit 0, whose probability is left out.
     """
-    top = eta.max(axis=2, keepdims=True)  # (G, B, 1)
+    xp = namespace(eta)
+    top = xp.amax(eta, axis=2, keepdims=True)  # (G, B, 1)
     if reference:
-        top = np.maximum(top, 0.0)
-    prob = np.exp(eta - top)
+        top = xp.clip(top, 0.0, None)
+    prob = xp.exp(eta - top)
     mass = prob.sum(axis=2, keepdims=True)
     if reference:
-        mass += np.exp(-top)
+        mass += xp.exp(-top)
     prob /= mass
-    return prob, (top + np.log(mass))[:, :, 0]
+    return prob, (top + xp.log(mass))[:, :, 0]
 
 
 class Objectives:
@@ -108,7 +110,10 @@ class Objectives:
     """
 
     def __init__(self, rows: ProblemRows, counts: Floats, first: int, reference: bool) -> None:
-        self.Z, self.weight, self.extra, n_folds = rows
+        xp = namespace(counts)
+        self.Z, weight, self.extra, n_folds = rows
+        self.weight = weight.reshape(len(weight), -1)  # (G, 1) or (G, B)
+        self.mass = self.weight.sum(axis=0)  # (1,) or (B,)
         self.transposed = self.Z.T
         self.counts = counts
         self.first = first
@@ -116,20 +121,22 @@ class Objectives:
         # products after which the first inverse of a problem pays, and a replacement
         self.break_even = tuple(break_even(self.Z, n_folds, again) for again in (False, True))
         # p (1 - p) <= 1/4: the largest curvature for any probabilities, (q, B, 1)
-        squares = self.Z.multiply(self.Z) if sparse.issparse(self.Z) else self.Z**2
-        bound = 0.25 * np.asarray(squares.T @ self.weight) + _TINY
-        self.bound = np.repeat(bound[:, None, None], counts.shape[1], axis=1)
+        squares = self.Z.multiply(self.Z) if sparse.issparse(self.Z) else self.Z * self.Z
+        bound = (0.25 * (squares.T @ weight) + _TINY).reshape(self.Z.shape[1], -1, 1)
+        self.bound = bound * xp.ones_like(counts[:1, :, :1])
         if self.extra is not None:
-            last = 0.25 * column_sums(self.weight[:, None] * self.extra**2) + _TINY
-            self.bound = np.concatenate([self.bound, last[None, :, None]])
+            last = 0.25 * column_sums(self.weight * self.extra**2) + _TINY
+            self.bound = xp.concatenate([self.bound, last[None, :, None]])
         # The same scale for all features; the constant and the extra column may exceed it.
-        largest = bound[1:].max(initial=_TINY)
-        self.flat_scale = np.maximum(self.bound, largest)
+        largest = xp.amax(bound[1:], axis=0)  # (1, 1) or (B, 1)
+        self.flat_scale = xp.maximum(self.bound, largest)
         self.flat_scale[1 : len(bound)] = largest
 
     def take(self, some: Integers) -> Objectives:
         """Return the objectives of some of the problems."""
         part = self.take_for_products(some)
+        if len(self.mass) > 1:
+            part.weight, part.mass = self.weight[:, some], self.mass[some]
         part.counts = self.counts[:, some]
         part.flat_scale = self.flat_scale[:, some]
         return part
@@ -144,19 +151,19 @@ class Objectives:
     def evaluate(self, eta: Floats, theta: Floats, penalty: Floats) -> tuple[Floats, Floats]:
         """Return the values (B,) and the probabilities (G, B, C)."""
         prob, log_mass = probabilities(eta, self.reference)
-        linear = np.multiply(self.counts, eta).sum(axis=2)
-        value = column_sums(self.weight[:, None] * log_mass - linear)
+        linear = (self.counts * eta).sum(axis=2)
+        value = column_sums(self.weight * log_mass - linear)
         return value + penalty * dots(theta[self.first :], theta[self.first :]), prob
 
     def multiply_transposed(self, U: Floats) -> Floats:
         """Multiply the transposed rows by an array (G, B, C)."""
-        result = np.asarray(self.transposed @ U.reshape(len(U), -1)).reshape(-1, *U.shape[1:])
+        result = (self.transposed @ U.reshape(len(U), -1)).reshape(-1, *U.shape[1:])
         if self.extra is None:
             return result
-        return np.concatenate([result, column_sums(self.extra[:, :, None] * U)[None]])
+        return namespace(U).concatenate([result, column_sums(self.extra[:, :, None] * U)[None]])
 
     def gradient(self, prob: Floats, theta: Floats, penalty: Floats) -> Floats:
         """Return the gradients (q, B, C)."""
-        result = self.multiply_transposed(self.weight[:, None, None] * prob - self.counts)
+        result = self.multiply_transposed(self.weight[:, :, None] * prob - self.counts)
         result[self.first :] += 2.0 * penalty[:, None] * theta[self.first :]
         return result

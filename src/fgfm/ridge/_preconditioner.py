@@ -21,7 +21,7 @@ from scipy import sparse
 from scipy.linalg.blas import dsymv
 from scipy.linalg.lapack import dpotrf, dpotri
 
-__all__ = ["INVERSES_LIMIT", "LARGEST_BLOCK", "BlockInverses", "break_even"]
+__all__ = ["INVERSES_LIMIT", "LARGEST_BLOCK", "BlockInverses", "Inverses", "break_even", "take"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,7 +43,7 @@ def break_even(Z: Any, n_folds: int, replaces: bool) -> float:
 
     Parameters
     ----------
-    Z : ndarray or CSR of shape (G, q)
+    Z : ndarray, CSR or tensor of shape (G, q)
         The rows.
     n_folds : int
         Number of folds: each has inverses of its own.
@@ -53,10 +53,12 @@ def break_even(Z: Any, n_folds: int, replaces: bool) -> float:
     Returns
     -------
     float
-        Number of products; inf if an inverse would be too large.
+        Number of products; inf if an inverse would be too large, and on a device, where a product
+        takes little time.
     """
     G, q = Z.shape
-    if q > LARGEST_BLOCK or q * q * n_folds > INVERSES_LIMIT:
+    on_device = not (isinstance(Z, np.ndarray) or sparse.issparse(Z))
+    if on_device or q > LARGEST_BLOCK or q * q * n_folds > INVERSES_LIMIT:
         return math.inf
     if sparse.issparse(Z):
         product = 4.0 * Z.nnz * _SPARSE
@@ -112,6 +114,16 @@ class BlockInverses:
             for inverse, column in zip(self.inverses, R.T, strict=True)
         ]
         return np.stack(columns, axis=1)
+
+
+Inverses = dict[int, BlockInverses]  # of the problems of a batch that have any
+
+
+def take(inverses: Inverses, some: Any) -> Inverses:
+    """Return the inverses of some of the problems."""
+    if not inverses:
+        return {}
+    return {j: inverses[b] for j, b in enumerate(some.tolist()) if b in inverses}
 
 
 def _weighted_products(Z: Any, extra: Floats | None, root: Floats) -> Floats:

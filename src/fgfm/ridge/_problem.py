@@ -47,6 +47,7 @@ class RidgeSettings(NamedTuple):
     max_iter: int
     tol: float
     held_out: bool = False  # return the probabilities of the test rows too
+    device: str | None = None  # of PyTorch, for large models
 
 
 class RidgeTarget(NamedTuple):
