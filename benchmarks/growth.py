@@ -75,7 +75,7 @@ def model_table(split: Split, method: str, sizes: Sequence[int], limit: float) -
     """Measure fit and predict of the classifier."""
     n, p = split.X_train.shape
     table = Table(
-        f"FGFMClassifier(factors={method!r}) on delicious, {n} rows, {p} features",
+        f"FGFMClassifier('ridge', factors={method!r}) on delicious, {n} rows, {p} features",
         [
             Column("labels"),
             Column("fit", duration),

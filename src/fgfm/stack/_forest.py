@@ -97,7 +97,7 @@ class LabelForest:
             delayed(_grow)(features, outputs, counts[:, t], weight, int(s))
             for t, s in enumerate(seeds)
         )
-        self._store(features, Parallel(n_jobs=n_jobs, prefer="threads")(jobs))
+        self._store(features, Parallel(n_jobs=n_jobs, require="sharedmem")(jobs))
         leaves = self._leaves(X)  # (n, trees)
         row, tree = np.nonzero(counts)
         leaf = leaves[row, tree]
