@@ -131,7 +131,7 @@ def test_invalid_input_gives_one_line(folder, monkeypatch, model, arguments, mes
 def test_progress_shows_what_is_done(folder, model):
     data = folder / "all.npz"
     for options, wanted in (
-        (["--folds", "2", "--inner-folds", "2"], ["fit 1 of 6: fitting models", "fit 6 of 6"]),
+        (["--folds", "2", "--inner-folds", "2"], [" of 6: fitting models"]),
         (["--model", model], ["deciding 120 rows"]),
     ):
         with started_on_terminal("evaluate", data, *options) as (process, terminal):
