@@ -28,6 +28,7 @@ header                   contents
 ``ridge``                multinomial logistic regression by Newton's method
 ``columns``, ``gram``    column sums and weighted Gram matrices
 ``transpose``            transposition of strided matrices
+``forest``               decision trees of several outputs, grown on features in bins
 ``trees``                leaves of rows in decision trees
 =======================  ==========================================================================
 
@@ -102,7 +103,6 @@ Constraints: Any = native.Constraints
 Rules: Any = native.Rules
 add_columns: Any = native.add_columns
 apply_trees: Any = native.apply_trees
-grow_tree: Any = native.grow_tree
 bet: Any = native.bet
 condition: Any = native.condition
 constrain_csr_rows: Any = native.constrain_csr_rows
@@ -119,6 +119,7 @@ decide_sample_rows: Any = native.decide_sample_rows
 decide_sparse_factor_rows: Any = native.decide_sparse_factor_rows
 find_infeasible_rows: Any = native.find_infeasible_rows
 fit_path: Any = native.fit_path
+grow_tree: Any = native.grow_tree
 multiply_columns: Any = native.multiply_columns
 poisson_binomial: Any = native.poisson_binomial
 rank_candidates: Any = native.rank_candidates

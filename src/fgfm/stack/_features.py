@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from fgfm.stack._means import known_means
+
 __all__ = ["CountFeatures", "StandardFeatures", "are_counts"]
 
 Floats = npt.NDArray[np.float64]
@@ -37,11 +39,8 @@ class StandardFeatures:
     def fit(self, X: Any, weight: Floats) -> StandardFeatures:
         """Compute the moments of training rows."""
         X = _dense(X)
-        w = np.where(np.isnan(X), 0.0, weight[:, None])
-        total = np.maximum(w.sum(axis=0), np.finfo(float).tiny)
-        values = np.nan_to_num(X)
-        self.mean = (w * values).sum(axis=0) / total
-        variance = (w * (values - self.mean) ** 2).sum(axis=0) / total
+        self.mean = known_means(X, weight)
+        variance = known_means((X - self.mean) ** 2, weight)
         self.scale = np.where(variance > 0.0, np.sqrt(variance), 1.0)
         return self
 

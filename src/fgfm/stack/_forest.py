@@ -16,6 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from fgfm._kernels import apply_trees, grow_tree
 from fgfm.stack._bins import BinnedFeatures
+from fgfm.stack._means import known_means
 
 __all__ = ["LabelForest"]
 
@@ -182,12 +183,8 @@ class _Outputs:
     """
 
     def __init__(self, labels: Singles, weight: Floats) -> None:
-        known = ~np.isnan(labels)
-        w = np.where(known, weight[:, None].astype(np.float32), np.float32(0.0))
-        total = np.maximum(w.sum(axis=0, dtype=np.float64), np.finfo(float).tiny)
-        mean = (w * np.nan_to_num(labels)).sum(axis=0, dtype=np.float64) / total
-        self.mean = mean.astype(np.float32)
-        self.values: Any = np.where(known, labels, self.mean)
+        self.mean = known_means(labels, weight).astype(np.float32)
+        self.values: Any = np.where(np.isnan(labels), self.mean, labels)
         if labels.shape[1] <= _OUTPUTS:
             width = -labels.shape[1] % _PAD
             self.values = np.pad(self.values - self.mean, ((0, 0), (0, width)))

@@ -15,6 +15,7 @@ from scipy.linalg import eigh
 from scipy.spatial.distance import cdist
 
 from fgfm._utils.parallel import one_blas_thread
+from fgfm.stack._means import known_means
 
 __all__ = ["KernelRidge"]
 
@@ -90,9 +91,7 @@ class KernelRidge:
         with one_blas_thread:
             Z = self.features.fit(X, weight).transform(X)
             root = np.sqrt(weight)[:, None]  # (n, 1): a row of weight w is scaled by its root
-            self.means = np.concatenate(
-                [_means(targets[:, at], weight) for at in _blocks(T, _TARGETS)]
-            )
+            self.means = known_means(targets, weight)
             total, best = float(weight.sum()), np.inf
             predictions = np.empty((n, T), dtype=np.float32)
             for width, design in self._designs(Z, seed):
@@ -264,13 +263,6 @@ def _solve(eigen: _Eigen, y: Floats, penalties: Floats) -> tuple[Floats, Floats]
 
 def _blocks(n: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
-
-
-def _means(targets: npt.NDArray[Any], weight: Floats) -> Floats:
-    """Return the weighted means (T,) of the known targets."""
-    w = np.where(np.isnan(targets), 0.0, weight[:, None])
-    total = np.maximum(w.sum(axis=0), np.finfo(float).tiny)
-    return np.asarray((w * np.nan_to_num(targets)).sum(axis=0) / total)
 
 
 def _to_dense(values: Any) -> Floats:

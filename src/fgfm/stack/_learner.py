@@ -15,6 +15,7 @@ from fgfm.stack._features import CountFeatures, StandardFeatures, are_counts
 from fgfm.stack._forest import LabelForest
 from fgfm.stack._kernel_ridge import KernelRidge
 from fgfm.stack._marginals import MarginalStack
+from fgfm.stack._means import known_means
 
 __all__ = ["StackedLearner", "StackedPredictions"]
 
@@ -93,10 +94,11 @@ class StackedLearner:
         self._set_targets(targets)
         T = self._columns_of(targets)  # (n, T) with NaN
         labels = T[:, self.binary_columns]  # (n, m)
-        self.means = _means(labels, weight)  # (m,)
+        self.means = known_means(labels, weight)  # (m,)
         held_out: list[Singles] = []
         self.parts: list[Any] = []
-        self.counts = are_counts(_canonical(X) if sparse.issparse(X) else X)
+        X = _canonical(X)
+        self.counts = are_counts(X)
         X = self._stored(X)
         plan = self._plan(X, T, labels, weight, seed, n_jobs) if T.shape[1] else []
         self.names = [name for name, _ in plan]
@@ -230,16 +232,9 @@ class StackedLearner:
 
 
 def _canonical(X: Any) -> Any:
-    """Return a CSR matrix with columns in order and no value stored in parts."""
-    if X.has_canonical_format:
+    """Return sparse features with columns in order and no value stored in parts."""
+    if not sparse.issparse(X) or X.has_canonical_format:
         return X
     X = X.copy()
     X.sum_duplicates()
     return X
-
-
-def _means(labels: Singles, weight: Floats) -> Floats:
-    """Return the frequencies (m,) of labels with NaN."""
-    w = np.where(np.isnan(labels), 0.0, weight[:, None])
-    total = np.maximum(w.sum(axis=0), np.finfo(float).tiny)
-    return np.asarray((w * np.nan_to_num(labels)).sum(axis=0) / total)
