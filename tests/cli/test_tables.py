@@ -103,10 +103,11 @@ def test_predictions_do_not_depend_on_the_reader(trial, monkeypatch, tmp_path, s
 @pytest.mark.parametrize(
     "rows", [7, pytest.param(1, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.slow)]
 )
-def test_predictions_do_not_depend_on_blocks(trial, monkeypatch, tmp_path, rows):
+@pytest.mark.parametrize("learner", ["auto", "ridge"])
+def test_predictions_do_not_depend_on_blocks(trial, monkeypatch, tmp_path, learner, rows):
     path, _ = trial
-    model = tmp_path / "ridge.fgfm"
-    fit = ["fit", path / "films.csv", "-l", "genres", "-e", "ridge", "--drop", "plot"]
+    model = tmp_path / "model.fgfm"
+    fit = ["fit", path / "films.csv", "-l", "genres", "-e", learner, "--drop", "plot"]
     run_ok(*fit, "--factors", "independent", "-o", model)
     command = ["predict", model, path / "new.csv", "--drop", "plot"]
     run_ok(*command, "-o", tmp_path / "one.csv", "--proba", tmp_path / "p.csv")
