@@ -15,6 +15,7 @@ from fgfm.cli._console import plain_errors, rows_counter, say
 from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels, read_constraints
 from fgfm.cli._models import load_decider
 from fgfm.cli._options import (
+    EXPECTED,
     Average,
     Beta,
     Decimal,
@@ -59,11 +60,6 @@ _OBJECTIVE = [
     *("beta", "zero_division", "nonempty", "average", "measure", "logits"),
     *("min_labels", "max_labels", "constraints"),
 ]
-_EXPECTED = {
-    "samples": "mean expected {}",
-    "macro": "mean expected {} of labels",
-    "micro": "expected {} of all labels",
-}
 
 Probabilities = Annotated[
     Path,
@@ -199,7 +195,7 @@ def decide(
 def _statistics(report: DecideReport, measure: str) -> str:
     lines = [counted(report.rows, "row")]
     if not math.isnan(report.mean_expected_f):
-        expected = _EXPECTED[report.average].format(measure)
+        expected = EXPECTED[report.average].format(measure)
         lines[0] += f", {expected} {report.mean_expected_f:.4f}"
     if report.kept:
         lines.append(f"{counted(report.kept, 'file')} already up to date")

@@ -12,6 +12,7 @@ import typer
 from fgfm.cli._learners import LEARNERS
 
 __all__ = [
+    "EXPECTED",
     "Average",
     "Beta",
     "Calibration",
@@ -181,6 +182,11 @@ Average = Annotated[
         "(of all rows and labels together).",
     ),
 ]
+EXPECTED = {  # the expected measure of a file, by average
+    "samples": "mean expected {}",
+    "macro": "mean expected {} of labels",
+    "micro": "expected {} of all labels",
+}
 Logits = Annotated[
     bool, typer.Option("--logits", help="The table has logits instead of probabilities.")
 ]

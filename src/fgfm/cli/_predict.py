@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fgfm._utils.text import clipped, counted
+from fgfm._utils.validation import check_average
 from fgfm.cli._console import plain_errors, rows_counter, say
 from fgfm.cli._inputs import check_target
 from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels, read_constraints
 from fgfm.cli._models import LoadedModel, load_model
 from fgfm.cli._options import (
+    EXPECTED,
+    Average,
     Decimal,
     Delimiter,
     Drop,
@@ -40,6 +43,10 @@ Examples:
   fgfm predict films.fgfm new.parquet -o sets.jsonl --beta 2
   fgfm predict films.fgfm new.csv --proba p.csv --ids title
   fgfm predict films.fgfm new.csv --max-labels 3 --constraints rules.json
+  fgfm predict films.fgfm new.csv --average macro -o sets.csv
+
+The averages macro and micro decide all rows together: DATA is read into
+memory, and no expected F-measure is written beside a row.
 """
 _MOST_ROWS = 8192  # of a block
 _BLOCK_BYTES = 1 << 22
@@ -104,6 +111,7 @@ def predict(
     ids: Ids = None,
     wide: Wide = False,
     separator: OutputSeparator = ";",
+    average: Average = "samples",
     beta: NewBeta = None,
     zero_division: NewZeroDivision = None,
     nonempty: NewNonempty = None,
@@ -126,6 +134,7 @@ def predict(
     DATA may be larger than the memory.
     """
     start = time.perf_counter()
+    check_average(average)
     if out is None and proba is None:
         out = "-"
     _check_targets(out, proba, [model, data])
@@ -136,11 +145,12 @@ def predict(
     n, beta = totals.rows, float(loaded.classifier.beta)
     summary = f"{counted(n, 'row')} in {time.perf_counter() - start:.1f} s"
     if out is not None and n:
-        expected_f = totals.expected_f / n
-        summary += f", mean expected F{beta:g} {expected_f:.3f}"
-        unsure = unsure_note(expected_f, totals.sizes / n, totals.labels / totals.first, beta)
-        if unsure:
-            say(f"fgfm: note: {unsure}")
+        expected_f = totals.expected_f / totals.problems
+        summary += f", {EXPECTED[average].format(f'F{beta:g}')} {expected_f:.3f}"
+        if average == "samples":
+            unsure = unsure_note(expected_f, totals.sizes / n, totals.labels / totals.first, beta)
+            if unsure:
+                say(f"fgfm: note: {unsure}")
     files = [clipped(name, 40) for name in (out, proba) if name not in (None, "-")]
     say(summary + (f": {', '.join(files)}" if files else ""))
 
@@ -189,8 +199,15 @@ def _predict_file(
         for writer in (label_sets, probabilities):
             if writer is not None:
                 stack.enter_context(writer)
-        for rows in loaded.load_blocks(data, params["split"], arguments):
-            _write_predictions(loaded, rows, label_sets, probabilities, totals, show)
+        if params["average"] == "samples":
+            blocks = loaded.load_blocks(data, params["split"], arguments)
+        else:
+            whole = loaded.load(data, params["split"], arguments | {"with_labels": False})
+            blocks = iter([whole])
+        for rows in blocks:
+            _write_predictions(
+                loaded, rows, params["average"], label_sets, probabilities, totals, show
+            )
     return totals
 
 
@@ -200,6 +217,7 @@ class _Totals:
     def __init__(self) -> None:
         self.rows = 0
         self.expected_f = 0.0
+        self.problems = 0  # with an expected F-measure: rows, labels, or all entries
         self.sizes = 0.0  # of the predicted sets
         self.labels = 0.0  # expected in the first block
         self.first = 0  # rows of the first block
@@ -208,27 +226,33 @@ class _Totals:
 def _write_predictions(
     loaded: LoadedModel,
     rows: Dataset,
+    average: str,
     label_sets: LabelSetWriter | None,
     probabilities: ProbabilityWriter | None,
     totals: _Totals,
     show: Callable[[int], None],
 ) -> None:
-    """Predict and write rows in smaller blocks."""
+    """Predict and write rows in smaller blocks, unless they are decided together."""
+    import numpy as np
+
     from fgfm._utils.blocks import row_blocks
 
     n, m = rows.X.shape[0], len(loaded.label_names)
+    by_row = average == "samples"
     preprocessing = None if loaded.model is loaded.classifier else loaded.model[:-1]
-    for block in row_blocks(n, max(8 * m, _BLOCK_BYTES // _MOST_ROWS)):
+    blocks = row_blocks(n, max(8 * m, _BLOCK_BYTES // _MOST_ROWS)) if by_row else [slice(0, n)]
+    for block in blocks:
         X = rows.X[block]
         if preprocessing:  # a pipeline without steps is false
             X = preprocessing.transform(X)
         ids = None if rows.ids is None else rows.ids.slice(block.start, X.shape[0])
         if label_sets is not None:
-            labels, expected_f = loaded.classifier.decide(X)
-            label_sets.write(labels.reshape(X.shape[0], m), expected_f, ids)
-            totals.expected_f += float(expected_f.sum())
+            labels, expected_f = loaded.classifier.decide(X, average=average)
+            label_sets.write(labels.reshape(X.shape[0], m), expected_f if by_row else None, ids)
+            totals.expected_f += float(np.sum(expected_f))
+            totals.problems += np.size(expected_f)
             totals.sizes += float(labels.sum())
-        if probabilities is not None or not totals.rows:
+        if probabilities is not None or (by_row and not totals.rows):
             # Fitted to one 1-D label, the classifier has a column for each of two classes.
             proba = loaded.classifier.predict_proba(X)[:, -m:]
             if not totals.rows:
