@@ -15,7 +15,6 @@ from scipy import sparse
 
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import quoted
-from fgfm.data._block_reader import open_table
 from fgfm.data._errors import DataError
 from fgfm.data._frames import table_from_columns
 from fgfm.data._label_columns import dropped_columns, find_tag_column, select_labels
@@ -24,7 +23,7 @@ from fgfm.data._options import ReadOptions
 from fgfm.data._row_buffer import RowBuffer
 from fgfm.data._table import Table, check_names, column_positions, numbered_names
 from fgfm.data._text_files import write_text
-from fgfm.data._text_table import RowBlock, TextTable
+from fgfm.data._text_table import RowBlock, TextTable, open_text_table
 
 __all__ = ["read_csv_blocks", "write_csv"]
 
@@ -48,8 +47,7 @@ def read_csv_blocks(
     There is one table of all rows, unless `rows` is given: then each block of the reader is one.
     """
     pyarrow = import_optional("pyarrow", "reading CSV", "data")
-    with open_table(path, format, **options.text_format._asdict()) as text:
-        assert isinstance(text, TextTable)
+    with open_text_table(path, format, options.text_format) as text:
         names, source = _names(text, options), text.source
         dropped = dropped_columns(names, options, source)
         tags = find_tag_column(names, options, source)

@@ -12,7 +12,7 @@ from fgfm._utils.text import counted
 from fgfm._utils.validation import check_average, check_beta, check_flag, check_zero_division
 from fgfm.data._decide_file import Totals, decide_file
 from fgfm.data._decide_folder import decide_folder
-from fgfm.data._decide_rules import DecideSettings
+from fgfm.data._decide_rules import OBJECTIVE, DecideSettings
 from fgfm.data._options import TextFormat
 
 if TYPE_CHECKING:
@@ -20,18 +20,6 @@ if TYPE_CHECKING:
     from fgfm.decision import Constraints
 
 __all__ = ["DecideReport", "decide"]
-
-_OBJECTIVE = (  # the settings that a decider has itself
-    "beta",
-    "zero_division",
-    "nonempty",
-    "average",
-    "measure",
-    "logits",
-    "min_labels",
-    "max_labels",
-    "constraints",
-)
 
 
 class DecideReport(NamedTuple):
@@ -220,10 +208,9 @@ def _check_decider(decider: Any, settings: DecideSettings) -> None:
 
     if not isinstance(decider, FDecider) or not hasattr(decider, "classes_"):
         raise TypeError(f"decider is {decider!r}: it must be a fitted fgfm.FDecider")
-    default = DecideSettings()
-    for name in _OBJECTIVE:
+    for name, default in OBJECTIVE.items():
         value = getattr(settings, name)
-        if value != getattr(default, name):
+        if value != default:
             raise ValueError(
                 f"{name} is {value!r} and decider is given, which has its own: one of them must "
                 "be left out"

@@ -18,7 +18,7 @@ from fgfm.decision._limits import Limits
 from fgfm.decision._marginals import decide_marginals
 from fgfm.decision._objective import Objective
 
-__all__ = ["DecideSettings", "Rule", "make_rule"]
+__all__ = ["OBJECTIVE", "DecideSettings", "Rule", "make_rule"]
 
 
 class DecideSettings(NamedTuple):
@@ -54,45 +54,26 @@ class DecideSettings(NamedTuple):
         return self.decider.average if self.decider.multilabel_ else "macro"
 
 
+# The settings that a decider has itself, with their defaults.
+_OWN = DecideSettings._fields.index("decider")
+OBJECTIVE = dict(list(DecideSettings._field_defaults.items())[:_OWN])
+
+
 class Rule(NamedTuple):
     """How the rows of a table are decided.
 
-    Attributes
-    ----------
-    names : list of str
-        The names of the labels in the output.
-    together : bool
-        Whether all rows of the table are decided together; else each by itself.
-    average : str
-        The average that is decided for. Rows have an expected F-measure if it is "samples".
-    decide : callable
-        Returns the labels (n, m) of a block, and the expected F-measures of its problems; None if
-        a block has none.
+    `decide` returns the labels (n, m) of a block, and the expected F-measures of its problems;
+    None if a block has none. Rows have an expected F-measure if the average is "samples".
     """
 
-    names: list[str]
-    together: bool
-    average: str
+    names: list[str]  # of the labels in the output
+    together: bool  # whether all rows of the table are decided together; else each by itself
+    average: str  # that is decided for
     decide: Callable[[Any], tuple[Any, npt.NDArray[np.float64] | None]]
 
 
 def make_rule(settings: DecideSettings, reader: ProbabilityReader, n_jobs: int | None) -> Rule:
-    """Return the rule for an open table.
-
-    Parameters
-    ----------
-    settings : DecideSettings
-        The objective, or the decider.
-    reader : ProbabilityReader
-        The table; one with a single label is that of a binary classifier.
-    n_jobs : int or None
-        The number of threads.
-
-    Returns
-    -------
-    Rule
-        The rule.
-    """
+    """Return the rule for an open table; one with a single label is of a binary classifier."""
     names = reader.label_names
     average = settings.average_for(len(names))
     if settings.decider is not None:

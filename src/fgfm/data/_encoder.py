@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fgfm._utils.text import listed, quoted
-from fgfm._utils.validation import first_index, stored_row
+from fgfm._utils.validation import first_entry
 from fgfm.data._dates import DATE_PARTS
 from fgfm.data._frames import table_from_features
 from fgfm.data._kinds import find_kinds
@@ -447,11 +447,6 @@ def _check_finite(table: Table) -> None:
     matrix = table.matrix
     values = matrix.data if sparse.issparse(matrix) else matrix
     wrong = np.isinf(values)
-    if not wrong.any():
-        return
-    if sparse.issparse(matrix):
-        at = first_index(wrong)[0]
-        row, column = stored_row(matrix, at), int(matrix.indices[at])
-    else:
-        row, column = first_index(wrong)
-    raise table.error("the value is infinite: features must be finite numbers", row, column)
+    if wrong.any():
+        row, column, _ = first_entry(matrix, wrong)
+        raise table.error("the value is infinite: features must be finite numbers", row, column)

@@ -72,15 +72,7 @@ def rows_per_block(columns: int) -> int:
 
 
 class ParquetTable:
-    """An open Parquet file, to be read in blocks of rows.
-
-    Attributes
-    ----------
-    names : list of str
-        The names of the columns.
-    schema : pyarrow.Schema
-        Their types.
-    """
+    """An open Parquet file, to be read in blocks of rows."""
 
     line = None  # of the names
 
@@ -92,20 +84,7 @@ class ParquetTable:
     def blocks(
         self, texts: Collection[int] = (), skipped: Collection[int] = ()
     ) -> Iterator[RowBlock]:
-        """Yield the rows.
-
-        Parameters
-        ----------
-        texts : collection of int
-            Columns of numbers to return as they are, in ``RowBlock.others``.
-        skipped : collection of int
-            The columns to leave out: their values are NaN.
-
-        Yields
-        ------
-        RowBlock
-            Some rows.
-        """
+        """Yield the rows, with NaN in the columns to skip; `texts` are returned as they are."""
         pyarrow, _ = _import_pyarrow("reading Parquet")
         kept = [j for j in range(len(self.names)) if j not in set(skipped)]
         types = {j: self.schema.field(j).type for j in kept}
