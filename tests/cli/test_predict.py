@@ -209,9 +209,10 @@ def test_model_without_an_encoder_matches_columns_by_name(dataset, tmp_path):
     run_ok("predict", path, tmp_path / "reversed.csv", "-o", tmp_path / "s.csv")
     found, _ = label_sets(tmp_path / "s.csv")
     assert found == names_of(classifier.predict(frame), ["0", "1", "2", "3"])
-    frame.drop(columns="x1").to_csv(tmp_path / "less.csv", index=False)
+    frame.rename(columns={"x1": "X1"}).to_csv(tmp_path / "less.csv", index=False)
     assert_one_line_error(
-        run("predict", path, tmp_path / "less.csv"), "there is no column 'x1', which training had"
+        run("predict", path, tmp_path / "less.csv"),
+        "there is no column 'x1' (did you mean 'X1'?), which training had",
     )
     frame.assign(more=1.0).to_csv(tmp_path / "more.csv", index=False)
     result = run_ok("predict", path, tmp_path / "more.csv", "-o", tmp_path / "t.csv")

@@ -38,10 +38,10 @@ def test_many_rows_are_written_in_parts(format, wide, kind, tmp_path, monkeypatc
         path = tmp_path / f"{name}.{format}"
         with LabelSetWriter(path, NAMES, wide=wide) as writer:
             writer.write(kind(LABELS), EXPECTED_F, IDS)
-        with ProbabilityWriter(tmp_path / f"{name}.csv", NAMES) as writer:
+        with ProbabilityWriter(tmp_path / f"p_{name}.csv", NAMES) as writer:
             writer.write(LABELS / 3, IDS)
         sets = pa.parquet.read_table(path) if format == "parquet" else path.read_text()
-        return sets, (tmp_path / f"{name}.csv").read_text()
+        return sets, (tmp_path / f"p_{name}.csv").read_text()
 
     whole = written("whole")
     monkeypatch.setattr(_writers, "_MOST_ROWS", 2)

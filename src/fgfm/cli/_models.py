@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fgfm._utils.optional import import_optional
-from fgfm._utils.text import listed
+from fgfm._utils.text import ignored_columns, missing_columns
 from fgfm.cli._inputs import rows_of_split
 from fgfm.cli._label_factors import read_factors
 from fgfm.cli._learners import make_learner
@@ -235,12 +235,10 @@ def _match_columns(data: Dataset, model: Any) -> Dataset:
     absent = [name for name in wanted if name not in position]
     extra = [name for name in position if name not in set(wanted)]
     if absent:
-        noun = "is no column" if len(absent) == 1 else "are no columns"
-        raise DataError(f"there {noun} {listed(absent)}, which training had", source=data.source)
+        reason = f"{missing_columns(absent, extra)}, which training had"
+        raise DataError(reason, source=data.source)
     if extra:
-        noun, verb = ("column", "is") if len(extra) == 1 else ("columns", "are")
-        reason = f"the {noun} {listed(extra)} {verb} ignored: training had no such {noun}"
-        warnings.warn(f"{data.source}: {reason}", UserWarning, stacklevel=2)
+        warnings.warn(f"{data.source}: {ignored_columns(extra)}", UserWarning, stacklevel=2)
     # The columns are those of training; scikit-learn gets an array, which has no names.
     warnings.filterwarnings("ignore", message="X does not have valid feature names")
     order = [position[name] for name in wanted]

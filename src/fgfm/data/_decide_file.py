@@ -107,9 +107,7 @@ def decide_file(
     return totals
 
 
-def _joined(
-    reader: ProbabilityReader, show: Callable[[int], object]
-) -> Iterator[tuple[Any, Any]]:
+def _joined(reader: ProbabilityReader, show: Callable[[int], object]) -> Iterator[tuple[Any, Any]]:
     """Yield all rows as one block."""
     buffer = RowBuffer(len(reader.label_names))
     for proba, ids in reader:

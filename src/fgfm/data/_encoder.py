@@ -12,13 +12,13 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fgfm._utils.text import listed, quoted
+from fgfm._utils.text import listed, missing_columns, quoted
 from fgfm._utils.validation import first_entry
 from fgfm.data._dates import DATE_PARTS
 from fgfm.data._frames import table_from_features
 from fgfm.data._kinds import find_kinds
 from fgfm.data._number_columns import NumberColumns, hstack
-from fgfm.data._table import Table, make_categorical, missing_columns, warn_of_extra_columns
+from fgfm.data._table import Table, extra_columns, make_categorical
 from fgfm.data._text_columns import RARE, fit_texts, text_part, text_terms
 from fgfm.data._typed import ColumnKinds, TypedColumns, decoded, texts_and_codes
 from fgfm.data._unseen import UnseenCategories
@@ -255,20 +255,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return out
 
     def _transform_table(self, table: Table, unseen: UnseenCategories) -> Any:
-        """Encode a table, and count the categories that training did not have.
-
-        Parameters
-        ----------
-        table : Table
-            Rows of a file.
-        unseen : UnseenCategories
-            The counts, to which those of the table are added.
-
-        Returns
-        -------
-        ndarray or CSR array of shape (n, n_features_out)
-            The encoded features.
-        """
+        """Encode a table, and count the categories that training did not have."""
         check_is_fitted(self, "kinds_")
         table = self._match_columns(table)
         _check_finite(table)
@@ -295,13 +282,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return table
         if list(names) == list(table.names):
             return table
-        known = {*names, *self.schema_.no_features}
-        extra = [name for name in table.names if name not in known]
-        absent = [name for name in names if name not in {*table.names, *self.left_out_}]
-        if absent:
-            raise table.error(f"{missing_columns(absent, extra)}, which training had")
-        if extra:
-            warn_of_extra_columns(table.source, extra)
+        optional = {*(self.schema_.no_features - set(names)), *self.left_out_}
+        extra_columns(table.names, names.tolist(), optional, table.source)
         return table.arranged(names.tolist())
 
     def _read_truth_values(self, table: Table) -> Table:

@@ -250,7 +250,7 @@ def _encoded(
 ) -> Dataset:
     """Encode the features of a table, with a new encoder unless a fitted one is given."""
     if options.encoder is not None:
-        table = _match_labels(table, options.training_labels)
+        table = _match_labels(table, options.schema.label_names)
     if table.matrix.shape[1] == 0:
         raise table.error("there are no features: every column is a label or is left out")
     X = encoder.fit_transform(table) if options.encoder is None else encoder.transform(table)

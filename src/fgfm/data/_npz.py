@@ -59,7 +59,7 @@ def read_npz(path: Path, options: ReadOptions) -> Table:
         Y = _labels(arrays["Y"], n, source)
         label_names = _names(arrays, "label_names", Y.shape[1], source)
         if label_names is None:
-            label_names = options.training_labels
+            label_names = options.schema.label_names
             if label_names is None or len(label_names) != Y.shape[1]:
                 label_names = tuple(str(k) for k in range(Y.shape[1]))
     table = Table(

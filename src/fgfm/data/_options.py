@@ -113,16 +113,6 @@ class ReadOptions:
         return tuple(getattr(self.encoder, "feature_names_in_", ()))
 
     @property
-    def training_labels(self) -> tuple[str, ...] | None:
-        """Names of the labels in training; None if unknown."""
-        return self.schema.label_names
-
-    @property
-    def training_tag_column(self) -> str | None:
-        """The column of label lists in training."""
-        return self.schema.tag_column
-
-    @property
     def text_columns(self) -> frozenset[str]:
         """Columns of texts in training: their numbers are read as texts."""
         return frozenset(() if self.encoder is None else self.encoder.text_names_)
@@ -136,7 +126,8 @@ class ReadOptions:
     @property
     def dropped_ids(self) -> tuple[str, ...]:
         """Columns of `ids` that were neither features nor labels in training."""
-        used = {*self.training_features, *(self.training_labels or ()), self.training_tag_column}
+        schema = self.schema
+        used = {*self.training_features, *(schema.label_names or ()), schema.tag_column}
         return tuple(name for name in self.ids if name not in used)
 
 

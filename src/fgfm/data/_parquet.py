@@ -18,7 +18,7 @@ from fgfm._utils.optional import import_optional
 from fgfm._utils.text import one_line
 from fgfm.data._errors import DataError
 from fgfm.data._frames import table_from_columns
-from fgfm.data._label_columns import dropped_columns
+from fgfm.data._label_columns import column_roles
 from fgfm.data._options import ReadOptions
 from fgfm.data._table import Table, check_names
 from fgfm.data._text_table import RowBlock
@@ -152,15 +152,17 @@ def _arrow_table(pyarrow: Any, arrow: Any, options: ReadOptions, source: str) ->
     declared = metadata.get(_LABELS_KEY)
     if declared is not None and options.labels is None and options.encoder is None:
         options = replace(options, labels=_declared_labels(declared, source))
+    lists = {name for name in names if _is_list(pyarrow.types, arrow.schema.field(name).type)}
+    has_lists = isinstance(options.labels, str) and options.labels in lists
+    roles = column_roles(names, options, source, has_lists)
     # Dropped columns may be of any type.
-    dropped = dropped_columns(names, options, source)
     empty = np.full(arrow.num_rows, np.nan)
     columns = [
-        empty if k in dropped else _column_values(pyarrow, arrow.column(j), names[k], source)
+        empty if k in roles.dropped else _column_values(pyarrow, arrow.column(j), names[k], source)
         for k, j in enumerate(where)
     ]
     ids = arrow.select(list(options.ids)) if options.ids else None
-    return replace(table_from_columns(source, names, columns, options), ids=ids)
+    return replace(table_from_columns(source, names, columns, options, roles), ids=ids)
 
 
 def is_number(types: Any, kind: Any) -> bool:

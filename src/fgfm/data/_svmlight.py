@@ -193,8 +193,8 @@ def read_svmlight(path: Path, options: ReadOptions) -> Table:
     )
     if not options.with_labels or (not len(rows.labels) and labels is None):
         return table
-    if labels is None and options.training_labels is not None:
-        labels = list(options.training_labels)
+    if labels is None and options.schema.label_names is not None:
+        labels = list(options.schema.label_names)
     m = len(labels) if isinstance(labels, list) else labels
     Y, first = rows.label_matrix(_first(zero_based_labels), m, "labels must be numbered")
     if not isinstance(labels, list):
@@ -238,8 +238,8 @@ def read_xmc(path: Path, options: ReadOptions) -> Table:
             rows.label_matrix(0, 0, "the header declares no labels, so that none is numbered")
         return table
     Y, _ = rows.label_matrix(0, m, "with this header labels are numbered")
-    if labels is None and options.training_labels is not None:
-        labels = list(options.training_labels)
+    if labels is None and options.schema.label_names is not None:
+        labels = list(options.schema.label_names)
     count = len(labels) if isinstance(labels, list) else labels
     if count not in (None, m):
         reason = f"the header declares {m} labels: there must be {count}"

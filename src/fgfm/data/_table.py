@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._utils.text import listed, quoted
+from fgfm._utils.text import ignored_columns, missing_columns, quoted
 from fgfm.data._errors import DataError
 from fgfm.data._numbers import category_name
 from fgfm.data._schema import Schema
@@ -22,11 +21,10 @@ __all__ = [
     "Table",
     "check_names",
     "column_positions",
+    "extra_columns",
     "make_categorical",
     "make_csr",
-    "missing_columns",
     "numbered_names",
-    "warn_of_extra_columns",
 ]
 
 
@@ -152,18 +150,9 @@ class Table:
 def check_names(
     names: Sequence[str], source: str, line: int | None = None, unnamed: str | None = None
 ) -> None:
-    """Raise unless the names of the columns are non-empty and distinct.
+    """Raise unless the names of the columns, in a line of a file, are non-empty and distinct.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The names.
-    source : str
-        The file, for error messages.
-    line : int, optional
-        The line of the names.
-    unnamed : str, optional
-        The argument that accepts the number of a column without a name.
+    `unnamed` is the argument that accepts the number of a column without a name.
     """
     seen: dict[str, int] = {}
     for k, name in enumerate(names, 1):
@@ -223,29 +212,20 @@ def column_positions(
     return [where[name] for name in wanted]
 
 
-def missing_columns(absent: Sequence[str], names: Sequence[str]) -> str:
-    """Return the beginning of a message on columns that are absent, with similar names.
+def extra_columns(
+    names: Sequence[str], training: Sequence[str], optional: Collection[str], source: str
+) -> list[str]:
+    """Return the columns that training did not have, with a warning; raise if it had others.
 
-    Examples
-    --------
-    >>> missing_columns(["plot", "year"], ["Plot", "cast"])
-    "there are no columns 'plot', 'year' (did you mean 'Plot'?)"
+    Those of `optional` may be absent or present.
     """
-    lower = {name.lower(): name for name in reversed(names)}
-    near = {
-        lower[match[0]]: None
-        for name in absent
-        if (match := difflib.get_close_matches(name.lower(), list(lower), 1))
-    }
-    text = f"there {'is no column' if len(absent) == 1 else 'are no columns'} {listed(absent)}"
-    return f"{text} (did you mean {listed(list(near))}?)" if near else text
-
-
-def warn_of_extra_columns(source: str, names: Sequence[str]) -> None:
-    """Issue a warning on columns that training did not have."""
-    noun, verb = ("column", "is") if len(names) == 1 else ("columns", "are")
-    reason = f"the {noun} {listed(names)} {verb} ignored: training had no such {noun}"
-    warnings.warn(f"{source}: {reason}", UserWarning, stacklevel=3)
+    extra = [name for name in names if name not in {*training, *optional}]
+    absent = [name for name in training if name not in {*names, *optional}]
+    if absent:
+        raise DataError(f"{missing_columns(absent, extra)}, which training had", source=source)
+    if extra:
+        warnings.warn(f"{source}: {ignored_columns(extra)}", UserWarning, stacklevel=3)
+    return extra
 
 
 def make_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
