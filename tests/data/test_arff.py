@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dataset_files import make_dataset, to_dense, write_file
+from dataset_files import assert_invalid, make_dataset, to_dense, write_file
 from fgfm.data import DataError, load, save
 
 
@@ -249,12 +249,7 @@ INVALID = {
 
 @pytest.mark.parametrize("case", INVALID)
 def test_invalid_file_raises(case, tmp_path):
-    name, content, options, match = INVALID[case]
-    path = write_file(tmp_path, content, name)
-    with pytest.raises(DataError, match=match) as caught:
-        load(path, **options)
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).startswith(str(path))
+    assert_invalid(tmp_path, *INVALID[case])
 
 
 def test_missing_xml_raises(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dataset_files import write_file
+from dataset_files import assert_invalid, write_file
 from fgfm.data import DataError, load
 
 
@@ -236,9 +236,4 @@ INVALID = {
 
 @pytest.mark.parametrize("case", INVALID)
 def test_invalid_file_raises(case, tmp_path):
-    name, content, options, match = INVALID[case]
-    path = write_file(tmp_path, content, name)
-    with pytest.raises(DataError, match=match) as caught:
-        load(path, **options)
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).startswith(str(path))
+    assert_invalid(tmp_path, *INVALID[case])

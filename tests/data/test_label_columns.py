@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dataset_files import make_dataset, write_file
+from dataset_files import assert_invalid, make_dataset, write_file
 from fgfm.data import DataError, load, save
 
 TABLE = "x,label_b,y,label_a\n1,0,2.5,1\n-3e2,1,0,0\n"
@@ -229,9 +229,4 @@ INVALID = {
 
 @pytest.mark.parametrize("case", INVALID)
 def test_invalid_file_raises(case, tmp_path):
-    name, content, options, match = INVALID[case]
-    path = write_file(tmp_path, content, name)
-    with pytest.raises(DataError, match=match) as caught:
-        load(path, **options)
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).startswith(str(path))
+    assert_invalid(tmp_path, *INVALID[case])

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from dataset_files import make_dataset, write_file
-from fgfm.data import DataError, load, save
+from dataset_files import assert_invalid, make_dataset, write_file
+from fgfm.data import load, save
 
 
 def test_numbering_from_zero_or_one(tmp_path):
@@ -171,9 +171,4 @@ INVALID = {
 
 @pytest.mark.parametrize("case", INVALID)
 def test_invalid_file_raises(case, tmp_path):
-    name, content, options, match = INVALID[case]
-    path = write_file(tmp_path, content, name)
-    with pytest.raises(DataError, match=match) as caught:
-        load(path, **options)
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).startswith(str(path))
+    assert_invalid(tmp_path, *INVALID[case])

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from dataset_files import make_dataset, write_file
+from dataset_files import assert_invalid, make_dataset, write_file
 from fgfm.data import DataError, load, save
 
 
@@ -109,12 +109,7 @@ INVALID = {
 
 @pytest.mark.parametrize("case", INVALID)
 def test_invalid_file_raises(case, tmp_path):
-    name, content, options, match = INVALID[case]
-    path = write_file(tmp_path, content, name)
-    with pytest.raises(DataError, match=match) as caught:
-        load(path, **options)
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).startswith(str(path))
+    assert_invalid(tmp_path, *INVALID[case])
 
 
 def test_invalid_paths_raise(tmp_path):

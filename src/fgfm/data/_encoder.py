@@ -18,9 +18,9 @@ from fgfm.data._dates import DATE_PARTS
 from fgfm.data._frames import table_from_features
 from fgfm.data._kinds import find_kinds
 from fgfm.data._number_columns import NumberColumns, hstack
-from fgfm.data._table import Table, extra_columns, make_categorical
+from fgfm.data._table import Table, decoded, extra_columns, make_categorical, texts_and_codes
 from fgfm.data._text_columns import RARE, fit_texts, text_part, text_terms
-from fgfm.data._typed import ColumnKinds, TypedColumns, decoded, texts_and_codes
+from fgfm.data._typed import ColumnKinds, TypedColumns
 from fgfm.data._unseen import UnseenCategories
 
 __all__ = ["ColumnSummary", "FeatureEncoder"]
@@ -300,7 +300,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                     int(np.argmax(codes == wrong)),
                     j,
                 )
-            numbers[j] = decoded(codes, np.array(values, dtype=np.float64))
+            numbers[j] = decoded(codes, values)
         return table.with_columns(numbers, categories) if numbers else table
 
     def _encode(self, columns: TypedColumns) -> Any:

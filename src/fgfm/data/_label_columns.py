@@ -16,7 +16,7 @@ from fgfm._utils.text import listed, near_match, quoted
 from fgfm.data._errors import DataError
 from fgfm.data._numbers import MISSING
 from fgfm.data._options import ReadOptions
-from fgfm.data._table import Table, column_positions, extra_columns
+from fgfm.data._table import Table, column_positions, decoded, extra_columns
 
 __all__ = [
     "BINARY_WORDS",
@@ -234,10 +234,7 @@ def split_labels(table: Table, where: Sequence[int]) -> Table:
         texts = table.categories.get(j)
         numbers = values
         if texts:
-            by_code = [BINARY_WORDS.get(text.lower(), np.nan) for text in texts]
-            numbers = np.full(n, np.nan)
-            present = ~np.isnan(values)
-            numbers[present] = np.take(by_code, values[present].astype(np.intp))
+            numbers = decoded(values, [BINARY_WORDS.get(text.lower(), np.nan) for text in texts])
         wrong = ~((numbers == 0) | (numbers == 1))
         if wrong.any():
             row = int(np.argmax(wrong))

@@ -197,24 +197,10 @@ def read_tables(
     options: ReadOptions,
     rows: int | None = None,
 ) -> Iterator[Table]:
-    """Yield the content of a file.
+    """Yield the content of a file or of a data set of OpenML.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file, or a data set of OpenML.
-    format : str or None
-        Its format.
-    options : ReadOptions
-        The arguments of `load`.
-    rows : int, optional
-        If given, a file in CSV, TSV or Parquet is read in tables of about so many rows. By
-        default, and in other formats, there is one table.
-
-    Yields
-    ------
-    Table
-        Consecutive rows.
+    If `rows` is given, CSV, TSV and Parquet are read in tables of about so many rows. By default,
+    and in other formats, there is one table.
     """
     name = os.fspath(path)
     if name.startswith(PREFIX) and format is None:

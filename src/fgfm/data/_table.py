@@ -21,10 +21,12 @@ __all__ = [
     "Table",
     "check_names",
     "column_positions",
+    "decoded",
     "extra_columns",
     "make_categorical",
     "make_csr",
     "numbered_names",
+    "texts_and_codes",
 ]
 
 
@@ -252,10 +254,25 @@ def make_categorical(table: Table, names: Sequence[str]) -> Table:
     for j in where:
         if j in categories:
             continue
-        values = table.column(j).copy()
-        present = ~np.isnan(values)
-        numbers, codes = np.unique(values[present], return_inverse=True)
-        values[present] = codes
-        columns[j] = values
-        categories[j] = tuple(map(category_name, numbers))
+        categories[j], columns[j] = texts_and_codes(table, j)
     return table.with_columns(columns, categories)
+
+
+def texts_and_codes(table: Table, j: int) -> tuple[tuple[str, ...], npt.NDArray[Any]]:
+    """Return the different texts of a column, and the position of each row's; NaN if missing."""
+    codes = table.column(j)
+    if j in table.categories:
+        return table.categories[j], codes
+    present = ~np.isnan(codes)
+    numbers, at = np.unique(codes[present], return_inverse=True)
+    out = np.full(len(codes), np.nan)
+    out[present] = at
+    return tuple(map(category_name, numbers)), out
+
+
+def decoded(codes: npt.NDArray[Any], values: Sequence[Any]) -> npt.NDArray[np.float64]:
+    """Return the value of each code, NaN where there is none."""
+    out = np.full(len(codes), np.nan)
+    present = ~np.isnan(codes)
+    out[present] = np.array(values, dtype=np.float64)[codes[present].astype(np.intp)]
+    return out

@@ -142,7 +142,14 @@ def load_validation(
         separator=separator,
         progress=None if progress is None else lambda rows: progress(read + rows),
     )
-    _check_ids(ids, proba_ids, truth.ids, labels)
+    known = {*_names(proba_ids), *_names(truth.ids)}
+    for name in ids:
+        if name not in known:
+            raise DataError(
+                f"there is no column {quoted(name)} here or in the probabilities",
+                source=labels,
+                arguments=["ids"],
+            )
     if not _shared(proba_ids, truth.ids) and truth.labels.shape[0] != read:
         one, other = counted(truth.labels.shape[0], "row"), counted(read, "row")
         raise DataError(
@@ -160,24 +167,13 @@ def load_validation(
     return Validation(proba, Y, truth.names if wanted.are_numbers and truth.names else names)
 
 
-def _check_ids(ids: Sequence[str], *tables: Any) -> None:
-    """Raise for an id column that neither file has."""
-    *found, source = tables
-    known = {name for table in found if table is not None for name in table.column_names}
-    for name in ids:
-        if name not in known:
-            raise DataError(
-                f"there is no column {quoted(name)} here or in the probabilities",
-                source=source,
-                arguments=["ids"],
-            )
+def _names(ids: Any) -> list[str]:
+    return [] if ids is None else ids.column_names
 
 
 def _shared(one: Any, other: Any) -> list[str]:
     """Return the id columns that both files have."""
-    if one is None or other is None:
-        return []
-    return [name for name in one.column_names if name in other.column_names]
+    return [name for name in _names(one) if name in _names(other)]
 
 
 def _matching_rows(
