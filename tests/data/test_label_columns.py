@@ -132,7 +132,7 @@ INVALID = {
         "a.csv",
         "x,y,l\n1,2,0\n",
         {"labels": "m", "separator": ";"},
-        r"no column is called 'm': the columns are 'x', 'y', 'l' \(argument: labels\)$",
+        r"no column is called 'm': there are 'x', 'y', 'l' \(argument: labels\)$",
     ),
     "label 2": ("a.csv", "x,l\n1,0\n1,2\n", {"labels": -1}, r"line 3, column 'l': the label is 2"),
     "label NaN": ("a.csv", "x,l\n1,nan\n", {"labels": -1}, r"'l': the label is missing: labels"),
@@ -190,7 +190,7 @@ INVALID = {
         "a.csv",
         "x,l\n1,0\n",
         {"labels": ["m"]},
-        r"no column is called 'm': the columns are 'x', 'l' \(argument: labels\)$",
+        r"no column is called 'm': there are 'x', 'l' \(argument: labels\)$",
     ),
     "unknown pattern": ("a.csv", "x,l\n1,0\n", {"labels": "m*"}, r"no column is called 'm\*'"),
     "repeated label": (

@@ -129,15 +129,8 @@ def decide(
         Columns that are not labels, to be kept in the output.
     format : {"csv", "tsv", "parquet", "npy", "npz"}, optional
         The format of the table; by default it follows from the file name.
-    delimiter : str, optional
-        The delimiter of CSV and TSV. By default it is detected, as by `load`.
-    decimal : {".", ","}, default="."
-        The decimal mark of numbers in CSV and TSV.
-    encoding : str, default="utf-8"
-        The encoding of CSV and TSV.
-    header : bool, optional
-        Whether the first row of CSV and TSV has the names of the labels. By default it does, and
-        an error is raised if they look like values. If False, the labels are numbered from 0.
+    delimiter, decimal, encoding, header : optional
+        How CSV and TSV are written, as in `load`. Without a header, labels are numbered from 0.
     output_format : {"csv", "tsv", "jsonl", "parquet"}, optional
         The format of the label sets; by default it follows from the file name.
     separator : str, default=";"

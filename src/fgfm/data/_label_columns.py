@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -166,13 +165,8 @@ def select_labels(names: Sequence[str], options: ReadOptions, source: str) -> li
 
 
 def _unknown_column(names: Sequence[str], wanted: str, source: str) -> DataError:
-    near = difflib.get_close_matches(wanted, names, 1)
-    rule = f"did you mean {near[0]!r}?" if near else f"the columns are {listed(names)}"
-    return DataError(
-        f"no column is called {quoted(wanted)}: {rule}",
-        source=source,
-        arguments=["labels"],
-    )
+    reason = f"no column is called {quoted(wanted)}: {near_match(wanted, names)}"
+    return DataError(reason, source=source, arguments=["labels"])
 
 
 def missing_labels(table: Table) -> DataError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -14,7 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
 
-from fgfm._utils.text import listed, quoted
+from fgfm._utils.text import listed, near_match, quoted
 from fgfm._utils.validation import check_choice, check_flag
 from fgfm.data._arff import read_arff
 from fgfm.data._csv import read_csv_blocks
@@ -265,11 +264,8 @@ def _match_labels(table: Table, training_labels: tuple[str, ...] | None) -> Tabl
     absent = [name for name in training_labels if name not in found]
     for name in found:
         if name not in training_labels:
-            near = difflib.get_close_matches(name, absent, 1)
-            raise table.error(
-                f"{quoted(name)} is an unknown label: training did not have it"
-                + (f"; did you mean {near[0]!r}?" if near else "")
-            )
+            known = near_match(name, absent or training_labels)
+            raise table.error(f"{quoted(name)} is an unknown label, not of training: {known}")
     if absent:
         noun = "is no label" if len(absent) == 1 else "are no labels"
         raise table.error(f"there {noun} {listed(absent)}, which training had")

@@ -172,18 +172,12 @@ def _csr_features(data: Any, indices: Any, indptr: Any, shape: Any, source: str)
         reason = f"the parts of X do not form a CSR matrix of shape {(n, p)}"
         raise DataError(reason, source=source)
     dtype = data.dtype if data.dtype in (np.float32, np.float64) else np.float64
-    X = make_csr(data.astype(dtype), indices, indptr, (n, p))
-    rows = np.repeat(np.arange(n), np.diff(X.indptr))
-    repeated = (np.diff(X.indices) == 0) & (np.diff(rows) == 0)
-    if repeated.any():
-        at = int(np.argmax(repeated))
-        raise DataError(
-            f"feature {X.indices[at]} occurs twice: it must have one value",
-            source=source,
-            row=int(rows[at]),
-        )
-    X.eliminate_zeros()
-    return X
+
+    def repeated(row: int, column: int) -> DataError:
+        reason = f"feature {column} occurs twice: it must have one value"
+        return DataError(reason, source=source, row=row)
+
+    return make_csr(data.astype(dtype), indices, indptr, p, repeated)
 
 
 def _labels(Y: Any, n: int, source: str) -> npt.NDArray[np.uint8]:

@@ -33,7 +33,6 @@ from fgfm.data._text_table import open_text_table
 
 __all__ = ["ProbabilityReader"]
 
-_STANDARD_INPUT = "-"
 _CONTENTS = {  # what a value is called, and the rule that it must obey
     "probabilities": ("a probability", "it must lie in [0, 1]"),
     "logits": ("a logit", "it must be a number"),
@@ -60,7 +59,7 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
         content: str = "probabilities",
     ) -> None:
         check_choice(format, "format", (None, *PROBABILITY_FORMATS))
-        self.is_stream = os.fspath(source) == _STANDARD_INPUT
+        self.is_stream = os.fspath(source) == "-"
         self.source = "standard input" if self.is_stream else os.fspath(source)
         self.content = content
         self.columns = columns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -230,12 +230,24 @@ def extra_columns(
     return extra
 
 
-def make_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
-    """Return a CSR array with sorted indices, of 32 bits where they fit."""
+def make_csr(
+    data: Any, indices: Any, indptr: Any, p: int, repeated: Callable[[int, int], DataError]
+) -> Any:
+    """Return a CSR array with sorted indices, of 32 bits where they fit, and without stored zeros.
+
+    If an entry is given twice, the error `repeated` of its row and column is raised.
+    """
     narrow = np.int32 if len(data) < 1 << 31 else np.int64
     pieces = (data, indices.astype(narrow, copy=False), indptr.astype(narrow, copy=False))
-    matrix = sparse.csr_array(pieces, shape=shape)
+    matrix = sparse.csr_array(pieces, shape=(len(indptr) - 1, p))
     matrix.sort_indices()
+    same = np.flatnonzero(np.diff(matrix.indices) == 0)  # as the next entry, perhaps of a new row
+    rows = np.searchsorted(indptr, same, side="right")
+    twice = np.flatnonzero(rows == np.searchsorted(indptr, same + 1, side="right"))
+    if len(twice):
+        at = twice[0]
+        raise repeated(int(rows[at]) - 1, int(matrix.indices[same[at]]))
+    matrix.eliminate_zeros()
     return matrix
 
 

@@ -78,14 +78,8 @@ def load_validation(
         The format of the probabilities; by default it follows from the file name.
     labels_format : str, optional
         The format of the labels: one of these, "jsonl", or one of `load`.
-    delimiter : str, optional
-        The delimiter of CSV and TSV in both files. By default it is detected, as by `load`.
-    decimal : {".", ","}, default="."
-        The decimal mark of numbers in CSV and TSV.
-    encoding : str, default="utf-8"
-        The encoding of CSV and TSV.
-    header : bool, optional
-        Whether CSV and TSV begin with the names of the columns, as for `decide`.
+    delimiter, decimal, encoding, header : optional
+        How CSV and TSV are written in both files, as for `decide`.
     separator : str, default=";"
         The separator of label sets in CSV and TSV.
     progress : callable, optional

@@ -24,7 +24,6 @@ from fgfm.data._formats import LABEL_SET_FORMATS, default_delimiter, label_set_f
 
 __all__ = ["LabelSetWriter", "ProbabilityWriter"]
 
-_STANDARD_OUTPUT = "-"
 _MOST_ROWS = 1 << 16  # that are written at a time
 _DENSE_NUMBERS = 1 << 21  # of dense labels
 _DECIMALS = 6  # of the expected F-measure in text
@@ -45,7 +44,7 @@ class _TableWriter:
     ) -> None:
         self._pa = import_optional("pyarrow", "writing label sets", "data")
         check_choice(format, "format", (None, *LABEL_SET_FORMATS))
-        self._standard_output = os.fspath(target) == _STANDARD_OUTPUT
+        self._standard_output = os.fspath(target) == "-"
         if format is None:
             format = "csv" if self._standard_output else label_set_format(target)
         self.format = format
@@ -252,7 +251,7 @@ class LabelSetWriter(_TableWriter):
         elif self.format == "parquet":
             columns["labels"] = self._lists(labels, self._names)
         else:
-            columns["labels"] = self._joined(self._lists(labels, self._names), self.separator)
+            columns["labels"] = self._joined(labels, self._names, self.separator)
         if expected is not None:
             columns["expected_f"] = expected
         self._append(pa.table(columns))
@@ -282,10 +281,10 @@ class LabelSetWriter(_TableWriter):
             self._pa.array(offsets, self._pa.int32()), names.take(self._pa.array(at))
         )
 
-    def _joined(self, lists: Any, separator: str) -> Any:
+    def _joined(self, labels: Any, names: Any, separator: str) -> Any:
         import pyarrow.compute as pc
 
-        return pc.binary_join(lists, separator)
+        return pc.binary_join(self._lists(labels, names), separator)
 
     def _json_lines(self, columns: dict[str, Any], labels: Any, expected: Any) -> Any:
         """Return a JSON object for each row."""
@@ -301,7 +300,7 @@ class LabelSetWriter(_TableWriter):
         if self.wide:
             parts += [opening, self._json_wide(labels)]
         else:
-            sets = self._joined(self._lists(labels, self._json_names), ", ")
+            sets = self._joined(labels, self._json_names, ", ")
             parts += [f'{opening}"labels": [', sets, "]"]
         if expected is not None:
             parts += [', "expected_f": ', pc.fill_null(expected.cast(pa.string()), "null")]
