@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from fgfm._utils.text import one_line
+from fgfm._utils.text import WIDTH, one_line
 
 __all__ = ["STAGES", "plain_errors", "progress_bar", "rows_counter", "say", "spinner"]
 
@@ -39,7 +40,16 @@ _OPTIONS = {"categorical": "category", "decider": "with", "header": "header or -
 
 
 def say(text: str = "") -> None:
-    """Print a line to standard error."""
+    """Print lines to standard error; on a terminal, long ones are wrapped between words."""
+    if sys.stderr.isatty():
+        wrap = functools.partial(
+            textwrap.fill,
+            width=WIDTH,
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        text = "\n".join(wrap(line) if len(line) > WIDTH else line for line in text.splitlines())
     print(text, file=sys.stderr, flush=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,14 +18,12 @@ from fgfm.cli._options import (
     EXPECTED,
     Average,
     Beta,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Header,
     Logits,
     ZeroDivision,
     file_arguments,
     given_options,
+    text_options,
+    with_options,
 )
 
 if TYPE_CHECKING:
@@ -127,6 +125,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print them as JSON, to stand
 
 
 @plain_errors
+@with_options(text_options)
 def decide(
     context: typer.Context,
     probs: Probabilities,
@@ -144,15 +143,12 @@ def decide(
     ids: Ids = None,
     format: Format = None,
     output_format: OutputFormat = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    header: Header = None,
     separator: Separator = ";",
     wide: Wide = False,
     jobs: Jobs = -1,
     stats: Stats = False,
     as_json: Json = False,
+    **options: Any,
 ) -> None:
     """Decide label sets from a table of probabilities of any model."""
     from fgfm import data

@@ -19,15 +19,13 @@ from fgfm.cli._models import LoadedModel, load_model
 from fgfm.cli._options import (
     EXPECTED,
     Average,
-    Decimal,
-    Delimiter,
     Drop,
-    Encoding,
     Format,
-    Header,
     Trust,
     file_arguments,
     split_names,
+    text_options,
+    with_options,
 )
 from fgfm.cli._sanity import unsure_note
 
@@ -101,6 +99,7 @@ Split = Annotated[
 
 
 @plain_errors
+@with_options(text_options)
 def predict(
     context: typer.Context,
     model: Model,
@@ -122,10 +121,7 @@ def predict(
     trust: Trust = None,
     format: Format = None,
     drop: Drop = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    header: Header = None,
+    **options: Any,
 ) -> None:
     """Predict the label sets of the rows of a file.
 

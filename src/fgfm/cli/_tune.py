@@ -20,10 +20,6 @@ from fgfm.cli._options import (
     Average,
     Beta,
     Calibration,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Header,
     Jobs,
     Json,
     Logits,
@@ -33,6 +29,8 @@ from fgfm.cli._options import (
     file_arguments,
     read_flag,
     split_names,
+    text_options,
+    with_options,
 )
 
 if TYPE_CHECKING:
@@ -100,6 +98,7 @@ Separator = Annotated[str, typer.Option(metavar="TEXT", help="Separator of label
 
 
 @plain_errors
+@with_options(text_options)
 def tune(
     context: typer.Context,
     probs: Probabilities,
@@ -118,14 +117,11 @@ def tune(
     folds: Folds = 5,
     format: Format = None,
     labels_format: LabelsFormat = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    header: Header = None,
     separator: Separator = ";",
     jobs: Jobs = -1,
     seed: Seed = 0,
     as_json: Json = False,
+    **options: Any,
 ) -> None:
     """Fit a decider to probabilities and true labels.
 
