@@ -83,7 +83,7 @@ def test_table_shows_measures_gains_and_notes(folder):
     table = run_ok("evaluate", folder / "all.npz", *options).stdout
     for text in ("F-optimal", "p > 0.5", "p > t", "instance F1", "gain of F-optimal", "t = "):
         assert text in table
-    assert "4 factors; 2-fold cross-validation" in table.replace("\n", " ")
+    assert "4 factors (independent); 2-fold cross-validation" in table.replace("\n", " ")
 
 
 @pytest.mark.filterwarnings("ignore:rows without probability")

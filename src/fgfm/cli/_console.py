@@ -57,16 +57,8 @@ def say(text: str = "") -> None:
 def progress_bar(description: str) -> Iterator[Callable[..., None]]:
     """Show a progress bar with the remaining time, if standard error is a terminal.
 
-    Parameters
-    ----------
-    description : str
-        What is counted.
-
-    Yields
-    ------
-    callable
-        To be called with the number of steps done, the number in all and, optionally, another
-        description.
+    Yields a function of the number of steps done, the number in all and, optionally, another
+    description.
     """
     console = Console(stderr=True)
     bar = Progress(
@@ -92,18 +84,7 @@ def progress_bar(description: str) -> Iterator[Callable[..., None]]:
 
 @contextmanager
 def spinner(description: str) -> Iterator[None]:
-    """Show that work of unknown length goes on, if standard error is a terminal.
-
-    Parameters
-    ----------
-    description : str
-        What is being done.
-
-    Yields
-    ------
-    None
-        Nothing.
-    """
+    """Show that work of unknown length goes on, if standard error is a terminal."""
     with rows_counter(description, "{task.description}"):
         yield
 
@@ -114,17 +95,7 @@ def rows_counter(
 ) -> Iterator[Callable[[int], None]]:
     """Show a count of unknown total, if standard error is a terminal.
 
-    Parameters
-    ----------
-    description : str
-        What is counted.
-    text : str
-        The text to show, with fields of the task of rich.
-
-    Yields
-    ------
-    callable
-        To be called with the number of rows done.
+    Yields a function of the number of rows done. The text has fields of the task of rich.
     """
     console = Console(stderr=True)
     bar = Progress(

@@ -19,6 +19,9 @@ from fgfm.cli._options import (
     Average,
     Beta,
     Logits,
+    OutputSeparator,
+    ProbsFormat,
+    Wide,
     ZeroDivision,
     file_arguments,
     given_options,
@@ -96,18 +99,10 @@ Ids = Annotated[
         help="Column that is not a label, to copy to the output; may be repeated.",
     ),
 ]
-Format = Annotated[
-    str | None,
-    typer.Option(metavar="FORMAT", help="Format of PROBS: csv, tsv, parquet, npy or npz."),
-]
 OutputFormat = Annotated[
     str | None,
     typer.Option(metavar="FORMAT", help="Format of the output: csv, tsv, jsonl or parquet."),
 ]
-Separator = Annotated[
-    str, typer.Option(metavar="TEXT", help="Separator of the labels of a row in the output.")
-]
-Wide = Annotated[bool, typer.Option("--wide", help="Write a column of 0 and 1 for each label.")]
 Jobs = Annotated[
     int,
     typer.Option(
@@ -141,9 +136,9 @@ def decide(
     constraints: ConstraintsFile = None,
     decider: With = None,
     ids: Ids = None,
-    format: Format = None,
+    format: ProbsFormat = None,
     output_format: OutputFormat = None,
-    separator: Separator = ";",
+    separator: OutputSeparator = ";",
     wide: Wide = False,
     jobs: Jobs = -1,
     stats: Stats = False,
@@ -171,7 +166,7 @@ def decide(
             logits=logits,
             min_labels=min_labels or 0,
             max_labels=max_labels,
-            constraints=read_constraints(constraints),
+            constraints=None if constraints is None else read_constraints(constraints),
             decider=None if decider is None else load_decider(decider),
             ids=ids or [],
             **file_arguments(context.params),

@@ -153,7 +153,7 @@ def _evaluate_model(path: Path, data: Path, params: Mapping[str, Any], given: se
 
     loaded = load_model(path, params["trust"] or [])
     objective = ("beta", "zero_division", "nonempty")
-    loaded.set_objective(*(params[name] if name in given else None for name in objective))
+    loaded.set_decision({name: params[name] for name in objective if name in given})
     with spinner(f"reading {clipped(data.name, 50)}"):
         whole = loaded.load(data, None, dataset_arguments(params))
     rows = rows_of_split(whole, params["split"])

@@ -13,11 +13,11 @@ from fgfm._utils.text import ignored_columns, missing_columns
 from fgfm.cli._inputs import rows_of_split
 from fgfm.cli._label_factors import read_factors
 from fgfm.cli._learners import make_learner
+from fgfm.cli._limits import read_constraints
 from fgfm.cli._options import read_flag
 
 if TYPE_CHECKING:
     from fgfm.data import Dataset
-    from fgfm.decision import Constraints
 
 __all__ = [
     "LoadedModel",
@@ -100,28 +100,15 @@ class LoadedModel(NamedTuple):
     classifier: Any  # the last step
     label_names: list[str]
 
-    def set_objective(
-        self, beta: float | None, zero_division: float | None, nonempty: str | None
-    ) -> None:
-        """Change the parameters of the decision that are not None."""
-        if beta is not None:
-            self.classifier.set_params(beta=beta)
-        if zero_division is not None:
-            self.classifier.set_params(zero_division=zero_division)
-        if nonempty is not None:
-            self.classifier.set_params(nonempty=read_flag(nonempty, "--nonempty"))
-
-    def set_limits(
-        self, min_labels: int | None, max_labels: int | None, constraints: Constraints | None
-    ) -> None:
-        """Change the limits of the label sets that are not None."""
-        if min_labels is not None:
-            self.classifier.set_params(min_labels=min_labels)
-        if max_labels is not None:
-            self.classifier.set_params(max_labels=max_labels)
-        if constraints is not None:
-            numbered = constraints.numbered(len(self.label_names), self.label_names)
-            self.classifier.set_params(constraints=numbered)
+    def set_decision(self, params: Mapping[str, Any]) -> None:
+        """Change the parameters of the decision that are not None, given as options."""
+        values = {name: value for name, value in params.items() if value is not None}
+        if "nonempty" in values:
+            values["nonempty"] = read_flag(values["nonempty"], "--nonempty")
+        if "constraints" in values:
+            constraints = read_constraints(values["constraints"])
+            values["constraints"] = constraints.numbered(len(self.label_names), self.label_names)
+        self.classifier.set_params(**values)
 
     def load_blocks(
         self, path: Path, split: str | None, arguments: Mapping[str, Any]

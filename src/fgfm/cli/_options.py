@@ -28,9 +28,12 @@ __all__ = [
     "Logits",
     "Nonempty",
     "Number",
+    "OutputSeparator",
+    "ProbsFormat",
     "Seed",
     "TrainSplit",
     "Trust",
+    "Wide",
     "ZeroDivision",
     "column_options",
     "dataset_arguments",
@@ -128,6 +131,21 @@ TrainSplit = Annotated[
     str | None,
     typer.Option(
         "--split", metavar="PART", help="train: use only the training rows of a file with a split."
+    ),
+]
+ProbsFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format", metavar="FORMAT", help="Format of PROBS: csv, tsv, parquet, npy or npz."
+    ),
+]
+
+# The label sets that are written.
+Wide = Annotated[bool, typer.Option("--wide", help="Write a column of 0 and 1 for each label.")]
+OutputSeparator = Annotated[
+    str,
+    typer.Option(
+        "--separator", metavar="TEXT", help="Separator of the labels of a row in the output."
     ),
 ]
 
@@ -319,18 +337,7 @@ def read_flag(text: str, option: str) -> bool | str:
 
 
 def file_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `fgfm.data.load` on the format of a file.
-
-    Parameters
-    ----------
-    params : mapping
-        The options of a command, ``typer.Context.params``.
-
-    Returns
-    -------
-    dict
-        The arguments.
-    """
+    """Return the arguments of `fgfm.data.load` on the format of a file, from the options."""
     delimiter = params["delimiter"]
     return {
         "format": params["format"],
@@ -342,18 +349,7 @@ def file_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dataset_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `fgfm.data.load` for a file of features and labels.
-
-    Parameters
-    ----------
-    params : mapping
-        The options of a command, ``typer.Context.params``.
-
-    Returns
-    -------
-    dict
-        The arguments.
-    """
+    """Return the arguments of `fgfm.data.load` for features and labels, from the options."""
     return file_arguments(params) | {
         "labels": _labels(params["labels"]),
         "separator": params["separator"],

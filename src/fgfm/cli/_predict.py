@@ -14,14 +14,16 @@ from fgfm._utils.text import clipped, counted
 from fgfm._utils.validation import check_average
 from fgfm.cli._console import plain_errors, rows_counter, say
 from fgfm.cli._inputs import check_target
-from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels, read_constraints
+from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels
 from fgfm.cli._models import LoadedModel, load_model
 from fgfm.cli._options import (
     EXPECTED,
     Average,
     Drop,
     Format,
+    OutputSeparator,
     Trust,
+    Wide,
     file_arguments,
     split_names,
     text_options,
@@ -46,6 +48,7 @@ Examples:
 The averages macro and micro decide all rows together: DATA is read into
 memory, and no expected F-measure is written beside a row.
 """
+_DECISION = ("beta", "zero_division", "nonempty", "min_labels", "max_labels", "constraints")
 _MOST_ROWS = 8192  # of a block
 _BLOCK_BYTES = 1 << 22
 
@@ -77,10 +80,6 @@ OutputFormat = Annotated[
 Ids = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMNS", help="Columns of DATA to copy to the output."),
-]
-Wide = Annotated[bool, typer.Option("--wide", help="Write a column of 0 and 1 for each label.")]
-OutputSeparator = Annotated[
-    str, typer.Option(metavar="TEXT", help="Separator of the labels of a row in the output.")
 ]
 NewBeta = Annotated[
     float | None, typer.Option(metavar="B", help="Replaces the beta of the model.")
@@ -135,8 +134,7 @@ def predict(
         out = "-"
     _check_targets(out, proba, [model, data])
     loaded = load_model(model, trust or [])
-    loaded.set_objective(beta, zero_division, nonempty)
-    loaded.set_limits(min_labels, max_labels, read_constraints(constraints))
+    loaded.set_decision({name: context.params[name] for name in _DECISION})
     totals = _predict_file(loaded, data, out, proba, context.params)
     n, beta = totals.rows, float(loaded.classifier.beta)
     summary = f"{counted(n, 'row')} in {time.perf_counter() - start:.1f} s"

@@ -24,6 +24,7 @@ from fgfm.cli._options import (
     Json,
     Logits,
     Nonempty,
+    ProbsFormat,
     Seed,
     ZeroDivision,
     file_arguments,
@@ -84,10 +85,6 @@ Ids = Annotated[
 Folds = Annotated[
     int, typer.Option(metavar="N", help="Folds of the cross-validation; 0 for none.")
 ]
-Format = Annotated[
-    str | None,
-    typer.Option(metavar="FORMAT", help="Format of PROBS: csv, tsv, parquet, npy or npz."),
-]
 LabelsFormat = Annotated[
     str | None,
     typer.Option(
@@ -115,7 +112,7 @@ def tune(
     logits: Logits = False,
     ids: Ids = None,
     folds: Folds = 5,
-    format: Format = None,
+    format: ProbsFormat = None,
     labels_format: LabelsFormat = None,
     separator: Separator = ";",
     jobs: Jobs = -1,
@@ -183,6 +180,7 @@ def _make_decider(rows: Validation, params: Mapping[str, Any]) -> FDecider:
     """Return the unfitted decider; a table of one label is that of a binary classifier."""
     from fgfm import FDecider
 
+    constraints = params["constraints"]
     return FDecider(
         beta=params["beta"],
         average="macro" if len(rows.label_names) == 1 else params["average"],
@@ -191,7 +189,7 @@ def _make_decider(rows: Validation, params: Mapping[str, Any]) -> FDecider:
         zero_division=params["zero_division"],
         min_labels=params["min_labels"] or 0,
         max_labels=params["max_labels"],
-        constraints=read_constraints(params["constraints"]),
+        constraints=None if constraints is None else read_constraints(constraints),
         logits=params["logits"],
         n_jobs=None if params["jobs"] == 1 else params["jobs"],
     )

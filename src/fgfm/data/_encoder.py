@@ -316,6 +316,11 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None)
         return f"x{j + 1}" if names is None else str(names[j])
 
+    def _number_columns(self) -> list[tuple[int, str]]:
+        """Return the column of each number, and the part if it is of a date."""
+        dates = [(j, part) for j in self.kinds_.of_kind("date") for part in DATE_PARTS]
+        return [(j, "") for j in self.kinds_.numbers.tolist()] + dates
+
     def _terms(self, kind: str) -> list[tuple[int, list[Any]]]:
         return [(j, text_terms(self.columns_, kind, j)) for j in self.kinds_.of_kind(kind)]
 
@@ -339,19 +344,10 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             One element per column.
         """
         check_is_fitted(self, "kinds_")
-        numbers = self.kinds_.numbers.tolist()
-        missing = self.numbers_
-        shares = dict(zip(missing.missing.tolist(), missing.shares.tolist(), strict=True))
-        starts = {j: k for k, j in enumerate(numbers)}  # the first number of each column
-        starts |= {
-            j: len(numbers) + k * len(DATE_PARTS)
-            for k, j in enumerate(self.kinds_.of_kind("date"))
-        }
-        becomes = dict.fromkeys(numbers, "1 number")
+        becomes = dict.fromkeys(self.kinds_.numbers.tolist(), "1 number")
         becomes |= dict.fromkeys(self.kinds_.of_kind("date"), ", ".join(DATE_PARTS))
-        for j, k in starts.items():
-            if k in shares:
-                becomes[j] += f"; {shares[k]:.1%} missing"
+        for k, share in zip(self.numbers_.missing, self.numbers_.shares, strict=True):
+            becomes[self._number_columns()[k][0]] += f"; {share:.1%} missing"
         for j, terms in self._terms("category"):
             rare = "" if RARE not in terms else ", one for the rare ones"
             becomes[j] = f"{len(terms)} categories{rare}"
@@ -383,11 +379,9 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", input_features)
         if names is None:
             names = [f"x{j + 1}" for j in range(self.n_features_in_)]
-        columns = self.kinds_.numbers.tolist()  # of each number
-        columns += [j for j in self.kinds_.of_kind("date") for _ in DATE_PARTS]
-        out = [names[j] for j in self.kinds_.numbers]
-        out += [f"{names[j]} {part}" for j in self.kinds_.of_kind("date") for part in DATE_PARTS]
-        out += [f"{names[columns[k]]} missing" for k in self.numbers_.missing]
+        columns = self._number_columns()
+        out = [f"{names[j]} {part}" if part else names[j] for j, part in columns]
+        out += [f"{names[columns[k][0]]} missing" for k in self.numbers_.missing]
         for j, terms in self._terms("category"):
             out += [f"{names[j]} missing" if t is None else f"{names[j]}={t}" for t in terms]
         out += [f"{names[j]}: {word}" for j, words in self._terms("text") for word in words]

@@ -87,7 +87,8 @@ def column_roles(
     if labels is not None:
         labels = [j for j in labels if j not in dropped]
     texts = set(column_positions(names, options.categorical, source, arguments=["categorical"]))
-    texts |= {j for j, name in enumerate(names) if name in options.text_columns}
+    in_training = options.text_columns
+    texts |= {j for j, name in enumerate(names) if name in in_training}
     return ColumnRoles(dropped, tags, labels, texts - dropped - {tags})
 
 
@@ -109,9 +110,8 @@ def dropped_columns(
         labels = {*(options.schema.label_names or ()), options.schema.tag_column}
         optional |= labels - set(options.training_features)
     found = {*dropped, *(j for j, name in enumerate(names) if name in optional)}
-    wanted = [
-        name for name in options.training_features if name not in options.dropped_in_training
-    ]
+    left_out = set(options.dropped_in_training)
+    wanted = [name for name in options.training_features if name not in left_out]
     if not extra or not wanted:
         return found
     known = {*options.schema.no_features, *(names[j] for j in found)} - set(wanted)

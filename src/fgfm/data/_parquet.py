@@ -152,8 +152,9 @@ def _arrow_table(pyarrow: Any, arrow: Any, options: ReadOptions, source: str) ->
     declared = metadata.get(_LABELS_KEY)
     if declared is not None and options.labels is None and options.encoder is None:
         options = replace(options, labels=_declared_labels(declared, source))
-    lists = {name for name in names if _is_list(pyarrow.types, arrow.schema.field(name).type)}
-    has_lists = isinstance(options.labels, str) and options.labels in lists
+    has_lists = options.labels in names and _is_list(
+        pyarrow.types, arrow.schema.field(options.labels).type
+    )
     roles = column_roles(names, options, source, has_lists)
     # Dropped columns may be of any type.
     empty = np.full(arrow.num_rows, np.nan)

@@ -221,8 +221,9 @@ def extra_columns(
 
     Those of `optional` may be absent or present.
     """
-    extra = [name for name in names if name not in {*training, *optional}]
-    absent = [name for name in training if name not in {*names, *optional}]
+    known, found = {*training, *optional}, {*names, *optional}
+    extra = [name for name in names if name not in known]
+    absent = [name for name in training if name not in found]
     if absent:
         raise DataError(f"{missing_columns(absent, extra)}, which training had", source=source)
     if extra:
