@@ -178,79 +178,57 @@ class _Rows:
         elif self.sparse != is_sparse:
             raise self.error("dense and sparse rows must not be mixed", k)
         self.lines.append(k)
-        if is_sparse:
-            self.add_sparse(line, k)
-        else:
-            self.add_dense(line, k)
-
-    def add_dense(self, line: str, k: int) -> None:
-        cells = line.split(",") if _is_simple(line) else []
-        if len(cells) == self.p:
-            try:
-                values = [parse(c.strip()) for parse, c in zip(self.parsers, cells, strict=True)]
-            except (ValueError, KeyError):
-                values = [float("nan")]
-            if not math.isnan(sum(values)):  # "nan" is not a number in ARFF
-                self.values.extend(values)
-                return
-        found = _split_values(line, partial(self.error, line=k))
-        if len(found) != self.p:
-            reason = f"there are {len(found)} values: the header has {self.p} attributes"
-            raise self.error(reason, k)
-        for j, (text, is_quoted) in enumerate(found):
-            self.values.append(self.parse(j, text, is_quoted, k))
-
-    def add_sparse(self, line: str, k: int) -> None:
-        if not line.endswith("}"):
+        if is_sparse and not line.endswith("}"):
             raise self.error("a sparse row must end with }", k)
-        entries = line[1:-1].strip()
-        before = len(self.columns)
-        if entries and not self.add_simple_entries(entries):
-            self.add_entries(entries, k)
-        self.counts.append(len(self.columns) - before)
-
-    def add_simple_entries(self, entries: str) -> bool:
-        """Append the entries of a sparse row unless one is unusual; return True if appended."""
-        if not _is_simple(entries):
-            return False
-        try:
-            pairs = [entry.split() for entry in entries.split(",")]
-            columns = [int(column) for column, _ in pairs if column.isdigit()]
-            if len(columns) < len(pairs):
-                return False
-            values = [
-                self.parsers[column](text)
-                for column, (_, text) in zip(columns, pairs, strict=True)
-            ]
-        except (ValueError, KeyError, IndexError):
-            return False
-        if math.isnan(sum(values)):
-            return False
-        self.columns.extend(columns)
+        text = line[1:-1].strip() if is_sparse else line
+        columns, values = self.simple_values(text) or self.checked_values(text, k)
         self.values.extend(values)
-        return True
+        if is_sparse:
+            self.columns.extend(columns)
+            self.counts.append(len(columns))
 
-    def add_entries(self, entries: str, k: int) -> None:
-        """Append the entries of a sparse row one by one, with all checks."""
-        at, more = 0, True
+    def simple_values(self, text: str) -> tuple[Sequence[int], list[float]] | None:
+        """Return the columns and the values of a row, None if one is unusual."""
+        if not _is_simple(text):
+            return None
+        columns: Sequence[int] = range(self.p)
+        parsers, cells = self.parsers, text.split(",")
+        try:
+            if self.sparse:
+                pairs = [cell.split() for cell in cells]
+                columns = [int(column) for column, _ in pairs if column.isdigit()]
+                parsers, cells = [parsers[j] for j in columns], [value for _, value in pairs]
+            values = [parse(cell.strip()) for parse, cell in zip(parsers, cells, strict=True)]
+        except (ValueError, KeyError, IndexError):
+            return None
+        return None if math.isnan(sum(values)) else (columns, values)  # ARFF has no "nan"
+
+    def checked_values(self, text: str, k: int) -> tuple[Sequence[int], list[float]]:
+        """Return the columns and the values of a row one by one, with all checks."""
+        error = partial(self.error, line=k)
+        if not self.sparse:
+            found = _split_values(text, error)
+            if len(found) != self.p:
+                raise error(f"there are {len(found)} values: the header has {self.p} attributes")
+            return range(self.p), [self.parse(j, *value, k) for j, value in enumerate(found)]
+        columns, values = [], []
+        at, more = 0, bool(text)
         while more:
-            match = _ENTRY.match(entries, at)
+            match = _ENTRY.match(text, at)
             if match is None:
-                raise self.error(
-                    f"{quoted(entries[at:])} is not an entry of a sparse row: it must be an index "
-                    "and a value",
-                    k,
+                raise error(
+                    f"{quoted(text[at:])} is not an entry of a sparse row: it must be an index "
+                    "and a value"
                 )
             j = int(match[1])
             if j >= self.p:
-                raise self.error(
-                    f"there is an attribute {j}: attributes are numbered from 0 to {self.p - 1}",
-                    k,
-                )
-            text = _unquoted(match[2], partial(self.error, line=k))
-            self.columns.append(j)
-            self.values.append(self.parse(j, text, match[2][0] in "'\"", k))
+                rule = f"attributes are numbered from 0 to {self.p - 1}"
+                raise error(f"there is an attribute {j}: {rule}")
+            columns.append(j)
+            is_quoted = match[2][0] in "'\""
+            values.append(self.parse(j, _unquoted(match[2], error), is_quoted, k))
             at, more = match.end(), match[3] == ","
+        return columns, values
 
     def parse(self, j: int, text: str, is_quoted: bool, k: int) -> float:
         """Return the number or the code of a value; NaN if it is missing."""
