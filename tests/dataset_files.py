@@ -76,11 +76,11 @@ def write_file(folder, content, name="a.csv"):
     return path
 
 
-def assert_invalid(folder, name, content, options, match):
+def assert_invalid(folder, default_name, content, match, options=None, name=None):
     """Assert that a file is refused with one line that begins with its path."""
-    path = write_file(folder, content, name)
+    path = write_file(folder, content, name or default_name)
     with pytest.raises(DataError, match=match) as caught:
-        load(path, **options)
+        load(path, **(options or {}))
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith(str(path))
 
