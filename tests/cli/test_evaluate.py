@@ -106,8 +106,8 @@ def test_contradiction_of_nonempty_raises(tmp_path):
         (["all.npz", "--split", "test", "--test", "all.npz"], "give one of them"),
         (["all.npz", "--test", "all.npz", "--model", "model.fgfm"], "give one of them"),
         (["all.npz", "--split", "train"], "--split is 'train'"),
-        (["all.npz", "--test", "long.npz"], "is an unknown label"),
-        (["long.npz", "--model", "model.fgfm"], "is an unknown label"),
+        (["all.npz", "--test", "long.npz"], "is not a label of training"),
+        (["long.npz", "--model", "model.fgfm"], "is not a label of training"),
         (["long.npz", "--model", "named.fgfm"], "those of the model are 'red', 'green', 'blue'"),
         (
             ["all.npz", "--model", "model.fgfm", "-e", "knn"],

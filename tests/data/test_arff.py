@@ -87,7 +87,9 @@ def test_labels_may_be_absent_after_training(tmp_path):
     assert bare.Y is None
     assert bare.X.tolist() == [[5, 6]]
     other = write_file(tmp_path, head + "@attribute k {0,1}\n@data\n1,2,1\n", "other.arff")
-    with pytest.raises(DataError, match=r"other.arff: 'k' is an unknown label, not of training: "):
+    with pytest.raises(
+        DataError, match=r"other.arff: 'k' is not a label of training: there are 'l'"
+    ):
         load(other, encoder=encoder)
 
 

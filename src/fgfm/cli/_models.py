@@ -202,11 +202,12 @@ def _match_columns(data: Dataset, model: Any) -> Dataset:
     wanted = getattr(model, "feature_names_in_", None)
     if data.feature_names is None:
         wanted = None
+    known = None if wanted is None else set(wanted)
     encoded = [
         name
         for name, kind, becomes in data.encoder.summary()
         if kind not in ("number", "boolean") or becomes != "1 number"
-        if wanted is None or name in wanted
+        if known is None or name in known
     ]
     if encoded:
         raise DataError(
@@ -215,12 +216,12 @@ def _match_columns(data: Dataset, model: Any) -> Dataset:
             source=data.source,
             column=encoded[0],
         )
-    if wanted is None or data.feature_names is None:
+    if wanted is None or known is None or data.feature_names is None:
         return data
     wanted = [str(name) for name in wanted]
     position = {name: at for at, name in enumerate(data.feature_names)}
     absent = [name for name in wanted if name not in position]
-    extra = [name for name in position if name not in set(wanted)]
+    extra = [name for name in position if name not in known]
     if absent:
         reason = f"{missing_columns(absent, extra)}, which training had"
         raise DataError(reason, source=data.source)

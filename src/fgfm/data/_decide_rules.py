@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fgfm._utils.text import near_match
 from fgfm.data._errors import DataError
+from fgfm.data._label_columns import label_order
 from fgfm.data._options import TextFormat
 from fgfm.data._probability_reader import ProbabilityReader
 from fgfm.decision import from_marginals
@@ -133,16 +133,8 @@ def _check_labels(decider: Any, reader: ProbabilityReader) -> list[str]:
     expected = named.get("label_names_in_", named.get("feature_names_in_"))
     names = found if expected is None else [str(name) for name in expected]
     if reader.has_names and expected is not None:
-        known = set(names)
-        for name in found:
-            if name not in known:
-                raise DataError(
-                    f"it is not a label of the decider: {near_match(name, names)}",
-                    source=reader.source,
-                    column=name,
-                    arguments=["ids"],
-                )
-        for name, other in zip(found, names, strict=False):
+        label_order(found, names, "the decider", reader.source, ["ids"])
+        for name, other in zip(found, names, strict=True):
             if name != other:
                 raise DataError(
                     f"the decider has {other!r} in its place: the labels must be in the same "

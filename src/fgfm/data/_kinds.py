@@ -14,9 +14,7 @@ from fgfm.data._dates import find_date_format
 from fgfm.data._label_columns import are_binary_words
 from fgfm.data._table import Table
 
-__all__ = ["KINDS", "find_kinds"]
-
-KINDS = ("number", "boolean", "category", "date", "text", "identifier")
+__all__ = ["find_kinds"]
 
 _MANY = 20  # rows from which a value of its own in each row makes an identifier
 _WORD = re.compile(r"\b[^\W\d_]{2,}\b")  # letters only: part numbers and hashes have none

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ __all__ = [
     "column_roles",
     "dropped_columns",
     "find_separator",
+    "label_order",
     "missing_labels",
     "select_labels",
     "split_labels",
@@ -169,6 +170,26 @@ def _unknown_column(names: Sequence[str], wanted: str, source: str) -> DataError
     return DataError(reason, source=source, arguments=["labels"])
 
 
+def label_order(
+    found: Sequence[str],
+    wanted: Sequence[str],
+    whose: str,
+    source: Any,
+    arguments: Sequence[str] = (),
+) -> list[int]:
+    """Return the position of each wanted label; raise unless the same labels are found."""
+    where, known = {name: j for j, name in enumerate(found)}, set(wanted)
+    unknown = next((name for name in found if name not in known), None)
+    if unknown is not None:
+        reason = f"{quoted(unknown)} is not a label of {whose}: {near_match(unknown, wanted)}"
+        raise DataError(reason, source=source, arguments=arguments)
+    absent = [name for name in wanted if name not in where]
+    if absent:
+        noun = "is no label" if len(absent) == 1 else "are no labels"
+        raise DataError(f"there {noun} {listed(absent)}, unlike in {whose}", source=source)
+    return [where[name] for name in wanted]
+
+
 def missing_labels(table: Table) -> DataError:
     """Return the error for a file without labels; it names columns that may be labels."""
     lists, flags = [], []
@@ -235,7 +256,7 @@ def split_labels(table: Table, where: Sequence[int]) -> Table:
             raise _not_a_label(table, row, j)
         Y[:, k] = numbers == 1
     names = None if table.names is None else tuple(table.names[j] for j in where)
-    features = table.select([j for j in range(p) if j not in set(where)])
+    features = table.select(sorted(set(range(p)) - set(where)))
     return replace(features, Y=Y, label_names=names)
 
 

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
 
-from fgfm._utils.text import listed, near_match, quoted
 from fgfm._utils.validation import check_choice, check_flag
 from fgfm.data._arff import read_arff
 from fgfm.data._csv import read_csv_blocks
@@ -21,7 +20,7 @@ from fgfm.data._dataset import Dataset
 from fgfm.data._encoder import FeatureEncoder
 from fgfm.data._errors import DataError
 from fgfm.data._formats import FORMATS, detect_format
-from fgfm.data._label_columns import missing_labels
+from fgfm.data._label_columns import label_order, missing_labels
 from fgfm.data._npz import read_npz
 from fgfm.data._openml import PREFIX, read_openml
 from fgfm.data._options import ReadOptions
@@ -258,18 +257,9 @@ def _match_labels(table: Table, training_labels: tuple[str, ...] | None) -> Tabl
     """Return the table with its labels in the order of training."""
     if table.Y is None or table.label_names is None or training_labels is None:
         return table
-    found = list(table.label_names)
-    if tuple(found) == training_labels:
+    if table.label_names == training_labels:
         return table
-    absent = [name for name in training_labels if name not in found]
-    for name in found:
-        if name not in training_labels:
-            known = near_match(name, absent or training_labels)
-            raise table.error(f"{quoted(name)} is an unknown label, not of training: {known}")
-    if absent:
-        noun = "is no label" if len(absent) == 1 else "are no labels"
-        raise table.error(f"there {noun} {listed(absent)}, which training had")
-    order = [found.index(name) for name in training_labels]
+    order = label_order(table.label_names, training_labels, "training", table.source)
     return replace(table, Y=table.Y[:, order], label_names=training_labels)
 
 

@@ -86,7 +86,7 @@ class ParquetTable:
     ) -> Iterator[RowBlock]:
         """Yield the rows, with NaN in the columns to skip; `texts` are returned as they are."""
         pyarrow, _ = _import_pyarrow("reading Parquet")
-        kept = [j for j in range(len(self.names)) if j not in set(skipped)]
+        kept = sorted(set(range(len(self.names))) - set(skipped))
         types = {j: self.schema.field(j).type for j in kept}
         numbers = [j for j in kept if j not in texts and is_number(pyarrow.types, types[j])]
         single = {types[j] for j in numbers} <= {pyarrow.float32(), pyarrow.float16()}

@@ -18,6 +18,7 @@ from fgfm._utils.text import near_match, quoted
 from fgfm._utils.validation import check_choice
 from fgfm.data._errors import DataError
 from fgfm.data._formats import FORMATS, PROBABILITY_FORMATS, true_label_format
+from fgfm.data._label_columns import label_order
 from fgfm.data._load import load
 from fgfm.data._options import TextFormat
 from fgfm.data._probability_reader import ProbabilityReader
@@ -62,22 +63,8 @@ class Wanted(NamedTuple):
     def order(self, found: Sequence[str], are_names: bool, source: Any) -> Order | None:
         """Return the column of each label; None if they are in order. Raise if labels differ."""
         if are_names and not self.are_numbers:
-            for name in found:
-                if name not in self.names:
-                    raise DataError(
-                        f"there is a column {quoted(name)}, which is not a label of the "
-                        f"probabilities: {near_match(name, self.names)}",
-                        source=source,
-                        arguments=["ids"],
-                    )
-            for name in self.names:
-                if name not in found:
-                    raise DataError(
-                        f"there is no label {quoted(name)}, which the probabilities have",
-                        source=source,
-                    )
-            order = np.array([found.index(name) for name in self.names])
-            return None if np.array_equal(order, np.arange(len(order))) else order
+            order = label_order(found, self.names, "the probabilities", source, ["ids"])
+            return None if order == list(range(len(order))) else np.array(order)
         if len(found) != len(self.names):
             raise DataError(
                 f"the number of labels is {len(found)}: it must be {len(self.names)}, that of the "
