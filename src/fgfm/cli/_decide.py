@@ -25,6 +25,7 @@ from fgfm.cli._options import (
     ZeroDivision,
     file_arguments,
     given_options,
+    split_names,
     text_options,
     with_options,
 )
@@ -95,8 +96,9 @@ With = Annotated[
 Ids = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="COLUMN",
-        help="Column that is not a label, to copy to the output; may be repeated.",
+        metavar="COLUMNS",
+        help="Columns that are not labels, to copy to the output: names separated by commas; may "
+        "be repeated.",
     ),
 ]
 OutputFormat = Annotated[
@@ -168,7 +170,7 @@ def decide(
             max_labels=max_labels,
             constraints=None if constraints is None else read_constraints(constraints),
             decider=None if decider is None else load_decider(decider),
-            ids=ids or [],
+            ids=split_names(ids),
             **file_arguments(context.params),
             output_format=output_format,
             separator=separator,

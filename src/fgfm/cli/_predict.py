@@ -79,7 +79,9 @@ OutputFormat = Annotated[
 ]
 Ids = Annotated[
     list[str] | None,
-    typer.Option(metavar="COLUMNS", help="Columns of DATA to copy to the output."),
+    typer.Option(
+        metavar="COLUMNS", help="Columns of DATA to copy to the output: names separated by commas."
+    ),
 ]
 NewBeta = Annotated[
     float | None, typer.Option(metavar="B", help="Replaces the beta of the model.")
