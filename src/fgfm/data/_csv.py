@@ -47,7 +47,7 @@ def read_csv_blocks(
     There is one table of all rows, unless `rows` is given: then each block of the reader is one.
     """
     pyarrow = import_optional("pyarrow", "reading CSV", "data")
-    with open_text_table(path, format, options.text_format) as text:
+    with open_text_table(path, format, options) as text:
         names, source = _names(text, options), text.source
         roles = column_roles(names, options, source)
         texts = roles.texts | ({roles.tags} if roles.tags is not None else set())

@@ -177,7 +177,7 @@ def decide(
         decider=decider,
         ids=tuple(ids),
         format=format,
-        text=TextFormat(delimiter, decimal, encoding, header).checked(),
+        text=TextFormat(delimiter, decimal, encoding, header),
         output_format=output_format,
         separator=separator,
         wide=wide,

@@ -55,7 +55,7 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
         *,
         format: str | None = None,
         columns: Columns,
-        text: TextFormat | None = None,
+        text: TextFormat,
         content: str = "probabilities",
     ) -> None:
         check_choice(format, "format", (None, *PROBABILITY_FORMATS))
@@ -77,7 +77,7 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
                 source=self.source,
                 arguments=["logits"],
             )
-        self._text = (text or TextFormat()).checked()
+        self._text = text
         self.has_names = self.format == "parquet" or (
             self.format in ("csv", "tsv") and self._text.header is not False
         )

@@ -78,10 +78,10 @@ def read_true_labels(
     path: Path,
     wanted: Wanted,
     *,
-    format: str | None = None,
-    text: TextFormat | None = None,
-    separator: str = ";",
-    progress: Callable[[int], object] | None = None,
+    format: str | None,
+    text: TextFormat,
+    separator: str,
+    progress: Callable[[int], object] | None,
 ) -> TrueLabels:
     """Read true labels, with the columns in the order of `wanted`."""
     formats = tuple(dict.fromkeys([*PROBABILITY_FORMATS, "jsonl", *FORMATS]))
