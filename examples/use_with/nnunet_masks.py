@@ -82,7 +82,8 @@ import fgfm
 def decide_folder(folder, out):
     """Write label maps from the output of nnUNetv2_predict --save_probabilities."""
     plans = PlansManager(f"{folder}/plans.json")
-    labels = plans.get_label_manager(load_json(f"{folder}/dataset.json"))
+    dataset = load_json(f"{folder}/dataset.json")
+    labels = plans.get_label_manager(dataset)
     out.mkdir()
     for path in folder.glob("*.npz"):
         proba = np.load(path)["probabilities"]  # (class or region, z, y, x)
@@ -92,9 +93,10 @@ def decide_folder(folder, out):
             masks[0] = 0  # the background is what no class claims
             masks = masks * proba
         segmentation = labels.convert_probabilities_to_segmentation(masks)
-        properties = load_pickle(path.with_suffix(".pkl"))
         plans.image_reader_writer_class().write_seg(
-            segmentation, f"{out}/{path.stem}.nii.gz", properties
+            segmentation,
+            f"{out}/{path.stem}{dataset['file_ending']}",
+            load_pickle(path.with_suffix(".pkl")),
         )
 
 
