@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
@@ -25,7 +26,7 @@ from rich.progress import (
 
 from fgfm._utils.text import WIDTH, one_line
 
-__all__ = ["STAGES", "plain_errors", "progress_bar", "rows_counter", "say", "spinner"]
+__all__ = ["STAGES", "json_text", "plain_errors", "progress_bar", "rows_counter", "say", "spinner"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,6 +52,11 @@ def say(text: str = "") -> None:
         )
         text = "\n".join(wrap(line) if len(line) > WIDTH else line for line in text.splitlines())
     print(text, file=sys.stderr, flush=True)
+
+
+def json_text(values: Mapping[str, Any], indent: int | None = None) -> str:
+    """Return values as JSON, with null in the place of NaN, which JSON does not have."""
+    return json.dumps({k: None if v != v else v for k, v in values.items()}, indent=indent)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +10,7 @@ import typer
 
 from fgfm._utils.memory import peak_bytes
 from fgfm._utils.text import counted
-from fgfm.cli._console import plain_errors, rows_counter, say
+from fgfm.cli._console import json_text, plain_errors, rows_counter, say
 from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels, read_constraints
 from fgfm.cli._models import load_decider
 from fgfm.cli._options import (
@@ -179,8 +178,7 @@ def decide(
             progress=progress,
         )
     if as_json:
-        values = report._asdict() | {"peak_mebibytes": peak_bytes() / 2**20}
-        say(json.dumps({k: None if v != v else v for k, v in values.items()}))  # NaN is not JSON
+        say(json_text(report._asdict() | {"peak_mebibytes": peak_bytes() / 2**20}))
     elif stats:
         say(_statistics(report, "F" if measure == "f" else "Jaccard index"))
 

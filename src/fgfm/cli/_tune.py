@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +11,7 @@ import typer
 
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import clipped, counted
-from fgfm.cli._console import plain_errors, progress_bar, rows_counter, spinner
+from fgfm.cli._console import json_text, plain_errors, progress_bar, rows_counter, spinner
 from fgfm.cli._inputs import check_target
 from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels, read_constraints
 from fgfm.cli._options import (
@@ -140,7 +138,7 @@ def tune(
     values |= {"seconds": time.perf_counter() - start}
     description = {"probabilities": str(probs), "labels_file": str(labels), "decider": str(out)}
     if as_json:
-        typer.echo(json.dumps(_finite(description | values), indent=1))
+        typer.echo(json_text(description | values, indent=1))
     else:
         typer.echo(_as_table(description | values, out.stat().st_size))
 
@@ -241,14 +239,6 @@ def _cross_validate(
         return evaluate_decider(
             decider, proba, Y, folds=folds, random_state=params["seed"], progress=show
         )
-
-
-def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    """Replace NaN, which JSON does not have, by None."""
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in values.items()
-    }
 
 
 def _as_table(values: Mapping[str, Any], size: int) -> str:

@@ -184,10 +184,8 @@ def read_svmlight(path: Path, options: ReadOptions) -> Table:
         lines=np.array(rows.lines),
         zero_based=first == 0,
     )
-    if not options.with_labels or (not len(rows.labels) and labels is None):
+    if not options.with_labels or (not len(rows.labels) and options.labels is None):
         return table
-    if labels is None and options.schema.label_names is not None:
-        labels = list(options.schema.label_names)
     m = len(labels) if isinstance(labels, list) else labels
     Y, first = rows.label_matrix(_first(zero_based_labels), m, "labels must be numbered")
     if not isinstance(labels, list):
@@ -206,8 +204,10 @@ def _feature_names(options: ReadOptions, p: int) -> tuple[str, ...] | None:
 
 
 def _given_labels(options: ReadOptions) -> int | list[str] | None:
-    """Return the number of labels or their names."""
+    """Return the number of labels or their names; those of training if none are given."""
     labels: int | str | list[str] | None = options.labels
+    if labels is None and options.schema.label_names is not None:
+        return list(options.schema.label_names)
     if isinstance(labels, str):
         raise ValueError(
             f"labels is {labels!r}: this format has no names, so that it must be the number of "
@@ -231,8 +231,6 @@ def read_xmc(path: Path, options: ReadOptions) -> Table:
             rows.label_matrix(0, 0, "the header declares no labels, so that none is numbered")
         return table
     Y, _ = rows.label_matrix(0, m, "with this header labels are numbered")
-    if labels is None and options.schema.label_names is not None:
-        labels = list(options.schema.label_names)
     count = len(labels) if isinstance(labels, list) else labels
     if count not in (None, m):
         reason = f"the header declares {m} labels: there must be {count}"
