@@ -19,14 +19,14 @@ import triton
 import triton.language as tl
 
 from fgfm._utils.validation import check_probabilities
-from fgfm.decision._array_api.backend import Backend, to_host
+from fgfm.decision._array_api.backend import Backend, multiprocessors, to_host
 from fgfm.decision._array_api.selection import largest_labels
 from fgfm.decision._marginals_array_api import SMALL
 from fgfm.decision._marginals_triton_dense import POSTPONED, decide_dense_rows
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import nodes
 
-__all__ = ["check_rows", "decide_listed", "decide_rows", "multiprocessors"]
+__all__ = ["check_rows", "decide_listed", "decide_rows"]
 
 _CHUNK = 8  # labels of a list processed at once, at all nodes
 _PLACES = 64  # labels of a list processed at once otherwise
@@ -427,8 +427,3 @@ def _launch(
             maxnreg=_REGISTERS if warps == 1 else None,
         )
     return labels, expected, tied
-
-
-@lru_cache(maxsize=16)
-def multiprocessors(device: Any) -> int:
-    return int(torch.cuda.get_device_properties(device).multi_processor_count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -13,7 +14,15 @@ from fgfm._utils.validation import check_axes
 from fgfm.decision._array_api.libraries import describe
 from fgfm.decision._objective import Objective
 
-__all__ = ["Backend", "common_backend", "first_nan", "read_array", "to_host", "work_bytes"]
+__all__ = [
+    "Backend",
+    "common_backend",
+    "first_nan",
+    "multiprocessors",
+    "read_array",
+    "to_host",
+    "work_bytes",
+]
 
 Array = Any  # of any of the libraries
 
@@ -133,6 +142,14 @@ def work_bytes(backend: Backend) -> int:
         free, _ = torch.cuda.mem_get_info(backend.device)
         return int(min(1 << 32, free // 4))
     return 1 << 30
+
+
+@lru_cache(maxsize=16)
+def multiprocessors(device: Any) -> int:
+    """Return the number of multiprocessors of a CUDA device of PyTorch."""
+    import torch
+
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
 
 
 def read_array(value: Any, name: str, axes: Sequence[str]) -> tuple[Array, Any]:
