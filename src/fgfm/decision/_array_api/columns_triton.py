@@ -57,20 +57,29 @@ def _add(a1, a2, a3, a4, a5, b1, b2, b3, b4, b5):
     return a1 + b1, a2 + b2, a3 + b3, a4 + b4, a5 + b5
 
 
+# Tiles of numbers in the last two axes, (N, DEPTH, WIDTH), with one lane of a warp for each place
+# of the last axis; sums over them and thresholds are the same in all lanes, (N, WIDTH).
+
+
+@triton.jit
+def _count(marks):
+    return tl.sum(tl.sum(marks.to(tl.int32), 1), 1, keep_dims=True)
+
+
 @triton.jit
 def _threshold(bits, k):
     """Return t with at most k elements > t and at least k elements >= t, and how many are > t.
 
-    For the rows of integers that are not negative, (N, M), and their k, (N,).
+    For integers that are not negative, (N, DEPTH, WIDTH), and k of shape (N, WIDTH).
     """
     # most are within a few powers of two of the largest
     NARROW: tl.constexpr = 8 << (52 if bits.dtype.primitive_bitwidth == 64 else 23)
-    high = tl.max(bits, 1)
+    count = k * 0
+    high = tl.max(tl.max(bits, 1), 1, keep_dims=True) + count.to(bits.dtype)
     low = high * 0 - 1
     middle = tl.maximum(high - NARROW, 0)
-    count = k * 0
-    while tl.max(((count != k) & (low + 1 < high)).to(tl.int32), 0) > 0:
-        larger = tl.sum((bits > middle[:, None]).to(tl.int32), 1)
+    while tl.max(((count != k) & (low + 1 < high)).to(tl.int32)) > 0:
+        larger = _count(bits > middle[:, None, :])
         count = tl.where(larger <= k, larger, count)
         high = tl.where(larger <= k, middle, high)
         low = tl.where(larger <= k, low, middle)
@@ -80,32 +89,34 @@ def _threshold(bits, k):
 
 @triton.jit
 def _largest_sums(x, k):
-    """Return the sums of the k largest elements of the rows of x >= 0, (N, M)."""
+    """Return the sums of the k largest elements, x >= 0."""
     INTEGER: tl.constexpr = tl.core.get_int_dtype(x.dtype.primitive_bitwidth, True)
     bits = x.to(INTEGER, bitcast=True)  # ordered as the numbers
     high, count = _threshold(bits, k)
     least = high.to(x.dtype, bitcast=True)
-    above = tl.sum(tl.where(bits > high[:, None], x, 0.0), 1)
-    return above + (k - count).to(x.dtype) * least
+    above = tl.sum(tl.where(bits > high[:, None, :], x, 0.0), 1)
+    return tl.sum(above, 1, keep_dims=True) + (k - count).to(x.dtype) * least
 
 
 @triton.jit
 def _kth_largest(bits, k):
-    """Return the k-th largest of integers that are not negative, (1, M)."""
+    """Return the k-th largest of integers that are not negative."""
     high, count = _threshold(bits, k)
-    least = tl.min(tl.where(bits > high[:, None], bits, tl.max(bits, 1)[:, None]), 1)
-    return tl.where(count == k, least, high)
+    rest = tl.where(bits > high[:, None, :], bits, tl.max(bits))
+    return tl.where(count == k, tl.min(tl.min(rest, 1), 1, keep_dims=True), high)
 
 
 @triton.jit
-def _deltas(C, weights, k, Q, sizes, one, SIZES: tl.constexpr, LIST: tl.constexpr):
-    """Return Delta of the labels of the list at sizes k + 1, k + 2, .., (SIZES, LIST)."""
-    item = tl.arange(0, LIST) * one
-    size = k + tl.arange(0, SIZES) * one
-    delta = tl.zeros([SIZES, LIST], C.dtype.element_ty)
+def _deltas(
+    C, weights, k, Q, sizes, one, SIZES: tl.constexpr, DEPTH: tl.constexpr, WIDTH: tl.constexpr
+):
+    """Return Delta of the labels of the list at sizes k + 1, k + 2, .., (SIZES, DEPTH, WIDTH)."""
+    size = k + tl.arange(0, SIZES)[:, None, None] * one
+    item = tl.arange(0, DEPTH * WIDTH) * one
+    delta = tl.zeros([SIZES, DEPTH, WIDTH], C.dtype.element_ty)
     for q in range(Q):
-        c = tl.load(C + q * LIST + item)
-        delta += tl.load(weights + q * sizes + size)[:, None] * c[None, :]
+        c = tl.load(C + q * (DEPTH * WIDTH) + item).reshape([1, DEPTH, WIDTH])
+        delta += tl.load(weights + q * sizes + size) * c
     return delta
 
 
@@ -145,7 +156,8 @@ def _kernel(
     CHUNK: tl.constexpr,
     FACTORS: tl.constexpr,  # 0: C is P
     LABELS: tl.constexpr,
-    LIST: tl.constexpr,
+    DEPTH: tl.constexpr,
+    WIDTH: tl.constexpr,
     SIZES: tl.constexpr,
     SPACE: tl.constexpr,
     LISTED: tl.constexpr,  # only the rows of a list
@@ -157,6 +169,7 @@ def _kernel(
 ):
     dtype = expected.dtype.element_ty
     INTEGER: tl.constexpr = tl.core.get_int_dtype(dtype.primitive_bitwidth, True)
+    LIST: tl.constexpr = DEPTH * WIDTH
     ALL: tl.constexpr = LABELS * FACTORS if FACTORS > 0 else LABELS
     beta2 = tl.load(table)
     zero_division = tl.load(table + 1)
@@ -231,7 +244,7 @@ def _kernel(
         # Two iterations of Dinkelbach. `level` is the largest lower bound on the value of a set of
         # the most probable labels (Jensen), `ratio` the largest M_k / (beta^2 + 1 + k), where M_k
         # is the sum of the k largest p.
-        b = beta2.to(tl.float32)
+        b = tl.minimum(beta2, 1e18).to(tl.float32)  # beyond it, F equals recall in float32
         level = tl.max(p) / (b * (1.0 + mean) + 1.0)
         ratio = tl.max(p) / (b + 2.0)
         highest = ratio
@@ -301,16 +314,16 @@ def _kernel(
         bound = absent * 0.0
         size = count * 0
         k = count * 0
-        ahead = tl.arange(0, SIZES)
+        ahead = tl.arange(0, SIZES)[:, None] + tl.zeros([SIZES, WIDTH], tl.int32)
         while (k < count) & (bound >= peak):
-            delta = _deltas(C, weights, k, Q, sizes, one, SIZES, LIST)
+            delta = _deltas(C, weights, k, Q, sizes, one, SIZES, DEPTH, WIDTH)
             value = _largest_sums(delta, k + 1 + ahead)
             high = tl.max(value)
             if high * (1.0 - tie) > peak:  # a smaller set wins a tie
                 size = k + 1 + tl.min(tl.where(value >= high * (1.0 - tie), ahead, SIZES))
-                best = tl.sum(tl.where(k + 1 + ahead == size, value, 0.0))
+                best = tl.max(tl.where(k + 1 + ahead == size, value, 0.0))
             peak = tl.maximum(peak, high)
-            bound = tl.min(tl.sum(delta, 1)) * (1.0 + tie)
+            bound = tl.min(tl.sum(tl.sum(delta, 1), 1)) * (1.0 + tie)
             k += SIZES
         if NONEMPTY:
             wins = (peak > 0.0) & (present > 0.0)
@@ -321,19 +334,20 @@ def _kernel(
 
         # the labels; among equal ones those of lowest index
         if wins:
-            label = tl.load(column + own, mask=listed, other=0)
-            gain = _deltas(C, weights, size - 1, Q, sizes, one, 1, LIST)
-            chosen_size = size + tl.arange(0, 1)
-            bits = _kth_largest(gain.to(INTEGER, bitcast=True), chosen_size)
-            last = bits.to(dtype, bitcast=True)[:, None]
+            held = listed.reshape([1, DEPTH, WIDTH])
+            label = tl.load(column + own).reshape([1, DEPTH, WIDTH])
+            gain = _deltas(C, weights, size - 1, Q, sizes, one, 1, DEPTH, WIDTH)
+            left = size + tl.zeros([1, WIDTH], tl.int32)
+            last = _kth_largest(gain.to(INTEGER, bitcast=True), left)
+            last = last.to(dtype, bitcast=True)[:, None, :]
             chosen = gain > last * (1.0 + tie)
             equal = (gain >= last * (1.0 - tie)) & (gain <= last * (1.0 + tie))
-            left = chosen_size - tl.sum(chosen.to(tl.int32), 1)
-            key = tl.where(equal, 1 + m - label[None, :], 0)
-            if tl.max(tl.sum(equal.to(tl.int32), 1) - left) > 0:
-                equal = key >= _kth_largest(key, left)[:, None]
-            to = labels + row * m + label[None, :]
-            tl.store(to, tl.full([1, LIST], 1, tl.int8), mask=(chosen | equal) & listed[None, :])
+            left -= _count(chosen)
+            if tl.max(_count(equal) - left) > 0:
+                key = tl.where(equal, 1 + m - label, 0)
+                equal = key >= _kth_largest(key, left)[:, None, :]
+            mark = (chosen | equal) & held
+            tl.store(labels + row * m + label, mark.to(tl.int8), mask=mark)
         answer = tl.where(postponed, POSTPONED, answer)
         tl.store(expected + row, tl.where(valid, answer, OUTSIDE))
         tl.debug_barrier()
@@ -347,6 +361,7 @@ def largest_sums(delta: Any, first: int, admitted: Any) -> Any:
     n, sizes, M = delta.shape
     values = torch.empty((n, sizes), dtype=delta.dtype, device=delta.device)
     length = max(32, triton.next_power_of_2(M))
+    warps = max(1, min(8, length // 1024))
     with torch.cuda.device(delta.device):
         _sums_kernel[(n * sizes,)](
             delta,
@@ -355,22 +370,23 @@ def largest_sums(delta: Any, first: int, admitted: Any) -> Any:
             M,
             first,
             sizes,
-            LENGTH=length,
-            num_warps=max(1, min(8, length // 1024)),
+            DEPTH=length // (32 * warps),
+            WIDTH=32 * warps,
+            num_warps=warps,
         )
     return values
 
 
 @triton.jit
-def _sums_kernel(delta, admitted, values, M, first, sizes, LENGTH: tl.constexpr):
+def _sums_kernel(delta, admitted, values, M, first, sizes, DEPTH: tl.constexpr, WIDTH: tl.constexpr):
     at = tl.program_id(0).to(tl.int64)
     k = first + at % sizes
-    value = tl.zeros([1], delta.dtype.element_ty)
+    value = tl.zeros([1, WIDTH], delta.dtype.element_ty)
     if k < tl.load(admitted + at // sizes):
-        label = tl.arange(0, LENGTH)[None, :]
+        label = tl.arange(0, DEPTH)[None, :, None] * WIDTH + tl.arange(0, WIDTH)[None, None, :]
         x = tl.load(delta + at * M + label, mask=label < M, other=0.0)
-        value = _largest_sums(x, (k + 1).to(tl.int32) + tl.arange(0, 1))
-    tl.store(values + at + tl.arange(0, 1), value)
+        value = _largest_sums(x, (k + 1).to(tl.int32) + tl.zeros([1, WIDTH], tl.int32))
+    tl.store(values + at, tl.max(value))
 
 
 def cardinality_tables(
@@ -513,7 +529,8 @@ def _launch(
             CHUNK=min(S & -S, max(1, 16 // P.element_size())),
             FACTORS=factors,
             LABELS=wide_L,
-            LIST=length,
+            DEPTH=length // (32 * warps),
+            WIDTH=32 * warps,
             SIZES=_SIZES if few else _SIZES // 2,
             SPACE=space,
             LISTED=rows is not None,
