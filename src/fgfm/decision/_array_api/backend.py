@@ -109,7 +109,7 @@ def common_backend(arrays: Sequence[Array], names: Sequence[str], xp: Any) -> Ba
 
     where = device(arrays[0])
     for array, name in zip(arrays, names, strict=True):
-        if array_namespace(array) is not xp:
+        if type(array) is not type(arrays[0]) and array_namespace(array) is not xp:
             raise TypeError(
                 f"{name} is a {describe(array)} and {names[0]} is a {describe(arrays[0])}: "
                 "they must be of one library"
@@ -120,7 +120,8 @@ def common_backend(arrays: Sequence[Array], names: Sequence[str], xp: Any) -> Ba
                 "they must be on one device"
             )
     is_single = [
-        xp.isdtype(array.dtype, "real floating") and array.dtype != xp.float64 for array in arrays
+        xp.isdtype(dtype, "real floating") and dtype != xp.float64
+        for dtype in {array.dtype for array in arrays}
     ]
     available = xp.__array_namespace_info__().dtypes(device=where, kind="real floating")
     if all(is_single) or "float64" not in available:

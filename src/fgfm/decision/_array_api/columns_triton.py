@@ -22,6 +22,7 @@ from fgfm.decision._array_api.backend import Backend, multiprocessors
 from fgfm.decision._objective import Objective
 
 __all__ = [
+    "SIZES",
     "Tables",
     "cardinality_tables",
     "decide_table",
@@ -31,9 +32,11 @@ __all__ = [
 ]
 
 _FEW = 64  # candidates in the list of a row; rows with more are decided by a second call
-_SIZES = 8  # set sizes evaluated at once
-_WARPS = 16  # per multiprocessor
+SIZES = 4  # set sizes evaluated at once
+_ROW = 512  # labels per warp
 _REGISTERS = 128  # per thread, so that a multiprocessor runs 16 warps
+_MORE_REGISTERS = 168  # for P in float64
+_ALL_REGISTERS = 1 << 16  # of a multiprocessor
 _MARGIN = 1e-4  # of the bound that discards labels, for the rounding of float32
 _OUTSIDE = -1.0  # in place of an expected F: P is not valid, or only up to rounding
 _POSTPONED = -2.0  # or the row has more candidates than its list
@@ -57,29 +60,20 @@ def _add(a1, a2, a3, a4, a5, b1, b2, b3, b4, b5):
     return a1 + b1, a2 + b2, a3 + b3, a4 + b4, a5 + b5
 
 
-# Tiles of numbers in the last two axes, (N, DEPTH, WIDTH), with one lane of a warp for each place
-# of the last axis; sums over them and thresholds are the same in all lanes, (N, WIDTH).
-
-
-@triton.jit
-def _count(marks):
-    return tl.sum(tl.sum(marks.to(tl.int32), 1), 1, keep_dims=True)
-
-
 @triton.jit
 def _threshold(bits, k):
     """Return t with at most k elements > t and at least k elements >= t, and how many are > t.
 
-    For integers that are not negative, (N, DEPTH, WIDTH), and k of shape (N, WIDTH).
+    For the rows of integers that are not negative, (N, M), and their k, (N,).
     """
     # most are within a few powers of two of the largest
     NARROW: tl.constexpr = 8 << (52 if bits.dtype.primitive_bitwidth == 64 else 23)
-    count = k * 0
-    high = tl.max(tl.max(bits, 1), 1, keep_dims=True) + count.to(bits.dtype)
+    high = tl.max(bits, 1)
     low = high * 0 - 1
     middle = tl.maximum(high - NARROW, 0)
-    while tl.max(((count != k) & (low + 1 < high)).to(tl.int32)) > 0:
-        larger = _count(bits > middle[:, None, :])
+    count = k * 0
+    while tl.max(((count != k) & (low + 1 < high)).to(tl.int32), 0) > 0:
+        larger = tl.sum((bits > middle[:, None]).to(tl.int32), 1)
         count = tl.where(larger <= k, larger, count)
         high = tl.where(larger <= k, middle, high)
         low = tl.where(larger <= k, low, middle)
@@ -89,34 +83,32 @@ def _threshold(bits, k):
 
 @triton.jit
 def _largest_sums(x, k):
-    """Return the sums of the k largest elements, x >= 0."""
+    """Return the sums of the k largest elements of the rows of x >= 0, (N, M)."""
     INTEGER: tl.constexpr = tl.core.get_int_dtype(x.dtype.primitive_bitwidth, True)
     bits = x.to(INTEGER, bitcast=True)  # ordered as the numbers
     high, count = _threshold(bits, k)
     least = high.to(x.dtype, bitcast=True)
-    above = tl.sum(tl.where(bits > high[:, None, :], x, 0.0), 1)
-    return tl.sum(above, 1, keep_dims=True) + (k - count).to(x.dtype) * least
+    above = tl.sum(tl.where(bits > high[:, None], x, 0.0), 1)
+    return above + (k - count).to(x.dtype) * least
 
 
 @triton.jit
 def _kth_largest(bits, k):
-    """Return the k-th largest of integers that are not negative."""
+    """Return the k-th largest of integers that are not negative, (1, M)."""
     high, count = _threshold(bits, k)
-    rest = tl.where(bits > high[:, None, :], bits, tl.max(bits))
-    return tl.where(count == k, tl.min(tl.min(rest, 1), 1, keep_dims=True), high)
+    least = tl.min(tl.where(bits > high[:, None], bits, tl.max(bits, 1)[:, None]), 1)
+    return tl.where(count == k, least, high)
 
 
 @triton.jit
-def _deltas(
-    C, weights, k, Q, sizes, one, SIZES: tl.constexpr, DEPTH: tl.constexpr, WIDTH: tl.constexpr
-):
-    """Return Delta of the labels of the list at sizes k + 1, k + 2, .., (SIZES, DEPTH, WIDTH)."""
-    size = k + tl.arange(0, SIZES)[:, None, None] * one
-    item = tl.arange(0, DEPTH * WIDTH) * one
-    delta = tl.zeros([SIZES, DEPTH, WIDTH], C.dtype.element_ty)
-    for q in range(Q):
-        c = tl.load(C + q * (DEPTH * WIDTH) + item).reshape([1, DEPTH, WIDTH])
-        delta += tl.load(weights + q * sizes + size) * c
+def _deltas(C, weights, k, Q, sizes, one, SIZES: tl.constexpr, LIST: tl.constexpr):
+    """Return Delta of the labels of the list at sizes k + 1, k + 2, .., (SIZES, LIST)."""
+    item = tl.arange(0, LIST) * one
+    size = k + tl.arange(0, SIZES) * one
+    delta = tl.zeros([SIZES, LIST], C.dtype.element_ty)
+    for q in tl.range(0, Q, loop_unroll_factor=4):
+        c = tl.load(C + q * LIST + item)
+        delta += tl.load(weights + q * sizes + size)[:, None] * c[None, :]
     return delta
 
 
@@ -156,8 +148,7 @@ def _kernel(
     CHUNK: tl.constexpr,
     FACTORS: tl.constexpr,  # 0: C is P
     LABELS: tl.constexpr,
-    DEPTH: tl.constexpr,
-    WIDTH: tl.constexpr,
+    LIST: tl.constexpr,
     SIZES: tl.constexpr,
     SPACE: tl.constexpr,
     LISTED: tl.constexpr,  # only the rows of a list
@@ -169,7 +160,6 @@ def _kernel(
 ):
     dtype = expected.dtype.element_ty
     INTEGER: tl.constexpr = tl.core.get_int_dtype(dtype.primitive_bitwidth, True)
-    LIST: tl.constexpr = DEPTH * WIDTH
     ALL: tl.constexpr = LABELS * FACTORS if FACTORS > 0 else LABELS
     beta2 = tl.load(table)
     zero_division = tl.load(table + 1)
@@ -206,8 +196,8 @@ def _kernel(
             ).to(dtype)
             x = tl.where(x >= 0.0, x, float("nan"))
             total += tl.sum(x, 0)
-            y = x * tl.load(cardinalities + s * one)[:, None]
-            weighted += tl.sum(y.to(tl.float32), 0)
+            x_s = x * tl.load(cardinalities + s * one)[:, None]
+            weighted += tl.sum(x_s.to(tl.float32), 0)
             if FACTORS == 0:
                 share += tl.sum(x * tl.load(cardinalities + PADDED_S + s * one)[:, None], 0)
         valid = tl.sum((total <= 1.0 + slack).to(tl.int32)) == ALL
@@ -227,8 +217,10 @@ def _kernel(
             own_present = tl.sum(d, 0)
             valid = valid & (tl.sum((own_present <= 1.0 + slack).to(tl.int32)) == FACTORS)
             none = tl.maximum(1.0 - own_present, 0.0)
-            gap = 1.0 - own_present.to(tl.float64)
-            log_empty = tl.sum(tl.log(tl.maximum(gap, 1e-30)))
+            y = own_present.to(tl.float64)
+            series = -y * (1.0 + y * (0.5 + y * (1.0 / 3.0 + y * 0.25)))  # log(1 - y)
+            log_absent = tl.where(y < 1e-4, series, tl.log(tl.maximum(1.0 - y, 1e-30)))
+            log_empty = tl.sum(log_absent)
             absent = tl.exp(log_empty).to(dtype)
             present = _present(log_empty).to(dtype)
         elif MASSES:
@@ -314,16 +306,16 @@ def _kernel(
         bound = absent * 0.0
         size = count * 0
         k = count * 0
-        ahead = tl.arange(0, SIZES)[:, None] + tl.zeros([SIZES, WIDTH], tl.int32)
+        ahead = tl.arange(0, SIZES)
         while (k < count) & (bound >= peak):
-            delta = _deltas(C, weights, k, Q, sizes, one, SIZES, DEPTH, WIDTH)
+            delta = _deltas(C, weights, k, Q, sizes, one, SIZES, LIST)
             value = _largest_sums(delta, k + 1 + ahead)
             high = tl.max(value)
             if high * (1.0 - tie) > peak:  # a smaller set wins a tie
                 size = k + 1 + tl.min(tl.where(value >= high * (1.0 - tie), ahead, SIZES))
-                best = tl.max(tl.where(k + 1 + ahead == size, value, 0.0))
+                best = tl.sum(tl.where(k + 1 + ahead == size, value, 0.0))
             peak = tl.maximum(peak, high)
-            bound = tl.min(tl.sum(tl.sum(delta, 1), 1)) * (1.0 + tie)
+            bound = tl.min(tl.sum(delta, 1)) * (1.0 + tie)
             k += SIZES
         if NONEMPTY:
             wins = (peak > 0.0) & (present > 0.0)
@@ -334,20 +326,19 @@ def _kernel(
 
         # the labels; among equal ones those of lowest index
         if wins:
-            held = listed.reshape([1, DEPTH, WIDTH])
-            label = tl.load(column + own).reshape([1, DEPTH, WIDTH])
-            gain = _deltas(C, weights, size - 1, Q, sizes, one, 1, DEPTH, WIDTH)
-            left = size + tl.zeros([1, WIDTH], tl.int32)
-            last = _kth_largest(gain.to(INTEGER, bitcast=True), left)
-            last = last.to(dtype, bitcast=True)[:, None, :]
+            label = tl.load(column + own, mask=listed, other=0)
+            gain = _deltas(C, weights, size - 1, Q, sizes, one, 1, LIST)
+            chosen_size = size + tl.arange(0, 1)
+            bits = _kth_largest(gain.to(INTEGER, bitcast=True), chosen_size)
+            last = bits.to(dtype, bitcast=True)[:, None]
             chosen = gain > last * (1.0 + tie)
             equal = (gain >= last * (1.0 - tie)) & (gain <= last * (1.0 + tie))
-            left -= _count(chosen)
-            if tl.max(_count(equal) - left) > 0:
-                key = tl.where(equal, 1 + m - label, 0)
-                equal = key >= _kth_largest(key, left)[:, None, :]
-            mark = (chosen | equal) & held
-            tl.store(labels + row * m + label, mark.to(tl.int8), mask=mark)
+            left = chosen_size - tl.sum(chosen.to(tl.int32), 1)
+            key = tl.where(equal, 1 + m - label[None, :], 0)
+            if tl.max(tl.sum(equal.to(tl.int32), 1) - left) > 0:
+                equal = key >= _kth_largest(key, left)[:, None]
+            to = labels + row * m + label[None, :]
+            tl.store(to, tl.full([1, LIST], 1, tl.int8), mask=(chosen | equal) & listed[None, :])
         answer = tl.where(postponed, POSTPONED, answer)
         tl.store(expected + row, tl.where(valid, answer, OUTSIDE))
         tl.debug_barrier()
@@ -361,7 +352,6 @@ def largest_sums(delta: Any, first: int, admitted: Any) -> Any:
     n, sizes, M = delta.shape
     values = torch.empty((n, sizes), dtype=delta.dtype, device=delta.device)
     length = max(32, triton.next_power_of_2(M))
-    warps = max(1, min(8, length // 1024))
     with torch.cuda.device(delta.device):
         _sums_kernel[(n * sizes,)](
             delta,
@@ -370,23 +360,22 @@ def largest_sums(delta: Any, first: int, admitted: Any) -> Any:
             M,
             first,
             sizes,
-            DEPTH=length // (32 * warps),
-            WIDTH=32 * warps,
-            num_warps=warps,
+            LENGTH=length,
+            num_warps=max(1, min(8, length // 1024)),
         )
     return values
 
 
 @triton.jit
-def _sums_kernel(delta, admitted, values, M, first, sizes, DEPTH: tl.constexpr, WIDTH: tl.constexpr):
+def _sums_kernel(delta, admitted, values, M, first, sizes, LENGTH: tl.constexpr):
     at = tl.program_id(0).to(tl.int64)
     k = first + at % sizes
-    value = tl.zeros([1, WIDTH], delta.dtype.element_ty)
+    value = tl.zeros([1], delta.dtype.element_ty)
     if k < tl.load(admitted + at // sizes):
-        label = tl.arange(0, DEPTH)[None, :, None] * WIDTH + tl.arange(0, WIDTH)[None, None, :]
+        label = tl.arange(0, LENGTH)[None, :]
         x = tl.load(delta + at * M + label, mask=label < M, other=0.0)
-        value = _largest_sums(x, (k + 1).to(tl.int32) + tl.zeros([1, WIDTH], tl.int32))
-    tl.store(values + at, tl.max(value))
+        value = _largest_sums(x, (k + 1).to(tl.int32) + tl.arange(0, 1))
+    tl.store(values + at + tl.arange(0, 1), value)
 
 
 def cardinality_tables(
@@ -394,7 +383,11 @@ def cardinality_tables(
 ) -> Tables:
     """Return the tables for P of m labels and some cardinalities: w_s(k) = (1 + b) / (b s + k)."""
     return _cardinality_tables(
-        tuple(cardinalities.tolist()), m, settings_of(backend, objective), backend.dtype, backend.device
+        tuple(cardinalities.tolist()),
+        m,
+        settings_of(backend, objective),
+        backend.dtype,
+        backend.device,
     )
 
 
@@ -403,7 +396,7 @@ def _cardinality_tables(
     cardinalities: tuple[float, ...], m: int, settings: tuple[float, ...], dtype: Any, device: Any
 ) -> Tables:
     s, beta2 = np.asarray(cardinalities), settings[0]
-    k = np.arange(1, m + _SIZES + 1)
+    k = np.arange(1, m + SIZES)
     weights = (1.0 + beta2) / (beta2 * s[:, None] + k)  # (S, sizes)
     column = torch.arange(m, dtype=torch.int32, device=device)
     return make_tables(settings, s, [], weights, column, dtype, device)
@@ -428,12 +421,7 @@ def make_tables(
 
 def settings_of(backend: Backend, objective: Objective) -> tuple[float, ...]:
     """Return the settings at the start of a table."""
-    return (
-        objective.beta2,
-        objective.zero_division,
-        backend.tie,
-        backend.slack,
-    )
+    return objective.beta2, objective.zero_division, backend.tie, backend.slack
 
 
 def decide_table(
@@ -465,7 +453,10 @@ def decide_table(
     labels = torch.zeros((n, m), dtype=torch.int8, device=P.device)
     expected = torch.empty(n, dtype=backend.dtype, device=P.device)
     results = labels, expected
-    _launch(backend, P.contiguous(), tables, objective, masses, None, results)
+    if not P.is_floating_point() or P.element_size() == 1:
+        P = P.to(backend.dtype)
+    P = P.contiguous()
+    _launch(backend, P, tables, objective, masses, None, results)
     outside, postponed = torch.stack(  # in one transfer
         [(expected == _OUTSIDE).sum(), (expected == _POSTPONED).sum()]
     ).tolist()
@@ -473,7 +464,7 @@ def decide_table(
         return None
     if postponed:
         at = (expected == _POSTPONED).nonzero()[:, 0]
-        _launch(backend, P.contiguous(), tables, objective, masses, at, results)
+        _launch(backend, P, tables, objective, masses, at, results)
     return results
 
 
@@ -490,19 +481,23 @@ def _launch(
     labels, expected = results
     *F, L, S = P.shape[1:]
     wide_L, wide_S = triton.next_power_of_2(L), triton.next_power_of_2(S)
-    factors = max(32, triton.next_power_of_2(F[0])) if F else 0
-    if not F:
-        wide_L = max(32, wide_L)
-    every = wide_L * max(1, factors)
+    if F:
+        factors = max(32, triton.next_power_of_2(F[0]))
+        every = wide_L * factors
+    else:
+        factors = 0
+        every = wide_L = max(32, wide_L)
     Q, sizes = tables.weights.shape
     few = rows is None and every > _FEW
     length = _FEW if few else every
-    tile = 512  # labels per warp
-    warps = max(1, every // tile)
+    warps = max(1, every // _ROW)
     if not few and F:  # P and d of all candidates are in registers
-        warps = max(warps, length * wide_S // (4 * tile))
+        warps = max(warps, length * wide_S * backend.itemsize // (16 * _ROW))
     n = P.shape[0] if rows is None else len(rows)
-    programs = min(n, max(1, _WARPS // warps) * multiprocessors(P.device))
+    registers = _REGISTERS if F or backend.itemsize == 4 else _MORE_REGISTERS
+    programs = min(
+        n, max(1, _ALL_REGISTERS // (32 * registers * warps)) * multiprocessors(P.device)
+    )
     space = Q * length + factors * wide_S
     with torch.cuda.device(P.device):
         _kernel[(programs,)](
@@ -529,9 +524,8 @@ def _launch(
             CHUNK=min(S & -S, max(1, 16 // P.element_size())),
             FACTORS=factors,
             LABELS=wide_L,
-            DEPTH=length // (32 * warps),
-            WIDTH=32 * warps,
-            SIZES=_SIZES if few else _SIZES // 2,
+            LIST=length,
+            SIZES=SIZES,
             SPACE=space,
             LISTED=rows is not None,
             MASSES=masses is not None,
@@ -540,5 +534,5 @@ def _launch(
             OUTSIDE=_OUTSIDE,
             POSTPONED=_POSTPONED,
             num_warps=warps,
-            maxnreg=_REGISTERS if warps == 1 else None,
+            maxnreg=registers if warps == 1 else None,
         )
