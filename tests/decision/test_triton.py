@@ -36,11 +36,15 @@ rng = np.random.default_rng(0)
 def by_library(*arguments):
     raise AssertionError("a kernel should decide these rows")
 
-def check(rows, beta=1.0, nonempty=False, kernels=short):
+def decide(rows, beta=1.0, nonempty=False, kernels=short):
     rows = torch.as_tensor(rows)
     objective = Objective.checked(beta, 1.0, nonempty, None)
     backend = common_backend([rows], ["proba"], xp)
-    labels, value = kernels.decide_rows(backend, rows, objective, by_library)
+    return kernels.decide_rows(backend, rows, objective, by_library)
+
+def check(rows, beta=1.0, nonempty=False, kernels=short):
+    rows = torch.as_tensor(rows)
+    labels, value = decide(rows, beta, nonempty, kernels)
     exact = decision.from_marginals(rows.double().numpy(), beta=beta, nonempty=nonempty)
     single = rows.dtype == torch.float32
     np.testing.assert_allclose(value, exact.expected_f, rtol=2e-5 if single else 1e-12)
@@ -106,6 +110,23 @@ for dtype in ("float32", "float64"):
     check(0.2 * rng.random((2, 1000)).astype(dtype), nonempty=True)
 check(rng.random((2, 1000)).round(2))
 """,
+    "dense rows, tried first": """
+short._PROBED = 1
+rows = rng.random((6, 400))
+rows[3] *= 0.01  # few labels are expected
+check(rows)
+check(rows[:, ::-1].copy().astype("float32"))
+rows[2, 7] = 1.0 + 1e-12  # a rounding error
+labels, _ = decide(rows)
+assert labels[2, 7] == 1
+rows[4, 9] = 1.5
+try:
+    decide(rows)
+except ValueError as error:
+    assert str(error) == "proba[4, 9] is 1.5: probabilities must lie in [0, 1]", error
+else:
+    raise AssertionError("row 4 is not valid")
+""",
     "long rows, many expected": """
 check(rng.random((1, 9000)).astype("float32"), kernels=long)
 check(edge(9000, 2000, 20).round(2), kernels=long, beta=1.3)
@@ -118,10 +139,7 @@ check(edge(9000, 40, 8).round(2), kernels=long, nonempty=True)
 rows = (rng.random((1, 9000)) < 0.1).astype("float64")
 check(rows, kernels=long)
 rows[0, 7] = 1.0 + 1e-12  # a rounding error
-labels, _ = long.decide_rows(
-    common_backend([torch.as_tensor(rows)], ["proba"], xp), torch.as_tensor(rows),
-    Objective.checked(1.0, 1.0, False, None), by_library,
-)
+labels, _ = decide(rows, kernels=long)
 assert (labels.numpy() == (rows > 0.5)).all()
 rows[0, 7] = 2.0
 try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -60,7 +60,7 @@ class Backend(NamedTuple):
     @property
     def has_triton(self) -> bool:
         """True if Triton kernels can run on the device."""
-        return getattr(self.device, "type", "") == "cuda" and find_spec("triton") is not None
+        return getattr(self.device, "type", "") == "cuda" and _is_triton_installed()
 
     def array(self, values: npt.ArrayLike) -> Array:
         """Convert NumPy values to an array of `dtype` on the device."""
@@ -123,11 +123,20 @@ def common_backend(arrays: Sequence[Array], names: Sequence[str], xp: Any) -> Ba
         xp.isdtype(dtype, "real floating") and dtype != xp.float64
         for dtype in {array.dtype for array in arrays}
     ]
-    available = xp.__array_namespace_info__().dtypes(device=where, kind="real floating")
-    if all(is_single) or "float64" not in available:
+    if all(is_single) or not _has_float64(xp, where):
         return Backend(xp, where, xp.float32, 4, tie=2e-6, margin=1e-4, slack=1e-5)
     slack = 1e-5 if any(is_single) else 1e-9
     return Backend(xp, where, xp.float64, 8, tie=1e-12, margin=1e-9, slack=slack)
+
+
+def _has_float64(xp: Any, device: Any) -> bool:
+    known = xp.__array_namespace_info__().dtypes(device=device, kind="real floating")
+    return "float64" in known
+
+
+@cache
+def _is_triton_installed() -> bool:
+    return find_spec("triton") is not None
 
 
 def work_bytes(backend: Backend) -> int:
@@ -145,7 +154,7 @@ def work_bytes(backend: Backend) -> int:
     return 1 << 30
 
 
-@lru_cache(maxsize=16)
+@cache
 def multiprocessors(device: Any) -> int:
     """Return the number of multiprocessors of a CUDA device of PyTorch."""
     import torch

@@ -19,6 +19,7 @@ import triton
 import triton.language as tl
 
 from fgfm.decision._array_api.backend import Backend, multiprocessors
+from fgfm.decision._array_api.functions_triton import one_minus_exp, times
 from fgfm.decision._objective import Objective
 
 __all__ = [
@@ -48,11 +49,6 @@ class Tables(NamedTuple):
     table: Any  # settings; s and 1 / s; for factors scale_q and zeta_q^s
     weights: Any  # (Q, sizes) w_q(k), k = 1, 2, ..
     column: Any  # (positions,) the label at each position of P
-
-
-@triton.jit
-def _times(a, b):
-    return a * b
 
 
 @triton.jit
@@ -106,19 +102,10 @@ def _deltas(C, weights, k, Q, sizes, one, SIZES: tl.constexpr, LIST: tl.constexp
     item = tl.arange(0, LIST) * one
     size = k + tl.arange(0, SIZES) * one
     delta = tl.zeros([SIZES, LIST], C.dtype.element_ty)
-    for q in tl.range(0, Q, loop_unroll_factor=4):
+    for q in range(Q):
         c = tl.load(C + q * LIST + item)
         delta += tl.load(weights + q * sizes + size)[:, None] * c[None, :]
     return delta
-
-
-@triton.jit
-def _present(log_empty):
-    """Return 1 - exp(x), without cancellation where x is small."""
-    series = log_empty * 0.0 + 1.0
-    for j in tl.static_range(0, 17):
-        series = 1.0 + log_empty / (18 - j) * series
-    return tl.where(log_empty > -0.5, -log_empty * series, 1.0 - tl.exp(log_empty))
 
 
 # `one` is 1, unknown to the compiler. With elements known to be consecutive it would distribute
@@ -222,7 +209,7 @@ def _kernel(
             log_absent = tl.where(y < 1e-4, series, tl.log(tl.maximum(1.0 - y, 1e-30)))
             log_empty = tl.sum(log_absent)
             absent = tl.exp(log_empty).to(dtype)
-            present = _present(log_empty).to(dtype)
+            present = one_minus_exp(log_empty).to(dtype)
         elif MASSES:
             absent = tl.load(masses + 2 * row)
             present = tl.load(masses + 2 * row + 1)
@@ -286,7 +273,7 @@ def _kernel(
             for q in range(Q):
                 powers = tl.load(scale + Q + q * PADDED_S + every_s * one)[:, None]
                 D = none + tl.sum(d * powers, 0)
-                product = tl.reduce(D, 0, _times) * tl.load(scale + q)
+                product = tl.reduce(D, 0, times) * tl.load(scale + q)
                 own_D = own_none + tl.sum(own_d * powers, 0)
                 G = tl.sum(x * powers, 0)
                 c = G * (product / tl.where(own_D > 0.0, own_D, 1.0))
@@ -311,7 +298,7 @@ def _kernel(
             delta = _deltas(C, weights, k, Q, sizes, one, SIZES, LIST)
             value = _largest_sums(delta, k + 1 + ahead)
             high = tl.max(value)
-            if high * (1.0 - tie) > peak:  # a smaller set wins a tie
+            if high * (1.0 - tie) > best:  # a smaller set wins a tie
                 size = k + 1 + tl.min(tl.where(value >= high * (1.0 - tie), ahead, SIZES))
                 best = tl.sum(tl.where(k + 1 + ahead == size, value, 0.0))
             peak = tl.maximum(peak, high)
@@ -490,7 +477,7 @@ def _launch(
     Q, sizes = tables.weights.shape
     few = rows is None and every > _FEW
     length = _FEW if few else every
-    warps = max(1, every // _ROW)
+    warps = max(1, every // (_ROW if few else _ROW // 2))
     if not few and F:  # P and d of all candidates are in registers
         warps = max(warps, length * wide_S * backend.itemsize // (16 * _ROW))
     n = P.shape[0] if rows is None else len(rows)
