@@ -121,6 +121,25 @@ def test_volumes_and_parameters_of_masks():
     assert empty.labels.shape == (0, 3, 4, 5, 6)
 
 
+def test_masks_of_a_subclass_keep_its_attributes():
+    """As those of a MetaTensor of MONAI keep its metadata."""
+
+    class Image(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            out = super().__torch_function__(func, types, args, kwargs)
+            for part in out if isinstance(out, tuple) else (out,):
+                if isinstance(part, cls):
+                    part.origin = "scanner"
+            return out
+
+    logits = torch.randn(2, 3, 4, 5, 6, generator=torch.Generator().manual_seed(0))
+    for inputs in (logits, logits.half().transpose(2, 4)):
+        masks, _ = DiceDecision(3)(inputs.as_subclass(Image))
+        assert masks.origin == "scanner"
+        assert torch.equal(masks.as_subclass(torch.Tensor), DiceDecision(3)(inputs).labels)
+
+
 def test_invalid_masks_raise():
     with pytest.raises(ValueError, match=r"spatial_dims is 0: it must be an integer, 1 or more"):
         DiceDecision(0)
