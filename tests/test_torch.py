@@ -42,7 +42,7 @@ def test_layer_decides_batches(average):
     assert torch.equal(labels, exact.labels)
     torch.testing.assert_close(expected, exact.expected_f)
     assert labels.is_contiguous()
-    torch.library.opcheck(torch.ops.fgfm.decide, (logits, 1.0, 1.0, False, average, True))
+    torch.library.opcheck(torch.ops.fgfm.decide, (logits, 1.0, 1.0, False, "f", average, True))
     with pytest.raises(ValueError, match="average is 'weighted'"):
         FDecision(average="weighted")
 
@@ -69,7 +69,7 @@ def test_layer_is_one_operator(dtype):
     layer = FDecision(nonempty=True)
     torch.manual_seed(0)
     logits = torch.randn(6, 5).to(getattr(torch, dtype))
-    torch.library.opcheck(torch.ops.fgfm.decide, (logits, 1.0, 1.0, True, "samples", True))
+    torch.library.opcheck(torch.ops.fgfm.decide, (logits, 1.0, 1.0, True, "f", "samples", True))
     compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
     rows = {0: torch.export.Dim("rows")}
     exported = torch.export.export(layer, (logits,), dynamic_shapes=(rows,)).module()
@@ -112,13 +112,23 @@ def test_volumes_and_parameters_of_masks():
     exact = decision.from_marginals(proba.flatten(2).flatten(0, 1).numpy(), nonempty=True)
     assert torch.equal(masks.flatten(2).flatten(0, 1), torch.from_numpy(exact.labels))
     assert expected.shape == (2, 3)
-    assert "spatial_dims=3, zero_division=1, nonempty=True, from_logits=False" in repr(layer)
+    shown = "spatial_dims=3, measure='dice', zero_division=1, nonempty=True, from_logits=False"
+    assert shown in repr(layer)
     compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
     assert torch.equal(compiled(proba).labels, masks)
     exported = torch.export.export(layer, (proba,)).module()
     assert torch.equal(exported(proba).labels, masks)
     empty = layer(proba[:0])
     assert empty.labels.shape == (0, 3, 4, 5, 6)
+
+
+def test_masks_of_largest_iou():
+    proba = torch.rand(2, 3, 4, 5, generator=torch.Generator().manual_seed(0))
+    masks, expected = DiceDecision(measure="iou", from_logits=False)(proba)
+    exact = decision.from_marginals(proba.reshape(6, 20).numpy(), measure="jaccard")
+    assert torch.equal(masks.reshape(6, 20), torch.from_numpy(exact.labels))
+    torch.testing.assert_close(expected.flatten(), torch.from_numpy(exact.expected_f).float())
+    assert (expected < DiceDecision(from_logits=False)(proba).expected_f).all()
 
 
 def test_masks_of_a_subclass_keep_its_attributes():
@@ -143,6 +153,8 @@ def test_masks_of_a_subclass_keep_its_attributes():
 def test_invalid_masks_raise():
     with pytest.raises(ValueError, match=r"spatial_dims is 0: it must be an integer, 1 or more"):
         DiceDecision(0)
+    with pytest.raises(ValueError, match=r"measure is 'f': it must be one of 'dice', 'iou'"):
+        DiceDecision(measure="f")
     with pytest.raises(ValueError, match=r"inputs has shape \(4,\): it must have at least 2 dim"):
         DiceDecision()(torch.zeros(4))
     with pytest.raises(TypeError, match="inputs is list: it must be a tensor"):

@@ -19,14 +19,15 @@ import triton
 import triton.language as tl
 
 from fgfm._utils.validation import check_probabilities
-from fgfm.decision._array_api.backend import Backend, to_host
+from fgfm.decision._array_api.backend import Backend, multiprocessors, to_host
+from fgfm.decision._array_api.functions_triton import one_minus_exp, times
 from fgfm.decision._array_api.selection import largest_labels
 from fgfm.decision._marginals_array_api import SMALL
 from fgfm.decision._marginals_triton_dense import DENSE, MANY, POSTPONED, decide_dense_rows
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import nodes
 
-__all__ = ["check_rows", "decide_listed", "decide_rows", "multiprocessors"]
+__all__ = ["check_rows", "decide_listed", "decide_rows"]
 
 _CHUNK = 8  # labels of a list processed at once, at all nodes
 _PLACES = 64  # labels of a list processed at once otherwise
@@ -39,11 +40,6 @@ _OUTSIDE = -1.0  # in place of an expected F: a value outside [0, 1]
 _ROW = 1024  # labels per warp
 _WARPS = 64  # warps per multiprocessor to launch
 _PROBED = 16384  # rows of a large array that are decided first
-
-
-@triton.jit
-def _times(a, b):
-    return a * b
 
 
 @triton.jit
@@ -178,7 +174,7 @@ def _kernel(
                 k = item_row + every_node
                 x = tl.load(large_list + 2 * start + k, mask=k < 2 * (count - start), other=0.0)
                 tile *= (1.0 - x) + x * zeta[:, None]
-            product = tl.reduce(tile, 1, _times)
+            product = tl.reduce(tile, 1, times)
             highest = tl.zeros([PLACES], dtype)
             for start in range(0, count, PLACES):
                 x = tl.load(large_list + 2 * (start + many), mask=start + many < count, other=0.0)
@@ -193,11 +189,7 @@ def _kernel(
             log_empty = tl.log(none_large) - small_at_empty
             if NONEMPTY:
                 empty = mean * 0.0
-                # 1 - exp(x), without cancellation where x is small
-                present = mean * 0.0 + 1.0
-                for j in tl.static_range(0, 17):
-                    present = 1.0 + log_empty / (18 - j) * present
-                present = tl.where(log_empty > -0.5, -log_empty * present, 1.0 - tl.exp(log_empty))
+                present = one_minus_exp(log_empty)
             else:
                 empty = zero_division * none_large * tl.exp(-small_at_empty)
                 present = mean * 0.0 + 1.0
@@ -484,8 +476,3 @@ def _launch(
 def _programs(device: Any) -> int:
     """Return how many programs of one warp to launch."""
     return _WARPS * multiprocessors(device)
-
-
-@lru_cache(maxsize=16)
-def multiprocessors(device: Any) -> int:
-    return int(torch.cuda.get_device_properties(device).multi_processor_count)
