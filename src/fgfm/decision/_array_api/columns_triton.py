@@ -192,7 +192,7 @@ def _kernel(
         p = total.to(tl.float32)  # bounds with a margin need no more digits
         mean = tl.sum(p)
         if FACTORS > 0:
-            weighted = weighted * (1.0 - p) + mean * p  # at least E[y_i s], see docs/design.md
+            weighted += (mean - p) * p  # at least E[y_i s], see docs/design.md
             factor = tl.arange(0, FACTORS)
             d = tl.zeros([PADDED_S, FACTORS], dtype)
             inside = (factor < F)[None, :] & (every_s < S)[:, None]
