@@ -109,6 +109,7 @@ for dtype in ("float32", "float64"):
     check(rng.random((3, 400)).astype(dtype), beta=0.7)
     check(0.2 * rng.random((2, 1000)).astype(dtype), nonempty=True)
 check(rng.random((2, 1000)).round(2))
+check((rng.random((2, 700)) < 0.4).astype("float32"))
 """,
     "dense rows, tried first": """
 short._PROBED = 1
@@ -134,6 +135,28 @@ check(edge(9000, 2000, 20).round(2), kernels=long, beta=1.3)
     "long rows, few expected": """
 check(edge(9000, 40, 8), kernels=long)
 check(edge(9000, 40, 8).round(2), kernels=long, nonempty=True)
+rows = 1e-4 * rng.random((3, 9000))
+rows[:, :3] = 0.2 + 0.5 * rng.random((3, 3))
+check(rows, kernels=long)
+check(np.zeros((1, 20000)), kernels=long)
+rows = np.zeros((1, 9000))
+rows[0, 5:7] = 0.9, 0.3  # not in the sample
+check(rows, beta=1e-50, kernels=long)
+""",
+    "long rows, a step that overshoots": """
+rows = np.zeros((1, 4096))  # of which every other label is in the sample
+rows[0, 1:3] = 0.0144, 0.013
+rows[0, 3:57:2] = rows[0, 4:68:2] = 0.0119
+check(rows, beta=0.3, nonempty=True, kernels=long)
+""",
+    "booleans": """
+Backend.has_triton = True
+for m in (70, 401, 17001):
+    rows = rng.random((2, m)) < 0.4
+    rows[1, 60:] = False
+    labels, value = decision.from_marginals(torch.as_tensor(rows))
+    assert (labels.numpy() == rows).all()
+    np.testing.assert_allclose(value, 1.0, rtol=1e-12)
 """,
     "long rows, values": """
 rows = (rng.random((1, 9000)) < 0.1).astype("float64")
@@ -158,6 +181,7 @@ Ps = [P.round(2) for P in Ps]  # ties
 check_factors(Ps)
 check_factors([0.0 * P for P in Ps])
 check_factors([1e-60 * P for P in Ps], nonempty=True)
+check_factors([np.diag([0.01, 0.04, 0.94])[None]], beta=4.0, zero_division=0.0)  # not coherent
 Ps[2][1, 0, 0] = 1.5
 try:
     decision.from_factors([torch.as_tensor(P) for P in Ps], np.arange(27).reshape(9, 3).tolist())

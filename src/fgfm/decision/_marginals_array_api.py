@@ -59,6 +59,8 @@ def _decide_rows(backend: Backend, proba: Array, objective: Objective) -> Decisi
         return decide_blocks(backend, proba.shape[0], m, row_bytes, decide)
 
     if n and objective.measure == "f" and backend.has_triton:
+        if not proba.is_floating_point() or proba.element_size() == 1:
+            proba = backend.floats(proba)  # kernels load -1 in place of absent labels
         if m <= _LONGEST_TRITON_ROW:
             from fgfm.decision._marginals_triton import decide_rows
         else:

@@ -101,7 +101,7 @@ def _dense_kernel(
         # b high / (b E) is what Jensen's inequality loses in the bound on smaller sets
         reach = level * (NEAR * 0.25 / tl.maximum(near, 1).to(dtype) + 1.5 / mean)
         low = level - tl.minimum(reach, 0.5 * level)
-        high = level + reach
+        high = level + tl.minimum(reach, 0.5 * tl.maximum(1.0 - level, 0.0))
 
         # Power sums of all labels and of those above, and the list of those between. The row is
         # read again, from the cache: tiles of all powers would not fit into registers.
@@ -115,7 +115,7 @@ def _dense_kernel(
             is_near = (x >= low) & (x <= high)
             is_above = x > high
             x = tl.maximum(x, 0.0)
-            x1, x2, x3, x4, x5, x6, x7, x8 = powers(x)
+            x1, x2, x3, x4, x5, x6, x7, x8 = powers(x, tl.float32)
             s1 += x1
             s2 += x2
             s3 += x3

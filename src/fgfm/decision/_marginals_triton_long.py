@@ -74,9 +74,10 @@ def _take_sample(
     for step in range(8):  # noqa: B007
         held = x > level
         mass = tl.sum(tl.where(held, x, 0.0))
-        level = mass / (spread + tl.sum(held.to(tl.int32)))
+        # spread underflows where beta is tiny and the sample is 0
+        level = mass / tl.maximum(spread + tl.sum(held.to(tl.int32)), 1e-30)
     tl.store(own + 8, level.to(tl.float64))
-    tl.store(own + 9, (level * 0.0 + 1.0).to(tl.float64))
+    tl.store(own + 9, 1.0)
 
 
 @triton.jit
@@ -109,7 +110,8 @@ def _sum_parts(
     item = tl.arange(0, TILE)
     zero = tl.zeros([TILE], tl.float64)
     s1, s2, s3, s4, mass = zero, zero, zero, zero, zero
-    zero = tl.zeros([TILE], tl.float32)
+    # Sums of a list are subtracted from these: float32 would not leave the digits of float64.
+    zero = tl.zeros([TILE], DTYPE)
     s5, s6, s7, s8 = zero, zero, zero, zero
     least = tl.zeros([TILE], DTYPE)
     top = tl.zeros([TILE], DTYPE)
@@ -128,7 +130,7 @@ def _sum_parts(
         if FIRST:
             least = _lower(least, x)
             top = _upper(top, x)
-            x1, x2, x3, x4, x5, x6, x7, x8 = powers(x)
+            x1, x2, x3, x4, x5, x6, x7, x8 = powers(x, DTYPE)
             s1 += x1
             s2 += x2
             s3 += x3
@@ -251,20 +253,22 @@ def _plan(
         # ends below the root: by about this error.
         error = density * change * change / (2.0 * (weight + number))
         close = (change < 0.1 * level) & (error * density < 128.0)
+        # Labels below least are in no optimal set of two or more labels (Chebyshev): by the bound
+        # of Jensen, which level need not be after the next line.
+        least = tl.minimum(level / (1.0 + 1.0 / (beta2 + 2.0)) * (1.0 - 1e-6), highest)
         level += tl.where(close, error, 0.0)
         # Sets of nearly the best value, as 6e-12 of it is lost, end this many labels away.
         flat = tl.sqrt(6e-12 * density * (weight + number) * level)
         reach = 1.5 * level / tl.maximum(mean, 1e-300) + (24.0 + 2.0 * flat) / density
         reach += error
         listed = (mean < 150.0) & (number < 4096.0)
-        # Labels below least are in no optimal set of two or more labels (Chebyshev).
-        least = tl.minimum(level / (1.0 + 1.0 / (beta2 + 2.0)) * (1.0 - 1e-6), highest)
         low = tl.maximum(level - reach, least)
         high = level + tl.minimum(reach, 0.5 * tl.maximum(1.0 - level, 0.0))
         tl.store(own + 8, level)
         tl.store(own + 9, tl.where(close | listed, 0.0, 1.0))
         # rounded, so that they can be compared with probabilities
-        low = tl.where(listed, tl.minimum(least, 1.0 / 64.0), low).to(DTYPE)
+        low = tl.where(listed, tl.minimum(least, 1.0 / 64.0), low)
+        low = tl.where(highest > 0.0, low, 2.0).to(DTYPE)  # no list of zeros
         high = tl.where(listed, 2.0, high).to(DTYPE)
         tl.store(own + 10, low.to(tl.float64))
         tl.store(own + 11, high.to(tl.float64))
@@ -316,7 +320,7 @@ def _list_parts(
         some = tl.sum(marks + (TILE + 1) * is_above.to(tl.int32))
         if some > 0:
             above += is_above.to(tl.int32)
-            x1, x2, x3, x4, x5, x6, x7, x8 = powers(tl.where(is_above, x, 0.0))
+            x1, x2, x3, x4, x5, x6, x7, x8 = powers(tl.where(is_above, x, 0.0), tl.float32)
             s1 += x1
             s2 += x2
             s3 += x3
@@ -331,7 +335,7 @@ def _list_parts(
                 is_listed = is_listed & (to < capacity)
                 to = at_row * capacity + to
                 tl.store(values + to, x.to(tl.float64), mask=is_listed)
-                tl.store(places + to, (first + item).to(tl.int32), mask=is_listed)
+                tl.store(places + to, first + item, mask=is_listed)
     t1, t2, t3, t4, t5, t6, t7, t8 = tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight)
     to = sums + at_row * parts * SUMS + part
     tl.store(to, t1)
@@ -375,7 +379,7 @@ def _compare(
     listed = tl.load(own + 12) > 0.0
     size = tl.load(counts + row)
     fits = (size < CAPACITY) & (tl.load(own + 9) == 0.0)
-    size = tl.where(fits & (tl.load(own + 12) == 0.0), size, 0)
+    size = tl.where(fits & ~listed, size, 0).to(tl.int32)
     to = row * CAPACITY
     rank_list(
         values + to, places + to, sorted_values + to, sorted_places + to, size, CAPACITY, CHUNK
@@ -541,12 +545,12 @@ def _decide_block(
 
 
 class _Lists(NamedTuple):
-    """The labels of each row between two thresholds, in any order."""
+    """The labels of each row between two thresholds, in any order; they may exceed 2^31."""
 
     sums: Any  # power sums and number of the labels above, part by part
     counts: Any  # (n,) more than the capacity if not all are listed
     values: Any  # (n, capacity) float64
-    places: Any  # (n, capacity) int32
+    places: Any  # (n, capacity)
 
 
 def _wide(parts: int) -> int:
@@ -622,9 +626,9 @@ def _list_labels(proba: Any, rows: Any, state: Any, capacity: int) -> _Lists:
     parts = triton.cdiv(m, _PART)
     lists = _Lists(
         torch.empty((len(rows), parts, _SUMS), dtype=torch.float64, device=device),
-        torch.zeros(len(rows), dtype=torch.int32, device=device),
+        torch.zeros(len(rows), dtype=torch.int64, device=device),
         torch.empty((len(rows), capacity), dtype=torch.float64, device=device),
-        torch.empty((len(rows), capacity), dtype=torch.int32, device=device),
+        torch.empty((len(rows), capacity), dtype=torch.int64, device=device),
     )
     _list_parts[(len(rows) * parts,)](
         proba,

@@ -47,9 +47,9 @@ def add_eight(a1, a2, a3, a4, a5, a6, a7, a8, b1, b2, b3, b4, b5, b6, b7, b8):
 
 
 @triton.jit
-def powers(x):
-    """Return x, x^2, .., x^8: four powers in float64, and four that matter less in float32."""
-    y = x.to(tl.float32)
+def powers(x, HIGH: tl.constexpr):
+    """Return x, x^2, .., x^8: four powers in float64, and four that matter less in HIGH."""
+    y = x.to(HIGH)
     y2 = y * y
     y4 = y2 * y2
     y6 = y4 * y2
@@ -186,7 +186,7 @@ def best_rank(
     # V_k / (1 + b) = sum_r w_r z_r^k zeta_r D(zeta_r) sum_j u_r^j S_(j+1)(k), from k = above on
     item = tl.arange(0, CAPACITY)
     x = tl.load(sorted_values + item - 1, mask=(item > 0) & (item <= size), other=0.0)
-    x1, x2, x3, x4, x5, x6, x7, x8 = powers(x)
+    x1, x2, x3, x4, x5, x6, x7, x8 = powers(x, tl.float32)
     t1 = a1 + tl.cumsum(x1, 0)
     t2 = a2 + tl.cumsum(x2, 0)
     t3 = a3 + tl.cumsum(x3, 0)
