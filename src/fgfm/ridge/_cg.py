@@ -16,6 +16,7 @@ import copy
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from fgfm.ridge._arrays import (
     Flags,
@@ -28,6 +29,7 @@ from fgfm.ridge._arrays import (
 )
 from fgfm.ridge._objective import Objectives, dots, logits
 from fgfm.ridge._preconditioner import BlockInverses, Inverses, take
+from fgfm.ridge._sparse_cg import SparseSystems
 
 __all__ = ["MAX_PRODUCTS", "Hessians", "conjugate_gradients"]
 
@@ -121,7 +123,7 @@ class Hessians:
             S -= S.mean(axis=2, keepdims=True)
         return S
 
-    def invert_blocks(self, b: int) -> BlockInverses:
+    def invert_blocks(self, b: int, single: bool = False) -> BlockInverses:
         """Compute the inverses of the blocks of one problem, and use them from here on."""
         objectives = self.objectives
         inverse = BlockInverses(
@@ -131,6 +133,7 @@ class Hessians:
             float(self.ridge[b, 0]),
             objectives.bound[:, b, 0] * max(float(self.damping[b, 0]), _JITTER),
             objectives.first,
+            single,
         )
         self.inverses[b] = inverse
         return inverse
@@ -160,6 +163,8 @@ def conjugate_gradients(
     tuple
         Steps (q, B, C), numbers of products (B,), and the inverses in use.
     """
+    if sparse.issparse(hessians.objectives.Z):
+        return _sparse_steps(hessians, gradient, accuracy)
     xp = namespace(gradient)
     solution = xp.zeros_like(gradient)
     products = xp.full_like(accuracy, MAX_PRODUCTS, dtype=xp.int64)
@@ -205,3 +210,21 @@ def conjugate_gradients(
         direction = S + (size / before)[:, None] * direction
     solution[:, active] = step
     return solution, products, inverses
+
+
+def _sparse_steps(
+    hessians: Hessians, gradient: Floats, accuracy: Floats
+) -> tuple[Floats, Integers, Inverses]:
+    """Compute the same on sparse rows of the CPU."""
+    systems = SparseSystems(hessians, gradient, accuracy)
+    inverses = systems.usable(hessians.inverses)
+    first, again = np.ceil(np.minimum(hessians.objectives.break_even, MAX_PRODUCTS))
+    limit = np.full(len(accuracy), int(first))
+    limit[list(inverses)] = int(again)
+    systems.solve(np.arange(len(accuracy)), limit, inverses)
+    slow = np.flatnonzero(systems.unfinished & (limit < MAX_PRODUCTS))
+    for b in slow:
+        inverses[int(b)] = hessians.invert_blocks(int(b), bool(systems.single[b]))
+    systems.solve(slow, MAX_PRODUCTS - limit[slow], inverses)
+    products = np.where(systems.unfinished, MAX_PRODUCTS, systems.products)
+    return systems.step, products, inverses

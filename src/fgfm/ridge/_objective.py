@@ -71,10 +71,26 @@ def _as_columns(values: Floats) -> Floats:
 def logits(Z: Any, extra: Floats | None, theta: Floats) -> Floats:
     """Multiply the rows by weights (q, B, C), those of the extra column last; (G, B, C)."""
     r = Z.shape[1]
-    eta = (Z @ contiguous(theta[:r]).reshape(r, -1)).reshape(-1, *theta.shape[1:])
+    eta = _multiply(Z, contiguous(theta[:r]).reshape(r, -1)).reshape(-1, *theta.shape[1:])
     if extra is not None:
         eta += extra[:, :, None] * theta[r]
     return eta
+
+
+def _csr(Z: Any) -> tuple[Floats, Any, Integers]:
+    """Return the arrays of sparse rows as the kernels take them."""
+    return Z.data, Z.indices.astype(np.int32, copy=False).view(np.uint32), Z.indptr.astype(np.int64)
+
+
+def _multiply(Z: Any, V: Floats) -> Floats:
+    """Return ``Z V``, with the same bits for each column whatever columns are beside it."""
+    if not sparse.issparse(Z):
+        return Z @ V
+    from fgfm._kernels import multiply_rows
+
+    product = np.empty((Z.shape[0], V.shape[1]))
+    multiply_rows(*_csr(Z), V, product)
+    return product
 
 
 def probabilities(eta: Floats, reference: bool) -> tuple[Floats, Floats]:
@@ -131,6 +147,10 @@ class Objectives:
         largest = xp.amax(bound[1:], axis=0)  # (1, 1) or (B, 1)
         self.flat_scale = xp.maximum(self.bound, largest)
         self.flat_scale[1 : len(bound)] = largest
+        self.csr = None
+        if sparse.issparse(self.Z):
+            self.csr = _csr(self.Z)
+            self.single_data = self.Z.data.astype(np.float32)
 
     def take(self, some: Integers) -> Objectives:
         """Return the objectives of some of the problems."""
@@ -157,7 +177,15 @@ class Objectives:
 
     def multiply_transposed(self, U: Floats) -> Floats:
         """Multiply the transposed rows by an array (G, B, C)."""
-        result = (self.transposed @ U.reshape(len(U), -1)).reshape(-1, *U.shape[1:])
+        columns = contiguous(U).reshape(len(U), -1)
+        if self.csr is None:
+            result = self.transposed @ columns
+        else:
+            from fgfm._kernels import multiply_transposed
+
+            result = np.empty((self.Z.shape[1], columns.shape[1]))
+            multiply_transposed(*self.csr, columns, result)
+        result = result.reshape(-1, *U.shape[1:])
         if self.extra is None:
             return result
         return namespace(U).concatenate([result, column_sums(self.extra[:, :, None] * U)[None]])

@@ -88,6 +88,13 @@ class BlockInverses:
         Added to the diagonal.
     first : int
         First penalised column.
+    single : bool
+        Store matrices in single precision.
+
+    Attributes
+    ----------
+    matrices : ndarray of shape (C, q, q)
+        The inverses.
     """
 
     def __init__(
@@ -98,20 +105,23 @@ class BlockInverses:
         ridge: float,
         damping: Floats,
         first: int,
+        single: bool = False,
     ) -> None:
-        self.inverses = []  # upper triangles
+        self.single = single
+        inverses = []
         for root in np.sqrt(curvature).T:
             block = _weighted_products(Z, extra, root)  # (q, q)
             diagonal = np.einsum("jj->j", block)  # a view
             diagonal += damping
             diagonal[first:] += ridge
-            self.inverses.append(_inverse(block))
+            inverses.append(_inverse(block))
+        self.matrices = np.stack(inverses).astype(np.float32 if single else np.float64, copy=False)
 
     def solve(self, R: Floats) -> Floats:
         """Return ``A^(-1) R``, (q, C), each column with the inverse of its logit."""
         columns = [
-            dsymv(1.0, inverse, column, lower=0)
-            for inverse, column in zip(self.inverses, R.T, strict=True)
+            dsymv(1.0, inverse.T, column, lower=0)
+            for inverse, column in zip(self.matrices, R.T, strict=True)
         ]
         return np.stack(columns, axis=1)
 
@@ -146,7 +156,7 @@ def _weighted_products(Z: Any, extra: Floats | None, root: Floats) -> Floats:
 
 
 def _inverse(block: Floats) -> Floats:
-    """Return the upper triangle of the inverse of a symmetric matrix, from its lower triangle.
+    """Return the inverse of a symmetric matrix, from its lower triangle.
 
     One product with the inverse takes half the time of two triangular solves, and there are
     hundreds of products. A preconditioner need not be accurate.
@@ -157,4 +167,5 @@ def _inverse(block: Floats) -> Floats:
         inverse, failed = dpotri(factor, lower=0, overwrite_c=1)
     if failed:  # not positive definite by rounding: use the diagonal
         return np.asfortranarray(np.diag(1.0 / diagonal))
-    return np.asarray(inverse)
+    inverse = np.triu(inverse)
+    return np.asarray(inverse + np.triu(inverse, 1).T)

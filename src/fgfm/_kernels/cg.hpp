@@ -1,0 +1,323 @@
+// Newton steps of logistic regressions on sparse rows, by preconditioned conjugate gradients.
+//
+// Problem b has C logits per row, probabilities p and the Hessian
+//
+//     H = Z' (diag(w p) - w p p') Z + diag(diagonal)
+//
+// where Z may have one more column, of the problem's own. H is multiplied by directions row by row
+// of Z, for as many problems at a time as fill BLOCK vectors, so that no array of as many elements
+// as rows is written. Vectors are of type T, their scalar products in double precision.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "sparse_rows.hpp"
+
+namespace fgfm {
+
+template <class T>
+struct NewtonSystems {
+    SparseRows<T> Z;
+    const double* weight;           // (G,)
+    Matrix<const double> prob;      // (G, B C)
+    Matrix<const double> extra;     // (G, B), or (0, 0)
+    Index C;                        // logits of a problem
+    bool reference;                 // there is one more class, whose logit is 0
+    Matrix<const double> diagonal;  // (q, B)
+    Matrix<const double> scale;     // (q, B), by which the preconditioner divides
+    std::vector<const T*> inverses;  // (B), each (C, q, q), that replace it; or empty
+    const double* accuracy;         // (B,)
+    const Index* limit;             // (B,), of products
+};
+
+// What has been reached; the vectors are (q, B C).
+struct NewtonSteps {
+    Matrix<double> step, residual;
+    double* total;    // (B,), squared length of the step in the norm of H
+    Index* products;  // (B,), negative where the limit ended it
+};
+
+template <class T>
+class ConjugateGradients {
+public:
+    ConjugateGradients(const NewtonSystems<T>& systems, const NewtonSteps& steps)
+        : systems_(systems), steps_(steps), C_(systems.C), q_(systems.scale.rows),
+          single_(systems.reference && systems.C == 1) {}
+
+    // Continue the problems from `start` to `end`.
+    void solve(Index start, Index end) {
+        load(start, end);
+        for (Index n = 1;; ++n) {
+            multiply();
+            advance();
+            precondition();
+            std::vector<Index> kept;
+            for (Index j = 0; j < count(); ++j) {
+                const Slot& slot = slots_[j];
+                const Index b = slot.problem;
+                const bool open = slot.size > 0.0 && 10.0 * slot.gain > slot.tolerance * slot.total;
+                if (open && n < systems_.limit[b]) {
+                    kept.push_back(j);
+                } else {
+                    save(j, open ? -n : n);
+                }
+            }
+            if (kept.empty()) return;
+            if (static_cast<Index>(kept.size()) < count()) keep(kept);
+            turn();
+        }
+    }
+
+private:
+    struct Slot {
+        Index problem;
+        double tolerance, total;
+        double size = 0.0;   // r' S r
+        double ratio = 0.0;  // by its last value
+        double gain = 0.0;   // last term of the total
+    };
+
+    const NewtonSystems<T>& systems_;
+    const NewtonSteps& steps_;
+    const Index C_, q_;
+    const bool single_;
+    std::vector<Slot> slots_;
+    Index columns_ = 0;           // C_ for each slot, padded by columns of 0
+    std::vector<T> prob_, extra_;  // (G, columns); for a single logit the curvature
+    std::vector<T> diagonal_, inverse_, step_, residual_, scaled_, direction_, product_;  // (q, ..)
+    std::vector<T> row_, factor_;
+    std::vector<double> sums_;
+
+    Index count() const { return static_cast<Index>(slots_.size()); }
+
+    // The arrays that follow the slots, with their numbers of rows.
+    template <class Body>
+    void for_arrays(Body body) {
+        body(prob_, systems_.Z.rows());
+        body(extra_, systems_.extra.rows);
+        for (auto* values : {&diagonal_, &inverse_, &step_, &residual_, &scaled_, &direction_}) {
+            body(*values, q_);
+        }
+    }
+
+    void load(Index start, Index end) {
+        const Index width = (end - start) * C_;
+        columns_ = Wide<T>::padded(width);
+        for_arrays([&](std::vector<T>& values, Index rows) { values.assign(rows * columns_, T(0)); });
+        product_.assign(q_ * columns_, T(0));
+        row_.assign(columns_, T(0));
+        factor_.assign(columns_, T(0));
+        sums_.assign(columns_, 0.0);
+        for (Index g = 0; g < systems_.Z.rows(); ++g) {
+            const double* p = systems_.prob[g] + start * C_;
+            T* to = &prob_[g * columns_];
+            for (Index c = 0; c < width; ++c) {
+                const double value = single_ ? systems_.weight[g] * p[c] * (1.0 - p[c]) : p[c];
+                to[c] = value > LEAST ? static_cast<T>(value) : T(0);
+            }
+        }
+        for (Index g = 0; g < systems_.extra.rows; ++g) {
+            for (Index c = 0; c < width; ++c) {
+                extra_[g * columns_ + c] = static_cast<T>(systems_.extra[g][start + c / C_]);
+            }
+        }
+        for (Index j = 0; j < q_; ++j) {
+            for (Index c = 0; c < width; ++c) {
+                const Index at = j * columns_ + c, b = start + c / C_;
+                diagonal_[at] = static_cast<T>(systems_.diagonal[j][b]);
+                inverse_[at] = static_cast<T>(1.0 / systems_.scale[j][b]);
+                step_[at] = static_cast<T>(steps_.step[j][start * C_ + c]);
+                residual_[at] = static_cast<T>(steps_.residual[j][start * C_ + c]);
+            }
+        }
+        slots_.clear();
+        for (Index b = start; b < end; ++b) {
+            slots_.push_back({b, systems_.accuracy[b] * systems_.accuracy[b], steps_.total[b]});
+        }
+        precondition();
+        turn();
+    }
+
+    static constexpr double LEAST = 1e-30;  // curvature: smaller ones would only be slow in float
+
+    // product = H direction, without the diagonal
+    void multiply() {
+        const Index columns = columns_;
+        std::fill(product_.begin(), product_.end(), T(0));
+        T* const u = row_.data();
+        const T* const last = &direction_[(q_ - 1) * columns];
+        for (Index g = 0; g < systems_.Z.rows(); ++g) {
+            const T* const p = &prob_[g * columns];
+            const T* const x = extra_.empty() ? nullptr : &extra_[g * columns];
+            multiply_row(systems_.Z, g, direction_.data(), columns, u);
+            if (x) {
+                for (Index c = 0; c < columns; ++c) u[c] += x[c] * last[c];
+            }
+            if (single_) {
+                for (Index c = 0; c < columns; ++c) u[c] *= p[c];
+            } else {
+                const T w = static_cast<T>(systems_.weight[g]);
+                for (Index c = 0; c < count() * C_; c += C_) {
+                    T mean = 0;
+                    for (Index k = c; k < c + C_; ++k) mean += p[k] * u[k];
+                    for (Index k = c; k < c + C_; ++k) u[k] = w * p[k] * (u[k] - mean);
+                }
+            }
+            add_row(systems_.Z, g, u, columns, product_.data());
+            if (x) {
+                T* const to = &product_[(q_ - 1) * columns];
+                for (Index c = 0; c < columns; ++c) to[c] += x[c] * u[c];
+            }
+        }
+        for (Index i = 0; i < q_ * columns; ++i) product_[i] += diagonal_[i] * direction_[i];
+    }
+
+    // The scalar product of two vectors of each slot, passed to body(slot, value).
+    template <class Body>
+    void dots(const std::vector<T>& a, const std::vector<T>& b, Body body) {
+        std::fill(sums_.begin(), sums_.end(), 0.0);
+        for (Index j = 0; j < q_; ++j) {
+            const T *x = &a[j * columns_], *y = &b[j * columns_];
+            for (Index c = 0; c < columns_; ++c) {
+                sums_[c] += static_cast<double>(x[c]) * static_cast<double>(y[c]);
+            }
+        }
+        for (Index s = 0; s < count(); ++s) {
+            double sum = 0.0;
+            for (Index c = s * C_; c < (s + 1) * C_; ++c) sum += sums_[c];
+            body(slots_[s], sum);
+        }
+    }
+
+    // Set the factor of each column to that of its slot.
+    template <class Value>
+    void set_factors(Value value) {
+        for (Index s = 0; s < count(); ++s) {
+            for (Index c = s * C_; c < (s + 1) * C_; ++c) factor_[c] = static_cast<T>(value(slots_[s]));
+        }
+    }
+
+    // Go along the direction to the minimum.
+    void advance() {
+        dots(direction_, product_, [](Slot& slot, double curvature) {
+            slot.gain = curvature > 0.0 ? slot.size / curvature : 0.0;
+        });
+        set_factors([](const Slot& slot) { return slot.gain; });
+        for (Slot& slot : slots_) {
+            slot.gain *= slot.size;
+            slot.total += slot.gain;
+        }
+        for (Index j = 0; j < q_; ++j) {
+            const T *d = &direction_[j * columns_], *h = &product_[j * columns_];
+            T *x = &step_[j * columns_], *r = &residual_[j * columns_];
+            for (Index c = 0; c < columns_; ++c) {
+                x[c] += factor_[c] * d[c];
+                r[c] -= factor_[c] * h[c];
+            }
+        }
+    }
+
+    void precondition() {
+        for (Index i = 0; i < q_ * columns_; ++i) scaled_[i] = residual_[i] * inverse_[i];
+        if (!systems_.inverses.empty()) {
+            for (Index c = 0; c < count() * C_; ++c) {
+                multiply_column(systems_.inverses[slots_[c / C_].problem] + c % C_ * q_ * q_, c);
+            }
+        }
+        if (!systems_.reference) {
+            // Weights that are the same for all classes change no probability: no step goes there.
+            for (Index j = 0; j < q_; ++j) {
+                for (T* s = &scaled_[j * columns_]; s < &scaled_[j * columns_] + count() * C_; s += C_) {
+                    T mean = 0;
+                    for (Index k = 0; k < C_; ++k) mean += s[k];
+                    mean /= static_cast<T>(C_);
+                    for (Index k = 0; k < C_; ++k) s[k] -= mean;
+                }
+            }
+        }
+        dots(residual_, scaled_, [](Slot& slot, double size) {
+            slot.ratio = slot.size > 0.0 ? size / slot.size : 0.0;
+            slot.size = size;
+        });
+    }
+
+    // scaled = inverse residual, for one column
+    void multiply_column(const T* inverse, Index c) {
+        using W = Wide<T>;
+        typename W::Type sum[4];
+        std::vector<T>& r = row_;  // free between products
+        r.resize(std::max<std::size_t>(r.size(), W::padded(q_)));
+        for (Index j = 0; j < q_; ++j) r[j] = residual_[j * columns_ + c];
+        for (Index j = 0; j < q_; ++j) {
+            const T* m = inverse + j * q_;
+            for (auto& part : sum) part = typename W::Type{};
+            Index i = 0;
+            for (; i + 4 * W::size <= q_; i += 4 * W::size) {
+                for (Index k = 0; k < 4; ++k) {
+                    sum[k] += W::load(m + i + k * W::size) * W::load(&r[i + k * W::size]);
+                }
+            }
+            T tail = 0;
+            for (; i < q_; ++i) tail += m[i] * r[i];
+            const auto total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+            for (Index k = 0; k < W::size; ++k) tail += total[k];
+            scaled_[j * columns_ + c] = tail;
+        }
+    }
+
+    // The next direction.
+    void turn() {
+        set_factors([](const Slot& slot) { return slot.ratio; });
+        for (Index j = 0; j < q_; ++j) {
+            const T* s = &scaled_[j * columns_];
+            T* d = &direction_[j * columns_];
+            for (Index c = 0; c < columns_; ++c) d[c] = s[c] + factor_[c] * d[c];
+        }
+    }
+
+    void save(Index slot, Index products) {
+        const Index b = slots_[slot].problem;
+        for (Index j = 0; j < q_; ++j) {
+            for (Index k = 0; k < C_; ++k) {
+                const Index at = j * columns_ + slot * C_ + k;
+                steps_.step[j][b * C_ + k] = step_[at];
+                steps_.residual[j][b * C_ + k] = residual_[at];
+            }
+        }
+        steps_.total[b] = slots_[slot].total;
+        steps_.products[b] = products;
+    }
+
+    // Continue with some of the slots, in arrays of as few vectors.
+    void keep(const std::vector<Index>& kept) {
+        const Index n = static_cast<Index>(kept.size()), before = columns_;
+        columns_ = Wide<T>::padded(n * C_);
+        for_arrays([&](std::vector<T>& values, Index rows) {
+            for (Index g = 0; g < rows; ++g) {  // no element is overwritten before it is moved
+                T* to = values.data() + g * columns_;
+                const T* from = values.data() + g * before;
+                for (Index s = 0; s < n; ++s) {
+                    for (Index k = 0; k < C_; ++k) to[s * C_ + k] = from[kept[s] * C_ + k];
+                }
+                std::fill(to + n * C_, to + columns_, T(0));
+            }
+            values.resize(rows * columns_);
+        });
+        product_.resize(q_ * columns_);
+        factor_.assign(columns_, T(0));
+        sums_.resize(columns_);
+        for (Index s = 0; s < n; ++s) slots_[s] = slots_[kept[s]];
+        slots_.resize(n);
+    }
+};
+
+template <class T>
+void conjugate_gradients(const NewtonSystems<T>& systems, const NewtonSteps& steps) {
+    const Index B = systems.scale.cols;
+    const Index size = std::max<Index>(1, BLOCK * Wide<T>::size / systems.C);
+    ConjugateGradients<T> solver(systems, steps);
+    for (Index start = 0; start < B; start += size) solver.solve(start, std::min(B, start + size));
+}
+
+}  // namespace fgfm

@@ -1,0 +1,131 @@
+// Products of sparse rows with many columns at a time.
+//
+// The sums of up to BLOCK vectors of columns stay in registers. Each column is summed by itself, in
+// the order of the rows and of their entries, so that no bit depends on the columns beside it.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "arrays.hpp"
+
+namespace fgfm {
+
+// Rows in CSR.
+template <class T>
+struct SparseRows {
+    const T* data;
+    const std::uint32_t* indices;
+    std::span<const Index> indptr;
+
+    Index rows() const { return length(indptr) - 1; }
+};
+
+// Vectors of 32 bytes.
+template <class T>
+struct Wide {
+    static constexpr Index size = 32 / sizeof(T);
+    typedef T Type __attribute__((vector_size(32)));
+
+    static Type load(const T* from) {
+        Type result;
+        std::memcpy(&result, from, sizeof result);
+        return result;
+    }
+    static void store(T* to, const Type& value) { std::memcpy(to, &value, sizeof value); }
+    static constexpr Index padded(Index columns) { return (columns + size - 1) / size * size; }
+};
+
+constexpr Index BLOCK = 4;
+
+// Call body.template operator()<N>(first column) for blocks of N <= BLOCK vectors of columns.
+template <class T, class Body>
+inline void for_blocks(Index columns, Body body) {
+    constexpr Index size = Wide<T>::size;
+    Index c = 0;
+    for (; c + BLOCK * size <= columns; c += BLOCK * size) body.template operator()<BLOCK>(c);
+    switch ((columns - c) / size) {
+        case 3: return body.template operator()<3>(c);
+        case 2: return body.template operator()<2>(c);
+        case 1: return body.template operator()<1>(c);
+    }
+}
+
+// u = Z[g] V; the number of columns is a multiple of Wide<T>::size.
+template <class T>
+inline void multiply_row(const SparseRows<T>& Z, Index g, const T* V, Index columns, T* u) {
+    using W = Wide<T>;
+    for_blocks<T>(columns, [&]<Index N>(Index c) {
+        typename W::Type sum[N] = {};
+        for (Index i = Z.indptr[g]; i < Z.indptr[g + 1]; ++i) {
+            const T* v = V + Z.indices[i] * columns + c;
+            for (Index k = 0; k < N; ++k) sum[k] += Z.data[i] * W::load(v + k * W::size);
+        }
+        for (Index k = 0; k < N; ++k) W::store(u + c + k * W::size, sum[k]);
+    });
+}
+
+// out += Z[g]' u
+template <class T>
+inline void add_row(const SparseRows<T>& Z, Index g, const T* u, Index columns, T* out) {
+    using W = Wide<T>;
+    for_blocks<T>(columns, [&]<Index N>(Index c) {
+        typename W::Type value[N];
+        for (Index k = 0; k < N; ++k) value[k] = W::load(u + c + k * W::size);
+        for (Index i = Z.indptr[g]; i < Z.indptr[g + 1]; ++i) {
+            T* to = out + Z.indices[i] * columns + c;
+            for (Index k = 0; k < N; ++k) {
+                W::store(to + k * W::size, W::load(to + k * W::size) + Z.data[i] * value[k]);
+            }
+        }
+    });
+}
+
+// Call body(start, width, columns) for the columns of a matrix, one block of vectors at a time.
+template <class T, class Body>
+inline void for_column_blocks(Index columns, Body body) {
+    constexpr Index most = BLOCK * Wide<T>::size;
+    for (Index start = 0; start < columns; start += most) {
+        const Index width = std::min(most, columns - start);
+        body(start, width, Wide<T>::padded(width));
+    }
+}
+
+// product = Z V
+template <class T>
+void multiply_rows(const SparseRows<T>& Z, Matrix<const T> V, Matrix<T> product) {
+    T u[BLOCK * Wide<T>::size];
+    Scratch<T> block;
+    for_column_blocks<T>(V.cols, [&](Index start, Index width, Index columns) {
+        block.resize(V.rows * columns);
+        std::fill(block.begin(), block.end(), T(0));
+        for (Index j = 0; j < V.rows; ++j) {
+            std::copy_n(V[j] + start, width, block.data() + j * columns);
+        }
+        for (Index g = 0; g < product.rows; ++g) {
+            multiply_row(Z, g, block.data(), columns, u);
+            std::copy_n(u, width, product[g] + start);
+        }
+    });
+}
+
+// product = Z' U
+template <class T>
+void multiply_transposed(const SparseRows<T>& Z, Matrix<const T> U, Matrix<T> product) {
+    T u[BLOCK * Wide<T>::size] = {};
+    Scratch<T> block;
+    for_column_blocks<T>(U.cols, [&](Index start, Index width, Index columns) {
+        block.resize(product.rows * columns);
+        std::fill(block.begin(), block.end(), T(0));
+        for (Index g = 0; g < U.rows; ++g) {
+            std::copy_n(U[g] + start, width, u);
+            add_row(Z, g, u, columns, block.data());
+        }
+        for (Index j = 0; j < product.rows; ++j) {
+            std::copy_n(block.data() + j * columns, width, product[j] + start);
+        }
+    });
+}
+
+}  // namespace fgfm
