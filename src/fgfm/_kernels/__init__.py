@@ -84,7 +84,6 @@ __all__ = [
     "grow_tree",
     "multiply_columns",
     "multiply_rows",
-    "multiply_transposed",
     "native",
     "poisson_binomial",
     "rank_candidates",
@@ -128,7 +127,6 @@ fit_path: Any = native.fit_path
 grow_tree: Any = native.grow_tree
 multiply_columns: Any = native.multiply_columns
 multiply_rows: Any = native.multiply_rows
-multiply_transposed: Any = native.multiply_transposed
 poisson_binomial: Any = native.poisson_binomial
 rank_candidates: Any = native.rank_candidates
 search: Any = native.search

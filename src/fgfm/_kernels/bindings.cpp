@@ -76,23 +76,24 @@ Result bind_dense_rows(Array<const T, 2> proba, double beta2, double zero_divisi
 }
 
 template <class T>
-SparseRows<T> sparse_rows(const Array<const T, 1>& data, const Array<const std::uint32_t, 1>& indices,
-                          const Array<const Index, 1>& indptr) {
-    return {data.data(), indices.data(), span(indptr)};
+using Csr = std::tuple<Array<const T, 1>, Array<const std::uint32_t, 1>, Array<const Index, 1>>;
+
+template <class T>
+SparseRows<T> sparse_rows(const Csr<T>& rows) {
+    return {std::get<0>(rows).data(), std::get<1>(rows).data(), span(std::get<2>(rows))};
 }
 
 template <class T>
-void bind_conjugate_gradients(Array<const T, 1> data, Array<const std::uint32_t, 1> indices,
-                              Array<const Index, 1> indptr, Array<const double, 1> weight,
+void bind_conjugate_gradients(Csr<T> Z, Csr<T> transposed, Array<const double, 1> weight,
                               Array<const double, 2> prob, Array<const double, 2> extra,
                               Index n_logits, bool reference, Array<const double, 2> diagonal,
                               Array<const double, 2> scale, std::vector<Array<const T, 3>> inverses,
                               Array<const double, 1> accuracy, Array<const Index, 1> limit,
                               Array<double, 2> step, Array<double, 2> residual,
                               Array<double, 1> total, Array<Index, 1> products) {
-    NewtonSystems<T> systems{sparse_rows<T>(data, indices, indptr), weight.data(), matrix(prob),
-                             matrix(extra), n_logits, reference, matrix(diagonal), matrix(scale),
-                             {}, accuracy.data(), limit.data()};
+    NewtonSystems<T> systems{sparse_rows<T>(Z), sparse_rows<T>(transposed), weight.data(),
+                             matrix(prob), matrix(extra), n_logits, reference, matrix(diagonal),
+                             matrix(scale), {}, accuracy.data(), limit.data()};
     for (const auto& inverse : inverses) systems.inverses.push_back(inverse.data());
     nb::gil_scoped_release release;
     conjugate_gradients(systems,
@@ -362,23 +363,14 @@ NB_MODULE(MODULE_NAME, module) {
             multiply_columns(matrix(left), matrix(right), sums.data());
         },
         without_gil, "left"_a, "right"_a, "sums"_a.noconvert());
-    module.def("conjugate_gradients", &bind_conjugate_gradients<double>, "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(), "weight"_a.noconvert(), "prob"_a.noconvert(), "extra"_a.noconvert(), "n_logits"_a, "reference"_a, "diagonal"_a.noconvert(), "scale"_a.noconvert(), "inverses"_a, "accuracy"_a.noconvert(), "limit"_a.noconvert(), "step"_a.noconvert(), "residual"_a.noconvert(), "total"_a.noconvert(), "products"_a.noconvert());
-    module.def("conjugate_gradients", &bind_conjugate_gradients<float>, "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(), "weight"_a.noconvert(), "prob"_a.noconvert(), "extra"_a.noconvert(), "n_logits"_a, "reference"_a, "diagonal"_a.noconvert(), "scale"_a.noconvert(), "inverses"_a, "accuracy"_a.noconvert(), "limit"_a.noconvert(), "step"_a.noconvert(), "residual"_a.noconvert(), "total"_a.noconvert(), "products"_a.noconvert());
+    module.def("conjugate_gradients", &bind_conjugate_gradients<double>, "Z"_a, "transposed"_a, "weight"_a.noconvert(), "prob"_a.noconvert(), "extra"_a.noconvert(), "n_logits"_a, "reference"_a, "diagonal"_a.noconvert(), "scale"_a.noconvert(), "inverses"_a, "accuracy"_a.noconvert(), "limit"_a.noconvert(), "step"_a.noconvert(), "residual"_a.noconvert(), "total"_a.noconvert(), "products"_a.noconvert());
+    module.def("conjugate_gradients", &bind_conjugate_gradients<float>, "Z"_a, "transposed"_a, "weight"_a.noconvert(), "prob"_a.noconvert(), "extra"_a.noconvert(), "n_logits"_a, "reference"_a, "diagonal"_a.noconvert(), "scale"_a.noconvert(), "inverses"_a, "accuracy"_a.noconvert(), "limit"_a.noconvert(), "step"_a.noconvert(), "residual"_a.noconvert(), "total"_a.noconvert(), "products"_a.noconvert());
     module.def(
         "multiply_rows",
-        [](Array<const double, 1> data, Array<const std::uint32_t, 1> indices,
-           Array<const Index, 1> indptr, Array<const double, 2> V, Array<double, 2> product) {
-            multiply_rows(sparse_rows<double>(data, indices, indptr), matrix(V), matrix(product));
+        [](Csr<double> Z, Array<const double, 2> V, Array<double, 2> product) {
+            multiply_rows(sparse_rows<double>(Z), matrix(V), matrix(product));
         },
-        without_gil, "data"_a, "indices"_a, "indptr"_a, "V"_a, "product"_a.noconvert());
-    module.def(
-        "multiply_transposed",
-        [](Array<const double, 1> data, Array<const std::uint32_t, 1> indices,
-           Array<const Index, 1> indptr, Array<const double, 2> U, Array<double, 2> product) {
-            multiply_transposed(sparse_rows<double>(data, indices, indptr), matrix(U),
-                                matrix(product));
-        },
-        without_gil, "data"_a, "indices"_a, "indptr"_a, "U"_a, "product"_a.noconvert());
+        "Z"_a, "V"_a, "product"_a.noconvert());
     module.def(
         "weighted_gram",
         [](Array<const double, 1> data, Array<const std::uint32_t, 1> indices,

@@ -4,9 +4,9 @@
 //
 //     H = Z' (diag(w p) - w p p') Z + diag(diagonal)
 //
-// where Z may have one more column, of the problem's own. H is multiplied by directions row by row
-// of Z, for as many problems at a time as fill BLOCK vectors, so that no array of as many elements
-// as rows is written. Vectors are of type T, their scalar products in double precision.
+// where Z may have one more column, of the problem's own. H is multiplied by the directions of as
+// many problems at a time as fill BLOCK vectors. Vectors are of type T, their scalar products in
+// double precision.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace fgfm {
 
 template <class T>
 struct NewtonSystems {
-    SparseRows<T> Z;
+    SparseRows<T> Z, transposed;    // (G, q) and (q, G), without the column of the problem's own
     const double* weight;           // (G,)
     Matrix<const double> prob;      // (G, B C)
     Matrix<const double> extra;     // (G, B), or (0, 0)
@@ -86,7 +86,7 @@ private:
     Index columns_ = 0;           // C_ for each slot, padded by columns of 0
     std::vector<T> prob_, extra_;  // (G, columns); for a single logit the curvature
     std::vector<T> diagonal_, inverse_, step_, residual_, scaled_, direction_, product_;  // (q, ..)
-    std::vector<T> row_, factor_;
+    std::vector<T> logits_, factor_, column_;
     std::vector<double> sums_;
 
     Index count() const { return static_cast<Index>(slots_.size()); }
@@ -106,7 +106,8 @@ private:
         columns_ = Wide<T>::padded(width);
         for_arrays([&](std::vector<T>& values, Index rows) { values.assign(rows * columns_, T(0)); });
         product_.assign(q_ * columns_, T(0));
-        row_.assign(columns_, T(0));
+        logits_.assign(systems_.Z.rows() * columns_, T(0));
+        column_.resize(q_);
         factor_.assign(columns_, T(0));
         sums_.assign(columns_, 0.0);
         for (Index g = 0; g < systems_.Z.rows(); ++g) {
@@ -141,33 +142,37 @@ private:
 
     static constexpr double LEAST = 1e-30;  // curvature: smaller ones would only be slow in float
 
-    // product = H direction, without the diagonal
+    // product = H direction
     void multiply() {
-        const Index columns = columns_;
-        std::fill(product_.begin(), product_.end(), T(0));
-        T* const u = row_.data();
-        const T* const last = &direction_[(q_ - 1) * columns];
-        for (Index g = 0; g < systems_.Z.rows(); ++g) {
+        const Index G = systems_.Z.rows(), columns = columns_;
+        const bool extra = systems_.extra.rows > 0;
+        for (Index g = 0; g < G; ++g) {
+            T* const u = &logits_[g * columns];
             const T* const p = &prob_[g * columns];
-            const T* const x = extra_.empty() ? nullptr : &extra_[g * columns];
             multiply_row(systems_.Z, g, direction_.data(), columns, u);
-            if (x) {
-                for (Index c = 0; c < columns; ++c) u[c] += x[c] * last[c];
+            if (extra) {
+                const T *x = &extra_[g * columns], *d = &direction_[(q_ - 1) * columns];
+                for (Index c = 0; c < columns; ++c) u[c] += x[c] * d[c];
             }
             if (single_) {
                 for (Index c = 0; c < columns; ++c) u[c] *= p[c];
-            } else {
-                const T w = static_cast<T>(systems_.weight[g]);
-                for (Index c = 0; c < count() * C_; c += C_) {
-                    T mean = 0;
-                    for (Index k = c; k < c + C_; ++k) mean += p[k] * u[k];
-                    for (Index k = c; k < c + C_; ++k) u[k] = w * p[k] * (u[k] - mean);
-                }
+                continue;
             }
-            add_row(systems_.Z, g, u, columns, product_.data());
-            if (x) {
-                T* const to = &product_[(q_ - 1) * columns];
-                for (Index c = 0; c < columns; ++c) to[c] += x[c] * u[c];
+            const T w = static_cast<T>(systems_.weight[g]);
+            for (Index c = 0; c < count() * C_; c += C_) {
+                T mean = 0;
+                for (Index k = c; k < c + C_; ++k) mean += p[k] * u[k];
+                for (Index k = c; k < c + C_; ++k) u[k] = w * p[k] * (u[k] - mean);
+            }
+        }
+        for (Index j = 0; j < systems_.transposed.rows(); ++j) {
+            multiply_row(systems_.transposed, j, logits_.data(), columns, &product_[j * columns]);
+        }
+        if (extra) {
+            T* const last = &product_[(q_ - 1) * columns];
+            std::fill(last, last + columns, T(0));
+            for (Index i = 0; i < G * columns; i += columns) {
+                for (Index c = 0; c < columns; ++c) last[c] += extra_[i + c] * logits_[i + c];
             }
         }
         for (Index i = 0; i < q_ * columns; ++i) product_[i] += diagonal_[i] * direction_[i];
@@ -246,8 +251,7 @@ private:
     void multiply_column(const T* inverse, Index c) {
         using W = Wide<T>;
         typename W::Type sum[4];
-        std::vector<T>& r = row_;  // free between products
-        r.resize(std::max<std::size_t>(r.size(), W::padded(q_)));
+        T* const r = column_.data();
         for (Index j = 0; j < q_; ++j) r[j] = residual_[j * columns_ + c];
         for (Index j = 0; j < q_; ++j) {
             const T* m = inverse + j * q_;
@@ -255,7 +259,7 @@ private:
             Index i = 0;
             for (; i + 4 * W::size <= q_; i += 4 * W::size) {
                 for (Index k = 0; k < 4; ++k) {
-                    sum[k] += W::load(m + i + k * W::size) * W::load(&r[i + k * W::size]);
+                    sum[k] += W::load(m + i + k * W::size) * W::load(r + i + k * W::size);
                 }
             }
             T tail = 0;

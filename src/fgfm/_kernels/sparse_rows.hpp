@@ -66,40 +66,16 @@ inline void multiply_row(const SparseRows<T>& Z, Index g, const T* V, Index colu
     });
 }
 
-// out += Z[g]' u
-template <class T>
-inline void add_row(const SparseRows<T>& Z, Index g, const T* u, Index columns, T* out) {
-    using W = Wide<T>;
-    for_blocks<T>(columns, [&]<Index N>(Index c) {
-        typename W::Type value[N];
-        for (Index k = 0; k < N; ++k) value[k] = W::load(u + c + k * W::size);
-        for (Index i = Z.indptr[g]; i < Z.indptr[g + 1]; ++i) {
-            T* to = out + Z.indices[i] * columns + c;
-            for (Index k = 0; k < N; ++k) {
-                W::store(to + k * W::size, W::load(to + k * W::size) + Z.data[i] * value[k]);
-            }
-        }
-    });
-}
-
-// Call body(start, width, columns) for the columns of a matrix, one block of vectors at a time.
-template <class T, class Body>
-inline void for_column_blocks(Index columns, Body body) {
-    constexpr Index most = BLOCK * Wide<T>::size;
-    for (Index start = 0; start < columns; start += most) {
-        const Index width = std::min(most, columns - start);
-        body(start, width, Wide<T>::padded(width));
-    }
-}
-
 // product = Z V
-template <class T>
-void multiply_rows(const SparseRows<T>& Z, Matrix<const T> V, Matrix<T> product) {
-    T u[BLOCK * Wide<T>::size];
-    Scratch<T> block;
-    for_column_blocks<T>(V.cols, [&](Index start, Index width, Index columns) {
+inline void multiply_rows(const SparseRows<double>& Z, Matrix<const double> V,
+                          Matrix<double> product) {
+    constexpr Index most = BLOCK * Wide<double>::size;
+    double u[most];
+    Scratch<double> block;  // of columns, padded
+    for (Index start = 0; start < V.cols; start += most) {
+        const Index width = std::min(most, V.cols - start), columns = Wide<double>::padded(width);
         block.resize(V.rows * columns);
-        std::fill(block.begin(), block.end(), T(0));
+        std::fill(block.begin(), block.end(), 0.0);
         for (Index j = 0; j < V.rows; ++j) {
             std::copy_n(V[j] + start, width, block.data() + j * columns);
         }
@@ -107,25 +83,7 @@ void multiply_rows(const SparseRows<T>& Z, Matrix<const T> V, Matrix<T> product)
             multiply_row(Z, g, block.data(), columns, u);
             std::copy_n(u, width, product[g] + start);
         }
-    });
-}
-
-// product = Z' U
-template <class T>
-void multiply_transposed(const SparseRows<T>& Z, Matrix<const T> U, Matrix<T> product) {
-    T u[BLOCK * Wide<T>::size] = {};
-    Scratch<T> block;
-    for_column_blocks<T>(U.cols, [&](Index start, Index width, Index columns) {
-        block.resize(product.rows * columns);
-        std::fill(block.begin(), block.end(), T(0));
-        for (Index g = 0; g < U.rows; ++g) {
-            std::copy_n(U[g] + start, width, u);
-            add_row(Z, g, u, columns, block.data());
-        }
-        for (Index j = 0; j < product.rows; ++j) {
-            std::copy_n(block.data() + j * columns, width, product[j] + start);
-        }
-    });
+    }
 }
 
 }  // namespace fgfm

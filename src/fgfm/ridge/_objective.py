@@ -22,6 +22,7 @@ import copy
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from fgfm.ridge._arrays import Floats, Integers, contiguous, namespace
@@ -71,26 +72,38 @@ def _as_columns(values: Floats) -> Floats:
 def logits(Z: Any, extra: Floats | None, theta: Floats) -> Floats:
     """Multiply the rows by weights (q, B, C), those of the extra column last; (G, B, C)."""
     r = Z.shape[1]
-    eta = _multiply(Z, contiguous(theta[:r]).reshape(r, -1)).reshape(-1, *theta.shape[1:])
+    weights = contiguous(theta[:r]).reshape(r, -1)
+    product = Csr.of(Z).multiply(weights) if sparse.issparse(Z) else Z @ weights
+    eta = product.reshape(-1, *theta.shape[1:])
     if extra is not None:
         eta += extra[:, :, None] * theta[r]
     return eta
 
 
-def _csr(Z: Any) -> tuple[Floats, Any, Integers]:
-    """Return the arrays of sparse rows as the kernels take them."""
-    return Z.data, Z.indices.astype(np.int32, copy=False).view(np.uint32), Z.indptr.astype(np.int64)
+class Csr(NamedTuple):
+    """Sparse rows as the kernels take them."""
 
+    data: npt.NDArray[Any]
+    indices: npt.NDArray[np.uint32]
+    indptr: npt.NDArray[np.int64]
 
-def _multiply(Z: Any, V: Floats) -> Floats:
-    """Return ``Z V``, with the same bits for each column whatever columns are beside it."""
-    if not sparse.issparse(Z):
-        return Z @ V
-    from fgfm._kernels import multiply_rows
+    @classmethod
+    def of(cls, Z: Any) -> Csr:
+        """Return the arrays of a CSR matrix."""
+        indices = Z.indices.astype(np.int32, copy=False).view(np.uint32)
+        return cls(Z.data, indices, Z.indptr.astype(np.int64))
 
-    product = np.empty((Z.shape[0], V.shape[1]))
-    multiply_rows(*_csr(Z), V, product)
-    return product
+    def single(self) -> Csr:
+        """Return the same in single precision."""
+        return self._replace(data=self.data.astype(np.float32))
+
+    def multiply(self, V: Floats) -> Floats:
+        """Return the product with columns, each by itself and in the order of the entries."""
+        from fgfm._kernels import multiply_rows
+
+        product = np.empty((len(self.indptr) - 1, V.shape[1]))
+        multiply_rows(self, V, product)
+        return product
 
 
 def probabilities(eta: Floats, reference: bool) -> tuple[Floats, Floats]:
@@ -130,7 +143,6 @@ class Objectives:
         self.Z, weight, self.extra, n_folds = rows
         self.weight = weight.reshape(len(weight), -1)  # (G, 1) or (G, B)
         self.mass = self.weight.sum(axis=0)  # (1,) or (B,)
-        self.transposed = self.Z.T
         self.counts = counts
         self.first = first
         self.reference = reference
@@ -147,10 +159,10 @@ class Objectives:
         largest = xp.amax(bound[1:], axis=0)  # (1, 1) or (B, 1)
         self.flat_scale = xp.maximum(self.bound, largest)
         self.flat_scale[1 : len(bound)] = largest
-        self.csr = None
+        self.sparse_rows: tuple[Csr, ...] = ()  # Z and its transpose, in double and in single
         if sparse.issparse(self.Z):
-            self.csr = _csr(self.Z)
-            self.single_data = self.Z.data.astype(np.float32)
+            both = Csr.of(self.Z), Csr.of(self.Z.T.tocsr())
+            self.sparse_rows = *both, *(rows.single() for rows in both)
 
     def take(self, some: Integers) -> Objectives:
         """Return the objectives of some of the problems."""
@@ -178,13 +190,10 @@ class Objectives:
     def multiply_transposed(self, U: Floats) -> Floats:
         """Multiply the transposed rows by an array (G, B, C)."""
         columns = contiguous(U).reshape(len(U), -1)
-        if self.csr is None:
-            result = self.transposed @ columns
+        if self.sparse_rows:
+            result = self.sparse_rows[1].multiply(columns)
         else:
-            from fgfm._kernels import multiply_transposed
-
-            result = np.empty((self.Z.shape[1], columns.shape[1]))
-            multiply_transposed(*self.csr, columns, result)
+            result = self.Z.T @ columns
         result = result.reshape(-1, *U.shape[1:])
         if self.extra is None:
             return result

@@ -90,10 +90,8 @@ class SparseSystems:
             extra = np.ascontiguousarray(objectives.extra[:, group])
         step, residual = (_as_columns(a[:, group]) for a in (self.step, self.residual))
         total, products = self.total[group], np.empty(len(group), dtype=np.int64)
-        data, *pattern = objectives.csr
         conjugate_gradients(
-            objectives.single_data if single else data,
-            *pattern,
+            *(objectives.sparse_rows[2:] if single else objectives.sparse_rows[:2]),
             objectives.weight[:, 0],
             _as_columns(hessians.prob[:, group]),
             extra,
