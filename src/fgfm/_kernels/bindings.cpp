@@ -95,9 +95,8 @@ void bind_conjugate_gradients(Csr<T> Z, Csr<T> transposed, Array<const double, 1
                              matrix(prob), matrix(extra), n_logits, reference, matrix(diagonal),
                              matrix(scale), {}, accuracy.data(), limit.data()};
     for (const auto& inverse : inverses) systems.inverses.push_back(inverse.data());
-    nb::gil_scoped_release release;
-    conjugate_gradients(systems,
-                        {matrix(step), matrix(residual), total.data(), products.data()});
+    const NewtonSteps steps{matrix(step), matrix(residual), total.data(), products.data()};
+    ConjugateGradients<T>(systems, steps).solve();
 }
 
 template <class T>
@@ -363,14 +362,14 @@ NB_MODULE(MODULE_NAME, module) {
             multiply_columns(matrix(left), matrix(right), sums.data());
         },
         without_gil, "left"_a, "right"_a, "sums"_a.noconvert());
-    module.def("conjugate_gradients", &bind_conjugate_gradients<double>, "Z"_a, "transposed"_a, "weight"_a.noconvert(), "prob"_a.noconvert(), "extra"_a.noconvert(), "n_logits"_a, "reference"_a, "diagonal"_a.noconvert(), "scale"_a.noconvert(), "inverses"_a, "accuracy"_a.noconvert(), "limit"_a.noconvert(), "step"_a.noconvert(), "residual"_a.noconvert(), "total"_a.noconvert(), "products"_a.noconvert());
-    module.def("conjugate_gradients", &bind_conjugate_gradients<float>, "Z"_a, "transposed"_a, "weight"_a.noconvert(), "prob"_a.noconvert(), "extra"_a.noconvert(), "n_logits"_a, "reference"_a, "diagonal"_a.noconvert(), "scale"_a.noconvert(), "inverses"_a, "accuracy"_a.noconvert(), "limit"_a.noconvert(), "step"_a.noconvert(), "residual"_a.noconvert(), "total"_a.noconvert(), "products"_a.noconvert());
+    module.def("conjugate_gradients", &bind_conjugate_gradients<double>, without_gil, "Z"_a, "transposed"_a, "weight"_a.noconvert(), "prob"_a.noconvert(), "extra"_a.noconvert(), "n_logits"_a, "reference"_a, "diagonal"_a.noconvert(), "scale"_a.noconvert(), "inverses"_a, "accuracy"_a.noconvert(), "limit"_a.noconvert(), "step"_a.noconvert(), "residual"_a.noconvert(), "total"_a.noconvert(), "products"_a.noconvert());
+    module.def("conjugate_gradients", &bind_conjugate_gradients<float>, without_gil, "Z"_a, "transposed"_a, "weight"_a.noconvert(), "prob"_a.noconvert(), "extra"_a.noconvert(), "n_logits"_a, "reference"_a, "diagonal"_a.noconvert(), "scale"_a.noconvert(), "inverses"_a, "accuracy"_a.noconvert(), "limit"_a.noconvert(), "step"_a.noconvert(), "residual"_a.noconvert(), "total"_a.noconvert(), "products"_a.noconvert());
     module.def(
         "multiply_rows",
         [](Csr<double> Z, Array<const double, 2> V, Array<double, 2> product) {
             multiply_rows(sparse_rows<double>(Z), matrix(V), matrix(product));
         },
-        "Z"_a, "V"_a, "product"_a.noconvert());
+        without_gil, "Z"_a, "V"_a, "product"_a.noconvert());
     module.def(
         "weighted_gram",
         [](Array<const double, 1> data, Array<const std::uint32_t, 1> indices,

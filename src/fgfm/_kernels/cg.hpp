@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "sparse_rows.hpp"
@@ -45,36 +46,42 @@ public:
         : systems_(systems), steps_(steps), C_(systems.C), q_(systems.scale.rows),
           single_(systems.reference && systems.C == 1) {}
 
-    // Continue the problems from `start` to `end`.
-    void solve(Index start, Index end) {
-        load(start, end);
-        for (Index n = 1;; ++n) {
+    // Solve all problems. Those that end make room for the next.
+    void solve() {
+        const Index B = systems_.scale.cols;
+        set_slots(std::min(B, std::max<Index>(1, BLOCK * Wide<T>::size / C_)));
+        refill();
+        for (;;) {
+            precondition();
+            turn();
             multiply();
             advance();
-            precondition();
-            std::vector<Index> kept;
-            for (Index j = 0; j < count(); ++j) {
-                const Slot& slot = slots_[j];
-                const Index b = slot.problem;
-                const bool open = slot.size > 0.0 && 10.0 * slot.gain > slot.tolerance * slot.total;
-                if (open && n < systems_.limit[b]) {
-                    kept.push_back(j);
-                } else {
-                    save(j, open ? -n : n);
+            std::vector<Index> active;
+            for (Index s = 0; s < count(); ++s) {
+                if (!ended(slots_[s])) {
+                    active.push_back(s);
+                } else if (slots_[s].problem >= 0) {
+                    save(s);
                 }
             }
-            if (kept.empty()) return;
-            if (static_cast<Index>(kept.size()) < count()) keep(kept);
-            turn();
+            const Index n = static_cast<Index>(active.size());
+            if (next_ < B) {
+                if ((count() - n) * C_ >= Wide<T>::size || n == 0) refill();
+            } else if (n == 0) {
+                return;
+            } else if (Wide<T>::padded(n * C_) < columns_) {
+                keep(active);
+            }
         }
     }
 
 private:
     struct Slot {
-        Index problem;
-        double tolerance, total;
+        Index problem = -1;  // none
+        Index products = 0;
+        double total = 0.0;
         double size = 0.0;   // r' S r
-        double ratio = 0.0;  // by its last value
+        double ratio = 0.0;  // of it to its last value
         double gain = 0.0;   // last term of the total
     };
 
@@ -83,7 +90,8 @@ private:
     const Index C_, q_;
     const bool single_;
     std::vector<Slot> slots_;
-    Index columns_ = 0;           // C_ for each slot, padded by columns of 0
+    Index next_ = 0;               // problem
+    Index columns_ = 0;            // C_ for each slot, padded by columns of 0
     std::vector<T> prob_, extra_;  // (G, columns); for a single logit the curvature
     std::vector<T> diagonal_, inverse_, step_, residual_, scaled_, direction_, product_;  // (q, ..)
     std::vector<T> logits_, factor_, column_;
@@ -101,43 +109,58 @@ private:
         }
     }
 
-    void load(Index start, Index end) {
-        const Index width = (end - start) * C_;
-        columns_ = Wide<T>::padded(width);
+    void set_slots(Index n) {
+        slots_.assign(n, Slot());
+        columns_ = Wide<T>::padded(n * C_);
         for_arrays([&](std::vector<T>& values, Index rows) { values.assign(rows * columns_, T(0)); });
-        product_.assign(q_ * columns_, T(0));
         logits_.assign(systems_.Z.rows() * columns_, T(0));
-        column_.resize(q_);
+        product_.assign(q_ * columns_, T(0));
         factor_.assign(columns_, T(0));
         sums_.assign(columns_, 0.0);
+        column_.resize(q_);
+    }
+
+    bool limited(const Slot& slot) const { return slot.products >= systems_.limit[slot.problem]; }
+
+    bool open(const Slot& slot) const {
+        const double accuracy = systems_.accuracy[slot.problem];
+        return 10.0 * slot.gain > accuracy * accuracy * slot.total;
+    }
+
+    bool ended(const Slot& slot) const {
+        return slot.problem < 0 || !open(slot) || limited(slot);
+    }
+
+    // Load the next problems into the slots that have none.
+    void refill() {
+        std::vector<std::pair<Index, Index>> columns;  // from and to
+        for (Index s = 0; s < count() && next_ < systems_.scale.cols; ++s) {
+            if (slots_[s].problem >= 0) continue;
+            slots_[s] = {next_, 0, steps_.total[next_]};
+            for (Index k = 0; k < C_; ++k) columns.emplace_back(next_ * C_ + k, s * C_ + k);
+            ++next_;
+        }
         for (Index g = 0; g < systems_.Z.rows(); ++g) {
-            const double* p = systems_.prob[g] + start * C_;
-            T* to = &prob_[g * columns_];
-            for (Index c = 0; c < width; ++c) {
-                const double value = single_ ? systems_.weight[g] * p[c] * (1.0 - p[c]) : p[c];
-                to[c] = value > LEAST ? static_cast<T>(value) : T(0);
+            const double *p = systems_.prob[g], w = systems_.weight[g];
+            for (const auto& [from, to] : columns) {
+                const double value = single_ ? w * p[from] * (1.0 - p[from]) : p[from];
+                prob_[g * columns_ + to] = value > LEAST ? static_cast<T>(value) : T(0);
             }
         }
         for (Index g = 0; g < systems_.extra.rows; ++g) {
-            for (Index c = 0; c < width; ++c) {
-                extra_[g * columns_ + c] = static_cast<T>(systems_.extra[g][start + c / C_]);
+            for (const auto& [from, to] : columns) {
+                extra_[g * columns_ + to] = static_cast<T>(systems_.extra[g][from / C_]);
             }
         }
         for (Index j = 0; j < q_; ++j) {
-            for (Index c = 0; c < width; ++c) {
-                const Index at = j * columns_ + c, b = start + c / C_;
-                diagonal_[at] = static_cast<T>(systems_.diagonal[j][b]);
-                inverse_[at] = static_cast<T>(1.0 / systems_.scale[j][b]);
-                step_[at] = static_cast<T>(steps_.step[j][start * C_ + c]);
-                residual_[at] = static_cast<T>(steps_.residual[j][start * C_ + c]);
+            for (const auto& [from, to] : columns) {
+                const Index at = j * columns_ + to;
+                diagonal_[at] = static_cast<T>(systems_.diagonal[j][from / C_]);
+                inverse_[at] = static_cast<T>(1.0 / systems_.scale[j][from / C_]);
+                step_[at] = static_cast<T>(steps_.step[j][from]);
+                residual_[at] = static_cast<T>(steps_.residual[j][from]);
             }
         }
-        slots_.clear();
-        for (Index b = start; b < end; ++b) {
-            slots_.push_back({b, systems_.accuracy[b] * systems_.accuracy[b], steps_.total[b]});
-        }
-        precondition();
-        turn();
     }
 
     static constexpr double LEAST = 1e-30;  // curvature: smaller ones would only be slow in float
@@ -206,12 +229,13 @@ private:
     // Go along the direction to the minimum.
     void advance() {
         dots(direction_, product_, [](Slot& slot, double curvature) {
-            slot.gain = curvature > 0.0 ? slot.size / curvature : 0.0;
+            slot.gain = curvature > 0.0 && slot.size > 0.0 ? slot.size / curvature : 0.0;
         });
         set_factors([](const Slot& slot) { return slot.gain; });
         for (Slot& slot : slots_) {
             slot.gain *= slot.size;
             slot.total += slot.gain;
+            ++slot.products;
         }
         for (Index j = 0; j < q_; ++j) {
             const T *d = &direction_[j * columns_], *h = &product_[j * columns_];
@@ -227,7 +251,8 @@ private:
         for (Index i = 0; i < q_ * columns_; ++i) scaled_[i] = residual_[i] * inverse_[i];
         if (!systems_.inverses.empty()) {
             for (Index c = 0; c < count() * C_; ++c) {
-                multiply_column(systems_.inverses[slots_[c / C_].problem] + c % C_ * q_ * q_, c);
+                const Index b = slots_[c / C_].problem;
+                if (b >= 0) multiply_column(systems_.inverses[b] + c % C_ * q_ * q_, c);
             }
         }
         if (!systems_.reference) {
@@ -280,17 +305,21 @@ private:
         }
     }
 
-    void save(Index slot, Index products) {
-        const Index b = slots_[slot].problem;
+    // Store what a slot has reached, and free it.
+    void save(Index s) {
+        Slot& slot = slots_[s];
+        const Index b = slot.problem;
         for (Index j = 0; j < q_; ++j) {
             for (Index k = 0; k < C_; ++k) {
-                const Index at = j * columns_ + slot * C_ + k;
+                const Index at = j * columns_ + s * C_ + k;
                 steps_.step[j][b * C_ + k] = step_[at];
                 steps_.residual[j][b * C_ + k] = residual_[at];
+                residual_[at] = direction_[at] = T(0);
             }
         }
-        steps_.total[b] = slots_[slot].total;
-        steps_.products[b] = products;
+        steps_.total[b] = slot.total;
+        steps_.products[b] = open(slot) ? -slot.products : slot.products;
+        slot = Slot();
     }
 
     // Continue with some of the slots, in arrays of as few vectors.
@@ -315,13 +344,5 @@ private:
         slots_.resize(n);
     }
 };
-
-template <class T>
-void conjugate_gradients(const NewtonSystems<T>& systems, const NewtonSteps& steps) {
-    const Index B = systems.scale.cols;
-    const Index size = std::max<Index>(1, BLOCK * Wide<T>::size / systems.C);
-    ConjugateGradients<T> solver(systems, steps);
-    for (Index start = 0; start < B; start += size) solver.solve(start, std::min(B, start + size));
-}
 
 }  // namespace fgfm

@@ -13,6 +13,7 @@ computed (`_preconditioner`).
 from __future__ import annotations
 
 import copy
+import functools
 from typing import Any
 
 import numpy as np
@@ -70,9 +71,7 @@ class Hessians:
     ) -> None:
         self.objectives = objectives
         self.prob = prob
-        # second derivatives of each logit by itself; of a single logit there are no others
         self.weight = objectives.weight[:, :, None]  # (G, 1, 1) or (G, B, 1)
-        self.curvature = self.weight * prob * (1.0 - prob)  # (G, B, C)
         self.single = objectives.reference and prob.shape[2] == 1
         self.ridge = 2.0 * penalty[:, None]  # (B, 1)
         self.damping = damping[:, None]  # (B, 1)
@@ -81,6 +80,11 @@ class Hessians:
             scaled[:, None], objectives.bound + self.ridge, objectives.flat_scale
         )
         self.inverses = inverses
+
+    @functools.cached_property
+    def curvature(self) -> Floats:
+        """Second derivatives (G, B, C) of each logit by itself; if single, there are no others."""
+        return self.weight * self.prob * (1.0 - self.prob)
 
     def take(self, some: Integers) -> Hessians:
         """Return the Hessians of some of the problems."""

@@ -112,6 +112,11 @@ def probabilities(eta: Floats, reference: bool) -> tuple[Floats, Floats]:
     With `reference` there is one more class, with the logit 0, whose probability is left out.
     """
     xp = namespace(eta)
+    if reference and eta.shape[2] == 1:
+        small = xp.exp(-xp.abs(eta))
+        mass = 1.0 + small
+        log_mass = xp.clip(eta, 0.0, None) + xp.log(mass)
+        return xp.where(eta < 0.0, small, 1.0) / mass, log_mass[:, :, 0]
     top = xp.amax(eta, axis=2, keepdims=True)  # (G, B, 1)
     if reference:
         top = xp.clip(top, 0.0, None)
@@ -165,7 +170,9 @@ class Objectives:
             self.sparse_rows = *both, *(rows.single() for rows in both)
 
     def take(self, some: Integers) -> Objectives:
-        """Return the objectives of some of the problems."""
+        """Return the objectives of some of the problems, in their order."""
+        if len(some) == self.counts.shape[1]:
+            return self
         part = self.take_for_products(some)
         if len(self.mass) > 1:
             part.weight, part.mass = self.weight[:, some], self.mass[some]
@@ -183,7 +190,8 @@ class Objectives:
     def evaluate(self, eta: Floats, theta: Floats, penalty: Floats) -> tuple[Floats, Floats]:
         """Return the values (B,) and the probabilities (G, B, C)."""
         prob, log_mass = probabilities(eta, self.reference)
-        linear = (self.counts * eta).sum(axis=2)
+        linear = self.counts * eta
+        linear = linear[:, :, 0] if linear.shape[2] == 1 else linear.sum(axis=2)
         value = column_sums(self.weight * log_mass - linear)
         return value + penalty * dots(theta[self.first :], theta[self.first :]), prob
 

@@ -30,7 +30,7 @@ LARGEST_BLOCK = 1024  # columns
 INVERSES_LIMIT = 1 << 25
 # Dense floating-point operations in BLAS level 3 that take as long as one operation in a product
 # with a sparse array, in a matrix-vector product, and in the product of sparse columns.
-_SPARSE = 4
+_SPARSE = 1
 _VECTOR = 4
 _SCATTERED = 10
 # Further Newton steps that an inverse serves, about: the first one for all smaller penalties, one

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fgfm.ridge._arrays import columns
 from fgfm.ridge._preconditioner import Inverses
 
 __all__ = ["SparseSystems"]
@@ -87,13 +88,13 @@ class SparseSystems:
             diagonal += hessians.damping[group, 0] * objectives.bound[:, group, 0]
         extra = np.empty((0, 0))
         if objectives.extra is not None:
-            extra = np.ascontiguousarray(objectives.extra[:, group])
+            extra = np.ascontiguousarray(columns(objectives.extra, group))
         step, residual = (_as_columns(a[:, group]) for a in (self.step, self.residual))
         total, products = self.total[group], np.empty(len(group), dtype=np.int64)
         conjugate_gradients(
             *(objectives.sparse_rows[2:] if single else objectives.sparse_rows[:2]),
             objectives.weight[:, 0],
-            _as_columns(hessians.prob[:, group]),
+            _as_columns(columns(hessians.prob, group)),
             extra,
             C,
             objectives.reference,
