@@ -167,18 +167,23 @@ private:
 
     // product = H direction
     void multiply() {
-        const Index G = systems_.Z.rows(), columns = columns_;
+        const SparseRows<T> Z = systems_.Z, transposed = systems_.transposed;
+        const Index G = Z.rows(), columns = columns_;
         const bool extra = systems_.extra.rows > 0;
+        const T* const direction = direction_.data();
         for (Index g = 0; g < G; ++g) {
             T* const u = &logits_[g * columns];
             const T* const p = &prob_[g * columns];
-            multiply_row(systems_.Z, g, direction_.data(), columns, u);
+            multiply_row(Z, g, direction, columns, u,
+                         single_ && !extra ? p : nullptr);
             if (extra) {
                 const T *x = &extra_[g * columns], *d = &direction_[(q_ - 1) * columns];
                 for (Index c = 0; c < columns; ++c) u[c] += x[c] * d[c];
             }
             if (single_) {
-                for (Index c = 0; c < columns; ++c) u[c] *= p[c];
+                if (extra) {
+                    for (Index c = 0; c < columns; ++c) u[c] *= p[c];
+                }
                 continue;
             }
             const T w = static_cast<T>(systems_.weight[g]);
@@ -188,8 +193,8 @@ private:
                 for (Index k = c; k < c + C_; ++k) u[k] = w * p[k] * (u[k] - mean);
             }
         }
-        for (Index j = 0; j < systems_.transposed.rows(); ++j) {
-            multiply_row(systems_.transposed, j, logits_.data(), columns, &product_[j * columns]);
+        for (Index j = 0; j < transposed.rows(); ++j) {
+            multiply_row(transposed, j, logits_.data(), columns, &product_[j * columns]);
         }
         if (extra) {
             T* const last = &product_[(q_ - 1) * columns];

@@ -52,15 +52,23 @@ inline void for_blocks(Index columns, Body body) {
     }
 }
 
-// u = Z[g] V; the number of columns is a multiple of Wide<T>::size.
+// u = Z[g] V, times the factors of the columns if there are any; the number of columns is a multiple
+// of Wide<T>::size.
 template <class T>
-inline void multiply_row(const SparseRows<T>& Z, Index g, const T* V, Index columns, T* u) {
+inline void multiply_row(const SparseRows<T>& Z, Index g, const T* V, Index columns, T* u,
+                         const T* factor = nullptr) {
     using W = Wide<T>;
-    for_blocks<T>(columns, [&]<Index N>(Index c) {
+    const T* const data = Z.data;  // copies that no store can change
+    const std::uint32_t* const indices = Z.indices;
+    const Index start = Z.indptr[g], end = Z.indptr[g + 1];
+    for_blocks<T>(columns, [=]<Index N>(Index c) {
         typename W::Type sum[N] = {};
-        for (Index i = Z.indptr[g]; i < Z.indptr[g + 1]; ++i) {
-            const T* v = V + Z.indices[i] * columns + c;
-            for (Index k = 0; k < N; ++k) sum[k] += Z.data[i] * W::load(v + k * W::size);
+        for (Index i = start; i < end; ++i) {
+            const T* v = V + indices[i] * columns + c;
+            for (Index k = 0; k < N; ++k) sum[k] += data[i] * W::load(v + k * W::size);
+        }
+        if (factor) {
+            for (Index k = 0; k < N; ++k) sum[k] *= W::load(factor + c + k * W::size);
         }
         for (Index k = 0; k < N; ++k) W::store(u + c + k * W::size, sum[k]);
     });
