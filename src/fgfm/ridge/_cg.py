@@ -132,7 +132,7 @@ class Hessians:
         objectives = self.objectives
         inverse = BlockInverses(
             objectives.Z,
-            None if objectives.extra is None else objectives.extra[:, b],
+            None if objectives.extra is None else np.ascontiguousarray(objectives.extra[:, b]),
             self.curvature[:, b],
             float(self.ridge[b, 0]),
             objectives.bound[:, b, 0] * max(float(self.damping[b, 0]), _JITTER),

@@ -197,12 +197,9 @@ class Objectives:
 
     def multiply_transposed(self, U: Floats) -> Floats:
         """Multiply the transposed rows by an array (G, B, C)."""
-        columns = contiguous(U).reshape(len(U), -1)
-        if self.sparse_rows:
-            result = self.sparse_rows[1].multiply(columns)
-        else:
-            result = self.Z.T @ columns
-        result = result.reshape(-1, *U.shape[1:])
+        flat = contiguous(U).reshape(len(U), -1)
+        product = self.sparse_rows[1].multiply(flat) if self.sparse_rows else self.Z.T @ flat
+        result = product.reshape(-1, *U.shape[1:])
         if self.extra is None:
             return result
         return namespace(U).concatenate([result, column_sums(self.extra[:, :, None] * U)[None]])

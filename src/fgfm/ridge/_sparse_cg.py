@@ -1,7 +1,7 @@
-"""Conjugate gradients on sparse rows of the CPU, by the kernel `fgfm._kernels.conjugate_gradients`.
+"""Conjugate gradients on sparse rows of the CPU, by `fgfm._kernels.conjugate_gradients`.
 
-Steps need only be accurate to a hundredth, and the gradients that they are solved for are in double
-precision: steps are computed in single precision where the penalty is large enough for it.
+A step need only be accurate to four digits, and the gradient that it is solved for is in double
+precision. So steps are computed in single precision where the penalty is large enough for it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class SparseSystems:
                     self._solve_group(group, limit[chosen], single, matrices)
 
     def _solve_group(
-        self, group: Integers, limit: Integers, single: bool, inverses: list[Floats]
+        self, group: Integers, limit: Integers, single: bool, inverses: list[npt.NDArray[Any]]
     ) -> None:
         """Continue problems that are solved in the same precision."""
         from fgfm._kernels import conjugate_gradients
