@@ -86,6 +86,23 @@ def factor_rows(n: int, count: int, dtype: torch.dtype, device: str) -> list[Ten
     return Ps
 
 
+def cardinality_rows(n: int, m: int, S: int, dtype: torch.dtype, device: str) -> Tensor:
+    """Draw P with about 5 expected labels: marginals split over cardinalities at random.
+
+    The cardinalities have about a Poisson distribution.
+    """
+    p = marginal_rows("sparse", n, m, dtype, device)
+    s = torch.arange(1.0, S + 1.0, dtype=dtype, device=device)
+    likely = s * torch.exp(s * np.log(5.0) - torch.lgamma(s + 1.0))
+    P = torch.empty((n, m, S), dtype=dtype, device=device)
+    for start in range(0, n, 10_000):
+        part = P[start : start + 10_000]
+        part.exponential_().mul_(likely)
+        part *= (p[start : start + 10_000] / part.sum(dim=2))[:, :, None]
+        part /= (part.sum(dim=1) / s).sum(dim=1).mul_(1.01).clamp_(min=1.0)[:, None, None]
+    return P
+
+
 def seconds_on_device(task: Callable[[], object], repeats: int) -> float:
     """Return the median time of a call, by events on the device."""
     for _ in range(2):
@@ -208,6 +225,17 @@ def main() -> None:
                 rows, factors, n_jobs=-1 if isinstance(rows[0], np.ndarray) else None
             ),
             Ps,
+            bandwidth,
+            settings.sample // 10,
+            3,
+        )
+        del Ps
+        measure(
+            f"P of 400 labels and 16 cardinalities, {word}",
+            lambda rows: decision.from_cardinalities(
+                rows, n_jobs=-1 if isinstance(rows, np.ndarray) else None
+            ),
+            cardinality_rows(settings.rows // 10, 400, 16, dtype, device),
             bandwidth,
             settings.sample // 10,
             3,

@@ -22,10 +22,10 @@ from benchmarks.datasets import load
 from benchmarks.report import Column, Table
 from fgfm import ILFCompo, f_measure
 from fgfm._kernels import poisson_binomial
+from fgfm._utils.log_linear_pool import LogLinearPool
 from fgfm.cardinality import from_marginals
 from fgfm.decision import from_factors
 from fgfm.estimation._fitting import LearnerSettings, fit_models
-from fgfm.estimation._log_linear_pool import LogLinearPool
 from fgfm.estimation._models import ModelTarget
 
 Floats = npt.NDArray[np.float64]

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fgfm.data import Dataset, load, save
+from fgfm.data import DataError, Dataset, load, save
 
 __all__ = [
     "VARIANTS",
+    "assert_invalid",
     "assert_same",
     "make_dataset",
     "real_path",
@@ -73,6 +74,15 @@ def write_file(folder, content, name="a.csv"):
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
+
+
+def assert_invalid(folder, default_name, content, match, options=None, name=None):
+    """Assert that a file is refused with one line that begins with its path."""
+    path = write_file(folder, content, name or default_name)
+    with pytest.raises(DataError, match=match) as caught:
+        load(path, **(options or {}))
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith(str(path))
 
 
 def round_trip(dataset, path, variant, **options):

@@ -42,7 +42,7 @@ def test_layer_decides_batches(average):
     assert torch.equal(labels, exact.labels)
     torch.testing.assert_close(expected, exact.expected_f)
     assert labels.is_contiguous()
-    torch.library.opcheck(torch.ops.fgfm.decide, (logits, 1.0, 1.0, False, average, True))
+    torch.library.opcheck(torch.ops.fgfm.decide, (logits, 1.0, 1.0, False, "f", average, True))
     with pytest.raises(ValueError, match="average is 'weighted'"):
         FDecision(average="weighted")
 
@@ -69,7 +69,7 @@ def test_layer_is_one_operator(dtype):
     layer = FDecision(nonempty=True)
     torch.manual_seed(0)
     logits = torch.randn(6, 5).to(getattr(torch, dtype))
-    torch.library.opcheck(torch.ops.fgfm.decide, (logits, 1.0, 1.0, True, "samples", True))
+    torch.library.opcheck(torch.ops.fgfm.decide, (logits, 1.0, 1.0, True, "f", "samples", True))
     compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
     rows = {0: torch.export.Dim("rows")}
     exported = torch.export.export(layer, (logits,), dynamic_shapes=(rows,)).module()
@@ -112,7 +112,8 @@ def test_volumes_and_parameters_of_masks():
     exact = decision.from_marginals(proba.flatten(2).flatten(0, 1).numpy(), nonempty=True)
     assert torch.equal(masks.flatten(2).flatten(0, 1), torch.from_numpy(exact.labels))
     assert expected.shape == (2, 3)
-    assert "spatial_dims=3, zero_division=1, nonempty=True, from_logits=False" in repr(layer)
+    shown = "spatial_dims=3, measure='dice', zero_division=1, nonempty=True, from_logits=False"
+    assert shown in repr(layer)
     compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
     assert torch.equal(compiled(proba).labels, masks)
     exported = torch.export.export(layer, (proba,)).module()
@@ -121,9 +122,39 @@ def test_volumes_and_parameters_of_masks():
     assert empty.labels.shape == (0, 3, 4, 5, 6)
 
 
+def test_masks_of_largest_iou():
+    proba = torch.rand(2, 3, 4, 5, generator=torch.Generator().manual_seed(0))
+    masks, expected = DiceDecision(measure="iou", from_logits=False)(proba)
+    exact = decision.from_marginals(proba.reshape(6, 20).numpy(), measure="jaccard")
+    assert torch.equal(masks.reshape(6, 20), torch.from_numpy(exact.labels))
+    torch.testing.assert_close(expected.flatten(), torch.from_numpy(exact.expected_f).float())
+    assert (expected < DiceDecision(from_logits=False)(proba).expected_f).all()
+
+
+def test_masks_of_a_subclass_keep_its_attributes():
+    """As those of a MetaTensor of MONAI keep its metadata."""
+
+    class Image(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            out = super().__torch_function__(func, types, args, kwargs)
+            for part in out if isinstance(out, tuple) else (out,):
+                if isinstance(part, cls):
+                    part.origin = "scanner"
+            return out
+
+    logits = torch.randn(2, 3, 4, 5, 6, generator=torch.Generator().manual_seed(0))
+    for inputs in (logits, logits.half().transpose(2, 4)):
+        masks, _ = DiceDecision(3)(inputs.as_subclass(Image))
+        assert masks.origin == "scanner"
+        assert torch.equal(masks.as_subclass(torch.Tensor), DiceDecision(3)(inputs).labels)
+
+
 def test_invalid_masks_raise():
     with pytest.raises(ValueError, match=r"spatial_dims is 0: it must be an integer, 1 or more"):
         DiceDecision(0)
+    with pytest.raises(ValueError, match=r"measure is 'f': it must be one of 'dice', 'iou'"):
+        DiceDecision(measure="f")
     with pytest.raises(ValueError, match=r"inputs has shape \(4,\): it must have at least 2 dim"):
         DiceDecision()(torch.zeros(4))
     with pytest.raises(TypeError, match="inputs is list: it must be a tensor"):

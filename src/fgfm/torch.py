@@ -17,6 +17,7 @@ from fgfm import decision
 from fgfm._utils.validation import (
     check_average,
     check_beta,
+    check_choice,
     check_count,
     check_flag,
     check_zero_division,
@@ -26,8 +27,9 @@ from fgfm.decision._array_api.backend import read_array
 
 __all__ = ["DiceDecision", "FDecision"]
 
+_MEASURES = {"dice": "f", "iou": "jaccard"}
 _SCHEMA = (
-    "(Tensor inputs, float beta, float zero_division, bool nonempty, str average,"
+    "(Tensor inputs, float beta, float zero_division, bool nonempty, str measure, str average,"
     " bool from_logits) -> (Tensor, Tensor)"
 )
 
@@ -38,6 +40,7 @@ def _decide(
     beta: float,
     zero_division: float,
     nonempty: bool,
+    measure: str,
     average: str,
     from_logits: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -53,6 +56,7 @@ def _decide(
             beta=beta,
             zero_division=zero_division,
             nonempty=nonempty,
+            measure=measure,
             average=average,
             n_jobs=torch.get_num_threads() if on_cpu else None,
         )
@@ -70,6 +74,7 @@ def _decide_without_values(
     beta: float,
     zero_division: float,
     nonempty: bool,
+    measure: str,
     average: str,
     from_logits: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -147,6 +152,7 @@ class FDecision(torch.nn.Module):
                 self.beta,
                 self.zero_division,
                 self.nonempty,
+                "f",
                 self.average,
                 self.from_logits,
             )
@@ -167,9 +173,10 @@ class FDecision(torch.nn.Module):
 
 
 class DiceDecision(torch.nn.Module):
-    r"""Layer that returns the masks of largest expected Dice coefficient, for inference.
+    r"""Layer that returns the masks of largest expected Dice coefficient, or IoU, for inference.
 
-    Maximises :math:`E[2 |y \cap h| / (|y| + |h|)]` over all masks h, assuming pixels independent
+    Maximises :math:`E[2 |y \cap h| / (|y| + |h|)]`, or :math:`E[|y \cap h| / |y \cup h|]`, over
+    all masks h, assuming pixels independent
     given the image, with the sigmoid of the inputs as their probabilities. Each mask, of one image
     and one class, is a problem of its own. The layer has no parameters and no gradient. It is a
     single operator for ``torch.compile`` and ``torch.export``.
@@ -179,6 +186,9 @@ class DiceDecision(torch.nn.Module):
     spatial_dims : int, default=2
         The number of last axes that hold the pixels, or voxels, of one mask. All axes before them
         (batch, class) number the masks.
+    measure : {"dice", "iou"}, default="dice"
+        The measure whose expectation is maximised: the Dice coefficient, or the intersection over
+        union (Jaccard index).
     zero_division : float, default=1.0
         The value of 0/0, an empty mask where the true mask is empty, from 0 to 1.
     nonempty : bool, default=False
@@ -210,12 +220,15 @@ class DiceDecision(torch.nn.Module):
         self,
         spatial_dims: int = 2,
         *,
+        measure: str = "dice",
         zero_division: float = 1.0,
         nonempty: bool = False,
         from_logits: bool = True,
     ) -> None:
         super().__init__()
         self.spatial_dims = check_count(spatial_dims, "spatial_dims", 1)
+        check_choice(measure, "measure", tuple(_MEASURES))
+        self.measure = measure
         self.zero_division = check_zero_division(zero_division)
         self.nonempty = check_flag(nonempty, "nonempty")
         self.from_logits = check_flag(from_logits, "from_logits")
@@ -232,7 +245,8 @@ class DiceDecision(torch.nn.Module):
         -------
         Decision
             ``labels``, the masks, int8 of the shape of the inputs, and ``expected_f``, the
-            expected Dice coefficients, of the shape of the leading axes; on the same device.
+            expected Dice coefficients or IoU, of the shape of the leading axes; on the same
+            device.
         """
         if not isinstance(inputs, torch.Tensor):
             raise TypeError(f"inputs is {type(inputs).__name__}: it must be a tensor")
@@ -245,7 +259,13 @@ class DiceDecision(torch.nn.Module):
         spatial = inputs.shape[inputs.ndim - self.spatial_dims :]
         rows = inputs.detach().reshape(math.prod(leading), math.prod(spatial))
         labels, expected_f = _decide(
-            rows, 1.0, self.zero_division, self.nonempty, "samples", self.from_logits
+            rows,
+            1.0,
+            self.zero_division,
+            self.nonempty,
+            _MEASURES[self.measure],
+            "samples",
+            self.from_logits,
         )
         return Decision(labels.reshape(inputs.shape), expected_f.reshape(leading))
 
@@ -258,6 +278,7 @@ class DiceDecision(torch.nn.Module):
             The text between the parentheses.
         """
         return (
-            f"spatial_dims={self.spatial_dims}, zero_division={self.zero_division:g}, "
-            f"nonempty={self.nonempty}, from_logits={self.from_logits}"
+            f"spatial_dims={self.spatial_dims}, measure={self.measure!r}, "
+            f"zero_division={self.zero_division:g}, nonempty={self.nonempty}, "
+            f"from_logits={self.from_logits}"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import fgfm
-from command_line import run, run_ok
+from command_line import read_terminal, run, run_ok, started_on_terminal
 
 COMMANDS = ["demo", "fit", "predict", "decide", "tune", "evaluate", "factors"]
 
@@ -45,6 +45,17 @@ def test_results_fit_the_terminal(folder, tmp_path):
     ):
         printed = run_ok(*arguments).stdout
         assert max(map(len, printed.splitlines())) <= 80, printed
+
+
+def test_messages_are_wrapped_on_a_terminal(folder):
+    command = ["fit", folder / "all.csv", "-l", "red", "-e", "no such learner", "-o", "m.fgfm"]
+    with started_on_terminal(*command) as (process, terminal):
+        seen = read_terminal(terminal).decode()
+        assert process.wait() == 2
+    message = run(*command).stderr
+    shown = seen[seen.index("fgfm: ") :]  # after the progress bar
+    assert max(map(len, shown.splitlines())) <= 80 < len(message)
+    assert " ".join(shown.split()) == message.strip()
 
 
 def test_unknown_option_is_refused():

@@ -34,6 +34,13 @@ def test_options_are_passed_on(source, tmp_path):
     assert (tmp_path / "s.csv").read_bytes() == (tmp_path / "t.csv").read_bytes()
 
 
+def test_names_of_ids_are_separated_by_commas(tmp_path):
+    (tmp_path / "p.csv").write_text("id,place,a,b\n7,north,0.9,0.2\n8,south,0.1,0.6\n")
+    printed = run_ok("decide", tmp_path / "p.csv", "--ids", "id,place").stdout
+    assert printed.startswith("id,place,labels,expected_f\n7,north,a,")
+    assert run_ok("decide", tmp_path / "p.csv", "--ids", "id", "--ids", "place").stdout == printed
+
+
 @pytest.mark.parametrize("average", ["macro", "micro"])
 def test_averages_are_passed_on(source, tmp_path, average):
     options = ["--average", average, "--measure", "jaccard", "--stats"]

@@ -83,7 +83,7 @@ def test_table_shows_measures_gains_and_notes(folder):
     table = run_ok("evaluate", folder / "all.npz", *options).stdout
     for text in ("F-optimal", "p > 0.5", "p > t", "instance F1", "gain of F-optimal", "t = "):
         assert text in table
-    assert "4 factors; 2-fold cross-validation" in table.replace("\n", " ")
+    assert "4 factors (independent); 2-fold cross-validation" in table.replace("\n", " ")
 
 
 @pytest.mark.filterwarnings("ignore:rows without probability")
@@ -106,8 +106,8 @@ def test_contradiction_of_nonempty_raises(tmp_path):
         (["all.npz", "--split", "test", "--test", "all.npz"], "give one of them"),
         (["all.npz", "--test", "all.npz", "--model", "model.fgfm"], "give one of them"),
         (["all.npz", "--split", "train"], "--split is 'train'"),
-        (["all.npz", "--test", "long.npz"], "is an unknown label"),
-        (["long.npz", "--model", "model.fgfm"], "is an unknown label"),
+        (["all.npz", "--test", "long.npz"], "is not a label of training"),
+        (["long.npz", "--model", "model.fgfm"], "is not a label of training"),
         (["long.npz", "--model", "named.fgfm"], "those of the model are 'red', 'green', 'blue'"),
         (
             ["all.npz", "--model", "model.fgfm", "-e", "knn"],

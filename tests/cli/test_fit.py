@@ -172,7 +172,7 @@ def test_learners_by_name(folder, tmp_path, name, settings):
             ["tags.csv", "-l", "tags", "--category", "id", "--number", "id"],
             "the column 'id' is both category and number",
         ),
-        (["all.csv", "-l", "purple"], "no column is called 'purple': the columns are 'x1', "),
+        (["all.csv", "-l", "purple"], "no column is called 'purple': there are 'x1', "),
         (["all.csv", "-l", "-9"], "9 labels leave no features"),
         (["all.npz", "-o", "no/m"], "there is no folder"),
         (["all.npz", "-o", "."], "a folder: it must be a file"),

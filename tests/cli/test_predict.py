@@ -76,6 +76,35 @@ def test_output_formats_agree_with_python(folder, tmp_path, model, beta):
     assert f"mean expected F{beta:g} {decision.expected_f.mean():.3f}" in printed.stderr
 
 
+@pytest.mark.parametrize("average", ["macro", "micro"])
+def test_averages_decide_all_rows_together(folder, tmp_path, table_model, average):
+    sets, proba = tmp_path / "sets.csv", tmp_path / "p.csv"
+    command = ["predict", table_model, folder / "new.csv", "--ids", "id", "--average", average]
+    result = run_ok(*command, "--wide", "-o", sets, "--proba", proba)
+    frame = pd.read_csv(folder / "new.csv", dtype={"id": str})
+    model = fgfm.load(table_model)
+    X = model[:-1].transform(frame.drop(columns="id"))
+    decision = model[-1].decide(X, average=average)
+    written = pd.read_csv(sets, dtype={"id": str})
+    assert written["id"].tolist() == frame["id"].tolist()
+    assert_array_equal(written.drop(columns="id"), decision.labels)
+    assert_allclose(pd.read_csv(proba).drop(columns="id"), model[-1].predict_proba(X), rtol=1e-14)
+    expected = "mean expected F1 of labels" if average == "macro" else "expected F1 of all labels"
+    assert f"{expected} {np.mean(decision.expected_f):.3f}: " in result.stderr
+
+
+def test_average_of_a_split_and_of_one_label(dataset, folder, model, tmp_path):
+    run_ok("predict", model, folder / "all.npz", "--split", "test", "--average", "macro",
+           "-o", tmp_path / "s.csv")  # fmt: skip
+    assert (tmp_path / "s.csv").read_text().count("\n") == 41
+    classifier = fgfm.FGFMClassifier(random_state=0).fit(dataset.X, dataset.Y[:, 0])
+    fgfm.save(classifier, tmp_path / "m.fgfm")
+    command = ["predict", tmp_path / "m.fgfm", folder / "all.npz", "--average", "macro", "--wide"]
+    run_ok(*command, "-o", tmp_path / "t.csv")
+    labels = classifier.decide(dataset.X, average="macro").labels
+    assert_array_equal(pd.read_csv(tmp_path / "t.csv")["1"], labels)
+
+
 def test_probabilities_are_those_of_python(folder, tmp_path, model):
     X = load(folder / "all.npz").X[80:]
     path = tmp_path / "p.parquet"
@@ -180,9 +209,10 @@ def test_model_without_an_encoder_matches_columns_by_name(dataset, tmp_path):
     run_ok("predict", path, tmp_path / "reversed.csv", "-o", tmp_path / "s.csv")
     found, _ = label_sets(tmp_path / "s.csv")
     assert found == names_of(classifier.predict(frame), ["0", "1", "2", "3"])
-    frame.drop(columns="x1").to_csv(tmp_path / "less.csv", index=False)
+    frame.rename(columns={"x1": "X1"}).to_csv(tmp_path / "less.csv", index=False)
     assert_one_line_error(
-        run("predict", path, tmp_path / "less.csv"), "there is no column 'x1', which training had"
+        run("predict", path, tmp_path / "less.csv"),
+        "there is no column 'x1' (did you mean 'X1'?), which training had",
     )
     frame.assign(more=1.0).to_csv(tmp_path / "more.csv", index=False)
     result = run_ok("predict", path, tmp_path / "more.csv", "-o", tmp_path / "t.csv")
@@ -219,6 +249,8 @@ def test_encoder_names_the_labels_of_a_model_without_names(folder, tmp_path):
         (["model.fgfm", "new.csv", "-o", "s.csv", "--ids", "x"], "no column 'x' (did you mean 'x"),
         (["model.fgfm", "wide.npz", "-o", "s.csv"], "X has 6 features, but"),
         (["model.fgfm", "all.npz", "-o", "s.csv", "--beta", "nan"], "beta is nan"),
+        (["model.fgfm", "all.npz", "--average", "mean"], "average is 'mean': it must be"),
+        (["model.fgfm", "all.npz", "--average", "micro", "--max-labels", "1"], "'micro'"),
     ],
 )
 def test_invalid_input_gives_one_line(folder, monkeypatch, model, arguments, message):

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 import fgfm
-from benchmarks.films import GENRES, by_hand, genre_matrix, make_films
+from benchmarks.films import by_hand, genre_matrix, make_films
 from command_line import assert_one_line_error, label_sets, names_of, run, run_ok
+from fgfm.cli._films import GENRES
 from fgfm.data import load_blocks
 
 pytestmark = pytest.mark.filterwarnings("default")
@@ -17,7 +18,9 @@ TRAIN = 450
 
 @pytest.fixture(scope="module")
 def films():
-    return make_films(600)
+    table = make_films(600)
+    table.loc[TRAIN + 5, "director"] = "Someone Else"
+    return table
 
 
 @pytest.fixture(scope="module")

@@ -191,7 +191,7 @@ INVALID = {
         "y1.csv: there is no positive",
     ),
     "rows": ("a,b\n0.3,0.2\n0.1,0.2\n", "a,b\n1,0\n", "y1.csv: there are 1 row, and p1.csv has 2"),
-    "names": ("a,b\n0.3,0.2\n0.1,0.2\n", "a,c\n1,0\n0,1\n", "column 'c', which is not a label of"),
+    "names": ("a,b\n0.3,0.2\n0.1,0.2\n", "a,c\n1,0\n0,1\n", "'c' is not a label of the prob"),
     "text": ("a,b\n0.3,x\n0.1,0.2\n", "a,b\n1,0\n0,1\n", "'x' is not a number; a column that is"),
 }
 
@@ -236,7 +236,7 @@ def test_with_refuses_other_options_and_files(files, model):
     result = run("decide", "new.csv", "--ids", "id", "--with", "unfitted.fgfm")
     assert_one_line_error(result, "holds FDecider: it must hold a fitted FDecider")
     result = run("decide", "new.csv", "--with", "d.fgfm")
-    assert_one_line_error(result, "column 'id': it is not a label of the decider: there are 'red'")
+    assert_one_line_error(result, "'id' is not a label of the decider: there are 'red'")
     assert not (files / "s.csv").exists()
 
 

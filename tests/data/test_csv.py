@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dataset_files import write_file
+from dataset_files import assert_invalid, write_file
 from fgfm.data import DataError, load
 
 
@@ -124,121 +124,74 @@ def test_columns_without_a_name_are_dropped_by_number(tmp_path):
     assert load(new, encoder=found.encoder).X.tolist() == [[6, 7]]
 
 
-INVALID = {
-    "blank": ("a.csv", "\n\n", {}, r"a.csv: the file is empty$"),
-    "header only": ("a.csv", "x,y\n", {}, r"a.csv: there are no rows after the header$"),
-    "short row": ("a.csv", "x,y\n1,2\n3\n", {}, r"a.csv, line 3: there are 1 values: the header"),
-    "long row": ("a.csv", "x,y\n1,2,3\n", {}, r"line 2: there are 3 values: .* has 2 columns$"),
-    "row after a cell of two lines": (
-        "a.csv",
-        'x,c\n1,"u\nv"\n2\n',
-        {},
-        r"a.csv, line 4: there are 1 values",
-    ),
-    "unclosed quote": (
-        "a.csv",
-        'x\n"1\n2\n',
-        {},
-        r"a.csv, line 2: the table cannot be parsed: unexpected",
-    ),
+INVALID = {  # the content, the message, perhaps options and another name of the file
+    "blank": ("\n\n", r"a.csv: the file is empty$"),
+    "header only": ("x,y\n", r"a.csv: there are no rows after the header$"),
+    "short row": ("x,y\n1,2\n3\n", r"a.csv, line 3: there are 1 values: the header"),
+    "long row": ("x,y\n1,2,3\n", r"line 2: there are 3 values: .* has 2 columns$"),
+    "row after a cell of two lines": ('x,c\n1,"u\nv"\n2\n', r"a.csv, line 4: there are 1 values"),
+    "unclosed quote": ('x\n"1\n2\n', r"a.csv, line 2: the table cannot be parsed: unexpected"),
     "text among numbers": (
-        "a.csv",
         "x\n1\n2\nq\n",
-        {},
         r"line 4, column 'x': 'q' is not a number, and line 2 has '1': .* "
         r"\(argument: categorical\)$",
     ),
-    "underscore in a number": (
-        "a.csv",
-        "x\n1\n1_0\n",
-        {},
-        r"line 3, column 'x': '1_0' is not a number",
-    ),
-    "digits of another script": (
-        "a.csv",
-        "x\n1\n٣\n",
-        {},
-        r"line 3, column 'x': '٣' is not a num",
-    ),
-    "overflow": ("a.csv", "x\n1\n1e999\n", {}, r"line 3, column 'x': the value is infinite"),
-    "infinity": (
-        "a.csv",
-        "x,c\n1,u\ninf,u\n",
-        {},
-        r"line 3, column 'x': the value is infinite",
-    ),
-    "repeated name": (
-        "a.csv",
-        "x,y,x\n1,2,3\n",
-        {},
-        r"line 1, column 3: the name 'x' is that of column 1 too",
-    ),
-    "missing name": ("a.csv", "x,,y\n1,2,3\n", {}, r"line 1, column 2: this column has no name"),
+    "underscore in a number": ("x\n1\n1_0\n", r"line 3, column 'x': '1_0' is not a number"),
+    "digits of another script": ("x\n1\n٣\n", r"line 3, column 'x': '٣' is not a num"),
+    "overflow": ("x\n1\n1e999\n", r"line 3, column 'x': the value is infinite"),
+    "infinity": ("x,c\n1,u\ninf,u\n", r"line 3, column 'x': the value is infinite"),
+    "repeated name": ("x,y,x\n1,2,3\n", r"line 1, column 3: the name 'x' is that of column 1 too"),
+    "missing name": ("x,,y\n1,2,3\n", r"line 1, column 2: this column has no name"),
     "index of pandas": (
-        "a.csv",
         ",x\n0,2\n",
-        {"drop": ["x"]},
         r"line 1, column 1: .*without its index \(index=False\) .* the number of the column, 1 "
         r"\(argument: drop\)$",
+        {"drop": ["x"]},
     ),
     "decimal commas": (
-        "a.csv",
         "x;y\n?;1\n0,53;2\n1,5;3\n",
-        {"delimiter": ";"},
         r"line 3, column 'x': '0,53' is not a number, although .* 1234,5 with a decimal comma, .*"
         r"\(arguments: decimal, categorical\)$",
+        {"delimiter": ";"},
     ),
     "decimal commas among integers": (
-        "a.csv",
         "x;y\n1;1\n0,53;2\n",
-        {"delimiter": ";"},
         r"line 3, column 'x': '0,53' is not a number, and line 2 has '1': .* with a decimal comma "
         r"\(arguments: categorical, decimal\)$",
+        {"delimiter": ";"},
     ),
     "decimal points": (
-        "a.csv",
         "x;y\n1.5;1\n",
-        {"delimiter": ";", "decimal": ","},
         r"line 2, column 'x': '1.5' is not a number, .*: numbers are written as 1234,5 with a",
+        {"delimiter": ";", "decimal": ","},
     ),
     "thousands separators": (
-        "a.csv",
         'x,y\n"1,500",1\n"12,000",2\n',
-        {},
         r"column 'x': '1,500' is not a number, although every text of this column looks like one",
     ),
-    "thousands with blanks": ("a.csv", "x,y\n1 500.5,1\n", {}, r"column 'x': '1 500.5' is not"),
-    "percents": ("a.csv", "x,y\n5%,1\n 7.5 %,1\n", {}, r"line 2, column 'x': '5%' is not a num"),
-    "dollars": ("a.csv", "x,y\n$5,1\n-$7.25,1\n", {}, r"line 2, column 'x': '\$5' is not a numb"),
-    "euros": ("a.csv", "x,y\n5 €,1\n", {}, r"line 2, column 'x': '5 €' is not a number, although"),
+    "thousands with blanks": ("x,y\n1 500.5,1\n", r"column 'x': '1 500.5' is not"),
+    "percents": ("x,y\n5%,1\n 7.5 %,1\n", r"line 2, column 'x': '5%' is not a num"),
+    "dollars": ("x,y\n$5,1\n-$7.25,1\n", r"line 2, column 'x': '\$5' is not a numb"),
+    "euros": ("x,y\n5 €,1\n", r"line 2, column 'x': '5 €' is not a number, although"),
     "another delimiter than in the next line": (
-        "a.csv",
         "x;y\n1\n",
-        {},
         r"a.csv, line 1: with the delimiter ',' there is one column, 'x;y': the file has another "
         r"delimiter \(argument: delimiter\)$",
     ),
-    "two other delimiters": ("a.csv", "x;y|l\n1;0|0\n", {}, r"\(argument: delimiter\)$"),
+    "two other delimiters": ("x;y|l\n1;0|0\n", r"\(argument: delimiter\)$"),
     "given delimiter": (
-        "a.csv",
         "x;l\n1;0\n",
-        {"labels": "l", "delimiter": ","},
         r"\(argument: delimiter\)$",
+        {"labels": "l", "delimiter": ","},
     ),
     "unknown column to drop": (
-        "a.csv",
         "x,l\n1,0\n",
-        {"drop": ["i"]},
         r"a.csv: there is no column 'i' \(argument: drop\)$",
+        {"drop": ["i"]},
     ),
 }
 
 
 @pytest.mark.parametrize("case", INVALID)
 def test_invalid_file_raises(case, tmp_path):
-    name, content, options, match = INVALID[case]
-    path = write_file(tmp_path, content, name)
-    with pytest.raises(DataError, match=match) as caught:
-        load(path, **options)
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).startswith(str(path))
+    assert_invalid(tmp_path, "a.csv", *INVALID[case])

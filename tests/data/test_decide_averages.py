@@ -309,13 +309,16 @@ def test_decider_without_names_checks_the_number(proba, tmp_path):
     ("names", "message"),
     [
         (["a", "c", "b"], "column 'c': the decider has 'b' in its place"),
-        (["a", "b", "cc"], "column 'cc': it is not a label of the decider: did you mean 'c'"),
-        (["a", "b"], "the number of labels is 2: it must be 3"),
+        (["a", "b", "cc"], "'cc' is not a label of the decider: did you mean 'c'"),
+        (["a", "b"], "there is no label 'c', unlike in the decider"),
     ],
 )
 def test_other_labels_than_the_decider_raise(proba, tmp_path, deciders, names, message):
     source = write(proba[:, : len(names)], tmp_path / "p.csv", names)
     with pytest.raises(DataError, match=message):
+        decide(source, tmp_path / "s.csv", decider=deciders["macro"])
+    source = write(proba[:, :2], tmp_path / "p.npy")  # without names
+    with pytest.raises(DataError, match="the number of labels is 2: it must be 3"):
         decide(source, tmp_path / "s.csv", decider=deciders["macro"])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dataset_files import make_dataset, write_file
+from dataset_files import assert_invalid, make_dataset, write_file
 from fgfm.data import DataError, load, save
 
 TABLE = "x,label_b,y,label_a\n1,0,2.5,1\n-3e2,1,0,0\n"
@@ -115,123 +115,101 @@ def test_missing_label_lists_are_empty(tmp_path):
         load(tmp_path / "a.parquet", labels="t", separator=",")
 
 
-INVALID = {
+INVALID = {  # the content, the message, perhaps options and another name of the file
     "list of Python": (
-        "a.csv",
         "x,t\n1,a\n2,\"['x', 'y']\"\n",
-        {"labels": "t", "separator": ","},
         r"line 3, column 't': .* is a list in the notation of a programming language: .* as a;b",
+        {"labels": "t", "separator": ","},
     ),
     "list of JSON": (
-        "a.csv",
         'x,t\n1,"[""x"", ""y""]"\n',
-        {"labels": "t", "separator": ";"},
         r"line 2, column 't': .* is a list in the notation of a programming language",
+        {"labels": "t", "separator": ";"},
     ),
     "unknown column of lists": (
-        "a.csv",
         "x,y,l\n1,2,0\n",
+        r"no column is called 'm': there are 'x', 'y', 'l' \(argument: labels\)$",
         {"labels": "m", "separator": ";"},
-        r"no column is called 'm': the columns are 'x', 'y', 'l' \(argument: labels\)$",
     ),
-    "label 2": ("a.csv", "x,l\n1,0\n1,2\n", {"labels": -1}, r"line 3, column 'l': the label is 2"),
-    "label NaN": ("a.csv", "x,l\n1,nan\n", {"labels": -1}, r"'l': the label is missing: labels"),
+    "label 2": ("x,l\n1,0\n1,2\n", r"line 3, column 'l': the label is 2", {"labels": -1}),
+    "label NaN": ("x,l\n1,nan\n", r"'l': the label is missing: labels", {"labels": -1}),
     "missing label": (
-        "a.csv",
         "x,l\n1,\n",
-        {"labels": -1},
         r"line 2, column 'l': the label is missing: labels must be 0 or 1$",
+        {"labels": -1},
     ),
     "infinite label": (
-        "a.csv",
         "x,l\n1,inf\n",
-        {"labels": -1},
         r"line 2, column 'l': the label is inf: labels must",
+        {"labels": -1},
     ),
     "text among labels": (
-        "a.csv",
         "x,l\n1,0\n2,q\n",
-        {"labels": -1},
         r"line 3, column 'l': the label is 'q': labels must be 0 or 1$",
+        {"labels": -1},
     ),
     "texts as one of two labels": (
-        "a.csv",
         "x,l,m\n1,p,0\n2,q,1\n",
-        {"labels": -2},
         r"line 2, column 'l': the label is 'p': labels must be 0 or 1$",
+        {"labels": -2},
     ),
     "a text for each row": (
-        "a.csv",
         "x,l\n" + "".join(f"{k % 3},p{k}\n" for k in range(30)),
-        {"labels": "l"},
         r"column 'l': there are 30 different labels in 30 rows, such as 'p0': this is not a "
         r"column of labels, or they have another separator \(arguments: labels, separator\)$",
+        {"labels": "l"},
     ),
     "no labels, though required": (
-        "a.csv",
         "x,genres,k_a,ok,k_b\n1,a|b,0,no,1\n2,b,1,yes,0\n3,a|b,0,no,0\n3,b|a,0,no,0\n",
-        {"require_labels": True},
         r"a.csv: the file does not declare which columns are labels: name them, such as "
         r"'genres' \(lists\), 'k_\*', 'ok' \(0 or 1\) \(argument: labels\)$",
+        {"require_labels": True},
     ),
     "no candidates for labels": (
-        "a.csv",
         "x,y\n1,u\n2,v\n",
-        {"require_labels": True},
         r"are labels: name them \(argument: labels\)$",
+        {"require_labels": True},
     ),
     "misspelt label": (
-        "a.csv",
         "x,genres\n1,0\n",
-        {"labels": "genre"},
         r"no column is called 'genre': did you mean 'genres'\? \(argument: labels\)$",
+        {"labels": "genre"},
     ),
     "unknown label": (
-        "a.csv",
         "x,l\n1,0\n",
+        r"no column is called 'm': there are 'x', 'l' \(argument: labels\)$",
         {"labels": ["m"]},
-        r"no column is called 'm': the columns are 'x', 'l' \(argument: labels\)$",
     ),
-    "unknown pattern": ("a.csv", "x,l\n1,0\n", {"labels": "m*"}, r"no column is called 'm\*'"),
+    "unknown pattern": ("x,l\n1,0\n", r"no column is called 'm\*'", {"labels": "m*"}),
     "repeated label": (
-        "a.csv",
         "x,l\n1,0\n",
-        {"labels": ["l", "l"]},
         r"the column 'l' is named twice \(argument: labels\)$",
+        {"labels": ["l", "l"]},
     ),
     "only labels": (
-        "a.csv",
         "x,l\n1,0\n",
-        {"labels": 2},
         r"2 labels leave no features: there are 2 columns in all \(argument: labels\)$",
+        {"labels": 2},
     ),
-    "only labels by name": ("a.csv", "l\n0\n", {"labels": "l"}, r"a.csv: there are no features"),
+    "only labels by name": ("l\n0\n", r"a.csv: there are no features", {"labels": "l"}),
     "only dropped labels": (
-        "a.csv",
         "x,l\n1,0\n",
-        {"labels": "l", "drop": ["l"]},
         r"no label column is left: there must be at least one label",
+        {"labels": "l", "drop": ["l"]},
     ),
     "only label lists": (
-        "a.csv",
         "t\na;b\n",
-        {"labels": "t", "separator": ";"},
         r"there are no features: every column is a label",
+        {"labels": "t", "separator": ";"},
     ),
     "empty label lists": (
-        "a.csv",
         "x,t\n1,\n",
-        {"labels": "t", "separator": ";"},
         r"column 't': no row has a label",
+        {"labels": "t", "separator": ";"},
     ),
 }
 
 
 @pytest.mark.parametrize("case", INVALID)
 def test_invalid_file_raises(case, tmp_path):
-    name, content, options, match = INVALID[case]
-    path = write_file(tmp_path, content, name)
-    with pytest.raises(DataError, match=match) as caught:
-        load(path, **options)
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).startswith(str(path))
+    assert_invalid(tmp_path, "a.csv", *INVALID[case])

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from dataset_files import make_dataset, write_file
-from fgfm.data import DataError, load, save
+from dataset_files import assert_invalid, make_dataset, write_file
+from fgfm.data import load, save
 
 
 def test_numbering_from_zero_or_one(tmp_path):
@@ -58,122 +58,91 @@ def test_xmc_keeps_empty_rows(tmp_path):
     assert named.label_names == ("u", "v")
 
 
-INVALID = {
+INVALID = {  # the content, the message, perhaps options and another name of the file
     "value": (
-        "a.svm",
         "1 2:1\n1 2:x\n",
-        {},
         r"line 2, column 3: '2:x' is not a feature: it must be number:value, such as 5:0.2$",
     ),
-    "label": (
-        "a.svm",
-        "1,a 2:1\n",
-        {},
-        r"line 1, column 1: '1,a' is not a list of labels: .*, such as 1,3$",
-    ),
-    "fractional label": (
-        "a.svm",
-        "1.5 2:1\n",
-        {},
-        r"line 1, column 1: '1.5' is not a list of labels",
-    ),
-    "negative index": ("a.svm", "1 -2:1\n", {}, r"line 1, column 3: '-2:1' is not a feature"),
+    "label": ("1,a 2:1\n", r"line 1, column 1: '1,a' is not a list of labels: .*, such as 1,3$"),
+    "fractional label": ("1.5 2:1\n", r"line 1, column 1: '1.5' is not a list of labels"),
+    "negative index": ("1 -2:1\n", r"line 1, column 3: '-2:1' is not a feature"),
     "labels after a blank": (
-        "a.svm",
         " 1,2 2:1\n",
-        {},
         r"line 1, column 2: the labels '1,2' are not at the beginning of the line$",
     ),
-    "nan": ("a.svm", "1 2:nan\n", {}, r"line 1, column 3: '2:nan' is not a feature"),
-    "overflow": ("a.svm", "1 1:1\n1 2:1e999\n", {}, r"line 2: feature 2 is not a finite number"),
-    "repeated feature": ("a.svm", "1 1:1\n1 2:1 3:1 2:5\n", {}, r"line 2: feature 2 occurs twice"),
+    "nan": ("1 2:nan\n", r"line 1, column 3: '2:nan' is not a feature"),
+    "overflow": ("1 1:1\n1 2:1e999\n", r"line 2: feature 2 is not a finite number"),
+    "repeated feature": ("1 1:1\n1 2:1 3:1 2:5\n", r"line 2: feature 2 occurs twice"),
     "feature beyond n_features": (
-        "a.svm",
         "1 3:1\n",
-        {"n_features": 2},
         r"line 1: there is a feature 3: features must be numbered from 1 to 2$",
+        {"n_features": 2},
     ),
     "label beyond labels": (
-        "a.svm",
         "1 1:1\n3 1:1\n",
-        {"labels": 2},
         r"line 2: 3 is an unknown label: labels must be numbered from 1 to 2$",
+        {"labels": 2},
     ),
-    "feature 0": (
-        "a.svm",
-        "1 0:1\n",
-        {"zero_based": False},
-        r"line 1: there is a feature 0: .* from 1",
-    ),
-    "too many labels": (
-        "a.svm",
-        "1 1:1\n999999999 1:1\n",
-        {},
-        r"line 2: 999999999 labels are too many",
-    ),
-    "no rows": ("a.svm", "# nothing\n", {}, r"a.svm: there are no rows$"),
+    "feature 0": ("1 0:1\n", r"line 1: there is a feature 0: .* from 1", {"zero_based": False}),
+    "too many labels": ("1 1:1\n999999999 1:1\n", r"line 2: 999999999 labels are too many"),
+    "no rows": ("# nothing\n", r"a.svm: there are no rows$"),
     "header of xmc": (
-        "a.xmc",
         "1 2\n1:1\n",
-        {},
         r"line 1: '1 2' is not a header: it must be the numbers of rows, features and labels$",
+        {},
+        "a.xmc",
     ),
     "short xmc": (
-        "a.txt",
         "3 2 2\n0 1:1\n1 0:1\n",
-        {},
         r"line 4: the file ends after 2 of the 3 rows",
+        {},
+        "a.txt",
     ),
     "long xmc": (
-        "a.txt",
         "1 2 2\n0 1:1\n1 0:1\n",
-        {},
         r"line 3: there are more rows than the 1 of the header$",
+        {},
+        "a.txt",
     ),
     "feature of xmc": (
-        "a.txt",
         "1 2 2\n0 2:1\n",
-        {},
         r"line 2: there is a feature 2: .* from 0 to 1",
+        {},
+        "a.txt",
     ),
     "label of xmc": (
-        "a.txt",
         "1 2 2\n2 1:1\n",
-        {},
         r"line 2: 2 is an unknown label: .* from 0 to 1",
+        {},
+        "a.txt",
     ),
     "a billion labels": (
-        "a.txt",
         "3 2 1000000000\n",
-        {},
         r"line 1: 1000000000 labels are too many",
+        {},
+        "a.txt",
     ),
     "too many rows of labels": (
-        "a.txt",
         "1000000000 9 9999\n",
-        {},
         r"line 1: 1000000000 rows of 9999 labels are too many",
+        {},
+        "a.txt",
     ),
     "too many features": (
-        "a.txt",
         "3 99999999999 1\n",
-        {},
         r"line 1: 99999999999 features are too many",
+        {},
+        "a.txt",
     ),
     "number of labels of xmc": (
-        "a.txt",
         "1 2 2\n0 1:1\n",
-        {"labels": 3},
         r"line 1: the header declares 2 labels: there must be 3$",
+        {"labels": 3},
+        "a.txt",
     ),
 }
 
 
 @pytest.mark.parametrize("case", INVALID)
 def test_invalid_file_raises(case, tmp_path):
-    name, content, options, match = INVALID[case]
-    path = write_file(tmp_path, content, name)
-    with pytest.raises(DataError, match=match) as caught:
-        load(path, **options)
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).startswith(str(path))
+    assert_invalid(tmp_path, "a.svm", *INVALID[case])

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from dataset_files import make_dataset, write_file
+from dataset_files import assert_invalid, make_dataset, write_file
 from fgfm.data import DataError, load, save
 
 
@@ -76,45 +76,38 @@ def test_standard_input(monkeypatch):
         load("-", format="csv")
 
 
-INVALID = {
-    "empty": ("a.csv", "", {}, r"a.csv: the file is empty$"),
-    "empty gzip": ("a.csv.gz", gzip.compress(b""), {}, r"a.csv.gz: the file is empty$"),
+INVALID = {  # the content, the message, perhaps options and another name of the file
+    "empty": ("", r"a.csv: the file is empty$"),
+    "empty gzip": (gzip.compress(b""), r"a.csv.gz: the file is empty$", {}, "a.csv.gz"),
     "encoding": (
-        "a.csv",
         b"x\n1\n\xff\xfe\n",
-        {},
         r"a.csv, line 3: this is not utf-8 text: .* another encoding \(argument: encoding\)$",
     ),
     "encoding of a header": (
-        "a.arff",
         b"@relation \xe9\n",
-        {},
         r"a.arff, line 1: this is not utf-8 text",
-    ),
-    "given encoding": ("a.csv", "x\n1\né\n", {"encoding": "ascii"}, r"line 3: this is not ascii"),
-    "truncated gzip": (
-        "a.csv.gz",
-        gzip.compress(b"x\n" + b"1\n" * 999)[:-20],
         {},
+        "a.arff",
+    ),
+    "given encoding": ("x\n1\né\n", r"line 3: this is not ascii", {"encoding": "ascii"}),
+    "truncated gzip": (
+        gzip.compress(b"x\n" + b"1\n" * 999)[:-20],
         r"a.csv.gz: the compressed file ends too early: it is truncated$",
+        {},
+        "a.csv.gz",
     ),
     "damaged gzip": (
-        "a.csv.gz",
         gzip.compress(b"x\n1\n")[:-8] + bytes(8),
-        {},
         r"a.csv.gz: the file cannot be read: CRC check failed",
+        {},
+        "a.csv.gz",
     ),
 }
 
 
 @pytest.mark.parametrize("case", INVALID)
 def test_invalid_file_raises(case, tmp_path):
-    name, content, options, match = INVALID[case]
-    path = write_file(tmp_path, content, name)
-    with pytest.raises(DataError, match=match) as caught:
-        load(path, **options)
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).startswith(str(path))
+    assert_invalid(tmp_path, "a.csv", *INVALID[case])
 
 
 def test_invalid_paths_raise(tmp_path):

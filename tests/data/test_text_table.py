@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from fgfm.data import DataError, _text_table, decide, load
-from fgfm.data._block_reader import open_table
 from fgfm.data._numbers import parse_number
-from fgfm.data._text_table import TextTable
+from fgfm.data._options import TextFormat
+from fgfm.data._parquet import open_parquet
+from fgfm.data._text_table import TextTable, open_text_table
 
 
 def read(content: bytes, texts=(), **options):
@@ -142,7 +143,7 @@ def test_parquet_has_the_same_blocks(tmp_path):
 
     table = pa.table({"a": [1, None], "b": ["x", None], "c": [True, False], "d": [0.5, 2.0]})
     pq.write_table(table, tmp_path / "a.parquet")
-    with open_table(tmp_path / "a.parquet", "parquet") as opened:
+    with open_parquet(tmp_path / "a.parquet") as opened:
         assert opened.names == ["a", "b", "c", "d"]
         (block,) = opened.blocks(texts=[3], skipped=[2])
     assert_array_equal(block.numbers, [[1, *[np.nan] * 3], [np.nan] * 4])
@@ -160,7 +161,7 @@ def test_wide_tables(tmp_path):
     lines = ["id," + ",".join(f"l{j}" for j in range(m))]
     lines += [f'"row, {i}",' + ",".join(map(str, row)) for i, row in enumerate(proba.tolist())]
     (tmp_path / "p.csv").write_text("\n".join(lines) + "\n")
-    with open_table(tmp_path / "p.csv", "csv") as table:
+    with open_text_table(tmp_path / "p.csv", "csv", TextFormat()) as table:
         (block,) = table.blocks([0])
     assert_array_equal(block.numbers[:, 1:], proba)
     assert block.others[0].to_pylist() == [f"row, {i}" for i in range(4)]

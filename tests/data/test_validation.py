@@ -195,9 +195,9 @@ P = "id,art,law\nx,0.1,0.2\ny,0.3,0.4\n"
 INVALID = {
     "other label": (
         "id,art,lav\nx,1,0\ny,0,1\n",
-        "column 'lav', which is not a label .* 'law'",
+        "'lav' is not a label of the probabilities: .* 'law'",
     ),
-    "missing label": ("id,art\nx,1\ny,0\n", "y.csv: there is no label 'law', which the prob"),
+    "missing label": ("id,art\nx,1\ny,0\n", "y.csv: there is no label 'law', unlike in the prob"),
     "not 0 or 1": (
         "id,art,law\nx,1,0\ny,0.5,1\n",
         r"line 3, column 'art': 0.5 is not a label:",
@@ -245,7 +245,7 @@ INVALID_JSON = {
     '{"art": 1, "law": 0}\n{"art": 1, "law": 2}\n': "line 2: 'law' is 2: a label must be 0 or 1",
     '{"art": 1, "law": 0}\n{"art": 1, "law": null}\n': "line 2: 'law' is None: a label must",
     '{"art": 1, "law": 0}\n{"art": 1}\n': "line 2: there is no 'law'",
-    '{"art": 1, "lav": 0}\n': "column 'lav', which is not a label",
+    '{"art": 1, "lav": 0}\n': "'lav' is not a label of the prob",
     "\n": "there are no rows",
 }
 

@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from fgfm.data import LabelSetWriter, ProbabilityWriter, decide
+from fgfm.data import LabelSetWriter, ProbabilityWriter, _writers, decide
 
 NAMES = ["a", "b, c"]
 LABELS = np.array([[1, 0], [1, 1], [0, 0]], dtype=np.int8)
@@ -28,6 +28,26 @@ def test_blocks_are_appended(kind, tmp_path):
     assert (tmp_path / "s.csv").read_text() == (
         'id,k,labels,expected_f\nx,1,a,0.123457\n"say ""y""",2,"a;b, c",1\n,3,,\n'
     )
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_many_rows_are_written_in_parts(format, wide, kind, tmp_path, monkeypatch):
+    def written(name):
+        path = tmp_path / f"{name}.{format}"
+        with LabelSetWriter(path, NAMES, wide=wide) as writer:
+            writer.write(kind(LABELS), EXPECTED_F, IDS)
+        with ProbabilityWriter(tmp_path / f"p_{name}.csv", NAMES) as writer:
+            writer.write(LABELS / 3, IDS)
+        sets = pa.parquet.read_table(path) if format == "parquet" else path.read_text()
+        return sets, (tmp_path / f"p_{name}.csv").read_text()
+
+    whole = written("whole")
+    monkeypatch.setattr(_writers, "_MOST_ROWS", 2)
+    assert written("parts") == whole
+    monkeypatch.setattr(_writers, "_DENSE_NUMBERS", 1)
+    assert written("rows") == whole
 
 
 def test_json_lines(tmp_path):

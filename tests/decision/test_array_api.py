@@ -402,6 +402,17 @@ def invalid_calls(lib):
     ]
 
 
+@pytest.mark.parametrize("average", ["samples", "macro", "micro"])
+def test_invalid_places_are_those_of_the_array(library, average):
+    proba = np.full((30, 4), 0.25)
+    proba[20, 3] = 1.5
+    message = r"^proba\[{}\] is 1.5: probabilities must lie in \[0, 1\]$"
+    with pytest.raises(ValueError, match=message.format("20, 3")):
+        decision.from_marginals(library.array(proba), average=average)
+    with pytest.raises(ValueError, match=message.format("20")):
+        decision.from_marginals(library.array(proba[:, 3]))
+
+
 @pytest.mark.parametrize("case", range(11))
 def test_invalid_values_raise_as_with_numpy(exact_library, case):
     call, message = invalid_calls(exact_library)[case]

@@ -36,6 +36,21 @@ def test_depth_may_be_smaller_than_the_number_of_labels(S, beta):
     np.testing.assert_allclose(full.expected_f, decided.expected_f, rtol=1e-13)
 
 
+@every_beta
+@pytest.mark.parametrize("m", [2, 9, 30])
+def test_labels_of_an_optimal_set_satisfy_the_bound_of_the_gpu_kernel(m, beta):
+    """V / (1 + b) <= p_j / (b + 2) + sqrt(r p_j), where r = max_k M_k / (b + 1 + k)."""
+    p = np.random.default_rng(m).random((2, 200, m)) ** np.array([[[3.0]], [[12.0]]])
+    P = (cardinality.from_marginals(p[0]) + cardinality.from_marginals(p[1])) / 2  # dependent
+    labels, value = decision.from_cardinalities(P, beta=beta, zero_division=0.0)
+    p, b = P.sum(axis=2), beta**2
+    M = np.sort(p, axis=1)[:, ::-1].cumsum(axis=1)
+    r = (M / (b + 1 + np.arange(1, m + 1))).max(axis=1)
+    bound = (1 + b) * (p / (b + 2) + np.sqrt(r[:, None] * p))
+    assert (bound * (1 + 1e-12) >= value[:, None])[labels == 1].all()
+    assert (bound < value[:, None]).any()  # labels that it discards
+
+
 def test_scale_of_tiny_values_does_not_matter():
     rng = np.random.default_rng(23)
     P = rng.random((5, 40, 5))

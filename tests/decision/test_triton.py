@@ -33,14 +33,18 @@ torch.cuda.device = lambda device: contextlib.nullcontext()
 torch.cuda.get_device_properties = lambda device: SimpleNamespace(multi_processor_count=1)
 rng = np.random.default_rng(0)
 
-def by_library(proba):
+def by_library(*arguments):
     raise AssertionError("a kernel should decide these rows")
 
-def check(rows, beta=1.0, nonempty=False, kernels=short):
+def decide(rows, beta=1.0, nonempty=False, kernels=short):
     rows = torch.as_tensor(rows)
     objective = Objective.checked(beta, 1.0, nonempty, None)
     backend = common_backend([rows], ["proba"], xp)
-    labels, value = kernels.decide_rows(backend, rows, objective, by_library)
+    return kernels.decide_rows(backend, rows, objective, by_library)
+
+def check(rows, beta=1.0, nonempty=False, kernels=short):
+    rows = torch.as_tensor(rows)
+    labels, value = decide(rows, beta, nonempty, kernels)
     exact = decision.from_marginals(rows.double().numpy(), beta=beta, nonempty=nonempty)
     single = rows.dtype == torch.float32
     np.testing.assert_allclose(value, exact.expected_f, rtol=2e-5 if single else 1e-12)
@@ -49,6 +53,50 @@ def check(rows, beta=1.0, nonempty=False, kernels=short):
 def edge(m, expected, width):
     return rng.permutation(1.0 / (1.0 + np.exp((np.arange(m) - expected) / width)))[None]
 """
+
+AGREE = """
+Backend.has_triton = True
+
+def agree(labels, value, exact):
+    single = value.dtype == torch.float32
+    np.testing.assert_allclose(value, exact.expected_f, rtol=2e-5 if single else 1e-12)
+    assert (labels.numpy() == exact.labels).all()
+"""
+
+FACTORS = (
+    AGREE
+    + """
+import fgfm.decision._factors_array_api as factors_array_api
+
+factors_array_api._decide_block = by_library
+
+def check_factors(Ps, **objective):
+    sizes = [P.shape[1] for P in Ps]
+    order = rng.permutation(sum(sizes))
+    factors = [labels.tolist() for labels in np.split(order, np.cumsum(sizes)[:-1])]
+    labels, value = decision.from_factors([torch.as_tensor(P) for P in Ps], factors, **objective)
+    exact = decision.from_factors([P.astype("float64") for P in Ps], factors, **objective)
+    agree(labels, value, exact)
+"""
+)
+
+CARDINALITIES = (
+    AGREE
+    + """
+import fgfm.decision._array_api.columns as columns
+
+columns.rank_candidates = by_library
+
+def check_cardinalities(P, distribution=None, **objective):
+    d = None if distribution is None else torch.as_tensor(distribution)
+    labels, value = decision.from_cardinalities(torch.as_tensor(P), distribution=d, **objective)
+    agree(
+        labels,
+        value,
+        decision.from_cardinalities(P.astype("float64"), distribution=distribution, **objective),
+    )
+"""
+)
 
 CASES = {
     "short rows": """
@@ -62,6 +110,23 @@ for dtype in ("float32", "float64"):
     check(0.2 * rng.random((2, 1000)).astype(dtype), nonempty=True)
 check(rng.random((2, 1000)).round(2))
 """,
+    "dense rows, tried first": """
+short._PROBED = 1
+rows = rng.random((6, 400))
+rows[3] *= 0.01  # few labels are expected
+check(rows)
+check(rows[:, ::-1].copy().astype("float32"))
+rows[2, 7] = 1.0 + 1e-12  # a rounding error
+labels, _ = decide(rows)
+assert labels[2, 7] == 1
+rows[4, 9] = 1.5
+try:
+    decide(rows)
+except ValueError as error:
+    assert str(error) == "proba[4, 9] is 1.5: probabilities must lie in [0, 1]", error
+else:
+    raise AssertionError("row 4 is not valid")
+""",
     "long rows, many expected": """
 check(rng.random((1, 9000)).astype("float32"), kernels=long)
 check(edge(9000, 2000, 20).round(2), kernels=long, beta=1.3)
@@ -74,10 +139,7 @@ check(edge(9000, 40, 8).round(2), kernels=long, nonempty=True)
 rows = (rng.random((1, 9000)) < 0.1).astype("float64")
 check(rows, kernels=long)
 rows[0, 7] = 1.0 + 1e-12  # a rounding error
-labels, _ = long.decide_rows(
-    common_backend([torch.as_tensor(rows)], ["proba"], xp), torch.as_tensor(rows),
-    Objective.checked(1.0, 1.0, False, None), by_library,
-)
+labels, _ = decide(rows, kernels=long)
 assert (labels.numpy() == (rows > 0.5)).all()
 rows[0, 7] = 2.0
 try:
@@ -87,33 +149,76 @@ except ValueError as error:
 else:
     raise AssertionError
 """,
-    "factors of one shape": """
-Backend.has_triton = True
+    "factors of one shape": FACTORS
+    + """
 for dtype, size, beta in (("float32", 4, 1.0), ("float64", 3, 0.7)):
-    Ps = [
-        (0.1 * rng.random((3, size, size)) * rng.random((3, 1, 1))).astype(dtype) for _ in range(9)
-    ]
-    factors = rng.permutation(9 * size).reshape(9, size).tolist()
-    labels, value = decision.from_factors([torch.as_tensor(P) for P in Ps], factors, beta=beta)
-    exact = decision.from_factors([P.astype("float64") for P in Ps], factors, beta=beta)
-    np.testing.assert_allclose(value, exact.expected_f, rtol=2e-5 if dtype == "float32" else 1e-12)
-    assert (labels.numpy() == exact.labels).all()
+    Ps = [0.1 * rng.random((3, size, size)) * rng.random((3, 1, 1)) for _ in range(9)]
+    check_factors([P.astype(dtype) for P in Ps], beta=beta)
+Ps = [P.round(2) for P in Ps]  # ties
+check_factors(Ps)
+check_factors([0.0 * P for P in Ps])
+check_factors([1e-60 * P for P in Ps], nonempty=True)
 Ps[2][1, 0, 0] = 1.5
 try:
-    decision.from_factors([torch.as_tensor(P) for P in Ps], factors)
+    decision.from_factors([torch.as_tensor(P) for P in Ps], np.arange(27).reshape(9, 3).tolist())
 except ValueError as error:
     assert "Ps[2][1, 0, 0] is 1.5" in str(error), error
 else:
     raise AssertionError
 """,
-    "columns of Delta": """
-Backend.has_triton = True
+    "factors of several shapes": FACTORS
+    + """
+Ps = [0.2 * rng.random((2, size, min(size, 3))) / size for size in (1, 4, 2, 1, 3, 5)]
+check_factors(Ps, nonempty=True)
+check_factors([P.astype(dtype) for P, dtype in zip(Ps, 3 * ("float32", "float64"))], beta=2.0)
+""",
+    "factors with many candidates": FACTORS
+    + """
+check_factors([0.3 * rng.random((2, 2, 2)) for _ in range(40)])
+check_factors([np.full((2, 2, 2), 0.3, "float32") for _ in range(40)])
+""",
+    "cardinalities": CARDINALITIES
+    + """
 for dtype in ("float32", "float64"):
-    P = (0.006 * rng.random((5, 30, 10)) * rng.random((5, 30, 1))).astype(dtype)
-    labels, value = decision.from_cardinalities(torch.as_tensor(P))
-    exact = decision.from_cardinalities(P.astype("float64"))
-    np.testing.assert_allclose(value, exact.expected_f, rtol=2e-5 if dtype == "float32" else 1e-12)
-    assert (labels.numpy() == exact.labels).all()
+    check_cardinalities((0.006 * rng.random((5, 30, 10)) * rng.random((5, 30, 1))).astype(dtype))
+P = (0.04 * rng.random((4, 40, 3))).round(2) / 3  # ties
+check_cardinalities(P, beta=0.5)
+check_cardinalities(0.0 * P, nonempty=False)
+d = rng.dirichlet(np.ones(4), size=4)
+check_cardinalities(P, distribution=d, nonempty=True)
+P[3, 5, 1] = -1e-12  # a rounding error
+check_cardinalities(P)
+P[3, 5, 1] = 1.25
+try:
+    decision.from_cardinalities(torch.as_tensor(P))
+except ValueError as error:
+    assert "P[3, 5, 1] is 1.25" in str(error), error
+else:
+    raise AssertionError
+""",
+    "cardinalities, many candidates": CARDINALITIES
+    + """
+check_cardinalities(0.002 * rng.random((2, 100, 7)) + 0.001, beta=2.0)
+check_cardinalities(np.full((2, 100, 7), 0.003))
+check_cardinalities(1e-60 * rng.random((2, 100, 7)), nonempty=True)
+""",
+    "joint distributions": CARDINALITIES
+    + """
+sets = (rng.random((12, 9)) < 0.3).astype("int8")
+sets[0] = 0
+proba = rng.dirichlet(np.ones(12), size=5)
+for beta in (1.0, 3.0):
+    labels, value = decision.from_joint(torch.as_tensor(sets), torch.as_tensor(proba), beta=beta)
+    agree(labels, value, decision.from_joint(sets, proba, beta=beta))
+""",
+    "columns of Delta": """
+from fgfm.decision._array_api.columns_triton import largest_sums
+for dtype in ("float32", "float64"):
+    delta = rng.random((3, 4, 70)).round(1).astype(dtype)
+    sums = largest_sums(torch.as_tensor(delta), 5, torch.tensor([9, 7, 5]))
+    exact = np.sort(delta)[:, :, ::-1].cumsum(axis=2)[:, range(4), range(5, 9)]
+    exact[1, 2:] = exact[2] = 0.0  # not admitted
+    np.testing.assert_allclose(sums, exact, rtol=1e-6)
 """,
 }
 

@@ -10,7 +10,9 @@ __all__ = [
     "WIDTH",
     "clipped",
     "counted",
+    "ignored_columns",
     "listed",
+    "missing_columns",
     "near_match",
     "one_line",
     "quoted",
@@ -55,6 +57,36 @@ def near_match(name: str, known: Sequence[str]) -> str:
     """
     near = difflib.get_close_matches(name, known, 1)
     return f"did you mean {near[0]!r}?" if near else f"there are {listed(known, 4)}"
+
+
+def missing_columns(absent: Sequence[str], names: Sequence[str]) -> str:
+    """Return the beginning of a message about columns that are absent, with similar names.
+
+    Examples
+    --------
+    >>> missing_columns(["plot", "year"], ["Plot", "cast"])
+    "there are no columns 'plot', 'year' (did you mean 'Plot'?)"
+    """
+    lower = {name.lower(): name for name in reversed(names)}
+    near = {
+        lower[match[0]]: None
+        for name in absent
+        if (match := difflib.get_close_matches(name.lower(), list(lower), 1))
+    }
+    text = f"there {'is no column' if len(absent) == 1 else 'are no columns'} {listed(absent)}"
+    return f"{text} (did you mean {listed(list(near))}?)" if near else text
+
+
+def ignored_columns(names: Sequence[str]) -> str:
+    """Return the message about columns that training did not have.
+
+    Examples
+    --------
+    >>> ignored_columns(["year"])
+    "the column 'year' is ignored: training had no such column"
+    """
+    noun, verb = ("column", "is") if len(names) == 1 else ("columns", "are")
+    return f"the {noun} {listed(names)} {verb} ignored: training had no such {noun}"
 
 
 def quoted(value: object, length: int = 60) -> str:

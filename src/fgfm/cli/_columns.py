@@ -14,17 +14,9 @@ _KIND = 12  # width of the kind
 
 
 def column_lines(encoder: Any) -> list[str]:
-    """Return a line for each column of a table: its name, kind and encoding.
+    """Return a line for each column of a fitted encoder: its name, kind and encoding.
 
-    Parameters
-    ----------
-    encoder : FeatureEncoder
-        A fitted encoder.
-
-    Returns
-    -------
-    list of str
-        The lines, none if all columns are numbers without missing values.
+    There are none if all columns are numbers without missing values.
     """
     columns = encoder.summary() if hasattr(encoder, "feature_names_in_") else []
     plain = [column for column in columns if column.becomes == "1 number"]

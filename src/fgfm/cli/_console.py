@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import sys
+import textwrap
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
@@ -22,9 +24,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from fgfm._utils.text import one_line
+from fgfm._utils.text import WIDTH, one_line
 
-__all__ = ["STAGES", "plain_errors", "progress_bar", "rows_counter", "say", "spinner"]
+__all__ = ["STAGES", "json_text", "plain_errors", "progress_bar", "rows_counter", "say", "spinner"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -39,24 +41,30 @@ _OPTIONS = {"categorical": "category", "decider": "with", "header": "header or -
 
 
 def say(text: str = "") -> None:
-    """Print a line to standard error."""
+    """Print lines to standard error; on a terminal, long ones are wrapped between words."""
+    if sys.stderr.isatty():
+        wrap = functools.partial(
+            textwrap.fill,
+            width=WIDTH,
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        text = "\n".join(wrap(line) if len(line) > WIDTH else line for line in text.splitlines())
     print(text, file=sys.stderr, flush=True)
+
+
+def json_text(values: Mapping[str, Any], indent: int | None = None) -> str:
+    """Return values as JSON, with null in the place of NaN, which JSON does not have."""
+    return json.dumps({k: None if v != v else v for k, v in values.items()}, indent=indent)
 
 
 @contextmanager
 def progress_bar(description: str) -> Iterator[Callable[..., None]]:
     """Show a progress bar with the remaining time, if standard error is a terminal.
 
-    Parameters
-    ----------
-    description : str
-        What is counted.
-
-    Yields
-    ------
-    callable
-        To be called with the number of steps done, the number in all and, optionally, another
-        description.
+    Yields a function of the number of steps done, the number in all and, optionally, another
+    description.
     """
     console = Console(stderr=True)
     bar = Progress(
@@ -82,18 +90,7 @@ def progress_bar(description: str) -> Iterator[Callable[..., None]]:
 
 @contextmanager
 def spinner(description: str) -> Iterator[None]:
-    """Show that work of unknown length goes on, if standard error is a terminal.
-
-    Parameters
-    ----------
-    description : str
-        What is being done.
-
-    Yields
-    ------
-    None
-        Nothing.
-    """
+    """Show that work of unknown length goes on, if standard error is a terminal."""
     with rows_counter(description, "{task.description}"):
         yield
 
@@ -104,17 +101,7 @@ def rows_counter(
 ) -> Iterator[Callable[[int], None]]:
     """Show a count of unknown total, if standard error is a terminal.
 
-    Parameters
-    ----------
-    description : str
-        What is counted.
-    text : str
-        The text to show, with fields of the task of rich.
-
-    Yields
-    ------
-    callable
-        To be called with the number of rows done.
+    Yields a function of the number of rows done. The text has fields of the task of rich.
     """
     console = Console(stderr=True)
     bar = Progress(

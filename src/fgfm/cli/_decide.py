@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fgfm._utils.memory import peak_bytes
 from fgfm._utils.text import counted
-from fgfm.cli._console import plain_errors, rows_counter, say
+from fgfm.cli._console import json_text, plain_errors, rows_counter, say
 from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels, read_constraints
 from fgfm.cli._models import load_decider
 from fgfm.cli._options import (
+    EXPECTED,
     Average,
     Beta,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Header,
     Logits,
+    OutputSeparator,
+    ProbsFormat,
+    Wide,
     ZeroDivision,
     file_arguments,
     given_options,
+    split_names,
+    text_options,
+    with_options,
 )
 
 if TYPE_CHECKING:
@@ -59,11 +61,6 @@ _OBJECTIVE = [
     *("beta", "zero_division", "nonempty", "average", "measure", "logits"),
     *("min_labels", "max_labels", "constraints"),
 ]
-_EXPECTED = {
-    "samples": "mean expected {}",
-    "macro": "mean expected {} of labels",
-    "micro": "expected {} of all labels",
-}
 
 Probabilities = Annotated[
     Path,
@@ -98,22 +95,15 @@ With = Annotated[
 Ids = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="COLUMN",
-        help="Column that is not a label, to copy to the output; may be repeated.",
+        metavar="COLUMNS",
+        help="Columns that are not labels, to copy to the output: names separated by commas; may "
+        "be repeated.",
     ),
-]
-Format = Annotated[
-    str | None,
-    typer.Option(metavar="FORMAT", help="Format of PROBS: csv, tsv, parquet, npy or npz."),
 ]
 OutputFormat = Annotated[
     str | None,
     typer.Option(metavar="FORMAT", help="Format of the output: csv, tsv, jsonl or parquet."),
 ]
-Separator = Annotated[
-    str, typer.Option(metavar="TEXT", help="Separator of the labels of a row in the output.")
-]
-Wide = Annotated[bool, typer.Option("--wide", help="Write a column of 0 and 1 for each label.")]
 Jobs = Annotated[
     int,
     typer.Option(
@@ -131,6 +121,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print them as JSON, to stand
 
 
 @plain_errors
+@with_options(text_options)
 def decide(
     context: typer.Context,
     probs: Probabilities,
@@ -146,17 +137,14 @@ def decide(
     constraints: ConstraintsFile = None,
     decider: With = None,
     ids: Ids = None,
-    format: Format = None,
+    format: ProbsFormat = None,
     output_format: OutputFormat = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    header: Header = None,
-    separator: Separator = ";",
+    separator: OutputSeparator = ";",
     wide: Wide = False,
     jobs: Jobs = -1,
     stats: Stats = False,
     as_json: Json = False,
+    **options: Any,
 ) -> None:
     """Decide label sets from a table of probabilities of any model."""
     from fgfm import data
@@ -179,9 +167,9 @@ def decide(
             logits=logits,
             min_labels=min_labels or 0,
             max_labels=max_labels,
-            constraints=read_constraints(constraints),
+            constraints=None if constraints is None else read_constraints(constraints),
             decider=None if decider is None else load_decider(decider),
-            ids=ids or [],
+            ids=split_names(ids),
             **file_arguments(context.params),
             output_format=output_format,
             separator=separator,
@@ -190,8 +178,7 @@ def decide(
             progress=progress,
         )
     if as_json:
-        values = report._asdict() | {"peak_mebibytes": peak_bytes() / 2**20}
-        say(json.dumps({k: None if v != v else v for k, v in values.items()}))  # NaN is not JSON
+        say(json_text(report._asdict() | {"peak_mebibytes": peak_bytes() / 2**20}))
     elif stats:
         say(_statistics(report, "F" if measure == "f" else "Jaccard index"))
 
@@ -199,7 +186,7 @@ def decide(
 def _statistics(report: DecideReport, measure: str) -> str:
     lines = [counted(report.rows, "row")]
     if not math.isnan(report.mean_expected_f):
-        expected = _EXPECTED[report.average].format(measure)
+        expected = EXPECTED[report.average].format(measure)
         lines[0] += f", {expected} {report.mean_expected_f:.4f}"
     if report.kept:
         lines.append(f"{counted(report.kept, 'file')} already up to date")

@@ -18,40 +18,19 @@ from fgfm.cli._evaluation_text import Result, as_json_text, as_table
 from fgfm.cli._inputs import check_target, load_labelled, rows_of_split
 from fgfm.cli._models import ModelOptions, label_frame, load_model, make_model
 from fgfm.cli._options import (
-    Beta,
-    Calibration,
-    Categorical,
     Data,
-    Date,
-    Decimal,
-    Delimiter,
-    Dense,
-    Drop,
-    Encoding,
-    Estimator,
-    Factors,
-    FitIds,
-    Format,
-    Header,
-    Jobs,
     Json,
-    Labels,
-    MaxCategories,
-    Method,
-    NFeatures,
-    Nonempty,
-    Number,
-    Scale,
-    Seed,
-    Separator,
-    Setting,
-    Text,
     Trust,
-    ZeroDivision,
+    column_options,
     dataset_arguments,
     file_arguments,
     given_options,
+    label_options,
+    model_options,
+    run_options,
     split_names,
+    text_options,
+    with_options,
 )
 from fgfm.cli._sanity import label_notes, unsure_note
 
@@ -105,44 +84,19 @@ InnerFolds = Annotated[
 
 
 @plain_errors
+@with_options(label_options, model_options, column_options, text_options, run_options)
 def evaluate(
     context: typer.Context,
     data: Data,
     model: Model = None,
+    trust: Trust = None,
     test: Test = None,
     split: Split = None,
     folds: Folds = 5,
     inner_folds: InnerFolds = 3,
     report: Report = None,
     as_json: Json = False,
-    estimator: Estimator = "auto",
-    settings: Setting = None,
-    factors: Factors = "single",
-    method: Method = "reweighted",
-    calibration: Calibration = "auto",
-    beta: Beta = 1.0,
-    zero_division: ZeroDivision = 1.0,
-    nonempty: Nonempty = "auto",
-    scale: Scale = True,
-    labels: Labels = None,
-    separator: Separator = None,
-    trust: Trust = None,
-    format: Format = None,
-    drop: Drop = None,
-    ids: FitIds = None,
-    text: Text = None,
-    categorical: Categorical = None,
-    number: Number = None,
-    date: Date = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    header: Header = None,
-    n_features: NFeatures = None,
-    max_categories: MaxCategories = 255,
-    dense: Dense = False,
-    jobs: Jobs = 1,
-    seed: Seed = 0,
+    **options: Any,
 ) -> None:
     """Compare the F-optimal rule with thresholds.
 
@@ -199,7 +153,7 @@ def _evaluate_model(path: Path, data: Path, params: Mapping[str, Any], given: se
 
     loaded = load_model(path, params["trust"] or [])
     objective = ("beta", "zero_division", "nonempty")
-    loaded.set_objective(*(params[name] if name in given else None for name in objective))
+    loaded.set_decision({name: params[name] for name in objective if name in given})
     with spinner(f"reading {clipped(data.name, 50)}"):
         whole = loaded.load(data, None, dataset_arguments(params))
     rows = rows_of_split(whole, params["split"])

@@ -64,7 +64,7 @@ def as_table(result: Result) -> str:
         lines.append(_row(measure_name(measure, beta), cells))
         if measure == "instance_f":
             lines.append(_gains(found.gains))
-    lines += ["", wrapped(f"Label sets and t for macro and micro F{beta:g} instead of rows:")]
+    lines += ["", wrapped(f"With label sets and t chosen for macro and micro F{beta:g}:")]
     for average in ("macro", "micro"):
         measure = f"{average}_f"
         scores = found.averages[average]
@@ -111,8 +111,8 @@ def heading(result: Result) -> list[str]:
     low, high = min(result.evaluation.factors), max(result.evaluation.factors)
     factors = counted(high, "factor") if low == high else f"{low} to {high} factors"
     model = (
-        f"{clipped(about['estimator'], 30)}, {about['method']}, "
-        f"{clipped(about['factors'], 20)}: {factors}; {about['protocol']}"
+        f"learner {clipped(about['estimator'], 30)}, method {about['method']}, {factors} "
+        f"({clipped(about['factors'], 20)}); {about['protocol']}"
     )
     return [data, model]
 

@@ -15,26 +15,14 @@ from fgfm._utils.text import WIDTH, clipped, counted, wrapped
 from fgfm.cli._console import STAGES, plain_errors, progress_bar, say
 from fgfm.cli._inputs import check_target, load_labelled, rows_of_split
 from fgfm.cli._options import (
-    Categorical,
     Data,
-    Date,
-    Decimal,
-    Delimiter,
-    Drop,
-    Encoding,
-    FitIds,
-    Format,
-    Header,
-    Jobs,
     Json,
-    Labels,
-    MaxCategories,
-    NFeatures,
-    Number,
-    Seed,
-    Separator,
-    Text,
     TrainSplit,
+    column_options,
+    label_options,
+    run_options,
+    text_options,
+    with_options,
 )
 
 __all__ = ["EPILOG", "factors"]
@@ -81,6 +69,7 @@ Graph = Annotated[
 
 
 @plain_errors
+@with_options(label_options, column_options, text_options, run_options)
 def factors(
     context: typer.Context,
     data: Data,
@@ -92,24 +81,8 @@ def factors(
     edges: Edges = 5,
     graph: Graph = None,
     as_json: Json = False,
-    labels: Labels = None,
-    separator: Separator = None,
     split: TrainSplit = None,
-    format: Format = None,
-    drop: Drop = None,
-    ids: FitIds = None,
-    text: Text = None,
-    categorical: Categorical = None,
-    number: Number = None,
-    date: Date = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    header: Header = None,
-    n_features: NFeatures = None,
-    max_categories: MaxCategories = 255,
-    jobs: Jobs = 1,
-    seed: Seed = 0,
+    **options: Any,
 ) -> None:
     """Find groups of labels that depend on each other.
 

@@ -16,35 +16,14 @@ from fgfm.cli._console import STAGES, plain_errors, progress_bar, say
 from fgfm.cli._inputs import check_target, load_labelled, rows_of_split
 from fgfm.cli._models import ModelOptions, label_frame, make_model
 from fgfm.cli._options import (
-    Beta,
-    Calibration,
-    Categorical,
     Data,
-    Date,
-    Decimal,
-    Delimiter,
-    Dense,
-    Drop,
-    Encoding,
-    Estimator,
-    Factors,
-    FitIds,
-    Format,
-    Header,
-    Jobs,
-    Labels,
-    MaxCategories,
-    Method,
-    NFeatures,
-    Nonempty,
-    Number,
-    Scale,
-    Seed,
-    Separator,
-    Setting,
-    Text,
     TrainSplit,
-    ZeroDivision,
+    column_options,
+    label_options,
+    model_options,
+    run_options,
+    text_options,
+    with_options,
 )
 from fgfm.cli._sanity import label_notes, unsure_note
 
@@ -65,40 +44,15 @@ In Python, fgfm.load("films.fgfm").predict(frame) returns the same label sets.
 
 
 @plain_errors
+@with_options(label_options, model_options, column_options, text_options, run_options)
 def fit(
     context: typer.Context,
     data: Data,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="MODEL", help="File to save the model to.")
     ],
-    estimator: Estimator = "auto",
-    settings: Setting = None,
-    factors: Factors = "single",
-    method: Method = "reweighted",
-    calibration: Calibration = "auto",
-    beta: Beta = 1.0,
-    zero_division: ZeroDivision = 1.0,
-    nonempty: Nonempty = "auto",
-    scale: Scale = True,
-    labels: Labels = None,
-    separator: Separator = None,
     split: TrainSplit = None,
-    format: Format = None,
-    drop: Drop = None,
-    ids: FitIds = None,
-    text: Text = None,
-    categorical: Categorical = None,
-    number: Number = None,
-    date: Date = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    header: Header = None,
-    n_features: NFeatures = None,
-    max_categories: MaxCategories = 255,
-    dense: Dense = False,
-    jobs: Jobs = 1,
-    seed: Seed = 0,
+    **options: Any,
 ) -> None:
     """Fit a model to a data file.
 

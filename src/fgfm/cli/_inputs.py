@@ -21,22 +21,10 @@ __all__ = ["check_target", "load_labelled", "rows_of_split"]
 def load_labelled(
     path: Path, params: Mapping[str, Any], *, keep_identifiers: bool = False
 ) -> Dataset:
-    """Read a data set that must have labels.
+    """Read a data set that must have labels, with the options of the command.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    params : mapping
-        The options of the command, ``typer.Context.params``.
-    keep_identifiers : bool
-        Whether to return columns that are found to be identifiers as ``ids``, unless the options
-        name other ones.
-
-    Returns
-    -------
-    Dataset
-        The data set.
+    With `keep_identifiers`, columns that are found to be identifiers are returned as ``ids``,
+    unless the options name other ones.
     """
     from fgfm.data import DataError, FeatureEncoder, load
 
@@ -81,16 +69,9 @@ def rows_of_split(data: Dataset, split: str | None) -> Dataset:
 
 
 def check_target(path: Path, option: str, others: Sequence[Path]) -> None:
-    """Raise if a file cannot be written, before the work begins.
+    """Raise if the file that an option names cannot be written, before the work begins.
 
-    Parameters
-    ----------
-    path : Path
-        The file to write.
-    option : str
-        The option that names it.
-    others : sequence of Path
-        Other files that the command reads or writes.
+    It must not be one of the `others` that the command reads or writes.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         return  # a pipe or a device

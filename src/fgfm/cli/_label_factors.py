@@ -15,19 +15,9 @@ __all__ = ["read_factors"]
 def read_factors(text: str, label_names: Sequence[str]) -> Any:
     """Return label factors as `FGFMClassifier` accepts them.
 
-    Parameters
-    ----------
-    text : str
-        "ilf", "single" or "independent"; or factors as ``a,b|c``; or a file with such a text, one
-        factor per line, or with the JSON of ``fgfm factors --json``. Labels that are not named
-        are factors of their own.
-    label_names : sequence of str
-        All labels.
-
-    Returns
-    -------
-    str or list of list of int
-        The name, or the labels of each factor.
+    The text is "ilf", "single" or "independent"; or factors as ``a,b|c``; or a file with such a
+    text, one factor per line, or with the JSON of ``fgfm factors --json``. Labels that are not
+    named are factors of their own.
     """
     if text in ("ilf", "single", "independent"):
         return text

@@ -28,19 +28,10 @@ _DEFAULTS = {"logistic": {"max_iter": 1000}}  # 100 are not always enough, even 
 
 
 def make_learner(name: str, settings: Sequence[str]) -> Any:
-    """Make a base learner.
+    """Return the base learner of a name of `LEARNERS` or ``package.module:Class``.
 
-    Parameters
-    ----------
-    name : str
-        One of `LEARNERS`, or ``package.module:Class``.
-    settings : sequence of str
-        Parameters, as ``name=value``.
-
-    Returns
-    -------
-    estimator or str
-        The learner; a text if it is one that `FGFMClassifier` knows by its name.
+    The settings are parameters, as ``name=value``. A learner that `FGFMClassifier` knows by its
+    name is returned as this text.
     """
     if name not in LEARNERS and ":" not in name:
         raise ValueError(

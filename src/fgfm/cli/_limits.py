@@ -30,10 +30,8 @@ ConstraintsFile = Annotated[
 ]
 
 
-def read_constraints(path: Path | None) -> Constraints | None:
+def read_constraints(path: Path) -> Constraints:
     """Read constraints from a JSON file."""
-    if path is None:
-        return None
     from fgfm.data import DataError
     from fgfm.decision import Constraints
 

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fgfm._utils.optional import import_optional
-from fgfm._utils.text import listed
+from fgfm._utils.text import ignored_columns, missing_columns
 from fgfm.cli._inputs import rows_of_split
 from fgfm.cli._label_factors import read_factors
 from fgfm.cli._learners import make_learner
+from fgfm.cli._limits import read_constraints
 from fgfm.cli._options import read_flag
 
 if TYPE_CHECKING:
     from fgfm.data import Dataset
-    from fgfm.decision import Constraints
 
 __all__ = [
     "LoadedModel",
@@ -100,28 +100,15 @@ class LoadedModel(NamedTuple):
     classifier: Any  # the last step
     label_names: list[str]
 
-    def set_objective(
-        self, beta: float | None, zero_division: float | None, nonempty: str | None
-    ) -> None:
-        """Change the parameters of the decision that are not None."""
-        if beta is not None:
-            self.classifier.set_params(beta=beta)
-        if zero_division is not None:
-            self.classifier.set_params(zero_division=zero_division)
-        if nonempty is not None:
-            self.classifier.set_params(nonempty=read_flag(nonempty, "--nonempty"))
-
-    def set_limits(
-        self, min_labels: int | None, max_labels: int | None, constraints: Constraints | None
-    ) -> None:
-        """Change the limits of the label sets that are not None."""
-        if min_labels is not None:
-            self.classifier.set_params(min_labels=min_labels)
-        if max_labels is not None:
-            self.classifier.set_params(max_labels=max_labels)
-        if constraints is not None:
-            numbered = constraints.numbered(len(self.label_names), self.label_names)
-            self.classifier.set_params(constraints=numbered)
+    def set_decision(self, params: Mapping[str, Any]) -> None:
+        """Change the parameters of the decision that are not None, given as options."""
+        values = {name: value for name, value in params.items() if value is not None}
+        if "nonempty" in values:
+            values["nonempty"] = read_flag(values["nonempty"], "--nonempty")
+        if "constraints" in values:
+            constraints = read_constraints(values["constraints"])
+            values["constraints"] = constraints.numbered(len(self.label_names), self.label_names)
+        self.classifier.set_params(**values)
 
     def load_blocks(
         self, path: Path, split: str | None, arguments: Mapping[str, Any]
@@ -215,11 +202,12 @@ def _match_columns(data: Dataset, model: Any) -> Dataset:
     wanted = getattr(model, "feature_names_in_", None)
     if data.feature_names is None:
         wanted = None
+    known = None if wanted is None else set(wanted)
     encoded = [
         name
         for name, kind, becomes in data.encoder.summary()
         if kind not in ("number", "boolean") or becomes != "1 number"
-        if wanted is None or name in wanted
+        if known is None or name in known
     ]
     if encoded:
         raise DataError(
@@ -228,19 +216,17 @@ def _match_columns(data: Dataset, model: Any) -> Dataset:
             source=data.source,
             column=encoded[0],
         )
-    if wanted is None or data.feature_names is None:
+    if wanted is None or known is None or data.feature_names is None:
         return data
     wanted = [str(name) for name in wanted]
     position = {name: at for at, name in enumerate(data.feature_names)}
     absent = [name for name in wanted if name not in position]
-    extra = [name for name in position if name not in set(wanted)]
+    extra = [name for name in position if name not in known]
     if absent:
-        noun = "is no column" if len(absent) == 1 else "are no columns"
-        raise DataError(f"there {noun} {listed(absent)}, which training had", source=data.source)
+        reason = f"{missing_columns(absent, extra)}, which training had"
+        raise DataError(reason, source=data.source)
     if extra:
-        noun, verb = ("column", "is") if len(extra) == 1 else ("columns", "are")
-        reason = f"the {noun} {listed(extra)} {verb} ignored: training had no such {noun}"
-        warnings.warn(f"{data.source}: {reason}", UserWarning, stacklevel=2)
+        warnings.warn(f"{data.source}: {ignored_columns(extra)}", UserWarning, stacklevel=2)
     # The columns are those of training; scikit-learn gets an array, which has no names.
     warnings.filterwarnings("ignore", message="X does not have valid feature names")
     order = [position[name] for name in wanted]

@@ -1,56 +1,54 @@
-"""Options that several commands share, and the values of their texts."""
+"""Options that several commands share, and the values of their texts.
+
+A group of options is the signature of a function; `with_options` appends it to that of a command.
+"""
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from fgfm.cli._learners import LEARNERS
 
 __all__ = [
+    "EXPECTED",
     "Average",
     "Beta",
     "Calibration",
-    "Categorical",
     "Data",
-    "Date",
-    "Decimal",
-    "Delimiter",
-    "Dense",
     "Drop",
-    "Encoding",
-    "Estimator",
-    "Factors",
-    "FitIds",
     "Format",
-    "Header",
     "Jobs",
     "Json",
-    "Labels",
     "Logits",
-    "MaxCategories",
-    "Method",
-    "NFeatures",
     "Nonempty",
     "Number",
-    "Scale",
+    "OutputSeparator",
+    "ProbsFormat",
     "Seed",
-    "Separator",
-    "Setting",
-    "Text",
     "TrainSplit",
     "Trust",
+    "Wide",
     "ZeroDivision",
+    "column_options",
     "dataset_arguments",
     "file_arguments",
     "given_options",
+    "label_options",
+    "model_options",
     "read_flag",
+    "run_options",
     "split_names",
+    "text_options",
+    "with_options",
 ]
+
+C = TypeVar("C", bound=Callable[..., Any])
 
 # The file and its columns.
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="File of features and labels.")]
@@ -68,7 +66,8 @@ Separator = Annotated[
     str | None,
     typer.Option(
         metavar="TEXT",
-        help="Separator of the labels, if the column of --labels has lists; by default ; | or ,.",
+        help="Separator of the labels, if the column of --labels has lists; by default one of "
+        "; | , is detected.",
     ),
 ]
 Format = Annotated[
@@ -84,8 +83,8 @@ Drop = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMNS",
-        help="Columns to leave out. As for the kinds of columns, "
-        "names are separated by commas, or the option is repeated.",
+        help="Columns to leave out: names separated by commas. As all options on columns, it may "
+        "be repeated.",
     ),
 ]
 Text = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help="Columns of free text.")]
@@ -132,6 +131,21 @@ TrainSplit = Annotated[
     str | None,
     typer.Option(
         "--split", metavar="PART", help="train: use only the training rows of a file with a split."
+    ),
+]
+ProbsFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format", metavar="FORMAT", help="Format of PROBS: csv, tsv, parquet, npy or npz."
+    ),
+]
+
+# The label sets that are written.
+Wide = Annotated[bool, typer.Option("--wide", help="Write a column of 0 and 1 for each label.")]
+OutputSeparator = Annotated[
+    str,
+    typer.Option(
+        "--separator", metavar="TEXT", help="Separator of the labels of a row in the output."
     ),
 ]
 
@@ -181,6 +195,11 @@ Average = Annotated[
         "(of all rows and labels together).",
     ),
 ]
+EXPECTED = {  # the expected measure of a file, by average
+    "samples": "mean expected {}",
+    "macro": "mean expected {} of labels",
+    "micro": "expected {} of all labels",
+}
 Logits = Annotated[
     bool, typer.Option("--logits", help="The table has logits instead of probabilities.")
 ]
@@ -223,6 +242,67 @@ Trust = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")]
 
 
+def label_options(labels: Labels = None, separator: Separator = None) -> None:
+    """Define the options on the labels of a data set."""
+
+
+def text_options(
+    delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
+    header: Header = None,
+) -> None:
+    """Define the options on CSV."""
+
+
+def column_options(
+    drop: Drop = None,
+    ids: FitIds = None,
+    text: Text = None,
+    categorical: Categorical = None,
+    number: Number = None,
+    date: Date = None,
+    max_categories: MaxCategories = 255,
+    format: Format = None,
+    n_features: NFeatures = None,
+) -> None:
+    """Define the options on the features of a data set; those on CSV follow."""
+
+
+def model_options(
+    estimator: Estimator = "auto",
+    settings: Setting = None,
+    factors: Factors = "single",
+    method: Method = "reweighted",
+    calibration: Calibration = "auto",
+    beta: Beta = 1.0,
+    zero_division: ZeroDivision = 1.0,
+    nonempty: Nonempty = "auto",
+    scale: Scale = True,
+    dense: Dense = False,
+) -> None:
+    """Define the options on the model to fit."""
+
+
+def run_options(jobs: Jobs = 1, seed: Seed = 0) -> None:
+    """Define the options on the computation."""
+
+
+def with_options(*groups: Callable[..., None]) -> Callable[[C], C]:
+    """Decorate a command with ``**options``: these are the options of some groups."""
+
+    def decorate(command: C) -> C:
+        own = inspect.signature(command, eval_str=True)
+        parameters = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        for group in groups:
+            parameters += inspect.signature(group, eval_str=True).parameters.values()
+        command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {p.name: p.annotation for p in parameters}
+        return command
+
+    return decorate
+
+
 def given_options(context: typer.Context) -> set[str]:
     """Return the names of the options that were given on the command line."""
     return {
@@ -257,18 +337,7 @@ def read_flag(text: str, option: str) -> bool | str:
 
 
 def file_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `fgfm.data.load` on the format of a file.
-
-    Parameters
-    ----------
-    params : mapping
-        The options of a command, ``typer.Context.params``.
-
-    Returns
-    -------
-    dict
-        The arguments.
-    """
+    """Return the arguments of `fgfm.data.load` on the format of a file, from the options."""
     delimiter = params["delimiter"]
     return {
         "format": params["format"],
@@ -280,18 +349,7 @@ def file_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dataset_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `fgfm.data.load` for a file of features and labels.
-
-    Parameters
-    ----------
-    params : mapping
-        The options of a command, ``typer.Context.params``.
-
-    Returns
-    -------
-    dict
-        The arguments.
-    """
+    """Return the arguments of `fgfm.data.load` for features and labels, from the options."""
     return file_arguments(params) | {
         "labels": _labels(params["labels"]),
         "separator": params["separator"],

@@ -11,20 +11,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fgfm._utils.text import clipped, counted
+from fgfm._utils.validation import check_average
 from fgfm.cli._console import plain_errors, rows_counter, say
 from fgfm.cli._inputs import check_target
-from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels, read_constraints
+from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels
 from fgfm.cli._models import LoadedModel, load_model
 from fgfm.cli._options import (
-    Decimal,
-    Delimiter,
+    EXPECTED,
+    Average,
     Drop,
-    Encoding,
     Format,
-    Header,
+    OutputSeparator,
     Trust,
+    Wide,
     file_arguments,
     split_names,
+    text_options,
+    with_options,
 )
 from fgfm.cli._sanity import unsure_note
 
@@ -40,7 +43,12 @@ Examples:
   fgfm predict films.fgfm new.parquet -o sets.jsonl --beta 2
   fgfm predict films.fgfm new.csv --proba p.csv --ids title
   fgfm predict films.fgfm new.csv --max-labels 3 --constraints rules.json
+  fgfm predict films.fgfm new.csv --average macro -o sets.csv
+
+The averages macro and micro decide all rows together: DATA is read into
+memory, and no expected F-measure is written beside a row.
 """
+_DECISION = ("beta", "zero_division", "nonempty", "min_labels", "max_labels", "constraints")
 _MOST_ROWS = 8192  # of a block
 _BLOCK_BYTES = 1 << 22
 
@@ -71,11 +79,9 @@ OutputFormat = Annotated[
 ]
 Ids = Annotated[
     list[str] | None,
-    typer.Option(metavar="COLUMNS", help="Columns of DATA to copy to the output."),
-]
-Wide = Annotated[bool, typer.Option("--wide", help="Write a column of 0 and 1 for each label.")]
-OutputSeparator = Annotated[
-    str, typer.Option(metavar="TEXT", help="Separator of the labels of a row in the output.")
+    typer.Option(
+        metavar="COLUMNS", help="Columns of DATA to copy to the output: names separated by commas."
+    ),
 ]
 NewBeta = Annotated[
     float | None, typer.Option(metavar="B", help="Replaces the beta of the model.")
@@ -94,6 +100,7 @@ Split = Annotated[
 
 
 @plain_errors
+@with_options(text_options)
 def predict(
     context: typer.Context,
     model: Model,
@@ -104,6 +111,7 @@ def predict(
     ids: Ids = None,
     wide: Wide = False,
     separator: OutputSeparator = ";",
+    average: Average = "samples",
     beta: NewBeta = None,
     zero_division: NewZeroDivision = None,
     nonempty: NewNonempty = None,
@@ -114,10 +122,7 @@ def predict(
     trust: Trust = None,
     format: Format = None,
     drop: Drop = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    header: Header = None,
+    **options: Any,
 ) -> None:
     """Predict the label sets of the rows of a file.
 
@@ -126,21 +131,22 @@ def predict(
     DATA may be larger than the memory.
     """
     start = time.perf_counter()
+    check_average(average)
     if out is None and proba is None:
         out = "-"
     _check_targets(out, proba, [model, data])
     loaded = load_model(model, trust or [])
-    loaded.set_objective(beta, zero_division, nonempty)
-    loaded.set_limits(min_labels, max_labels, read_constraints(constraints))
+    loaded.set_decision({name: context.params[name] for name in _DECISION})
     totals = _predict_file(loaded, data, out, proba, context.params)
     n, beta = totals.rows, float(loaded.classifier.beta)
     summary = f"{counted(n, 'row')} in {time.perf_counter() - start:.1f} s"
     if out is not None and n:
-        expected_f = totals.expected_f / n
-        summary += f", mean expected F{beta:g} {expected_f:.3f}"
-        unsure = unsure_note(expected_f, totals.sizes / n, totals.labels / totals.first, beta)
-        if unsure:
-            say(f"fgfm: note: {unsure}")
+        expected_f = totals.expected_f / totals.problems
+        summary += f", {EXPECTED[average].format(f'F{beta:g}')} {expected_f:.3f}"
+        if average == "samples":
+            unsure = unsure_note(expected_f, totals.sizes / n, totals.labels / totals.first, beta)
+            if unsure:
+                say(f"fgfm: note: {unsure}")
     files = [clipped(name, 40) for name in (out, proba) if name not in (None, "-")]
     say(summary + (f": {', '.join(files)}" if files else ""))
 
@@ -189,8 +195,15 @@ def _predict_file(
         for writer in (label_sets, probabilities):
             if writer is not None:
                 stack.enter_context(writer)
-        for rows in loaded.load_blocks(data, params["split"], arguments):
-            _write_predictions(loaded, rows, label_sets, probabilities, totals, show)
+        if params["average"] == "samples":
+            blocks = loaded.load_blocks(data, params["split"], arguments)
+        else:
+            whole = loaded.load(data, params["split"], arguments | {"with_labels": False})
+            blocks = iter([whole])
+        for rows in blocks:
+            _write_predictions(
+                loaded, rows, params["average"], label_sets, probabilities, totals, show
+            )
     return totals
 
 
@@ -200,6 +213,7 @@ class _Totals:
     def __init__(self) -> None:
         self.rows = 0
         self.expected_f = 0.0
+        self.problems = 0  # with an expected F-measure: rows, labels, or all entries
         self.sizes = 0.0  # of the predicted sets
         self.labels = 0.0  # expected in the first block
         self.first = 0  # rows of the first block
@@ -208,27 +222,33 @@ class _Totals:
 def _write_predictions(
     loaded: LoadedModel,
     rows: Dataset,
+    average: str,
     label_sets: LabelSetWriter | None,
     probabilities: ProbabilityWriter | None,
     totals: _Totals,
     show: Callable[[int], None],
 ) -> None:
-    """Predict and write rows in smaller blocks."""
+    """Predict and write rows in smaller blocks, unless they are decided together."""
+    import numpy as np
+
     from fgfm._utils.blocks import row_blocks
 
     n, m = rows.X.shape[0], len(loaded.label_names)
+    by_row = average == "samples"
     preprocessing = None if loaded.model is loaded.classifier else loaded.model[:-1]
-    for block in row_blocks(n, max(8 * m, _BLOCK_BYTES // _MOST_ROWS)):
+    blocks = row_blocks(n, max(8 * m, _BLOCK_BYTES // _MOST_ROWS)) if by_row else [slice(0, n)]
+    for block in blocks:
         X = rows.X[block]
         if preprocessing:  # a pipeline without steps is false
             X = preprocessing.transform(X)
         ids = None if rows.ids is None else rows.ids.slice(block.start, X.shape[0])
         if label_sets is not None:
-            labels, expected_f = loaded.classifier.decide(X)
-            label_sets.write(labels.reshape(X.shape[0], m), expected_f, ids)
-            totals.expected_f += float(expected_f.sum())
+            labels, expected_f = loaded.classifier.decide(X, average=average)
+            label_sets.write(labels.reshape(X.shape[0], m), expected_f if by_row else None, ids)
+            totals.expected_f += float(np.sum(expected_f))
+            totals.problems += np.size(expected_f)
             totals.sizes += float(labels.sum())
-        if probabilities is not None or not totals.rows:
+        if probabilities is not None or (by_row and not totals.rows):
             # Fitted to one 1-D label, the classifier has a column for each of two classes.
             proba = loaded.classifier.predict_proba(X)[:, -m:]
             if not totals.rows:

@@ -61,20 +61,7 @@ td.words { min-width: 6rem; }
 
 
 def format_report(result: Result, command: str) -> str:
-    """Format an evaluation as an HTML page without external files.
-
-    Parameters
-    ----------
-    result : Result
-        The evaluation.
-    command : str
-        The command that computed it.
-
-    Returns
-    -------
-    str
-        The page.
-    """
+    """Format an evaluation, computed by a command, as an HTML page without external files."""
     title = f"{PurePath(result.description['data']).name}: F-optimal decisions and thresholds"
     parts = [
         f"<h1>{escape(title)}</h1>",

@@ -13,20 +13,7 @@ _UNSURE = 0.5  # expected F-measure
 
 
 def label_notes(Y: Any, names: Any) -> list[str]:
-    """Return sentences on training rows that teach little about the labels.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, m)
-        The labels.
-    names : sequence of str
-        Their names.
-
-    Returns
-    -------
-    list of str
-        The sentences; none is the rule.
-    """
+    """Return sentences on training rows (n, m) that teach little about the labels."""
     n, m = Y.shape
     counts = Y.sum(axis=0)
     if n == 1:
@@ -45,21 +32,8 @@ def label_notes(Y: Any, names: Any) -> list[str]:
 def unsure_note(expected_f: float, size: float, labels: float, beta: float) -> str | None:
     """Return a sentence if label sets are large or small because features hardly predict them.
 
-    Parameters
-    ----------
-    expected_f : float
-        The mean expected F-measure.
-    size : float
-        The mean size of the predicted sets.
-    labels : float
-        The mean size of the true sets, or the expected one.
-    beta : float
-        The beta of the F-measure.
-
-    Returns
-    -------
-    str or None
-        The sentence.
+    The mean `size` of the predicted sets is compared with that of the true ones, or the expected
+    one, `labels`.
     """
     is_large, is_small = size > _LARGE * labels, _LARGE * size < labels
     if not (expected_f < _UNSURE and (is_large or is_small)):

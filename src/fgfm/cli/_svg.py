@@ -23,19 +23,9 @@ class Interval(NamedTuple):
 
 
 def interval_chart(groups: Sequence[tuple[str, Sequence[Interval]]], title: str) -> str:
-    """Draw estimates below each other, in groups with one scale.
+    """Draw estimates below each other, in groups with one scale, as SVG.
 
-    Parameters
-    ----------
-    groups : sequence of (str, sequence of Interval)
-        Titles and estimates of the groups.
-    title : str
-        What the chart shows, for screen readers.
-
-    Returns
-    -------
-    str
-        SVG.
+    The title is for screen readers.
     """
     ends = [x for _, members in groups for m in members for x in _ends(m.value, m.standard_error)]
     low, high, ticks = _scale(min(ends), max(ends))
@@ -66,19 +56,9 @@ def interval_chart(groups: Sequence[tuple[str, Sequence[Interval]]], title: str)
 def calibration_chart(
     expected: Sequence[float], obtained: Sequence[float], errors: Sequence[float], f: str
 ) -> str:
-    """Draw obtained against expected F-measures of groups of rows.
+    """Draw obtained against expected F-measures of groups of rows, as SVG.
 
-    Parameters
-    ----------
-    expected, obtained, errors : sequence of float
-        Means of each group, and the standard errors of those that were obtained.
-    f : str
-        Name of the F-measure.
-
-    Returns
-    -------
-    str
-        SVG.
+    The errors are the standard errors of those that were obtained; `f` is the name of the measure.
     """
     low, _, ticks = _scale(min([*expected, *obtained]), 1.0)
     size, left, top = 270.0, 50.0, 8.0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,26 +11,25 @@ import typer
 
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import clipped, counted
-from fgfm.cli._console import plain_errors, progress_bar, rows_counter, spinner
+from fgfm.cli._console import json_text, plain_errors, progress_bar, rows_counter, spinner
 from fgfm.cli._inputs import check_target
 from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels, read_constraints
 from fgfm.cli._options import (
     Average,
     Beta,
     Calibration,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Header,
     Jobs,
     Json,
     Logits,
     Nonempty,
+    ProbsFormat,
     Seed,
     ZeroDivision,
     file_arguments,
     read_flag,
     split_names,
+    text_options,
+    with_options,
 )
 
 if TYPE_CHECKING:
@@ -86,10 +83,6 @@ Ids = Annotated[
 Folds = Annotated[
     int, typer.Option(metavar="N", help="Folds of the cross-validation; 0 for none.")
 ]
-Format = Annotated[
-    str | None,
-    typer.Option(metavar="FORMAT", help="Format of PROBS: csv, tsv, parquet, npy or npz."),
-]
 LabelsFormat = Annotated[
     str | None,
     typer.Option(
@@ -100,6 +93,7 @@ Separator = Annotated[str, typer.Option(metavar="TEXT", help="Separator of label
 
 
 @plain_errors
+@with_options(text_options)
 def tune(
     context: typer.Context,
     probs: Probabilities,
@@ -116,16 +110,13 @@ def tune(
     logits: Logits = False,
     ids: Ids = None,
     folds: Folds = 5,
-    format: Format = None,
+    format: ProbsFormat = None,
     labels_format: LabelsFormat = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    header: Header = None,
     separator: Separator = ";",
     jobs: Jobs = -1,
     seed: Seed = 0,
     as_json: Json = False,
+    **options: Any,
 ) -> None:
     """Fit a decider to probabilities and true labels.
 
@@ -147,7 +138,7 @@ def tune(
     values |= {"seconds": time.perf_counter() - start}
     description = {"probabilities": str(probs), "labels_file": str(labels), "decider": str(out)}
     if as_json:
-        typer.echo(json.dumps(_finite(description | values), indent=1))
+        typer.echo(json_text(description | values, indent=1))
     else:
         typer.echo(_as_table(description | values, out.stat().st_size))
 
@@ -187,6 +178,7 @@ def _make_decider(rows: Validation, params: Mapping[str, Any]) -> FDecider:
     """Return the unfitted decider; a table of one label is that of a binary classifier."""
     from fgfm import FDecider
 
+    constraints = params["constraints"]
     return FDecider(
         beta=params["beta"],
         average="macro" if len(rows.label_names) == 1 else params["average"],
@@ -195,7 +187,7 @@ def _make_decider(rows: Validation, params: Mapping[str, Any]) -> FDecider:
         zero_division=params["zero_division"],
         min_labels=params["min_labels"] or 0,
         max_labels=params["max_labels"],
-        constraints=read_constraints(params["constraints"]),
+        constraints=None if constraints is None else read_constraints(constraints),
         logits=params["logits"],
         n_jobs=None if params["jobs"] == 1 else params["jobs"],
     )
@@ -247,14 +239,6 @@ def _cross_validate(
         return evaluate_decider(
             decider, proba, Y, folds=folds, random_state=params["seed"], progress=show
         )
-
-
-def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    """Replace NaN, which JSON does not have, by None."""
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in values.items()
-    }
 
 
 def _as_table(values: Mapping[str, Any], size: int) -> str:

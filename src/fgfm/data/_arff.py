@@ -7,6 +7,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ _VALUE = re.compile(rf"\s*({_QUOTED}|[^,'\"\s][^,]*?|)\s*(,|$)")
 _ENTRY = re.compile(rf"\s*([0-9]{{1,10}})\s+({_QUOTED}|[^,'\"\s][^,]*?)\s*(,|$)")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
+_LineError = Callable[[str], DataError]  # of a reason
 _TO_ESCAPE = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -74,61 +76,52 @@ def _read_header(lines: Iterator[tuple[int, str]], source: str) -> tuple[str, li
         line = line.strip()
         if not line or line.startswith("%"):
             continue
-        word = line.split(None, 1)[0].lower()
+        word, error = line.split(None, 1)[0].lower(), partial(DataError, source=source, line=k)
         if word == "@relation":
-            relation = _unquoted(line[len(word) :].strip(), source, k)
+            relation = _unquoted(line[len(word) :].strip(), error)
         elif word == "@attribute":
-            attributes.append(_parse_attribute(line, source, k))
+            attributes.append(_parse_attribute(line, error))
         elif word == "@data":
             if not attributes:
-                raise DataError("there is no @attribute before @data", source=source, line=k)
+                raise error("there is no @attribute before @data")
             check_names([attribute.name for attribute in attributes], source)
             return relation or "", attributes
         else:
-            raise DataError(
+            raise error(
                 f"{quoted(line)} is not a line of an ARFF header: these begin with @relation, "
-                "@attribute or @data",
-                source=source,
-                line=k,
+                "@attribute or @data"
             )
     raise DataError(
         "the file ends before @data: it is truncated, or is not an ARFF file", source=source
     )
 
 
-def _parse_attribute(line: str, source: str, k: int) -> _Attribute:
+def _parse_attribute(line: str, error: _LineError) -> _Attribute:
     match = _ATTRIBUTE.fullmatch(line)
     if match is None:
-        reason = f"{quoted(line)} is not an attribute: it must have a name and a type"
-        raise DataError(reason, source=source, line=k)
-    name, kind = _unquoted(match.group(1), source, k), match.group(2).strip()
+        raise error(f"{quoted(line)} is not an attribute: it must have a name and a type")
+    name, kind = _unquoted(match.group(1), error), match.group(2).strip()
     if kind.lower() in ("numeric", "real", "integer"):
         return _Attribute(name, "number", {})
     if kind.lower() == "string":
         return _Attribute(name, "text", {})
     if not (kind.startswith("{") and kind.endswith("}")):
-        raise DataError(
+        raise error(
             f"attribute {quoted(name)} has type {quoted(kind)}: it must be numeric, real, "
-            "integer, string or {a,list,of,values}",
-            source=source,
-            line=k,
+            "integer, string or {a,list,of,values}"
         )
-    texts = [text for text, _ in _split_values(kind[1:-1], source, k)]
+    texts = [text for text, _ in _split_values(kind[1:-1], error)]
     if len(set(texts)) < len(texts) or "" in texts:
-        raise DataError(
-            f"attribute {quoted(name)} has an empty or a repeated value: {quoted(kind)}",
-            source=source,
-            line=k,
-        )
+        raise error(f"attribute {quoted(name)} has an empty or a repeated value: {quoted(kind)}")
     return _Attribute(name, "nominal", {text: float(code) for code, text in enumerate(texts)})
 
 
-def _unquoted(text: str, source: str, line: int) -> str:
+def _unquoted(text: str, error: _LineError) -> str:
     """Return a text without its quotes and escapes."""
     if not text or text[0] not in "'\"":
         return text
     if len(text) < 2 or text[-1] != text[0]:
-        raise DataError(f"the quote in {quoted(text)} is not closed", source=source, line=line)
+        raise error(f"the quote in {quoted(text)} is not closed")
     return _ESCAPE.sub(
         lambda found: (
             chr(int(found[1][1:], 16)) if len(found[1]) == 5 else _ESCAPED.get(found[1], found[1])
@@ -137,7 +130,7 @@ def _unquoted(text: str, source: str, line: int) -> str:
     )
 
 
-def _split_values(text: str, source: str, line: int) -> list[tuple[str, bool]]:
+def _split_values(text: str, error: _LineError) -> list[tuple[str, bool]]:
     """Return the comma-separated values of a line, and whether each was quoted."""
     if "'" not in text and '"' not in text:
         return [(value.strip(), False) for value in text.split(",")]
@@ -146,10 +139,8 @@ def _split_values(text: str, source: str, line: int) -> list[tuple[str, bool]]:
     while more:
         match = _VALUE.match(text, at)
         if match is None:
-            reason = f"the quotes in {quoted(text[at:])} do not match"
-            raise DataError(reason, source=source, line=line)
-        is_quoted = match[1][:1] in ("'", '"') and len(match[1]) > 0
-        values.append((_unquoted(match[1], source, line), is_quoted))
+            raise error(f"the quotes in {quoted(text[at:])} do not match")
+        values.append((_unquoted(match[1], error), match[1].startswith(("'", '"'))))
         at, more = match.end(), match[2] == ","
     return values
 
@@ -187,83 +178,57 @@ class _Rows:
         elif self.sparse != is_sparse:
             raise self.error("dense and sparse rows must not be mixed", k)
         self.lines.append(k)
-        if is_sparse:
-            self.add_sparse(line, k)
-        else:
-            self.add_dense(line, k)
-
-    def add_dense(self, line: str, k: int) -> None:
-        cells = line.split(",") if _is_simple(line) else []
-        if len(cells) == self.p:
-            try:
-                values = [parse(c.strip()) for parse, c in zip(self.parsers, cells, strict=True)]
-            except (ValueError, KeyError):
-                values = [float("nan")]
-            if not math.isnan(sum(values)):  # "nan" is not a number in ARFF
-                self.values.extend(values)
-                return
-        found = _split_values(line, self.source, k)
-        if len(found) != self.p:
-            reason = f"there are {len(found)} values: the header has {self.p} attributes"
-            raise self.error(reason, k)
-        for j, (text, is_quoted) in enumerate(found):
-            self.values.append(self.parse(j, text, is_quoted, k))
-
-    def add_sparse(self, line: str, k: int) -> None:
-        if not line.endswith("}"):
+        if is_sparse and not line.endswith("}"):
             raise self.error("a sparse row must end with }", k)
-        entries = line[1:-1].strip()
-        before = len(self.columns)
-        if entries and not self.add_simple_entries(entries):
-            self.add_entries(entries, k)
-        added = self.columns[before:]
-        if len(set(added)) < len(added):
-            repeated = next(j for j in added if added.count(j) > 1)
-            raise self.error(f"attribute {repeated} occurs twice: it must have one value", k)
-        self.counts.append(len(added))
-
-    def add_simple_entries(self, entries: str) -> bool:
-        """Append the entries of a sparse row unless one is unusual; return True if appended."""
-        if not _is_simple(entries):
-            return False
-        try:
-            pairs = [entry.split() for entry in entries.split(",")]
-            columns = [int(column) for column, _ in pairs if column.isdigit()]
-            if len(columns) < len(pairs):
-                return False
-            values = [
-                self.parsers[column](text)
-                for column, (_, text) in zip(columns, pairs, strict=True)
-            ]
-        except (ValueError, KeyError, IndexError):
-            return False
-        if math.isnan(sum(values)):
-            return False
-        self.columns.extend(columns)
+        text = line[1:-1].strip() if is_sparse else line
+        columns, values = self.simple_values(text) or self.checked_values(text, k)
         self.values.extend(values)
-        return True
+        if is_sparse:
+            self.columns.extend(columns)
+            self.counts.append(len(columns))
 
-    def add_entries(self, entries: str, k: int) -> None:
-        """Append the entries of a sparse row one by one, with all checks."""
-        at, more = 0, True
+    def simple_values(self, text: str) -> tuple[Sequence[int], list[float]] | None:
+        """Return the columns and the values of a row, None if one is unusual."""
+        if not _is_simple(text):
+            return None
+        columns: Sequence[int] = range(self.p)
+        parsers, cells = self.parsers, text.split(",")
+        try:
+            if self.sparse:
+                pairs = [cell.split() for cell in cells]
+                columns = [int(column) for column, _ in pairs if column.isdigit()]
+                parsers, cells = [parsers[j] for j in columns], [value for _, value in pairs]
+            values = [parse(cell.strip()) for parse, cell in zip(parsers, cells, strict=True)]
+        except (ValueError, KeyError, IndexError):
+            return None
+        return None if math.isnan(sum(values)) else (columns, values)  # ARFF has no "nan"
+
+    def checked_values(self, text: str, k: int) -> tuple[Sequence[int], list[float]]:
+        """Return the columns and the values of a row one by one, with all checks."""
+        error = partial(self.error, line=k)
+        if not self.sparse:
+            found = _split_values(text, error)
+            if len(found) != self.p:
+                raise error(f"there are {len(found)} values: the header has {self.p} attributes")
+            return range(self.p), [self.parse(j, *value, k) for j, value in enumerate(found)]
+        columns, values = [], []
+        at, more = 0, bool(text)
         while more:
-            match = _ENTRY.match(entries, at)
+            match = _ENTRY.match(text, at)
             if match is None:
-                raise self.error(
-                    f"{quoted(entries[at:])} is not an entry of a sparse row: it must be an index "
-                    "and a value",
-                    k,
+                raise error(
+                    f"{quoted(text[at:])} is not an entry of a sparse row: it must be an index "
+                    "and a value"
                 )
             j = int(match[1])
             if j >= self.p:
-                raise self.error(
-                    f"there is an attribute {j}: attributes are numbered from 0 to {self.p - 1}",
-                    k,
-                )
+                rule = f"attributes are numbered from 0 to {self.p - 1}"
+                raise error(f"there is an attribute {j}: {rule}")
+            columns.append(j)
             is_quoted = match[2][0] in "'\""
-            self.columns.append(j)
-            self.values.append(self.parse(j, _unquoted(match[2], self.source, k), is_quoted, k))
+            values.append(self.parse(j, _unquoted(match[2], error), is_quoted, k))
             at, more = match.end(), match[3] == ","
+        return columns, values
 
     def parse(self, j: int, text: str, is_quoted: bool, k: int) -> float:
         """Return the number or the code of a value; NaN if it is missing."""
@@ -308,8 +273,12 @@ class _Rows:
             return Table(self.source, values.reshape(n, self.p).copy(), names, categories, lines)
         indptr = np.concatenate([[0], np.cumsum(self.counts)])
         columns = np.array(self.columns, dtype=np.int64)
-        matrix = make_csr(values.copy(), columns, indptr, (n, self.p))
-        matrix.eliminate_zeros()
+
+        def repeated(row: int, j: int) -> DataError:
+            reason = f"attribute {j} occurs twice: it must have one value"
+            return self.error(reason, self.lines[row])
+
+        matrix = make_csr(values.copy(), columns, indptr, self.p, repeated)
         return Table(self.source, matrix, names, categories, lines)
 
 

@@ -15,16 +15,15 @@ from scipy import sparse
 
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import quoted
-from fgfm.data._block_reader import open_table
 from fgfm.data._errors import DataError
 from fgfm.data._frames import table_from_columns
-from fgfm.data._label_columns import dropped_columns, find_tag_column, select_labels
+from fgfm.data._label_columns import column_roles
 from fgfm.data._numbers import category_name, format_numbers
 from fgfm.data._options import ReadOptions
 from fgfm.data._row_buffer import RowBuffer
 from fgfm.data._table import Table, check_names, column_positions, numbered_names
 from fgfm.data._text_files import write_text
-from fgfm.data._text_table import RowBlock, TextTable
+from fgfm.data._text_table import RowBlock, TextTable, open_text_table
 
 __all__ = ["read_csv_blocks", "write_csv"]
 
@@ -48,17 +47,13 @@ def read_csv_blocks(
     There is one table of all rows, unless `rows` is given: then each block of the reader is one.
     """
     pyarrow = import_optional("pyarrow", "reading CSV", "data")
-    with open_table(path, format, **options.text_format._asdict()) as text:
-        assert isinstance(text, TextTable)
+    with open_text_table(path, format, options) as text:
         names, source = _names(text, options), text.source
-        dropped = dropped_columns(names, options, source)
-        tags = find_tag_column(names, options, source)
-        labels = set() if tags is not None else set(select_labels(names, options, source) or ())
-        texts = {*column_positions(names, options.categorical, source, arguments=["categorical"])}
-        texts |= {j for j, name in enumerate(names) if name in options.text_columns}
-        texts = texts - dropped | ({tags} if tags is not None else set())
+        roles = column_roles(names, options, source)
+        texts = roles.texts | ({roles.tags} if roles.tags is not None else set())
+        labels = set(roles.labels or ())
         ids = column_positions(names, options.ids, source, arguments=["ids"])
-        blocks = text.blocks(texts | set(ids), dropped - set(ids))
+        blocks = text.blocks(texts | set(ids), roles.dropped - set(ids))
         n = 0
         for part in [blocks] if rows is None else ([block] for block in blocks):
             matrix, lines, others = _gathered(part, text.p)
@@ -66,12 +61,12 @@ def read_csv_blocks(
             if not n:
                 break
             columns: list[Any] = list(matrix.T)
-            for j in sorted(others.keys() - dropped):
+            for j in sorted(others.keys() - roles.dropped):
                 if j in texts:
                     columns[j] = others[j].to_pylist()
                 else:
                     columns[j] = _text_column(text, j, others[j], columns[j], lines, j in labels)
-            table = table_from_columns(source, names, columns, options, lines)
+            table = table_from_columns(source, names, columns, options, roles, lines)
             id_table = pyarrow.table({names[j]: others[j] for j in ids}) if ids else None
             yield replace(table, ids=id_table)
     if not n:

@@ -61,19 +61,9 @@ def find_date_format(texts: Sequence[str]) -> str | None:
 def date_features(
     days: npt.NDArray[np.float64], first: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Return the `DATE_PARTS` of days, NaN where a day is missing.
+    """Return the `DATE_PARTS` (n, 4 k) of days from 1970 (n, k), NaN where a day is missing.
 
-    Parameters
-    ----------
-    days : ndarray of shape (n, k)
-        Days from 1970, for each of k columns.
-    first : ndarray of shape (k,)
-        The first day of each column in training.
-
-    Returns
-    -------
-    ndarray of shape (n, 4 * k)
-        The features of each column side by side.
+    The first day of each column in training is `first` (k,).
 
     Examples
     --------

@@ -12,7 +12,7 @@ from fgfm._utils.text import counted
 from fgfm._utils.validation import check_average, check_beta, check_flag, check_zero_division
 from fgfm.data._decide_file import Totals, decide_file
 from fgfm.data._decide_folder import decide_folder
-from fgfm.data._decide_rules import DecideSettings
+from fgfm.data._decide_rules import OBJECTIVE, DecideSettings
 from fgfm.data._options import TextFormat
 
 if TYPE_CHECKING:
@@ -20,18 +20,6 @@ if TYPE_CHECKING:
     from fgfm.decision import Constraints
 
 __all__ = ["DecideReport", "decide"]
-
-_OBJECTIVE = (  # the settings that a decider has itself
-    "beta",
-    "zero_division",
-    "nonempty",
-    "average",
-    "measure",
-    "logits",
-    "min_labels",
-    "max_labels",
-    "constraints",
-)
 
 
 class DecideReport(NamedTuple):
@@ -141,15 +129,8 @@ def decide(
         Columns that are not labels, to be kept in the output.
     format : {"csv", "tsv", "parquet", "npy", "npz"}, optional
         The format of the table; by default it follows from the file name.
-    delimiter : str, optional
-        The delimiter of CSV and TSV. By default it is detected, as by `load`.
-    decimal : {".", ","}, default="."
-        The decimal mark of numbers in CSV and TSV.
-    encoding : str, default="utf-8"
-        The encoding of CSV and TSV.
-    header : bool, optional
-        Whether the first row of CSV and TSV has the names of the labels. By default it does, and
-        an error is raised if they look like values. If False, the labels are numbered from 0.
+    delimiter, decimal, encoding, header : optional
+        How CSV and TSV are written, as in `load`. Without a header, labels are numbered from 0.
     output_format : {"csv", "tsv", "jsonl", "parquet"}, optional
         The format of the label sets; by default it follows from the file name.
     separator : str, default=";"
@@ -196,7 +177,7 @@ def decide(
         decider=decider,
         ids=tuple(ids),
         format=format,
-        text=TextFormat(delimiter, decimal, encoding, header).checked(),
+        text=TextFormat(delimiter, decimal, encoding, header),
         output_format=output_format,
         separator=separator,
         wide=wide,
@@ -220,10 +201,9 @@ def _check_decider(decider: Any, settings: DecideSettings) -> None:
 
     if not isinstance(decider, FDecider) or not hasattr(decider, "classes_"):
         raise TypeError(f"decider is {decider!r}: it must be a fitted fgfm.FDecider")
-    default = DecideSettings()
-    for name in _OBJECTIVE:
+    for name, default in OBJECTIVE.items():
         value = getattr(settings, name)
-        if value != getattr(default, name):
+        if value != default:
             raise ValueError(
                 f"{name} is {value!r} and decider is given, which has its own: one of them must "
                 "be left out"

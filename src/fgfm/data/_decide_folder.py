@@ -40,28 +40,7 @@ def decide_folder(
     n_jobs: int | None,
     progress: Callable[[int], object] | None,
 ) -> tuple[list[Totals], int]:
-    """Decide for the rows of all Parquet files of a folder.
-
-    Parameters
-    ----------
-    source : Path
-        The folder; files are found at any depth. Names that begin with "." or "_" are skipped.
-    target : Path
-        The folder of label sets, created if needed.
-    settings : DecideSettings
-        The objective and the formats.
-    n_jobs : int or None
-        The number of files at a time, as in joblib.
-    progress : callable or None
-        Called with the number of rows done, after every file.
-
-    Returns
-    -------
-    totals : list of Totals
-        The totals of each file.
-    kept : int
-        The number of files that were up to date.
-    """
+    """Decide for all files of a folder; return their totals and how many were up to date."""
     import_optional("pyarrow.parquet", "reading Parquet", "data")
     n_workers(n_jobs)  # raises if it is invalid
     _check_folders(source, target, settings)
@@ -81,7 +60,9 @@ def decide_folder(
     _check_targets(source, target, files)
     _prepare(target, files)
     inner_jobs = n_jobs if len(files) == 1 else 1
-    jobs = (delayed(_try_decide)(source / f, target / f, settings, inner_jobs) for f in files)
+    jobs = (
+        delayed(_decide_unless_done)(source / f, target / f, settings, inner_jobs) for f in files
+    )
     totals, kept, rows = [], 0, 0
     failure: Exception | None = None
     for result in run_jobs(jobs, n_jobs, "threads"):
@@ -140,9 +121,11 @@ def _parquet_files(folder: Path) -> list[Path]:
 
 def _check_columns(source: Path, files: list[Path]) -> int:
     """Raise unless all files have the same columns; return their number."""
-    first = _column_names(source / files[0])
-    for file in files[1:]:
-        names = _column_names(source / file)
+    first: list[str] = []
+    for file in files:
+        with open_parquet(source / file) as table:
+            names = table.names
+        first = first or names
         if names != first:
             other = next((name for name in names if name not in first), None)
             found = f"column {other!r}" if other else f"{len(names)} columns, or another order"
@@ -152,11 +135,6 @@ def _check_columns(source: Path, files: list[Path]) -> int:
                 source=source / file,
             )
     return len(first)
-
-
-def _column_names(path: Path) -> list[str]:
-    with open_parquet(path) as table:
-        return table.names
 
 
 def _check_targets(source: Path, target: Path, files: list[Path]) -> None:
@@ -188,26 +166,22 @@ def _prepare(target: Path, files: list[Path]) -> None:
         remove_leftovers(folder, in_folder)
 
 
-def _try_decide(
-    source: Path, target: Path, settings: DecideSettings, n_jobs: int | None
-) -> tuple[Totals, bool] | Exception:
-    """Decide for one file, and return an error instead of raising it."""
-    try:
-        return _decide_unless_done(source, target, settings, n_jobs)
-    except Exception as error:
-        return error
-
-
 def _decide_unless_done(
     source: Path, target: Path, settings: DecideSettings, n_jobs: int | None
-) -> tuple[Totals, bool]:
-    """Decide for one file unless it is up to date; return its totals, and whether it was."""
-    stamp = _stamp(source, settings)
-    totals = _totals_of_written(target, stamp, settings)
-    if totals is None:
-        as_parquet = settings._replace(format="parquet", output_format="parquet")
-        metadata = {_STAMP_KEY: stamp}
-        return decide_file(source, target, as_parquet, n_jobs, metadata=metadata), False
+) -> tuple[Totals, bool] | Exception:
+    """Decide for one file unless it is up to date; return its totals, and whether it was.
+
+    An error is returned instead of being raised.
+    """
+    try:
+        stamp = _stamp(source, settings)
+        totals = _totals_of_written(target, stamp, settings)
+        if totals is None:
+            as_parquet = settings._replace(format="parquet", output_format="parquet")
+            metadata = {_STAMP_KEY: stamp}
+            return decide_file(source, target, as_parquet, n_jobs, metadata=metadata), False
+    except Exception as error:
+        return error
     if totals.contradictions:
         row = totals.first_contradiction
         totals.contradiction = DataError(CONTRADICTION, source=source, row=row)
@@ -244,11 +218,11 @@ def _totals_of_written(target: Path, stamp: bytes, settings: DecideSettings) -> 
                 return None
             if "expected_f" not in file.schema_arrow.names:
                 totals.average = settings.average_for(0)
-                totals.add_problems(file.metadata.num_rows, None)
+                totals.add(file.metadata.num_rows, None)
                 return totals
             for group in range(file.num_row_groups):  # one per written block
                 column = file.read_row_group(group, columns=["expected_f"]).column(0)
-                totals.add(np.asarray(column.to_numpy(), dtype=np.float64))
+                totals.add(len(column), np.asarray(column.to_numpy(), dtype=np.float64))
     except (pa.ArrowException, OSError):
         return None
     return totals

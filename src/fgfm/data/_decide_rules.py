@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fgfm._utils.text import near_match
 from fgfm.data._errors import DataError
+from fgfm.data._label_columns import label_order
 from fgfm.data._options import TextFormat
 from fgfm.data._probability_reader import ProbabilityReader
 from fgfm.decision import from_marginals
@@ -18,7 +18,7 @@ from fgfm.decision._limits import Limits
 from fgfm.decision._marginals import decide_marginals
 from fgfm.decision._objective import Objective
 
-__all__ = ["DecideSettings", "Rule", "make_rule"]
+__all__ = ["OBJECTIVE", "DecideSettings", "Rule", "make_rule"]
 
 
 class DecideSettings(NamedTuple):
@@ -54,45 +54,26 @@ class DecideSettings(NamedTuple):
         return self.decider.average if self.decider.multilabel_ else "macro"
 
 
+# The settings that a decider has itself, with their defaults.
+_OWN = DecideSettings._fields.index("decider")
+OBJECTIVE = dict(list(DecideSettings._field_defaults.items())[:_OWN])
+
+
 class Rule(NamedTuple):
     """How the rows of a table are decided.
 
-    Attributes
-    ----------
-    names : list of str
-        The names of the labels in the output.
-    together : bool
-        Whether all rows of the table are decided together; else each by itself.
-    average : str
-        The average that is decided for. Rows have an expected F-measure if it is "samples".
-    decide : callable
-        Returns the labels (n, m) of a block, and the expected F-measures of its problems; None if
-        a block has none.
+    `decide` returns the labels (n, m) of a block, and the expected F-measures of its problems;
+    None if a block has none. Rows have an expected F-measure if the average is "samples".
     """
 
-    names: list[str]
-    together: bool
-    average: str
+    names: list[str]  # of the labels in the output
+    together: bool  # whether all rows of the table are decided together; else each by itself
+    average: str  # that is decided for
     decide: Callable[[Any], tuple[Any, npt.NDArray[np.float64] | None]]
 
 
 def make_rule(settings: DecideSettings, reader: ProbabilityReader, n_jobs: int | None) -> Rule:
-    """Return the rule for an open table.
-
-    Parameters
-    ----------
-    settings : DecideSettings
-        The objective, or the decider.
-    reader : ProbabilityReader
-        The table; one with a single label is that of a binary classifier.
-    n_jobs : int or None
-        The number of threads.
-
-    Returns
-    -------
-    Rule
-        The rule.
-    """
+    """Return the rule for an open table; one with a single label is of a binary classifier."""
     names = reader.label_names
     average = settings.average_for(len(names))
     if settings.decider is not None:
@@ -152,16 +133,8 @@ def _check_labels(decider: Any, reader: ProbabilityReader) -> list[str]:
     expected = named.get("label_names_in_", named.get("feature_names_in_"))
     names = found if expected is None else [str(name) for name in expected]
     if reader.has_names and expected is not None:
-        known = set(names)
-        for name in found:
-            if name not in known:
-                raise DataError(
-                    f"it is not a label of the decider: {near_match(name, names)}",
-                    source=reader.source,
-                    column=name,
-                    arguments=["ids"],
-                )
-        for name, other in zip(found, names, strict=False):
+        label_order(found, names, "the decider", reader.source, ["ids"])
+        for name, other in zip(found, names, strict=True):
             if name != other:
                 raise DataError(
                     f"the decider has {other!r} in its place: the labels must be in the same "

@@ -12,15 +12,15 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fgfm._utils.text import listed, quoted
-from fgfm._utils.validation import first_index, stored_row
+from fgfm._utils.text import listed, missing_columns, quoted
+from fgfm._utils.validation import first_entry
 from fgfm.data._dates import DATE_PARTS
 from fgfm.data._frames import table_from_features
 from fgfm.data._kinds import find_kinds
 from fgfm.data._number_columns import NumberColumns, hstack
-from fgfm.data._table import Table, make_categorical, missing_columns, warn_of_extra_columns
+from fgfm.data._table import Table, decoded, extra_columns, make_categorical, texts_and_codes
 from fgfm.data._text_columns import RARE, fit_texts, text_part, text_terms
-from fgfm.data._typed import ColumnKinds, TypedColumns, decoded, texts_and_codes
+from fgfm.data._typed import ColumnKinds, TypedColumns
 from fgfm.data._unseen import UnseenCategories
 
 __all__ = ["ColumnSummary", "FeatureEncoder"]
@@ -255,20 +255,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return out
 
     def _transform_table(self, table: Table, unseen: UnseenCategories) -> Any:
-        """Encode a table, and count the categories that training did not have.
-
-        Parameters
-        ----------
-        table : Table
-            Rows of a file.
-        unseen : UnseenCategories
-            The counts, to which those of the table are added.
-
-        Returns
-        -------
-        ndarray or CSR array of shape (n, n_features_out)
-            The encoded features.
-        """
+        """Encode a table, and count the categories that training did not have."""
         check_is_fitted(self, "kinds_")
         table = self._match_columns(table)
         _check_finite(table)
@@ -295,13 +282,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return table
         if list(names) == list(table.names):
             return table
-        known = {*names, *self.schema_.no_features}
-        extra = [name for name in table.names if name not in known]
-        absent = [name for name in names if name not in {*table.names, *self.left_out_}]
-        if absent:
-            raise table.error(f"{missing_columns(absent, extra)}, which training had")
-        if extra:
-            warn_of_extra_columns(table.source, extra)
+        optional = {*(self.schema_.no_features - set(names)), *self.left_out_}
+        extra_columns(table.names, names.tolist(), optional, table.source)
         return table.arranged(names.tolist())
 
     def _read_truth_values(self, table: Table) -> Table:
@@ -318,7 +300,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                     int(np.argmax(codes == wrong)),
                     j,
                 )
-            numbers[j] = decoded(codes, np.array(values, dtype=np.float64))
+            numbers[j] = decoded(codes, values)
         return table.with_columns(numbers, categories) if numbers else table
 
     def _encode(self, columns: TypedColumns) -> Any:
@@ -333,6 +315,11 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _column_name(self, j: int) -> str:
         names = getattr(self, "feature_names_in_", None)
         return f"x{j + 1}" if names is None else str(names[j])
+
+    def _number_columns(self) -> list[tuple[int, str]]:
+        """Return the column of each number, and the part if it is of a date."""
+        dates = [(j, part) for j in self.kinds_.of_kind("date") for part in DATE_PARTS]
+        return [(j, "") for j in self.kinds_.numbers.tolist()] + dates
 
     def _terms(self, kind: str) -> list[tuple[int, list[Any]]]:
         return [(j, text_terms(self.columns_, kind, j)) for j in self.kinds_.of_kind(kind)]
@@ -357,19 +344,10 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             One element per column.
         """
         check_is_fitted(self, "kinds_")
-        numbers = self.kinds_.numbers.tolist()
-        missing = self.numbers_
-        shares = dict(zip(missing.missing.tolist(), missing.shares.tolist(), strict=True))
-        starts = {j: k for k, j in enumerate(numbers)}  # the first number of each column
-        starts |= {
-            j: len(numbers) + k * len(DATE_PARTS)
-            for k, j in enumerate(self.kinds_.of_kind("date"))
-        }
-        becomes = dict.fromkeys(numbers, "1 number")
+        becomes = dict.fromkeys(self.kinds_.numbers.tolist(), "1 number")
         becomes |= dict.fromkeys(self.kinds_.of_kind("date"), ", ".join(DATE_PARTS))
-        for j, k in starts.items():
-            if k in shares:
-                becomes[j] += f"; {shares[k]:.1%} missing"
+        for k, share in zip(self.numbers_.missing, self.numbers_.shares, strict=True):
+            becomes[self._number_columns()[k][0]] += f"; {share:.1%} missing"
         for j, terms in self._terms("category"):
             rare = "" if RARE not in terms else ", one for the rare ones"
             becomes[j] = f"{len(terms)} categories{rare}"
@@ -401,11 +379,9 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", input_features)
         if names is None:
             names = [f"x{j + 1}" for j in range(self.n_features_in_)]
-        columns = self.kinds_.numbers.tolist()  # of each number
-        columns += [j for j in self.kinds_.of_kind("date") for _ in DATE_PARTS]
-        out = [names[j] for j in self.kinds_.numbers]
-        out += [f"{names[j]} {part}" for j in self.kinds_.of_kind("date") for part in DATE_PARTS]
-        out += [f"{names[columns[k]]} missing" for k in self.numbers_.missing]
+        columns = self._number_columns()
+        out = [f"{names[j]} {part}" if part else names[j] for j, part in columns]
+        out += [f"{names[columns[k][0]]} missing" for k in self.numbers_.missing]
         for j, terms in self._terms("category"):
             out += [f"{names[j]} missing" if t is None else f"{names[j]}={t}" for t in terms]
         out += [f"{names[j]}: {word}" for j, words in self._terms("text") for word in words]
@@ -447,11 +423,6 @@ def _check_finite(table: Table) -> None:
     matrix = table.matrix
     values = matrix.data if sparse.issparse(matrix) else matrix
     wrong = np.isinf(values)
-    if not wrong.any():
-        return
-    if sparse.issparse(matrix):
-        at = first_index(wrong)[0]
-        row, column = stored_row(matrix, at), int(matrix.indices[at])
-    else:
-        row, column = first_index(wrong)
-    raise table.error("the value is infinite: features must be finite numbers", row, column)
+    if wrong.any():
+        row, column, _ = first_entry(matrix, wrong)
+        raise table.error("the value is infinite: features must be finite numbers", row, column)

@@ -12,16 +12,15 @@ from scipy import sparse
 from fgfm._utils.text import quoted
 from fgfm.data._errors import DataError
 from fgfm.data._label_columns import (
+    ColumnRoles,
     add_tag_labels,
-    dropped_columns,
-    find_tag_column,
-    select_labels,
+    column_roles,
     split_labels,
     split_tags,
 )
 from fgfm.data._numbers import MISSING, category_name
 from fgfm.data._options import ReadOptions
-from fgfm.data._table import Table, check_names, column_positions
+from fgfm.data._table import Table, check_names
 
 __all__ = ["table_from_columns", "table_from_features"]
 
@@ -59,6 +58,7 @@ def table_from_columns(
     names: list[str],
     columns: Sequence[Any],
     options: ReadOptions,
+    roles: ColumnRoles | None = None,
     lines: Any = None,
 ) -> Table:
     """Return named columns as a table, with the labels among them in Y.
@@ -69,32 +69,17 @@ def table_from_columns(
     check_names(names, source)
     if not columns or len(columns[0]) == 0:
         raise DataError("there are no rows", source=source)
-    dropped = dropped_columns(names, options, source)
-    has_lists = _has_lists(names, columns, options)
-    tags = find_tag_column(names, options, source, has_lists=has_lists)
-    labels = None if tags is not None else select_labels(names, options, source)
-    if labels is not None:
-        labels = [j for j in labels if j not in dropped]
-    as_texts = set(column_positions(names, options.categorical, source, arguments=["categorical"]))
-    as_texts |= {j for j, name in enumerate(names) if name in options.text_columns}
+    dropped, tags, labels, as_texts = roles or column_roles(names, options, source)
     skipped = dropped | ({tags} if tags is not None else set())
     empty = np.full(len(columns[0]), np.nan)
     kept = [empty if j in skipped else column for j, column in enumerate(columns)]
-    table = _coded(source, tuple(names), kept, as_texts - skipped, lines)
+    table = _coded(source, tuple(names), kept, as_texts, lines)
     if labels is not None:
         table = split_labels(table, labels)
     if tags is not None:
         lists = [_tags(cell, options, table, row, tags) for row, cell in enumerate(columns[tags])]
         table = add_tag_labels(lists, table, names[tags], options)
     return table.without({names[j] for j in skipped})
-
-
-def _has_lists(names: Sequence[str], columns: Sequence[Any], options: ReadOptions) -> bool:
-    """Return True if `labels` is the name of a column of lists."""
-    if not isinstance(options.labels, str) or options.labels not in names:
-        return False
-    column = columns[list(names).index(options.labels)]
-    return isinstance(column, list) and any(isinstance(cell, list) for cell in column)
 
 
 def _tags(cell: Any, options: ReadOptions, table: Table, row: int, column: int) -> list[str]:

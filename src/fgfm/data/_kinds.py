@@ -14,9 +14,7 @@ from fgfm.data._dates import find_date_format
 from fgfm.data._label_columns import are_binary_words
 from fgfm.data._table import Table
 
-__all__ = ["KINDS", "find_kinds"]
-
-KINDS = ("number", "boolean", "category", "date", "text", "identifier")
+__all__ = ["find_kinds"]
 
 _MANY = 20  # rows from which a value of its own in each row makes an identifier
 _WORD = re.compile(r"\b[^\W\d_]{2,}\b")  # letters only: part numbers and hashes have none
@@ -31,21 +29,8 @@ def find_kinds(table: Table, given: Mapping[str, str], *, identifiers: bool) -> 
     Texts are boolean if they are no and yes or the like, dates if all of them are, and a category
     if they are repeated: if there are at most half as many different texts as rows. Other texts
     are free text if they consist of words. Texts without words, one for nearly each row, are
-    identifiers. So are integers, one for each row, if they number the rows or are called so.
-
-    Parameters
-    ----------
-    table : Table
-        The features.
-    given : mapping of str to str
-        The kinds of columns that are not to be found.
-    identifiers : bool
-        Whether identifiers are a kind of their own; if not, they are categories and numbers.
-
-    Returns
-    -------
-    dict
-        The kinds by the positions of the columns.
+    identifiers. So are integers, one for each row, if they number the rows or are called so; if
+    `identifiers` is False, they are categories and numbers. The kinds of some columns are `given`.
     """
     names = () if table.names is None else table.names
     kinds = {j: _kind_of_texts(table, j, texts) for j, texts in table.categories.items()}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,21 +15,18 @@ from fgfm._utils.text import listed, near_match, quoted
 from fgfm.data._errors import DataError
 from fgfm.data._numbers import MISSING
 from fgfm.data._options import ReadOptions
-from fgfm.data._table import (
-    Table,
-    column_positions,
-    missing_columns,
-    warn_of_extra_columns,
-)
+from fgfm.data._table import Table, column_positions, decoded, extra_columns
 
 __all__ = [
     "BINARY_WORDS",
+    "ColumnRoles",
     "add_tag_labels",
     "are_binary_words",
     "check_label_count",
+    "column_roles",
     "dropped_columns",
     "find_separator",
-    "find_tag_column",
+    "label_order",
     "missing_labels",
     "select_labels",
     "split_labels",
@@ -72,6 +69,30 @@ def check_label_count(m: int, n: int, source: str, line: int | None = None) -> N
         )
 
 
+class ColumnRoles(NamedTuple):
+    """What the columns of a table are, by position; the others are features."""
+
+    dropped: set[int]  # to leave out
+    tags: int | None  # the column of label lists
+    labels: list[int] | None  # the columns of 0 and 1; None if none are declared
+    texts: set[int]  # features whose numbers are read as texts
+
+
+def column_roles(
+    names: Sequence[str], options: ReadOptions, source: str, has_lists: bool = False
+) -> ColumnRoles:
+    """Return what each column is; `has_lists` if that of `labels` holds lists, not texts."""
+    dropped = dropped_columns(names, options, source)
+    tags = _find_tag_column(names, options, source, has_lists)
+    labels = None if tags is not None else select_labels(names, options, source)
+    if labels is not None:
+        labels = [j for j in labels if j not in dropped]
+    texts = set(column_positions(names, options.categorical, source, arguments=["categorical"]))
+    in_training = options.text_columns
+    texts |= {j for j, name in enumerate(names) if name in in_training}
+    return ColumnRoles(dropped, tags, labels, texts - dropped - {tags})
+
+
 def dropped_columns(
     names: Sequence[str], options: ReadOptions, source: str, *, extra: bool = True
 ) -> set[int]:
@@ -87,31 +108,18 @@ def dropped_columns(
     if not options.with_labels:
         if options.labels is not None:
             dropped += select_labels(names, replace(options, with_labels=True), source) or []
-        labels = {*(options.training_labels or ()), options.training_tag_column}
+        labels = {*(options.schema.label_names or ()), options.schema.tag_column}
         optional |= labels - set(options.training_features)
-    dropped += [j for j, name in enumerate(names) if name in optional]
-    more = _extra_columns(names, dropped, options, source) if extra else []
-    return {*dropped, *more}
-
-
-def _extra_columns(
-    names: Sequence[str], dropped: Sequence[int], options: ReadOptions, source: str
-) -> list[int]:
-    """Return the columns that training did not have; raise if it had others."""
-    wanted = set(options.training_features) - set(options.dropped_in_training)
-    if not wanted:
-        return []
-    known = wanted | options.schema.no_features | {names[j] for j in dropped}
+    found = {*dropped, *(j for j, name in enumerate(names) if name in optional)}
+    left_out = set(options.dropped_in_training)
+    wanted = [name for name in options.training_features if name not in left_out]
+    if not extra or not wanted:
+        return found
+    known = {*options.schema.no_features, *(names[j] for j in found)} - set(wanted)
     if options.labels is not None and options.with_labels:
         known |= {names[j] for j in select_labels(names, options, source) or ()}
-    extra = [j for j, name in enumerate(names) if name not in known]
-    absent = [name for name in options.training_features if name in wanted - set(names)]
-    if absent:
-        reason = missing_columns(absent, [names[j] for j in extra])
-        raise DataError(f"{reason}, which training had", source=source)
-    if extra:
-        warn_of_extra_columns(source, [names[j] for j in extra])
-    return extra
+    more = extra_columns(names, wanted, known, source)
+    return found | set(column_positions(names, more, source))
 
 
 def select_labels(names: Sequence[str], options: ReadOptions, source: str) -> list[int] | None:
@@ -124,7 +132,7 @@ def select_labels(names: Sequence[str], options: ReadOptions, source: str) -> li
     if not options.with_labels:
         return None
     if labels is None:
-        training = options.training_labels
+        training = options.schema.label_names
         if training is None or not set(names).intersection(training):
             return None
         return column_positions(
@@ -158,13 +166,28 @@ def select_labels(names: Sequence[str], options: ReadOptions, source: str) -> li
 
 
 def _unknown_column(names: Sequence[str], wanted: str, source: str) -> DataError:
-    near = difflib.get_close_matches(wanted, names, 1)
-    rule = f"did you mean {near[0]!r}?" if near else f"the columns are {listed(names)}"
-    return DataError(
-        f"no column is called {quoted(wanted)}: {rule}",
-        source=source,
-        arguments=["labels"],
-    )
+    reason = f"no column is called {quoted(wanted)}: {near_match(wanted, names)}"
+    return DataError(reason, source=source, arguments=["labels"])
+
+
+def label_order(
+    found: Sequence[str],
+    wanted: Sequence[str],
+    whose: str,
+    source: Any,
+    arguments: Sequence[str] = (),
+) -> list[int]:
+    """Return the position of each wanted label; raise unless the same labels are found."""
+    where, known = {name: j for j, name in enumerate(found)}, set(wanted)
+    unknown = next((name for name in found if name not in known), None)
+    if unknown is not None:
+        reason = f"{quoted(unknown)} is not a label of {whose}: {near_match(unknown, wanted)}"
+        raise DataError(reason, source=source, arguments=arguments)
+    absent = [name for name in wanted if name not in where]
+    if absent:
+        noun = "is no label" if len(absent) == 1 else "are no labels"
+        raise DataError(f"there {noun} {listed(absent)}, unlike in {whose}", source=source)
+    return [where[name] for name in wanted]
 
 
 def missing_labels(table: Table) -> DataError:
@@ -226,17 +249,14 @@ def split_labels(table: Table, where: Sequence[int]) -> Table:
         texts = table.categories.get(j)
         numbers = values
         if texts:
-            by_code = [BINARY_WORDS.get(text.lower(), np.nan) for text in texts]
-            numbers = np.full(n, np.nan)
-            present = ~np.isnan(values)
-            numbers[present] = np.take(by_code, values[present].astype(np.intp))
+            numbers = decoded(values, [BINARY_WORDS.get(text.lower(), np.nan) for text in texts])
         wrong = ~((numbers == 0) | (numbers == 1))
         if wrong.any():
             row = int(np.argmax(wrong))
             raise _not_a_label(table, row, j)
         Y[:, k] = numbers == 1
     names = None if table.names is None else tuple(table.names[j] for j in where)
-    features = table.select([j for j in range(p) if j not in set(where)])
+    features = table.select(sorted(set(range(p)) - set(where)))
     return replace(features, Y=Y, label_names=names)
 
 
@@ -286,13 +306,13 @@ def _not_a_label(table: Table, row: int, j: int) -> DataError:
     return table.error(f"the label is {found}: labels must be 0 or 1", row, j)
 
 
-def find_tag_column(
-    names: Sequence[str], options: ReadOptions, source: str, has_lists: bool = False
+def _find_tag_column(
+    names: Sequence[str], options: ReadOptions, source: str, has_lists: bool
 ) -> int | None:
     """Return the position of the column of label lists, None if there is none."""
     if not options.with_labels:
         return None
-    training = options.training_tag_column
+    training = options.schema.tag_column
     if training is not None and options.labels in (None, training):
         return list(names).index(training) if training in names else None
     if options.separator is None and not has_lists:
@@ -332,7 +352,7 @@ def add_tag_labels(
 
     The labels are those of training if there is an encoder, else all that occur.
     """
-    if options.training_labels is None:
+    if options.schema.label_names is None:
         names = sorted({tag for tags in lists for tag in tags})
         if not names:
             raise DataError(
@@ -341,7 +361,7 @@ def add_tag_labels(
                 column=column,
             )
     else:
-        names = list(options.training_labels)
+        names = list(options.schema.label_names)
     check_label_count(len(names), len(lists), table.source)
     where = {name: k for k, name in enumerate(names)}
     Y = np.zeros((len(lists), len(names)), dtype=np.uint8)  # (n, m)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -14,7 +13,6 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
 
-from fgfm._utils.text import listed, quoted
 from fgfm._utils.validation import check_choice, check_flag
 from fgfm.data._arff import read_arff
 from fgfm.data._csv import read_csv_blocks
@@ -22,7 +20,7 @@ from fgfm.data._dataset import Dataset
 from fgfm.data._encoder import FeatureEncoder
 from fgfm.data._errors import DataError
 from fgfm.data._formats import FORMATS, detect_format
-from fgfm.data._label_columns import missing_labels
+from fgfm.data._label_columns import label_order, missing_labels
 from fgfm.data._npz import read_npz
 from fgfm.data._openml import PREFIX, read_openml
 from fgfm.data._options import ReadOptions
@@ -197,24 +195,10 @@ def read_tables(
     options: ReadOptions,
     rows: int | None = None,
 ) -> Iterator[Table]:
-    """Yield the content of a file.
+    """Yield the content of a file or of a data set of OpenML.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file, or a data set of OpenML.
-    format : str or None
-        Its format.
-    options : ReadOptions
-        The arguments of `load`.
-    rows : int, optional
-        If given, a file in CSV, TSV or Parquet is read in tables of about so many rows. By
-        default, and in other formats, there is one table.
-
-    Yields
-    ------
-    Table
-        Consecutive rows.
+    If `rows` is given, CSV, TSV and Parquet are read in tables of about so many rows. By default,
+    and in other formats, there is one table.
     """
     name = os.fspath(path)
     if name.startswith(PREFIX) and format is None:
@@ -250,7 +234,7 @@ def _encoded(
 ) -> Dataset:
     """Encode the features of a table, with a new encoder unless a fitted one is given."""
     if options.encoder is not None:
-        table = _match_labels(table, options.training_labels)
+        table = _match_labels(table, options.schema.label_names)
     if table.matrix.shape[1] == 0:
         raise table.error("there are no features: every column is a label or is left out")
     X = encoder.fit_transform(table) if options.encoder is None else encoder.transform(table)
@@ -273,21 +257,9 @@ def _match_labels(table: Table, training_labels: tuple[str, ...] | None) -> Tabl
     """Return the table with its labels in the order of training."""
     if table.Y is None or table.label_names is None or training_labels is None:
         return table
-    found = list(table.label_names)
-    if tuple(found) == training_labels:
+    if table.label_names == training_labels:
         return table
-    absent = [name for name in training_labels if name not in found]
-    for name in found:
-        if name not in training_labels:
-            near = difflib.get_close_matches(name, absent, 1)
-            raise table.error(
-                f"{quoted(name)} is an unknown label: training did not have it"
-                + (f"; did you mean {near[0]!r}?" if near else "")
-            )
-    if absent:
-        noun = "is no label" if len(absent) == 1 else "are no labels"
-        raise table.error(f"there {noun} {listed(absent)}, which training had")
-    order = [found.index(name) for name in training_labels]
+    order = label_order(table.label_names, training_labels, "training", table.source)
     return replace(table, Y=table.Y[:, order], label_names=training_labels)
 
 

@@ -59,7 +59,7 @@ def read_npz(path: Path, options: ReadOptions) -> Table:
         Y = _labels(arrays["Y"], n, source)
         label_names = _names(arrays, "label_names", Y.shape[1], source)
         if label_names is None:
-            label_names = options.training_labels
+            label_names = options.schema.label_names
             if label_names is None or len(label_names) != Y.shape[1]:
                 label_names = tuple(str(k) for k in range(Y.shape[1]))
     table = Table(
@@ -172,18 +172,12 @@ def _csr_features(data: Any, indices: Any, indptr: Any, shape: Any, source: str)
         reason = f"the parts of X do not form a CSR matrix of shape {(n, p)}"
         raise DataError(reason, source=source)
     dtype = data.dtype if data.dtype in (np.float32, np.float64) else np.float64
-    X = make_csr(data.astype(dtype), indices, indptr, (n, p))
-    rows = np.repeat(np.arange(n), np.diff(X.indptr))
-    repeated = (np.diff(X.indices) == 0) & (np.diff(rows) == 0)
-    if repeated.any():
-        at = int(np.argmax(repeated))
-        raise DataError(
-            f"feature {X.indices[at]} occurs twice: it must have one value",
-            source=source,
-            row=int(rows[at]),
-        )
-    X.eliminate_zeros()
-    return X
+
+    def repeated(row: int, column: int) -> DataError:
+        reason = f"feature {column} occurs twice: it must have one value"
+        return DataError(reason, source=source, row=row)
+
+    return make_csr(data.astype(dtype), indices, indptr, p, repeated)
 
 
 def _labels(Y: Any, n: int, source: str) -> npt.NDArray[np.uint8]:

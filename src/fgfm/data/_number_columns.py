@@ -16,25 +16,14 @@ __all__ = ["NumberColumns", "hstack"]
 
 
 class NumberColumns:
-    """Encode numbers and dates: medians in place of missing values, and indicators of these.
-
-    Attributes
-    ----------
-    first_days : ndarray of float
-        The first date of each column of dates, in days from 1970.
-    medians : ndarray of float
-        The medians of numbers, then of the features of dates; of sparse numbers only where a value
-        was missing in training, and 0 elsewhere.
-    missing : ndarray of int
-        Those of them that had missing values in training; of a date only the first.
-    shares : ndarray of float
-        Their shares of missing values.
-    scaler : StandardScaler or None
-        Scales the result.
-    """
+    """Encode numbers and dates: medians in place of missing values, and indicators of these."""
 
     def fit(self, columns: TypedColumns, *, scale: bool) -> NumberColumns:
-        """Learn medians, missing values and, if wanted, scales from training rows."""
+        """Learn medians, missing values and, if wanted, scales from training rows.
+
+        The numbers come first, then the features of dates. The medians of sparse numbers are 0
+        where no value was missing.
+        """
         self.first_days = np.array([_smallest(days) for days in columns.days.T])
         numbers = self._numbers(columns)
         n, k = numbers.shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,22 +34,26 @@ _APPLIES_TO = {  # the formats that each argument applies to; the others apply t
 }
 
 
-class TextFormat(NamedTuple):
-    """How CSV and TSV are written; see `load`."""
+@dataclass(frozen=True)
+class TextFormat:
+    """How CSV and TSV are written, validated; see `load`."""
 
     delimiter: str | None = None
     decimal: str = "."
     encoding: str = "utf-8"
     header: bool | None = None
 
-    def checked(self) -> TextFormat:
-        """Return the same, or raise if a value is invalid."""
-        ReadOptions(**self._asdict())
-        return self
+    def __post_init__(self) -> None:
+        _check_text(self.delimiter, "delimiter")
+        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '\r\n"'):
+            raise ValueError(f"delimiter is {self.delimiter!r}: it must be one character")
+        if self.decimal not in (".", ","):
+            raise ValueError(f"decimal is {self.decimal!r}: it must be '.' or ','")
+        _check_optional_flag(self.header, "header")
 
 
 @dataclass(frozen=True)
-class ReadOptions:
+class ReadOptions(TextFormat):
     """The arguments of `load`, validated, and what a fitted encoder saw in training."""
 
     labels: Any = None  # int, str, list of str or None
@@ -60,31 +64,19 @@ class ReadOptions:
     n_features: int | None = None
     zero_based: bool | None = None
     zero_based_labels: bool | None = None
-    delimiter: str | None = None
-    decimal: str = "."
-    encoding: str = "utf-8"
-    header: bool | None = None
     encoder: FeatureEncoder | None = None  # fitted
     with_labels: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "labels", _checked_labels(self.labels))
         for name in ("categorical", "drop", "ids"):
             object.__setattr__(self, name, _checked_names(getattr(self, name), name))
-        for name in ("separator", "delimiter"):
-            text = getattr(self, name)
-            if text is not None and (not isinstance(text, str) or not text):
-                raise ValueError(f"{name} is {text!r}: it must be a non-empty string")
-        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '\r\n"'):
-            raise ValueError(f"delimiter is {self.delimiter!r}: it must be one character")
-        if self.decimal not in (".", ","):
-            raise ValueError(f"decimal is {self.decimal!r}: it must be '.' or ','")
+        _check_text(self.separator, "separator")
         if self.n_features is not None:
             check_count(self.n_features, "n_features", least=1)
-        for name in ("zero_based", "zero_based_labels", "header"):
-            flag = getattr(self, name)
-            if flag is not None and not isinstance(flag, (bool, np.bool_)):
-                raise TypeError(f"{name} is {flag!r}: it must be True, False or None")
+        _check_optional_flag(self.zero_based, "zero_based")
+        _check_optional_flag(self.zero_based_labels, "zero_based_labels")
         check_flag(self.with_labels, "with_labels")
 
     def check_format(self, format: str, source: str) -> None:
@@ -103,24 +95,9 @@ class ReadOptions:
         return Schema() if self.encoder is None else self.encoder.schema_
 
     @property
-    def text_format(self) -> TextFormat:
-        """How CSV and TSV are written."""
-        return TextFormat(self.delimiter, self.decimal, self.encoding, self.header)
-
-    @property
     def training_features(self) -> tuple[str, ...]:
         """Names of the features in training; empty if unknown."""
         return tuple(getattr(self.encoder, "feature_names_in_", ()))
-
-    @property
-    def training_labels(self) -> tuple[str, ...] | None:
-        """Names of the labels in training; None if unknown."""
-        return self.schema.label_names
-
-    @property
-    def training_tag_column(self) -> str | None:
-        """The column of label lists in training."""
-        return self.schema.tag_column
 
     @property
     def text_columns(self) -> frozenset[str]:
@@ -136,8 +113,19 @@ class ReadOptions:
     @property
     def dropped_ids(self) -> tuple[str, ...]:
         """Columns of `ids` that were neither features nor labels in training."""
-        used = {*self.training_features, *(self.training_labels or ()), self.training_tag_column}
+        schema = self.schema
+        used = {*self.training_features, *(schema.label_names or ()), schema.tag_column}
         return tuple(name for name in self.ids if name not in used)
+
+
+def _check_text(value: Any, name: str) -> None:
+    if value is not None and (not isinstance(value, str) or not value):
+        raise ValueError(f"{name} is {value!r}: it must be a non-empty string")
+
+
+def _check_optional_flag(value: Any, name: str) -> None:
+    if value is not None and not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} is {value!r}: it must be True, False or None")
 
 
 def _checked_labels(labels: Any) -> Any:

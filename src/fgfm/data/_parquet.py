@@ -18,7 +18,7 @@ from fgfm._utils.optional import import_optional
 from fgfm._utils.text import one_line
 from fgfm.data._errors import DataError
 from fgfm.data._frames import table_from_columns
-from fgfm.data._label_columns import dropped_columns
+from fgfm.data._label_columns import column_roles
 from fgfm.data._options import ReadOptions
 from fgfm.data._table import Table, check_names
 from fgfm.data._text_table import RowBlock
@@ -33,13 +33,10 @@ __all__ = [
 ]
 
 _LABELS_KEY = b"fgfm.labels"  # of the metadata
-_LIST_TESTS = (  # some are not in all versions of pyarrow
-    "is_list",
-    "is_large_list",
-    "is_fixed_size_list",
-    "is_list_view",
-    "is_large_list_view",
-)
+# Tests of pyarrow.types; some are not in all versions.
+_NUMBERS = ("is_floating", "is_integer", "is_boolean", "is_decimal")
+_TEXTS = ("is_string", "is_large_string", "is_string_view")
+_LISTS = ("is_list", "is_large_list", "is_fixed_size_list", "is_list_view", "is_large_list_view")
 _LONGEST_ERROR = 200  # characters of pyarrow's messages
 _BLOCK_ROWS = 1 << 16
 _BLOCK_NUMBERS = 1 << 21
@@ -72,15 +69,7 @@ def rows_per_block(columns: int) -> int:
 
 
 class ParquetTable:
-    """An open Parquet file, to be read in blocks of rows.
-
-    Attributes
-    ----------
-    names : list of str
-        The names of the columns.
-    schema : pyarrow.Schema
-        Their types.
-    """
+    """An open Parquet file, to be read in blocks of rows."""
 
     line = None  # of the names
 
@@ -92,22 +81,9 @@ class ParquetTable:
     def blocks(
         self, texts: Collection[int] = (), skipped: Collection[int] = ()
     ) -> Iterator[RowBlock]:
-        """Yield the rows.
-
-        Parameters
-        ----------
-        texts : collection of int
-            Columns of numbers to return as they are, in ``RowBlock.others``.
-        skipped : collection of int
-            The columns to leave out: their values are NaN.
-
-        Yields
-        ------
-        RowBlock
-            Some rows.
-        """
+        """Yield the rows, with NaN in the columns to skip; `texts` are returned as they are."""
         pyarrow, _ = _import_pyarrow("reading Parquet")
-        kept = [j for j in range(len(self.names)) if j not in set(skipped)]
+        kept = sorted(set(range(len(self.names))) - set(skipped))
         types = {j: self.schema.field(j).type for j in kept}
         numbers = [j for j in kept if j not in texts and is_number(pyarrow.types, types[j])]
         single = {types[j] for j in numbers} <= {pyarrow.float32(), pyarrow.float16()}
@@ -173,25 +149,27 @@ def _arrow_table(pyarrow: Any, arrow: Any, options: ReadOptions, source: str) ->
     declared = metadata.get(_LABELS_KEY)
     if declared is not None and options.labels is None and options.encoder is None:
         options = replace(options, labels=_declared_labels(declared, source))
+    has_lists = options.labels in names and _is_any(
+        pyarrow.types, arrow.schema.field(options.labels).type, _LISTS
+    )
+    roles = column_roles(names, options, source, has_lists)
     # Dropped columns may be of any type.
-    dropped = dropped_columns(names, options, source)
     empty = np.full(arrow.num_rows, np.nan)
     columns = [
-        empty if k in dropped else _column_values(pyarrow, arrow.column(j), names[k], source)
+        empty if k in roles.dropped else _column_values(pyarrow, arrow.column(j), names[k], source)
         for k, j in enumerate(where)
     ]
     ids = arrow.select(list(options.ids)) if options.ids else None
-    return replace(table_from_columns(source, names, columns, options), ids=ids)
+    return replace(table_from_columns(source, names, columns, options, roles), ids=ids)
 
 
 def is_number(types: Any, kind: Any) -> bool:
     """Return True for types of numbers, booleans among them."""
-    return bool(
-        types.is_floating(kind)
-        or types.is_integer(kind)
-        or types.is_boolean(kind)
-        or types.is_decimal(kind)
-    )
+    return _is_any(types, kind, _NUMBERS)
+
+
+def _is_any(types: Any, kind: Any, tests: Sequence[str]) -> bool:
+    return any(getattr(types, test)(kind) for test in tests if hasattr(types, test))
 
 
 def _declared_labels(text: bytes, source: str) -> list[str]:
@@ -220,19 +198,6 @@ def _index_columns(text: bytes | None, options: ReadOptions) -> set[str]:
     } - requested
 
 
-def _is_text(types: Any, kind: Any) -> bool:
-    is_view = getattr(types, "is_string_view", None)  # used by polars; since pyarrow 16
-    return bool(
-        types.is_string(kind)
-        or types.is_large_string(kind)
-        or (is_view is not None and is_view(kind))
-    )
-
-
-def _is_list(types: Any, kind: Any) -> bool:
-    return any(getattr(types, test)(kind) for test in _LIST_TESTS if hasattr(types, test))
-
-
 def _column_values(pyarrow: Any, column: Any, name: str, source: str) -> Any:
     """Return a column as an array of numbers, or as a list if it has texts or lists."""
     kind, types = column.type, pyarrow.types
@@ -250,10 +215,10 @@ def _column_values(pyarrow: Any, column: Any, name: str, source: str) -> Any:
     if types.is_date(kind) or types.is_timestamp(kind):
         return [None if day is None else str(day)[:10] for day in column.to_pylist()]
     inner = kind
-    if _is_list(types, kind):
+    if _is_any(types, kind, _LISTS):
         inner = kind.value_type
         inner = inner.value_type if types.is_dictionary(inner) else inner
-    if _is_text(types, inner) or types.is_null(inner):
+    if _is_any(types, inner, _TEXTS) or types.is_null(inner):
         return column.to_pylist()
     reason = f"values of type {kind} are neither numbers nor texts"
     raise DataError(reason, source=source, column=name)

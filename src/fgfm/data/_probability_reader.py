@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._utils.validation import check_choice, first_index, stored_row, tolerance
-from fgfm.data._block_reader import open_table
+from fgfm._utils.validation import check_choice, first_entry, tolerance
 from fgfm.data._errors import DataError
 from fgfm.data._formats import PROBABILITY_FORMATS, probability_format
 from fgfm.data._options import TextFormat
+from fgfm.data._parquet import open_parquet
 from fgfm.data._probability_tables import (
     Block,
     Columns,
@@ -29,10 +29,10 @@ from fgfm.data._probability_tables import (
     open_npy,
     open_npz,
 )
+from fgfm.data._text_table import open_text_table
 
 __all__ = ["ProbabilityReader"]
 
-_STANDARD_INPUT = "-"
 _CONTENTS = {  # what a value is called, and the rule that it must obey
     "probabilities": ("a probability", "it must lie in [0, 1]"),
     "logits": ("a logit", "it must be a number"),
@@ -43,34 +43,10 @@ _CONTENTS = {  # what a value is called, and the rule that it must obey
 class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
     """Read a table of probabilities in blocks: a row per instance, a column per label.
 
-    A thread reads and validates the next blocks while the caller works on one.
-
-    Parameters
-    ----------
-    source : str or path-like
-        The file; "-" is standard input. Text may be compressed with gzip.
-    format : {"csv", "tsv", "parquet", "npy", "npz"}, optional
-        By default it follows from the file name; standard input is CSV. CSV and TSV have a header
-        with the names of the labels. "npz" is a sparse matrix of `scipy.sparse.save_npz`.
-    ids : sequence of str, default=()
-        Columns that are not labels, to be copied to the output.
-    text : TextFormat, optional
-        How CSV and TSV are written; without a header the labels are numbered.
-    content : {"probabilities", "logits", "labels"}, default="probabilities"
-        What the values of labels must be.
-    columns : Columns, optional
-        The columns that are not labels, in the place of `ids`.
-
-    Attributes
-    ----------
-    label_names : list of str
-        The names of the labels, once the table is open.
-    has_names : bool
-        Whether the labels are named by the file; else they are numbered.
-    empty_ids : pyarrow.Table or None
-        The `ids` without rows, once the table is open.
-    cpu_seconds : float
-        Processor time of reading so far.
+    A thread reads and validates the next blocks while the caller works on one. The source "-" is
+    standard input, by default in CSV; "npz" is a sparse matrix of `scipy.sparse.save_npz`. The
+    labels are numbered if the file does not name them (`has_names`). `content` is what the values
+    of labels must be: "probabilities", "logits" or "labels".
     """
 
     def __init__(
@@ -78,19 +54,18 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
         source: str | os.PathLike[str],
         *,
         format: str | None = None,
-        ids: Sequence[str] = (),
-        text: TextFormat | None = None,
+        columns: Columns,
+        text: TextFormat,
         content: str = "probabilities",
-        columns: Columns | None = None,
     ) -> None:
         check_choice(format, "format", (None, *PROBABILITY_FORMATS))
-        self.is_stream = os.fspath(source) == _STANDARD_INPUT
+        self.is_stream = os.fspath(source) == "-"
         self.source = "standard input" if self.is_stream else os.fspath(source)
         self.content = content
-        self.columns = columns or Columns(ids)
-        self.label_names: list[str] = []
-        self.empty_ids: Any = None
-        self.cpu_seconds = 0.0
+        self.columns = columns
+        self.label_names: list[str] = []  # once the table is open
+        self.empty_ids: Any = None  # pyarrow.Table of the id columns without rows, or None
+        self.cpu_seconds = 0.0  # of reading so far
         self._path = None if self.is_stream else Path(source)
         self.format = format or ("csv" if self._path is None else probability_format(self._path))
         if self.is_stream and self.format not in ("csv", "tsv"):
@@ -102,7 +77,7 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
                 source=self.source,
                 arguments=["logits"],
             )
-        self._text = (text or TextFormat()).checked()
+        self._text = text
         self.has_names = self.format == "parquet" or (
             self.format in ("csv", "tsv") and self._text.header is not False
         )
@@ -125,14 +100,15 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
         return self
 
     def _open(self) -> ProbabilityTable:
-        if self.format in ("csv", "tsv", "parquet"):
-            opened = open_table(self._path, self.format, blank="refuse", **self._text._asdict())
-            booleans = self.content == "labels"
-            table = self._stack.enter_context(opened)
-            return named_table(table, self.columns._replace(booleans=booleans))
+        columns = self.columns._replace(booleans=self.content == "labels")
+        if self.format in ("csv", "tsv"):
+            opened = open_text_table(self._path, self.format, self._text, blank="refuse")
+            return named_table(self._stack.enter_context(opened), columns)
         assert self._path is not None
+        if self.format == "parquet":
+            return named_table(self._stack.enter_context(open_parquet(self._path)), columns)
         open_array = open_npy if self.format == "npy" else open_npz
-        return open_array(self._path, self.columns)
+        return open_array(self._path, columns)
 
     def __exit__(self, *error: Any) -> None:
         self._closed.set()
@@ -191,20 +167,12 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
             raise self._invalid_value(block, wrong, first)
 
     def _invalid_value(self, block: Any, wrong: npt.NDArray[np.bool_], first: int) -> DataError:
-        if sparse.issparse(block):
-            at = first_index(wrong)[0]
-            row, column, value = stored_row(block, at), int(block.indices[at]), block.data[at]
-        else:
-            row, column = first_index(wrong)
-            value = block[row, column]
+        row, column, value = first_entry(block, wrong)
         noun, rule = _CONTENTS[self.content]
         arguments: tuple[str, ...] = ()
         if np.isnan(value):
-            reason = (
-                "there is no value: it must be 0 or 1"
-                if self.content == "labels"
-                else f"there is no value: every label needs {noun}"
-            )
+            needed = rule if self.content == "labels" else f"every label needs {noun}"
+            reason = f"there is no value: {needed}"
         else:
             reason = f"{value!s} is not {noun}: {rule}"
             if self.content == "probabilities" and np.isfinite(value):
@@ -214,33 +182,11 @@ class ProbabilityReader(contextlib.AbstractContextManager["ProbabilityReader"]):
     def error(
         self, reason: str, row: int, column: str | None = None, arguments: Sequence[str] = ()
     ) -> DataError:
-        """Return the error for a row, by its line in text files.
-
-        Parameters
-        ----------
-        reason : str
-            The fault, and the rule that it breaks.
-        row : int
-            The row, from 0.
-        column : str, optional
-            The name of the column.
-        arguments : sequence of str, optional
-            The arguments that may have to be changed.
-
-        Returns
-        -------
-        DataError
-            The error.
-        """
+        """Return the error for a row, by its line in text files."""
         line = None
         if self._lines:
             first, lines = self._lines[bisect(self._lines, row, key=lambda block: block[0]) - 1]
             line = int(lines[row - first])
         return DataError(
-            reason,
-            source=self.source,
-            line=line,
-            row=row,
-            column=column,
-            arguments=arguments,
+            reason, source=self.source, line=line, row=row, column=column, arguments=arguments
         )

@@ -51,26 +51,15 @@ class ProbabilityTable(NamedTuple):
 class Columns(NamedTuple):
     """Which columns of a table are not labels.
 
-    Attributes
-    ----------
-    ids : sequence of str
-        Columns to keep as they are.
-    ignored : sequence of str
-        Columns to skip, if there are any.
-    optional : bool
-        Whether `ids` may be missing.
-    lists : str or None
-        Column of label lists: if the table has it, it is the last of the id columns, and there
-        are no label columns.
-    booleans : bool
-        Whether labels may be booleans in Parquet.
+    If the table has the column `lists` of label lists, this is the last of the id columns, and
+    there are no label columns.
     """
 
-    ids: Sequence[str] = ()
-    ignored: Sequence[str] = ()
-    optional: bool = False
+    ids: Sequence[str] = ()  # to keep as they are
+    ignored: Sequence[str] = ()  # to skip, if there are any
+    optional: bool = False  # whether `ids` may be missing
     lists: str | None = None
-    booleans: bool = False
+    booleans: bool = False  # whether labels may be booleans in Parquet
 
     def split(self, names: Sequence[str], source: str) -> tuple[list[str], list[str]]:
         """Return the label columns and the id columns of a table."""

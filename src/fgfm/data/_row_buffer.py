@@ -16,22 +16,11 @@ class RowBuffer:
     """Collect blocks of rows in one array, without a second copy of it.
 
     A full array grows in place: the allocator moves the pages of large arrays, not their bytes.
-
-    Parameters
-    ----------
-    n_columns : int
-        The number of columns.
-    dtype : dtype, optional
-        The type of a dense array; by default that of the first block.
-
-    Attributes
-    ----------
-    rows : int
-        The number of rows so far.
+    A dense array has by default the type of the first block.
     """
 
     def __init__(self, n_columns: int, dtype: Any = None) -> None:
-        self.rows = 0
+        self.rows = 0  # so far
         self._shape = n_columns
         self._dtype = dtype
         self._array: Any = None
@@ -39,15 +28,7 @@ class RowBuffer:
         self._ids: list[Any] = []  # pyarrow.Table
 
     def append(self, block: Any, ids: Any = None) -> None:
-        """Add a block.
-
-        Parameters
-        ----------
-        block : ndarray or CSR of shape (k, n_columns)
-            The rows; all blocks are dense, or all are sparse.
-        ids : pyarrow.Table, optional
-            Their id columns.
-        """
+        """Add rows, and their id columns as a pyarrow.Table; all blocks are dense, or none is."""
         if ids is not None:
             self._ids.append(ids)
         end = self.rows + block.shape[0]

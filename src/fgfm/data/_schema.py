@@ -9,27 +9,13 @@ __all__ = ["Schema"]
 
 @dataclass(frozen=True)
 class Schema:
-    """Labels, omitted columns and numbering of a file, by which further files are read.
+    """Labels, omitted columns and numbering of a file, by which further files are read."""
 
-    Parameters
-    ----------
-    label_names : tuple of str, optional
-        The labels. Columns of these names are not features.
-    tag_column : str, optional
-        The column of label lists.
-    separator : str, optional
-        The separator of these lists.
-    dropped : tuple of str
-        The columns that were left out on request.
-    zero_based, zero_based_labels : bool, optional
-        Whether an svmlight file numbers its features, and its labels, from 0.
-    """
-
-    label_names: tuple[str, ...] | None = None
-    tag_column: str | None = None
-    separator: str | None = None
-    dropped: tuple[str, ...] = ()
-    zero_based: bool | None = None
+    label_names: tuple[str, ...] | None = None  # columns of these names are not features
+    tag_column: str | None = None  # the column of label lists
+    separator: str | None = None  # of these lists
+    dropped: tuple[str, ...] = ()  # columns that were left out on request
+    zero_based: bool | None = None  # whether svmlight numbers features from 0
     zero_based_labels: bool | None = None
 
     @property

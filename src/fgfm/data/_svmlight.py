@@ -90,32 +90,21 @@ class _Rows:
         wrong = (indices < first) | (indices - first >= width) | (indices > _MAX_FEATURES)
         if wrong.any():
             at = int(np.argmax(wrong))
-            raise self.error(
-                indptr,
-                at,
-                f"there is a feature {indices[at]}: {rule} from {first} to "
-                f"{min(width - 1 + first, _MAX_FEATURES)}",
-            )
+            largest = min(width - 1 + first, _MAX_FEATURES)
+            reason = f"there is a feature {indices[at]}: {rule} from {first} to {largest}"
+            raise self.error(_row(indptr, at), reason)
         if not np.isfinite(data).all():
             at = int(np.argmin(np.isfinite(data)))
-            raise self.error(indptr, at, f"feature {indices[at]} is not a finite number")
-        X = make_csr(data, indices - first, indptr, (len(self.lines), width))
-        self.check_repeated(X, first)
-        X.eliminate_zeros()
-        return X, first
+            raise self.error(_row(indptr, at), f"feature {indices[at]} is not a finite number")
 
-    def check_repeated(self, X: Any, first: int) -> None:
-        """Raise if a row has a feature twice."""
-        same = np.flatnonzero(np.diff(X.indices) == 0)
-        starts = set(X.indptr.tolist()) if len(same) else set()
-        for at in same.tolist():
-            if at + 1 not in starts:  # else the two entries are in different rows
-                reason = f"feature {X.indices[at] + first} occurs twice: it must have one value"
-                raise self.error(X.indptr, at, reason)
+        def repeated(row: int, column: int) -> DataError:
+            return self.error(
+                row, f"feature {column + first} occurs twice: it must have one value"
+            )
 
-    def error(self, indptr: Any, at: int, reason: str) -> DataError:
-        """Return the error for the row of a stored entry."""
-        row = int(np.searchsorted(indptr, at, side="right")) - 1
+        return make_csr(data, indices - first, indptr, width, repeated), first
+
+    def error(self, row: int, reason: str) -> DataError:
         return DataError(reason, source=self.source, line=self.lines[row])
 
     def label_matrix(
@@ -135,14 +124,18 @@ class _Rows:
         wrong = (labels < first) | (labels - first >= width)
         if wrong.any():
             at = int(np.argmax(wrong))
-            raise DataError(
-                f"{labels[at]} is an unknown label: {rule} from {first} to {width - 1 + first}",
-                source=self.source,
-                line=self.lines[int(rows[at])],
+            reason = (
+                f"{labels[at]} is an unknown label: {rule} from {first} to {width - 1 + first}"
             )
+            raise self.error(int(rows[at]), reason)
         Y = np.zeros((len(counts), width), dtype=np.uint8)  # (n, m)
         Y[rows, labels - first] = 1
         return Y, first
+
+
+def _row(indptr: Any, at: int) -> int:
+    """Return the row of a stored entry."""
+    return int(np.searchsorted(indptr, at, side="right")) - 1
 
 
 def _malformed_line(text: str, source: str, line: int) -> DataError:
@@ -191,10 +184,8 @@ def read_svmlight(path: Path, options: ReadOptions) -> Table:
         lines=np.array(rows.lines),
         zero_based=first == 0,
     )
-    if not options.with_labels or (not len(rows.labels) and labels is None):
+    if not options.with_labels or (not len(rows.labels) and options.labels is None):
         return table
-    if labels is None and options.training_labels is not None:
-        labels = list(options.training_labels)
     m = len(labels) if isinstance(labels, list) else labels
     Y, first = rows.label_matrix(_first(zero_based_labels), m, "labels must be numbered")
     if not isinstance(labels, list):
@@ -213,8 +204,10 @@ def _feature_names(options: ReadOptions, p: int) -> tuple[str, ...] | None:
 
 
 def _given_labels(options: ReadOptions) -> int | list[str] | None:
-    """Return the number of labels or their names."""
+    """Return the number of labels or their names; those of training if none are given."""
     labels: int | str | list[str] | None = options.labels
+    if labels is None and options.schema.label_names is not None:
+        return list(options.schema.label_names)
     if isinstance(labels, str):
         raise ValueError(
             f"labels is {labels!r}: this format has no names, so that it must be the number of "
@@ -238,8 +231,6 @@ def read_xmc(path: Path, options: ReadOptions) -> Table:
             rows.label_matrix(0, 0, "the header declares no labels, so that none is numbered")
         return table
     Y, _ = rows.label_matrix(0, m, "with this header labels are numbered")
-    if labels is None and options.training_labels is not None:
-        labels = list(options.training_labels)
     count = len(labels) if isinstance(labels, list) else labels
     if count not in (None, m):
         reason = f"the header declares {m} labels: there must be {count}"

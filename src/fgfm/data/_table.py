@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._utils.text import listed, quoted
+from fgfm._utils.text import ignored_columns, missing_columns, quoted
 from fgfm.data._errors import DataError
 from fgfm.data._numbers import category_name
 from fgfm.data._schema import Schema
@@ -22,11 +21,12 @@ __all__ = [
     "Table",
     "check_names",
     "column_positions",
+    "decoded",
+    "extra_columns",
     "make_categorical",
     "make_csr",
-    "missing_columns",
     "numbered_names",
-    "warn_of_extra_columns",
+    "texts_and_codes",
 ]
 
 
@@ -152,18 +152,9 @@ class Table:
 def check_names(
     names: Sequence[str], source: str, line: int | None = None, unnamed: str | None = None
 ) -> None:
-    """Raise unless the names of the columns are non-empty and distinct.
+    """Raise unless the names of the columns, in a line of a file, are non-empty and distinct.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The names.
-    source : str
-        The file, for error messages.
-    line : int, optional
-        The line of the names.
-    unnamed : str, optional
-        The argument that accepts the number of a column without a name.
+    `unnamed` is the argument that accepts the number of a column without a name.
     """
     seen: dict[str, int] = {}
     for k, name in enumerate(names, 1):
@@ -223,37 +214,41 @@ def column_positions(
     return [where[name] for name in wanted]
 
 
-def missing_columns(absent: Sequence[str], names: Sequence[str]) -> str:
-    """Return the beginning of a message on columns that are absent, with similar names.
+def extra_columns(
+    names: Sequence[str], training: Sequence[str], optional: Collection[str], source: str
+) -> list[str]:
+    """Return the columns that training did not have, with a warning; raise if it had others.
 
-    Examples
-    --------
-    >>> missing_columns(["plot", "year"], ["Plot", "cast"])
-    "there are no columns 'plot', 'year' (did you mean 'Plot'?)"
+    Those of `optional` may be absent or present.
     """
-    lower = {name.lower(): name for name in reversed(names)}
-    near = {
-        lower[match[0]]: None
-        for name in absent
-        if (match := difflib.get_close_matches(name.lower(), list(lower), 1))
-    }
-    text = f"there {'is no column' if len(absent) == 1 else 'are no columns'} {listed(absent)}"
-    return f"{text} (did you mean {listed(list(near))}?)" if near else text
+    known, found = {*training, *optional}, {*names, *optional}
+    extra = [name for name in names if name not in known]
+    absent = [name for name in training if name not in found]
+    if absent:
+        raise DataError(f"{missing_columns(absent, extra)}, which training had", source=source)
+    if extra:
+        warnings.warn(f"{source}: {ignored_columns(extra)}", UserWarning, stacklevel=3)
+    return extra
 
 
-def warn_of_extra_columns(source: str, names: Sequence[str]) -> None:
-    """Issue a warning on columns that training did not have."""
-    noun, verb = ("column", "is") if len(names) == 1 else ("columns", "are")
-    reason = f"the {noun} {listed(names)} {verb} ignored: training had no such {noun}"
-    warnings.warn(f"{source}: {reason}", UserWarning, stacklevel=3)
+def make_csr(
+    data: Any, indices: Any, indptr: Any, p: int, repeated: Callable[[int, int], DataError]
+) -> Any:
+    """Return a CSR array with sorted indices, of 32 bits where they fit, and without stored zeros.
 
-
-def make_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
-    """Return a CSR array with sorted indices, of 32 bits where they fit."""
+    If an entry is given twice, the error `repeated` of its row and column is raised.
+    """
     narrow = np.int32 if len(data) < 1 << 31 else np.int64
     pieces = (data, indices.astype(narrow, copy=False), indptr.astype(narrow, copy=False))
-    matrix = sparse.csr_array(pieces, shape=shape)
+    matrix = sparse.csr_array(pieces, shape=(len(indptr) - 1, p))
     matrix.sort_indices()
+    same = np.flatnonzero(np.diff(matrix.indices) == 0)  # as the next entry, perhaps of a new row
+    rows = np.searchsorted(indptr, same, side="right")
+    twice = np.flatnonzero(rows == np.searchsorted(indptr, same + 1, side="right"))
+    if len(twice):
+        at = twice[0]
+        raise repeated(int(rows[at]) - 1, int(matrix.indices[same[at]]))
+    matrix.eliminate_zeros()
     return matrix
 
 
@@ -272,10 +267,25 @@ def make_categorical(table: Table, names: Sequence[str]) -> Table:
     for j in where:
         if j in categories:
             continue
-        values = table.column(j).copy()
-        present = ~np.isnan(values)
-        numbers, codes = np.unique(values[present], return_inverse=True)
-        values[present] = codes
-        columns[j] = values
-        categories[j] = tuple(map(category_name, numbers))
+        categories[j], columns[j] = texts_and_codes(table, j)
     return table.with_columns(columns, categories)
+
+
+def texts_and_codes(table: Table, j: int) -> tuple[tuple[str, ...], npt.NDArray[Any]]:
+    """Return the different texts of a column, and the position of each row's; NaN if missing."""
+    codes = table.column(j)
+    if j in table.categories:
+        return table.categories[j], codes
+    present = ~np.isnan(codes)
+    numbers, at = np.unique(codes[present], return_inverse=True)
+    out = np.full(len(codes), np.nan)
+    out[present] = at
+    return tuple(map(category_name, numbers)), out
+
+
+def decoded(codes: npt.NDArray[Any], values: Sequence[Any]) -> npt.NDArray[np.float64]:
+    """Return the value of each code, NaN where there is none."""
+    out = np.full(len(codes), np.nan)
+    present = ~np.isnan(codes)
+    out[present] = np.array(values, dtype=np.float64)[codes[present].astype(np.intp)]
+    return out

@@ -123,14 +123,14 @@ def _read_errors(source: str | os.PathLike[str]) -> Iterator[None]:
 
 
 @contextmanager
-def open_text(path: Path, encoding: str, newline: str | None = None) -> Iterator[TextIO]:
+def open_text(path: Path, encoding: str) -> Iterator[TextIO]:
     """Open a text file, compressed or not; errors while reading it become `DataError`."""
     codec = _codec(encoding)
     try:
         with (
             _read_errors(path),
             _open_bytes(path) as file,
-            io.TextIOWrapper(file, encoding=codec, newline=newline) as text,
+            io.TextIOWrapper(file, encoding=codec) as text,
         ):
             yield text
     except UnicodeError as error:
@@ -191,11 +191,11 @@ def _undecodable_line(path: Path, codec: str) -> int | None:
     return None
 
 
-def read_head(path: Path, size: int = 1 << 16) -> bytes:
+def read_head(path: Path) -> bytes:
     """Return the first bytes of a file after decompression; b"" if it is damaged."""
     with _open_bytes(path) as file:
         try:
-            return file.read(size)
+            return file.read(1 << 16)
         except (EOFError, zlib.error, OSError):
             return b""
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice, pairwise, product
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,9 +20,12 @@ import numpy.typing as npt
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import quoted
 from fgfm.data._errors import DataError
+from fgfm.data._formats import default_delimiter
 from fgfm.data._numbers import MISSING, parse_number
+from fgfm.data._options import TextFormat
+from fgfm.data._text_files import open_utf8
 
-__all__ = ["Blank", "RowBlock", "TextTable"]
+__all__ = ["RowBlock", "TextTable", "open_text_table"]
 
 _BLOCK_BYTES = 1 << 22
 _LONGEST_ROW = 1 << 26  # bytes
@@ -34,50 +39,41 @@ _MISSING_SPELLINGS = [
     for letters in product(*(sorted({c, c.upper()}) for c in text))
 ]
 
-Blank = Literal["skip", "refuse", "row"]
+# An empty line is nothing; an error, except at the end; or a row of one empty cell.
+_Blank = Literal["skip", "refuse", "row"]
 
 
 class RowBlock(NamedTuple):
-    """Some rows of a table.
+    """Some rows of a table."""
 
-    Attributes
-    ----------
-    first : int
-        The number of the first row, from 0.
-    lines : sequence of int or None
-        The line of a text file in which each row begins.
-    numbers : ndarray of shape (n, p)
-        The values; NaN if a value is missing, and in the columns of `others`.
-    others : dict of int to pyarrow.Array
-        The columns that do not hold numbers, by position. Texts are as they are in the file.
-    """
+    first: int  # the number of the first row, from 0
+    lines: Any  # the line of a text file in which each row begins, or None
+    numbers: npt.NDArray[Any]  # (n, p), NaN if a value is missing, and in the columns of `others`
+    others: dict[int, Any]  # pyarrow arrays of the other columns; texts as they are in the file
 
-    first: int
-    lines: Any
-    numbers: npt.NDArray[Any]
-    others: dict[int, Any]
+
+@contextmanager
+def open_text_table(
+    path: Path | None, format: str, text: TextFormat, blank: _Blank = "skip"
+) -> Iterator[TextTable]:
+    """Open a table in CSV or TSV; standard input if there is no path."""
+    with open_utf8(path, text.encoding) as read:
+        yield TextTable(
+            read,
+            "standard input" if path is None else str(path),
+            delimiter=text.delimiter or default_delimiter(format),
+            detect=text.delimiter is None,
+            decimal=text.decimal,
+            header=text.header,
+            blank=blank,
+        )
 
 
 class TextTable:
-    """A table in text, whose header has been read; see `open_table`.
+    """A table in text, whose header has been read: `names`, in `line`; numbers without a header.
 
-    Parameters
-    ----------
-    read : callable
-        Returns the next bytes of UTF-8 text, as many as requested unless the text ends.
-    source : str
-        The file, for error messages.
-    delimiter, decimal, header, blank
-        As for `open_table`.
-    detect : bool, default=False
-        Whether to use another delimiter if the header and the first row have only that one.
-
-    Attributes
-    ----------
-    names : list of str
-        The names of the columns, without blanks around them; numbers from 0 without a header.
-    line : int
-        The line of the first row of the file, which is the header if there is one.
+    `read` returns the next bytes of UTF-8 text, as many as requested unless the text ends. With
+    `detect`, another delimiter is used if the header and the first row have only that one.
     """
 
     def __init__(
@@ -89,7 +85,7 @@ class TextTable:
         detect: bool = False,
         decimal: str = ".",
         header: bool | None = None,
-        blank: Blank = "skip",
+        blank: _Blank = "skip",
     ) -> None:
         self._pa = import_optional("pyarrow", "reading CSV", "data")
         self.source, self.delimiter, self.decimal, self.blank = source, delimiter, decimal, blank
@@ -199,20 +195,10 @@ class TextTable:
     def blocks(
         self, texts: Collection[int] = (), skipped: Collection[int] = ()
     ) -> Iterator[RowBlock]:
-        """Yield the rows after the header.
+        """Yield the rows after the header, with NaN in the columns to skip.
 
-        Parameters
-        ----------
-        texts : collection of int
-            The columns whose cells are texts, also if they look like numbers. Any other column is
-            one of them from the first block on in which it has a text.
-        skipped : collection of int
-            The columns to leave out: their values are NaN.
-
-        Yields
-        ------
-        RowBlock
-            Some rows.
+        The cells of `texts` are texts, also if they look like numbers. Any other column is one of
+        them from the first block on in which it has a text.
         """
         self._skipped = frozenset(skipped)
         text_columns = {*texts, *skipped}

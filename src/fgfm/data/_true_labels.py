@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from fgfm._utils.text import near_match, quoted
 from fgfm._utils.validation import check_choice
 from fgfm.data._errors import DataError
 from fgfm.data._formats import FORMATS, PROBABILITY_FORMATS, true_label_format
+from fgfm.data._label_columns import label_order
 from fgfm.data._load import load
 from fgfm.data._options import TextFormat
 from fgfm.data._probability_reader import ProbabilityReader
@@ -29,27 +31,16 @@ __all__ = ["TrueLabels", "read_true_labels"]
 _LISTS, _EXPECTED = "labels", "expected_f"  # columns that `decide` writes
 _JSON_ROWS = 1 << 14  # of a block
 Order = npt.NDArray[np.int64]
+RowError = Callable[[str, int], DataError]  # of a reason and a row
 
 
 class TrueLabels(NamedTuple):
-    """True labels of a file, in the order of given names.
+    """True labels of a file, in the order of given names."""
 
-    Attributes
-    ----------
-    labels : ndarray of int8 or CSR of shape (n, m)
-        The labels, 0 or 1.
-    names : list of str or None
-        The names of the labels in this order; None if the file has none.
-    ids : pyarrow.Table or None
-        The id columns.
-    error : callable
-        Returns the error about a row.
-    """
-
-    labels: Any
-    names: list[str] | None
-    ids: Any
-    error: Callable[[str, int], DataError]
+    labels: Any  # (n, m) ndarray of int8 or CSR, 0 or 1
+    names: list[str] | None  # of the labels in this order; None if the file has none
+    ids: Any  # pyarrow.Table of the id columns, or None
+    error: RowError
 
 
 class Wanted(NamedTuple):
@@ -72,22 +63,8 @@ class Wanted(NamedTuple):
     def order(self, found: Sequence[str], are_names: bool, source: Any) -> Order | None:
         """Return the column of each label; None if they are in order. Raise if labels differ."""
         if are_names and not self.are_numbers:
-            for name in found:
-                if name not in self.names:
-                    raise DataError(
-                        f"there is a column {quoted(name)}, which is not a label of the "
-                        f"probabilities: {near_match(name, self.names)}",
-                        source=source,
-                        arguments=["ids"],
-                    )
-            for name in self.names:
-                if name not in found:
-                    raise DataError(
-                        f"there is no label {quoted(name)}, which the probabilities have",
-                        source=source,
-                    )
-            order = np.array([found.index(name) for name in self.names])
-            return None if np.array_equal(order, np.arange(len(order))) else order
+            order = label_order(found, self.names, "the probabilities", source, ["ids"])
+            return None if order == list(range(len(order))) else np.array(order)
         if len(found) != len(self.names):
             raise DataError(
                 f"the number of labels is {len(found)}: it must be {len(self.names)}, that of the "
@@ -101,33 +78,12 @@ def read_true_labels(
     path: Path,
     wanted: Wanted,
     *,
-    format: str | None = None,
-    text: TextFormat | None = None,
-    separator: str = ";",
-    progress: Callable[[int], object] | None = None,
+    format: str | None,
+    text: TextFormat,
+    separator: str,
+    progress: Callable[[int], object] | None,
 ) -> TrueLabels:
-    """Read true labels.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    wanted : Wanted
-        The labels and the id columns.
-    format : str, optional
-        The format; by default it follows from the file name.
-    text : TextFormat, optional
-        How CSV and TSV are written.
-    separator : str, default=";"
-        The separator of label lists in text.
-    progress : callable, optional
-        Called with the number of rows done, after every block.
-
-    Returns
-    -------
-    TrueLabels
-        The labels, with the columns in the order of `wanted`.
-    """
+    """Read true labels, with the columns in the order of `wanted`."""
     formats = tuple(dict.fromkeys([*PROBABILITY_FORMATS, "jsonl", *FORMATS]))
     check_choice(format, "labels_format", (None, *formats))
     check_file(path)
@@ -155,7 +111,7 @@ def _joined(
     wanted: Wanted,
     separator: str,
     order: Order | None,
-    error: Callable[[str, int], DataError],
+    error: RowError,
     progress: Callable[[int], object] | None,
 ) -> RowBuffer:
     """Join blocks; lists in their last id column become rows of 0 and 1."""
@@ -175,11 +131,7 @@ def _joined(
 
 
 def _from_lists(
-    column: Any,
-    wanted: Wanted,
-    separator: str,
-    error: Callable[[str, int], DataError],
-    first_row: int,
+    column: Any, wanted: Wanted, separator: str, error: RowError, first_row: int
 ) -> Any:
     """Return a column of label lists, or of texts of them, as a CSR matrix of 0 and 1."""
     import pyarrow as pa
@@ -250,77 +202,63 @@ def _from_json(
         return DataError(reason, source=path, line=row + 1)
 
     with open_text(path, "utf-8") as lines:
-        rows = _JsonRows(lines, wanted, path, error)
-        buffer = _joined(rows.blocks(), wanted, separator, rows.order, error, progress)
-    return TrueLabels(buffer.array(), rows.names, buffer.ids(), error)
-
-
-class _JsonRows:
-    """Objects of JSON lines, as blocks of labels and id columns."""
-
-    def __init__(
-        self, lines: Any, wanted: Wanted, path: Path, error: Callable[[str, int], DataError]
-    ) -> None:
-        self.error = error
-        self.objects = self.parse(lines)
-        head = next(self.objects, None)
+        objects = _json_objects(lines, error)
+        head = next(objects, None)
         if head is None:
             raise DataError("there are no rows", source=path)
-        self.head = head
-        self.labels, self.ids = wanted.columns().split(list(self.head), str(path))
-        self.order = wanted.order(self.labels, True, path) if self.labels else None
-        self.names = self.labels if self.order is None and self.labels else wanted.names
+        labels, ids = wanted.columns().split(list(head), str(path))
+        order = wanted.order(labels, True, path) if labels else None
+        blocks = _json_blocks(chain([head], objects), labels, ids, error)
+        buffer = _joined(blocks, wanted, separator, order, error, progress)
+    names = labels if order is None and labels else wanted.names
+    return TrueLabels(buffer.array(), names, buffer.ids(), error)
 
-    def parse(self, lines: Any) -> Iterator[dict[str, Any]]:
-        """Yield the object of each line."""
-        for row, line in enumerate(lines):
-            if not line.strip():
-                if any(map(str.strip, lines)):
-                    raise self.error("the line is empty: it must hold a JSON object", row)
-                return
-            try:
-                found = json.loads(line)
-            except ValueError as fault:
-                raise self.error(f"it is not JSON: {fault}", row) from None
-            if not isinstance(found, dict):
-                raise self.error(f"it is {quoted(line.strip())}: it must be a JSON object", row)
-            yield found
 
-    def blocks(self) -> Iterator[tuple[Any, Any]]:
-        """Yield blocks of rows."""
-        first, rows = 0, [self.head]
-        for found in self.objects:
-            rows.append(found)
-            if len(rows) == _JSON_ROWS:
-                yield self.block(rows, first)
-                first, rows = first + len(rows), []
-        if rows:
-            yield self.block(rows, first)
+def _json_objects(lines: Any, error: RowError) -> Iterator[dict[str, Any]]:
+    """Yield the object of each line."""
+    for row, line in enumerate(lines):
+        if not line.strip():
+            if any(map(str.strip, lines)):
+                raise error("the line is empty: it must hold a JSON object", row)
+            return
+        try:
+            found = json.loads(line)
+        except ValueError as fault:
+            raise error(f"it is not JSON: {fault}", row) from None
+        if not isinstance(found, dict):
+            raise error(f"it is {quoted(line.strip())}: it must be a JSON object", row)
+        yield found
 
-    def block(self, rows: list[dict[str, Any]], first: int) -> tuple[Any, Any]:
-        """Return some rows."""
-        import pyarrow as pa
 
-        labels = np.zeros((len(rows), len(self.labels)), dtype=np.int8)
-        for row, found in enumerate(rows):
-            for name in (*self.ids, *self.labels):
+def _json_blocks(
+    objects: Iterator[dict[str, Any]], names: Sequence[str], ids: Sequence[str], error: RowError
+) -> Iterator[tuple[Any, Any]]:
+    """Yield blocks of labels (n, m) and id columns; the last of these has lists if m is 0."""
+    import pyarrow as pa
+
+    first = 0
+    while rows := list(islice(objects, _JSON_ROWS)):
+        labels = np.zeros((len(rows), len(names)), dtype=np.int8)
+        for k, found in enumerate(rows):
+            for name in (*ids, *names):
                 if name not in found:
-                    raise self.error(f"there is no {quoted(name)}", first + row)
-            values = [found[name] for name in self.labels]
-            for name, value in zip(self.labels, values, strict=True):
+                    raise error(f"there is no {quoted(name)}", first + k)
+            for j, name in enumerate(names):
+                value = found[name]
                 if value not in (0, 1):
                     reason = f"{quoted(name)} is {value!r}: a label must be 0 or 1"
-                    raise self.error(reason, first + row)
-            labels[row] = values
-            if not self.labels and not _is_list_of_names(found[_LISTS]):
+                    raise error(reason, first + k)
+                labels[k, j] = value
+            if not names and not _is_list_of_names(found[_LISTS]):
                 reason = f"{_LISTS!r} is {found[_LISTS]!r}: it must be a list of labels"
-                raise self.error(reason, first + row)
-        ids = self.ids if self.labels else self.ids[:-1]
-        columns = {name: pa.array([_text(row[name]) for row in rows]) for name in ids}
-        if not self.labels:
+                raise error(reason, first + k)
+        kept = [name for name in ids if name != _LISTS]
+        columns = {name: pa.array([_text(row[name]) for row in rows]) for name in kept}
+        if not names:
             lists = [row[_LISTS] for row in rows]
             columns[_LISTS] = pa.array(lists, pa.list_(pa.string()))
-        return labels, pa.table(columns)
+        yield labels, pa.table(columns)
+        first += len(rows)
 
 
 def _is_list_of_names(value: Any) -> bool:

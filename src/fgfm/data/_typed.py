@@ -14,10 +14,9 @@ import numpy.typing as npt
 from fgfm._utils.text import quoted
 from fgfm.data._dates import find_date_format, parse_date
 from fgfm.data._label_columns import BINARY_WORDS
-from fgfm.data._numbers import category_name
-from fgfm.data._table import Table
+from fgfm.data._table import Table, decoded, texts_and_codes
 
-__all__ = ["ColumnKinds", "TypedColumns", "decoded", "texts_and_codes"]
+__all__ = ["ColumnKinds", "TypedColumns"]
 
 # Codes with leading zeros, such as 01234, are not numbers.
 _NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,4})?")
@@ -33,24 +32,12 @@ class TypedColumns(NamedTuple):
 
 @dataclass(frozen=True)
 class ColumnKinds:
-    """The kinds of p columns.
-
-    Parameters
-    ----------
-    p : int
-        The number of columns.
-    kinds : dict of int to str
-        The kinds of the columns that are not numbers, by position.
-    date_formats : dict of int to str
-        The notation of each column of dates.
-    numeric : sequence of int
-        The columns of categories that are all numbers.
-    """
+    """The kinds of p columns."""
 
     p: int
-    kinds: Mapping[int, str]
-    date_formats: Mapping[int, str] = field(default_factory=dict)
-    numeric: Sequence[int] = ()
+    kinds: Mapping[int, str]  # of the columns that are not numbers, by position
+    date_formats: Mapping[int, str] = field(default_factory=dict)  # of each column of dates
+    numeric: Sequence[int] = ()  # the columns of categories that are all numbers
 
     @classmethod
     def of_table(cls, table: Table, kinds: Mapping[int, str]) -> ColumnKinds:
@@ -99,18 +86,6 @@ class ColumnKinds:
         return list(map(_plain_number, texts)) if j in self.numeric else texts
 
 
-def texts_and_codes(table: Table, j: int) -> tuple[Sequence[str], npt.NDArray[Any]]:
-    """Return the different texts of a column, and the position of each row's; NaN if missing."""
-    codes = table.column(j)
-    if j in table.categories:
-        return table.categories[j], codes
-    present = ~np.isnan(codes)
-    numbers, at = np.unique(codes[present], return_inverse=True)
-    out = np.full(len(codes), np.nan)
-    out[present] = at
-    return list(map(category_name, numbers)), out
-
-
 def _exact_number(text: str) -> Decimal | None:
     """Return the number in a text without rounding, None if it is not a number."""
     return Decimal(text) if _NUMBER.fullmatch(text) else None
@@ -120,14 +95,6 @@ def _plain_number(text: str) -> str:
     """Return a number in one notation; other texts are unchanged."""
     number = _exact_number(text)
     return text if number is None else str(number.normalize() + 0)
-
-
-def decoded(codes: npt.NDArray[Any], values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the value of each code, NaN where there is none."""
-    out = np.full(len(codes), np.nan)
-    present = ~np.isnan(codes)
-    out[present] = values[codes[present].astype(np.intp)]
-    return out
 
 
 def _booleans(table: Table, j: int) -> npt.NDArray[np.float64]:
@@ -142,7 +109,7 @@ def _booleans(table: Table, j: int) -> npt.NDArray[np.float64]:
                 int(np.argmax(codes == code)),
                 j,
             )
-    return decoded(codes, np.array(values, dtype=np.float64))
+    return decoded(codes, values)
 
 
 def _days(table: Table, j: int, format: str) -> npt.NDArray[np.float64]:
@@ -157,7 +124,7 @@ def _days(table: Table, j: int, format: str) -> npt.NDArray[np.float64]:
             int(np.argmax(codes == wrong)),
             j,
         )
-    return decoded(codes, np.array(days, dtype=np.float64))
+    return decoded(codes, days)
 
 
 def _date_format(table: Table, j: int) -> str:

@@ -78,14 +78,8 @@ def load_validation(
         The format of the probabilities; by default it follows from the file name.
     labels_format : str, optional
         The format of the labels: one of these, "jsonl", or one of `load`.
-    delimiter : str, optional
-        The delimiter of CSV and TSV in both files. By default it is detected, as by `load`.
-    decimal : {".", ","}, default="."
-        The decimal mark of numbers in CSV and TSV.
-    encoding : str, default="utf-8"
-        The encoding of CSV and TSV.
-    header : bool, optional
-        Whether CSV and TSV begin with the names of the columns, as for `decide`.
+    delimiter, decimal, encoding, header : optional
+        How CSV and TSV are written in both files, as for `decide`.
     separator : str, default=";"
         The separator of label sets in CSV and TSV.
     progress : callable, optional
@@ -142,7 +136,14 @@ def load_validation(
         separator=separator,
         progress=None if progress is None else lambda rows: progress(read + rows),
     )
-    _check_ids(ids, proba_ids, truth.ids, labels)
+    known = {*_names(proba_ids), *_names(truth.ids)}
+    for name in ids:
+        if name not in known:
+            raise DataError(
+                f"there is no column {quoted(name)} here or in the probabilities",
+                source=labels,
+                arguments=["ids"],
+            )
     if not _shared(proba_ids, truth.ids) and truth.labels.shape[0] != read:
         one, other = counted(truth.labels.shape[0], "row"), counted(read, "row")
         raise DataError(
@@ -160,24 +161,13 @@ def load_validation(
     return Validation(proba, Y, truth.names if wanted.are_numbers and truth.names else names)
 
 
-def _check_ids(ids: Sequence[str], *tables: Any) -> None:
-    """Raise for an id column that neither file has."""
-    *found, source = tables
-    known = {name for table in found if table is not None for name in table.column_names}
-    for name in ids:
-        if name not in known:
-            raise DataError(
-                f"there is no column {quoted(name)} here or in the probabilities",
-                source=source,
-                arguments=["ids"],
-            )
+def _names(ids: Any) -> list[str]:
+    return [] if ids is None else ids.column_names
 
 
 def _shared(one: Any, other: Any) -> list[str]:
     """Return the id columns that both files have."""
-    if one is None or other is None:
-        return []
-    return [name for name in one.column_names if name in other.column_names]
+    return [name for name in _names(one) if name in _names(other)]
 
 
 def _matching_rows(

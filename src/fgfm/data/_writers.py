@@ -24,8 +24,8 @@ from fgfm.data._formats import LABEL_SET_FORMATS, default_delimiter, label_set_f
 
 __all__ = ["LabelSetWriter", "ProbabilityWriter"]
 
-_STANDARD_OUTPUT = "-"
-_DENSE_NUMBERS = 1 << 21  # of sparse labels made dense at a time
+_MOST_ROWS = 1 << 16  # that are written at a time
+_DENSE_NUMBERS = 1 << 21  # of dense labels
 _DECIMALS = 6  # of the expected F-measure in text
 
 
@@ -44,7 +44,7 @@ class _TableWriter:
     ) -> None:
         self._pa = import_optional("pyarrow", "writing label sets", "data")
         check_choice(format, "format", (None, *LABEL_SET_FORMATS))
-        self._standard_output = os.fspath(target) == _STANDARD_OUTPUT
+        self._standard_output = os.fspath(target) == "-"
         if format is None:
             format = "csv" if self._standard_output else label_set_format(target)
         self.format = format
@@ -117,6 +117,11 @@ class _TableWriter:
             if text is not None and len(chunk):
                 ends = np.frombuffer(offsets, dtype=np.int32)[chunk.offset :]
                 self._file.write(memoryview(text)[ends[0] : ends[len(chunk)]])
+
+
+def _block_rows(m: int) -> int:
+    """Return the number of dense rows to write at a time: texts of pyarrow have at most 2 GiB."""
+    return min(_MOST_ROWS, max(1, _DENSE_NUMBERS // max(1, m)))
 
 
 def _id_columns(ids: Any, reserved: Sequence[str]) -> dict[str, Any]:
@@ -219,14 +224,16 @@ class LabelSetWriter(_TableWriter):
         ids : pyarrow.Table, optional
             Columns to write before the labels, such as identifiers.
         """
-        if self.wide and sparse.issparse(labels):  # a bounded number of rows is made dense
-            rows = max(1, _DENSE_NUMBERS // max(1, labels.shape[1]))
-            for start in range(0, max(1, labels.shape[0]), rows):
+        n, m = labels.shape
+        rows = _block_rows(m) if self.wide or not sparse.issparse(labels) else _MOST_ROWS
+        if n > rows:
+            for start in range(0, n, rows):
                 block = slice(start, start + rows)
-                block_ids = None if ids is None else ids.slice(start, rows)
                 part = None if expected_f is None else expected_f[block]
-                self.write(labels[block].toarray(), part, block_ids)
+                self.write(labels[block], part, None if ids is None else ids.slice(start, rows))
             return
+        if self.wide and sparse.issparse(labels):
+            labels = labels.toarray()
         pa = self._pa
         own = self.label_names if self.wide else ["labels"]
         columns = _id_columns(ids, [*own, "expected_f"])
@@ -244,7 +251,7 @@ class LabelSetWriter(_TableWriter):
         elif self.format == "parquet":
             columns["labels"] = self._lists(labels, self._names)
         else:
-            columns["labels"] = self._joined(self._lists(labels, self._names), self.separator)
+            columns["labels"] = self._joined(labels, self._names, self.separator)
         if expected is not None:
             columns["expected_f"] = expected
         self._append(pa.table(columns))
@@ -274,10 +281,10 @@ class LabelSetWriter(_TableWriter):
             self._pa.array(offsets, self._pa.int32()), names.take(self._pa.array(at))
         )
 
-    def _joined(self, lists: Any, separator: str) -> Any:
+    def _joined(self, labels: Any, names: Any, separator: str) -> Any:
         import pyarrow.compute as pc
 
-        return pc.binary_join(lists, separator)
+        return pc.binary_join(self._lists(labels, names), separator)
 
     def _json_lines(self, columns: dict[str, Any], labels: Any, expected: Any) -> Any:
         """Return a JSON object for each row."""
@@ -293,7 +300,7 @@ class LabelSetWriter(_TableWriter):
         if self.wide:
             parts += [opening, self._json_wide(labels)]
         else:
-            sets = self._joined(self._lists(labels, self._json_names), ", ")
+            sets = self._joined(labels, self._json_names, ", ")
             parts += [f'{opening}"labels": [', sets, "]"]
         if expected is not None:
             parts += [', "expected_f": ', pc.fill_null(expected.cast(pa.string()), "null")]
@@ -359,7 +366,11 @@ class ProbabilityWriter(_TableWriter):
         ids : pyarrow.Table, optional
             Columns to write before them, such as identifiers.
         """
-        columns = _id_columns(ids, self.label_names)
-        for j, name in enumerate(self.label_names):
-            columns[name] = self._pa.array(np.ascontiguousarray(proba[:, j]))
-        self._append(self._pa.table(columns))
+        id_columns = _id_columns(ids, self.label_names)
+        rows = _block_rows(len(self.label_names))
+        for start in range(0, len(proba), rows):
+            columns = {name: column.slice(start, rows) for name, column in id_columns.items()}
+            for j, name in enumerate(self.label_names):
+                values = np.ascontiguousarray(proba[start : start + rows, j])
+                columns[name] = self._pa.array(values)
+            self._append(self._pa.table(columns))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from fgfm._utils.validation import (
     CARDINALITY_AXES,
     DISTRIBUTION_AXES,
@@ -12,7 +14,7 @@ from fgfm._utils.validation import (
 )
 from fgfm.decision._array_api.backend import Backend, common_backend, read_array
 from fgfm.decision._array_api.checks import read_cardinalities, read_distribution
-from fgfm.decision._array_api.columns import decide_cardinality_columns
+from fgfm.decision._array_api.columns import decide_by_kernel, decide_cardinality_columns
 from fgfm.decision._array_api.selection import decide_blocks
 from fgfm.decision._averages import Route
 from fgfm.decision._factors_array_api import (
@@ -45,7 +47,10 @@ def _decide_rows(P: Any, distribution: Any = None, *, objective: Objective) -> D
     xp = backend.xp
     n, m, S = P.shape
     objective = backend.representable(objective)
-    s = backend.one_to(S)[None, :]  # (1, S)
+    s = np.arange(1.0, S + 1.0)
+    decided = decide_by_kernel(backend, P, s, objective) if distribution is None else None
+    if decided is not None:
+        return Decision(*decided)
 
     def decide_block(rows: slice) -> tuple[Array, Array]:
         block, d = read_cardinalities(

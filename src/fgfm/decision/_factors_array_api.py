@@ -57,6 +57,7 @@ class _Factors(NamedTuple):
     backend: Backend
     parts: list[Array]
     distributions: list[Array]
+    members: list[npt.NDArray[np.int64]]  # the labels of each factor
     layout: _Layout
     longest: int  # the largest S_f
 
@@ -87,7 +88,8 @@ def _read(arrays: Sequence[Any], n_factors: int, factors: Any) -> _Factors:
         names.append(name)
     backend = common_backend([*parts, *distributions], names, xp)
     layout = _layout(backend, parts, members)
-    return _Factors(backend, parts, distributions, layout, max(P.shape[2] for P in parts))
+    longest = max(P.shape[2] for P in parts)
+    return _Factors(backend, parts, distributions, list(members), layout, longest)
 
 
 def _decide_rows(*arrays: Any, n_factors: int, factors: Any, objective: Objective) -> Decision:
@@ -99,7 +101,7 @@ def _decide_rows(*arrays: Any, n_factors: int, factors: Any, objective: Objectiv
     if _has_kernel(read):
         from fgfm.decision._factors_triton import decide_factors
 
-        decided = decide_factors(backend, read.parts, read.layout.place, objective)
+        decided = decide_factors(backend, read.parts, read.members, objective)
         if decided is not None:
             return decided
 
@@ -114,10 +116,10 @@ def _decide_rows(*arrays: Any, n_factors: int, factors: Any, objective: Objectiv
 
 
 def _has_kernel(read: _Factors) -> bool:
-    """Return True if the Triton kernel for factors of one shape applies."""
-    if read.distributions or len(read.layout.groups) > 1 or not read.backend.has_triton:
+    """Return True if the Triton kernel for small factors applies."""
+    if read.distributions or not read.backend.has_triton:
         return False
-    F, (n, size, _) = len(read.parts), read.parts[0].shape
+    n, F, size = read.parts[0].shape[0], len(read.parts), max(P.shape[1] for P in read.parts)
     padded = power_of_two(size, 1 << 30) * power_of_two(F, 1 << 30)
     return n > 0 and max(size, read.longest) <= _LONGEST_FACTOR and padded <= _MOST_LABELS
 

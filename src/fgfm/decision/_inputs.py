@@ -83,6 +83,8 @@ def decide(
 
 def is_flat(value: Any) -> bool:
     """Return True for 1-D arrays, series, and lists of numbers."""
+    if hasattr(value, "ndim"):  # a nested tensor of PyTorch has no shape
+        return bool(value.ndim == 1)
     if hasattr(value, "shape"):
         return len(value.shape) == 1
     return isinstance(value, (list, tuple)) and len(value) > 0 and np.ndim(value[0]) == 0

@@ -68,7 +68,6 @@ def _decide_rows(proba: Any, labelsets: Any, objective: Objective) -> Decision:
     backend, is_empty = joint.backend, joint.is_empty
     xp = backend.xp
     objective = backend.representable(objective)
-    s = backend.array(joint.cardinalities)[None, :]  # (1, Q)
     n, m = joint.proba.shape[0], joint.sets.shape[1]
 
     def decide_block(rows: slice) -> tuple[Array, Array]:
@@ -76,7 +75,9 @@ def _decide_rows(proba: Any, labelsets: Any, objective: Objective) -> Decision:
         P = xp.stack(joint.by_size(weights), axis=2)  # (n, m, Q)
         absent = xp.sum(weights * is_empty[None, :], axis=1)
         present = xp.sum(weights * (1.0 - is_empty)[None, :], axis=1)
-        return decide_cardinality_columns(backend, P, s, absent, present, objective)
+        return decide_cardinality_columns(
+            backend, P, joint.cardinalities, absent, present, objective
+        )
 
     Q = len(joint.cardinalities)
     row_bytes = (4 * joint.proba.shape[1] + m * (4 * Q + 40)) * backend.itemsize

@@ -44,8 +44,10 @@ def decide_marginals(proba: Any, objective: Objective, logits: bool = False) -> 
     """Decide each row from marginals, (n, m)."""
     proba, xp = read_array(proba, "proba", ("row", "label"))
     backend = common_backend([proba], ["proba"], xp)
-    if logits:
-        proba = _sigmoid(backend, proba)
+    return _decide_rows(backend, _sigmoid(backend, proba) if logits else proba, objective)
+
+
+def _decide_rows(backend: Backend, proba: Array, objective: Objective) -> Decision:
     objective = backend.representable(objective)
     n, m = proba.shape
 
@@ -66,7 +68,13 @@ def decide_marginals(proba: Any, objective: Objective, logits: bool = False) -> 
 
 
 def decide_each_label(marginals: Array, objective: Objective) -> Decision:
-    """Decide each label over the rows, from valid marginals, (n, m)."""
+    """Decide each label over the rows, from marginals, (n, m), or those of one label, (n,)."""
+    table = marginals[:, None] if len(marginals.shape) == 1 else marginals
+    return _decide_columns(table, objective, marginals)
+
+
+def _decide_columns(marginals: Array, objective: Objective, given: Array) -> Decision:
+    """Decide each label over the rows; errors name places of `given`, not of a transpose."""
     from array_api_compat import array_namespace
 
     xp = array_namespace(marginals)
@@ -75,37 +83,19 @@ def decide_each_label(marginals: Array, objective: Objective) -> Decision:
     if n == 0:
         value = backend.array([objective.value_without_labels] * m)
         return Decision(xp.zeros((0, m), dtype=xp.int8, device=backend.device), value)
-    labels, expected_f = decide_marginals(xp.permute_dims(marginals, (1, 0)), objective)
+    try:
+        labels, expected_f = _decide_rows(backend, xp.permute_dims(marginals, (1, 0)), objective)
+    except ValueError:
+        check_marginals(to_host(given), "proba", [0] * len(given.shape))
+        raise
     return Decision(xp.permute_dims(labels, (1, 0)), expected_f)
 
 
 def _marginals(proba: Any, logits: bool = False) -> Array:
-    """Return valid marginals, (n, m); 1-D ones are one label."""
+    """Return the marginals, (n, m), or (n,) for those of one label; they may be invalid."""
     axes = ("row",) if len(proba.shape) == 1 else ("row", "label")
     proba, xp = read_array(proba, "proba", axes)
-    backend = common_backend([proba], ["proba"], xp)
-    if logits:
-        proba = _sigmoid(backend, proba)
-    else:
-        if not _all_near_unit(backend, proba):
-            check_marginals(to_host(proba), "proba", [0] * len(axes))
-    return proba[:, None] if len(axes) == 1 else proba
-
-
-def _all_near_unit(backend: Backend, proba: Array) -> bool:
-    """Return True if all values lie in [0, 1], up to rounding."""
-    if 0 in proba.shape:
-        return True
-    xp = backend.xp
-    if xp.__name__.endswith("torch") and not backend.xp.isdtype(proba.dtype, "bool"):
-        import torch
-
-        ends = torch.aminmax(proba)  # both in one pass; NaN if there is one
-        least, most = backend.fetch(ends.min, ends.max)
-    else:
-        p = backend.floats(proba)
-        least, most = backend.fetch(xp.min(p), xp.max(p))
-    return -backend.slack <= least and most <= 1.0 + backend.slack
+    return _sigmoid(common_backend([proba], ["proba"], xp), proba) if logits else proba
 
 
 def _decide_entries(proba: Any, objective: Objective, logits: bool = False) -> Decision:
@@ -113,10 +103,10 @@ def _decide_entries(proba: Any, objective: Objective, logits: bool = False) -> D
     from array_api_compat import array_namespace
 
     marginals = _marginals(proba, logits)
-    n, m = marginals.shape
     xp = array_namespace(marginals)
-    decided = decide_each_label(xp.reshape(marginals, (n * m, 1)), objective)
-    return Decision(xp.reshape(decided.labels, (n, m)), decided.expected_f[0])
+    decided = _decide_columns(xp.reshape(marginals, (-1, 1)), objective, marginals)
+    table = (marginals.shape[0], 1) if len(marginals.shape) == 1 else marginals.shape
+    return Decision(xp.reshape(decided.labels, table), decided.expected_f[0])
 
 
 def _sigmoid(backend: Backend, logits: Array) -> Array:

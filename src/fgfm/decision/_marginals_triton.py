@@ -19,29 +19,27 @@ import triton
 import triton.language as tl
 
 from fgfm._utils.validation import check_probabilities
-from fgfm.decision._array_api.backend import Backend, to_host
+from fgfm.decision._array_api.backend import Backend, multiprocessors, to_host
+from fgfm.decision._array_api.functions_triton import one_minus_exp, times
 from fgfm.decision._array_api.selection import largest_labels
 from fgfm.decision._marginals_array_api import SMALL
-from fgfm.decision._marginals_triton_dense import POSTPONED, decide_dense_rows
+from fgfm.decision._marginals_triton_dense import DENSE, MANY, POSTPONED, decide_dense_rows
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import nodes
 
-__all__ = ["check_rows", "decide_listed", "decide_rows", "multiprocessors"]
+__all__ = ["check_rows", "decide_listed", "decide_rows"]
 
 _CHUNK = 8  # labels of a list processed at once, at all nodes
 _PLACES = 64  # labels of a list processed at once otherwise
 _LISTS = 6  # work space of a program, in row lengths
-_FEW = 128  # rows with more candidates are decided by a second call
-_MANY = 150.0  # so are rows with more expected labels, without a list of their candidates
+_FEW = (
+    128  # rows with more candidates, or more than MANY expected labels, are left to a second call
+)
 _REGISTERS = 128  # per thread; with more, a multiprocessor could run too few threads
 _OUTSIDE = -1.0  # in place of an expected F: a value outside [0, 1]
 _ROW = 1024  # labels per warp
 _WARPS = 64  # warps per multiprocessor to launch
-
-
-@triton.jit
-def _times(a, b):
-    return a * b
+_PROBED = 16384  # rows of a large array that are decided first
 
 
 @triton.jit
@@ -82,6 +80,7 @@ def _kernel(
     REST: tl.constexpr,
     OUTSIDE: tl.constexpr,
     POSTPONED: tl.constexpr,
+    DENSE: tl.constexpr,
     DOUBLE: tl.constexpr,
     NONEMPTY: tl.constexpr,
 ):
@@ -119,177 +118,181 @@ def _kernel(
         mean = tl.sum(tl.sum(p, 1))
         if REST:  # the row does not list all labels
             mean += tl.load(rest + 8 * row)
-        postponed = mean > MANY  # left to the second call
-
-        # power sums of the small labels; the large labels go into a list
         least_spread = tl.reduce(tl.reduce(p - p * p, 1, _lower), 0, _lower)
-        is_large = p > tl.where(postponed, 2.0, small)
-        gaps = tl.where(is_large, 2, 0)
-        before = tl.cumsum(gaps, 1)
-        own_count = tl.sum(gaps, 1)
-        count = tl.sum(own_count) // 2
-        start_at = tl.cumsum(own_count) - own_count - 2
-        tl.store(large_list + start_at[:, None] + before, p, mask=is_large)
-        few = tl.where(is_large, 0.0, p)
-        few2 = few * few
-        few3 = few2 * few
-        few4 = few2 * few2
-        s1, s2, s3, s4 = tl.reduce(
-            (tl.sum(few, 1), tl.sum(few2, 1), tl.sum(few3, 1), tl.sum(few4, 1)), 0, _add
-        )
-        if REST:
-            s1 += tl.load(rest + 8 * row)
-            s2 += tl.load(rest + 8 * row + 1)
-            s3 += tl.load(rest + 8 * row + 2)
-            s4 += tl.load(rest + 8 * row + 3)
-        u2 = u * u
-        exponent = u * (s1 + u * (s2 / 2 + u * (s3 / 3 + u * (s4 / 4))))
-        if DOUBLE:  # four more powers, small enough to be summed in float32
-            few = few.to(tl.float32)
-            few4 = few4.to(tl.float32)
-            few5 = few4 * few
-            few6 = few5 * few
-            s5, s6, s7, s8 = tl.reduce(
-                (
-                    tl.sum(few5, 1),
-                    tl.sum(few6, 1),
-                    tl.sum(few6 * few, 1),
-                    tl.sum(few4 * few4, 1),
-                ),
-                0,
-                _add,
-            )
-            if REST:
-                s5 += tl.load(rest + 8 * row + 4).to(tl.float32)
-                s6 += tl.load(rest + 8 * row + 5).to(tl.float32)
-                s7 += tl.load(rest + 8 * row + 6).to(tl.float32)
-                s8 += tl.load(rest + 8 * row + 7).to(tl.float32)
-            exponent += u2 * u2 * u * (s5 / 5 + u * (s6 / 6 + u * (s7 / 7 + u * (s8 / 8))))
-        tl.debug_barrier()
-
-        # D(zeta) = prod_i (1 - p_i u)
-        tile = tl.full([NODES, CHUNK], 1.0, dtype)
-        for start in range(0, count, CHUNK):
-            k = item_row + every_node
-            x = tl.load(large_list + 2 * start + k, mask=k < 2 * (count - start), other=0.0)
-            tile *= (1.0 - x) + x * zeta[:, None]
-        product = tl.reduce(tile, 1, _times)
-        highest = tl.zeros([PLACES], dtype)
-        for start in range(0, count, PLACES):
-            x = tl.load(large_list + 2 * (start + many), mask=start + many < count, other=0.0)
-            highest = tl.maximum(highest, x)
-        top = tl.max(highest)
-        if count == 0:
-            top = tl.max(tl.max(p, 1))
-        small_at_empty, none_large = tl.reduce(
-            (tl.where(is_empty, exponent, 0.0), tl.where(is_empty, product, 0.0)), 0, _add_pair
-        )
-        product *= tl.exp(-exponent)
-        log_empty = tl.where(postponed, -1000.0, tl.log(none_large) - small_at_empty)
-        if NONEMPTY:
-            empty = mean * 0.0
-            # 1 - exp(x), without cancellation where x is small
-            present = mean * 0.0 + 1.0
-            for j in tl.static_range(0, 17):
-                present = 1.0 + log_empty / (18 - j) * present
-            present = tl.where(log_empty > -0.5, -log_empty * present, 1.0 - tl.exp(log_empty))
+        if mean > MANY:  # left to the second call; P(y = 0) is negligible
+            tl.store(tied + row, 0)
+            tl.store(expected + row, tl.where(least_spread >= 0.0, DENSE, OUTSIDE))
         else:
-            empty = zero_division * none_large * tl.exp(-small_at_empty)
-            present = mean * 0.0 + 1.0
-
-        # a lower bound on the optimum: the maximum of mass / (spread + size) over sets of the
-        # most probable labels (Jensen), by Dinkelbach's iteration
-        spread = beta2 * (1.0 + mean)
-        level = top / (spread + 1.0)
-        for step in tl.static_range(2):  # noqa: B007
-            mass = tl.zeros([PLACES], dtype)
-            number = tl.zeros([PLACES], dtype)
-            for start in range(0, count, PLACES):
-                x = tl.load(large_list + 2 * (start + many), mask=start + many < count, other=0.0)
-                held = x > level
-                mass += tl.where(held, x, 0.0)
-                number += tl.where(held, 1.0, 0.0)
-            total_mass, total_number = tl.reduce((mass, number), 0, _add_pair)
-            level = tl.maximum(level, total_mass / (spread + total_number))
-        floor = tl.maximum((1.0 + beta2) * level, empty)
-        least = tl.minimum(top, floor * share)
-        beaten = (1.0 + beta2) * mean <= empty * (1.0 + tie) * (beta2 * mean + 1.0)
-        least = tl.where(beaten | postponed, 2.0, least)
-
-        # the candidates: p (1 + beta^2) (1 + 1 / (beta^2 + 2)) >= V, the factor being 1 / share
-        found = count * 0
-        if least > small:
-            for start in range(0, count, PLACES):
-                x = tl.load(large_list + 2 * (start + many), mask=start + many < count, other=0.0)
-                marks = (x >= least).to(tl.int32)
-                tl.store(found_list + 2 * (found + tl.cumsum(marks) - 1), x, mask=x >= least)
-                found += tl.sum(marks)
-        else:
-            is_found = (p >= least) & (p > 0.0)
-            gaps = tl.where(is_found, 2, 0)
+            # power sums of the small labels; the large labels go into a list
+            is_large = p > small
+            gaps = tl.where(is_large, 2, 0)
             before = tl.cumsum(gaps, 1)
             own_count = tl.sum(gaps, 1)
+            count = tl.sum(own_count) // 2
             start_at = tl.cumsum(own_count) - own_count - 2
-            tl.store(found_list + start_at[:, None] + before, p, mask=is_found)
-            found = tl.sum(own_count) // 2
-        postponed = postponed | (found > FEW)
-        found = tl.where(postponed, 0, found)
-        tl.debug_barrier()
+            tl.store(large_list + start_at[:, None] + before, p, mask=is_large)
+            few = tl.where(is_large, 0.0, p)
+            few2 = few * few
+            few3 = few2 * few
+            few4 = few2 * few2
+            s1, s2, s3, s4 = tl.reduce(
+                (tl.sum(few, 1), tl.sum(few2, 1), tl.sum(few3, 1), tl.sum(few4, 1)), 0, _add
+            )
+            if REST:
+                s1 += tl.load(rest + 8 * row)
+                s2 += tl.load(rest + 8 * row + 1)
+                s3 += tl.load(rest + 8 * row + 2)
+                s4 += tl.load(rest + 8 * row + 3)
+            u2 = u * u
+            exponent = u * (s1 + u * (s2 / 2 + u * (s3 / 3 + u * (s4 / 4))))
+            if DOUBLE:  # four more powers, small enough to be summed in float32
+                few = few.to(tl.float32)
+                few4 = few4.to(tl.float32)
+                few5 = few4 * few
+                few6 = few5 * few
+                s5, s6, s7, s8 = tl.reduce(
+                    (
+                        tl.sum(few5, 1),
+                        tl.sum(few6, 1),
+                        tl.sum(few6 * few, 1),
+                        tl.sum(few4 * few4, 1),
+                    ),
+                    0,
+                    _add,
+                )
+                if REST:
+                    s5 += tl.load(rest + 8 * row + 4).to(tl.float32)
+                    s6 += tl.load(rest + 8 * row + 5).to(tl.float32)
+                    s7 += tl.load(rest + 8 * row + 6).to(tl.float32)
+                    s8 += tl.load(rest + 8 * row + 7).to(tl.float32)
+                exponent += u2 * u2 * u * (s5 / 5 + u * (s6 / 6 + u * (s7 / 7 + u * (s8 / 8))))
+            tl.debug_barrier()
 
-        # sort by counting: the rank of a candidate is the number of larger or earlier equal ones
-        for start in range(0, found, NODES):
-            own = start + lane
-            x = tl.load(found_list + 2 * own, mask=own < found, other=-1.0)
-            place = lane * 0
-            for other_start in range(0, found, CHUNK):
-                other = item_row + every_node
-                known = other < 2 * (found - other_start)
-                y = tl.load(found_list + 2 * other_start + other, mask=known, other=-1.0)
-                earlier = (y == x[:, None]) & (other < 2 * (own - other_start)[:, None])
-                place += tl.sum(((y > x[:, None]) | earlier).to(tl.int32), 1)
-            tl.store(sorted_list + 2 * place, x, mask=own < found)
-        tl.debug_barrier()
+            # D(zeta) = prod_i (1 - p_i u)
+            tile = tl.full([NODES, CHUNK], 1.0, dtype)
+            for start in range(0, count, CHUNK):
+                k = item_row + every_node
+                x = tl.load(large_list + 2 * start + k, mask=k < 2 * (count - start), other=0.0)
+                tile *= (1.0 - x) + x * zeta[:, None]
+            product = tl.reduce(tile, 1, times)
+            highest = tl.zeros([PLACES], dtype)
+            for start in range(0, count, PLACES):
+                x = tl.load(large_list + 2 * (start + many), mask=start + many < count, other=0.0)
+                highest = tl.maximum(highest, x)
+            top = tl.max(highest)
+            if count == 0:
+                top = tl.max(tl.max(p, 1))
+            small_at_empty, none_large = tl.reduce(
+                (tl.where(is_empty, exponent, 0.0), tl.where(is_empty, product, 0.0)), 0, _add_pair
+            )
+            product *= tl.exp(-exponent)
+            log_empty = tl.log(none_large) - small_at_empty
+            if NONEMPTY:
+                empty = mean * 0.0
+                present = one_minus_exp(log_empty)
+            else:
+                empty = zero_division * none_large * tl.exp(-small_at_empty)
+                present = mean * 0.0 + 1.0
 
-        # V_k for all sizes up to the bound of T(k), a chunk of sizes at a time
-        most = mean * ((1.0 + beta2) / floor * (1.0 + margin) - beta2) + 1.0
-        most = tl.where(most < m, most, m * 1.0)
-        limit = tl.where(found > 0, tl.minimum(found, most.to(tl.int32)), 0)
-        factor = scale * product
-        total = u * 0.0
-        peak = mean * 0.0
-        best = mean * 0.0
-        size = limit * 0
-        for start in range(0, limit, CHUNK):
-            k = item_row + every_node
-            x = tl.load(sorted_list + 2 * start + k, mask=k < 2 * (limit - start), other=0.0)
-            own_factor = (1.0 - x) + x * zeta[:, None]
-            part = x / tl.where(own_factor > 0.0, own_factor, 1.0)
-            sums = tl.cumsum(part, 1) + total[:, None]
-            value = tl.sum(sums * (factor[:, None] * tl.load(z_powers)), 0)
-            value = tl.where(start + item < limit, value, 0.0)
-            high = tl.max(value)
-            if high * (1.0 - tie) > peak:  # a smaller set wins a tie
-                size = start + 1 + tl.min(tl.where(value >= high * (1.0 - tie), item, CHUNK))
-                best = tl.sum(tl.where(start + 1 + item == size, value, 0.0))
-            peak = tl.maximum(peak, high)
-            total += tl.sum(part, 1)
-            factor *= leap
-        if NONEMPTY:
-            wins = (peak > 0.0) & (present > 0.0)
-            answer = tl.where(wins, best / present, float("nan"))
-        else:
-            wins = peak > empty * (1.0 + tie)
-            answer = tl.where(wins, best, empty)
-        size = tl.where(wins, size, 0)
-        last = tl.load(sorted_list + 2 * size - 2, mask=size > 0, other=2.0)
+            # a lower bound on the optimum: the maximum of mass / (spread + size) over sets of the
+            # most probable labels (Jensen), by Dinkelbach's iteration
+            spread = beta2 * (1.0 + mean)
+            level = top / (spread + 1.0)
+            for step in tl.static_range(2):  # noqa: B007
+                mass = tl.zeros([PLACES], dtype)
+                number = tl.zeros([PLACES], dtype)
+                for start in range(0, count, PLACES):
+                    x = tl.load(
+                        large_list + 2 * (start + many), mask=start + many < count, other=0.0
+                    )
+                    held = x > level
+                    mass += tl.where(held, x, 0.0)
+                    number += tl.where(held, 1.0, 0.0)
+                total_mass, total_number = tl.reduce((mass, number), 0, _add_pair)
+                level = tl.maximum(level, total_mass / (spread + total_number))
+            floor = tl.maximum((1.0 + beta2) * level, empty)
+            least = tl.minimum(top, floor * share)
+            beaten = (1.0 + beta2) * mean <= empty * (1.0 + tie) * (beta2 * mean + 1.0)
+            least = tl.where(beaten, 2.0, least)
 
-        following = tl.load(sorted_list + 2 * size, mask=size < found, other=-1.0)
-        # Labels that equal the last chosen one are all marked; the first ones win in another call.
-        tl.store(tied + row, tl.where(following == last, size, 0))
-        stop = tl.where(postponed, 0, m)
-        tl.store(labels + row * label_step + column, (p >= last).to(tl.int8), mask=column < stop)
-        answer = tl.where(postponed, POSTPONED + tl.maximum(log_empty, -1000.0), answer)
-        tl.store(expected + row, tl.where(least_spread >= 0.0, answer, OUTSIDE))
+            # the candidates: p (1 + beta^2) (1 + 1 / (beta^2 + 2)) >= V, i.e. p >= V share
+            found = count * 0
+            if least > small:
+                for start in range(0, count, PLACES):
+                    x = tl.load(
+                        large_list + 2 * (start + many), mask=start + many < count, other=0.0
+                    )
+                    marks = (x >= least).to(tl.int32)
+                    tl.store(found_list + 2 * (found + tl.cumsum(marks) - 1), x, mask=x >= least)
+                    found += tl.sum(marks)
+            else:
+                is_found = (p >= least) & (p > 0.0)
+                gaps = tl.where(is_found, 2, 0)
+                before = tl.cumsum(gaps, 1)
+                own_count = tl.sum(gaps, 1)
+                start_at = tl.cumsum(own_count) - own_count - 2
+                tl.store(found_list + start_at[:, None] + before, p, mask=is_found)
+                found = tl.sum(own_count) // 2
+            postponed = found > FEW
+            found = tl.where(postponed, 0, found)
+            tl.debug_barrier()
+
+            # sort by counting: the rank is the number of larger or earlier equal candidates
+            for start in range(0, found, NODES):
+                own = start + lane
+                x = tl.load(found_list + 2 * own, mask=own < found, other=-1.0)
+                place = lane * 0
+                for other_start in range(0, found, CHUNK):
+                    other = item_row + every_node
+                    known = other < 2 * (found - other_start)
+                    y = tl.load(found_list + 2 * other_start + other, mask=known, other=-1.0)
+                    earlier = (y == x[:, None]) & (other < 2 * (own - other_start)[:, None])
+                    place += tl.sum(((y > x[:, None]) | earlier).to(tl.int32), 1)
+                tl.store(sorted_list + 2 * place, x, mask=own < found)
+            tl.debug_barrier()
+
+            # V_k for all sizes up to the bound of T(k), a chunk of sizes at a time
+            most = mean * ((1.0 + beta2) / floor * (1.0 + margin) - beta2) + 1.0
+            most = tl.where(most < m, most, m * 1.0)
+            limit = tl.where(found > 0, tl.minimum(found, most.to(tl.int32)), 0)
+            factor = scale * product
+            total = u * 0.0
+            peak = mean * 0.0
+            best = mean * 0.0
+            size = limit * 0
+            for start in range(0, limit, CHUNK):
+                k = item_row + every_node
+                x = tl.load(sorted_list + 2 * start + k, mask=k < 2 * (limit - start), other=0.0)
+                own_factor = (1.0 - x) + x * zeta[:, None]
+                part = x / tl.where(own_factor > 0.0, own_factor, 1.0)
+                sums = tl.cumsum(part, 1) + total[:, None]
+                value = tl.sum(sums * (factor[:, None] * tl.load(z_powers)), 0)
+                value = tl.where(start + item < limit, value, 0.0)
+                high = tl.max(value)
+                if high * (1.0 - tie) > peak:  # a smaller set wins a tie
+                    size = start + 1 + tl.min(tl.where(value >= high * (1.0 - tie), item, CHUNK))
+                    best = tl.sum(tl.where(start + 1 + item == size, value, 0.0))
+                peak = tl.maximum(peak, high)
+                total += tl.sum(part, 1)
+                factor *= leap
+            if NONEMPTY:
+                wins = (peak > 0.0) & (present > 0.0)
+                answer = tl.where(wins, best / present, float("nan"))
+            else:
+                wins = peak > empty * (1.0 + tie)
+                answer = tl.where(wins, best, empty)
+            size = tl.where(wins, size, 0)
+            last = tl.load(sorted_list + 2 * size - 2, mask=size > 0, other=2.0)
+
+            following = tl.load(sorted_list + 2 * size, mask=size < found, other=-1.0)
+            # Labels equal to the last chosen one are all marked; another call keeps the first.
+            tl.store(tied + row, tl.where(following == last, size, 0))
+            stop = tl.where(postponed, 0, m)
+            tl.store(
+                labels + row * label_step + column, (p >= last).to(tl.int8), mask=column < stop
+            )
+            answer = tl.where(postponed, POSTPONED + tl.maximum(log_empty, -999.0), answer)
+            tl.store(expected + row, tl.where(least_spread >= 0.0, answer, OUTSIDE))
 
 
 @lru_cache(maxsize=64)
@@ -320,7 +323,41 @@ def decide_rows(
     """
     if proba.stride(1) != 1:
         proba = proba.contiguous()
-    labels, expected, tied = _launch(backend, proba, objective)
+    return _decide(backend, proba, objective, by_library, probing=True)
+
+
+def _decide(
+    backend: Backend,
+    proba: Any,
+    objective: Objective,
+    by_library: Callable[[Any], Decision],
+    *,
+    probing: bool,
+) -> Decision:
+    """Decide from marginals, (n, m), with contiguous rows.
+
+    With `probing`, all rows are first tried by the kernel for rows in which many labels are
+    expected, if the first rows of a large array are such.
+    """
+    n, m = proba.shape
+    device = proba.device
+    labels = torch.empty((n, m), dtype=torch.int8, device=device)
+    expected = torch.empty((n,), dtype=backend.dtype, device=device)
+    tied = torch.empty((n,), dtype=torch.int32, device=device)
+    first = _PROBED if probing and n >= 4 * _PROBED else n
+    _launch(backend, proba[:first], labels[:first], expected[:first], tied[:first], objective)
+    if first < n and bool((expected[:first] == DENSE).all()):
+        expected[first:] = DENSE
+        at = torch.arange(n, device=device)
+        at = decide_dense_rows(proba, at, labels, expected, objective, _programs(device))
+        if len(at):
+            check_rows(backend, proba, at)
+            labels[at], expected[at] = _decide(
+                backend, proba[at], objective, by_library, probing=False
+            )
+        return Decision(labels, expected)
+    if first < n:
+        _launch(backend, proba[first:], labels[first:], expected[first:], tied[first:], objective)
     outside, postponed, ties = torch.stack(  # in one transfer
         [(expected == _OUTSIDE).sum(), (expected <= POSTPONED).sum(), tied.count_nonzero()]
     ).tolist()
@@ -329,13 +366,12 @@ def decide_rows(
     if outside:
         at = (expected == _OUTSIDE).nonzero()[:, 0]
         check_rows(backend, proba, at)
-        again = decide_rows(backend, proba[at].clamp(0.0, 1.0), objective, by_library)
-        labels[at], expected[at] = again.labels, again.expected_f
+        labels[at], expected[at] = _decide(
+            backend, proba[at].clamp(0.0, 1.0), objective, by_library, probing=False
+        )
     if postponed:
         at = (expected <= POSTPONED).nonzero()[:, 0]
-        with torch.cuda.device(proba.device):
-            programs = _WARPS * multiprocessors(proba.device)
-            at = decide_dense_rows(proba, at, labels, expected, objective, programs)
+        at = decide_dense_rows(proba, at, labels, expected, objective, _programs(device))
         if len(at):
             labels[at], expected[at] = by_library(proba[at])
     return Decision(labels, expected)
@@ -357,7 +393,11 @@ def decide_listed(
 
     A row has at most `reach` labels but for a negligible probability.
     """
-    labels, expected, tied = _launch(backend, proba, objective, rest, reach)
+    n = len(proba)
+    labels = torch.empty(proba.shape, dtype=torch.int8, device=proba.device)
+    expected = torch.empty((n,), dtype=backend.dtype, device=proba.device)
+    tied = torch.empty((n,), dtype=torch.int32, device=proba.device)
+    _launch(backend, proba, labels, expected, tied, objective, rest, reach)
     _resolve_ties(backend, proba, labels, tied)
     return Decision(labels, expected)
 
@@ -375,9 +415,16 @@ def _resolve_ties(backend: Backend, proba: Any, labels: Any, tied: Any) -> None:
 
 
 def _launch(
-    backend: Backend, proba: Any, objective: Objective, rest: Any = None, reach: int = 0
-) -> tuple[Any, Any, Any]:
-    """Return labels, expected F, negative for rows that are not decided, and ties."""
+    backend: Backend,
+    proba: Any,
+    labels: Any,
+    expected: Any,
+    tied: Any,
+    objective: Objective,
+    rest: Any = None,
+    reach: int = 0,
+) -> None:
+    """Write labels, expected F, negative for rows that are not decided, and ties."""
     n, m = proba.shape
     beta2, margin = objective.beta2, backend.margin
     settings = (
@@ -391,9 +438,6 @@ def _launch(
     table, nodes_wide = _table(
         objective.beta, max(m, reach), settings, backend.dtype, proba.device
     )
-    labels = torch.empty((n, m), dtype=torch.int8, device=proba.device)
-    expected = torch.empty((n,), dtype=backend.dtype, device=proba.device)
-    tied = torch.empty((n,), dtype=torch.int32, device=proba.device)
     block = max(64, triton.next_power_of_2(m))
     warps = max(1, block // _ROW)
     programs = min(n, multiprocessors(proba.device) * max(1, _WARPS // warps))
@@ -417,18 +461,18 @@ def _launch(
             CHUNK=_CHUNK,
             PLACES=_PLACES,
             FEW=_FEW if rest is None else m,
-            MANY=_MANY if rest is None else 1e9,
+            MANY=MANY if rest is None else 1e9,
             REST=rest is not None,
             OUTSIDE=_OUTSIDE,
             POSTPONED=POSTPONED,
+            DENSE=DENSE,
             DOUBLE=backend.itemsize == 8,
             NONEMPTY=objective.nonempty,
             num_warps=warps,
             maxnreg=_REGISTERS if warps == 1 else None,
         )
-    return labels, expected, tied
 
 
-@lru_cache(maxsize=16)
-def multiprocessors(device: Any) -> int:
-    return int(torch.cuda.get_device_properties(device).multi_processor_count)
+def _programs(device: Any) -> int:
+    """Return how many programs of one warp to launch."""
+    return _WARPS * multiprocessors(device)

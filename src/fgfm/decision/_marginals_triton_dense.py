@@ -23,33 +23,15 @@ from fgfm.decision._marginals_triton_window import (
 )
 from fgfm.decision._objective import Objective
 
-__all__ = ["POSTPONED", "decide_dense_rows"]
+__all__ = ["DENSE", "MANY", "POSTPONED", "decide_dense_rows"]
 
-POSTPONED = -2.0
+MANY = 150.0  # expected labels of a row; with more, it is not empty but for exp(-MANY)
+POSTPONED = -2.0  # minus this, `expected` is the logarithm of the probability of no label,
+DENSE = POSTPONED - 1000.0  # unless it is this
 _LEVELS = 16  # intervals of sizes [2^j, 2^(j + 1)]
 _WINDOWS = ((32, 4.0), (256, 24.0))  # capacity of the list, labels expected on each side
 _REGISTERS = 128  # per thread, so that a multiprocessor runs 16 warps
 _STEPS = 12  # of Dinkelbach's iteration, at most
-
-
-@triton.jit
-def _sum_powers(x):
-    """Return the eight power sums of a tile."""
-    p1, p2, p3, p4, p5, p6, p7, p8 = powers(x)
-    return tl.reduce(
-        (
-            tl.sum(p1, 1),
-            tl.sum(p2, 1),
-            tl.sum(p3, 1),
-            tl.sum(p4, 1),
-            tl.sum(p5, 1),
-            tl.sum(p6, 1),
-            tl.sum(p7, 1),
-            tl.sum(p8, 1),
-        ),
-        0,
-        add_eight,
-    )
 
 
 @triton.jit
@@ -72,17 +54,22 @@ def _dense_kernel(
     m,
     WIDTH: tl.constexpr,  # a row is a tile of WIDTH x DEPTH labels, each thread has DEPTH
     DEPTH: tl.constexpr,
+    TILE: tl.constexpr,
     CAPACITY: tl.constexpr,
     CHUNK: tl.constexpr,
     RULES: tl.constexpr,
     LEVELS: tl.constexpr,
     STEPS: tl.constexpr,
     NEAR: tl.constexpr,
+    MANY: tl.constexpr,
     POSTPONED: tl.constexpr,
     NONEMPTY: tl.constexpr,
 ):
     dtype = expected.dtype.element_ty
     column = tl.arange(0, WIDTH)[:, None] + tl.arange(0, DEPTH)[None, :] * WIDTH
+    item = tl.arange(0, TILE)
+    zeros = tl.zeros([TILE], tl.float64)
+    ones = zeros + 1.0
     first = tl.program_id(0).to(tl.int64)  # offsets in large arrays exceed 32 bits
     values = space + first * (2 * CAPACITY + 4 * RULES)
     sorted_values = values + CAPACITY
@@ -90,18 +77,19 @@ def _dense_kernel(
     own_places = places + first * (2 * CAPACITY)
     sorted_places = own_places + CAPACITY
     b = tl.load(table)
+    beta2 = b.to(dtype)
     size_limit = b * 0.0 + m  # float64
     for at in range(first, n, tl.num_programs(0)):
         row = tl.load(rows + at).to(tl.int64)
-        inside = column < m
-        p = tl.load(proba + row * row_step + column, mask=inside, other=0.0).to(dtype)
-        s = _sum_powers(p)
-        mean = s[0]
-        spread = (b * (1.0 + mean)).to(dtype)
-        level = mean.to(dtype) / (spread + m)
+        own = proba + row * row_step
+        p = tl.load(own + column, mask=column < m, other=0.0).to(dtype)
+        mean = tl.sum(tl.sum(p, 1))
+        valid = tl.max(tl.max(tl.abs(p - 0.5), 1)) <= 0.5
+        spread = beta2 * (1.0 + mean)
+        level = mean / (spread + m)
         before = level * 0.0
         step = n * 0
-        while (level > before * (1.0 + 1e-3)) & (step < STEPS):
+        while (level > before * 1.01) & (step < STEPS):  # the last step squares the error
             held = p > level
             mass, number = tl.reduce(
                 (tl.sum(tl.where(held, p, 0.0), 1), tl.sum(held.to(tl.int32), 1)), 0, _add_two
@@ -109,25 +97,56 @@ def _dense_kernel(
             before = level
             level = mass / (spread + number)
             step += 1
-        close = tl.abs(p - level) < 0.125 * level
-        near = tl.sum(tl.sum(close.to(tl.int32), 1))
+        near = tl.sum(tl.sum((tl.abs(p - level) < 0.125 * level).to(tl.int32), 1))
         # b high / (b E) is what Jensen's inequality loses in the bound on smaller sets
-        reach = level * (NEAR * 0.25 / tl.maximum(near, 1).to(dtype) + 1.5 / mean.to(dtype))
+        reach = level * (NEAR * 0.25 / tl.maximum(near, 1).to(dtype) + 1.5 / mean)
         low = level - tl.minimum(reach, 0.5 * level)
         high = level + reach
-        is_above = p > high
-        above = tl.sum(tl.sum(is_above.to(tl.int32), 1)).to(tl.float64)
-        a = _sum_powers(tl.where(is_above, p, 0.0))
-        is_near = (p >= low) & (p <= high)
-        marks = is_near.to(tl.int32)
-        inner = tl.cumsum(marks, 1)
-        own_count = tl.sum(marks, 1)
-        place = tl.cumsum(own_count)[:, None] - own_count[:, None] + inner - 1
-        size = tl.sum(own_count)
+
+        # Power sums of all labels and of those above, and the list of those between. The row is
+        # read again, from the cache: tiles of all powers would not fit into registers.
+        s1, s2, s3, s4, a1, a2, a3, a4 = zeros, zeros, zeros, zeros, zeros, zeros, zeros, zeros
+        zero = tl.zeros([TILE], tl.float32)
+        s5, s6, s7, s8, a5, a6, a7, a8 = zero, zero, zero, zero, zero, zero, zero, zero
+        number = item * 0
+        size = n * 0
+        for start in range(0, m, TILE):
+            x = tl.load(own + start + item, mask=start + item < m, other=-1.0).to(dtype)
+            is_near = (x >= low) & (x <= high)
+            is_above = x > high
+            x = tl.maximum(x, 0.0)
+            x1, x2, x3, x4, x5, x6, x7, x8 = powers(x)
+            s1 += x1
+            s2 += x2
+            s3 += x3
+            s4 += x4
+            s5 += x5
+            s6 += x6
+            s7 += x7
+            s8 += x8
+            one = tl.where(is_above, 1.0, 0.0)
+            a5 += one * x5
+            a6 += one * x6
+            a7 += one * x7
+            a8 += one * x8
+            one64 = tl.where(is_above, ones, zeros)  # a conversion would take longer
+            a1 += one64 * x1
+            a2 += one64 * x2
+            a3 += one64 * x3
+            a4 += one64 * x4
+            number += is_above.to(tl.int32)
+            marks = is_near.to(tl.int32)
+            found = tl.sum(marks)
+            if found > 0:
+                place = size + tl.cumsum(marks, 0) - 1
+                is_near = is_near & (place < CAPACITY)
+                tl.store(values + place, x1, mask=is_near)
+                tl.store(own_places + place, start + item, mask=is_near)
+                size += found
+        s = tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight)
+        a = tl.reduce((a1, a2, a3, a4, a5, a6, a7, a8), 0, add_eight)
+        above = tl.sum(number).to(tl.float64)
         fits = size < CAPACITY
-        is_near = is_near & (place < CAPACITY)
-        tl.store(values + place, p.to(tl.float64), mask=is_near)
-        tl.store(own_places + place, column, mask=is_near)
         size = tl.where(fits, size, 0)
         tl.debug_barrier()
         rank_list(values, own_places, sorted_values, sorted_places, size, CAPACITY, CHUNK)
@@ -156,16 +175,17 @@ def _dense_kernel(
             empty = tl.load(table + 1) * absent
             wins = best > empty * (1.0 + tl.load(table + 2))
             best = tl.where(wins, best, empty)
-        # The row is read again, from the cache: kept in registers, it would leave few to others.
-        p = tl.load(proba + row * row_step + column, mask=inside, other=0.0).to(dtype)
         high = high.to(tl.float64)
         last = tl.load(sorted_values + taken - 1, mask=taken > 0, other=high).to(dtype)
+        last = tl.where(wins, last, 2.0)
         end = tl.load(sorted_places + taken - 1, mask=taken > 0, other=-1)
+        known = (mean > MANY) | (log_empty > -1000.0)
+        ready = fits & proven & valid & known
+        # The row is read again, from the cache: kept in registers, it would leave few to others.
+        p = tl.load(own + column, mask=column < m, other=0.0).to(dtype)
         chosen = (p > last) | ((p == last) & (column <= end))
-        chosen = tl.where(wins, chosen.to(tl.int8), 0)
-        ready = fits & proven
         written = tl.where(ready, m, 0)
-        tl.store(labels + row * label_step + column, chosen, mask=column < written)
+        tl.store(labels + row * label_step + column, chosen.to(tl.int8), mask=column < written)
         tl.store(expected + row, best.to(expected.dtype.element_ty), mask=ready)
         tl.debug_barrier()
 
@@ -175,38 +195,43 @@ def decide_dense_rows(
 ) -> Any:
     """Decide the given rows in place; return those that remain, whose `expected` is unchanged.
 
-    `expected` of a given row is POSTPONED plus the logarithm of the probability that it is empty.
+    `expected` of a given row is POSTPONED plus the logarithm of the probability that it is empty,
+    or DENSE, if that is not known: then a row with fewer than MANY expected labels remains. So do
+    rows with values outside [0, 1].
     """
     m, device = proba.shape[1], proba.device
     block = max(64, triton.next_power_of_2(m))
     warps = max(1, block // 1024)
     for capacity, near in _WINDOWS:
         count = max(1, min(len(rows), programs // warps))
-        _dense_kernel[(count,)](
-            proba,
-            rows,
-            labels,
-            expected,
-            table_of(objective, device),
-            torch.empty((count, 2 * capacity + 4 * RULES), dtype=torch.float64, device=device),
-            torch.empty((count, 2 * capacity), dtype=torch.int32, device=device),
-            len(rows),
-            proba.stride(0),
-            m,
-            m,
-            WIDTH=32 * warps,
-            DEPTH=block // (32 * warps),
-            CAPACITY=capacity,
-            CHUNK=8,
-            RULES=RULES,
-            LEVELS=_LEVELS,
-            STEPS=_STEPS,
-            NEAR=near,
-            POSTPONED=POSTPONED,
-            NONEMPTY=objective.nonempty,
-            num_warps=warps,
-            maxnreg=_REGISTERS if warps == 1 else None,
-        )
+        with torch.cuda.device(device):
+            _dense_kernel[(count,)](
+                proba,
+                rows,
+                labels,
+                expected,
+                table_of(objective, device),
+                torch.empty((count, 2 * capacity + 4 * RULES), dtype=torch.float64, device=device),
+                torch.empty((count, 2 * capacity), dtype=torch.int32, device=device),
+                len(rows),
+                proba.stride(0),
+                m,
+                m,
+                WIDTH=32 * warps,
+                DEPTH=block // (32 * warps),
+                TILE=32 * warps,
+                CAPACITY=capacity,
+                CHUNK=8,
+                RULES=RULES,
+                LEVELS=_LEVELS,
+                STEPS=_STEPS,
+                NEAR=near,
+                MANY=MANY,
+                POSTPONED=POSTPONED,
+                NONEMPTY=objective.nonempty,
+                num_warps=warps,
+                maxnreg=_REGISTERS if warps == 1 else None,
+            )
         rows = rows[expected[rows] < 0.0]
         if len(rows) == 0:
             break

@@ -37,8 +37,10 @@ __all__ = ["decide_rows"]
 
 _PART = 8192  # labels per program of a pass
 _TILE = 128  # labels that a program reads at once
-_WRITTEN = 4096  # labels per program of the last pass
-_SAMPLE = 2048
+_WRITTEN = 16384  # labels per program of the last pass
+_SAMPLES = (2048, 32768)  # labels, in rows of up to _FEW_LABELS and in longer ones
+_FEW_LABELS = 1 << 23
+_FEW_ROWS = 8
 _CAPACITY = 1024  # labels near the threshold of a row
 _LONGEST_LIST = 16384  # labels
 _STEPS = 4  # of Dinkelbach's iteration over all labels, at most
@@ -47,26 +49,34 @@ _SUMS = 13  # numbers of a part in the first pass: power sums, extremes, those a
 _STATE = 18  # numbers of a row: eight power sums, and
 # level, active, low, high, listed, least, top, last, end, status
 _STATUS = 17
-_DECIDED, _IN_LIST, _FAILED, _OUTSIDE = range(4)  # status
+_DECIDED, _IN_LIST, _OUTSIDE, _FAILED = range(4)  # status
 
 
 @triton.jit
-def _take_sample(proba, state, row_step, m, stride, beta2, STATE: tl.constexpr, S: tl.constexpr):
+def _take_sample(
+    proba,
+    state,
+    row_step,
+    m,
+    stride,
+    beta2,
+    STATE: tl.constexpr,
+    SAMPLE: tl.constexpr,
+    DTYPE: tl.constexpr,
+):
     """Estimate the threshold of each row."""
     row = tl.program_id(0).to(tl.int64)
-    at = tl.arange(0, S).to(tl.int64) * stride + stride // 2
-    x = tl.load(proba + row * row_step + at, mask=at < m, other=0.0).to(tl.float64)
+    at = tl.arange(0, SAMPLE).to(tl.int64) * stride + stride // 2
+    x = tl.load(proba + row * row_step + at, mask=at < m, other=0.0).to(DTYPE)
     own = state + row * STATE
-    weight = tl.load(own) * 0.0 + stride  # float64
-    spread = beta2 * (1.0 + weight * tl.sum(x))
-    level = weight * 0.0
+    spread = beta2 * (1.0 / stride + tl.sum(x))
+    level = spread * 0.0
     for step in range(8):  # noqa: B007
         held = x > level
         mass = tl.sum(tl.where(held, x, 0.0))
-        number = tl.sum(tl.where(held, 1.0, 0.0))
-        level = weight * mass / (spread + weight * number)
-    tl.store(own + 8, level)
-    tl.store(own + 9, weight * 0.0 + 1.0)
+        level = mass / (spread + tl.sum(held.to(tl.int32)))
+    tl.store(own + 8, level.to(tl.float64))
+    tl.store(own + 9, (level * 0.0 + 1.0).to(tl.float64))
 
 
 @triton.jit
@@ -105,9 +115,12 @@ def _sum_parts(
     top = tl.zeros([TILE], DTYPE)
     number = item * 0
     near = item * 0
+    values = proba + row * row_step + item
+    following = tl.load(values + start, mask=start + item < stop, other=0.0)
     for first in range(start, stop, TILE):
-        at = first + item
-        x = tl.load(proba + row * row_step + at, mask=at < m, other=0.0).to(DTYPE)
+        x = following.to(DTYPE)
+        at = first + TILE + item
+        following = tl.load(values + first + TILE, mask=at < stop, other=0.0)
         held = x > level
         number += held.to(tl.int32)
         mass += tl.where(held, x, 0.0).to(tl.float64)
@@ -124,22 +137,22 @@ def _sum_parts(
             s6 += x6
             s7 += x7
             s8 += x8
-    to = sums + tl.program_id(0).to(tl.int64) * SUMS
-    tl.store(to + 8, tl.sum(number).to(tl.float64))
-    tl.store(to + 9, tl.sum(mass))
-    tl.store(to + 10, tl.sum(near).to(tl.float64))
+    to = sums + row * parts * SUMS + part
+    tl.store(to + 8 * parts, tl.sum(number).to(tl.float64))
+    tl.store(to + 9 * parts, tl.sum(mass))
+    tl.store(to + 10 * parts, tl.sum(near).to(tl.float64))
     if FIRST:
         t1, t2, t3, t4, t5, t6, t7, t8 = tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight)
         tl.store(to, t1)
-        tl.store(to + 1, t2)
-        tl.store(to + 2, t3)
-        tl.store(to + 3, t4)
-        tl.store(to + 4, t5.to(tl.float64))
-        tl.store(to + 5, t6.to(tl.float64))
-        tl.store(to + 6, t7.to(tl.float64))
-        tl.store(to + 7, t8.to(tl.float64))
-        tl.store(to + 11, tl.reduce(least, 0, _lower).to(tl.float64))
-        tl.store(to + 12, tl.reduce(top, 0, _upper).to(tl.float64))
+        tl.store(to + parts, t2)
+        tl.store(to + 2 * parts, t3)
+        tl.store(to + 3 * parts, t4)
+        tl.store(to + 4 * parts, t5.to(tl.float64))
+        tl.store(to + 5 * parts, t6.to(tl.float64))
+        tl.store(to + 6 * parts, t7.to(tl.float64))
+        tl.store(to + 7 * parts, t8.to(tl.float64))
+        tl.store(to + 11 * parts, tl.reduce(least, 0, _lower).to(tl.float64))
+        tl.store(to + 12 * parts, tl.reduce(top, 0, _upper).to(tl.float64))
 
 
 @triton.jit
@@ -153,14 +166,38 @@ def _upper(a, b):
 
 
 @triton.jit
-def _total(sums, parts, at, SUMS: tl.constexpr, WIDE: tl.constexpr):
-    """Sum the number `at` over the parts of a row."""
+def _total(sums, parts, WIDE: tl.constexpr):
+    """Sum the eight power sums of the parts of a row."""
     item = tl.arange(0, WIDE)
-    total = tl.zeros([WIDE], tl.float64)
+    zero = tl.zeros([WIDE], tl.float64)
+    s1, s2, s3, s4, s5, s6, s7, s8 = zero, zero, zero, zero, zero, zero, zero, zero
     for start in range(0, parts, WIDE):
-        part = start + item
-        total += tl.load(sums + part.to(tl.int64) * SUMS + at, mask=part < parts, other=0.0)
-    return tl.sum(total)
+        at = sums + start + item
+        known = start + item < parts
+        s1 += tl.load(at, mask=known, other=0.0)
+        s2 += tl.load(at + parts, mask=known, other=0.0)
+        s3 += tl.load(at + 2 * parts, mask=known, other=0.0)
+        s4 += tl.load(at + 3 * parts, mask=known, other=0.0)
+        s5 += tl.load(at + 4 * parts, mask=known, other=0.0)
+        s6 += tl.load(at + 5 * parts, mask=known, other=0.0)
+        s7 += tl.load(at + 6 * parts, mask=known, other=0.0)
+        s8 += tl.load(at + 7 * parts, mask=known, other=0.0)
+    return tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight)
+
+
+@triton.jit
+def _total_near(sums, parts, WIDE: tl.constexpr):
+    """Sum the number of labels above the threshold, their mass, and the number near it."""
+    item = tl.arange(0, WIDE)
+    zero = tl.zeros([WIDE], tl.float64)
+    number, mass, near = zero, zero, zero
+    for start in range(0, parts, WIDE):
+        at = sums + 8 * parts + start + item
+        known = start + item < parts
+        number += tl.load(at, mask=known, other=0.0)
+        mass += tl.load(at + parts, mask=known, other=0.0)
+        near += tl.load(at + 2 * parts, mask=known, other=0.0)
+    return tl.sum(number), tl.sum(mass), tl.sum(near)
 
 
 @triton.jit
@@ -181,23 +218,28 @@ def _plan(
     own = state + row * STATE
     from_row = sums + row * parts * SUMS
     if FIRST:
-        for j in tl.static_range(0, 8):
-            tl.store(own + j, _total(from_row, parts, j, SUMS, WIDE))
+        s1, s2, s3, s4, s5, s6, s7, s8 = _total(from_row, parts, WIDE)
+        tl.store(own, s1)
+        tl.store(own + 1, s2)
+        tl.store(own + 2, s3)
+        tl.store(own + 3, s4)
+        tl.store(own + 4, s5)
+        tl.store(own + 5, s6)
+        tl.store(own + 6, s7)
+        tl.store(own + 7, s8)
         item = tl.arange(0, WIDE)
         bottom = tl.zeros([WIDE], tl.float64)
         top = tl.zeros([WIDE], tl.float64)
         for start in range(0, parts, WIDE):
-            at = from_row + (start + item).to(tl.int64) * SUMS
+            at = from_row + 11 * parts + start + item
             known = start + item < parts
-            bottom = _lower(bottom, tl.load(at + 11, mask=known, other=0.0))
-            top = _upper(top, tl.load(at + 12, mask=known, other=0.0))
+            bottom = _lower(bottom, tl.load(at, mask=known, other=0.0))
+            top = _upper(top, tl.load(at + parts, mask=known, other=0.0))
         tl.store(own + 13, tl.reduce(bottom, 0, _lower))
         tl.store(own + 14, tl.reduce(top, 0, _upper))
         tl.debug_barrier()
     if tl.load(own + 9) > 0.0:
-        number = _total(from_row, parts, 8, SUMS, WIDE)
-        mass = _total(from_row, parts, 9, SUMS, WIDE)
-        near = _total(from_row, parts, 10, SUMS, WIDE)
+        number, mass, near = _total_near(from_row, parts, WIDE)
         before = tl.load(own + 8)
         mean = tl.load(own)
         highest = tl.load(own + 14)
@@ -205,13 +247,15 @@ def _plan(
         level = tl.maximum(mass / (weight + number), highest / (weight + 1.0))
         density = tl.maximum(near, 1.0) / (0.25 * tl.maximum(before, 1e-300))
         change = tl.abs(level - before)
-        # The error of Newton's method for the root of mass - level (weight + number).
+        # Newton's method for the root of mass - level (weight + number), which is convex in level,
+        # ends below the root: by about this error.
         error = density * change * change / (2.0 * (weight + number))
-        close = (change < 0.1 * level) & (error * density < 64.0)
+        close = (change < 0.1 * level) & (error * density < 128.0)
+        level += tl.where(close, error, 0.0)
         # Sets of nearly the best value, as 6e-12 of it is lost, end this many labels away.
         flat = tl.sqrt(6e-12 * density * (weight + number) * level)
         reach = 1.5 * level / tl.maximum(mean, 1e-300) + (24.0 + 2.0 * flat) / density
-        reach += 2.0 * error
+        reach += error
         listed = (mean < 150.0) & (number < 4096.0)
         # Labels below least are in no optimal set of two or more labels (Chebyshev).
         least = tl.minimum(level / (1.0 + 1.0 / (beta2 + 2.0)) * (1.0 - 1e-6), highest)
@@ -260,9 +304,12 @@ def _list_parts(
     zero = tl.zeros([TILE], tl.float32)
     s5, s6, s7, s8 = zero, zero, zero, zero
     above = item * 0
+    from_row = proba + row * row_step + item
+    following = tl.load(from_row + start, mask=start + item < stop, other=-1.0)
     for first in range(start, stop, TILE):
-        at = first + item
-        x = tl.load(proba + row * row_step + at, mask=at < m, other=-1.0).to(DTYPE)
+        x = following.to(DTYPE)
+        at = first + TILE + item
+        following = tl.load(from_row + first + TILE, mask=at < stop, other=-1.0)
         is_above = x > high
         is_listed = (x >= low) & (x <= high)
         marks = is_listed.to(tl.int32)
@@ -284,18 +331,18 @@ def _list_parts(
                 is_listed = is_listed & (to < capacity)
                 to = at_row * capacity + to
                 tl.store(values + to, x.to(tl.float64), mask=is_listed)
-                tl.store(places + to, at.to(tl.int32), mask=is_listed)
+                tl.store(places + to, (first + item).to(tl.int32), mask=is_listed)
     t1, t2, t3, t4, t5, t6, t7, t8 = tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight)
-    to = sums + tl.program_id(0).to(tl.int64) * SUMS
+    to = sums + at_row * parts * SUMS + part
     tl.store(to, t1)
-    tl.store(to + 1, t2)
-    tl.store(to + 2, t3)
-    tl.store(to + 3, t4)
-    tl.store(to + 4, t5.to(tl.float64))
-    tl.store(to + 5, t6.to(tl.float64))
-    tl.store(to + 6, t7.to(tl.float64))
-    tl.store(to + 7, t8.to(tl.float64))
-    tl.store(to + 8, tl.sum(above).to(tl.float64))
+    tl.store(to + parts, t2)
+    tl.store(to + 2 * parts, t3)
+    tl.store(to + 3 * parts, t4)
+    tl.store(to + 4 * parts, t5.to(tl.float64))
+    tl.store(to + 5 * parts, t6.to(tl.float64))
+    tl.store(to + 6 * parts, t7.to(tl.float64))
+    tl.store(to + 7 * parts, t8.to(tl.float64))
+    tl.store(to + 8 * parts, tl.sum(above).to(tl.float64))
 
 
 @triton.jit
@@ -341,15 +388,8 @@ def _compare(
     s6 = tl.load(own + 5)
     s7 = tl.load(own + 6)
     s8 = tl.load(own + 7)
-    a1 = _total(from_row, parts, 0, SUMS, WIDE)
-    a2 = _total(from_row, parts, 1, SUMS, WIDE)
-    a3 = _total(from_row, parts, 2, SUMS, WIDE)
-    a4 = _total(from_row, parts, 3, SUMS, WIDE)
-    a5 = _total(from_row, parts, 4, SUMS, WIDE)
-    a6 = _total(from_row, parts, 5, SUMS, WIDE)
-    a7 = _total(from_row, parts, 6, SUMS, WIDE)
-    a8 = _total(from_row, parts, 7, SUMS, WIDE)
-    above = _total(from_row, parts, 8, SUMS, WIDE)
+    a = _total(from_row, parts, WIDE)
+    above = _total_near(from_row, parts, WIDE)[0]
     high = tl.load(own + 11)
     best, taken, proven = best_rank(
         sorted_values + to,
@@ -358,7 +398,7 @@ def _compare(
         tl.load(own + 10),
         high,
         (s1, s2, s3, s4, s5, s6, s7, s8),
-        (a1, a2, a3, a4, a5, a6, a7, a8),
+        a,
         s1 * 0.0 + m,
         table,
         nodes + row * (4 * RULES),
@@ -380,10 +420,10 @@ def _compare(
         best = tl.where(wins, best, empty)
     last = tl.load(sorted_values + to + taken - 1, mask=taken > 0, other=high)
     end = tl.load(sorted_places + to + taken - 1, mask=taken > 0, other=-1)
-    status = tl.where(fits & proven & certain, 0.0, 2.0)
+    status = tl.where(fits & proven & certain, 0.0, 3.0)
     status = tl.where(listed, 1.0, status)
     valid = (tl.load(own + 13) >= 0.0) & (tl.load(own + 14) <= 1.0)  # False for NaN
-    status = tl.where(valid, status, 3.0)
+    status = tl.where(valid, status, 2.0)
     tl.store(own + 15, tl.where(wins, last, 2.0))
     tl.store(own + 16, end.to(tl.float64))
     tl.store(own + 17, status)
@@ -398,21 +438,35 @@ def _mark(
     row_step,
     m,
     parts,
+    PART: tl.constexpr,
+    TILE: tl.constexpr,
     STATE: tl.constexpr,
-    WRITTEN: tl.constexpr,
     DTYPE: tl.constexpr,
+    INTEGER: tl.constexpr,
 ):
     """Write the labels of the rows that are decided."""
     row = (tl.program_id(0) // parts).to(tl.int64)
     part = tl.program_id(0) % parts
     own = state + row * STATE
+    start = part.to(tl.int64) * PART
+    stop = tl.where(tl.load(own + 17) == 0.0, tl.minimum(start + PART, m), start)
+    # Labels of probability `last` are chosen up to the place `end`; after it, larger ones.
     last = tl.load(own + 15).to(DTYPE)
     end = tl.load(own + 16).to(tl.int64)
-    stop = tl.where(tl.load(own + 17) == 0.0, m, 0)
-    at = part.to(tl.int64) * WRITTEN + tl.arange(0, WRITTEN)
-    x = tl.load(proba + row * row_step + at, mask=at < stop, other=0.0).to(DTYPE)
-    chosen = (x > last) | ((x == last) & (at <= end))
-    tl.store(labels + row * m + at, chosen.to(tl.int8), mask=at < stop)
+    larger = (last.to(INTEGER, bitcast=True) + 1).to(DTYPE, bitcast=True)
+    item = tl.arange(0, TILE)
+    from_row = proba + row * row_step + item
+    following = tl.load(from_row + start, mask=start + item < stop, other=0.0)
+    for first in range(start, stop, TILE):
+        x = following.to(DTYPE)
+        at = first + TILE + item
+        following = tl.load(from_row + first + TILE, mask=at < stop, other=0.0)
+        if (end >= first) & (end < first + TILE):
+            least = tl.where(item <= (end - first).to(tl.int32), last, larger)
+        else:
+            least = item.to(DTYPE) * 0.0 + tl.where(end < first, larger, last)
+        to = labels + row * m + first + item
+        tl.store(to, (x >= least).to(tl.int8), mask=first + item < stop)
 
 
 def decide_rows(
@@ -447,13 +501,22 @@ def _decide_block(
     by_library: Callable[[Any], Decision],
 ) -> None:
     """Decide a block of rows in place."""
+    every = torch.arange(len(proba), device=proba.device)
+    # One step suffices for nearly every row: where they are few, the others are only launched if
+    # that was not so.
+    attempts = (1, _STEPS) if len(proba) < _FEW_ROWS else (_STEPS,)
     with torch.cuda.device(proba.device):
-        state = _find_thresholds(proba, objective)
-        every = torch.arange(len(proba), device=proba.device)
-        lists = _list_labels(proba, every, state, _CAPACITY)
-        _decide_near_thresholds(proba, labels, expected, objective, state, lists)
-    status = state[:, _STATUS]
-    if not bool((status > _DECIDED).any()):
+        state = _sample_thresholds(proba, objective)
+        step = 0
+        for steps in attempts:
+            _find_thresholds(proba, objective, state, range(step, steps))
+            lists = _list_labels(proba, every, state, _CAPACITY)
+            _decide_near_thresholds(proba, labels, expected, objective, state, lists)
+            status, step = state[:, _STATUS], steps
+            worst = int(status.max())
+            if worst < _FAILED:
+                break
+    if worst == _DECIDED:
         return
     at = (status == _OUTSIDE).nonzero()[:, 0]
     if len(at):
@@ -496,18 +559,33 @@ def _dtype(proba: Any) -> Any:
     return tl.float64 if proba.dtype == torch.float64 else tl.float32
 
 
-def _find_thresholds(proba: Any, objective: Objective) -> Any:
-    """Return the state of each row, (n, _STATE), after the first pass."""
+def _sample_thresholds(proba: Any, objective: Objective) -> Any:
+    """Return the state of each row, (n, _STATE), with thresholds that a sample suggests."""
     n, m = proba.shape
-    device, beta2 = proba.device, objective.beta2
+    state = torch.empty((n, _STATE), dtype=torch.float64, device=proba.device)
+    sample = _SAMPLES[m > _FEW_LABELS]
+    _take_sample[(n,)](
+        proba,
+        state,
+        proba.stride(0),
+        m,
+        triton.cdiv(m, sample),
+        objective.beta2,
+        STATE=_STATE,
+        SAMPLE=sample,
+        DTYPE=_dtype(proba),
+        num_warps=max(4, sample // 1024),
+    )
+    return state
+
+
+def _find_thresholds(proba: Any, objective: Objective, state: Any, steps: range) -> None:
+    """Take steps of Dinkelbach's iteration for the rows whose thresholds are not close enough."""
+    n, m = proba.shape
     parts = triton.cdiv(m, _PART)
-    state = torch.zeros((n, _STATE), dtype=torch.float64, device=device)
-    sums = torch.empty((n, parts, _SUMS), dtype=torch.float64, device=device)
-    stride = triton.cdiv(m, _SAMPLE)
+    sums = torch.empty((n, parts, _SUMS), dtype=torch.float64, device=proba.device)
     dtype, wide = _dtype(proba), _wide(parts)
-    _take_sample[(n,)](proba, state, proba.stride(0), m, stride, beta2, _STATE, _SAMPLE)
-    for step in range(_STEPS):
-        first = step == 0
+    for step in steps:
         _sum_parts[(n * parts,)](
             proba,
             state,
@@ -520,7 +598,7 @@ def _find_thresholds(proba: Any, objective: Objective) -> Any:
             SUMS=_SUMS,
             STATE=_STATE,
             DTYPE=dtype,
-            FIRST=first,
+            FIRST=step == 0,
             num_warps=1,
         )
         _plan[(n,)](
@@ -528,15 +606,14 @@ def _find_thresholds(proba: Any, objective: Objective) -> Any:
             state,
             parts,
             m,
-            beta2,
+            objective.beta2,
             SUMS=_SUMS,
             STATE=_STATE,
             WIDE=wide,
             DTYPE=dtype,
-            FIRST=first,
+            FIRST=step == 0,
             num_warps=wide // 128,
         )
-    return state
 
 
 def _list_labels(proba: Any, rows: Any, state: Any, capacity: int) -> _Lists:
@@ -598,6 +675,7 @@ def _decide_near_thresholds(
         num_warps=8,
     )
     parts = triton.cdiv(m, _WRITTEN)
+    dtype = _dtype(proba)
     _mark[(n * parts,)](
         proba,
         labels,
@@ -605,9 +683,12 @@ def _decide_near_thresholds(
         proba.stride(0),
         m,
         parts,
+        PART=_WRITTEN,
+        TILE=512,
         STATE=_STATE,
-        WRITTEN=_WRITTEN,
-        DTYPE=_dtype(proba),
+        DTYPE=dtype,
+        INTEGER=tl.int64 if dtype is tl.float64 else tl.int32,
+        num_warps=4,
     )
 
 

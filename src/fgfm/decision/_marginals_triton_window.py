@@ -23,6 +23,7 @@ import torch
 import triton
 import triton.language as tl
 
+from fgfm.decision._array_api.functions_triton import one_minus_exp
 from fgfm.decision._objective import Objective
 from fgfm.decision._quadrature import rule_tables
 
@@ -173,11 +174,7 @@ def best_rank(
     log_z = -tl.load(start + node, mask=used, other=0.0) / a_min
     shift: tl.constexpr = RULES * (RULES + 1) // 2
     weight = tl.load(start + shift + node, mask=used, other=0.0) / a_min
-    x = b * log_z
-    series = x * 0.0 + 1.0  # (exp(x) - 1) / x
-    for j in tl.static_range(0, 17):
-        series = 1.0 + x * (1.0 / (18 - j)) * series
-    u = tl.where(x > -0.5, -x * series, 1.0 - tl.exp(x))
+    u = one_minus_exp(b * log_z)
     exponent = u * (s5 * (1.0 / 5) + u * (s6 * (1.0 / 6) + u * (s7 * (1.0 / 7) + u * s8 / 8)))
     exponent = u * (s1 + u * (s2 / 2 + u * (s3 * (1.0 / 3) + u * (s4 / 4 + exponent))))
     tl.store(nodes + node, log_z)

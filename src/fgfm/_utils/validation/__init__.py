@@ -11,11 +11,11 @@ from fgfm._utils.validation._arrays import (
     check_axes,
     check_real,
     check_same_rows,
+    first_entry,
     first_index,
     place,
     real_array,
     row_weights,
-    stored_row,
 )
 from fgfm._utils.validation._factors import (
     CARDINALITY_AXES,
@@ -83,6 +83,7 @@ __all__ = [
     "check_zero_division",
     "clip_probabilities",
     "distribution_array",
+    "first_entry",
     "first_index",
     "label_sets",
     "part_list",
@@ -93,7 +94,6 @@ __all__ = [
     "row_weights",
     "sparse_marginals",
     "stacked_classes",
-    "stored_row",
     "tolerance",
     "unit_rows",
 ]

@@ -13,11 +13,11 @@ __all__ = [
     "check_axes",
     "check_real",
     "check_same_rows",
+    "first_entry",
     "first_index",
     "place",
     "real_array",
     "row_weights",
-    "stored_row",
 ]
 
 Real = npt.NDArray[Any]
@@ -34,14 +34,22 @@ def place(name: str, index: Sequence[int]) -> str:
     return f"{name}[{', '.join(str(int(i)) for i in index)}]"
 
 
-def stored_row(csr: Any, at: int) -> int:
-    """Return the row of the stored element number `at` of a CSR matrix."""
-    return int(np.searchsorted(csr.indptr, at, side="right")) - 1
-
-
 def first_index(wrong: npt.NDArray[np.bool_]) -> tuple[int, ...]:
     """Return the index of the first True in C order."""
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+
+
+def first_entry(matrix: Any, wrong: npt.NDArray[np.bool_]) -> tuple[int, int, Any]:
+    """Return the row, the column and the value of the first wrong entry of an array or CSR.
+
+    `wrong` has the shape of an array, or of the stored entries of a CSR matrix.
+    """
+    if isinstance(matrix, np.ndarray):
+        row, column = first_index(wrong)
+        return row, column, matrix[row, column]
+    at = int(np.argmax(wrong))
+    row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
+    return row, int(matrix.indices[at]), matrix.data[at]
 
 
 def real_array(value: Any, name: str, axes: Sequence[str]) -> Real:

@@ -12,10 +12,10 @@ from scipy import sparse
 from fgfm._utils.validation._arrays import (
     check_axes,
     check_real,
+    first_entry,
     first_index,
     place,
     real_array,
-    stored_row,
 )
 
 __all__ = ["check_labels", "label_sets"]
@@ -60,8 +60,7 @@ def _sparse_label_sets(value: Any, name: str, axes: Sequence[str], allow_flat: b
     labels.eliminate_zeros()
     wrong = labels.data != 1
     if wrong.any():
-        at = first_index(wrong)[0]
-        index = (stored_row(labels, at), labels.indices[at])
+        *index, found = first_entry(labels, wrong)
         where = place(name, index[:1] if flat else index)
-        raise ValueError(f"{where} is {labels.data[at]!s}: labels must be 0 or 1")
+        raise ValueError(f"{where} is {found!s}: labels must be 0 or 1")
     return labels

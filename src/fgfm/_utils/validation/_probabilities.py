@@ -11,9 +11,9 @@ import numpy.typing as npt
 from fgfm._utils.validation._arrays import (
     check_axes,
     check_real,
+    first_entry,
     first_index,
     place,
-    stored_row,
 )
 
 __all__ = [
@@ -87,9 +87,9 @@ def check_stored_probabilities(csr: Any, name: str, first_row: int = 0) -> None:
     """Raise unless every stored element lies in [0, 1], up to rounding."""
     wrong = _outside_unit_interval(csr.data)
     if wrong.any():
-        at = first_index(wrong)[0]
-        where = place(name, (first_row + stored_row(csr, at), csr.indices[at]))
-        raise ValueError(f"{where} is {csr.data[at]!s}: probabilities must lie in [0, 1]")
+        row, column, found = first_entry(csr, wrong)
+        where = place(name, (first_row + row, column))
+        raise ValueError(f"{where} is {found!s}: probabilities must lie in [0, 1]")
 
 
 def _outside_unit_interval(array: Real) -> npt.NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -13,7 +14,15 @@ from fgfm._utils.validation import check_axes
 from fgfm.decision._array_api.libraries import describe
 from fgfm.decision._objective import Objective
 
-__all__ = ["Backend", "common_backend", "first_nan", "read_array", "to_host", "work_bytes"]
+__all__ = [
+    "Backend",
+    "common_backend",
+    "first_nan",
+    "multiprocessors",
+    "read_array",
+    "to_host",
+    "work_bytes",
+]
 
 Array = Any  # of any of the libraries
 
@@ -51,7 +60,7 @@ class Backend(NamedTuple):
     @property
     def has_triton(self) -> bool:
         """True if Triton kernels can run on the device."""
-        return getattr(self.device, "type", "") == "cuda" and find_spec("triton") is not None
+        return getattr(self.device, "type", "") == "cuda" and _is_triton_installed()
 
     def array(self, values: npt.ArrayLike) -> Array:
         """Convert NumPy values to an array of `dtype` on the device."""
@@ -100,7 +109,7 @@ def common_backend(arrays: Sequence[Array], names: Sequence[str], xp: Any) -> Ba
 
     where = device(arrays[0])
     for array, name in zip(arrays, names, strict=True):
-        if array_namespace(array) is not xp:
+        if type(array) is not type(arrays[0]) and array_namespace(array) is not xp:
             raise TypeError(
                 f"{name} is a {describe(array)} and {names[0]} is a {describe(arrays[0])}: "
                 "they must be of one library"
@@ -111,13 +120,23 @@ def common_backend(arrays: Sequence[Array], names: Sequence[str], xp: Any) -> Ba
                 "they must be on one device"
             )
     is_single = [
-        xp.isdtype(array.dtype, "real floating") and array.dtype != xp.float64 for array in arrays
+        xp.isdtype(dtype, "real floating") and dtype != xp.float64
+        for dtype in {array.dtype for array in arrays}
     ]
-    available = xp.__array_namespace_info__().dtypes(device=where, kind="real floating")
-    if all(is_single) or "float64" not in available:
+    if all(is_single) or not _has_float64(xp, where):
         return Backend(xp, where, xp.float32, 4, tie=2e-6, margin=1e-4, slack=1e-5)
     slack = 1e-5 if any(is_single) else 1e-9
     return Backend(xp, where, xp.float64, 8, tie=1e-12, margin=1e-9, slack=slack)
+
+
+def _has_float64(xp: Any, device: Any) -> bool:
+    known = xp.__array_namespace_info__().dtypes(device=device, kind="real floating")
+    return "float64" in known
+
+
+@cache
+def _is_triton_installed() -> bool:
+    return find_spec("triton") is not None
 
 
 def work_bytes(backend: Backend) -> int:
@@ -133,6 +152,14 @@ def work_bytes(backend: Backend) -> int:
         free, _ = torch.cuda.mem_get_info(backend.device)
         return int(min(1 << 32, free // 4))
     return 1 << 30
+
+
+@cache
+def multiprocessors(device: Any) -> int:
+    """Return the number of multiprocessors of a CUDA device of PyTorch."""
+    import torch
+
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
 
 
 def read_array(value: Any, name: str, axes: Sequence[str]) -> tuple[Array, Any]:

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from fgfm.decision._array_api.backend import Backend
 from fgfm.decision._array_api.precision import full_precision
 from fgfm.decision._array_api.selection import best_size, largest_labels, power_of_two
@@ -19,6 +22,7 @@ from fgfm.decision._objective import Objective
 __all__ = [
     "Candidates",
     "Columns",
+    "decide_by_kernel",
     "decide_cardinality_columns",
     "decide_columns",
     "gather",
@@ -26,8 +30,11 @@ __all__ = [
 ]
 
 Array = Any
+Floats = npt.NDArray[np.float64]
 _SIZES = 16  # set sizes evaluated at once
 _FEW_SIZES = 64  # so few are all evaluated where Triton has a kernel for it
+_MOST_LABELS = 1024  # of a row of P that a Triton kernel decides
+_MOST_CARDINALITIES = 64
 
 
 class Candidates(NamedTuple):
@@ -108,8 +115,41 @@ def gather(backend: Backend, values: Array, order: Array) -> Array:
     return xp.permute_dims(xp.take_along_axis(values, where, axis=1), (0, 2, 1))
 
 
+def decide_by_kernel(
+    backend: Backend, P: Array, s: Floats, objective: Objective, masses: Array = None
+) -> tuple[Array, Array] | None:
+    """Decide from P, (n, m, Q), by a Triton kernel.
+
+    Parameters
+    ----------
+    backend : Backend
+        Namespace, device and precision.
+    P : array of shape (n, m, Q)
+        The joint probabilities of each label and of cardinality ``s[q]``.
+    s : ndarray of shape (Q,)
+        The cardinalities that can occur.
+    objective : Objective
+        What is maximised.
+    masses : array of shape (n, 2), default=None
+        The probabilities that the true set is empty, and that it is not, if not those of P.
+
+    Returns
+    -------
+    labels, expected_f : array of shape (n, m) and (n,)
+        Or None if no kernel applies, or P may not be valid.
+    """
+    n, m, Q = P.shape
+    fits = n > 0 and m <= _MOST_LABELS and Q <= _MOST_CARDINALITIES
+    if not (fits and backend.has_triton):
+        return None
+    from fgfm.decision._array_api.columns_triton import cardinality_tables, decide_table
+
+    tables = cardinality_tables(backend, s, m, objective)
+    return decide_table(backend, P, m, tables, objective, masses)
+
+
 def decide_cardinality_columns(
-    backend: Backend, P: Array, s: Array, absent: Array, present: Array, objective: Objective
+    backend: Backend, P: Array, s: Floats, absent: Array, present: Array, objective: Objective
 ) -> tuple[Array, Array]:
     """Decide a block from P; return labels and expected F-measure.
 
@@ -118,8 +158,8 @@ def decide_cardinality_columns(
     backend : Backend
         Namespace, device and precision.
     P : array of shape (n, m, Q)
-        The joint probabilities of each label and of cardinality ``s[0, q]``.
-    s : array of shape (1, Q)
+        The joint probabilities of each label and of cardinality ``s[q]``.
+    s : ndarray of shape (Q,)
         The cardinalities that can occur.
     absent, present : array of shape (n,)
         The probabilities that the true set is empty, and that it is not.
@@ -132,11 +172,15 @@ def decide_cardinality_columns(
         The decision.
     """
     xp, beta2 = backend.xp, objective.beta2
+    decided = decide_by_kernel(backend, P, s, objective, xp.stack([absent, present], axis=1))
+    if decided is not None:
+        return decided
     empty = absent * objective.empty_value
-    p, weighted = xp.sum(P, axis=2), xp.sum(P * s[None, :, :], axis=2)  # (n, m)
-    candidates = rank_candidates(backend, p, weighted, xp.max(s, axis=1), empty, objective)
-    scale = (1.0 + beta2) * xp.ones_like(s)
-    columns = Columns(gather(backend, P, candidates.order), beta2 * s, scale, False)
+    sizes = backend.array(s)[None, :]  # (1, Q)
+    p, weighted = xp.sum(P, axis=2), xp.sum(P * sizes[None, :, :], axis=2)  # (n, m)
+    candidates = rank_candidates(backend, p, weighted, xp.max(sizes, axis=1), empty, objective)
+    scale = (1.0 + beta2) * xp.ones_like(sizes)
+    columns = Columns(gather(backend, P, candidates.order), beta2 * sizes, scale, False)
     return decide_columns(backend, columns, candidates, empty, present, objective)
 
 

@@ -1,49 +1,334 @@
-"""Sums of the largest elements of a row, by a Triton kernel."""
+"""GFM on rows of a CUDA device, by Triton kernels.
+
+A program decides one row at a time: it reads P, discards the labels that are in no optimal set,
+lists the columns C of the others (P itself, or generating functions at the nodes of a quadrature
+rule), and evaluates the best sets of sizes 1, 2, .. of the list until the sum of all Delta of the
+list falls below the best value. The sum of the k largest Delta is found by bisection of their
+bits, without sorting. docs/design.md, "Decisions on a GPU", has the proof for the labels.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
 
-__all__ = ["largest_sums"]
+from fgfm.decision._array_api.backend import Backend, multiprocessors
+from fgfm.decision._array_api.functions_triton import one_minus_exp, times
+from fgfm.decision._objective import Objective
+
+__all__ = [
+    "SIZES",
+    "Tables",
+    "cardinality_tables",
+    "decide_table",
+    "largest_sums",
+    "make_tables",
+    "settings_of",
+]
+
+_FEW = 64  # candidates in the list of a row; rows with more are decided by a second call
+SIZES = 4  # set sizes evaluated at once
+_ROW = 512  # labels per warp
+_REGISTERS = 128  # per thread, so that a multiprocessor runs 16 warps
+_MORE_REGISTERS = 168  # for P in float64
+_ALL_REGISTERS = 1 << 16  # of a multiprocessor
+_MARGIN = 1e-4  # of the bound that discards labels, for the rounding of float32
+_OUTSIDE = -1.0  # in place of an expected F: P is not valid, or only up to rounding
+_POSTPONED = -2.0  # or the row has more candidates than its list
+
+
+class Tables(NamedTuple):
+    """What a kernel needs besides P, on the device."""
+
+    table: Any  # settings; s and 1 / s; for factors scale_q and zeta_q^s
+    weights: Any  # (Q, sizes) w_q(k), k = 1, 2, ..
+    column: Any  # (positions,) the label at each position of P
 
 
 @triton.jit
+def _add(a1, a2, a3, a4, a5, b1, b2, b3, b4, b5):
+    return a1 + b1, a2 + b2, a3 + b3, a4 + b4, a5 + b5
+
+
+@triton.jit
+def _threshold(bits, k):
+    """Return t with at most k elements > t and at least k elements >= t, and how many are > t.
+
+    For the rows of integers that are not negative, (N, M), and their k, (N,).
+    """
+    # most are within a few powers of two of the largest
+    NARROW: tl.constexpr = 8 << (52 if bits.dtype.primitive_bitwidth == 64 else 23)
+    high = tl.max(bits, 1)
+    low = high * 0 - 1
+    middle = tl.maximum(high - NARROW, 0)
+    count = k * 0
+    while tl.max(((count != k) & (low + 1 < high)).to(tl.int32), 0) > 0:
+        larger = tl.sum((bits > middle[:, None]).to(tl.int32), 1)
+        count = tl.where(larger <= k, larger, count)
+        high = tl.where(larger <= k, middle, high)
+        low = tl.where(larger <= k, low, middle)
+        middle = low + ((high - low) >> 1)
+    return high, count
+
+
+@triton.jit
+def _largest_sums(x, k):
+    """Return the sums of the k largest elements of the rows of x >= 0, (N, M)."""
+    INTEGER: tl.constexpr = tl.core.get_int_dtype(x.dtype.primitive_bitwidth, True)
+    bits = x.to(INTEGER, bitcast=True)  # ordered as the numbers
+    high, count = _threshold(bits, k)
+    least = high.to(x.dtype, bitcast=True)
+    above = tl.sum(tl.where(bits > high[:, None], x, 0.0), 1)
+    return above + (k - count).to(x.dtype) * least
+
+
+@triton.jit
+def _kth_largest(bits, k):
+    """Return the k-th largest of integers that are not negative, (1, M)."""
+    high, count = _threshold(bits, k)
+    least = tl.min(tl.where(bits > high[:, None], bits, tl.max(bits, 1)[:, None]), 1)
+    return tl.where(count == k, least, high)
+
+
+@triton.jit
+def _deltas(C, weights, k, Q, sizes, one, SIZES: tl.constexpr, LIST: tl.constexpr):
+    """Return Delta of the labels of the list at sizes k + 1, k + 2, .., (SIZES, LIST)."""
+    item = tl.arange(0, LIST) * one
+    size = k + tl.arange(0, SIZES) * one
+    delta = tl.zeros([SIZES, LIST], C.dtype.element_ty)
+    for q in range(Q):
+        c = tl.load(C + q * LIST + item)
+        delta += tl.load(weights + q * sizes + size)[:, None] * c[None, :]
+    return delta
+
+
+# `one` is 1, unknown to the compiler. With elements known to be consecutive it would distribute
+# a tile over threads along the vector of a load, and sums would cross threads.
+@triton.jit(do_not_specialize=["n", "F", "L", "Q", "sizes", "one"])
 def _kernel(
-    delta,
-    admitted,
-    values,
-    M,
-    first,
+    P,
+    masses,
+    rows,
+    table,
+    weights,
+    column,
+    found,
+    space,
+    labels,
+    expected,
+    n,
+    row_step,
+    m,
+    F,
+    L,
+    Q,
+    sizes,
+    one,
+    S: tl.constexpr,
+    PADDED_S: tl.constexpr,
+    CHUNK: tl.constexpr,
+    FACTORS: tl.constexpr,  # 0: C is P
     LABELS: tl.constexpr,
+    LIST: tl.constexpr,
     SIZES: tl.constexpr,
-    BITS: tl.constexpr,
-    INTEGER: tl.constexpr,
+    SPACE: tl.constexpr,
+    LISTED: tl.constexpr,  # only the rows of a list
+    MASSES: tl.constexpr,  # the probabilities of empty and other sets are given
+    NONEMPTY: tl.constexpr,
+    MARGIN: tl.constexpr,
+    OUTSIDE: tl.constexpr,
+    POSTPONED: tl.constexpr,
 ):
-    """Sum the k largest elements of a row, k = first + 1, first + 2, .., or 0 if not admitted."""
-    at = tl.program_id(0).to(tl.int64)
-    k = first + at % SIZES
-    label = tl.arange(0, LABELS)
-    value = tl.zeros([], delta.dtype.element_ty)
-    if k < tl.load(admitted + at // SIZES):
-        x = tl.load(delta + at * M + label, mask=label < M, other=0.0)
-        # The k-th largest by bisection: numbers that are not negative are ordered as their bits.
-        bits = x.to(INTEGER, bitcast=True)
-        low = tl.zeros([], INTEGER) - 1
-        high = tl.max(bits)
-        for step in range(BITS):  # noqa: B007
-            middle = low + (high - low) // 2
-            enough = tl.sum((bits > middle).to(tl.int32)) <= k
-            high = tl.where(enough, middle, high)
-            low = tl.where(enough, low, middle)
-        above = bits > high
-        missing = k + 1 - tl.sum(above.to(tl.int32))
-        least = high.to(delta.dtype.element_ty, bitcast=True)
-        value = tl.sum(tl.where(above, x, 0.0)) + missing.to(delta.dtype.element_ty) * least
-    tl.store(values + at, value)
+    dtype = expected.dtype.element_ty
+    INTEGER: tl.constexpr = tl.core.get_int_dtype(dtype.primitive_bitwidth, True)
+    ALL: tl.constexpr = LABELS * FACTORS if FACTORS > 0 else LABELS
+    beta2 = tl.load(table)
+    zero_division = tl.load(table + 1)
+    tie = tl.load(table + 2)
+    slack = tl.load(table + 3)
+    cardinalities = table + 4
+    scale = cardinalities + 2 * PADDED_S
+    flat = tl.arange(0, ALL)
+    if FACTORS > 0:
+        used = (flat // LABELS < F) & (flat % LABELS < L)
+        position = flat // LABELS * L + flat % LABELS
+    else:
+        used = flat < L
+        position = flat
+    item = tl.arange(0, LIST)
+    every_s = tl.arange(0, PADDED_S)
+    first = tl.program_id(0).to(tl.int64)
+    found += first * LIST
+    C = space + first * SPACE
+    for at in range(first, n, tl.num_programs(0)):
+        row = at
+        if LISTED:
+            row = tl.load(rows + at)
+        start = P + row * row_step
+
+        # p_i, E[y_i s] and d_s; NaN if some p_is is not valid
+        total = tl.zeros([ALL], dtype)
+        share = tl.zeros([ALL], dtype)
+        weighted = tl.zeros([ALL], tl.float32)
+        for begin in range(0, S, CHUNK):
+            s = begin + tl.arange(0, CHUNK)
+            x = tl.load(
+                start + position[None, :] * S + s[:, None], mask=used[None, :], other=0.0
+            ).to(dtype)
+            x = tl.where(x >= 0.0, x, float("nan"))
+            total += tl.sum(x, 0)
+            x_s = x * tl.load(cardinalities + s * one)[:, None]
+            weighted += tl.sum(x_s.to(tl.float32), 0)
+            if FACTORS == 0:
+                share += tl.sum(x * tl.load(cardinalities + PADDED_S + s * one)[:, None], 0)
+        valid = tl.sum((total <= 1.0 + slack).to(tl.int32)) == ALL
+        possible = total > 0.0
+        p = total.to(tl.float32)  # bounds with a margin need no more digits
+        mean = tl.sum(p)
+        if FACTORS > 0:
+            weighted = weighted * (1.0 - p) + mean * p  # at least E[y_i s], see docs/design.md
+            factor = tl.arange(0, FACTORS)
+            d = tl.zeros([PADDED_S, FACTORS], dtype)
+            inside = (factor < F)[None, :] & (every_s < S)[:, None]
+            for member in range(L):
+                where = (factor * L + member)[None, :] * S + every_s[:, None]
+                d += tl.load(start + where, mask=inside, other=0.0).to(dtype)
+            d /= (every_s + 1)[:, None]
+            tl.store(C + Q * LIST + every_s[:, None] * FACTORS + factor[None, :], d)
+            own_present = tl.sum(d, 0)
+            valid = valid & (tl.sum((own_present <= 1.0 + slack).to(tl.int32)) == FACTORS)
+            none = tl.maximum(1.0 - own_present, 0.0)
+            y = own_present.to(tl.float64)
+            series = -y * (1.0 + y * (0.5 + y * (1.0 / 3.0 + y * 0.25)))  # log(1 - y)
+            log_absent = tl.where(y < 1e-4, series, tl.log(tl.maximum(1.0 - y, 1e-30)))
+            log_empty = tl.sum(log_absent)
+            absent = tl.exp(log_empty).to(dtype)
+            present = one_minus_exp(log_empty).to(dtype)
+        elif MASSES:
+            absent = tl.load(masses + 2 * row)
+            present = tl.load(masses + 2 * row + 1)
+        else:
+            present = tl.sum(share)
+            valid = valid & (present <= 1.0 + slack)
+            present = tl.minimum(present, 1.0)
+            absent = 1.0 - present
+        empty = absent * 0.0 if NONEMPTY else absent * zero_division
+
+        # Two iterations of Dinkelbach. `level` is the largest lower bound on the value of a set of
+        # the most probable labels (Jensen), `ratio` the largest M_k / (beta^2 + 1 + k), where M_k
+        # is the sum of the k largest p.
+        b = tl.minimum(beta2, 1e18).to(tl.float32)  # beyond it, F equals recall in float32
+        level = tl.max(p) / (b * (1.0 + mean) + 1.0)
+        ratio = tl.max(p) / (b + 2.0)
+        highest = ratio
+        floor = mean * 0.0
+        for step in tl.static_range(4):  # noqa: B007
+            above = p > level
+            other_above = p > ratio
+            mass, W, number, other_mass, other_number = tl.reduce(
+                (
+                    tl.where(above, p, 0.0),
+                    tl.where(above, weighted, 0.0),
+                    above.to(tl.float32),
+                    tl.where(other_above, p, 0.0),
+                    other_above.to(tl.float32),
+                ),
+                0,
+                _add,
+            )
+            level = mass * mass / tl.where(mass > 0.0, b * W + number * mass, 1.0)
+            floor = tl.maximum(floor, level)
+            rest = tl.maximum(other_mass - (b + 1.0 + other_number) * ratio, 0.0)
+            highest = ratio + rest / (b + 1.0)  # its upper bound
+            ratio += rest / (b + 1.0 + other_number)
+
+        # candidates: p / (beta^2 + 2) + sqrt(ratio p) >= V / (1 + beta^2)
+        floor = tl.maximum(floor, empty.to(tl.float32) / (1.0 + b))
+        root = tl.sqrt(highest) + tl.sqrt(highest + 4.0 * floor / (b + 2.0))
+        root = 2.0 * floor / tl.where(root > 0.0, root, 1.0)
+        is_candidate = (p >= root * root * (1.0 - MARGIN)) & possible
+        place = tl.cumsum(is_candidate.to(tl.int32), 0) - 1
+        count = tl.sum(is_candidate.to(tl.int32))
+        tl.store(found + place, position, mask=is_candidate & (place < LIST))
+        postponed = count > LIST
+        count = tl.where(valid & (count <= LIST), count, 0)
+        tl.debug_barrier()
+
+        # the columns of the candidates
+        listed = item < count
+        own = tl.load(found + item * one, mask=listed, other=0)
+        if FACTORS > 0:
+            own_d = tl.load(C + Q * LIST + every_s[:, None] * FACTORS + (own // L)[None, :])
+            own_none = tl.maximum(1.0 - tl.sum(own_d, 0), 0.0)
+            inside = listed[None, :] & (every_s < S)[:, None]
+            x = tl.load(start + own[None, :] * S + every_s[:, None], mask=inside, other=0.0).to(
+                dtype
+            )
+            for q in range(Q):
+                powers = tl.load(scale + Q + q * PADDED_S + every_s * one)[:, None]
+                D = none + tl.sum(d * powers, 0)
+                product = tl.reduce(D, 0, times) * tl.load(scale + q)
+                own_D = own_none + tl.sum(own_d * powers, 0)
+                G = tl.sum(x * powers, 0)
+                c = G * (product / tl.where(own_D > 0.0, own_D, 1.0))
+                tl.store(C + q * LIST + item * one, c)
+        else:
+            for begin in range(0, S, CHUNK):
+                s = begin + tl.arange(0, CHUNK)
+                x = tl.load(
+                    start + own[None, :] * S + s[:, None], mask=listed[None, :], other=0.0
+                ).to(dtype)
+                tl.store(C + s[:, None] * LIST + (item * one)[None, :], x)
+        tl.debug_barrier()
+
+        # V_k, k = 1, 2, .., until the sum of all Delta is less than the best value
+        peak = absent * 0.0
+        best = absent * 0.0
+        bound = absent * 0.0
+        size = count * 0
+        k = count * 0
+        ahead = tl.arange(0, SIZES)
+        while (k < count) & (bound >= peak):
+            delta = _deltas(C, weights, k, Q, sizes, one, SIZES, LIST)
+            value = _largest_sums(delta, k + 1 + ahead)
+            high = tl.max(value)
+            if high * (1.0 - tie) > best:  # a smaller set wins a tie
+                size = k + 1 + tl.min(tl.where(value >= high * (1.0 - tie), ahead, SIZES))
+                best = tl.sum(tl.where(k + 1 + ahead == size, value, 0.0))
+            peak = tl.maximum(peak, high)
+            bound = tl.min(tl.sum(delta, 1)) * (1.0 + tie)
+            k += SIZES
+        if NONEMPTY:
+            wins = (peak > 0.0) & (present > 0.0)
+            answer = tl.where(wins, best / tl.where(wins, present, 1.0), float("nan"))
+        else:
+            wins = peak > empty * (1.0 + tie)
+            answer = tl.where(wins, best, empty)
+
+        # the labels; among equal ones those of lowest index
+        if wins:
+            label = tl.load(column + own, mask=listed, other=0)
+            gain = _deltas(C, weights, size - 1, Q, sizes, one, 1, LIST)
+            chosen_size = size + tl.arange(0, 1)
+            bits = _kth_largest(gain.to(INTEGER, bitcast=True), chosen_size)
+            last = bits.to(dtype, bitcast=True)[:, None]
+            chosen = gain > last * (1.0 + tie)
+            equal = (gain >= last * (1.0 - tie)) & (gain <= last * (1.0 + tie))
+            left = chosen_size - tl.sum(chosen.to(tl.int32), 1)
+            key = tl.where(equal, 1 + m - label[None, :], 0)
+            if tl.max(tl.sum(equal.to(tl.int32), 1) - left) > 0:
+                equal = key >= _kth_largest(key, left)[:, None]
+            to = labels + row * m + label[None, :]
+            tl.store(to, tl.full([1, LIST], 1, tl.int8), mask=(chosen | equal) & listed[None, :])
+        answer = tl.where(postponed, POSTPONED, answer)
+        tl.store(expected + row, tl.where(valid, answer, OUTSIDE))
+        tl.debug_barrier()
 
 
 def largest_sums(delta: Any, first: int, admitted: Any) -> Any:
@@ -53,19 +338,188 @@ def largest_sums(delta: Any, first: int, admitted: Any) -> Any:
     """
     n, sizes, M = delta.shape
     values = torch.empty((n, sizes), dtype=delta.dtype, device=delta.device)
-    double = delta.dtype == torch.float64
-    labels = max(32, triton.next_power_of_2(M))
+    length = max(32, triton.next_power_of_2(M))
     with torch.cuda.device(delta.device):
-        _kernel[(n * sizes,)](
+        _sums_kernel[(n * sizes,)](
             delta,
             admitted,
             values,
             M,
             first,
-            LABELS=labels,
-            SIZES=sizes,
-            BITS=64 if double else 32,
-            INTEGER=tl.int64 if double else tl.int32,
-            num_warps=max(1, min(8, labels // 1024)),
+            sizes,
+            LENGTH=length,
+            num_warps=max(1, min(8, length // 1024)),
         )
     return values
+
+
+@triton.jit
+def _sums_kernel(delta, admitted, values, M, first, sizes, LENGTH: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64)
+    k = first + at % sizes
+    value = tl.zeros([1], delta.dtype.element_ty)
+    if k < tl.load(admitted + at // sizes):
+        label = tl.arange(0, LENGTH)[None, :]
+        x = tl.load(delta + at * M + label, mask=label < M, other=0.0)
+        value = _largest_sums(x, (k + 1).to(tl.int32) + tl.arange(0, 1))
+    tl.store(values + at + tl.arange(0, 1), value)
+
+
+def cardinality_tables(
+    backend: Backend, cardinalities: Any, m: int, objective: Objective
+) -> Tables:
+    """Return the tables for P of m labels and some cardinalities: w_s(k) = (1 + b) / (b s + k)."""
+    return _cardinality_tables(
+        tuple(cardinalities.tolist()),
+        m,
+        settings_of(backend, objective),
+        backend.dtype,
+        backend.device,
+    )
+
+
+@lru_cache(maxsize=64)
+def _cardinality_tables(
+    cardinalities: tuple[float, ...], m: int, settings: tuple[float, ...], dtype: Any, device: Any
+) -> Tables:
+    s, beta2 = np.asarray(cardinalities), settings[0]
+    k = np.arange(1, m + SIZES)
+    weights = (1.0 + beta2) / (beta2 * s[:, None] + k)  # (S, sizes)
+    column = torch.arange(m, dtype=torch.int32, device=device)
+    return make_tables(settings, s, [], weights, column, dtype, device)
+
+
+def make_tables(
+    settings: tuple[float, ...],
+    cardinalities: Any,
+    nodes: Sequence[Any],
+    weights: Any,
+    column: Any,
+    dtype: Any,
+    device: Any,
+) -> Tables:
+    """Copy tables to the device; `nodes` are scale_q, (Q,), and zeta_q^s, (Q, padded S)."""
+    padded = np.ones(triton.next_power_of_2(len(cardinalities)))
+    padded[: len(cardinalities)] = cardinalities
+    parts = [np.asarray(settings), padded, 1.0 / padded, *(np.ravel(part) for part in nodes)]
+    table = torch.as_tensor(np.concatenate(parts), dtype=dtype, device=device)
+    return Tables(table, torch.as_tensor(weights, dtype=dtype, device=device), column)
+
+
+def settings_of(backend: Backend, objective: Objective) -> tuple[float, ...]:
+    """Return the settings at the start of a table."""
+    return objective.beta2, objective.zero_division, backend.tie, backend.slack
+
+
+def decide_table(
+    backend: Backend, P: Any, m: int, tables: Tables, objective: Objective, masses: Any = None
+) -> tuple[Any, Any] | None:
+    """Decide a block of rows; return labels and expected F, or None if P may not be valid.
+
+    Parameters
+    ----------
+    backend : Backend
+        Namespace, device and precision.
+    P : Tensor of shape (n, F, L, S) or (n, L, S)
+        The P of factors, or the P of all labels.
+    m : int
+        The number of labels.
+    tables : Tables
+        The columns of Delta.
+    objective : Objective
+        What is maximised.
+    masses : Tensor of shape (n, 2), default=None
+        The probabilities that the true set is empty, and that it is not, if not those of P.
+
+    Returns
+    -------
+    labels, expected_f : Tensor of shape (n, m) and (n,)
+        Or None.
+    """
+    n = P.shape[0]
+    labels = torch.zeros((n, m), dtype=torch.int8, device=P.device)
+    expected = torch.empty(n, dtype=backend.dtype, device=P.device)
+    results = labels, expected
+    if not P.is_floating_point() or P.element_size() == 1:
+        P = P.to(backend.dtype)
+    P = P.contiguous()
+    _launch(backend, P, tables, objective, masses, None, results)
+    outside, postponed = torch.stack(  # in one transfer
+        [(expected == _OUTSIDE).sum(), (expected == _POSTPONED).sum()]
+    ).tolist()
+    if outside:
+        return None
+    if postponed:
+        at = (expected == _POSTPONED).nonzero()[:, 0]
+        _launch(backend, P, tables, objective, masses, at, results)
+    return results
+
+
+def _launch(
+    backend: Backend,
+    P: Any,
+    tables: Tables,
+    objective: Objective,
+    masses: Any,
+    rows: Any,
+    results: tuple[Any, Any],
+) -> None:
+    """Decide all rows with few candidates, or the given rows with any number of them."""
+    labels, expected = results
+    *F, L, S = P.shape[1:]
+    wide_L, wide_S = triton.next_power_of_2(L), triton.next_power_of_2(S)
+    if F:
+        factors = max(32, triton.next_power_of_2(F[0]))
+        every = wide_L * factors
+    else:
+        factors = 0
+        every = wide_L = max(32, wide_L)
+    Q, sizes = tables.weights.shape
+    few = rows is None and every > _FEW
+    length = _FEW if few else every
+    warps = max(1, every // (_ROW if few else _ROW // 2))
+    if not few and F:  # P and d of all candidates are in registers
+        warps = max(warps, length * wide_S * backend.itemsize // (16 * _ROW))
+    n = P.shape[0] if rows is None else len(rows)
+    registers = _REGISTERS if F or backend.itemsize == 4 else _MORE_REGISTERS
+    programs = min(
+        n, max(1, _ALL_REGISTERS // (32 * registers * warps)) * multiprocessors(P.device)
+    )
+    space = Q * length + factors * wide_S
+    with torch.cuda.device(P.device):
+        _kernel[(programs,)](
+            P,
+            P if masses is None else masses,
+            P if rows is None else rows,
+            tables.table,
+            tables.weights,
+            tables.column,
+            torch.empty((programs, length), dtype=torch.int32, device=P.device),
+            torch.empty((programs, space), dtype=backend.dtype, device=P.device),
+            labels,
+            expected,
+            n,
+            P.stride(0),
+            labels.shape[1],
+            F[0] if F else 1,
+            L,
+            Q,
+            sizes,
+            1,
+            S=S,
+            PADDED_S=wide_S,
+            CHUNK=min(S & -S, max(1, 16 // P.element_size())),
+            FACTORS=factors,
+            LABELS=wide_L,
+            LIST=length,
+            SIZES=SIZES,
+            SPACE=space,
+            LISTED=rows is not None,
+            MASSES=masses is not None,
+            NONEMPTY=objective.nonempty,
+            MARGIN=_MARGIN,
+            OUTSIDE=_OUTSIDE,
+            POSTPONED=_POSTPONED,
+            num_warps=warps,
+            maxnreg=registers if warps == 1 else None,
+        )

@@ -1,0 +1,23 @@
+"""Functions that several Triton kernels call."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+__all__ = ["one_minus_exp", "times"]
+
+
+@triton.jit
+def times(a, b):
+    """Return a b, for a product over an axis."""
+    return a * b
+
+
+@triton.jit
+def one_minus_exp(x):
+    """Return 1 - exp(x) for x <= 0, without cancellation where x is small."""
+    series = x * 0.0 + 1.0  # (exp(x) - 1) / x
+    for j in tl.static_range(0, 17):
+        series = 1.0 + x * (1.0 / (18 - j)) * series
+    return tl.where(x > -0.5, -x * series, 1.0 - tl.exp(x))
