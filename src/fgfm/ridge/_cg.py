@@ -1,7 +1,8 @@
 """Newton steps of many problems at a time, by preconditioned conjugate gradients.
 
 The Hessian of a problem is never formed. One product with the rows and one with their transpose
-multiply the Hessians of all problems by a direction.
+multiply the Hessians of all problems by a direction. On sparse rows of the CPU a compiled loop
+does it (`_sparse_cg`); dense rows and tensors are computed with here.
 
 Where few rows have weight (rare classes, small penalties) most of the curvature is the penalty's,
 the same in all directions, and plain conjugate gradients need few products. Scaling every column
