@@ -227,7 +227,8 @@ private:
     template <class Value>
     void set_factors(Value value) {
         for (Index s = 0; s < count(); ++s) {
-            for (Index c = s * C_; c < (s + 1) * C_; ++c) factor_[c] = static_cast<T>(value(slots_[s]));
+            const T factor = static_cast<T>(value(slots_[s]));
+            for (Index c = s * C_; c < (s + 1) * C_; ++c) factor_[c] = factor;
         }
     }
 
@@ -263,7 +264,8 @@ private:
         if (!systems_.reference) {
             // Weights that are the same for all classes change no probability: no step goes there.
             for (Index j = 0; j < q_; ++j) {
-                for (T* s = &scaled_[j * columns_]; s < &scaled_[j * columns_] + count() * C_; s += C_) {
+                T* const end = &scaled_[j * columns_] + count() * C_;
+                for (T* s = &scaled_[j * columns_]; s < end; s += C_) {
                     T mean = 0;
                     for (Index k = 0; k < C_; ++k) mean += s[k];
                     mean /= static_cast<T>(C_);
