@@ -26,7 +26,9 @@ header                   contents
 ``poisson_binomial``     distribution of the number of independent labels
 ``betting``              bets against a hypothesis about a mean
 ``ridge``                multinomial logistic regression by Newton's method
+``cg``                   Newton steps of many such models on sparse rows
 ``columns``, ``gram``    column sums and weighted Gram matrices
+``sparse_rows``          products of sparse rows with many columns
 ``transpose``            transposition of strided matrices
 ``forest``               decision trees of several outputs, grown on features in bins
 ``trees``                leaves of rows in decision trees
@@ -64,6 +66,7 @@ __all__ = [
     "apply_trees",
     "bet",
     "condition",
+    "conjugate_gradients",
     "constrain_csr_rows",
     "constrain_dense_rows",
     "decide_cardinality_rows",
@@ -80,6 +83,7 @@ __all__ = [
     "fit_path",
     "grow_tree",
     "multiply_columns",
+    "multiply_rows",
     "native",
     "poisson_binomial",
     "rank_candidates",
@@ -105,6 +109,7 @@ add_columns: Any = native.add_columns
 apply_trees: Any = native.apply_trees
 bet: Any = native.bet
 condition: Any = native.condition
+conjugate_gradients: Any = native.conjugate_gradients
 constrain_csr_rows: Any = native.constrain_csr_rows
 constrain_dense_rows: Any = native.constrain_dense_rows
 decide_cardinality_rows: Any = native.decide_cardinality_rows
@@ -121,6 +126,7 @@ find_infeasible_rows: Any = native.find_infeasible_rows
 fit_path: Any = native.fit_path
 grow_tree: Any = native.grow_tree
 multiply_columns: Any = native.multiply_columns
+multiply_rows: Any = native.multiply_rows
 poisson_binomial: Any = native.poisson_binomial
 rank_candidates: Any = native.rank_candidates
 search: Any = native.search

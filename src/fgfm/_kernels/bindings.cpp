@@ -15,6 +15,7 @@
 
 #include "betting.hpp"
 #include "cardinalities.hpp"
+#include "cg.hpp"
 #include "columns.hpp"
 #include "condition.hpp"
 #include "constrained.hpp"
@@ -72,6 +73,30 @@ Result bind_dense_rows(Array<const T, 2> proba, double beta2, double zero_divisi
                        const Rules& rules, Array<std::int8_t, 2> labels, Array<double, 1> expected) {
     return result(decide_dense_rows(matrix(proba), {beta2, zero_division, nonempty}, rules,
                                     matrix(labels), expected.data()));
+}
+
+template <class T>
+using Csr = std::tuple<Array<const T, 1>, Array<const std::uint32_t, 1>, Array<const Index, 1>>;
+
+template <class T>
+SparseRows<T> sparse_rows(const Csr<T>& rows) {
+    return {std::get<0>(rows).data(), std::get<1>(rows).data(), span(std::get<2>(rows))};
+}
+
+template <class T>
+void bind_conjugate_gradients(Csr<T> Z, Csr<T> transposed, Array<const double, 1> weight,
+                              Array<const double, 2> prob, Array<const double, 2> extra,
+                              Index n_logits, bool reference, Array<const double, 2> diagonal,
+                              Array<const double, 2> scale, std::vector<Array<const T, 3>> inverses,
+                              Array<const double, 1> accuracy, Array<const Index, 1> limit,
+                              Array<double, 2> step, Array<double, 2> residual,
+                              Array<double, 1> total, Array<Index, 1> products) {
+    NewtonSystems<T> systems{sparse_rows<T>(Z), sparse_rows<T>(transposed), weight.data(),
+                             matrix(prob), matrix(extra), n_logits, reference, matrix(diagonal),
+                             matrix(scale), {}, accuracy.data(), limit.data()};
+    for (const auto& inverse : inverses) systems.inverses.push_back(inverse.data());
+    const NewtonSteps steps{matrix(step), matrix(residual), total.data(), products.data()};
+    ConjugateGradients<T>(systems, steps).solve();
 }
 
 template <class T>
@@ -337,6 +362,14 @@ NB_MODULE(MODULE_NAME, module) {
             multiply_columns(matrix(left), matrix(right), sums.data());
         },
         without_gil, "left"_a, "right"_a, "sums"_a.noconvert());
+    module.def("conjugate_gradients", &bind_conjugate_gradients<double>, without_gil, "Z"_a, "transposed"_a, "weight"_a.noconvert(), "prob"_a.noconvert(), "extra"_a.noconvert(), "n_logits"_a, "reference"_a, "diagonal"_a.noconvert(), "scale"_a.noconvert(), "inverses"_a, "accuracy"_a.noconvert(), "limit"_a.noconvert(), "step"_a.noconvert(), "residual"_a.noconvert(), "total"_a.noconvert(), "products"_a.noconvert());
+    module.def("conjugate_gradients", &bind_conjugate_gradients<float>, without_gil, "Z"_a, "transposed"_a, "weight"_a.noconvert(), "prob"_a.noconvert(), "extra"_a.noconvert(), "n_logits"_a, "reference"_a, "diagonal"_a.noconvert(), "scale"_a.noconvert(), "inverses"_a, "accuracy"_a.noconvert(), "limit"_a.noconvert(), "step"_a.noconvert(), "residual"_a.noconvert(), "total"_a.noconvert(), "products"_a.noconvert());
+    module.def(
+        "multiply_rows",
+        [](Csr<double> Z, Array<const double, 2> V, Array<double, 2> product) {
+            multiply_rows(sparse_rows<double>(Z), matrix(V), matrix(product));
+        },
+        without_gil, "Z"_a, "V"_a, "product"_a.noconvert());
     module.def(
         "weighted_gram",
         [](Array<const double, 1> data, Array<const std::uint32_t, 1> indices,

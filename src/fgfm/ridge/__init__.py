@@ -12,9 +12,9 @@ is the same for one target, as a scikit-learn classifier.
 
 The modules, from the outside in: ``_estimator``, ``_fit`` (the public function), ``_chunks``
 (targets that are fitted together), ``_newton`` (small models, by Cholesky factors), ``_batch``
-(large models, many at a time), ``_newton_cg``, ``_cg``, ``_preconditioner`` and ``_objective``
-(their solver), ``_arrays`` (NumPy arrays, or tensors on a device), ``_problem`` (types that both
-solvers share) and ``_design`` (the rows, grouped and centred).
+(large models, many at a time), ``_newton_cg``, ``_cg``, ``_sparse_cg``, ``_preconditioner`` and
+``_objective`` (their solver), ``_arrays`` (NumPy arrays, or tensors on a device), ``_problem``
+(types that both solvers share) and ``_design`` (the rows, grouped and centred).
 """
 
 from __future__ import annotations

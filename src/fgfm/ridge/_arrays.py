@@ -19,6 +19,7 @@ __all__ = [
     "Floats",
     "Integers",
     "check_device",
+    "columns",
     "contiguous",
     "copied",
     "counting",
@@ -112,6 +113,11 @@ def copied(array: Array) -> Array:
 def contiguous(array: Array) -> Array:
     """Return an array in the order of C, without a copy if it is."""
     return np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array.contiguous()
+
+
+def columns(array: Array, some: Array) -> Array:
+    """Return the columns at increasing indices; the array itself if these are all."""
+    return array if len(some) == array.shape[1] else array[:, some]
 
 
 def indices(flags: Array) -> Array:

@@ -1,7 +1,8 @@
 """Newton steps of many problems at a time, by preconditioned conjugate gradients.
 
 The Hessian of a problem is never formed. One product with the rows and one with their transpose
-multiply the Hessians of all problems by a direction.
+multiply the Hessians of all problems by a direction. On sparse rows of the CPU a compiled loop
+does it (`_sparse_cg`); dense rows and tensors are computed with here.
 
 Where few rows have weight (rare classes, small penalties) most of the curvature is the penalty's,
 the same in all directions, and plain conjugate gradients need few products. Scaling every column
@@ -13,9 +14,11 @@ computed (`_preconditioner`).
 from __future__ import annotations
 
 import copy
+import functools
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from fgfm.ridge._arrays import (
     Flags,
@@ -28,6 +31,7 @@ from fgfm.ridge._arrays import (
 )
 from fgfm.ridge._objective import Objectives, dots, logits
 from fgfm.ridge._preconditioner import BlockInverses, Inverses, take
+from fgfm.ridge._sparse_cg import SparseSystems
 
 __all__ = ["MAX_PRODUCTS", "Hessians", "conjugate_gradients"]
 
@@ -68,9 +72,7 @@ class Hessians:
     ) -> None:
         self.objectives = objectives
         self.prob = prob
-        # second derivatives of each logit by itself; of a single logit there are no others
         self.weight = objectives.weight[:, :, None]  # (G, 1, 1) or (G, B, 1)
-        self.curvature = self.weight * prob * (1.0 - prob)  # (G, B, C)
         self.single = objectives.reference and prob.shape[2] == 1
         self.ridge = 2.0 * penalty[:, None]  # (B, 1)
         self.damping = damping[:, None]  # (B, 1)
@@ -79,6 +81,11 @@ class Hessians:
             scaled[:, None], objectives.bound + self.ridge, objectives.flat_scale
         )
         self.inverses = inverses
+
+    @functools.cached_property
+    def curvature(self) -> Floats:
+        """Second derivatives (G, B, C) of each logit by itself; if single, there are no others."""
+        return self.weight * self.prob * (1.0 - self.prob)
 
     def take(self, some: Integers) -> Hessians:
         """Return the Hessians of some of the problems."""
@@ -121,16 +128,17 @@ class Hessians:
             S -= S.mean(axis=2, keepdims=True)
         return S
 
-    def invert_blocks(self, b: int) -> BlockInverses:
+    def invert_blocks(self, b: int, single: bool = False) -> BlockInverses:
         """Compute the inverses of the blocks of one problem, and use them from here on."""
         objectives = self.objectives
         inverse = BlockInverses(
             objectives.Z,
-            None if objectives.extra is None else objectives.extra[:, b],
+            None if objectives.extra is None else np.ascontiguousarray(objectives.extra[:, b]),
             self.curvature[:, b],
             float(self.ridge[b, 0]),
             objectives.bound[:, b, 0] * max(float(self.damping[b, 0]), _JITTER),
             objectives.first,
+            single,
         )
         self.inverses[b] = inverse
         return inverse
@@ -160,6 +168,8 @@ def conjugate_gradients(
     tuple
         Steps (q, B, C), numbers of products (B,), and the inverses in use.
     """
+    if sparse.issparse(hessians.objectives.Z):
+        return _sparse_steps(hessians, gradient, accuracy)
     xp = namespace(gradient)
     solution = xp.zeros_like(gradient)
     products = xp.full_like(accuracy, MAX_PRODUCTS, dtype=xp.int64)
@@ -205,3 +215,21 @@ def conjugate_gradients(
         direction = S + (size / before)[:, None] * direction
     solution[:, active] = step
     return solution, products, inverses
+
+
+def _sparse_steps(
+    hessians: Hessians, gradient: Floats, accuracy: Floats
+) -> tuple[Floats, Integers, Inverses]:
+    """Compute the same on sparse rows of the CPU."""
+    systems = SparseSystems(hessians, gradient, accuracy)
+    inverses = systems.usable(hessians.inverses)
+    first, again = np.ceil(np.minimum(hessians.objectives.break_even, MAX_PRODUCTS))
+    limit = np.full(len(accuracy), int(first))
+    limit[list(inverses)] = int(again)
+    systems.solve(np.arange(len(accuracy)), limit, inverses)
+    slow = np.flatnonzero(systems.unfinished & (limit < MAX_PRODUCTS))
+    for b in slow:
+        inverses[int(b)] = hessians.invert_blocks(int(b), bool(systems.single[b]))
+    systems.solve(slow, MAX_PRODUCTS - limit[slow], inverses)
+    products = np.where(systems.unfinished, MAX_PRODUCTS, systems.products)
+    return systems.step, products, inverses

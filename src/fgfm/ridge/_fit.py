@@ -236,7 +236,9 @@ def fit_ridge_logistic(
     by Newton steps that conjugate gradients solve for: one product with the features then serves
     many targets. If X is sparse, an extra column takes no copy of X. Where many products are
     needed, and there are at most 1023 columns, inverses of the blocks of the Hessian that belong
-    to one class precondition them. With sparse features the bits of a model do not depend on the
+    to one class precondition them. With sparse features a Newton step is solved for in single
+    precision where twice the penalty is at least 1e-5 of the largest curvature; gradients, losses
+    and the stopping rule are in double precision. The bits of a model then do not depend on the
     other targets. All folds proceed together from one penalty to the next. When the mean loss has
     been less than that of the largest penalty, and exceeds the least so far by 5 % (and by 1e-6),
     the target stops, and the losses of smaller penalties are inf. A loss that would fall once

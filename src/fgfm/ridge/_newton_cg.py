@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgfm.ridge._arrays import Flags, Floats, Integers, copied, counting, namespace
+from fgfm.ridge._arrays import Flags, Floats, Integers, columns, copied, counting, namespace
 from fgfm.ridge._cg import MAX_PRODUCTS, Hessians, conjugate_gradients
 from fgfm.ridge._objective import Objectives, ProblemRows, dots, logits
 from fgfm.ridge._preconditioner import Inverses, take
@@ -134,7 +134,7 @@ class _Iterates:
         for iteration in range(max_iter):
             objectives = self.objectives.take(active)
             gradient = objectives.gradient(
-                self.prob[:, active], self.theta[:, active], self.penalty[active]
+                columns(self.prob, active), columns(self.theta, active), self.penalty[active]
             )
             # A relative error of the size of the step keeps the convergence quadratic; one that
             # already reaches the goal may be larger.
@@ -148,7 +148,9 @@ class _Iterates:
             longest = xp.amax(xp.abs(eta_step), axis=(0, 2))
             descent = dots(gradient, step)
             slack = 1e-13 * (xp.abs(self.value[active]) + 1.0)  # rounding errors of the values
-            length, accepted = self._line_search(active, step, eta_step, descent, slack)
+            length, accepted = self._line_search(
+                active, objectives, step, eta_step, descent, slack
+            )
             full = accepted & (length == 1.0) & (damping[active] == 0.0)
             exact = full & (products < MAX_PRODUCTS)
             remains = longest * (longest + accuracy)
@@ -177,7 +179,7 @@ class _Iterates:
         """Return the Newton steps of the active problems, and their numbers of products."""
         hessians = Hessians(
             objectives,
-            self.prob[:, active],
+            columns(self.prob, active),
             self.penalty[active],
             damping,
             self.scaled[active],
@@ -189,7 +191,13 @@ class _Iterates:
         return step, products
 
     def _line_search(
-        self, active: Integers, step: Floats, eta_step: Floats, descent: Floats, slack: Floats
+        self,
+        active: Integers,
+        objectives: Objectives,
+        step: Floats,
+        eta_step: Floats,
+        descent: Floats,
+        slack: Floats,
     ) -> tuple[Floats, Flags]:
         """Halve the steps until they descend; return their lengths and which were taken."""
         length = namespace(descent).ones_like(descent)
@@ -198,10 +206,9 @@ class _Iterates:
         while len(trying):
             there = active[trying]
             part = length[trying]
-            theta = self.theta[:, there] - part[:, None] * step[:, trying]
-            eta = self.eta[:, there] - part[:, None] * eta_step[:, trying]
-            objectives = self.objectives.take(there)
-            value, prob = objectives.evaluate(eta, theta, self.penalty[there])
+            theta = columns(self.theta, there) - part[:, None] * columns(step, trying)
+            eta = columns(self.eta, there) - part[:, None] * columns(eta_step, trying)
+            value, prob = objectives.take(trying).evaluate(eta, theta, self.penalty[there])
             limit = self.value[there] - _DESCENT * part * descent[trying] + slack[trying]
             good = value <= limit
             self._move(there, theta, eta, value, prob, good)
@@ -215,6 +222,9 @@ class _Iterates:
     ) -> None:
         """Replace the iterates of the problems `at` where `taken`."""
         there = at[taken]
+        if len(there) == len(self.value):
+            self.theta, self.eta, self.value, self.prob = theta, eta, value, prob
+            return
         self.theta[:, there] = theta[:, taken]
         self.eta[:, there] = eta[:, taken]
         self.value[there] = value[taken]

@@ -22,6 +22,7 @@ import copy
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from fgfm.ridge._arrays import Floats, Integers, contiguous, namespace
@@ -71,10 +72,38 @@ def _as_columns(values: Floats) -> Floats:
 def logits(Z: Any, extra: Floats | None, theta: Floats) -> Floats:
     """Multiply the rows by weights (q, B, C), those of the extra column last; (G, B, C)."""
     r = Z.shape[1]
-    eta = (Z @ contiguous(theta[:r]).reshape(r, -1)).reshape(-1, *theta.shape[1:])
+    weights = contiguous(theta[:r]).reshape(r, -1)
+    product = Csr.of(Z).multiply(weights) if sparse.issparse(Z) else Z @ weights
+    eta = product.reshape(-1, *theta.shape[1:])
     if extra is not None:
         eta += extra[:, :, None] * theta[r]
     return eta
+
+
+class Csr(NamedTuple):
+    """Sparse rows as the kernels take them."""
+
+    data: npt.NDArray[Any]
+    indices: npt.NDArray[np.uint32]
+    indptr: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, Z: Any) -> Csr:
+        """Return the arrays of a CSR matrix."""
+        indices = Z.indices.astype(np.int32, copy=False).view(np.uint32)
+        return cls(Z.data, indices, Z.indptr.astype(np.int64))
+
+    def single(self) -> Csr:
+        """Return the same in single precision."""
+        return self._replace(data=self.data.astype(np.float32))
+
+    def multiply(self, V: Floats) -> Floats:
+        """Return the product with columns, each by itself and in the order of the entries."""
+        from fgfm._kernels import multiply_rows
+
+        product = np.empty((len(self.indptr) - 1, V.shape[1]))
+        multiply_rows(self, V, product)
+        return product
 
 
 def probabilities(eta: Floats, reference: bool) -> tuple[Floats, Floats]:
@@ -83,6 +112,11 @@ def probabilities(eta: Floats, reference: bool) -> tuple[Floats, Floats]:
     With `reference` there is one more class, with the logit 0, whose probability is left out.
     """
     xp = namespace(eta)
+    if reference and eta.shape[2] == 1:
+        small = xp.exp(-xp.abs(eta))
+        mass = 1.0 + small
+        log_mass = xp.clip(eta, 0.0, None) + xp.log(mass)
+        return xp.where(eta < 0.0, small, 1.0) / mass, log_mass[:, :, 0]
     top = xp.amax(eta, axis=2, keepdims=True)  # (G, B, 1)
     if reference:
         top = xp.clip(top, 0.0, None)
@@ -114,7 +148,6 @@ class Objectives:
         self.Z, weight, self.extra, n_folds = rows
         self.weight = weight.reshape(len(weight), -1)  # (G, 1) or (G, B)
         self.mass = self.weight.sum(axis=0)  # (1,) or (B,)
-        self.transposed = self.Z.T
         self.counts = counts
         self.first = first
         self.reference = reference
@@ -131,9 +164,15 @@ class Objectives:
         largest = xp.amax(bound[1:], axis=0)  # (1, 1) or (B, 1)
         self.flat_scale = xp.maximum(self.bound, largest)
         self.flat_scale[1 : len(bound)] = largest
+        self.sparse_rows: tuple[Csr, ...] = ()  # Z and its transpose, in double and in single
+        if sparse.issparse(self.Z):
+            both = Csr.of(self.Z), Csr.of(self.Z.T.tocsr())
+            self.sparse_rows = *both, *(rows.single() for rows in both)
 
     def take(self, some: Integers) -> Objectives:
-        """Return the objectives of some of the problems."""
+        """Return the objectives of some of the problems, in their order."""
+        if len(some) == self.counts.shape[1]:
+            return self
         part = self.take_for_products(some)
         if len(self.mass) > 1:
             part.weight, part.mass = self.weight[:, some], self.mass[some]
@@ -151,13 +190,16 @@ class Objectives:
     def evaluate(self, eta: Floats, theta: Floats, penalty: Floats) -> tuple[Floats, Floats]:
         """Return the values (B,) and the probabilities (G, B, C)."""
         prob, log_mass = probabilities(eta, self.reference)
-        linear = (self.counts * eta).sum(axis=2)
+        linear = self.counts * eta
+        linear = linear[:, :, 0] if linear.shape[2] == 1 else linear.sum(axis=2)
         value = column_sums(self.weight * log_mass - linear)
         return value + penalty * dots(theta[self.first :], theta[self.first :]), prob
 
     def multiply_transposed(self, U: Floats) -> Floats:
         """Multiply the transposed rows by an array (G, B, C)."""
-        result = (self.transposed @ U.reshape(len(U), -1)).reshape(-1, *U.shape[1:])
+        flat = contiguous(U).reshape(len(U), -1)
+        product = self.sparse_rows[1].multiply(flat) if self.sparse_rows else self.Z.T @ flat
+        result = product.reshape(-1, *U.shape[1:])
         if self.extra is None:
             return result
         return namespace(U).concatenate([result, column_sums(self.extra[:, :, None] * U)[None]])

@@ -19,18 +19,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg.blas import dsymv
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.lapack import get_lapack_funcs
 
 __all__ = ["INVERSES_LIMIT", "LARGEST_BLOCK", "BlockInverses", "Inverses", "break_even", "take"]
 
 Floats = npt.NDArray[np.float64]
 
 LARGEST_BLOCK = 1024  # columns
-# Entries of the inverses of all folds (256 MB). If one target needs more, it gets none.
+# Entries of the inverses of all folds (256 MB in double precision). If one target needs more, it
+# gets none.
 INVERSES_LIMIT = 1 << 25
 # Dense floating-point operations in BLAS level 3 that take as long as one operation in a product
 # with a sparse array, in a matrix-vector product, and in the product of sparse columns.
-_SPARSE = 4
+_SPARSE = 2
 _VECTOR = 4
 _SCATTERED = 10
 # Further Newton steps that an inverse serves, about: the first one for all smaller penalties, one
@@ -88,6 +89,13 @@ class BlockInverses:
         Added to the diagonal.
     first : int
         First penalised column.
+    single : bool
+        Store matrices in single precision.
+
+    Attributes
+    ----------
+    matrices : ndarray of shape (C, q, q)
+        The inverses.
     """
 
     def __init__(
@@ -98,20 +106,23 @@ class BlockInverses:
         ridge: float,
         damping: Floats,
         first: int,
+        single: bool = False,
     ) -> None:
-        self.inverses = []  # upper triangles
+        self.single = single
+        inverses = []
         for root in np.sqrt(curvature).T:
             block = _weighted_products(Z, extra, root)  # (q, q)
             diagonal = np.einsum("jj->j", block)  # a view
             diagonal += damping
             diagonal[first:] += ridge
-            self.inverses.append(_inverse(block))
+            inverses.append(_inverse(block.astype(np.float32) if single else block))
+        self.matrices = np.stack(inverses)
 
     def solve(self, R: Floats) -> Floats:
         """Return ``A^(-1) R``, (q, C), each column with the inverse of its logit."""
         columns = [
-            dsymv(1.0, inverse, column, lower=0)
-            for inverse, column in zip(self.inverses, R.T, strict=True)
+            dsymv(1.0, inverse.T, column, lower=0)
+            for inverse, column in zip(self.matrices, R.T, strict=True)
         ]
         return np.stack(columns, axis=1)
 
@@ -145,16 +156,18 @@ def _weighted_products(Z: Any, extra: Floats | None, root: Floats) -> Floats:
     return block
 
 
-def _inverse(block: Floats) -> Floats:
-    """Return the upper triangle of the inverse of a symmetric matrix, from its lower triangle.
+def _inverse(block: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the inverse of a symmetric matrix, from its lower triangle.
 
     One product with the inverse takes half the time of two triangular solves, and there are
     hundreds of products. A preconditioner need not be accurate.
     """
+    potrf, potri = get_lapack_funcs(("potrf", "potri"), (block,))
     diagonal = np.diagonal(block).copy()
-    factor, failed = dpotrf(block.T, lower=0, overwrite_a=1)
+    factor, failed = potrf(block.T, lower=0, overwrite_a=1)
     if not failed:
-        inverse, failed = dpotri(factor, lower=0, overwrite_c=1)
+        inverse, failed = potri(factor, lower=0, overwrite_c=1)
     if failed:  # not positive definite by rounding: use the diagonal
-        return np.asfortranarray(np.diag(1.0 / diagonal))
-    return np.asarray(inverse)
+        return np.diag(1.0 / diagonal)
+    inverse = np.triu(inverse)
+    return np.asarray(inverse + np.triu(inverse, 1).T)
