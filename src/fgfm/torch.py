@@ -176,10 +176,10 @@ class DiceDecision(torch.nn.Module):
     r"""Layer that returns the masks of largest expected Dice coefficient, or IoU, for inference.
 
     Maximises :math:`E[2 |y \cap h| / (|y| + |h|)]`, or :math:`E[|y \cap h| / |y \cup h|]`, over
-    all masks h, assuming pixels independent
-    given the image, with the sigmoid of the inputs as their probabilities. Each mask, of one image
-    and one class, is a problem of its own. The layer has no parameters and no gradient. It is a
-    single operator for ``torch.compile`` and ``torch.export``.
+    all masks h, assuming pixels independent given the image, with the sigmoid of the inputs as
+    their probabilities. Each mask, of one image and one class, is decided by itself. The layer has
+    no parameters and no gradient. It is a single operator for ``torch.compile`` and
+    ``torch.export``.
 
     Parameters
     ----------
