@@ -71,7 +71,7 @@ def _take_sample(
     own = state + row * STATE
     spread = beta2 * (1.0 / stride + tl.sum(x))
     level = spread * 0.0
-    for step in range(8):  # noqa: B007
+    for step in range(6):  # noqa: B007
         held = x > level
         mass = tl.sum(tl.where(held, x, 0.0))
         # spread underflows where beta is tiny and the sample is 0
@@ -505,7 +505,6 @@ def _decide_block(
     by_library: Callable[[Any], Decision],
 ) -> None:
     """Decide a block of rows in place."""
-    every = torch.arange(len(proba), device=proba.device)
     # One step suffices for nearly every row: where they are few, the others are only launched if
     # that was not so.
     attempts = (1, _STEPS) if len(proba) < _FEW_ROWS else (_STEPS,)
@@ -514,6 +513,7 @@ def _decide_block(
         step = 0
         for steps in attempts:
             _find_thresholds(proba, objective, state, range(step, steps))
+            every = torch.arange(len(proba), device=proba.device)  # after the launches
             lists = _list_labels(proba, every, state, _CAPACITY)
             _decide_near_thresholds(proba, labels, expected, objective, state, lists)
             status, step = state[:, _STATUS], steps
