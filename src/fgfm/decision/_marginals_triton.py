@@ -20,7 +20,7 @@ import triton.language as tl
 
 from fgfm._utils.validation import check_probabilities
 from fgfm.decision._array_api.backend import Backend, multiprocessors, to_host
-from fgfm.decision._array_api.functions_triton import one_minus_exp, times
+from fgfm.decision._array_api.functions_triton import add_pair, nan_min, one_minus_exp, times
 from fgfm.decision._array_api.selection import largest_labels
 from fgfm.decision._marginals_array_api import SMALL
 from fgfm.decision._marginals_triton_dense import DENSE, MANY, POSTPONED, decide_dense_rows
@@ -43,18 +43,8 @@ _PROBED = 16384  # rows of a large array that are decided first
 
 
 @triton.jit
-def _lower(a, b):
-    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
-
-
-@triton.jit
 def _add(a1, a2, a3, a4, b1, b2, b3, b4):
     return a1 + b1, a2 + b2, a3 + b3, a4 + b4
-
-
-@triton.jit
-def _add_pair(a1, a2, b1, b2):
-    return a1 + b1, a2 + b2
 
 
 @triton.jit(do_not_specialize=["n", "row_step", "label_step", "m"])
@@ -118,7 +108,7 @@ def _kernel(
         mean = tl.sum(tl.sum(p, 1))
         if REST:  # the row does not list all labels
             mean += tl.load(rest + 8 * row)
-        least_spread = tl.reduce(tl.reduce(p - p * p, 1, _lower), 0, _lower)
+        least_spread = tl.reduce(tl.reduce(p - p * p, 1, nan_min), 0, nan_min)
         if mean > MANY:  # left to the second call; P(y = 0) is negligible
             tl.store(tied + row, 0)
             tl.store(expected + row, tl.where(least_spread >= 0.0, DENSE, OUTSIDE))
@@ -183,7 +173,7 @@ def _kernel(
             if count == 0:
                 top = tl.max(tl.max(p, 1))
             small_at_empty, none_large = tl.reduce(
-                (tl.where(is_empty, exponent, 0.0), tl.where(is_empty, product, 0.0)), 0, _add_pair
+                (tl.where(is_empty, exponent, 0.0), tl.where(is_empty, product, 0.0)), 0, add_pair
             )
             product *= tl.exp(-exponent)
             log_empty = tl.log(none_large) - small_at_empty
@@ -208,7 +198,7 @@ def _kernel(
                     held = x > level
                     mass += tl.where(held, x, 0.0)
                     number += tl.where(held, 1.0, 0.0)
-                total_mass, total_number = tl.reduce((mass, number), 0, _add_pair)
+                total_mass, total_number = tl.reduce((mass, number), 0, add_pair)
                 level = tl.maximum(level, total_mass / (spread + total_number))
             floor = tl.maximum((1.0 + beta2) * level, empty)
             least = tl.minimum(top, floor * share)

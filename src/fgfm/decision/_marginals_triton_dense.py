@@ -13,6 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
+from fgfm.decision._array_api.functions_triton import add_pair
 from fgfm.decision._marginals_triton_window import (
     RULES,
     add_eight,
@@ -32,11 +33,6 @@ _LEVELS = 16  # intervals of sizes [2^j, 2^(j + 1)]
 _WINDOWS = ((32, 4.0), (256, 24.0))  # capacity of the list, labels expected on each side
 _REGISTERS = 128  # per thread, so that a multiprocessor runs 16 warps
 _STEPS = 12  # of Dinkelbach's iteration, at most
-
-
-@triton.jit
-def _add_two(a1, a2, b1, b2):
-    return a1 + b1, a2 + b2
 
 
 @triton.jit(do_not_specialize=["n", "row_step", "label_step", "m"])
@@ -92,7 +88,7 @@ def _dense_kernel(
         while (level > before * 1.01) & (step < STEPS):  # the last step squares the error
             held = p > level
             mass, number = tl.reduce(
-                (tl.sum(tl.where(held, p, 0.0), 1), tl.sum(held.to(tl.int32), 1)), 0, _add_two
+                (tl.sum(tl.where(held, p, 0.0), 1), tl.sum(held.to(tl.int32), 1)), 0, add_pair
             )
             before = level
             level = mass / (spread + number)

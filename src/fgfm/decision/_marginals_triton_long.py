@@ -22,6 +22,7 @@ import triton
 import triton.language as tl
 
 from fgfm.decision._array_api.backend import Backend, work_bytes
+from fgfm.decision._array_api.functions_triton import nan_max, nan_min
 from fgfm.decision._marginals_triton import check_rows, decide_listed
 from fgfm.decision._marginals_triton_window import (
     RULES,
@@ -47,8 +48,8 @@ _STEPS = 4  # of Dinkelbach's iteration over all labels, at most
 _LEVELS = 32  # intervals of sizes [2^j, 2^(j + 1)]
 _SUMS = 13  # numbers of a part in the first pass: power sums, extremes, those above the threshold
 _STATE = 18  # numbers of a row: eight power sums, and
-# level, active, low, high, listed, least, top, last, end, status
-_STATUS = 17
+_LEVEL, _ACTIVE, _LOW, _HIGH, _LISTED = map(tl.constexpr, range(8, 13))
+_LEAST, _TOP, _LAST, _END, _STATUS = map(tl.constexpr, range(13, 18))
 _DECIDED, _IN_LIST, _OUTSIDE, _FAILED = range(4)  # status
 
 
@@ -76,8 +77,8 @@ def _take_sample(
         mass = tl.sum(tl.where(held, x, 0.0))
         # spread underflows where beta is tiny and the sample is 0
         level = mass / tl.maximum(spread + tl.sum(held.to(tl.int32)), 1e-30)
-    tl.store(own + 8, level.to(tl.float64))
-    tl.store(own + 9, 1.0)
+    tl.store(own + _LEVEL, level.to(tl.float64))
+    tl.store(own + _ACTIVE, 1.0)
 
 
 @triton.jit
@@ -99,11 +100,11 @@ def _sum_parts(
     row = (tl.program_id(0) // parts).to(tl.int64)
     part = tl.program_id(0) % parts
     own = state + row * STATE
-    level = tl.load(own + 8)
+    level = tl.load(own + _LEVEL)
     start = part.to(tl.int64) * PART
     stop = tl.minimum(start + PART, m)
     if not FIRST:
-        stop = tl.where(tl.load(own + 9) > 0.0, stop, start)
+        stop = tl.where(tl.load(own + _ACTIVE) > 0.0, stop, start)
     level = level.to(DTYPE)
     lower = 0.875 * level
     upper = 1.125 * level
@@ -128,8 +129,8 @@ def _sum_parts(
         mass += tl.where(held, x, 0.0).to(tl.float64)
         near += ((x > lower) & (x < upper)).to(tl.int32)
         if FIRST:
-            least = _lower(least, x)
-            top = _upper(top, x)
+            least = nan_min(least, x)
+            top = nan_max(top, x)
             x1, x2, x3, x4, x5, x6, x7, x8 = powers(x, DTYPE)
             s1 += x1
             s2 += x2
@@ -153,18 +154,8 @@ def _sum_parts(
         tl.store(to + 5 * parts, t6.to(tl.float64))
         tl.store(to + 6 * parts, t7.to(tl.float64))
         tl.store(to + 7 * parts, t8.to(tl.float64))
-        tl.store(to + 11 * parts, tl.reduce(least, 0, _lower).to(tl.float64))
-        tl.store(to + 12 * parts, tl.reduce(top, 0, _upper).to(tl.float64))
-
-
-@triton.jit
-def _lower(a, b):
-    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
-
-
-@triton.jit
-def _upper(a, b):
-    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+        tl.store(to + 11 * parts, tl.reduce(least, 0, nan_min).to(tl.float64))
+        tl.store(to + 12 * parts, tl.reduce(top, 0, nan_max).to(tl.float64))
 
 
 @triton.jit
@@ -235,16 +226,16 @@ def _plan(
         for start in range(0, parts, WIDE):
             at = from_row + 11 * parts + start + item
             known = start + item < parts
-            bottom = _lower(bottom, tl.load(at, mask=known, other=0.0))
-            top = _upper(top, tl.load(at + parts, mask=known, other=0.0))
-        tl.store(own + 13, tl.reduce(bottom, 0, _lower))
-        tl.store(own + 14, tl.reduce(top, 0, _upper))
+            bottom = nan_min(bottom, tl.load(at, mask=known, other=0.0))
+            top = nan_max(top, tl.load(at + parts, mask=known, other=0.0))
+        tl.store(own + _LEAST, tl.reduce(bottom, 0, nan_min))
+        tl.store(own + _TOP, tl.reduce(top, 0, nan_max))
         tl.debug_barrier()
-    if tl.load(own + 9) > 0.0:
+    if tl.load(own + _ACTIVE) > 0.0:
         number, mass, near = _total_near(from_row, parts, WIDE)
-        before = tl.load(own + 8)
+        before = tl.load(own + _LEVEL)
         mean = tl.load(own)
-        highest = tl.load(own + 14)
+        highest = tl.load(own + _TOP)
         weight = beta2 * (1.0 + mean)
         level = tl.maximum(mass / (weight + number), highest / (weight + 1.0))
         density = tl.maximum(near, 1.0) / (0.25 * tl.maximum(before, 1e-300))
@@ -264,15 +255,15 @@ def _plan(
         listed = (mean < 150.0) & (number < 4096.0)
         low = tl.maximum(level - reach, least)
         high = level + tl.minimum(reach, 0.5 * tl.maximum(1.0 - level, 0.0))
-        tl.store(own + 8, level)
-        tl.store(own + 9, tl.where(close | listed, 0.0, 1.0))
+        tl.store(own + _LEVEL, level)
+        tl.store(own + _ACTIVE, tl.where(close | listed, 0.0, 1.0))
         # rounded, so that they can be compared with probabilities
         low = tl.where(listed, tl.minimum(least, 1.0 / 64.0), low)
         low = tl.where(highest > 0.0, low, 2.0).to(DTYPE)  # no list of zeros
         high = tl.where(listed, 2.0, high).to(DTYPE)
-        tl.store(own + 10, low.to(tl.float64))
-        tl.store(own + 11, high.to(tl.float64))
-        tl.store(own + 12, tl.where(listed, 1.0, 0.0))
+        tl.store(own + _LOW, low.to(tl.float64))
+        tl.store(own + _HIGH, high.to(tl.float64))
+        tl.store(own + _LISTED, tl.where(listed, 1.0, 0.0))
 
 
 @triton.jit
@@ -298,8 +289,8 @@ def _list_parts(
     at_row = (tl.program_id(0) // parts).to(tl.int64)
     part = tl.program_id(0) % parts
     row = tl.load(rows + at_row).to(tl.int64)
-    low = tl.load(state + row * STATE + 10).to(DTYPE)
-    high = tl.load(state + row * STATE + 11).to(DTYPE)
+    low = tl.load(state + row * STATE + _LOW).to(DTYPE)
+    high = tl.load(state + row * STATE + _HIGH).to(DTYPE)
     start = part.to(tl.int64) * PART
     stop = tl.minimum(start + PART, m)
     item = tl.arange(0, TILE)
@@ -376,9 +367,9 @@ def _compare(
     row = tl.program_id(0).to(tl.int64)
     own = state + row * STATE
     from_row = sums + row * parts * SUMS
-    listed = tl.load(own + 12) > 0.0
+    listed = tl.load(own + _LISTED) > 0.0
     size = tl.load(counts + row)
-    fits = (size < CAPACITY) & (tl.load(own + 9) == 0.0)
+    fits = (size < CAPACITY) & (tl.load(own + _ACTIVE) == 0.0)
     size = tl.where(fits & ~listed, size, 0).to(tl.int32)
     to = row * CAPACITY
     rank_list(
@@ -394,12 +385,12 @@ def _compare(
     s8 = tl.load(own + 7)
     a = _total(from_row, parts, WIDE)
     above = _total_near(from_row, parts, WIDE)[0]
-    high = tl.load(own + 11)
+    high = tl.load(own + _HIGH)
     best, taken, proven = best_rank(
         sorted_values + to,
         size,
         above,
-        tl.load(own + 10),
+        tl.load(own + _LOW),
         high,
         (s1, s2, s3, s4, s5, s6, s7, s8),
         a,
@@ -412,7 +403,7 @@ def _compare(
     )
     best *= 1.0 + tl.load(table)
     # log P(y = 0), where all labels are small
-    certain = (s1 > 100.0) | (tl.load(own + 14) <= 1.0 / 64.0)
+    certain = (s1 > 100.0) | (tl.load(own + _TOP) <= 1.0 / 64.0)
     log_empty = s1 + s2 / 2 + s3 / 3 + s4 / 4 + s5 / 5 + s6 / 6 + s7 / 7 + s8 / 8
     absent = tl.exp(-tl.minimum(log_empty, 700.0))
     if NONEMPTY:
@@ -426,11 +417,11 @@ def _compare(
     end = tl.load(sorted_places + to + taken - 1, mask=taken > 0, other=-1)
     status = tl.where(fits & proven & certain, 0.0, 3.0)
     status = tl.where(listed, 1.0, status)
-    valid = (tl.load(own + 13) >= 0.0) & (tl.load(own + 14) <= 1.0)  # False for NaN
+    valid = (tl.load(own + _LEAST) >= 0.0) & (tl.load(own + _TOP) <= 1.0)  # False for NaN
     status = tl.where(valid, status, 2.0)
-    tl.store(own + 15, tl.where(wins, last, 2.0))
-    tl.store(own + 16, end.to(tl.float64))
-    tl.store(own + 17, status)
+    tl.store(own + _LAST, tl.where(wins, last, 2.0))
+    tl.store(own + _END, end.to(tl.float64))
+    tl.store(own + _STATUS, status)
     tl.store(expected + row, best.to(expected.dtype.element_ty))
 
 
@@ -453,10 +444,10 @@ def _mark(
     part = tl.program_id(0) % parts
     own = state + row * STATE
     start = part.to(tl.int64) * PART
-    stop = tl.where(tl.load(own + 17) == 0.0, tl.minimum(start + PART, m), start)
+    stop = tl.where(tl.load(own + _STATUS) == 0.0, tl.minimum(start + PART, m), start)
     # Labels of probability `last` are chosen up to the place `end`; after it, larger ones.
-    last = tl.load(own + 15).to(DTYPE)
-    end = tl.load(own + 16).to(tl.int64)
+    last = tl.load(own + _LAST).to(DTYPE)
+    end = tl.load(own + _END).to(tl.int64)
     larger = (last.to(INTEGER, bitcast=True) + 1).to(DTYPE, bitcast=True)
     item = tl.arange(0, TILE)
     from_row = proba + row * row_step + item
@@ -516,7 +507,7 @@ def _decide_block(
             every = torch.arange(len(proba), device=proba.device)  # after the launches
             lists = _list_labels(proba, every, state, _CAPACITY)
             _decide_near_thresholds(proba, labels, expected, objective, state, lists)
-            status, step = state[:, _STATUS], steps
+            status, step = state[:, _STATUS.value], steps
             worst = int(status.max())
             if worst < _FAILED:
                 break
