@@ -27,8 +27,8 @@ from fgfm.decision._objective import Objective
 __all__ = ["DENSE", "MANY", "POSTPONED", "decide_dense_rows"]
 
 MANY = 150.0  # expected labels of a row; with more, it is not empty but for exp(-MANY)
-POSTPONED = -2.0  # minus this, `expected` is the logarithm of the probability of no label,
-DENSE = POSTPONED - 1000.0  # unless it is this
+POSTPONED = -2.0  # plus log P(y = 0), in place of the expected F of a row that is not decided
+DENSE = POSTPONED - 1000.0  # instead, if more than MANY labels are expected
 _LEVELS = 16  # intervals of sizes [2^j, 2^(j + 1)]
 _WINDOWS = ((32, 4.0), (256, 24.0))  # capacity of the list, labels expected on each side
 _REGISTERS = 128  # per thread, so that a multiprocessor runs 16 warps

@@ -82,6 +82,13 @@ def _take_sample(
 
 
 @triton.jit
+def _store_sums(to, step, sums):
+    """Store eight power sums, `step` numbers apart."""
+    for j in tl.static_range(0, 8):
+        tl.store(to + j * step, sums[j].to(tl.float64))
+
+
+@triton.jit
 def _sum_parts(
     proba,
     state,
@@ -145,15 +152,7 @@ def _sum_parts(
     tl.store(to + 9 * parts, tl.sum(mass))
     tl.store(to + 10 * parts, tl.sum(near).to(tl.float64))
     if FIRST:
-        t1, t2, t3, t4, t5, t6, t7, t8 = tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight)
-        tl.store(to, t1)
-        tl.store(to + parts, t2)
-        tl.store(to + 2 * parts, t3)
-        tl.store(to + 3 * parts, t4)
-        tl.store(to + 4 * parts, t5.to(tl.float64))
-        tl.store(to + 5 * parts, t6.to(tl.float64))
-        tl.store(to + 6 * parts, t7.to(tl.float64))
-        tl.store(to + 7 * parts, t8.to(tl.float64))
+        _store_sums(to, parts, tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight))
         tl.store(to + 11 * parts, tl.reduce(least, 0, nan_min).to(tl.float64))
         tl.store(to + 12 * parts, tl.reduce(top, 0, nan_max).to(tl.float64))
 
@@ -211,15 +210,7 @@ def _plan(
     own = state + row * STATE
     from_row = sums + row * parts * SUMS
     if FIRST:
-        s1, s2, s3, s4, s5, s6, s7, s8 = _total(from_row, parts, WIDE)
-        tl.store(own, s1)
-        tl.store(own + 1, s2)
-        tl.store(own + 2, s3)
-        tl.store(own + 3, s4)
-        tl.store(own + 4, s5)
-        tl.store(own + 5, s6)
-        tl.store(own + 6, s7)
-        tl.store(own + 7, s8)
+        _store_sums(own, 1, _total(from_row, parts, WIDE))
         item = tl.arange(0, WIDE)
         bottom = tl.zeros([WIDE], tl.float64)
         top = tl.zeros([WIDE], tl.float64)
@@ -327,16 +318,8 @@ def _list_parts(
                 to = at_row * capacity + to
                 tl.store(values + to, x.to(tl.float64), mask=is_listed)
                 tl.store(places + to, first + item, mask=is_listed)
-    t1, t2, t3, t4, t5, t6, t7, t8 = tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight)
     to = sums + at_row * parts * SUMS + part
-    tl.store(to, t1)
-    tl.store(to + parts, t2)
-    tl.store(to + 2 * parts, t3)
-    tl.store(to + 3 * parts, t4)
-    tl.store(to + 4 * parts, t5.to(tl.float64))
-    tl.store(to + 5 * parts, t6.to(tl.float64))
-    tl.store(to + 6 * parts, t7.to(tl.float64))
-    tl.store(to + 7 * parts, t8.to(tl.float64))
+    _store_sums(to, parts, tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight))
     tl.store(to + 8 * parts, tl.sum(above).to(tl.float64))
 
 
@@ -504,7 +487,8 @@ def _decide_block(
         step = 0
         for steps in attempts:
             _find_thresholds(proba, objective, state, range(step, steps))
-            every = torch.arange(len(proba), device=proba.device)  # after the launches
+            # The kernels launched so far run in the meantime.
+            every = torch.arange(len(proba), device=proba.device)
             lists = _list_labels(proba, every, state, _CAPACITY)
             _decide_near_thresholds(proba, labels, expected, objective, state, lists)
             status, step = state[:, _STATUS.value], steps

@@ -9,6 +9,7 @@ discard labels and set sizes are those of `fgfm._kernels.search` and of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,7 +117,7 @@ def gather(backend: Backend, values: Array, order: Array) -> Array:
 
 
 def decide_by_kernel(
-    backend: Backend, P: Array, s: Floats, objective: Objective, masses: Array = None
+    backend: Backend, P: Array, s: Floats, objective: Objective, masses: Sequence[Array] = ()
 ) -> tuple[Array, Array] | None:
     """Decide from P, (n, m, Q), by a Triton kernel.
 
@@ -130,7 +131,7 @@ def decide_by_kernel(
         The cardinalities that can occur.
     objective : Objective
         What is maximised.
-    masses : array of shape (n, 2), default=None
+    masses : sequence of two arrays of shape (n,), or none
         The probabilities that the true set is empty, and that it is not, if not those of P.
 
     Returns
@@ -145,7 +146,8 @@ def decide_by_kernel(
     from fgfm.decision._array_api.columns_triton import cardinality_tables, decide_table
 
     tables = cardinality_tables(backend, s, m, objective)
-    return decide_table(backend, P, m, tables, objective, masses)
+    given = backend.xp.stack(masses, axis=1) if masses else None
+    return decide_table(backend, P, m, tables, objective, given)
 
 
 def decide_cardinality_columns(
@@ -172,7 +174,7 @@ def decide_cardinality_columns(
         The decision.
     """
     xp, beta2 = backend.xp, objective.beta2
-    decided = decide_by_kernel(backend, P, s, objective, xp.stack([absent, present], axis=1))
+    decided = decide_by_kernel(backend, P, s, objective, [absent, present])
     if decided is not None:
         return decided
     empty = absent * objective.empty_value
