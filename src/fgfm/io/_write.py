@@ -10,7 +10,8 @@ import math
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,11 @@ from scipy import sparse
 from fgfm._utils.atomic import atomic_file, named_errors
 from fgfm._utils.optional import import_optional
 from fgfm._utils.validation import check_choice
-from fgfm.data._formats import LABEL_SET_FORMATS, default_delimiter, label_set_format
+from fgfm.io._files import SUFFIXES
 
 __all__ = ["LabelSetWriter", "ProbabilityWriter"]
 
+FORMATS = ("csv", "tsv", "jsonl", "parquet")
 _MOST_ROWS = 1 << 16  # that are written at a time
 _DENSE_NUMBERS = 1 << 21  # of dense labels
 _DECIMALS = 6  # of the expected F-measure in text
@@ -40,17 +42,22 @@ class _TableWriter:
         target: str | os.PathLike[str],
         label_names: Sequence[str],
         format: str | None,
-        metadata: Mapping[bytes, bytes] | None = None,
     ) -> None:
         self._pa = import_optional("pyarrow", "writing label sets", "data")
-        check_choice(format, "format", (None, *LABEL_SET_FORMATS))
+        check_choice(format, "format", (None, *FORMATS))
         self._standard_output = os.fspath(target) == "-"
         if format is None:
-            format = "csv" if self._standard_output else label_set_format(target)
+            suffix = "csv" if self._standard_output else Path(target).suffix.lower()
+            format = "csv" if self._standard_output else SUFFIXES.get(suffix, suffix)
+            if format not in FORMATS:
+                raise ValueError(
+                    f"{target} has the extension {suffix!r}: it must be .csv, .tsv, .jsonl or "
+                    ".parquet, or the format must be given"
+                )
         self.format = format
         self.target = target
         self.label_names = [str(name) for name in label_names]
-        self._metadata = dict(metadata or {})
+        self.metadata: dict[str, str] = {}  # of a Parquet file, written at its end
         self._stack = contextlib.ExitStack()
         self._file: Any = None
         self._parquet: Any = None  # pyarrow's writer, made with the schema of the first block
@@ -69,6 +76,7 @@ class _TableWriter:
 
     def __exit__(self, *error: Any) -> bool | None:
         if error[0] is None and self._parquet is not None:
+            self._parquet.add_key_value_metadata(self.metadata)
             self._parquet.close()
         return self._stack.__exit__(*error)
 
@@ -78,13 +86,12 @@ class _TableWriter:
             import pyarrow.parquet as pq
 
             if self._parquet is None:
-                metadata = (table.schema.metadata or {}) | self._metadata
-                self._parquet = pq.ParquetWriter(self._file, table.schema.with_metadata(metadata))
+                self._parquet = pq.ParquetWriter(self._file, table.schema)
             self._parquet.write_table(table)
             return
         import pyarrow.compute as pc
 
-        delimiter = default_delimiter(self.format)
+        delimiter = "\t" if self.format == "tsv" else ","
         if not self._has_header:
             text = io.StringIO()
             csv.writer(text, delimiter=delimiter, lineterminator="\n").writerow(table.column_names)
@@ -155,8 +162,6 @@ class LabelSetWriter(_TableWriter):
         The separator of the labels of a row in CSV and TSV.
     wide : bool, default=False
         Whether to write one 0/1 column per label instead of one column of label lists.
-    metadata : dict of bytes to bytes, optional
-        Metadata of a Parquet file.
 
     See Also
     --------
@@ -166,7 +171,7 @@ class LabelSetWriter(_TableWriter):
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from fgfm.data import LabelSetWriter
+    >>> from fgfm.io import LabelSetWriter
     >>> from fgfm.decision import from_marginals
     >>> labels, expected_f = from_marginals([[0.9, 0.2], [0.4, 0.7]])
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -187,9 +192,8 @@ class LabelSetWriter(_TableWriter):
         format: str | None = None,
         separator: str = ";",
         wide: bool = False,
-        metadata: Mapping[bytes, bytes] | None = None,
     ) -> None:
-        super().__init__(target, label_names, format, metadata)
+        super().__init__(target, label_names, format)
         self.wide = wide
         self.separator = separator
         names = self.label_names

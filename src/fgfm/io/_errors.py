@@ -32,7 +32,7 @@ class DataError(ValueError):
 
     Examples
     --------
-    >>> from fgfm.data import DataError
+    >>> from fgfm.io import DataError
     >>> error = DataError("'x' is not a number", source="a.csv", line=3, column="age")
     >>> print(error)
     a.csv, line 3, column 'age': 'x' is not a number

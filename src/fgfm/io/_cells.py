@@ -1,0 +1,224 @@
+"""Columns of cells as numbers, texts and dates, and what was wrong with them.
+
+A cell that is not what its column holds becomes missing. `Faults` counts such cells, so that a file
+gives one warning, or an error where there are many.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fgfm._utils.text import quoted
+from fgfm.io._errors import DataError
+
+__all__ = ["BINARY_WORDS", "Faults", "as_days", "as_numbers", "as_texts", "is_missing"]
+
+# Texts for a missing value, in lower case.
+MISSING = ("", "?", "na", "n/a", "nan", "null", "none")
+# Texts for 0 and 1, in lower case.
+BINARY_WORDS = {"no": 0.0, "yes": 1.0, "false": 0.0, "true": 1.0}
+# Notations of dates that pandas is asked for, in this order: in 3/4/1999 the day comes first.
+DATE_FORMATS = (
+    "ISO8601",
+    "%Y/%m/%d",
+    "%d.%m.%Y",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%d-%m-%Y",
+    "%d %B %Y",
+    "%d %b %Y",
+    "%B %d, %Y",
+    "%b %d, %Y",
+)
+_MOST_BAD = 0.05  # of the cells of a column
+
+
+class Faults:
+    """Cells of a file that were replaced by missing values, counted over batches of rows.
+
+    Parameters
+    ----------
+    source : str
+        The file.
+    strict : bool, default=False
+        Whether such a cell is an error.
+    decimal : str, default="."
+        The decimal mark of numbers in texts.
+    becomes : str, default="missing"
+        What such a cell is taken as, in words.
+    remedies : tuple of str
+        Arguments that declare what a column holds.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        strict: bool = False,
+        decimal: str = ".",
+        becomes: str = "missing",
+        remedies: tuple[str, ...] = ("category", "text", "drop"),
+    ) -> None:
+        self.source, self.strict, self.decimal = source, strict, decimal
+        self.becomes, self.remedies = becomes, remedies
+        self._found: dict[str, tuple[int, str, int]] = {}  # column: first row, its text, count
+        self._unseen: dict[str, tuple[str, int]] = {}  # column: an example, count
+        self.rows = 0  # before the present batch
+
+    def add(self, column: str, texts: Any, wrong: npt.NDArray[np.bool_], what: str) -> None:
+        """Count the cells of a column, among the present rows, that are not `what`."""
+        count = int(wrong.sum())
+        if not count:
+            return
+        at = int(np.argmax(wrong))
+        text = str(texts[at])
+        reason = f"{quoted(text)} is not {what}"
+        if self.strict:
+            raise DataError(reason, source=self.source, row=self.rows + at, column=column)
+        row, first, before = self._found.get(column, (self.rows + at, reason, 0))
+        self._found[column] = (row, first, before + count)
+
+    def add_unseen(self, column: str, values: Any, wrong: npt.NDArray[np.bool_]) -> None:
+        """Count the categories of a column that training did not have."""
+        if wrong.any():
+            example, before = self._unseen.get(column, (str(values[int(np.argmax(wrong))]), 0))
+            self._unseen[column] = (example, before + int(wrong.sum()))
+
+    def report(self, rows: int) -> None:
+        """Warn of the cells found in `rows` rows; raise if a column has more than 5 % of them."""
+        for column, (row, reason, count) in self._found.items():
+            if count > max(1.0, _MOST_BAD * rows):
+                raise DataError(
+                    f"{reason}, nor are {count - 1} further cells of {rows}: declare what the "
+                    "column holds, or leave it out",
+                    source=self.source,
+                    row=row,
+                    column=column,
+                    arguments=self.remedies,
+                )
+        if self._found:
+            column, (row, reason, _) = min(self._found.items(), key=lambda item: item[1][0])
+            count = sum(count for *_, count in self._found.values())
+            more = f"; {count - 1} more such cells" if count > 1 else ""
+            place = DataError(f"{reason}{more}", source=self.source, row=row, column=column)
+            noun = "It is" if count == 1 else "They are"
+            warnings.warn(f"{place}. {noun} taken as {self.becomes}", UserWarning, stacklevel=3)
+        for column, (example, count) in self._unseen.items():
+            error = DataError(
+                f"{count} of {rows} rows have a category that training did not have, such as "
+                f"{quoted(example)}",
+                source=self.source,
+                column=column,
+            )
+            warnings.warn(str(error), UserWarning, stacklevel=3)
+
+
+def as_numbers(
+    column: Any, name: str, faults: Faults | None, decimal: str | None = None
+) -> npt.NDArray[np.float64]:
+    """Return an array of pyarrow as numbers, NaN where a value is missing or not a number.
+
+    Such values are counted in `faults`; without it they raise pyarrow's error.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    if not _is_text(kind):
+        if pa.types.is_nested(kind) or pa.types.is_temporal(kind) or pa.types.is_binary(kind):
+            raise pa.ArrowInvalid(f"values of type {kind} are not numbers")
+        return _to_numpy(column.cast(pa.float64(), safe=False))
+    decimal = decimal or (faults.decimal if faults is not None else ".")
+    if decimal != ".":
+        column = pc.replace_substring(column, decimal, ".")
+    try:
+        return _to_numpy(column.cast(pa.float64()))
+    except pa.ArrowInvalid:
+        column = pc.utf8_trim_whitespace(column)
+        column = pc.if_else(is_missing(column), pa.scalar(None, column.type), column)
+    try:
+        return _to_numpy(column.cast(pa.float64()))
+    except pa.ArrowInvalid:
+        if faults is None:
+            raise
+    import pandas as pd
+
+    texts = column.to_pandas()
+    words = texts.str.lower().map(BINARY_WORDS)
+    values = pd.to_numeric(texts, errors="coerce").fillna(words).to_numpy(np.float64)
+    faults.add(name, texts.to_numpy(), np.isnan(values) & texts.notna().to_numpy(), "a number")
+    return np.asarray(values)
+
+
+def _to_numpy(column: Any) -> npt.NDArray[np.float64]:
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def is_missing(column: Any) -> Any:
+    """Return a boolean array of pyarrow: True where a text stands for a missing value."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lower = pc.utf8_lower(pc.utf8_trim_whitespace(column))
+    return pc.is_in(lower, value_set=pa.array(MISSING, lower.type))
+
+
+def as_texts(column: Any) -> npt.NDArray[Any]:
+    """Return an array of pyarrow as texts of dtype object, None where one is missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_floating(column.type):  # 1.0 is 1, as if it had been an integer
+        values = column.to_pylist()
+        return np.array([None if v is None or v != v else f"{v:g}" for v in values], dtype=object)
+    if pa.types.is_temporal(column.type) or pa.types.is_nested(column.type):
+        values = column.to_pylist()
+        return np.array([None if v is None else str(v) for v in values], dtype=object)
+    column = column.cast(pa.string())
+    column = pc.if_else(is_missing(column), pa.scalar(None, pa.string()), column)
+    return np.asarray(pc.utf8_trim_whitespace(column).to_numpy(zero_copy_only=False))
+
+
+def as_days(
+    texts: npt.NDArray[Any], format: str, name: str, faults: Faults | None
+) -> npt.NDArray[np.float64]:
+    """Return dates as days from 1970, NaN where one is missing or in another notation."""
+    import pandas as pd
+
+    found = pd.to_datetime(
+        pd.Series(texts, dtype=object), format=format, errors="coerce", utc=True
+    )
+    missing = pd.isna(texts)
+    days = (found - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    values = np.floor(days.to_numpy(np.float64))
+    if faults is not None:
+        example = "1999-12-31" if format == "ISO8601" else format
+        faults.add(name, texts, np.isnan(values) & ~missing, f"a date such as {example}")
+    return np.asarray(values)
+
+
+def date_format(texts: npt.NDArray[Any]) -> str | None:
+    """Return the notation that nearly all of some different texts have, None if there is none."""
+    for format in DATE_FORMATS:
+        days = as_days(texts, format, "", None)
+        if np.isnan(days).sum() <= _MOST_BAD * len(texts):
+            return format
+    return None

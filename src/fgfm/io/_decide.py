@@ -1,0 +1,450 @@
+"""Label sets for files of probabilities."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import joblib
+import numpy as np
+from sklearn.utils.parallel import delayed
+
+from fgfm._utils.atomic import remove_leftovers
+from fgfm._utils.optional import import_optional
+from fgfm._utils.parallel import run_jobs
+from fgfm._utils.text import counted
+from fgfm.decision import Constraints, from_marginals
+from fgfm.io._errors import DataError
+from fgfm.io._probabilities import Probabilities, open_probabilities
+from fgfm.io._tables import TextFormat
+from fgfm.io._write import LabelSetWriter
+
+if TYPE_CHECKING:
+    from fgfm.decider import FDecider
+
+__all__ = ["DecideReport", "decide"]
+
+_STAMP = "fgfm.decide"  # the key of the metadata that say how a file was made
+_TOTALS = "fgfm.totals"
+
+
+class DecideReport(NamedTuple):
+    """Row count and mean expected F-measure of `decide`.
+
+    Attributes
+    ----------
+    rows : int
+        Number of rows.
+    mean_expected_f : float
+        Mean of the expected F-measures of rows; of labels if the average is "macro"; that of all
+        entries if it is "micro". NaN if none is defined, as with a decider of "macro" or "micro".
+    average : str
+        The average that was decided for; "macro" for a table of one label.
+    seconds : float
+        Time.
+    kept : int
+        Number of files of a folder that were up to date.
+    """
+
+    rows: int
+    mean_expected_f: float
+    average: str
+    seconds: float
+    kept: int = 0
+
+
+class _Settings(NamedTuple):
+    """The arguments of `decide` that apply to each file."""
+
+    decision: dict[str, Any]
+    decider: Any
+    ids: tuple[str, ...]
+    format: str | None
+    text: TextFormat
+    strict: bool
+    output_format: str | None
+    separator: str
+    wide: bool
+
+
+class _Totals(NamedTuple):
+    """Totals over the rows of a file."""
+
+    rows: int
+    sum_f: float  # of expected F-measures
+    defined: int  # problems (rows, labels, or all entries) that have one
+    empty: int  # rows in which no label is possible, against `nonempty`
+    first_empty: int
+    average: str
+
+
+def decide(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    decider: FDecider | None = None,
+    ids: Sequence[str] = (),
+    strict: bool = False,
+    format: str | None = None,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool | None = None,
+    output_format: str | None = None,
+    separator: str = ";",
+    wide: bool = False,
+    n_jobs: int | None = None,
+    progress: Callable[[int], object] | None = None,
+    **decision: Any,
+) -> DecideReport:
+    """Write the F-optimal label sets of a table of marginal probabilities.
+
+    Rows are read, decided and written in blocks, so that memory does not grow with their number.
+    Only "macro", "micro" and "weighted", and a table of one label, are decided as a whole: the
+    table is read into one array, and the output has no expected F-measure of a row.
+
+    A folder of Parquet files becomes a folder of Parquet files. A file of the target folder is
+    kept if it was made by the same version from the same file with the same arguments, so that an
+    interrupted run can be resumed.
+
+    Parameters
+    ----------
+    source : str or path-like
+        The table, with a column per label; "-" is standard input. Or a folder of such tables in
+        Parquet, at any depth; names that begin with "." or "_" are skipped.
+    target : str or path-like
+        The file of label sets, which is replaced when the new one is complete; "-" is standard
+        output. Or a folder, created if needed, for a file of the same name for each of `source`.
+    decider : FDecider, optional
+        A fitted decider, in the place of all arguments of `decision`. It decides each row by
+        itself, also with "macro" and "micro": then by its thresholds. Its labels are found by
+        name, in any order.
+    ids : sequence of str, default=()
+        Columns that are not labels, to be kept in the output. Without any, columns that are
+        called like an identifier (``id``, ``doc_id``) and do not hold probabilities are.
+    strict : bool, default=False
+        Whether a cell that is not a number is an error; otherwise it is a probability of 0, with
+        a warning that counts them.
+    format : {"csv", "tsv", "parquet", "jsonl", "xlsx", "npy", "npz"}, optional
+        The format of the table; by default it follows from the file name.
+    delimiter, decimal, encoding, header : optional
+        How CSV and TSV are written, as in `load`. Without a header, labels are numbered from 0.
+    output_format : {"csv", "tsv", "jsonl", "parquet"}, optional
+        The format of the label sets; by default it follows from the file name.
+    separator : str, default=";"
+        The separator of the labels of a row in CSV and TSV.
+    wide : bool, default=False
+        Whether to write one 0/1 column per label instead of one column of label lists.
+    n_jobs : int, optional
+        The number of threads, as in joblib; of a folder, the number of files at a time, which may
+        be on the workers of a cluster (``joblib.parallel_config``) that see the same files. It
+        does not change the result.
+    progress : callable, optional
+        Called with the number of rows done, after every block, or every file of a folder.
+    **decision
+        Arguments of `fgfm.decision.from_marginals`: ``beta``, ``average``, ``logits`` and so on.
+
+    Returns
+    -------
+    DecideReport
+        Row count, mean expected F-measure and time.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from fgfm.io import decide
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     probabilities, label_sets = Path(folder) / "p.csv", Path(folder) / "sets.csv"
+    ...     _ = probabilities.write_text("name,cat,dog\\nrex,0.1,0.9\\nfelix,0.6,0.4\\n")
+    ...     report = decide(probabilities, label_sets, ids=["name"])
+    ...     print(label_sets.read_text())
+    name,labels,expected_f
+    rex,dog,0.87
+    felix,cat;dog,0.586667
+    <BLANKLINE>
+    """
+    if decider is not None:
+        _check_decider(decider, decision)
+    # Wrong arguments raise before a file is opened.
+    from_marginals(np.zeros((0, 2)), **_without_constraints(decision))
+    settings = _Settings(
+        decision,
+        decider,
+        tuple(ids),
+        format,
+        TextFormat(delimiter, decimal, encoding, header),
+        strict,
+        output_format,
+        separator,
+        wide,
+    )
+    start = time.perf_counter()
+    names = (os.fspath(source), os.fspath(target))
+    if "-" not in names and os.path.realpath(source) == os.path.realpath(target):
+        raise ValueError(f"target is {target}, as source is: they must be two files")
+    kept = 0
+    if os.path.isdir(source):
+        totals, kept = _decide_folder(Path(source), Path(target), settings, n_jobs, progress)
+    else:
+        totals = [_decide_file(source, target, settings, n_jobs, progress)]
+    _warn_of_empty_rows(totals)
+    defined = sum(one.defined for one in totals)
+    mean = sum(one.sum_f for one in totals) / defined if defined else float("nan")
+    rows = sum(one.rows for one in totals)
+    return DecideReport(rows, mean, totals[0].average, time.perf_counter() - start, kept)
+
+
+def _check_decider(decider: Any, decision: dict[str, Any]) -> None:
+    from fgfm.decider import FDecider
+
+    if not isinstance(decider, FDecider) or not hasattr(decider, "classes_"):
+        raise TypeError(f"decider is {decider!r}: it must be a fitted fgfm.FDecider")
+    if decision:
+        name, value = next(iter(decision.items()))
+        raise ValueError(
+            f"{name} is {value!r} and decider is given, which has its own: one of them must be "
+            "left out"
+        )
+
+
+def _without_constraints(decision: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments that do not depend on the labels of a table."""
+    dependent = ("constraints", "min_labels", "max_labels")
+    return {name: value for name, value in decision.items() if name not in dependent}
+
+
+def _warn_of_empty_rows(totals: Sequence[_Totals]) -> None:
+    empty = sum(one.empty for one in totals)
+    if empty:
+        first = next(one.first_empty for one in totals if one.empty)
+        warnings.warn(
+            f"all probabilities of row {first} are 0, which contradicts nonempty: it gets the "
+            f"empty set and no expected F-measure ({counted(empty, 'such row')})",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _decide_file(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    settings: _Settings,
+    n_jobs: int | None = None,
+    progress: Callable[[int], object] | None = None,
+    stamp: str | None = None,
+) -> _Totals:
+    """Decide for the rows of one file; a stamp is written into a Parquet file of label sets."""
+    decider = settings.decider
+    logits = settings.decision.get("logits") if decider is None else decider.logits
+    labels = None if decider is None else _decider_labels(decider)
+    with open_probabilities(
+        source,
+        format=settings.format,
+        text=settings.text,
+        content="logits" if logits else "probabilities",
+        labels=labels,
+        ids=settings.ids,
+        strict=settings.strict,
+    ) as table:
+        average, together, rule = _make_rule(settings, table, n_jobs)
+        with LabelSetWriter(
+            target,
+            table.label_names,
+            format=settings.output_format,
+            separator=settings.separator,
+            wide=settings.wide,
+        ) as writer:
+            by_row = average == "samples"
+            totals = _Totals(0, 0.0, 0, 0, 0, average)
+            for proba, ids in [table.read()] if together else table.blocks:
+                sets, expected_f = rule(proba)
+                writer.write(sets, expected_f if by_row else None, ids)
+                totals = _added(
+                    totals,
+                    len(proba) if isinstance(proba, np.ndarray) else proba.shape[0],
+                    expected_f,
+                )
+                if progress is not None:
+                    progress(totals.rows)
+            if totals.rows == 0 and not together:
+                writer.write_header(table.no_ids, expected_f=by_row)
+            if stamp is not None:
+                writer.metadata = {_STAMP: stamp, _TOTALS: json.dumps(totals)}
+    return totals
+
+
+def _added(totals: _Totals, rows: int, expected_f: Any) -> _Totals:
+    """Return totals with those of further rows."""
+    if expected_f is None:
+        return totals._replace(rows=totals.rows + rows)
+    undefined = np.isnan(expected_f)
+    empty = int(undefined.sum()) if totals.average == "samples" else 0
+    first = totals.first_empty
+    if empty and not totals.empty:
+        first = totals.rows + int(np.argmax(undefined))
+    return totals._replace(
+        rows=totals.rows + rows,
+        sum_f=totals.sum_f + float(np.nansum(expected_f)),
+        defined=totals.defined + int((~undefined).sum()),
+        empty=totals.empty + empty,
+        first_empty=first,
+    )
+
+
+def _make_rule(
+    settings: _Settings, table: Probabilities, n_jobs: int | None
+) -> tuple[str, bool, Callable[[Any], tuple[Any, Any]]]:
+    """Return the average, whether all rows are decided together, and the rule.
+
+    The rule returns the labels (n, m) of rows and the expected F-measures of its problems, None if
+    there are none. A table with a single label is that of a binary classifier.
+    """
+    m = len(table.label_names)
+    if settings.decider is not None:
+        decider = copy.copy(settings.decider).set_params(n_jobs=n_jobs)
+        if not decider.multilabel_:  # a binary classifier, of any two classes
+            positive = decider.classes_[-1]
+            return "macro", False, lambda p: ((decider.predict(p) == positive)[:, None], None)
+        if decider.average == "samples":
+            return "samples", False, decider.decide
+        return decider.average, False, lambda p: (decider.predict(p), None)
+    decision = dict(settings.decision)
+    average = "macro" if m == 1 else decision.pop("average", "samples")
+    constraints = decision.get("constraints")
+    if isinstance(constraints, Constraints):
+        names = table.label_names if table.has_names else None
+        decision["constraints"] = constraints.numbered(m, names)
+
+    def rule(proba: Any) -> tuple[Any, Any]:
+        with warnings.catch_warnings():  # such rows are counted
+            warnings.filterwarnings("ignore", message=".*contradict")
+            labels, expected_f = from_marginals(proba, average=average, n_jobs=n_jobs, **decision)
+        return labels, np.atleast_1d(expected_f)
+
+    return average, average != "samples", rule
+
+
+def _decider_labels(decider: Any) -> list[str]:
+    """Return the names of the labels of a decider, numbers if it was fitted without names."""
+    fitted = vars(decider)
+    names = fitted.get("label_names_in_", fitted.get("feature_names_in_"))
+    return [str(name) for name in (range(decider.n_features_in_) if names is None else names)]
+
+
+def _decide_folder(
+    source: Path,
+    target: Path,
+    settings: _Settings,
+    n_jobs: int | None,
+    progress: Callable[[int], object] | None,
+) -> tuple[list[_Totals], int]:
+    """Decide for all files of a folder; return their totals and how many were up to date."""
+    import_optional("pyarrow.parquet", "reading Parquet", "data")
+    average = settings.decision.get("average", "samples")
+    if settings.decider is None and average != "samples":
+        raise DataError(
+            f"it is a folder, and average {average!r} decides all rows together: pass one file, "
+            "or a decider, which decides row by row",
+            source=source,
+            arguments=["decider"],
+        )
+    source, target = source.absolute(), target.absolute()  # workers may run in other folders
+    inner, outer = Path(os.path.realpath(target)), Path(os.path.realpath(source))
+    if target.is_file() or inner.is_relative_to(outer) or outer.is_relative_to(inner):
+        raise ValueError(
+            f"target is {target}, and source is a folder, {source}: target must be another "
+            "folder, neither of both within the other"
+        )
+    files = _parquet_files(source)
+    if not files:
+        raise DataError("the folder has no Parquet file: there must be one", source=source)
+    strange = sorted(set(_parquet_files(target)) - set(files))
+    if strange:
+        reason = f"it has {strange[0]}, which source does not: choose another folder"
+        raise DataError(reason, source=target)
+    for folder in {(target / file).parent for file in files}:
+        folder.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(folder, {file.name for file in files})
+    settings = settings._replace(format="parquet", output_format="parquet")
+    inner_jobs = n_jobs if len(files) == 1 else 1
+    jobs = (
+        delayed(_decide_unless_done)(source / f, target / f, settings, inner_jobs) for f in files
+    )
+    totals, kept = [], 0
+    failure: Exception | None = None
+    for result in run_jobs(jobs, n_jobs, "threads"):
+        if isinstance(result, Exception):  # raised after the other files are done
+            failure = failure or result
+            continue
+        totals.append(result[0])
+        kept += result[1]
+        if progress is not None:
+            progress(sum(one.rows for one in totals))
+    if failure is not None:
+        raise failure
+    return totals, kept
+
+
+def _parquet_files(folder: Path) -> list[Path]:
+    """Return the sorted relative paths of the Parquet files below a folder."""
+    found = [path for kind in ("parquet", "pq") for path in folder.rglob(f"*.{kind}")]
+    relative = [path.relative_to(folder) for path in found if path.is_file()]
+    return sorted(p for p in relative if not any(part[0] in "._" for part in p.parts))
+
+
+def _decide_unless_done(
+    source: Path, target: Path, settings: _Settings, n_jobs: int | None
+) -> tuple[_Totals, bool] | Exception:
+    """Decide for one file unless it is up to date; return its totals, and whether it was.
+
+    An error is returned instead of being raised.
+    """
+    try:
+        stamp = _stamp(source, settings)
+        totals = _totals_of_written(target, stamp)
+        if totals is not None:
+            return totals, True
+        return _decide_file(source, target, settings, n_jobs, stamp=stamp), False
+    except Exception as error:
+        return error
+
+
+def _stamp(source: Path, settings: _Settings) -> str:
+    """Return a description of how a file is made; a file with the same stamp is up to date."""
+    status = source.stat()
+    return json.dumps(
+        {
+            "fgfm": version("fgfm"),
+            "decision": {name: repr(value) for name, value in sorted(settings.decision.items())},
+            "decider": None if settings.decider is None else joblib.hash(settings.decider),
+            "ids": settings.ids,
+            "strict": settings.strict,
+            "wide": settings.wide,
+            "bytes": status.st_size,
+            "modified": status.st_mtime_ns,
+        }
+    )
+
+
+def _totals_of_written(target: Path, stamp: str) -> _Totals | None:
+    """Return the totals of a written file, None if it is missing, damaged or out of date."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not target.exists():
+        return None
+    try:
+        metadata = pq.read_metadata(target).metadata or {}
+        if metadata.get(_STAMP.encode()) != stamp.encode():
+            return None
+        return _Totals(*json.loads(metadata[_TOTALS.encode()]))
+    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError):
+        return None

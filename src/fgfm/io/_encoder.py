@@ -1,0 +1,550 @@
+"""Features of a data frame: numbers, categories, dates and texts through a `ColumnTransformer`."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from fgfm._utils.optional import import_optional
+from fgfm._utils.text import counted, ignored_columns, listed, missing_columns, quoted
+from fgfm.io._cells import Faults, as_days, as_numbers, as_texts, date_format
+from fgfm.io._errors import DataError
+from fgfm.io._tables import check_names
+
+__all__ = ["ID_NAME", "ColumnSummary", "FeatureEncoder", "find_kind"]
+
+KINDS = ("number", "category", "date", "text")  # that can be declared
+DATE_PARTS = ("year", "month", "weekday")  # beside the days since the first date
+
+_MANY = 20  # rows from which a value of its own in each row makes an identifier
+_FEW = 255  # categories up to which a table without texts stays dense
+_RARE_CATEGORIES = 20  # in columns of more categories those of fewer than _RARE_ROWS share one
+_RARE_ROWS = 5
+_MAX_TERMS = 20_000  # of a column of texts
+_LONG = 8.0  # tokens per text from which repeated texts are free text too
+_SHORT = 3.0  # tokens per text below which character n-grams are used
+_SAMPLE = 1000  # distinct texts in which tokens are counted
+_TOKEN = re.compile(r"\w\w+")
+ID_NAME = re.compile(r"(?i:(?:^|[\W_])(?:id|ids|idx|index|key|row|uid|uuid|guid)$)|[a-z]I[dD]$")
+_LETTER = re.compile(r"[^\W\d_]")
+
+Columns = dict[str, Any]  # pyarrow arrays by name
+
+
+class ColumnSummary(NamedTuple):
+    """One column of a table and its encoding.
+
+    Attributes
+    ----------
+    name : str
+        The name of the column.
+    kind : str
+        number, category, date, text or identifier.
+    becomes : str
+        The features that it becomes, in words.
+    """
+
+    name: str
+    kind: str
+    becomes: str
+
+
+class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Encode the columns of a data frame as numbers.
+
+    The kind of each column is found from its values in training, unless it is declared:
+
+    - number: also the words no and yes, false and true. A missing number becomes the median, and
+      a 0/1 feature marks it if numbers were missing in training.
+    - category: texts that are repeated. One 0/1 feature per category; in columns of more than 20,
+      those of fewer than 5 rows share one feature, with those that training did not have.
+    - date: the year, the month, the weekday (0 is Monday) and the days since the first date.
+    - text: TF-IDF of words and pairs of words; of character n-grams where texts have few words or
+      no spaces.
+    - identifier: a code or number of its own for each row. It is left out.
+
+    Numbers are scaled to unit variance where there are texts or many categories. A cell that is
+    not a number or date becomes missing, with a warning.
+
+    Parameters
+    ----------
+    number, category, date, text : sequence of str, default=()
+        Columns of a given kind.
+    drop : sequence of str, default=()
+        Columns to leave out, as identifiers are.
+    max_categories : int, default=255
+        The maximum number of features of a category.
+
+    Attributes
+    ----------
+    kinds_ : dict of str to str
+        The kind of each column.
+    columns_ : ColumnTransformer
+        The encoder of the converted columns.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of shape (p,)
+        The names of the columns.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from fgfm.io import FeatureEncoder
+    >>> encoder = FeatureEncoder()
+    >>> films = pd.DataFrame({"minutes": [90, None, 120], "country": ["FR", "IT", "FR"]})
+    >>> encoder.fit_transform(films)
+    array([[ 90.,   0.,   1.,   0.],
+           [105.,   1.,   0.,   1.],
+           [120.,   0.,   1.,   0.]])
+    >>> encoder.transform(pd.DataFrame({"country": ["IT"], "minutes": ["100"]}))
+    array([[100.,   0.,   0.,   1.]])
+    >>> for column in encoder.summary():
+    ...     print(*column, sep=": ")
+    minutes: number: 1 number; 33.3% missing
+    country: category: 2 categories
+    """
+
+    def __init__(
+        self,
+        *,
+        number: Sequence[str] = (),
+        category: Sequence[str] = (),
+        date: Sequence[str] = (),
+        text: Sequence[str] = (),
+        drop: Sequence[str] = (),
+        max_categories: int = 255,
+    ) -> None:
+        self.number = number
+        self.category = category
+        self.date = date
+        self.text = text
+        self.drop = drop
+        self.max_categories = max_categories
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> FeatureEncoder:
+        """Find the kinds of the columns; learn categories, vocabularies and medians.
+
+        Parameters
+        ----------
+        X : data frame, mapping of columns, pyarrow.Table or array of shape (n, p)
+            The features.
+        y : object
+            Not used.
+
+        Returns
+        -------
+        FeatureEncoder
+            The encoder itself.
+        """
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Fit the encoder and encode the same features.
+
+        Parameters
+        ----------
+        X : data frame, mapping of columns, pyarrow.Table or array of shape (n, p)
+            The features.
+        y : object
+            Not used.
+
+        Returns
+        -------
+        ndarray or CSR array of shape (n, n_features_out)
+            The encoded features.
+        """
+        columns, has_names, source = _columns_of(X)
+        n = len(next(iter(columns.values()))) if columns else 0
+        if n == 0:
+            shape = (0, len(columns))
+            what = "0 feature(s)" if not columns else "0 sample(s)"
+            raise DataError(f"{what} (shape={shape}) while a minimum of 1 is required.")
+        faults = Faults(source)
+        self.n_features_in_ = len(columns)
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        if has_names:
+            self.feature_names_in_ = np.array(list(columns), dtype=object)
+        self._learn_kinds(columns, has_names, source)
+        frame = self._converted(columns, faults)
+        faults.report(n)
+        self.columns_ = self._make_transformer(frame)
+        try:
+            return self.columns_.fit_transform(frame)
+        except ValueError as error:
+            texts = [name for name, kind in self.kinds_.items() if kind == "text"]
+            if "vocabulary" not in str(error) and "no terms" not in str(error).lower():
+                raise
+            raise DataError(
+                f"one of the columns of texts {listed(texts)} has no words: declare it a category, "
+                "or leave it out",
+                source=source,
+                arguments=["category", "drop"],
+            ) from error
+
+    def _learn_kinds(self, columns: Columns, has_names: bool, source: str) -> None:
+        """Find the kind of each column, the notation of dates, and their first day."""
+        declared: dict[str, str] = {}
+        for kind in (*KINDS, "drop"):
+            for name in getattr(self, kind):
+                if name not in columns:
+                    reason = missing_columns([name], list(columns))
+                    raise DataError(reason, source=source, arguments=[kind])
+                if declared.setdefault(name, kind) != kind:
+                    raise DataError(
+                        f"the column {quoted(name)} is both {declared[name]} and {kind}: it must "
+                        "have one kind",
+                        source=source,
+                        arguments=[declared[name], kind],
+                    )
+        self.kinds_: dict[str, str] = {}
+        self.date_formats_: dict[str, str] = {}
+        self.first_days_: dict[str, float] = {}
+        self.missing_: dict[str, float] = {}  # share of missing values, of numbers and dates
+        for name, column in columns.items():
+            kind = declared.get(name) or find_kind(column, name if has_names else None)
+            self.kinds_[name] = {"drop": "identifier"}.get(kind, kind)
+            if kind == "date":
+                texts = as_texts(column)
+                present = texts[[text is not None for text in texts]]
+                self.date_formats_[name] = date_format(present) or "ISO8601"
+                days = as_days(texts, self.date_formats_[name], name, None)
+                self.first_days_[name] = 0.0 if np.isnan(days).all() else float(np.nanmin(days))
+
+    def _converted(self, columns: Columns, faults: Faults) -> Any:
+        """Return a pandas data frame of numbers, and of texts for categories and texts."""
+        import pandas as pd
+
+        parts: dict[str, npt.NDArray[Any]] = {}
+        for name, kind in self.kinds_.items():
+            if kind == "identifier":
+                continue
+            column = columns[name]
+            if kind == "number":
+                parts[name] = as_numbers(column, name, faults)
+            elif kind == "date":
+                parts |= self._date_columns(column, name, faults)
+            else:
+                texts = as_texts(column)
+                empty = "" if kind == "text" else "(missing)"
+                parts[name] = np.array([empty if t is None else t for t in texts], dtype=object)
+        n = len(next(iter(columns.values()))) if columns else 0
+        return pd.DataFrame(parts, index=range(n))
+
+    def _date_columns(self, column: Any, name: str, faults: Faults) -> dict[str, Any]:
+        """Return the days since the first date of training, and the parts of the date."""
+        import pandas as pd
+
+        days = as_days(as_texts(column), self.date_formats_[name], name, faults)
+        dates = pd.to_datetime(pd.Series(days), unit="D").dt
+        parts = {f"{name} days": days - self.first_days_[name]}
+        for part in DATE_PARTS:
+            parts[f"{name} {part}"] = getattr(dates, part).to_numpy(np.float64)
+        return parts
+
+    def _of_kind(self, kind: str) -> list[str]:
+        return [name for name, found in self.kinds_.items() if found == kind]
+
+    def _make_transformer(self, frame: Any) -> ColumnTransformer:
+        """Return the unfitted transformer of a converted frame."""
+        few, many = [], []
+        for name in self._of_kind("category"):
+            (many if frame[name].nunique() > _RARE_CATEGORIES else few).append(name)
+        texts, dates = self._of_kind("text"), self._of_kind("date")
+        is_wide = bool(texts) or sum(frame[name].nunique() for name in few + many) > _FEW
+        numbers = [*self._of_kind("number"), *(f"{name} days" for name in dates)]
+        self.missing_ = {name: float(frame[name].isna().mean()) for name in numbers}
+        parts = [f"{name} {part}" for name in dates for part in DATE_PARTS]
+        steps: list[tuple[str, Any, Any]] = [
+            ("number", _number_steps(is_wide, indicate=True), numbers),
+            ("date", _number_steps(is_wide, indicate=False), parts),
+            ("category", self._one_hot(None), few),
+            ("categories", self._one_hot(_RARE_ROWS), many),
+            *((f"text {name}", _vectorizer(frame[name]), name) for name in texts),
+        ]
+        return ColumnTransformer(
+            [step for step in steps if len(step[2])], sparse_threshold=1.0 if is_wide else 0.0
+        )
+
+    def _one_hot(self, min_frequency: int | None) -> OneHotEncoder:
+        return OneHotEncoder(
+            handle_unknown="infrequent_if_exist",
+            max_categories=self.max_categories,
+            min_frequency=min_frequency,
+        )
+
+    def transform(self, X: Any) -> Any:
+        """Encode features as in training.
+
+        Parameters
+        ----------
+        X : data frame, mapping of columns, pyarrow.Table or array
+            The features. Columns are matched by name; those that training did not have are
+            ignored, with a warning.
+
+        Returns
+        -------
+        ndarray or CSR array of shape (n, n_features_out)
+            The encoded features.
+        """
+        check_is_fitted(self, "columns_")
+        columns, _, source = _columns_of(X)
+        columns = self.match(columns, source)
+        faults = Faults(source)
+        encoded = self.encode(columns, faults)
+        faults.report(encoded.shape[0])
+        return encoded
+
+    def match(self, columns: Columns, source: str) -> Columns:
+        """Return the columns of training; warn of others, raise if some are missing.
+
+        Parameters
+        ----------
+        columns : dict of str to pyarrow arrays
+            The columns of a table.
+        source : str
+            Where they are from.
+
+        Returns
+        -------
+        dict
+            The columns that are encoded; identifiers may be absent.
+        """
+        if not hasattr(self, "feature_names_in_"):
+            if len(columns) != self.n_features_in_:
+                raise DataError(
+                    f"X has {len(columns)} features, but FeatureEncoder is expecting "
+                    f"{self.n_features_in_} features as input"
+                )
+            return dict(zip(self.kinds_, columns.values(), strict=True))
+        needed = [name for name, kind in self.kinds_.items() if kind != "identifier"]
+        absent = [name for name in needed if name not in columns]
+        extra = [name for name in columns if name not in self.kinds_]
+        if absent:
+            reason = f"{missing_columns(absent, extra)}, which training had"
+            raise DataError(reason, source=source)
+        if extra:
+            warnings.warn(f"{source}: {ignored_columns(extra)}", UserWarning, stacklevel=3)
+        return {name: columns[name] for name in needed}
+
+    def encode(self, columns: Columns, faults: Faults) -> Any:
+        """Encode the columns of training, and count cells that are not valid.
+
+        Parameters
+        ----------
+        columns : dict of str to pyarrow arrays
+            The columns, as `match` returns them.
+        faults : Faults
+            Counts over batches of rows.
+
+        Returns
+        -------
+        ndarray or CSR array of shape (n, n_features_out)
+            The encoded features.
+        """
+        frame = self._converted(columns, faults)
+        for step in ("category", "categories"):
+            if step in self.columns_.named_transformers_:
+                known = self.columns_.named_transformers_[step].categories_
+                names = [c for key, _, c in self.columns_.transformers_ if key == step][0]
+                for name, categories in zip(names, known, strict=True):
+                    values = frame[name].to_numpy()
+                    wrong = ~frame[name].isin([*categories, "(missing)"]).to_numpy()
+                    faults.add_unseen(name, values, wrong)
+        return self.columns_.transform(frame)
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+        """Return the names of the encoded features.
+
+        Parameters
+        ----------
+        input_features : object
+            Not used.
+
+        Returns
+        -------
+        ndarray of str
+            The names: the kind, the column, and the category or term.
+        """
+        check_is_fitted(self, "columns_")
+        return np.asarray(self.columns_.get_feature_names_out())
+
+    def summary(self) -> list[ColumnSummary]:
+        """Return the kind of each column and the features that it becomes.
+
+        Returns
+        -------
+        list of ColumnSummary
+            One element per column.
+        """
+        check_is_fitted(self, "columns_")
+        return [
+            ColumnSummary(str(n), kind, self._becomes(n, kind)) for n, kind in self.kinds_.items()
+        ]
+
+    def _becomes(self, name: str, kind: str) -> str:
+        if kind == "identifier":
+            return "left out"
+        if kind == "text":
+            part = self.columns_.named_transformers_[f"text {name}"]
+            terms = "words and pairs" if part.analyzer == "word" else "character n-grams"
+            return f"{len(part.vocabulary_)} {terms}"
+        if kind == "category":
+            for key, part, names in self.columns_.transformers_:
+                if key in ("category", "categories") and name in names:
+                    at = list(names).index(name)
+                    rare = part.infrequent_categories_[at] if part.min_frequency else None
+                    shared = 0 if rare is None else len(rare) - 1
+                    return counted(len(part.categories_[at]) - shared, "categorie").replace(
+                        "categories", "categories"
+                    )
+        text = "1 number" if kind == "number" else ", ".join((*DATE_PARTS, "days"))
+        share = self.missing_[name if kind == "number" else f"{name} days"]
+        return f"{text}; {share:.1%} missing" if share else text
+
+
+def _number_steps(scale: bool, indicate: bool) -> Pipeline:
+    """Return the steps that fill in missing numbers and, if wanted, scale them."""
+    imputer = SimpleImputer(strategy="median", add_indicator=indicate, keep_empty_features=True)
+    return Pipeline([("impute", imputer), *([("scale", StandardScaler())] if scale else [])])
+
+
+def _vectorizer(texts: Any) -> TfidfVectorizer:
+    """Return the vectoriser of a column of texts: of words, or of characters where they are few."""
+    tokens, has_spaces = _tokens(texts.to_numpy())
+    common = {"sublinear_tf": True, "min_df": 2, "max_features": _MAX_TERMS}
+    if len(texts) < _MANY:
+        common["min_df"] = 1
+    if not has_spaces:
+        return TfidfVectorizer(analyzer="char", ngram_range=(1, 3), **common)
+    if tokens < _SHORT:
+        return TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), **common)
+    return TfidfVectorizer(ngram_range=(1, 2), **common)
+
+
+def _tokens(texts: Sequence[str]) -> tuple[float, bool]:
+    """Return the number of tokens per text, and whether long texts have spaces."""
+    sample = [text for text in texts[:: 1 + len(texts) // _SAMPLE] if text]
+    if not sample:
+        return 0.0, True
+    spaces = sum(" " in text for text in sample)
+    return sum(len(_TOKEN.findall(t)) for t in sample) / len(sample), spaces >= 0.1 * len(sample)
+
+
+def find_kind(column: Any, name: str | None, decimal: str = ".") -> str:
+    """Return the kind of a column of pyarrow; without a name it is no identifier."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_temporal(column.type):
+        return "date"
+    if types.is_dictionary(column.type):
+        return "category"
+    try:
+        faults = Faults("", decimal=decimal)
+        values = as_numbers(column, "", faults)
+        bad = sum(count for *_, count in faults._found.values())
+        present = int((~np.isnan(values)).sum())
+        if bad <= 0.05 * (present + bad) and (present or len(values) == 0 or not bad):
+            is_id = name is not None and _numbers_rows(values, name)
+            return "identifier" if is_id else "number"
+    except pa.ArrowInvalid:
+        if types.is_nested(column.type) or types.is_binary(column.type):
+            return "identifier"
+    return _kind_of_texts(as_texts(column))
+
+
+def _kind_of_texts(cells: npt.NDArray[Any]) -> str:
+    texts = [text for text in cells.tolist() if text is not None]
+    rows, different = len(texts), list(dict.fromkeys(texts))
+    if not texts:
+        return "category"
+    if len(different) > 1 and date_format(np.array(different, dtype=object)) is not None:
+        return "date"
+    tokens, _ = _tokens(different)
+    if tokens >= _LONG and len(different) > 2:
+        return "text"
+    if rows < _MANY or len(different) <= rows / 2:
+        return "category"
+    sample = different[:: 1 + len(different) // _SAMPLE]
+    codes = sum(" " not in t and any(c.isdigit() for c in t) for t in sample) / len(sample)
+    if codes > 0.9 or not any(_LETTER.search(text) for text in sample):
+        return "identifier" if len(different) > 0.9 * rows else "category"
+    return "text"
+
+
+def _numbers_rows(values: npt.NDArray[np.float64], name: str) -> bool:
+    """Return True if a column has an integer for each row that is only its name or number."""
+    n = len(values)
+    for part in (values[:_MANY], values):  # the first rows exclude most columns
+        if n < _MANY or (part != np.floor(part)).any() or len(np.unique(part)) < len(part):
+            return False  # a missing value is not equal to itself
+    ascending = bool((np.diff(values) > 0).all())
+    return ascending or np.ptp(values) < 2 * n or ID_NAME.search(name) is not None
+
+
+def _columns_of(X: Any) -> tuple[Columns, bool, str]:
+    """Return the columns of a table, whether they have names, and the name of its source."""
+    pa = import_optional("pyarrow", "encoding columns", "data")
+    if isinstance(X, pa.Table):
+        return _named(X), True, "X"
+    if sparse.issparse(X):
+        raise TypeError("X is sparse: FeatureEncoder encodes data frames and dense arrays")
+    if isinstance(X, Mapping):
+        return {str(k): pa.array(_plain_array(v)) for k, v in X.items()}, True, "X"
+    if hasattr(X, "to_arrow"):  # polars
+        return _named(X.to_arrow()), True, "X"
+    if hasattr(X, "columns") and hasattr(X, "iloc"):
+        check_names([str(name) for name in X.columns], "X")
+        return {str(name): _arrow(X[name]) for name in X.columns}, True, "X"
+    X = check_array(
+        X,
+        dtype=None,
+        ensure_all_finite="allow-nan",
+        ensure_min_samples=0,
+        ensure_min_features=0,
+        estimator="FeatureEncoder",
+    )
+    if X.dtype.kind == "c":
+        raise ValueError("Complex data not supported")
+    return {f"x{j}": _arrow(X[:, j]) for j in range(X.shape[1])}, False, "X"
+
+
+def _named(table: Any) -> Columns:
+    names = [str(name) for name in table.column_names]
+    return dict(zip(names, table.columns, strict=True))
+
+
+def _plain_array(values: Any) -> Any:
+    return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def _arrow(column: Any) -> Any:
+    """Return a column of pandas or NumPy as an array; values of several types become strings."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        texts = [None if v is None or v != v else str(v) for v in column]
+        return pa.array(texts, pa.string())

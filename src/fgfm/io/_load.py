@@ -1,0 +1,413 @@
+"""Reading of data sets: features and labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fgfm._utils.optional import import_optional
+from fgfm._utils.text import missing_columns
+from fgfm._utils.validation import check_choice, check_count
+from fgfm.io._arff import read_arff, read_xml_labels
+from fgfm.io._cells import Faults, as_numbers, as_texts
+from fgfm.io._dataset import Dataset
+from fgfm.io._encoder import FeatureEncoder, find_kind
+from fgfm.io._errors import DataError
+from fgfm.io._files import TABLES, detect_format
+from fgfm.io._labels import Labels, likely_labels, read_labels, select_columns
+from fgfm.io._npz import read_arrays, read_npz_features
+from fgfm.io._svmlight import read_svmlight
+from fgfm.io._tables import Table, TextFormat, open_table
+
+__all__ = ["FORMATS", "load", "load_blocks"]
+
+FORMATS = (*TABLES, "arff", "svmlight", "xmc", "npz")
+_OPENML = "openml:"
+_BLOCK_CELLS = 1 << 18
+LabelColumns = int | str | Sequence[str] | None
+
+
+def load(
+    path: str | os.PathLike[str],
+    labels: LabelColumns = None,
+    *,
+    format: str | None = None,
+    separator: str | None = None,
+    missing_labels: bool = False,
+    label_names: Sequence[str] | None = None,
+    ids: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    strict: bool = False,
+    n_features: int | None = None,
+    zero_based: tuple[bool, bool] | None = None,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool | None = None,
+) -> Dataset:
+    """Read features and labels from a file.
+
+    A table (CSV, TSV, Parquet, JSON lines, Excel) becomes a data frame, and its labels are columns
+    of it; `FeatureEncoder` makes numbers of the rest. Missing values of CSV are empty, ``?``, NA,
+    N/A, NaN, null or none. An invalid file raises `DataError`, which names the place.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, which may be compressed with gzip if it is text; ``-`` is standard input.
+        ``openml:name``, ``openml:name:version`` or ``openml:number`` is fetched by scikit-learn.
+    labels : int, str or sequence of str, optional
+        The label columns of a table: names, patterns such as ``"genre*"``, or their number, the
+        first n columns or, negative, the last. Their form is found: one column of lists (``a;b``,
+        ``a|b``, ``a, b``, JSON or Python lists, lists of Parquet), columns of 0 and 1, or columns
+        of names. For ARFF it may be the XML file; for svmlight it is the number of labels or
+        their names. By default the labels are those that the file declares.
+    format : str, optional
+        "csv", "tsv", "parquet", "jsonl", "xlsx", "arff", "svmlight", "xmc" (extreme
+        classification) or "npz"; by default it follows from the file name, else from its content.
+    separator : str, optional
+        The separator of label lists in texts; by default ``;``, ``|`` or ``,`` is found.
+    missing_labels : bool, default=False
+        Whether a blank cell is a label that was not observed, NaN in Y; otherwise it is no label.
+    label_names : sequence of str, optional
+        All labels, in their order: those of training. By default those of the file.
+    ids, drop : sequence of str, default=()
+        Columns of a table to keep apart in ``Dataset.ids``, and to leave out.
+    strict : bool, default=False
+        Whether a text in a column of numbers is an error. Otherwise it is missing, with a warning
+        that counts them; more than 5 % of a column make it a column of texts.
+    n_features : int, optional
+        The number of features of svmlight rows; by default the highest that occurs.
+    zero_based : tuple of two bool, optional
+        Whether svmlight numbers features, and labels, from 0; by default they do if a 0 occurs.
+    delimiter, decimal, encoding, header : optional
+        How CSV is written. By default the delimiter is found, and the first row is a header.
+
+    Returns
+    -------
+    Dataset
+        Features, labels and their names.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from fgfm.io import load
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "films.csv"
+    ...     _ = path.write_text("year,country,genre\\n1999,FR,drama;crime\\n2004,IT,comedy\\n")
+    ...     films = load(path, "genre")
+    >>> films.X
+         year country
+    0  1999.0      FR
+    1  2004.0      IT
+    >>> films.label_names
+    ('comedy', 'crime', 'drama')
+    >>> films.Y
+    array([[0, 1, 1],
+           [1, 0, 0]], dtype=uint8)
+    """
+    check_choice(format, "format", (None, *FORMATS))
+    name = os.fspath(path)
+    if name.startswith(_OPENML) and format is None:
+        return _load_openml(name, labels, missing_labels, drop, strict)
+    format = format or detect_format(path)
+    check_choice(format, "format", FORMATS)
+    given = dict(separator=separator, known=label_names, missing=missing_labels)
+    text = TextFormat(delimiter, decimal, encoding, header)
+    if format in TABLES:
+        with open_table(path, format, text) as table:
+            return _from_table(table, labels, given, ids, drop, strict)
+    text.check()
+    source = Path(path)
+    if format in ("svmlight", "xmc"):
+        count = labels if isinstance(labels, int) else None
+        names = tuple(label_names or ()) or (tuple(labels) if _is_list(labels) else count)
+        found = read_svmlight(source, format, encoding, n_features, names or None, zero_based)
+        return Dataset(found.X, found.Y, found.label_names, source=name)
+    if format == "arff":
+        return _load_arff(source, labels, given, encoding, drop)
+    return _load_npz(source, label_names)
+
+
+def _is_list(labels: LabelColumns) -> bool:
+    return labels is not None and not isinstance(labels, (int, str))
+
+
+def _from_table(
+    table: Table,
+    labels: LabelColumns,
+    given: dict[str, Any],
+    ids: Sequence[str],
+    drop: Sequence[str],
+    strict: bool,
+) -> Dataset:
+    """Return the data set of an open table."""
+    import_optional("pandas", "reading tables", "data")
+    source = table.source
+    for argument, wanted in (("ids", ids), ("drop", drop)):
+        absent = [name for name in wanted if name not in table.names]
+        if absent:
+            reason = missing_columns(absent, table.names)
+            raise DataError(reason, source=source, arguments=[argument])
+    arrow = table.read()
+    if arrow.num_rows == 0:
+        raise DataError("there are no rows", source=source)
+    columns = {name: arrow.column(name).combine_chunks() for name in table.names}
+    apart = {*ids, *drop}
+    found: Labels | None = None
+    if labels is not None:
+        chosen = [n for n in select_columns(table.names, labels, source) if n not in drop]
+        found = read_labels({name: columns[name] for name in chosen}, source, **given)
+        apart |= set(chosen)
+    features = {name: column for name, column in columns.items() if name not in apart}
+    if not features:
+        reason = "there are no features: every column is a label or is left out"
+        raise DataError(reason, source=source, arguments=["labels"])
+    faults = Faults(source, strict)
+    X = _frame(features, table, faults)
+    faults.report(len(X))
+    return Dataset(
+        X,
+        None if found is None else found.Y,
+        () if found is None else found.names,
+        arrow.select(list(ids)) if ids else None,
+        source=source,
+    )
+
+
+def _frame(columns: dict[str, Any], table: Table, faults: Faults) -> Any:
+    """Return columns as a data frame; those of texts that are nearly all numbers as numbers."""
+    import pandas as pd
+
+    parts: dict[str, Any] = {}
+    for name, column in columns.items():
+        if not table.is_text:
+            parts[name] = column.to_pandas()
+        elif find_kind(column, None, table.decimal) == "number":
+            parts[name] = as_numbers(column, name, faults, table.decimal)
+        else:
+            parts[name] = pd.Series(as_texts(column), dtype=object)
+    return pd.DataFrame(parts)
+
+
+def no_labels(data: Dataset) -> DataError:
+    """Return the error for a data set without labels; it names columns that may be labels.
+
+    Parameters
+    ----------
+    data : Dataset
+        The data set.
+
+    Returns
+    -------
+    DataError
+        The error.
+    """
+    such = ""
+    if hasattr(data.X, "columns"):
+        import pyarrow as pa
+
+        table = pa.Table.from_pandas(data.X, preserve_index=False)
+        such = likely_labels(dict(zip(table.column_names, table.columns, strict=True)))
+    return DataError(
+        f"the file does not declare which columns are labels: name them{such}",
+        source=data.source,
+        arguments=["labels"],
+    )
+
+
+def _load_arff(
+    path: Path, labels: LabelColumns, given: dict[str, Any], encoding: str, drop: Sequence[str]
+) -> Dataset:
+    import pandas as pd
+    import pyarrow as pa
+
+    found = read_arff(path, encoding)
+    declared = found.labels
+    if isinstance(labels, str) and labels.endswith(".xml"):
+        declared = read_xml_labels(Path(labels))
+    elif labels is not None:
+        declared = select_columns(found.names, labels, str(path))
+    chosen = set(declared or ())
+    kept = [name for name in found.names if name not in chosen and name not in drop]
+    if found.matrix is not None:
+        where = {name: j for j, name in enumerate(found.names)}
+        X = found.matrix[:, [where[name] for name in kept]]
+        flags = {n: found.matrix[:, [where[n]]].toarray()[:, 0] for n in declared or ()}
+    else:
+        assert found.columns is not None
+        X = pd.DataFrame({name: found.columns[name] for name in kept})
+        flags = {name: found.columns[name] for name in declared or ()}
+    if not flags:
+        return Dataset(X, source=str(path))
+    columns = {name: pa.array(values, from_pandas=True) for name, values in flags.items()}
+    result = read_labels(columns, str(path), **given)
+    return Dataset(X, result.Y, result.names, source=str(path))
+
+
+def _load_npz(path: Path, label_names: Sequence[str] | None) -> Dataset:
+    """Read an archive of arrays."""
+    arrays = read_arrays(path)
+    X = read_npz_features(arrays, path)
+    n = X.shape[0]
+    Y = arrays.get("Y")
+    names: tuple[str, ...] = ()
+    if Y is not None:
+        if Y.ndim != 2 or Y.dtype.kind not in "fiub" or len(Y) != n:
+            reason = f"Y has dtype {Y.dtype} and shape {Y.shape}: it must be ({n}, m) numbers"
+            raise DataError(reason, source=path)
+        wrong = ~((Y == 0) | (Y == 1) | np.isnan(Y))
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0]
+            reason = f"Y[{row}, {column}] is {Y[row, column]!s}: labels must be 0 or 1"
+            raise DataError(reason, source=path, row=int(row))
+        Y = Y if Y.dtype.kind == "f" and np.isnan(Y).any() else Y.astype(np.uint8)
+        given = arrays.get("label_names")
+        names = tuple(map(str, range(Y.shape[1]))) if given is None else tuple(given.tolist())
+        if given is None and label_names is not None and len(label_names) == len(names):
+            names = tuple(label_names)
+        if len(names) != Y.shape[1]:
+            reason = f"there are {len(names)} label_names: Y has {Y.shape[1]} columns"
+            raise DataError(reason, source=path)
+    split = [arrays.get(part) for part in ("train_idx", "test_idx")]
+    for rows in split:
+        if rows is not None and (
+            rows.ndim != 1 or rows.dtype.kind not in "iu" or not ((rows >= 0) & (rows < n)).all()
+        ):
+            reason = f"train_idx and test_idx must be row numbers from 0 to {n - 1}"
+            raise DataError(reason, source=path)
+    train, test = (None if rows is None else rows.astype(np.int64) for rows in split)
+    return Dataset(X, Y, names, train=train, test=test, source=str(path))
+
+
+def _load_openml(
+    name: str, labels: LabelColumns, missing: bool, drop: Sequence[str], strict: bool
+) -> Dataset:
+    """Fetch ``openml:name``, ``openml:name:version`` or ``openml:number`` by scikit-learn."""
+    import pyarrow as pa
+    from scipy import sparse
+    from sklearn.datasets import fetch_openml
+
+    wanted, _, version = name.removeprefix(_OPENML).partition(":")
+    if not wanted or (version and not version.isdecimal()):
+        reason = "the name must be openml:name, openml:name:version or openml:number"
+        raise DataError(reason, source=name)
+    query: dict[str, Any] = {"name": wanted, "version": int(version) if version else "active"}
+    if wanted.isdecimal() and not version:
+        query = {"data_id": int(wanted)}
+    try:
+        bunch = fetch_openml(**query, as_frame="auto", parser="auto")
+    except Exception as error:  # no network, no such data set, a damaged response
+        raise DataError(f"the data cannot be fetched: {error}", source=name) from error
+    targets = [str(target) for target in bunch.get("target_names") or []]
+    if sparse.issparse(bunch.data):
+        target = np.asarray(bunch.target, dtype=object).reshape(bunch.data.shape[0], -1)
+        columns = {t: pa.array(target[:, j].tolist()) for j, t in enumerate(targets)}
+        found = read_labels(columns, name, missing=missing)
+        return Dataset(sparse.csr_array(bunch.data), found.Y, found.names, source=name)
+    arrow = pa.Table.from_pandas(bunch.frame, preserve_index=False)
+    table = Table(name, list(arrow.column_names), iter(arrow.to_batches()))
+    return _from_table(table, labels or targets or None, {"missing": missing}, (), drop, strict)
+
+
+def load_blocks(
+    path: str | os.PathLike[str],
+    encoder: FeatureEncoder,
+    *,
+    rows: int | None = None,
+    format: str | None = None,
+    ids: Sequence[str] = (),
+    ignored: Sequence[str] = (),
+    strict: bool = False,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool | None = None,
+) -> Iterator[Dataset]:
+    """Read the features of a table in blocks of rows, encoded as in training.
+
+    Memory does not grow with the number of rows. The rows have the same features for any size of
+    the blocks.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The table; ``-`` is standard input.
+    encoder : FeatureEncoder
+        The fitted encoder of the training data.
+    rows : int, optional
+        The number of rows of a block; by default it depends on the number of columns.
+    ids : sequence of str, default=()
+        Columns to keep in ``Dataset.ids``.
+    ignored : sequence of str, default=()
+        Columns, such as labels, that may be there and are not read.
+    format, strict, delimiter, decimal, encoding, header : optional
+        As in `load`.
+
+    Yields
+    ------
+    Dataset
+        Consecutive rows: X, and ids if there are any.
+    """
+    format = format or detect_format(path)
+    check_choice(format, "format", TABLES)
+    if rows is not None:
+        check_count(rows, "rows", least=1)
+    with open_table(path, format, TextFormat(delimiter, decimal, encoding, header)) as table:
+        absent = [name for name in ids if name not in table.names]
+        if absent:
+            reason = missing_columns(absent, table.names)
+            raise DataError(reason, source=table.source, arguments=["ids"])
+        skipped = {*ids, *ignored} - set(encoder.kinds_)
+        names = [name for name in table.names if name not in skipped]
+        size = rows or max(1, _BLOCK_CELLS // max(1, len(table.names)))
+        faults = Faults(table.source, strict, table.decimal)
+        matched: list[str] | None = None
+        for block in rebatched(table.batches, size):
+            columns = {name: block.column(name).combine_chunks() for name in names}
+            if matched is None:
+                matched = list(encoder.match(columns, table.source))
+            X = encoder.encode({name: columns[name] for name in matched}, faults)
+            faults.rows += block.num_rows
+            kept = block.select(list(ids)) if ids else None
+            yield Dataset(X, ids=kept, source=table.source)
+        faults.report(faults.rows)
+
+
+def rebatched(batches: Iterable[Any], rows: int) -> Iterator[Any]:
+    """Yield tables of a given number of rows, the last of which may have fewer.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        The rows.
+    rows : int
+        The number of rows of a table.
+
+    Yields
+    ------
+    pyarrow.Table
+        Consecutive rows. They do not depend on the batches, and so neither do floating-point
+        results of models whose matrix products depend on the number of rows.
+    """
+    import pyarrow as pa
+
+    waiting: list[Any] = []
+    count = 0
+    for batch in batches:
+        waiting.append(batch)
+        count += batch.num_rows
+        if count < rows:
+            continue
+        table = pa.Table.from_batches(waiting)
+        full = count - count % rows
+        for start in range(0, full, rows):
+            yield table.slice(start, rows)
+        waiting, count = table.slice(full).to_batches(), count - full
+    if count:
+        yield pa.Table.from_batches(waiting)
