@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
+from scipy.special import expit, log_expit
 
 __all__ = ["MarginalStack"]
 
@@ -15,6 +15,7 @@ Floats = npt.NDArray[np.float64]
 
 _SHIFT_VARIANCE = 1.0  # of the shifts of labels about a common one
 _PRIOR_WEIGHT, _PRIOR_SHIFT = 1.0, 0.3  # precisions of a label's weights and shift
+_PRIOR_LINK = 5.0  # precision of the calibration about the identity
 _STEPS = 40
 _CONVERGED = 1e-5
 _CELLS = 10_000_000  # of labels and rows that the shared weights are fitted to, at most
@@ -29,7 +30,12 @@ class MarginalStack:
     .. math:: \operatorname{logit} p_i = \sum_j a_{ij} f_{ij} + b_i, \qquad a_{ij} \ge 0.
 
     First all labels share the weights, and their shifts are shrunk to a common one; then each
-    label is fitted with a ridge penalty on the distance from this solution.
+    label is fitted with a ridge penalty on the distance from this solution. Last, all labels share
+    a beta calibration of these probabilities (Kull, Silva Filho and Flach, 2017),
+
+    .. math:: \operatorname{logit} q_i = c_1 \log p_i - c_2 \log(1 - p_i) + c_3:
+
+    features may prove a label but never exclude it, and a sigmoid has the same slope at both ends.
 
     Attributes
     ----------
@@ -39,6 +45,8 @@ class MarginalStack:
         The weights a of each label.
     shifts : ndarray of shape (m,)
         The shifts b.
+    link : ndarray of shape (3,)
+        The coefficients c of the calibration.
     """
 
     def fit(self, logits: Logits, Y: npt.NDArray[Any], weight: Floats) -> MarginalStack:
@@ -73,14 +81,21 @@ class MarginalStack:
             ]
         self.weights = np.stack([a for a, _ in fits], axis=1)
         self.shifts = np.array([b for _, b in fits])
+        F, known_Y, W = _known(logits(some, slice(None)), Y[some], weight[some])
+        self.link = _fit_link(self._logits(F), known_Y, W)
         return self
 
     def predict(self, F: Floats) -> Floats:
         """Return the probabilities (n, m) from the predictions (J, n, m) of the learners."""
+        z = self._logits(F)
+        a, b, c = self.link
+        return np.asarray(expit(a * log_expit(z) - b * log_expit(-z) + c))
+
+    def _logits(self, F: Floats) -> Floats:
         logits = np.tile(self.shifts, (F.shape[1], 1))
         for weights, f in zip(self.weights, F, strict=True):  # in this order for any block of rows
             logits += weights * f
-        return np.asarray(expit(logits))
+        return logits
 
 
 def _known(F: Floats, Y: npt.NDArray[Any], weight: Floats) -> tuple[Floats, Floats, Floats]:
@@ -117,6 +132,22 @@ def _fit_shared(F: Floats, Y: Floats, W: Floats) -> tuple[Floats, Floats]:
         if max(np.abs(step).max(), np.abs(shift_step).max()) < _CONVERGED:
             break
     return a, b
+
+
+def _fit_link(z: Floats, Y: Floats, W: Floats) -> Floats:
+    """Return the calibration (3,) of logits (n, m), with a ridge penalty about the identity."""
+    identity = np.array([1.0, 1.0, 0.0])
+    X = np.stack([log_expit(z).ravel(), -log_expit(-z).ravel(), np.ones(z.size)])  # (3, n m)
+    y, w, link = Y.ravel(), W.ravel(), identity
+    for _ in range(_STEPS):
+        q = expit(link @ X)
+        gradient = X @ (w * (y - q)) - _PRIOR_LINK * (link - identity)
+        hessian = (X * (w * q * (1.0 - q))) @ X.T + _PRIOR_LINK * np.eye(3)
+        step = np.linalg.solve(hessian, gradient)
+        link = link + step
+        if np.abs(step).max() < _CONVERGED:
+            break
+    return np.array([*np.maximum(link[:2], 0.0), link[2]])  # monotone
 
 
 def _step(a: Floats, hessian: Floats, gradient: Floats) -> Floats:
