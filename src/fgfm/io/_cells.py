@@ -6,6 +6,7 @@ gives one warning, or an error where there are many.
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -81,6 +82,11 @@ class Faults:
         row, first, before = self._found.get(column, (self.rows + at, reason, 0))
         self._found[column] = (row, first, before + count)
 
+    @property
+    def count(self) -> int:
+        """The number of such cells."""
+        return sum(count for *_, count in self._found.values())
+
     def add_unseen(self, column: str, values: Any, wrong: npt.NDArray[np.bool_]) -> None:
         """Count the categories of a column that training did not have."""
         if wrong.any():
@@ -91,17 +97,18 @@ class Faults:
         """Warn of the cells found in `rows` rows; raise if a column has more than 5 % of them."""
         for column, (row, reason, count) in self._found.items():
             if count > max(1.0, _MOST_BAD * rows):
+                more = f", nor are {count - 1} further cells of {rows}" if count > 1 else ""
+                decimals = ("decimal",) if re.search(r"'[+-]?\d+,\d+'", reason) else ()
                 raise DataError(
-                    f"{reason}, nor are {count - 1} further cells of {rows}: declare what the "
-                    "column holds, or leave it out",
+                    f"{reason}{more}: declare what the column holds, or leave it out",
                     source=self.source,
                     row=row,
                     column=column,
-                    arguments=self.remedies,
+                    arguments=(*decimals, *self.remedies),
                 )
         if self._found:
             column, (row, reason, _) = min(self._found.items(), key=lambda item: item[1][0])
-            count = sum(count for *_, count in self._found.values())
+            count = self.count
             more = f"; {count - 1} more such cells" if count > 1 else ""
             place = DataError(f"{reason}{more}", source=self.source, row=row, column=column)
             noun = "It is" if count == 1 else "They are"
@@ -188,7 +195,8 @@ def as_texts(column: Any) -> npt.NDArray[Any]:
         column = column.cast(column.type.value_type)
     if pa.types.is_floating(column.type):  # 1.0 is 1, as if it had been an integer
         values = column.to_pylist()
-        return np.array([None if v is None or v != v else f"{v:g}" for v in values], dtype=object)
+        texts = [None if v is None or v != v else str(v).removesuffix(".0") for v in values]
+        return np.array(texts, dtype=object)
     if pa.types.is_temporal(column.type) or pa.types.is_nested(column.type):
         values = column.to_pylist()
         return np.array([None if v is None else str(v) for v in values], dtype=object)

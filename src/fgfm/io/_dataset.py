@@ -26,10 +26,14 @@ class Dataset:
         The labels: 0 or 1, or NaN if not observed; None if the file has none.
     label_names : tuple of str, default=()
         A name for each label; its number in formats without names.
+    label_columns : tuple of str, default=()
+        The columns of a table that hold the labels.
     ids : pyarrow.Table, optional
         The columns of `load`'s argument ``ids``, with n rows.
     train, test : ndarray of int, optional
         The training rows and the test rows, if the file has a split.
+    zero_based : tuple of two bool, optional
+        Whether svmlight rows number features, and labels, from 0.
     source : str
         The file.
 
@@ -44,9 +48,11 @@ class Dataset:
     X: Any
     Y: npt.NDArray[Any] | None = None
     label_names: tuple[str, ...] = ()
+    label_columns: tuple[str, ...] = ()
     ids: Any = None
     train: npt.NDArray[np.int64] | None = None
     test: npt.NDArray[np.int64] | None = None
+    zero_based: tuple[bool, bool] | None = None
     source: str = ""
 
     def __repr__(self) -> str:

@@ -191,10 +191,12 @@ def decide(
     if "-" not in names and os.path.realpath(source) == os.path.realpath(target):
         raise ValueError(f"target is {target}, as source is: they must be two files")
     kept = 0
-    if os.path.isdir(source):
-        totals, kept = _decide_folder(Path(source), Path(target), settings, n_jobs, progress)
-    else:
-        totals = [_decide_file(source, target, settings, n_jobs, progress)]
+    with warnings.catch_warnings():  # such rows are counted, and reported once
+        warnings.filterwarnings("ignore", message="rows without probability")
+        if os.path.isdir(source):
+            totals, kept = _decide_folder(Path(source), Path(target), settings, n_jobs, progress)
+        else:
+            totals = [_decide_file(source, target, settings, n_jobs, progress)]
     _warn_of_empty_rows(totals)
     defined = sum(one.defined for one in totals)
     mean = sum(one.sum_f for one in totals) / defined if defined else float("nan")
@@ -310,6 +312,7 @@ def _make_rule(
     m = len(table.label_names)
     if settings.decider is not None:
         decider = copy.copy(settings.decider).set_params(n_jobs=n_jobs)
+        decider.__dict__.pop("feature_names_in_", None)  # arrays have its columns, in its order
         if not decider.multilabel_:  # a binary classifier, of any two classes
             positive = decider.classes_[-1]
             return "macro", False, lambda p: ((decider.predict(p) == positive)[:, None], None)
@@ -324,9 +327,7 @@ def _make_rule(
         decision["constraints"] = constraints.numbered(m, names)
 
     def rule(proba: Any) -> tuple[Any, Any]:
-        with warnings.catch_warnings():  # such rows are counted
-            warnings.filterwarnings("ignore", message=".*contradict")
-            labels, expected_f = from_marginals(proba, average=average, n_jobs=n_jobs, **decision)
+        labels, expected_f = from_marginals(proba, average=average, n_jobs=n_jobs, **decision)
         return labels, np.atleast_1d(expected_f)
 
     return average, average != "samples", rule

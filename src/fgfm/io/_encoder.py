@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from fgfm._utils.optional import import_optional
-from fgfm._utils.text import counted, ignored_columns, listed, missing_columns, quoted
+from fgfm._utils.text import ignored_columns, listed, missing_columns, quoted
 from fgfm.io._cells import Faults, as_days, as_numbers, as_texts, date_format
 from fgfm.io._errors import DataError
 from fgfm.io._tables import check_names
@@ -27,7 +27,8 @@ from fgfm.io._tables import check_names
 __all__ = ["ID_NAME", "ColumnSummary", "FeatureEncoder", "find_kind"]
 
 KINDS = ("number", "category", "date", "text")  # that can be declared
-DATE_PARTS = ("year", "month", "weekday")  # beside the days since the first date
+# Parts of a date, beside the days since the first one, and their names in pandas.
+DATE_PARTS = {"year": "year", "month": "month", "weekday": "day_of_week"}
 
 _MANY = 20  # rows from which a value of its own in each row makes an identifier
 _FEW = 255  # categories up to which a table without texts stays dense
@@ -39,6 +40,9 @@ _SHORT = 3.0  # tokens per text below which character n-grams are used
 _SAMPLE = 1000  # distinct texts in which tokens are counted
 _TOKEN = re.compile(r"\w\w+")
 ID_NAME = re.compile(r"(?i:(?:^|[\W_])(?:id|ids|idx|index|key|row|uid|uuid|guid)$)|[a-z]I[dD]$")
+_OTHER_NUMBER = re.compile(
+    r"[+-]?[$€£]? ?(?:[0-9]+|[0-9]+[.,][0-9]+|[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?) ?[%$€£]?"
+)
 _LETTER = re.compile(r"[^\W\d_]")
 
 Columns = dict[str, Any]  # pyarrow arrays by name
@@ -76,7 +80,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
       no spaces.
     - identifier: a code or number of its own for each row. It is left out.
 
-    Numbers are scaled to unit variance where there are texts or many categories. A cell that is
+    Sparse features are numbers, which are returned as they are. Numbers of tables are scaled to unit variance where there are texts or many categories. A cell that is
     not a number or date becomes missing, with a warning.
 
     Parameters
@@ -84,16 +88,20 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     number, category, date, text : sequence of str, default=()
         Columns of a given kind.
     drop : sequence of str, default=()
-        Columns to leave out, as identifiers are.
+        Columns to leave out, as identifiers are. They may be absent.
+    labels : sequence of str, default=()
+        Columns that are labels, not features: they are ignored where a table has them.
     max_categories : int, default=255
         The maximum number of features of a category.
+    dense : bool, default=False
+        Whether to return an array even of texts, many categories, or sparse features.
 
     Attributes
     ----------
     kinds_ : dict of str to str
         The kind of each column.
-    columns_ : ColumnTransformer
-        The encoder of the converted columns.
+    columns_ : ColumnTransformer or None
+        The encoder of the converted columns; None if features were sparse.
     n_features_in_ : int
         The number of columns.
     feature_names_in_ : ndarray of shape (p,)
@@ -125,20 +133,25 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         date: Sequence[str] = (),
         text: Sequence[str] = (),
         drop: Sequence[str] = (),
+        labels: Sequence[str] = (),
         max_categories: int = 255,
+        dense: bool = False,
     ) -> None:
         self.number = number
         self.category = category
         self.date = date
         self.text = text
         self.drop = drop
+        self.labels = labels
         self.max_categories = max_categories
+        self.dense = dense
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         return tags
 
     def fit(self, X: Any, y: Any = None) -> FeatureEncoder:
@@ -174,7 +187,13 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ndarray or CSR array of shape (n, n_features_out)
             The encoded features.
         """
+        if sparse.issparse(X):
+            self.kinds_: dict[str, str] = {}
+            self.n_features_in_ = X.shape[1]
+            self.columns_: ColumnTransformer | None = None
+            return self._as_they_are(X)
         columns, has_names, source = _columns_of(X)
+        columns = {name: c for name, c in columns.items() if name not in self.labels}
         n = len(next(iter(columns.values()))) if columns else 0
         if n == 0:
             shape = (0, len(columns))
@@ -207,7 +226,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         declared: dict[str, str] = {}
         for kind in (*KINDS, "drop"):
             for name in getattr(self, kind):
-                if name not in columns:
+                if name not in columns and kind != "drop":
                     reason = missing_columns([name], list(columns))
                     raise DataError(reason, source=source, arguments=[kind])
                 if declared.setdefault(name, kind) != kind:
@@ -217,12 +236,14 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                         source=source,
                         arguments=[declared[name], kind],
                     )
-        self.kinds_: dict[str, str] = {}
+        self.kinds_ = {name: "identifier" for name in self.drop if name not in columns}
         self.date_formats_: dict[str, str] = {}
         self.first_days_: dict[str, float] = {}
         self.missing_: dict[str, float] = {}  # share of missing values, of numbers and dates
         for name, column in columns.items():
             kind = declared.get(name) or find_kind(column, name if has_names else None)
+            if name not in declared and kind != "number":
+                _check_notation(column, name, source)
             self.kinds_[name] = {"drop": "identifier"}.get(kind, kind)
             if kind == "date":
                 texts = as_texts(column)
@@ -258,8 +279,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         days = as_days(as_texts(column), self.date_formats_[name], name, faults)
         dates = pd.to_datetime(pd.Series(days), unit="D").dt
         parts = {f"{name} days": days - self.first_days_[name]}
-        for part in DATE_PARTS:
-            parts[f"{name} {part}"] = getattr(dates, part).to_numpy(np.float64)
+        for part, attribute in DATE_PARTS.items():
+            parts[f"{name} {part}"] = getattr(dates, attribute).to_numpy(np.float64)
         return parts
 
     def _of_kind(self, kind: str) -> list[str]:
@@ -283,7 +304,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             *((f"text {name}", _vectorizer(frame[name]), name) for name in texts),
         ]
         return ColumnTransformer(
-            [step for step in steps if len(step[2])], sparse_threshold=1.0 if is_wide else 0.0
+            [step for step in steps if len(step[2])],
+            sparse_threshold=1.0 if is_wide and not self.dense else 0.0,
         )
 
     def _one_hot(self, min_frequency: int | None) -> OneHotEncoder:
@@ -308,12 +330,25 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             The encoded features.
         """
         check_is_fitted(self, "columns_")
-        columns, _, source = _columns_of(X)
+        if self.columns_ is None:
+            return self._as_they_are(X)
+        columns, _, source = _columns_of(X.toarray() if sparse.issparse(X) else X)
         columns = self.match(columns, source)
         faults = Faults(source)
         encoded = self.encode(columns, faults)
         faults.report(encoded.shape[0])
         return encoded
+
+    def _as_they_are(self, X: Any) -> Any:
+        """Return sparse features, as an array if this is wanted."""
+        X = check_array(
+            X, accept_sparse="csr", ensure_all_finite="allow-nan", estimator="FeatureEncoder"
+        )
+        if X.shape[1] != self.n_features_in_:
+            raise _other_width(X.shape[1], self.n_features_in_, None)
+        if self.dense:
+            return X.toarray() if sparse.issparse(X) else X
+        return sparse.csr_array(X)
 
     def match(self, columns: Columns, source: str) -> Columns:
         """Return the columns of training; warn of others, raise if some are missing.
@@ -330,12 +365,10 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         dict
             The columns that are encoded; identifiers may be absent.
         """
+        columns = {name: c for name, c in columns.items() if name not in self.labels}
         if not hasattr(self, "feature_names_in_"):
             if len(columns) != self.n_features_in_:
-                raise DataError(
-                    f"X has {len(columns)} features, but FeatureEncoder is expecting "
-                    f"{self.n_features_in_} features as input"
-                )
+                raise _other_width(len(columns), self.n_features_in_, source)
             return dict(zip(self.kinds_, columns.values(), strict=True))
         needed = [name for name, kind in self.kinds_.items() if kind != "identifier"]
         absent = [name for name in needed if name not in columns]
@@ -387,6 +420,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             The names: the kind, the column, and the category or term.
         """
         check_is_fitted(self, "columns_")
+        if self.columns_ is None:
+            return np.array([f"x{j}" for j in range(self.n_features_in_)], dtype=object)
         return np.asarray(self.columns_.get_feature_names_out())
 
     def summary(self) -> list[ColumnSummary]:
@@ -415,9 +450,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                     at = list(names).index(name)
                     rare = part.infrequent_categories_[at] if part.min_frequency else None
                     shared = 0 if rare is None else len(rare) - 1
-                    return counted(len(part.categories_[at]) - shared, "categorie").replace(
-                        "categories", "categories"
-                    )
+                    count = len(part.categories_[at]) - shared
+                    return "1 category" if count == 1 else f"{count} categories"
         text = "1 number" if kind == "number" else ", ".join((*DATE_PARTS, "days"))
         share = self.missing_[name if kind == "number" else f"{name} days"]
         return f"{text}; {share:.1%} missing" if share else text
@@ -463,7 +497,7 @@ def find_kind(column: Any, name: str | None, decimal: str = ".") -> str:
     try:
         faults = Faults("", decimal=decimal)
         values = as_numbers(column, "", faults)
-        bad = sum(count for *_, count in faults._found.values())
+        bad = faults.count
         present = int((~np.isnan(values)).sum())
         if bad <= 0.05 * (present + bad) and (present or len(values) == 0 or not bad):
             is_id = name is not None and _numbers_rows(values, name)
@@ -487,10 +521,36 @@ def _kind_of_texts(cells: npt.NDArray[Any]) -> str:
     if rows < _MANY or len(different) <= rows / 2:
         return "category"
     sample = different[:: 1 + len(different) // _SAMPLE]
-    codes = sum(" " not in t and any(c.isdigit() for c in t) for t in sample) / len(sample)
+    codes = sum(
+        t.isascii() and " " not in t and any(c.isdigit() for c in t) for t in sample
+    ) / len(sample)
     if codes > 0.9 or not any(_LETTER.search(text) for text in sample):
         return "identifier" if len(different) > 0.9 * rows else "category"
     return "text"
+
+
+def _check_notation(column: Any, name: str, source: str) -> None:
+    """Raise if a column has numbers in a notation that is not read: 0,5 or 1,500 or 5 % or $5."""
+    texts = as_texts(column).tolist()
+    if not all(text is None or _OTHER_NUMBER.fullmatch(text) for text in texts):
+        return
+    odd = next((text for text in texts if text and not text.isdecimal()), None)
+    if odd is not None:
+        raise DataError(
+            f"{quoted(odd)} is not a number, although the column looks like one: numbers are "
+            "written as 1234.5, or with a decimal comma",
+            source=source,
+            row=texts.index(odd),
+            column=name,
+            arguments=["decimal", "category"],
+        )
+
+
+def _other_width(found: int, wanted: int, source: str | None) -> DataError:
+    return DataError(
+        f"X has {found} features, but FeatureEncoder is expecting {wanted} features as input",
+        source=None if source == "X" else source,
+    )
 
 
 def _numbers_rows(values: npt.NDArray[np.float64], name: str) -> bool:
@@ -508,8 +568,6 @@ def _columns_of(X: Any) -> tuple[Columns, bool, str]:
     pa = import_optional("pyarrow", "encoding columns", "data")
     if isinstance(X, pa.Table):
         return _named(X), True, "X"
-    if sparse.issparse(X):
-        raise TypeError("X is sparse: FeatureEncoder encodes data frames and dense arrays")
     if isinstance(X, Mapping):
         return {str(k): pa.array(_plain_array(v)) for k, v in X.items()}, True, "X"
     if hasattr(X, "to_arrow"):  # polars

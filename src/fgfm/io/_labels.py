@@ -97,7 +97,7 @@ def read_labels(
     missing : bool, default=False
         Whether a blank cell is a label that was not observed; otherwise it is no label.
     """
-    if _are_flags(columns):
+    if _are_flags(columns) or set(columns) == set(known or ()):
         return _from_flags(columns, source, known, missing)
     lists: list[set[str]] | None = None
     blank = None
@@ -123,11 +123,14 @@ def _are_flags(columns: dict[str, Any]) -> bool:
         kind = column.type
         if pa.types.is_nested(kind):
             return False
-        if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        if pa.types.is_boolean(kind):
             continue
         words = {str(text).lower() for text in pc.unique(pc.drop_null(_texts(column))).to_pylist()}
+        if not words and len(columns) == 1:
+            return False
         if words and not any(words <= pair for pair in _PAIRS):
-            # A text among 0 and 1 is an error that names its place, not a label.
+            # A text or 2 among 0 and 1 is an error that names its place, not a label; but a
+            # column by itself may have classes 0, 1 and 2.
             return len(columns) > 1 and len(words & {"0", "1"}) == 2
     return True
 

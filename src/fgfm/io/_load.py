@@ -128,7 +128,8 @@ def load(
         count = labels if isinstance(labels, int) else None
         names = tuple(label_names or ()) or (tuple(labels) if _is_list(labels) else count)
         found = read_svmlight(source, format, encoding, n_features, names or None, zero_based)
-        return Dataset(found.X, found.Y, found.label_names, source=name)
+        zero_based = found.zero_based
+        return Dataset(found.X, found.Y, found.label_names, zero_based=zero_based, source=name)
     if format == "arff":
         return _load_arff(source, labels, given, encoding, drop)
     return _load_npz(source, label_names)
@@ -160,6 +161,7 @@ def _from_table(
     columns = {name: arrow.column(name).combine_chunks() for name in table.names}
     apart = {*ids, *drop}
     found: Labels | None = None
+    chosen: list[str] = []
     if labels is not None:
         chosen = [n for n in select_columns(table.names, labels, source) if n not in drop]
         found = read_labels({name: columns[name] for name in chosen}, source, **given)
@@ -175,6 +177,7 @@ def _from_table(
         X,
         None if found is None else found.Y,
         () if found is None else found.names,
+        tuple(chosen),
         arrow.select(list(ids)) if ids else None,
         source=source,
     )
@@ -247,7 +250,7 @@ def _load_arff(
         return Dataset(X, source=str(path))
     columns = {name: pa.array(values, from_pandas=True) for name, values in flags.items()}
     result = read_labels(columns, str(path), **given)
-    return Dataset(X, result.Y, result.names, source=str(path))
+    return Dataset(X, result.Y, result.names, tuple(flags), source=str(path))
 
 
 def _load_npz(path: Path, label_names: Sequence[str] | None) -> Dataset:
@@ -322,7 +325,6 @@ def load_blocks(
     rows: int | None = None,
     format: str | None = None,
     ids: Sequence[str] = (),
-    ignored: Sequence[str] = (),
     strict: bool = False,
     delimiter: str | None = None,
     decimal: str = ".",
@@ -344,8 +346,6 @@ def load_blocks(
         The number of rows of a block; by default it depends on the number of columns.
     ids : sequence of str, default=()
         Columns to keep in ``Dataset.ids``.
-    ignored : sequence of str, default=()
-        Columns, such as labels, that may be there and are not read.
     format, strict, delimiter, decimal, encoding, header : optional
         As in `load`.
 
@@ -363,8 +363,7 @@ def load_blocks(
         if absent:
             reason = missing_columns(absent, table.names)
             raise DataError(reason, source=table.source, arguments=["ids"])
-        skipped = {*ids, *ignored} - set(encoder.kinds_)
-        names = [name for name in table.names if name not in skipped]
+        names = [n for n in table.names if n not in ids or n in encoder.kinds_]
         size = rows or max(1, _BLOCK_CELLS // max(1, len(table.names)))
         faults = Faults(table.source, strict, table.decimal)
         matched: list[str] | None = None

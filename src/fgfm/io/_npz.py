@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from fgfm._utils.optional import import_optional
 from fgfm.io._errors import DataError
 from fgfm.io._tables import check_names
 
@@ -83,7 +84,7 @@ def _check_size(member: Any, size: int) -> None:
 
 
 def read_npz_features(arrays: dict[str, Any], path: Path) -> Any:
-    """Return the features: an array, a CSR array, or a data frame if columns are nominal."""
+    """Return the features: a CSR array, an array, or a data frame if its columns have names."""
     if "X" in arrays:
         X = arrays["X"]
     elif all(part in arrays for part in _CSR):
@@ -108,17 +109,16 @@ def read_npz_features(arrays: dict[str, Any], path: Path) -> Any:
             reason = f"feature_names must be {X.shape[1]} strings"
             raise DataError(reason, source=path)
         check_names(names.tolist(), f"{path}, feature_names")
-    if "nominal_categories_json" not in arrays:
+    if sparse.issparse(X) or names is None:
         return X
-    return _nominal_frame(X, names, arrays["nominal_categories_json"], path)
+    return _named_frame(X, names, arrays.get("nominal_categories_json", "{}"), path)
 
 
-def _nominal_frame(X: Any, names: Any, text: Any, path: Path) -> Any:
+def _named_frame(X: Any, names: Any, text: Any, path: Path) -> Any:
     """Return a data frame in which the codes of nominal columns are replaced by their texts."""
-    import pandas as pd
-
+    pd = import_optional("pandas", "reading named columns", "data")
+    frame = pd.DataFrame(X, columns=names.tolist())
     try:
-        frame = pd.DataFrame(X, columns=names.tolist())
         for name, codes in json.loads(str(text)).items():
             texts = {float(code): str(value) for value, code in codes.items()}
             frame[name] = pd.Categorical(frame[name].map(texts))

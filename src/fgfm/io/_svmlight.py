@@ -110,7 +110,8 @@ def _features(
     source: str,
 ) -> tuple[Any, bool]:
     """Return X, and whether its features are numbered from 0."""
-    indptr = np.concatenate([[0], np.cumsum([len(row) // 2 for row in rows])])
+    counts = np.array([len(row) // 2 for row in rows])
+    indptr = np.concatenate([[0], np.cumsum(counts)])
     numbers = np.array(list(chain.from_iterable(rows)), dtype=object)
     indices, data = numbers[::2].astype(np.int64), numbers[1::2].astype(np.float64)
     from_0 = bool(len(indices) and indices.min() == 0) if zero_based is None else zero_based[0]
@@ -128,7 +129,7 @@ def _features(
     X = sparse.csr_array((data, columns, indptr), shape=(len(rows), width))
     X.sum_duplicates()
     if X.nnz < len(data):
-        row = int(np.argmax(np.diff(indptr) != np.diff(X.indptr)))
+        row = int(np.argmax(counts != np.diff(X.indptr)))
         reason = "a feature occurs twice: it must have one value"
         raise DataError(reason, source=source, line=lines[row])
     return X, from_0

@@ -169,7 +169,8 @@ def _open_csv(file: Any, format: str, text: TextFormat, source: str) -> Table:
     while head.count(b"\n") < _HEAD_LINES and len(head) < _HEAD and (part := file.read(1 << 16)):
         head += part
     head = head.removeprefix(codecs.BOM_UTF8)
-    lines = head.decode("utf-8", "replace").splitlines(keepends=True)
+    raw = head.splitlines(keepends=True)
+    lines = [line.decode("utf-8", "replace") for line in raw]
     first = next((k for k, line in enumerate(lines) if line.strip()), None)
     if first is None:
         raise DataError("the file is empty", source=source)
@@ -192,8 +193,9 @@ def _open_csv(file: Any, format: str, text: TextFormat, source: str) -> Table:
         used = first + rows.line_num
         if not names[0]:
             names[0] = "row"  # the index that pandas writes
+    b"".join(raw[first:used]).decode()  # raises unless the names are UTF-8
     check_names(names, source)
-    rest = b"".join(head.splitlines(keepends=True)[used:])
+    rest = b"".join(raw[used:])
     table = Table(source, names, iter(()), True, text.header is not False, text.decimal, used)
     if not rest.strip() and not (more := file.read(1)):
         return table
@@ -280,8 +282,7 @@ def _open_jsonl(file: BinaryIO, source: str) -> Table:
     """Open JSON lines. The columns are the keys of the first rows; absent ones are missing."""
     import pyarrow as pa
 
-    text = io.TextIOWrapper(file, encoding="utf-8-sig")
-    rows = _json_rows(text, source)
+    rows = _json_rows(file, source)
     first = list(islice(rows, _JSON_ROWS))
     if not first:
         raise DataError("there are no rows", source=source)
@@ -308,7 +309,7 @@ def _json_rows(lines: Any, source: str) -> Iterator[dict[str, Any]]:
         except (ValueError, RecursionError) as error:
             raise DataError(f"it is not JSON: {error}", source=source, line=k) from None
         if not isinstance(found, dict):
-            reason = f"{quoted(line.strip())} is not a JSON object"
+            reason = f"{quoted(line.decode(errors='replace').strip())} is not a JSON object"
             raise DataError(reason, source=source, line=k)
         yield found
 

@@ -1,0 +1,276 @@
+"""ARFF, svmlight, the format of extreme classification, NumPy archives and OpenML."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import arff
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+from sklearn.utils import Bunch
+
+from fgfm.io import DataError, load
+from fgfm.io._files import detect_format
+
+
+def written(folder, name, content):
+    (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return folder / name
+
+
+@pytest.mark.parametrize(
+    ("content", "format"),
+    [
+        (b"PAR1", "parquet"),
+        (b"PK\x03\x04", "npz"),
+        (b"% x\n@relation r\n@attribute a numeric\n", "arff"),
+        (b'{"a": 1}\n', "jsonl"),
+        (b"2 3 4\n0 1:1\n", "xmc"),
+        (b"1,2 3:0.5\n", "svmlight"),
+        (b"a\tb\n1\t2\n", "tsv"),
+        (b"a,b\n1,2\n", "csv"),
+    ],
+)
+def test_formats_are_found_by_content(tmp_path, content, format):
+    assert detect_format(written(tmp_path, "file", content)) == format
+    assert detect_format(written(tmp_path, "file.TSV.gz", content)) == "tsv"
+
+
+DENSE = (
+    "% remark\n@relation r\n@attribute size numeric\n@attribute colour {red,'light blue'}\n"
+    "@attribute note string\n@attribute 'a b' {0,1}\n@attribute l2 {0,1}\n\n@data\n"
+    "1.5,red,u,1,0\n?,'light blue',\"v, w\",0,1\n4,?,'it\\'s',0,0\n"
+)
+
+
+def test_arff(tmp_path):
+    path = written(tmp_path, "a.arff", DENSE)
+    assert load(path).Y is None
+    found = load(path, ["a b", "l2"], drop=["size"])
+    assert found.Y.tolist() == [[1, 0], [0, 1], [0, 0]]
+    assert found.X["colour"].tolist()[:2] == ["red", "light blue"]
+    assert found.X["note"].tolist() == ["u", "v, w", "it's"]
+    meka = written(tmp_path, "m.arff", DENSE.replace("@relation r", "@relation 'r: -C -2'"))
+    assert load(meka).label_names == ("a b", "l2")
+    front = "@relation 'r: -C 1'\n@attribute l {0,1}\n@attribute x real\n@data\n1,5\n0,6\n"
+    assert load(written(tmp_path, "f.arff", front)).Y.tolist() == [[1], [0]]
+    xml = '<labels xmlns="http://x"><label name="l2"><label name="a b"/></label></labels>'
+    written(tmp_path, "a.xml", xml)
+    assert set(load(path).label_names) == {"a b", "l2"}
+    assert load(meka, str(tmp_path / "a.xml")).Y.shape == (3, 2)
+
+
+def test_sparse_arff(tmp_path):
+    head = "@relation 's: -C 2'\n@attribute l1 {0,1}\n@attribute l2 {0,1}\n"
+    text = head + "@attribute x real\n@attribute y real\n@data\n{0 1,2 1.5}\n\n{1 1, 3 -2}\n{}\n"
+    found = load(written(tmp_path, "a.arff", text))
+    assert found.Y.tolist() == [[1, 0], [0, 1], [0, 0]]
+    assert found.X.toarray().tolist() == [[1.5, 0], [0, -2], [0, 0]]
+    read = arff.loads(text, return_type=arff.LOD)
+    assert [row.get(2, 0) for row in read["data"]] == [1.5, 0, 0]
+    mixed = head + "@attribute c {u,v,w}\n@attribute x real\n@data\n{2 w, 3 1.5}\n{1 1}\n{3 ?}\n"
+    found = load(written(tmp_path, "b.arff", mixed))
+    assert found.X["c"].tolist() == ["w", "u", "u"]  # the first value is omitted
+    np.testing.assert_array_equal(found.X["x"], [1.5, 0, np.nan])
+
+
+HEAD = "@relation r\n@attribute x numeric\n@attribute c {u,v}\n@data\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("@relation r\n", "the file ends before @data"),
+        ("@relation r\n@data\n1\n", "line 2: there is no @attribute before @data"),
+        (HEAD, "there are no rows after @data"),
+        (HEAD + "1,u\n1\n", "line 6: there are 1 values: the header has 2 attributes"),
+        (HEAD + "1_0,u\n", "line 5, column 'x': '1_0' is not a number"),
+        (HEAD + "1,w\n", "line 5, column 'c': 'w' is not one of the values"),
+        (HEAD + "{0 1}\n1,u\n", "line 6: a sparse row must be in braces"),
+        (HEAD + "{0 1,0 2}\n", "an entry of a sparse row must be an index from 0 to 1, once"),
+        (HEAD + "{7 1}\n", "line 5: '7 1': an entry of a sparse row"),
+        ("@attribute x\n@data\n1\n", "line 1: .* is not a line of an ARFF header"),
+        ("@attribute x {a\n@data\n1\n", "attribute 'x' has type '{a'"),
+        (HEAD.replace("c {", "x {") + "1,u\n", "two attributes are called 'x'"),
+    ],
+)
+def test_invalid_arff_raises(tmp_path, text, message):
+    with pytest.raises(DataError, match=message):
+        load(written(tmp_path, "a.arff", text))
+
+
+@pytest.mark.parametrize(
+    "xml", ["<labels/>", "no xml", "<!DOCTYPE x><labels/>", '<l><label name="z"/></l>']
+)
+def test_invalid_xml_of_labels_raises(tmp_path, xml):
+    path = written(tmp_path, "a.arff", HEAD + "1,u\n")
+    written(tmp_path, "a.xml", xml)
+    with pytest.raises(DataError, match=r"a\.xml: "):
+        load(path)
+
+
+def test_svmlight(tmp_path):
+    path = written(tmp_path, "a.svm", "1,3 1:0.5 4:2 # remark\n# remark\n\n 2:1e-3\n2\n")
+    found = load(path)
+    assert found.X.toarray().tolist() == [[0.5, 0, 0, 2], [0, 1e-3, 0, 0], [0, 0, 0, 0]]
+    assert found.Y.tolist() == [[1, 0, 1], [0, 0, 0], [0, 1, 0]]
+    assert found.label_names == ("1", "2", "3")
+    assert found.zero_based == (False, False)
+    other = load(path, 5, n_features=6, zero_based=(True, False))
+    assert (other.X.shape, other.Y.shape) == ((3, 6), (3, 5))
+    named = load(path, label_names=["u", "v", "w"])
+    assert named.label_names == ("u", "v", "w")
+
+
+def test_svmlight_agrees_with_scikit_learn(tmp_path):
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((40, 6), density=0.4, format="csr", rng=rng)
+    Y = (rng.random((40, 3)) < 0.5).astype(np.uint8)
+    path = str(tmp_path / "a.svm")
+    dump_svmlight_file(X, sparse.csr_matrix(Y), path, multilabel=True, zero_based=False)
+    theirs, tags = load_svmlight_file(path, n_features=6, multilabel=True, zero_based=False)
+    found = load(path, 3, n_features=6, zero_based=(False, True))
+    assert (found.X.toarray() == theirs.toarray()).all()
+    assert [tuple(map(float, np.flatnonzero(row))) for row in found.Y] == tags
+
+
+def test_xmc_keeps_empty_rows(tmp_path):
+    found = load(written(tmp_path, "a.xmc", "3 4 2\n0,1 0:1 3:2\n\n1\n\n"))
+    assert found.X.toarray().tolist() == [[1, 0, 0, 2], [0] * 4, [0] * 4]
+    assert found.Y.tolist() == [[1, 1], [0, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.svm", "1 2:1\n1 2:x\n", "line 2: '2:x': a row must be labels"),
+        ("a.svm", "1 2:1_0\n", "line 1: '2:1_0': a row must be labels"),
+        ("a.svm", "1,a 2:1\n", "line 1: '1,a'"),
+        ("a.svm", "1 1:1\n1 2:1e999\n", "line 2: there is a feature 2:inf: features must be fin"),
+        ("a.svm", "1 1:1\n1 2:1 3:1 2:5\n", "line 2: a feature occurs twice"),
+        ("a.svm", "# nothing\n", "there are no rows"),
+        ("a.svm", "1 1:1\n999999999 1:1\n" * 9, "rows of 999999999 labels are too many"),
+        ("a.xmc", "1 2\n1:1\n", "line 1: '1 2' is not a header"),
+        ("a.xmc", "3 2 2\n0 1:1\n1 0:1\n", "there are 2 rows: the header declares 3"),
+        ("a.xmc", "1 2 2\n0 1:1\n1 0:1\n", "there are 2 rows: the header declares 1"),
+        ("a.xmc", "1 2 2\n0 2:1\n", "line 2: there is a feature 2:1: .* from 0 to 1"),
+        ("a.xmc", "1 2 2\n2 1:1\n", "line 2: 2 is an unknown label: .* from 0 to 1"),
+    ],
+)
+def test_invalid_sparse_rows_raise(tmp_path, name, text, message):
+    with pytest.raises(DataError, match=message):
+        load(written(tmp_path, name, text))
+
+
+VALID = {"X": np.eye(2), "Y": np.eye(2, dtype=np.uint8)}
+CSR = {
+    "X_data": np.ones(2),
+    "X_indices": np.array([0, 1]),
+    "X_indptr": np.array([0, 1, 2]),
+    "X_shape": np.array([2, 2]),
+    "Y": VALID["Y"],
+}
+
+
+def test_npz(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, **VALID, train_idx=[0], test_idx=[1])
+    found = load(path)
+    assert isinstance(found.X, np.ndarray)
+    assert (found.train.tolist(), found.test.tolist()) == ([0], [1])
+    assert "split 1/1" in repr(found)
+    assert found.label_names == ("0", "1")
+    np.savez(path, **CSR, label_names=np.array(["a", "b"]))
+    assert load(path).X.toarray().tolist() == np.eye(2).tolist()
+    assert load(path).label_names == ("a", "b")
+    X = np.array([[0.5, 2], [1.5, 1], [2.5, np.nan]])
+    codes = np.array('{"c": {"red": 1, "blue": 2}}')
+    np.savez(path, X=X, feature_names=np.array(["x", "c"]), nominal_categories_json=codes)
+    found = load(path).X
+    assert list(found) == ["x", "c"]
+    assert found["c"].tolist()[:2] == ["blue", "red"]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"Y": VALID["Y"]}, "there is neither X nor X_data"),
+        (VALID | {"X": np.ones(2)}, r"X has dtype float64 and shape \(2,\)"),
+        (VALID | {"X": np.array([["a"]])}, "X has dtype <U1"),
+        (VALID | {"X": np.array([[None]])}, "array 'X': .*damaged"),
+        (VALID | {"Y": np.ones((3, 2))}, r"it must be \(2, m\) numbers"),
+        (VALID | {"Y": np.array([[1, 0], [2, 0]])}, r"row 1: Y\[1, 0\] is 2: labels must be"),
+        (VALID | {"label_names": np.array(["a"])}, "there are 1 label_names: Y has 2 columns"),
+        (VALID | {"feature_names": np.array(["a", "a"])}, "two columns are called 'a'"),
+        (VALID | {"train_idx": np.array([0, 2])}, "must be row numbers from 0 to 1"),
+        (CSR | {"X_indices": np.array([0, 2])}, "do not form a CSR matrix"),
+        (CSR | {"X_shape": np.array([10**12, 2])}, "do not form a CSR matrix"),
+    ],
+)
+def test_invalid_npz_raises(tmp_path, arrays, message):
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(DataError, match=message):
+        load(tmp_path / "a.npz")
+
+
+def test_declared_shape_is_compared_before_memory_is_allocated(tmp_path):
+    content = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": (10**12, 10**3)}
+    np.lib.format.write_array_header_1_0(content, header)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("X.npy", content.getvalue() + bytes(64))
+    with pytest.raises(DataError, match=r"its header declares \(1000000000000, 1000\)"):
+        load(tmp_path / "a.npz")
+
+
+@pytest.fixture
+def openml(monkeypatch):
+    def respond(bunch):
+        queries = []
+
+        def fetch_openml(**options):
+            queries.append(options)
+            if isinstance(bunch, Exception):
+                raise bunch
+            return bunch
+
+        monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
+        return queries
+
+    return respond
+
+
+def test_openml(openml):
+    frame = pd.DataFrame(
+        {
+            "x": [1.0, np.nan],
+            "c": pd.Categorical(["u", "v"]),
+            "l1": pd.Categorical(["TRUE", "FALSE"]),
+            "l2": pd.Categorical(["FALSE", "TRUE"]),
+        }
+    )
+    queries = openml(Bunch(data=None, target=None, frame=frame, target_names=["l1", "l2"]))
+    found = load("openml:scene:4")
+    assert found.label_names == ("l1", "l2")
+    assert found.Y.tolist() == [[1, 0], [0, 1]]
+    assert list(found.X) == ["x", "c"]
+    assert load("openml:scene", labels=["l2"], drop=["l1"]).Y.tolist() == [[0], [1]]
+    load("openml:40595")
+    assert [(q.get("name"), q.get("version"), q.get("data_id")) for q in queries] == [
+        ("scene", 4, None),
+        ("scene", "active", None),
+        (None, None, 40595),
+    ]
+    X = sparse.csr_matrix([[0, 1.5], [2, 0]])
+    target = np.array([["1", "0"], ["0", "1"]], dtype=object)
+    openml(Bunch(data=X, target=target, frame=None, target_names=["u", "v"]))
+    assert load("openml:text").Y.tolist() == [[1, 0], [0, 1]]
+    openml(OSError("no network"))
+    with pytest.raises(DataError, match=r"^openml:x: the data cannot be fetched: no network$"):
+        load("openml:x")
+    with pytest.raises(DataError, match="the name must be openml:name"):
+        load("openml:x:new")

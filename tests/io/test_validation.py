@@ -1,0 +1,140 @@
+"""Probabilities and true labels of validation rows, from two files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+
+from fgfm.io import DataError, LabelSetWriter, load_validation
+
+NAMES = ["news", "sport", "arts", "war, peace"]
+RNG = np.random.default_rng(0)
+P = RNG.random((50, 4)).round(4)
+Y = (RNG.random((50, 4)) < P).astype(np.int8)
+Y[0] = 0
+
+
+def write(values, path, ids=None, names=NAMES):
+    """Write a matrix with id columns in the format of the suffix; return the path."""
+    frame = pd.DataFrame(values, columns=names)
+    for name, column in (ids or {}).items():
+        frame.insert(0, name, column)
+    match path.suffix:
+        case ".csv" | ".tsv":
+            frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+        case ".parquet":
+            frame.to_parquet(path, index=False)
+        case ".jsonl":
+            frame.to_json(path, orient="records", lines=True)
+        case ".npy":
+            np.save(path, values)
+        case _:
+            sparse.save_npz(path, sparse.csr_array(values))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npy", "npz"])
+@pytest.mark.parametrize("truth", ["csv", "tsv", "parquet", "jsonl", "npy", "npz"])
+def test_tables_of_all_formats(tmp_path, kind, truth):
+    found = load_validation(write(P, tmp_path / f"p.{kind}"), write(Y, tmp_path / f"y.{truth}"))
+    assert sparse.issparse(found.proba) == sparse.issparse(found.Y) == (kind == "npz")
+    if kind == "npz":
+        found = found._replace(proba=found.proba.toarray(), Y=found.Y.toarray())
+    assert_array_equal(found.proba, P)
+    assert_array_equal(found.Y, Y)
+    nameless = kind in ("npy", "npz") and truth in ("npy", "npz")
+    assert found.label_names == (["0", "1", "2", "3"] if nameless else NAMES)
+
+
+@pytest.mark.parametrize("out", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("wide", [False, True])
+def test_label_sets_as_they_are_written(tmp_path, out, wide):
+    with LabelSetWriter(tmp_path / f"y.{out}", NAMES, wide=wide) as writer:
+        writer.write(Y, np.full(50, 0.5))
+    found = load_validation(write(P, tmp_path / "p.parquet"), tmp_path / f"y.{out}")
+    assert_array_equal(found.Y, Y)
+
+
+@pytest.mark.parametrize("mark", [";", "|", "json"])
+def test_labels_in_every_form(tmp_path, mark):
+    names = np.array(["a", "b", "c", "d"])
+    sets = [names[y == 1].tolist() for y in Y]
+    cells = [str(tags) if mark == "json" else mark.join(tags) for tags in sets]
+    pd.DataFrame({"labels": cells}).to_csv(tmp_path / "y.csv", index=False)
+    found = load_validation(write(P, tmp_path / "p.csv", names=names), tmp_path / "y.csv")
+    assert_array_equal(found.Y, Y)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_labels_and_rows_are_matched(tmp_path, given):
+    ids, rows, order = RNG.permutation(50), RNG.permutation(50), [3, 0, 2, 1]
+    write(P, tmp_path / "p.csv", {"doc_id": ids})
+    names = [NAMES[j] for j in order]
+    write(Y[rows][:, order], tmp_path / "y.parquet", {"doc_id": ids[rows] * 1.0}, names)
+    options = {"ids": ["doc_id"]} if given else {}
+    found = load_validation(tmp_path / "p.csv", tmp_path / "y.parquet", **options)
+    assert_array_equal(found.proba, P)
+    assert_array_equal(found.Y, Y)
+    assert found.label_names == NAMES
+
+
+def test_labels_of_a_data_set(tmp_path):
+    np.savez(tmp_path / "y.npz", X=P, Y=Y[:, [1, 0, 2, 3]], label_names=np.array(NAMES)[[1, 0, 2, 3]])
+    found = load_validation(write(P, tmp_path / "p.csv"), tmp_path / "y.npz")
+    assert_array_equal(found.Y, Y)
+    rows = [",".join(map(str, np.flatnonzero(y) + 1)) + " 1:1" for y in Y]
+    (tmp_path / "y.svm").write_text("\n".join(rows) + "\n")
+    found = load_validation(write(P, tmp_path / "p.npy"), tmp_path / "y.svm")
+    assert_array_equal(found.Y, Y)
+
+
+def test_two_id_columns_logits_and_single_precision(tmp_path):
+    (tmp_path / "p.csv").write_text("day,id,a\n1,x,-3\n1,y,inf\n2,x,0.3\n")
+    (tmp_path / "y.csv").write_text("id,day,a\nx,2,1\ny,1,0\nx,1,1\n")
+    found = load_validation(tmp_path / "p.csv", tmp_path / "y.csv", ids=["day", "id"], logits=True)
+    assert found.Y.tolist() == [[1], [0], [1]]
+    for name in ("p.npy", "p.parquet"):
+        write(P.astype(np.float32), tmp_path / name)
+        found = load_validation(tmp_path / name, write(Y, tmp_path / "z.csv"))
+        assert found.proba.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,art,lav\nx,1,0\ny,0,1\n", "'lav' is not a label of the probabilities: .* 'law'"),
+        ("id,art\nx,1\ny,0\n", r"y.csv: there is no column 'law'.*the probabilities has"),
+        ("id,art,law\nx,1,0\ny,0.5,1\n", "row 1, column 'art': the label is '0.5'"),
+        ("id,art,law\nx,1,0\nz,0,1\n", r"p.csv, row 1: id 'y' is not in .*y.csv: both"),
+        ("id,art,law\nx,1,0\nz,0,1\ny,0,1\n", r"y.csv, row 1: id 'z' is not in .*p.csv"),
+        ("id,art,law\nx,1,0\nx,0,1\n", "y.csv, row 1: id 'x' is there twice"),
+        ("art,law\n1,0\n0,1\n1,1\n", r"there are 3 rows, and .*p.csv has 2 rows: .*: ids\)"),
+        ("id,labels\nx,art\ny,art;lau\n", "row 1: there is no label 'lau' among .* 'law'"),
+        ("", "the file is empty"),
+    ],
+)
+def test_files_that_differ_raise(tmp_path, text, message):
+    (tmp_path / "p.csv").write_text("id,art,law\nx,0.1,0.2\ny,0.3,0.4\n")
+    (tmp_path / "y.csv").write_text(text)
+    with pytest.raises(DataError, match=message):
+        load_validation(tmp_path / "p.csv", tmp_path / "y.csv")
+
+
+def test_other_invalid_files_raise(tmp_path):
+    p = write(P, tmp_path / "p.csv")
+    write(Y[:, :3], tmp_path / "three.npy", names=NAMES[:3])
+    np.save(tmp_path / "twos.npy", Y * 2)
+    (tmp_path / "bad.npz").write_bytes(b"PK nonsense")
+    for name, message in {
+        "three.npy": "the number of labels is 3: it must be 4, that of the probabilities",
+        "twos.npy": "a label is neither 0 nor 1",
+        "bad.npz": "it is not a sparse matrix",
+        "none.csv": "it does not exist",
+    }.items():
+        with pytest.raises(DataError, match=message):
+            load_validation(p, tmp_path / name)
+    with pytest.raises(DataError, match=r"no column 'x'.* \(argument: ids\)"):
+        load_validation(p, write(Y, tmp_path / "y.csv"), ids=["x"])
