@@ -20,6 +20,7 @@ from fgfm._utils.rows import frame_library
 __all__ = ["check_same_index", "check_same_names", "column_names", "known_names"]
 
 Names = npt.NDArray[Any]  # of objects
+AnyNames = Names | Sequence[Any]
 
 
 def column_names(table: Any) -> Names | None:
@@ -54,19 +55,18 @@ def check_same_names(found: Names | None, expected: Names | None, table: str, be
     >>> check_same_names(numbers, numbers[::-1], "X", "y")
     Traceback (most recent call last):
         ...
-    ValueError: column 0 of X is 0 and that of y is 1: both must have the same labels, in the ...
+    ValueError: column 0 of X is 0 and that of y is 1: both must have the same names, in the s...
     """
     if found is None or expected is None or len(found) != len(expected):
         return
-    at = _first_difference(found, expected)
-    if at is None:
-        return
-    one, other = ([str(name) for name in _numbers(names)] for names in (found, expected))
-    if (_made_up(found) or _made_up(expected)) and sorted(one) != sorted(other):
+    one, other = _numbers(found), _numbers(expected)
+    at = _first_difference(one, other)
+    made_up = _made_up(found) or _made_up(expected)
+    if at is None or (made_up and {*map(str, one)} != {*map(str, other)}):
         return
     raise ValueError(
         f"column {at} of {table} is {found[at]!r} and that of {beside} is {expected[at]!r}: both "
-        "must have the same labels, in the same order"
+        "must have the same names, in the same order"
     )
 
 
@@ -87,7 +87,7 @@ def check_same_index(**tables: Any) -> None:
             )
 
 
-def _first_difference(one: Sequence[Any], other: Sequence[Any]) -> int | None:
+def _first_difference(one: AnyNames, other: AnyNames) -> int | None:
     """Return the first position at which names differ, None if there is none."""
     texts = [[str(name) for name in names] for names in (one, other)]
     if all(len(set(names)) == len(names) for names in texts):
@@ -96,12 +96,12 @@ def _first_difference(one: Sequence[Any], other: Sequence[Any]) -> int | None:
     return next((at for at, (a, b) in pairs if a is not b and a != b), None)
 
 
-def _numbers(names: Sequence[Any]) -> list[Any]:
+def _numbers(names: AnyNames) -> list[Any]:
     """Return names, with those that polars makes up replaced by those that pandas does."""
-    m = len(names)
-    return [*range(m)] if list(names) == [f"column_{j}" for j in range(m)] else list(names)
+    of_polars = [f"column_{j}" for j in range(len(names))]
+    return [*range(len(names))] if [*map(str, names)] == of_polars else list(names)
 
 
-def _made_up(names: Sequence[Any]) -> bool:
+def _made_up(names: AnyNames) -> bool:
     """Return True for the names that a library gives to columns without names."""
-    return _numbers(names) == [*range(len(names))]
+    return all(isinstance(name, int) and name == j for j, name in enumerate(_numbers(names)))
