@@ -161,7 +161,7 @@ def test_index_of_any_type(index):
     assert f_measure(one, other) == 1.0
     assert f_measure(one, Y) == 1.0
     assert f_measure(one, pl.DataFrame(Y)) == 1.0
-    with pytest.raises(ValueError, match="row 0 of Y_true has index .* and that of Y_pred has"):
+    with pytest.raises(ValueError, match=r"row 0 of Y_true has index .* and that of Y_pred has"):
         f_measure(one, other[::-1])
 
 
