@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from fgfm._utils.rows import frame_library
 
-__all__ = ["check_same_index", "check_same_names", "column_names", "known_names"]
+__all__ = ["check_same_index", "check_same_names", "column_names", "known_names", "made_up"]
 
 Names = npt.NDArray[Any]  # of objects
 AnyNames = Names | Sequence[Any]
@@ -32,10 +32,15 @@ def column_names(table: Any) -> Names | None:
     return names
 
 
+def made_up(names: AnyNames) -> bool:
+    """Return True for the names that a library gives to columns without names."""
+    return all(isinstance(name, int) and name == j for j, name in enumerate(_numbers(names)))
+
+
 def known_names(*tables: Names | None) -> Names | None:
     """Return the first names that no library has made up, else the first names at all."""
     given = [names for names in tables if names is not None]
-    return next((names for names in given if not _made_up(names)), given[0] if given else None)
+    return next((names for names in given if not made_up(names)), given[0] if given else None)
 
 
 def check_same_names(found: Names | None, expected: Names | None, table: str, beside: str) -> None:
@@ -61,8 +66,8 @@ def check_same_names(found: Names | None, expected: Names | None, table: str, be
         return
     one, other = _numbers(found), _numbers(expected)
     at = _first_difference(one, other)
-    made_up = _made_up(found) or _made_up(expected)
-    if at is None or (made_up and {*map(str, one)} != {*map(str, other)}):
+    by_position = made_up(found) or made_up(expected)
+    if at is None or (by_position and {*map(str, one)} != {*map(str, other)}):
         return
     raise ValueError(
         f"column {at} of {table} is {found[at]!r} and that of {beside} is {expected[at]!r}: both "
@@ -82,8 +87,8 @@ def check_same_index(**tables: Any) -> None:
         if row is not None:
             raise ValueError(
                 f"row {row} of {first} has index {one[row]!r} and that of {name} has "
-                f"{other[row]!r}: {first} and {name} must have the same rows, in the same order; "
-                "arrays have no index"
+                f"{other[row]!r}: {first} and {name} must have the same rows, in the same order "
+                "(if they have, reset the index)"
             )
 
 
@@ -100,8 +105,3 @@ def _numbers(names: AnyNames) -> list[Any]:
     """Return names, with those that polars makes up replaced by those that pandas does."""
     of_polars = [f"column_{j}" for j in range(len(names))]
     return [*range(len(names))] if [*map(str, names)] == of_polars else list(names)
-
-
-def _made_up(names: AnyNames) -> bool:
-    """Return True for the names that a library gives to columns without names."""
-    return all(isinstance(name, int) and name == j for j, name in enumerate(_numbers(names)))

@@ -18,7 +18,13 @@ from fgfm._utils.label_table import (
     read_true_labels,
     set_label_attributes,
 )
-from fgfm._utils.names import check_same_index, check_same_names, column_names, known_names
+from fgfm._utils.names import (
+    check_same_index,
+    check_same_names,
+    column_names,
+    known_names,
+    made_up,
+)
 from fgfm._utils.parallel import one_blas_thread
 from fgfm._utils.rows import as_frames, frame_maker
 from fgfm._utils.validation import (
@@ -230,9 +236,10 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         entries = given.entries
         check_labels_match(given, y, table)
         check_same_index(X=X, sample_weight=sample_weight)
-        names = known_names(table.names, column_names(X))
-        self._column_names_in = names
-        set_label_attributes(self, table if table.form == "flat" else table._replace(names=names))
+        self._column_names_in = names = known_names(table.names, column_names(X))
+        if table.form != "flat" and names is not None and not made_up(names):
+            table = table._replace(names=names)
+        set_label_attributes(self, table)
         weight = row_weights(sample_weight, n, "X")
         Y = entries.choose(table.labels)  # (n, K)
         _check_rows(table, weight)
