@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 WIDTH = 80  # columns of a terminal
-# Characters that terminals obey (controls, line separators, directions of writing), and surrogates,
+# Characters that terminals obey (controls, line ends, directions of writing), and surrogates,
 # which cannot be encoded.
 _CONTROL = re.compile(
     r"[\x00-\x1f\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
