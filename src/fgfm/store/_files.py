@@ -12,7 +12,8 @@ import json
 import os
 import sys
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -23,25 +24,30 @@ from sklearn.base import BaseEstimator
 
 from fgfm._utils.atomic import atomic_file
 from fgfm.pipeline import Pipeline
+from fgfm.store._archive import (
+    HEADER,
+    SCHEMA,
+    check_schema,
+    most_bytes,
+    read_members,
+    write_members,
+)
 from fgfm.store._checks import check_loaded
 from fgfm.store._schema import (
     PREDICTOR,
-    SCHEMA,
     TREE,
     call_checked_tree,
     check_names,
     full_name,
     iterate_nodes,
     places,
-    read_schema,
-    unchecked_trees,
+    unchecked_classes,
 )
 from fgfm.store._vocabulary import pack_vocabularies
 
 __all__ = ["foreign_classes", "load", "save"]
 
 _FORMAT = 1
-_HEADER = "fgfm.json"
 _WRITERS = ("fgfm", "scikit-learn", "skops")  # whose versions a file has
 _FORMS = ("array", "matrix")
 _LOSS_MODULES = ("_loss", "sklearn._loss._loss")  # the same one in versions of scikit-learn
@@ -101,10 +107,6 @@ _REGISTRY = {
     "fgfm.estimation.LogLinearPool": "fgfm._utils.log_linear_pool.LogLinearPool",
     "fgfm.store.Vocabulary": "fgfm.store._vocabulary.Vocabulary",
 }
-
-# Attributes of these classes that were renamed since a format that must still be read:
-# stable name -> {old name: new name}. A new attribute needs a default in its class instead.
-_RENAMED_ATTRIBUTES: dict[str, dict[str, str]] = {}
 
 # Trusted classes beyond those that skops trusts: they hold numbers, texts and trusted objects, and
 # their methods call nothing that a file can choose.
@@ -220,10 +222,27 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     with atomic_file(path) as file:
         draft = io.BytesIO()
         skops_io.dump(pack_vocabularies(model), draft)
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            _copy_members(draft, archive, _to_stable_names)
-            header = {"format": _FORMAT} | {name: version(name) for name in _WRITERS}
-            archive.writestr(_HEADER, json.dumps(header))
+        with zipfile.ZipFile(draft) as source:
+            members = {name: source.read(name) for name in source.namelist()}
+        schema = json.loads(members[SCHEMA])
+        _to_stable_names(schema)
+        members[SCHEMA] = json.dumps(schema).encode()
+        header = {"format": _FORMAT} | {name: version(name) for name in _WRITERS}
+        members[HEADER] = json.dumps(header).encode()
+        _write(members, file)
+
+
+def _write(members: dict[str, bytes], file: BinaryIO) -> None:
+    """Write an archive, without compression if it would exceed what `load` inflates."""
+    total = sum(map(len, members.values()))
+    for compression in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
+        file.seek(0)
+        file.truncate()
+        with zipfile.ZipFile(file, "w", compression) as archive:
+            for name, content in members.items():
+                archive.writestr(name, content)
+        if total <= most_bytes(file.tell()):
+            break
 
 
 def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
@@ -236,8 +255,11 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     trusted : sequence of str, optional
         Full names of further classes and functions that the file may contain, such as those of a
         base learner from another library; the error that refuses them has their names. Name only
-        what you trust: loading may run its code. `GradientBoostingClassifier` needs
-        ``["sklearn.tree._tree.Tree"]``, since its trees are not checked.
+        what you trust: loading may run its code. Models whose arrays compiled code of scikit-learn
+        follows without checks, and that are not checked here either, need it too:
+        ``"sklearn.tree._tree.Tree"`` for `GradientBoostingClassifier`, and the name of the class
+        for models of libsvm (``"sklearn.svm._classes.SVC"``, `NuSVC`, `SVR`, `NuSVR`,
+        `OneClassSVM`).
 
     Returns
     -------
@@ -259,23 +281,23 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
         raise TypeError(f"trusted is {trusted!r}: it must be a list of names of classes")
     skops_io = _skops()
     source = Path(path)
-    archive = _read_archive(source)
-    refused = sorted(set(_untrusted_classes(source, archive)) - set(trusted))
+    members, schema = _read(source)
+    refused = sorted(set(_untrusted_classes(source, members, schema)) - set(trusted))
     if refused:
-        found = places(read_schema(archive))
+        found = places(schema)
         named = ", ".join(f"{name} ({found[name]})" if name in found else name for name in refused)
         raise ValueError(
             f"{source} contains {named}: such classes and functions are loaded only if you trust "
             "them and name them in trusted=[...]"
         )
-    try:
-        model = skops_io.load(archive, trusted=[*_TRUSTED, *_CONSTRUCTORS, *trusted])
+    with _damage_reported(source, members):
+        model = skops_io.load(
+            write_members(members), trusted=[*_TRUSTED, *_CONSTRUCTORS, *trusted]
+        )
+        if not isinstance(model, BaseEstimator):
+            raise ValueError(f"it contains {type(model).__name__} in place of an estimator")
         check_loaded(model, trees=not {TREE, PREDICTOR} & set(trusted))
-    except Exception as error:
-        raise _damaged(source, error) from error
-    if not isinstance(model, BaseEstimator):
-        raise ValueError(f"{source} contains {type(model).__name__}: it must contain an estimator")
-    return _with_methods(model)
+        return _with_methods(model)
 
 
 def _with_methods(model: Any) -> Any:
@@ -301,89 +323,70 @@ def foreign_classes(path: str | os.PathLike[str]) -> list[str]:
         Their full names.
     """
     source = Path(path)
-    return _untrusted_classes(source, _read_archive(source))
+    return _untrusted_classes(source, *_read(source))
 
 
-def _untrusted_classes(source: Path, archive: BinaryIO) -> list[str]:
-    try:
-        unknown = set(_skops().get_untrusted_types(file=archive))
-        nodes = list(iterate_nodes(read_schema(archive)))
-        unchecked = set().union(*map(unchecked_trees, nodes))
-    except Exception as error:
-        raise _damaged(source, error) from error
+def _untrusted_classes(source: Path, members: dict[str, bytes], schema: Any) -> list[str]:
+    with _damage_reported(source, members):
+        unknown = set(_skops().get_untrusted_types(file=write_members(members)))
+        nodes = list(iterate_nodes(schema))
+        unchecked = set().union(*map(unchecked_classes, nodes))
     called = {full_name(node) for node in nodes if node.get("__loader__") not in _LOADERS}
     called -= _CONSTRUCTORS
     return sorted((unknown - _TRUSTED - _CONSTRUCTORS) | (called & _TRUSTED) | unchecked)
 
 
-def _read_archive(source: Path) -> BinaryIO:
-    """Return the archive in memory, with the current names of classes and attributes."""
+def _read(source: Path) -> tuple[dict[str, bytes], Any]:
+    """Return the members of a file and its schema, both with the current names of classes."""
     with source.open("rb") as file:
-        _check_header(source, file)
-        target = io.BytesIO()
         try:
-            with zipfile.ZipFile(target, "w") as archive:
-                _copy_members(file, archive, _to_current_names)
+            with zipfile.ZipFile(file) as archive:
+                has_header = HEADER in archive.namelist()
         except Exception as error:
-            raise _damaged(source, error) from error
-    return target
-
-
-def _damaged(source: Path, error: Exception) -> ValueError:
-    """Return the error of a file that has a valid header."""
-    with zipfile.ZipFile(source) as archive:
-        header = json.loads(archive.read(_HEADER))
-    others = [
-        f"{name} {header[name]} (this is {version(name)})"
-        for name in _WRITERS
-        if header.get(name, version(name)) != version(name)
-    ]
-    written = f"was written by {' and '.join(others)}" if others else "was changed"
-    return ValueError(f"{source} is damaged or {written}: {error}")
-
-
-def _check_header(source: Path, file: BinaryIO) -> None:
-    """Raise ValueError unless the file is complete and has a known format."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            has_header = _HEADER in archive.namelist()
-            broken = archive.testzip()
-            header: Any = json.loads(archive.read(_HEADER)) if has_header else None
-    except zipfile.BadZipFile as error:
-        raise ValueError(
-            f"{source} is not a model saved by fgfm, or is damaged: {error}"
-        ) from error
-    except Exception as error:  # decompressors and the JSON parser have errors of their own
-        raise ValueError(f"{source} is damaged: {error}") from error
-    if not has_header:
-        raise ValueError(f"{source} is not a model saved by fgfm: it has no {_HEADER}")
-    if broken is not None:
-        raise ValueError(f"{source} is damaged: the checksum of {broken} is wrong")
+            raise ValueError(
+                f"{source} is not a model saved by fgfm, or is damaged: {error}"
+            ) from error
+        if not has_header:
+            raise ValueError(f"{source} is not a model saved by fgfm: it has no {HEADER}")
+        try:  # decompressors and the JSON parser have various errors
+            members = read_members(file, most_bytes(os.fstat(file.fileno()).st_size))
+            header = json.loads(members[HEADER])
+        except Exception as error:
+            raise ValueError(f"{source} is damaged: {error}") from error
     found = header.get("format") if isinstance(header, dict) else None
-    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+    if type(found) is not int or found < 1:
         raise ValueError(f"{source} is damaged: its format is {found!r}")
     if found > _FORMAT:
         raise ValueError(
             f"{source} was written by fgfm {header.get('fgfm')} in format {found}, but this is "
             f"fgfm {version('fgfm')}, which reads formats up to {_FORMAT}: update fgfm"
         )
+    with _damage_reported(source, members):
+        schema = json.loads(members[SCHEMA])
+        check_schema(schema, members)
+        _to_current_names(schema)
+        members[SCHEMA] = json.dumps(schema).encode()
+    return members, schema
+
+
+@contextmanager
+def _damage_reported(source: Path, members: dict[str, bytes]) -> Iterator[None]:
+    """Let every error name the file, and the versions that wrote it if they are others."""
+    try:
+        yield
+    except Exception as error:
+        header = json.loads(members[HEADER])
+        others = [
+            f"{name} {header[name]} (this is {version(name)})"
+            for name in _WRITERS
+            if header.get(name, version(name)) != version(name)
+        ]
+        written = f"was written by {' and '.join(others)}" if others else "was changed"
+        reason = f"there is no {error}" if isinstance(error, KeyError) else error
+        raise ValueError(f"{source} is damaged or {written}: {reason}") from error
 
 
 # Names in schema.json
-
-
-def _copy_members(
-    source: BinaryIO, target: zipfile.ZipFile, translate: Callable[[dict[str, Any]], None]
-) -> None:
-    """Copy an archive, with schema.json translated in place."""
-    with zipfile.ZipFile(source) as archive:
-        for name in archive.namelist():
-            content = archive.read(name)
-            if name == SCHEMA:
-                schema = json.loads(content)
-                translate(schema)
-                content = json.dumps(schema).encode()
-            target.writestr(name, content)
 
 
 def _to_stable_names(schema: dict[str, Any]) -> None:
@@ -400,23 +403,18 @@ def _to_stable_names(schema: dict[str, Any]) -> None:
 
 
 def _to_current_names(schema: dict[str, Any]) -> None:
-    """Replace stable names by the places of classes, rename attributes, and check trees."""
+    """Replace stable names by the places of classes, and have trees checked."""
     nodes = list(iterate_nodes(schema))
-    check_trees = not any(TREE in unchecked_trees(node) for node in nodes)
+    check_trees = not any(TREE in unchecked_classes(node) for node in nodes)
     for node in nodes:
-        stable = full_name(node)
-        if stable == TREE and node.get("__loader__") == "TreeNode" and check_trees:
+        name = full_name(node)
+        if name == TREE and node.get("__loader__") == "TreeNode" and check_trees:
             call_checked_tree(node)
         if node["__module__"] in _LOSS_MODULES:
             loss = getattr(import_module(_LOSS_MODULES[1]), node["__class__"], None)
             node["__module__"] = getattr(loss, "__module__", node["__module__"])
-        if stable not in _REGISTRY:
-            continue
-        node["__module__"], _, node["__class__"] = _REGISTRY[stable].rpartition(".")
-        for old, new in _RENAMED_ATTRIBUTES.get(stable, {}).items():
-            attributes = node["content"]["content"]
-            if old in attributes:
-                attributes[new] = attributes.pop(old)
+        if name in _REGISTRY:
+            node["__module__"], _, node["__class__"] = _REGISTRY[name].rpartition(".")
 
 
 def _import_class(place: str) -> Any:
