@@ -188,7 +188,7 @@ def test_files_contain_stable_names(tmp_path):
     assert class_names(tmp_path / "model") == {
         "fgfm.FGFMClassifier",
         "fgfm.estimation.FactorModels",
-        "fgfm.estimation.LogLinearPool",
+        "fgfm.LogLinearPool",
         "fgfm.estimation.ReweightedStrategy",
         "fgfm.estimation.RidgeModels",
         "fgfm.ridge.RidgeLogistic",

@@ -22,6 +22,7 @@ __all__ = ["check_loaded"]
 
 _FITTED = {"_factor_models", "_fitted_average"}  # attributes of fitted models of fgfm
 _DENSE = 1000  # labels of a row of probabilities that is not sparse
+_WIDE = 1 << 22  # features of a row that is not empty
 
 
 def check_loaded(model: Any, *, trees: bool = True) -> None:
@@ -166,7 +167,7 @@ def _check_predictions(model: Any) -> None:
             return  # objects of the user
         if hasattr(model._factor_models.models, "models"):
             return  # base learners
-        rows = sparse.csr_array((1, p))
+        rows = sparse.csr_array(np.ones((1, p)) if p <= _WIDE else (1, p))
         is_classifier = isinstance(model, FGFMClassifier)
         methods = ["predict", "predict_proba"] if is_classifier else ["estimate"]
     with warnings.catch_warnings():

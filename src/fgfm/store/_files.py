@@ -52,60 +52,40 @@ _WRITERS = ("fgfm", "scikit-learn", "skops")  # whose versions a file has
 _FORMS = ("array", "matrix")
 _LOSS_MODULES = ("_loss", "sklearn._loss._loss")  # the same one in versions of scikit-learn
 
-# Classes of fgfm that a file may contain: stable name -> where to import the class from today.
-# The names are part of the format: add to them, and change the places, but never change a name.
-_REGISTRY = {
-    # public classes, which are imported by their stable name
-    **{
-        name: name
-        for name in (
-            "fgfm.FDecider",
-            "fgfm.FDeciderCV",
-            "fgfm.FGFMClassifier",
-            "fgfm.ILFCompo",
-            "fgfm.Pipeline",
-            "fgfm.data.FeatureEncoder",
-            "fgfm.decision.Constraints",
-            "fgfm.estimation.Direct",
-            "fgfm.estimation.Powerset",
-            "fgfm.estimation.Reweighted",
-            "fgfm.estimation.Tilted",
-            "fgfm.estimation.TwoStep",
-            "fgfm.factors.Cut",
-            "fgfm.factors.GCM",
-            "fgfm.factors.MutualInformation",
-            "fgfm.ridge.RidgeLogistic",
-        )
-    },
-    # parts of fitted models
-    "fgfm.data.ColumnKinds": "fgfm.data._typed.ColumnKinds",
-    "fgfm.data.NumberColumns": "fgfm.data._number_columns.NumberColumns",
-    "fgfm.data.Schema": "fgfm.data._schema.Schema",
-    "fgfm.decider.IsotonicCalibrator": "fgfm.decider._calibration.IsotonicCalibrator",
-    "fgfm.decider.JointModel": "fgfm.decider._joint_model.JointModel",
-    "fgfm.decider.NoCalibrator": "fgfm.decider._calibration.NoCalibrator",
-    "fgfm.decider.ShrunkCalibrator": "fgfm.decider._calibration.ShrunkCalibrator",
-    "fgfm.estimation.CustomFactorModels": "fgfm.estimation._factor_models.CustomFactorModels",
-    "fgfm.estimation.FactorModels": "fgfm.estimation._factor_models.FactorModels",
-    "fgfm.estimation.DirectStrategy": "fgfm.estimation._direct.DirectStrategy",
-    "fgfm.estimation.PowersetStrategy": "fgfm.estimation._powerset.PowersetStrategy",
-    "fgfm.estimation.ReweightedStrategy": "fgfm.estimation._reweighted.ReweightedStrategy",
-    "fgfm.estimation.TiltedStrategy": "fgfm.estimation._tilted.TiltedStrategy",
-    "fgfm.estimation.TwoStepStrategy": "fgfm.estimation._two_step.TwoStepStrategy",
-    "fgfm.estimation.RidgeModels": "fgfm.estimation._models.RidgeModels",
-    "fgfm.estimation.StackModels": "fgfm.estimation._models.StackModels",
-    "fgfm.stack.CountFeatures": "fgfm.stack._features.CountFeatures",
-    "fgfm.stack.KernelRidge": "fgfm.stack._kernel_ridge.KernelRidge",
-    "fgfm.stack.LabelForest": "fgfm.stack._forest.LabelForest",
-    "fgfm.stack.MarginalStack": "fgfm.stack._marginals.MarginalStack",
-    "fgfm.stack.StackedLearner": "fgfm.stack._learner.StackedLearner",
-    "fgfm.stack.StandardFeatures": "fgfm.stack._features.StandardFeatures",
-    "fgfm.estimation.LearnerModels": "fgfm.estimation._models.LearnerModels",
-    "fgfm.estimation.LearnerModel": "fgfm.estimation._models.LearnerModel",
-    "fgfm.estimation.IsotonicCalibrator": "fgfm.estimation._calibration.IsotonicCalibrator",
-    "fgfm.estimation.SigmoidCalibrator": "fgfm.estimation._calibration.SigmoidCalibrator",
-    "fgfm.estimation.LogLinearPool": "fgfm._utils.log_linear_pool.LogLinearPool",
-    "fgfm.store.Vocabulary": "fgfm.store._vocabulary.Vocabulary",
+# Classes of fgfm that a file may contain, by the module to import them from. In files they have
+# stable names, without the private modules: when a class moves, it must keep its name.
+_CLASSES = {
+    "fgfm": "FDecider FDeciderCV FGFMClassifier ILFCompo Pipeline",
+    "fgfm._utils.log_linear_pool": "LogLinearPool",
+    "fgfm.data": "FeatureEncoder",
+    "fgfm.data._number_columns": "NumberColumns",
+    "fgfm.data._schema": "Schema",
+    "fgfm.data._typed": "ColumnKinds",
+    "fgfm.decider._calibration": "IsotonicCalibrator NoCalibrator ShrunkCalibrator",
+    "fgfm.decider._joint_model": "JointModel",
+    "fgfm.decision": "Constraints",
+    "fgfm.estimation": "Direct Powerset Reweighted Tilted TwoStep",
+    "fgfm.estimation._calibration": "IsotonicCalibrator SigmoidCalibrator",
+    "fgfm.estimation._direct": "DirectStrategy",
+    "fgfm.estimation._factor_models": "CustomFactorModels FactorModels",
+    "fgfm.estimation._models": "LearnerModel LearnerModels RidgeModels StackModels",
+    "fgfm.estimation._powerset": "PowersetStrategy",
+    "fgfm.estimation._reweighted": "ReweightedStrategy",
+    "fgfm.estimation._tilted": "TiltedStrategy",
+    "fgfm.estimation._two_step": "TwoStepStrategy",
+    "fgfm.factors": "Cut GCM MutualInformation",
+    "fgfm.ridge": "RidgeLogistic",
+    "fgfm.stack._features": "CountFeatures StandardFeatures",
+    "fgfm.stack._forest": "LabelForest",
+    "fgfm.stack._kernel_ridge": "KernelRidge",
+    "fgfm.stack._learner": "StackedLearner",
+    "fgfm.stack._marginals": "MarginalStack",
+    "fgfm.store._vocabulary": "Vocabulary",
+}
+_REGISTRY = {  # stable name -> module and name
+    f"{module.partition('._')[0]}.{name}": f"{module}.{name}"
+    for module, names in _CLASSES.items()
+    for name in names.split()
 }
 
 # Trusted classes beyond those that skops trusts: they hold numbers, texts and trusted objects, and
@@ -194,7 +174,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     parameters are numbers, texts, arrays, other such estimators or functions of NumPy and SciPy
     (`numpy.ufunc`): preprocessing such as `TfidfVectorizer`, `OneHotEncoder` and
     `ColumnTransformer`, linear models, naive Bayes, `MLPClassifier`, trees, forests and
-    `HistGradientBoostingClassifier` without categorical features. A function of yours (a
+    `HistGradientBoostingClassifier` without categorical features; not support vector machines but
+    `LinearSVC`. A function of yours (a
     tokenizer, a column selector) is saved by its name, if it can be imported, and loaded only if
     it is trusted.
 
@@ -273,9 +254,10 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     Notes
     -----
     No code of the file is run: it has arrays, numbers, texts and names, and may name only classes
-    that are known to do nothing else when they are loaded. Indices of sparse matrices and of trees
-    (trees, forests and `HistGradientBoostingClassifier` of scikit-learn, the learner "auto") are
-    checked, since compiled code follows them without checks.
+    that are known to do nothing else when they are loaded. A file may inflate to 256 MiB and 100
+    times its size. Indices that compiled code follows without checks (of sparse matrices, trees,
+    forests, `HistGradientBoostingClassifier`, the learner "auto") and sizes of models of fgfm are
+    checked, and these models predict one row before they are returned.
     """
     if isinstance(trusted, str):
         raise TypeError(f"trusted is {trusted!r}: it must be a list of names of classes")
