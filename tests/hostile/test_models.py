@@ -265,4 +265,4 @@ def test_changed_models_are_refused_or_predict(name, files, tmp_path):
 @pytest.mark.parametrize("name", MODELS)
 def test_many_changed_models_are_refused_or_predict(name, files, tmp_path):
     first = int(os.environ.get("FGFM_SEED", "1000"))
-    assert attack(name, files, tmp_path / "model.fgfm", range(first, first + 400)) > 100
+    assert attack(name, files, tmp_path / "model.fgfm", range(first, first + 200)) > 50
