@@ -1,8 +1,9 @@
 """Widths of lower bounds on a mean, at 95 % confidence.
 
 ``python -m benchmarks.bounds [--draws N]`` prints the mean of the values less the bound, averaged
-over draws: of `fgfm.metrics.mean_lower_bound`, of the same bets in one order only, of Hoeffding and
-Bentkus, and of the normal approximation, which guarantees nothing.
+over draws: of `fgfm.metrics.mean_lower_bound`, of the same bets in one order with a hash of the
+values as its seed, of Hoeffding and Bentkus, and of the normal approximation. The second and the
+last are not valid.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def hoeffding_bentkus(values: Floats, alpha: float = 0.05) -> float:
 
 
 def hashed_order(values: Floats, alpha: float = 0.05) -> float:
-    """Return the bound of the same bets in one order, a hash of the values: it is not valid."""
+    """Return the bound of the same bets in one order, seeded by a hash: it is not valid."""
     seed = int.from_bytes(hashlib.blake2b(values.tobytes(), digest_size=16).digest(), "little")
     column = np.random.default_rng(seed).permutation(values)[:, None]
     part = 1.0 / (1.0 + 2.0 / math.sqrt(len(values)))
