@@ -270,6 +270,28 @@ def test_guarantee():
         FDeciderCV(several(), average="micro").fit(X, Y).lower_bound(X, Y)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, np.ndarray.tolist])
+@pytest.mark.parametrize("cv", [None, "prefit"])
+def test_rows_of_fit_are_refused(form, cv):
+    estimator = several() if cv is None else several().fit(X, Y)
+    model = FDeciderCV(estimator, cv=cv, random_state=0).fit(form(X[:80]), Y[:80])
+    for rows in (slice(80), slice(10, 40), slice(79, None, -1)):
+        with pytest.raises(ValueError, match="X and y have rows that were used in fit"):
+            model.lower_bound(form(X[rows]), Y[rows])
+        with pytest.raises(ValueError, match="X and y have rows that were used in fit"):
+            model.select(form(X[rows]), Y[rows], 0.5)
+    assert model.lower_bound(form(X[80:]), Y[80:]) > 0.0
+
+
+def test_texts_of_fit_are_refused():
+    model = FDeciderCV(make_pipeline(CountVectorizer(), several()), random_state=0)
+    texts = [f"{a} {b} {i}" for i, (a, b) in enumerate(np.where(X[:, :2] > 0.0, "yes", "no"))]
+    model.fit(texts[:80], Y[:80])
+    with pytest.raises(ValueError, match="X and y have rows that were used in fit"):
+        model.lower_bound(texts[40:80], Y[40:80])
+    assert model.lower_bound(texts[80:], Y[80:]) > 0.0
+
+
 def test_saved_models_predict_the_same(tmp_path):
     pytest.importorskip("skops")
     labels = Y.copy()

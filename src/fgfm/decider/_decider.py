@@ -41,6 +41,7 @@ from fgfm.decider._inputs import (
     read_probabilities,
 )
 from fgfm.decider._joint_model import JointModel
+from fgfm.decider._known_rows import check_new_rows, known_rows, row_digests
 from fgfm.decider._weighted import as_counts, limit_f
 from fgfm.decision import Constraints, Decision, from_cardinalities, from_marginals
 from fgfm.metrics import (
@@ -239,12 +240,13 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model = JointModel(_CALIBRATORS[self.calibration]())
         with one_blas_thread:  # which is faster for small matrices, and reproducible
             self._model = model.fit(entries, Y, weight)
+        used = np.flatnonzero(weight)
+        self._known_rows = known_rows(row_digests(entries.at(used), table.labels[used]))
         self._fitted_average = self.average
         self.__dict__.pop("thresholds_", None)  # of an earlier fit
         if self._per_batch:
-            kept = np.flatnonzero(weight)
             # For large batches the optimal cut tends to V / (1 + beta^2), V the expected F.
-            cut = self._batch_f(entries.at(kept), weight[kept]) / (1.0 + self.beta**2)
+            cut = self._batch_f(entries.at(used), weight[used]) / (1.0 + self.beta**2)
             self.thresholds_ = cut if cut.ndim else float(cut)
         return self
 
@@ -479,6 +481,7 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         - X and y are rows drawn from the distribution of the new rows, and
         - they were used neither to train the model, nor in ``fit``, nor to choose between models.
+          Rows of ``fit`` are recognised and refused.
 
         Parameters
         ----------
@@ -555,6 +558,8 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "F-measures are not means over rows"
             )
         check_same_index(given.X, y)
+        Y = read_labels(y, len(given.entries.p), type(self).__name__, keep_sparse=True).labels
+        check_new_rows(self._known_rows, row_digests(given.entries, Y))
         labels, expected_f = self._decide_rows(given.entries, given.sparse_class)
         f = f_measure(
             read_true_labels(y, self),
