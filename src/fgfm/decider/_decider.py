@@ -71,14 +71,14 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     many labels a row has. Then `predict` and `decide` return the label sets that maximise the
     expected F-measure.
 
-    With :math:`q_i` the calibrated probability of label i, :math:`o_i = q_i / (1 - q_i)`, a row
-    has the label set y with probability
+    With :math:`q_i` the calibrated probability of label i, a row has the label set y with
+    probability
 
-    .. math:: p(y) \propto \prod_i o_i^{t y_i} \; g(|y|),
+    .. math:: p(y) \propto g(|y|) \prod_i \bigl(q_i^t / (1 - q_i)^u\bigr)^{y_i},
 
     where g gives the number of labels its learned distribution
     :math:`d_s \propto \exp(b_s) \, \pi_s^a` (:math:`\pi` is that of independent labels), and t
-    is below 1 where labels exclude each other.
+    and u are 1 for independent labels and less where labels exclude each other.
 
     Parameters
     ----------
