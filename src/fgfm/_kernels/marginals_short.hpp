@@ -35,7 +35,7 @@ struct ShortRule {
         if (m == labels) return;
         labels = m;
         Index t = 0;
-        while (rules.fixed_reach[t] < (1.0 + beta2) * m) ++t;
+        while (rules.fixed_reach.at(t) < (1.0 + beta2) * m) ++t;
         const Index first = rules.fixed_start[t], count = rules.fixed_start[t + 1] - first;
         nodes = padded(count);
         for (Index r = 0; r < nodes; ++r) {
