@@ -41,7 +41,9 @@ struct Constraints {
         : min_labels(min_labels), max_labels(max_labels), status(status.begin(), status.end()),
           cost(cost.begin(), cost.end()), group(group.begin(), group.end()),
           parent(parent.begin(), parent.end()) {
-        const auto is_optional = [&](auto values) { return values.empty() || length(values) == labels(); };
+        const auto is_optional = [&](auto values) {
+            return values.empty() || length(values) == labels();
+        };
         require(0 <= min_labels && min_labels <= labels() && 0 <= max_labels,
                 "min_labels must be from 0 to the number of labels, and max_labels 0 or more");
         require(is_optional(cost) && is_optional(group) && is_optional(parent),

@@ -253,6 +253,20 @@ inline std::pair<double, Index> decide_factor_row(std::span<const double> values
         work.histogram[1] += x;
         mean += x;
     }
+    const auto is_tiny = [](double x) { return x < TINY_ROW; };
+    if (is_tiny(mean) && mean > 0.0 && std::all_of(work.p.begin(), work.p.end(), is_tiny) &&
+        (objective.nonempty || !constraints || !constraints->has_costs())) {
+        std::vector<double> scaled(values.begin(), values.end());
+        for (double& x : scaled) x *= UPSCALE;
+        std::vector<double> scaled_d(d, d + factors.cardinality() + factors.multiple);
+        for (Index f = 0, at = 0; f < factors.multiple; at += factors.depths[f++] + 1) {
+            for (Index s = 1; s <= factors.depths[f]; ++s) scaled_d[at + s] *= UPSCALE;
+        }
+        const auto [value, factor] =
+            decide_factor_row(scaled, scaled_d.data(), given, factors, labels, slack,
+                              objective.upscaled(), rules, chosen, constraints, names, work);
+        return {objective.downscaled(value), factor};
+    }
     PowerSums sums{};
     add_power_sums(singles, 0.0, SMALL, sums);
     const double log_empty = read.log_empty + log_probability_of_empty(sums, singles);
