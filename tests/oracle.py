@@ -160,9 +160,9 @@ def check_decision(
 ) -> None:
     """Assert that a decision is the best feasible one, with its right expectation.
 
-    Where values differ by less than `tie` the smallest set must win, then the one whose labels have
-    the lowest indices. Those that differ by more, up to twice the tolerance, may be ties or not;
-    with a negative `tie` any two sets. Values below `least` need not have all their digits.
+    Where values differ by less than `tie` the smallest set must win, then the one whose labels
+    have the lowest indices. Those that differ by more, up to twice the tolerance, may be ties or
+    not; with a negative `tie` any two sets. Values below `least` need not have all their digits.
     """
     labels, stated = decision
     constraints = limits.get("constraints")

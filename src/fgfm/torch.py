@@ -77,7 +77,9 @@ def _decide(
         raise
     if on_cpu:
         labels, expected_f = torch.from_numpy(labels), torch.as_tensor(expected_f)
-    return labels.contiguous(), expected_f.to(dtype, copy=True)  # an output may not be a view of another
+    return labels.contiguous(), expected_f.to(
+        dtype, copy=True
+    )  # an output may not be a view of another
 
 
 @_decide.register_fake

@@ -366,6 +366,32 @@ def test_ties_go_to_the_lower_label():
     assert labels.tolist() == [1, 0, 0, 0, 1, 0]
 
 
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_sets_have_the_decided_size_where_values_nearly_tie(k):
+    rng = np.random.default_rng(k)
+    p = rng.random((3000, 1)) * (1.0 - 1e-13 * rng.integers(0, 30, (3000, 5)))
+    p[0, :4] = [0.4720929233837412, 0.4720929233843077, 0.4720929233838828, 0.4720929233834107]
+    members, groups = [[2, 0], [3], [4, 1]], Constraints(groups=[[0], [3], [1], [4], [2]])
+    Ps = [cardinality.from_marginals(p[:, factor]) for factor in members]
+    for limits in ({}, {"constraints": groups}, {"constraints": Constraints(parents={3: 1})}):
+        limits = {"min_labels": k, "max_labels": k, **limits}
+        for decided in (
+            decision.from_marginals(p, **limits),
+            decision.from_marginals(sparse.csr_array(p), **limits),
+            decision.from_cardinalities(cardinality.from_marginals(p), **limits),
+            decision.from_factors(Ps, members, **limits),
+        ):
+            assert (dense(decided.labels).sum(axis=1) == k).all()
+
+
+def test_max_labels_may_exceed_every_integer_type():
+    p = [[0.9, 0.2, 0.8]]
+    expected = decision.from_marginals(p, max_labels=3)
+    assert_same_decision(decision.from_marginals(p, max_labels=2**70), expected)
+    with pytest.raises(ValueError, match=f"min_labels is {2**70}, but there are 3 labels"):
+        decision.from_marginals(p, min_labels=2**70)
+
+
 def test_the_empty_set_wins_its_ties():
     draws = [[[1, 0], [0, 0]]]  # the set {0} has the value 1/2, as the empty set
     assert decision.from_samples(draws, max_labels=1).labels.tolist() == [[0, 0]]

@@ -1,8 +1,8 @@
 """Seeds of random campaigns.
 
 Each test that takes `seeds` runs twice: a quick slice with fixed seeds, in every run of the tests,
-and a campaign, marked `hostile` (make test-hostile), that lasts ``FGFM_HOSTILE_SECONDS`` and starts
-at ``FGFM_HOSTILE_SEED``, else at random.
+and a campaign, marked `hostile` (make test-hostile), that lasts ``FGFM_HOSTILE_SECONDS`` and
+starts at ``FGFM_HOSTILE_SEED``, else at random.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import pytest
 
 _QUICK = 15
 _SECONDS = float(os.environ.get("FGFM_HOSTILE_SECONDS", "10"))
-_FIRST = int(os.environ.get("FGFM_HOSTILE_SEED", time.time_ns() % 10**9))
+# Set, so that the processes of pytest-xdist have the same.
+_FIRST = int(os.environ.setdefault("FGFM_HOSTILE_SEED", str(time.time_ns() % 10**9)))
 
 
 def pytest_report_header() -> str:

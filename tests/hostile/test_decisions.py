@@ -1,7 +1,7 @@
 """Random rows against enumeration: every route, average, measure and limit.
 
-Probabilities are equal or nearly so, 0 and 1, and as small as numbers can be. The enumeration is in
-long double, which has more digits and a larger range than the decisions.
+Probabilities are equal or nearly so, 0 and 1, and as small as numbers can be. The enumeration is
+in long double, which has more digits and a larger range than the decisions.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def draw_values(rng, n, m, least):
     return rng.integers(0, 2**m, (n, 5)).astype(np.float64)
 
 
-# Routes: the joint distribution, and the arguments of the decision by name ------------------------
+# Routes: the joint distribution, and the arguments of the decision by name -----------------------
 
 
 def factor_sizes(m: int) -> list[int]:

@@ -36,7 +36,15 @@ from fgfm.decision._averages import Route
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import nodes
 
-__all__ = ["POWERS", "ROUTE", "SMALL", "TAIL", "decide_each_label", "decide_marginals", "with_input_dtype"]
+__all__ = [
+    "POWERS",
+    "ROUTE",
+    "SMALL",
+    "TAIL",
+    "decide_each_label",
+    "decide_marginals",
+    "with_input_dtype",
+]
 
 Array = Any
 SMALL = 1.0 / 64.0  # labels up to this probability enter products through power sums
@@ -124,8 +132,8 @@ def _decide_entries(proba: Any, objective: Objective, logits: bool = False) -> D
 def _sigmoid(backend: Backend, logits: Array) -> Array:
     """Return the sigmoid of logits; raise for NaN.
 
-    It is float64, if the device has that, where float32 would lose the largest probability of a row
-    or column.
+    It is float64, if the device has that, where float32 would lose the largest probability of a
+    row or column.
     """
     xp, dtype = backend.xp, backend.dtype
     values = backend.floats(logits)
