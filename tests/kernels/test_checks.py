@@ -150,9 +150,13 @@ def test_wrong_sizes_and_indices_raise_or_do_no_harm(name):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_arrays_of_other_shapes_are_refused(name):
-    free = {  # arguments of any length
-        "decide_cardinality_rows": (0,),  # of any depth
-        "decide_sample_rows": (0,),  # of any number of draws
+    free = {  # arguments with an axis of any length
+        "decide_cardinality_rows": (0,),
+        "decide_sample_rows": (0,),
+        "tilt": (0,),
+        "add_columns": (0,),
+        "apply_trees": (0,),  # returns False
+        "grow_tree": (7,),
         "decide_factor_rows": (3, 4),  # only the factors of several labels are read
     }
     for at, value, arguments in hostile(name):
