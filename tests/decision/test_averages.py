@@ -356,7 +356,7 @@ def test_logits(average, dtype):
     logits = LOGITS.astype(dtype)
     before = logits.copy()
     decided = decision.from_marginals(logits, logits=True, average=average)
-    expected = decision.from_marginals(expit(logits), average=average)
+    expected = decision.from_marginals(expit(logits, dtype=np.float64), average=average)
     np.testing.assert_array_equal(decided.labels, expected.labels)
     np.testing.assert_array_equal(decided.expected_f, expected.expected_f)
     np.testing.assert_array_equal(logits, before)
