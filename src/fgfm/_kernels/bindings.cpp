@@ -387,7 +387,9 @@ NB_MODULE(MODULE_NAME, module) {
            Array<double, 1> expected, const Constraints* constraints) {
             const Index n = expected.size();
             require_rows(span(indptr), n, stored.size());
-            require(0 <= width && n * width + stored.size() == values.size(),
+            const Index size = values.size();
+            require(0 <= width && width <= size &&
+                        n * width + static_cast<Index>(stored.size()) == size,
                     "values must have width numbers for each row, and the stored ones");
             require(static_cast<Index>(ends.size()) == n, "ends must have one number for each row");
             if (constraints) {

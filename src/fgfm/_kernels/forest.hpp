@@ -188,7 +188,7 @@ private:
     Split find(std::span<const Index> rows) {
         Split best;
         const Index n = length(rows);
-        if (n < 2 * leaf_) return best;
+        if (n / 2 < leaf_) return best;
         std::fill(node_.begin(), node_.end(), Outputs{});
         NodeSums all{node_.data(), 0.0, n};
         bool alike = true;
