@@ -28,6 +28,7 @@ __all__ = [
     "read_terminal",
     "run",
     "run_ok",
+    "save_npz",
     "started",
     "started_on_terminal",
 ]
@@ -43,6 +44,12 @@ def make_rows(n=120, seed=0):
     logits = X[:, :4] * [2.0, 1.5, 1.0, 2.0] + rng.logistic(size=(n, 1)) - [0, 0.5, 1, 1.5]
     Y = (logits + rng.logistic(size=(n, 4)) > 0).astype(np.uint8)
     return X, Y
+
+
+def save_npz(path, X, Y=None, feature_names=None, label_names=None, **arrays):
+    """Write a data set as an archive of NumPy."""
+    given = {"Y": Y, "feature_names": feature_names, "label_names": label_names}
+    np.savez(path, X=X, **{k: np.array(v) for k, v in given.items() if v is not None}, **arrays)
 
 
 def run(*arguments, stdin=None):

@@ -28,7 +28,7 @@ from cluster_learners import (
     reset,
 )
 from fgfm._utils.blocks import n_threads, n_workers
-from fgfm.data import decide
+from fgfm.io import decide
 from fgfm.experiments import reproduce
 from fgfm.ridge import fit_ridge_logistic
 

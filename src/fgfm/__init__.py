@@ -13,7 +13,7 @@ Submodules:
 - `fgfm.factors`: groups of labels that are independent of each other given the features;
 - `fgfm.ridge`: ridge logistic regression, the default base learner;
 - `fgfm.estimation`: estimators of the matrices, with any scikit-learn classifier as base learner;
-- `fgfm.data`: data sets and probabilities in files of many formats;
+- `fgfm.io`: data sets and probabilities in files of many formats;
 - `fgfm.evaluation`: the F-optimal rule compared with thresholds on your own data;
 - `fgfm.plotting`: figures of decisions, calibration and label factors;
 - `fgfm.synthetic`: the random networks of the paper, with their exact probabilities;
@@ -41,12 +41,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import fgfm.cardinality as cardinality
-    import fgfm.data as data
     import fgfm.decision as decision
     import fgfm.estimation as estimation
     import fgfm.evaluation as evaluation
     import fgfm.experiments as experiments
     import fgfm.factors as factors
+    import fgfm.io as io
     import fgfm.metrics as metrics
     import fgfm.onnx as onnx
     import fgfm.plotting as plotting
@@ -71,7 +71,6 @@ __all__ = [
     "Pipeline",
     "__version__",
     "cardinality",
-    "data",
     "decision",
     "estimation",
     "evaluation",
@@ -79,6 +78,7 @@ __all__ = [
     "f_measure",
     "f_scorer",
     "factors",
+    "io",
     "load",
     "make_pipeline",
     "metrics",
@@ -92,12 +92,12 @@ __all__ = [
 _SUBMODULES = frozenset(
     {
         "cardinality",
-        "data",
         "decision",
         "estimation",
         "evaluation",
         "experiments",
         "factors",
+        "io",
         "metrics",
         "onnx",
         "plotting",

@@ -2,36 +2,53 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import dump_svmlight_file
 
-from command_line import NAMES, make_rows, run_ok
-from fgfm.data import Dataset, save
+from command_line import NAMES, make_rows, run_ok, save_npz
 
 LONG = tuple(f"{name} {'of a very long and winding description ' * 3}" for name in NAMES)
+FEATURES = tuple(f"x{j}" for j in range(1, 6))
 
 
 @pytest.fixture(scope="session")
 def dataset():
     X, Y = make_rows()
-    features = tuple(f"x{j}" for j in range(1, 6))
-    return Dataset(X, Y, features, NAMES, train=np.arange(80), test=np.arange(80, 120))
+    split = {"train": np.arange(80), "test": np.arange(80, 120)}
+    return SimpleNamespace(X=X, Y=Y, feature_names=FEATURES, label_names=NAMES, **split)
 
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory, dataset):
     """A folder of the same rows in every format, and as tables with texts and gaps."""
     path = tmp_path_factory.mktemp("data")
-    for name in ("all.csv", "all.parquet", "all.arff", "all.svm", "all.xmc", "all.npz"):
-        save(dataset, path / name)
-    save(Dataset(dataset.X, dataset.Y, dataset.feature_names, LONG), path / "long.npz")
-    frame = pd.DataFrame(dataset.X, columns=dataset.feature_names)
+    X, Y = dataset.X, dataset.Y
+    frame = pd.DataFrame(X, columns=FEATURES)
+    labels = dict(zip(NAMES, Y.T, strict=True))
+    whole = frame.assign(**labels)
+    whole.to_csv(path / "all.csv", index=False)
+    whole.to_parquet(path / "all.parquet")
+    whole.to_json(path / "all.jsonl", orient="records", lines=True)
+    types = {name: "numeric" for name in FEATURES} | {name: "{0,1}" for name in NAMES}
+    head = [f"@attribute {name} {kind}" for name, kind in types.items()]
+    rows = whole.to_csv(index=False, header=False)
+    (path / "all.arff").write_text("\n".join(["@relation 'r: -C -4'", *head, "@data", rows]))
+    dump_svmlight_file(X, Y, str(path / "all.svm"), multilabel=True, zero_based=False)
+    tags = [",".join(map(str, np.flatnonzero(y))) for y in Y]
+    pairs = [" ".join(f"{j}:{v!r}" for j, v in enumerate(x)) for x in X.tolist()]
+    lines = [f"{a} {b}" for a, b in zip(tags, pairs, strict=True)]
+    (path / "all.xmc").write_text("\n".join(["120 5 4", *lines]))
+    split = {"train_idx": dataset.train, "test_idx": dataset.test}
+    save_npz(path / "all.npz", X, Y, FEATURES, NAMES, **split)
+    save_npz(path / "long.npz", X, Y, FEATURES, LONG)
     frame.insert(0, "id", [f"{k:03d}" for k in range(120)])
-    frame["place"] = np.where(dataset.X[:, 4] > 0, "north", "south")
+    frame["place"] = np.where(X[:, 4] > 0, "north", "south")
     frame.loc[7, "x1"] = np.nan
-    lists = [";".join(np.array(NAMES)[y == 1]) for y in dataset.Y]
-    labels = dict(zip(NAMES, dataset.Y.T, strict=True))
+    lists = [";".join(np.array(NAMES)[y == 1]) for y in Y]
     frame.assign(**labels).to_csv(path / "table.csv", index=False)
     frame.assign(tags=lists).to_csv(path / "tags.csv", index=False)
     frame.to_csv(path / "new.csv", index=False)
@@ -43,16 +60,6 @@ def folder(tmp_path_factory, dataset):
 def model(folder):
     """A model fitted to the training rows."""
     path = folder / "model.fgfm"
-    run_ok(
-        "fit",
-        folder / "all.npz",
-        "--split",
-        "train",
-        "--factors",
-        "single",
-        "-e",
-        "ridge",
-        "-o",
-        path,
-    )
+    options = ["--split", "train", "--factors", "single", "-e", "ridge", "-o", path]
+    run_ok("fit", folder / "all.npz", *options)
     return path

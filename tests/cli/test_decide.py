@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from command_line import PROGRAM, assert_one_line_error, run, run_ok, started
-from fgfm.data import decide
+from fgfm.io import decide
 from fgfm.decision import Constraints
 
 

@@ -21,8 +21,8 @@ from command_line import (
     run_ok,
     started_on_terminal,
 )
-from fgfm.data import load, save
 from fgfm.evaluation import evaluate
+from fgfm.io import load
 
 
 def run_json(*arguments):
@@ -45,8 +45,9 @@ def test_cross_validation_agrees_with_python(folder, dataset):
 
 
 def test_split_two_files_and_fitted_model_agree(folder, tmp_path, dataset, model):
-    save(dataset.rows(dataset.train), tmp_path / "train.csv")
-    save(dataset.rows(dataset.test), tmp_path / "test.csv")
+    whole = pd.read_csv(folder / "all.csv")
+    whole.iloc[dataset.train].to_csv(tmp_path / "train.csv", index=False)
+    whole.iloc[dataset.test].to_csv(tmp_path / "test.csv", index=False)
     options = ["--factors", "single", "--inner-folds", "2", "-e", "ridge"]
     split = run_json(folder / "all.npz", "--split", "test", *options)
     files = run_json(tmp_path / "train.csv", "--test", tmp_path / "test.csv", "-l", "-4", *options)
@@ -108,10 +109,10 @@ def test_contradiction_of_nonempty_raises(tmp_path):
         (["all.npz", "--split", "train"], "--split is 'train'"),
         (["all.npz", "--test", "long.npz"], "is not a label of training"),
         (["long.npz", "--model", "model.fgfm"], "is not a label of training"),
-        (["long.npz", "--model", "named.fgfm"], "those of the model are 'red', 'green', 'blue'"),
+        (["long.npz", "--model", "named.fgfm"], "is not a label of training: there are 'red', 'green'"),
         (
             ["all.npz", "--model", "model.fgfm", "-e", "knn"],
-            "--estimator is an option for fit",
+            "--learner is an option for fit",
         ),
         (["all.npz", "--model", "model.fgfm", "--set", "C=1"], "--set is an option for fitting"),
     ],

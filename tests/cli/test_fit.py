@@ -24,10 +24,14 @@ from command_line import (
     read_terminal,
     run,
     run_ok,
+    save_npz,
     started_on_terminal,
 )
-from fgfm.data import Dataset, load, save
+from fgfm.io import load
 from fgfm.store import foreign_classes
+
+
+TABLES = ("all.csv", "all.parquet", "all.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -39,7 +43,8 @@ from fgfm.store import foreign_classes
             ["--labels", "-4", "-e", "logistic", "--set", "C=0.5"],
             {"estimator": LogisticRegression(C=0.5, max_iter=1000)},
         ),
-        ("all.parquet", ["--no-scale"], {"scaler": "passthrough"}),
+        ("all.parquet", ["--labels", "-4", "--no-scale"], {"scaler": "passthrough"}),
+        ("all.jsonl", ["--labels", "red,green,blue,dark"], {}),
         ("all.arff", ["-e", "ridge"], {"estimator": "ridge"}),
         ("all.svm", ["-e", "ridge"], {"estimator": "ridge", "scaler": MaxAbsScaler()}),
         ("all.xmc", [], {}),
@@ -53,7 +58,7 @@ def test_every_format_gives_the_model_of_python(folder, tmp_path, name, options,
     assert fitted.stderr == ""
     run_ok("predict", path, folder / name, "-o", target)
 
-    data = load(folder / name, labels=-4 if name == "all.csv" else None)
+    data = load(folder / name, labels=-4 if name in TABLES else None)
     expected = fit_in_python(data, **params)
     decision = expected[-1].decide(expected[:-1].transform(data.X))
     found, expected_f = label_sets(target)
@@ -220,7 +225,7 @@ def test_data_file_is_not_overwritten(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("module", "extra"), [("skops.io", "fgfm[store]"), ("pandas", "fgfm[data]")]
+    ("module", "extra"), [("skops.io", "fgfm[cli]"), ("pandas", "fgfm[data]")]
 )
 def test_missing_library_is_named(folder, monkeypatch, tmp_path, module, extra):
     monkeypatch.setitem(sys.modules, module, None)
@@ -250,7 +255,7 @@ def test_progress_bar_on_a_terminal(folder, tmp_path):
 
 def test_interrupt_ends_with_one_line_and_no_file(tmp_path):
     X, Y = make_rows(3000)
-    save(Dataset(X, Y, label_names=NAMES), tmp_path / "many.npz")
+    save_npz(tmp_path / "many.npz", X, Y, label_names=NAMES)
     command = ["fit", tmp_path / "many.npz", "-e", "forest", "--set", "n_estimators=2000"]
     command += ["--factors", "single", "-o", tmp_path / "model.fgfm"]
     with started_on_terminal(*command) as (process, terminal):

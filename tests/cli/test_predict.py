@@ -25,9 +25,10 @@ from command_line import (
     names_of,
     run,
     run_ok,
+    save_npz,
     started,
 )
-from fgfm.data import Dataset, decide, load, save
+from fgfm.io import decide, load
 
 
 @pytest.fixture(scope="module")
@@ -225,15 +226,6 @@ def test_model_without_an_encoder_matches_columns_by_name(dataset, tmp_path):
     )
 
 
-def test_encoder_names_the_labels_of_a_model_without_names(folder, tmp_path):
-    data = load(folder / "all.parquet")
-    classifier = fgfm.FGFMClassifier(factors="independent", random_state=0).fit(data.X, data.Y)
-    fgfm.save(Pipeline([("encoder", data.encoder), ("c", classifier)]), tmp_path / "m.fgfm")
-    run_ok("predict", tmp_path / "m.fgfm", folder / "all.parquet", "-o", tmp_path / "s.csv")
-    found, _ = label_sets(tmp_path / "s.csv")
-    assert found == names_of(classifier.predict(data.X), NAMES)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -260,7 +252,7 @@ def test_invalid_input_gives_one_line(folder, monkeypatch, model, arguments, mes
     if "bad.csv" in arguments:
         (folder / "bad.csv").write_text("X1,x-2,y,x4,x5\n1,2,3,4,5\n")
     if "wide.npz" in arguments:
-        save(Dataset(np.eye(6)), "wide.npz")
+        save_npz("wide.npz", np.eye(6))
     before = set(os.listdir())
     assert_one_line_error(run("predict", *arguments), message)
     assert set(os.listdir()) == before
@@ -289,7 +281,7 @@ def test_missing_library_is_named(folder, monkeypatch, tmp_path, model):
 
 def test_closed_output_ends_the_program_quietly(tmp_path, model):
     X, Y = make_rows(20000)
-    save(Dataset(X, Y, label_names=NAMES), tmp_path / "many.npz")
+    save_npz(tmp_path / "many.npz", X, Y, label_names=NAMES)
     command = ["predict", model, tmp_path / "many.npz", "-o", "-"]
     with started(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"labels,expected_f\n"
@@ -311,7 +303,7 @@ def kill_while_writing(target, delay, *arguments):
 @pytest.mark.parametrize("delay", [0.0, 0.01, 0.05])
 def test_killed_commands_leave_the_old_file_or_the_new_one(folder, tmp_path, model, delay):
     X, Y = make_rows(4000)
-    save(Dataset(X, Y, label_names=NAMES), tmp_path / "many.npz")
+    save_npz(tmp_path / "many.npz", X, Y, label_names=NAMES)
     path, sets = tmp_path / "model.fgfm", tmp_path / "sets.csv"
     predict = ["predict", model, tmp_path / "many.npz", "-o"]
     complete = run_ok(*predict, "-").stdout

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from command_line import assert_one_line_error, make_rows, run, run_ok
-from fgfm.cli._svg import Interval, interval_chart
-from fgfm.data import Dataset, save
+from command_line import assert_one_line_error, make_rows, run, run_ok, save_npz
 
 STRANGE = ("<script>alert(1)</script>", "a & b", '"quoted"', "dark")
 OPTIONS = ("--factors", "independent", "--folds", "2", "--inner-folds", "0")
@@ -49,7 +47,7 @@ class Tables(HTMLParser):
 def data(tmp_path_factory):
     X, Y = make_rows()
     path = tmp_path_factory.mktemp("report") / "strange.npz"
-    save(Dataset(X, Y, label_names=STRANGE), path)
+    save_npz(path, X, Y, label_names=STRANGE)
     return path
 
 

@@ -10,7 +10,7 @@ import fgfm
 from benchmarks.films import by_hand, genre_matrix, make_films
 from command_line import assert_one_line_error, label_sets, names_of, run, run_ok
 from fgfm.cli._films import GENRES
-from fgfm.data import load_blocks
+from fgfm.io import load_blocks
 
 pytestmark = pytest.mark.filterwarnings("default")
 TRAIN = 450
@@ -96,7 +96,7 @@ def test_predictions_do_not_depend_on_the_reader(trial, monkeypatch, tmp_path, s
     path, _ = trial
     command = ["predict", path / "films.fgfm", "--ids", "film_id,title"]
     run_ok(*command, path / "new.csv", "-o", tmp_path / "one.csv", "--proba", tmp_path / "p.csv")
-    monkeypatch.setattr("fgfm.data._text_table._BLOCK_BYTES", size)
+    monkeypatch.setattr("fgfm.io._text_table._BLOCK_BYTES", size)
     for name in ("new.csv", "new.parquet"):
         run_ok(*command, path / name, "-o", tmp_path / "s.csv", "--proba", tmp_path / "q.csv")
         assert (tmp_path / "s.csv").read_bytes() == (tmp_path / "one.csv").read_bytes()
@@ -121,7 +121,7 @@ def test_predictions_do_not_depend_on_blocks(trial, monkeypatch, tmp_path, learn
             sizes.append(block.X.shape[0])
             yield block
 
-    monkeypatch.setattr("fgfm.data.load_blocks", in_blocks)
+    monkeypatch.setattr("fgfm.io.load_blocks", in_blocks)
     run_ok(*command, "-o", tmp_path / "many.csv", "--proba", tmp_path / "q.csv")
     assert sum(sizes) == 150
     assert max(sizes) == rows

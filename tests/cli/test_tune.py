@@ -27,7 +27,7 @@ from command_line import (
     started,
     started_on_terminal,
 )
-from fgfm.data import LabelSetWriter
+from fgfm.io import LabelSetWriter
 from fgfm.evaluation import evaluate_decider
 
 

@@ -67,7 +67,10 @@ def read_sets(path, names):
 @pytest.mark.parametrize(
     ("kind", "out"),
     [
-        *((kind, "parquet") for kind in ("csv", "csv.gz", "tsv", "parquet", "jsonl", "npy", "npz")),
+        *(
+            (kind, "parquet")
+            for kind in ("csv", "csv.gz", "tsv", "parquet", "jsonl", "npy", "npz")
+        ),
         *(("csv", out) for out in ("csv", "tsv", "jsonl")),
     ],
 )
@@ -96,7 +99,9 @@ def test_id_columns_are_recognised_or_given(table, tmp_path, kind):
         assert found["doc_id"].tolist() == table["doc_id"].tolist()
         assert_array_equal(read_sets(tmp_path / "s.parquet", NAMES)[0], from_marginals(P).labels)
     source = write(table, tmp_path / f"q.{kind}")
-    with pytest.raises(DataError, match=r"column 'no': 1.5 is not a probability: .*\(arguments: ids"):
+    with pytest.raises(
+        DataError, match=r"column 'no': 1.5 is not a probability: .*\(arguments: ids"
+    ):
         decide(source, tmp_path / "t.csv")
     decide(source, tmp_path / "s.jsonl", ids=["no", "doc_id"])
     rows = [json.loads(line) for line in (tmp_path / "s.jsonl").read_text().splitlines()]
@@ -181,7 +186,9 @@ def test_bad_cells_are_0_with_a_warning(tmp_path):
     with pytest.raises(DataError, match="row 9, column 'a': '' is not a probability"):
         decide(tmp_path / "p.csv", tmp_path / "t.csv", strict=True)
     (tmp_path / "p.csv").write_text("a;b\n" + "0,9;1\n" * 100)
-    with pytest.raises(DataError, match=r"'0,9' is not a probability, .*\(arguments: decimal, ids"):
+    with pytest.raises(
+        DataError, match=r"'0,9' is not a probability, .*\(arguments: decimal, ids"
+    ):
         decide(tmp_path / "p.csv", tmp_path / "t.csv")
     decide(tmp_path / "p.csv", tmp_path / "t.csv", decimal=",")
 
@@ -322,8 +329,9 @@ def test_failed_and_killed_runs_are_resumed(folder, tmp_path):
         decide(folder, tmp_path / "s", n_jobs=2)
     assert not (tmp_path / "s" / FILES[2]).exists()
     right.to_parquet(folder / FILES[2], index=False)
-    left = tmp_path / "s" / ".0.parquet.abcd_123.part"  # of a run that was killed
-    live = tmp_path / "s" / ".0.parquet.livelive.part"
+    inner = (tmp_path / "s" / FILES[2]).parent
+    left = inner / ".1.pq.abcd_123.part"  # of a run that was killed
+    live = inner / ".1.pq.livelive.part"
     for path in (left, live):
         path.write_text("half a file")
     with live.open("r+b") as file:

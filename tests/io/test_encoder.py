@@ -131,7 +131,9 @@ def test_numbers_dates_and_categories():
         #  x, days, x missing, days missing, year, month, weekday, c=(missing), c=u, c=v
         [[2, 10, 1, 0, 2001, 1, 3, 0, 0, 0], [2, 16.5, 1, 1, 2001, 1.5, 2.5, 0, 0, 1]],
     )
-    with pytest.raises(DataError, match=r"there is no column 'c' \(did you mean 'C'\?\), which tr"):
+    with pytest.raises(
+        DataError, match=r"there is no column 'c' \(did you mean 'C'\?\), which tr"
+    ):
         encoder.transform({"C": ["u"], "d": ["2001-01-11"], "x": [1]})
     with pytest.raises(NotFittedError):
         FeatureEncoder().transform(train)
@@ -143,7 +145,9 @@ def test_rare_categories_share_a_feature():
     assert len(counts) > 20
     encoder = FeatureEncoder().fit({"c": texts})
     names = encoder.get_feature_names_out().tolist()
-    assert {name.removeprefix("categories__c_") for name in names[:-1]} == set(counts.index[counts >= 5])
+    assert {name.removeprefix("categories__c_") for name in names[:-1]} == set(
+        counts.index[counts >= 5]
+    )
     assert encoder.summary()[0].becomes == f"{len(names)} categories"
     with pytest.warns(UserWarning, match="such as 'new'"):
         assert encoder.transform({"c": ["new"]})[0, -1] == 1.0
@@ -207,7 +211,10 @@ def test_sparse_and_unnamed_features():
         ({"text": ["plot"]}, r"there is no column 'plot'.* \(argument: text\)"),
         ({"text": ["x"], "date": ["x"]}, "the column 'x' is both date and text: it must have one"),
         ({"date": ["c"]}, "'u' is not a date such as 1999-12-31, nor are 29 further cells of 30"),
-        ({"number": ["c"]}, r"column 'c': 'u' is not a number, nor are 29.*: category, text, drop"),
+        (
+            {"number": ["c"]},
+            r"column 'c': 'u' is not a number, nor are 29.*: category, text, drop",
+        ),
     ],
 )
 def test_invalid_declarations_raise(options, message):

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from fgfm.io import DataError, load
-from fgfm.io._load import no_labels
 
 SETS = [["a", "b"], [], ["b"], ["c c", "a"]]
 Y = [[1, 1, 0], [0, 0, 0], [0, 1, 0], [1, 0, 1]]
@@ -31,7 +30,7 @@ def test_lists_of_python_and_json(tmp_path, notation):
     frame = pd.DataFrame({"x": range(4), "t": [str(notation(tags)) for tags in SETS]})
     frame.to_csv(tmp_path / "a.csv", index=False)
     assert load(tmp_path / "a.csv", "t").Y.tolist() == Y
-    bare = "x,t\n1,\"[a, b]\"\n2,[]\n3,[b]\n4,\"[c c, a]\"\n"
+    bare = 'x,t\n1,"[a, b]"\n2,[]\n3,[b]\n4,"[c c, a]"\n'
     assert load(written(tmp_path, bare), "t").Y.tolist() == Y
 
 
@@ -105,7 +104,11 @@ def test_labels_of_training(tmp_path):
 @pytest.mark.parametrize(
     ("text", "labels", "message"),
     [
-        ("x,k,l\n1,0,0\n1,1,2\n2,0,1\n", -2, "row 1, column 'l': the label is '2': labels must be 0"),
+        (
+            "x,k,l\n1,0,0\n1,1,2\n2,0,1\n",
+            -2,
+            "row 1, column 'l': the label is '2': labels must be 0",
+        ),
         ("x,l,m\n1,0,1\n2,1,q\n3,0,0\n", -2, "row 1, column 'm': the label is 'q'"),
         ("x,l\n1,0\n", "m", r"no column is called 'm': there are 'x', 'l' \(argument: labels\)"),
         ("x,tags\n1,0\n", "tag", r"did you mean 'tags'\? \(argument: labels\)"),
@@ -125,6 +128,8 @@ def test_invalid_labels_raise(tmp_path, text, labels, message):
 
 def test_likely_labels_are_named(tmp_path):
     text = "x,genres,k_a,ok,k_b\n1,a|b,0,no,1\n2,b,1,yes,0\n3,a|b,0,no,0\n3,b|a,0,no,0\n"
-    error = no_labels(load(written(tmp_path, text)))
-    assert "name them, such as 'genres' (lists), 'k_*', 'ok' (0 or 1)" in str(error)
-    assert "name them (argument" in str(no_labels(load(written(tmp_path, "x,y\n1,u\n2,v\n"))))
+    rule = r"name them, such as 'genres' \(lists\), 'k_\*', 'ok' \(0 or 1\) \(argument: labels"
+    with pytest.raises(DataError, match=rule):
+        load(written(tmp_path, text), require_labels=True)
+    with pytest.raises(DataError, match=r"name them \(argument"):
+        load(written(tmp_path, "x,y\n1,u\n2,v\n"), require_labels=True)

@@ -68,7 +68,9 @@ def test_encodings(tmp_path):
     assert found.X.to_dict("list") == {"é": [1.5]}
     (tmp_path / "b.csv").write_text("é,l\nß,1\n", encoding="utf-16")
     assert load(tmp_path / "b.csv", encoding="utf-16").X.iloc[0, 0] == "ß"
-    with pytest.raises(DataError, match=r"a.csv: this is not utf-8 text: .* \(argument: encoding\)"):
+    with pytest.raises(
+        DataError, match=r"a.csv: this is not utf-8 text: .* \(argument: encoding\)"
+    ):
         load(tmp_path / "a.csv")
     with pytest.raises(ValueError, match="encoding is 'utf-99'"):
         load(tmp_path / "a.csv", encoding="utf-99")
@@ -77,7 +79,9 @@ def test_encodings(tmp_path):
 def test_header_is_declared_or_found(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("0.5,0.25\n0.75,1\n")
-    with pytest.raises(DataError, match=r"line 1: the first row, .*, has only numbers: .*header\)$"):
+    with pytest.raises(
+        DataError, match=r"line 1: the first row, .*, has only numbers: .*header\)$"
+    ):
         load(path)
     assert load(path, header=False).X.to_numpy().tolist() == [[0.5, 0.25], [0.75, 1.0]]
     assert list(load(path, header=True).X) == ["0.5", "0.25"]
@@ -122,7 +126,9 @@ def test_missing_files_folders_and_damaged_gzip_raise(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="standard input: it is closed"):
         load("-")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"reading csv needs pyarrow: pip install 'fgfm\[data\]'"):
+    with pytest.raises(
+        ImportError, match=r"reading csv needs pyarrow: pip install 'fgfm\[data\]'"
+    ):
         load(tmp_path / "cut.csv.gz")
 
 
@@ -140,7 +146,9 @@ def test_bad_cells_become_missing_with_one_warning(tmp_path):
     # In further tables the kinds are those of training: more than 5 % are an error.
     encoder = FeatureEncoder(number=["x"]).fit(found.X)
     (tmp_path / "b.csv").write_text("x,y\n" + "few,1\n" * 9 + "2,3\n" * 91)
-    rule = r"b.csv, row 0, column 'x': 'few' is not a number, nor are 8 further cells of 100: .*drop"
+    rule = (
+        r"b.csv, row 0, column 'x': 'few' is not a number, nor are 8 further cells of 100: .*drop"
+    )
     with pytest.raises(DataError, match=rule):
         list(load_blocks(tmp_path / "b.csv", encoder, rows=7))
     (tmp_path / "b.csv").write_text("x,y\n" + "few,1\n" * 4 + "2,3\n" * 96)

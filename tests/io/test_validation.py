@@ -63,9 +63,11 @@ def test_labels_in_every_form(tmp_path, mark):
     names = np.array(["a", "b", "c", "d"])
     sets = [names[y == 1].tolist() for y in Y]
     cells = [str(tags) if mark == "json" else mark.join(tags) for tags in sets]
-    pd.DataFrame({"labels": cells}).to_csv(tmp_path / "y.csv", index=False)
-    found = load_validation(write(P, tmp_path / "p.csv", names=names), tmp_path / "y.csv")
-    assert_array_equal(found.Y, Y)
+    p = write(P, tmp_path / "p.csv", names=names)
+    pd.DataFrame({"tags": cells}).to_csv(tmp_path / "y.csv", index=False)
+    assert_array_equal(load_validation(p, tmp_path / "y.csv").Y, Y)
+    pd.DataFrame({"title": "x", "tags": cells}).to_csv(tmp_path / "z.csv", index=False)
+    assert_array_equal(load_validation(p, tmp_path / "z.csv", columns="tags").Y, Y)
 
 
 @pytest.mark.parametrize("given", [True, False])
@@ -82,7 +84,9 @@ def test_labels_and_rows_are_matched(tmp_path, given):
 
 
 def test_labels_of_a_data_set(tmp_path):
-    np.savez(tmp_path / "y.npz", X=P, Y=Y[:, [1, 0, 2, 3]], label_names=np.array(NAMES)[[1, 0, 2, 3]])
+    np.savez(
+        tmp_path / "y.npz", X=P, Y=Y[:, [1, 0, 2, 3]], label_names=np.array(NAMES)[[1, 0, 2, 3]]
+    )
     found = load_validation(write(P, tmp_path / "p.csv"), tmp_path / "y.npz")
     assert_array_equal(found.Y, Y)
     rows = [",".join(map(str, np.flatnonzero(y) + 1)) + " 1:1" for y in Y]

@@ -45,8 +45,8 @@ STAGES = {"models": "fitting models", "label factors": "finding label factors"}
 
 _INVALID_INPUT = 2  # exit codes
 _INTERRUPTED = 130
-# Options that are not called like the arguments of `fgfm.data`.
-_OPTIONS = {"categorical": "category", "decider": "with", "header": "header or --no-header"}
+# Options that are not called like the arguments of `fgfm.io`.
+_OPTIONS = {"decider": "with", "header": "header or --no-header"}
 
 
 def echo(text: str) -> None:
@@ -101,7 +101,8 @@ def progress_bar(description: str) -> Iterator[Callable[..., None]]:
         task = bar.add_task(description, total=None)
 
         def show(done: int, total: int, description: str | None = None) -> None:
-            bar.update(task, completed=done, total=total, description=description)
+            # Until a step is done, the bar moves to show that work goes on.
+            bar.update(task, completed=done, total=total or None, description=description)
 
         yield show
 
@@ -148,7 +149,7 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
         except (ValueError, TypeError, OSError, ImportError) as error:
-            say(f"fgfm: {_message(error)}")
+            say(f"fgfm: {_message(error, kwargs)}")
             raise typer.Exit(_INVALID_INPUT) from error
         except KeyboardInterrupt:
             say("fgfm: stopped")
@@ -156,21 +157,22 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
         except Exception as error:
             if not type(error).__module__.startswith("pyarrow"):
                 raise
-            say(f"fgfm: {_message(error)}")  # a file that pyarrow cannot read or write
+            say(f"fgfm: {_message(error, kwargs)}")  # a file that pyarrow cannot read or write
             raise typer.Exit(_INVALID_INPUT) from error
 
     return run
 
 
-def _message(error: BaseException) -> str:
-    """Return the message of an error on one line."""
-    from fgfm.data import DataError
+def _message(error: BaseException, options: Mapping[str, Any]) -> str:
+    """Return the message of an error on one line; it names only options that there are."""
+    from fgfm.io import DataError
 
-    if isinstance(error, DataError) and error.arguments:
-        names = [_OPTIONS.get(name, name) for name in error.arguments]
-        options = [f"--{name.replace('_', '-')}" for name in names]
-        noun = "option" if len(options) == 1 else "options"
-        return one_line(f"{error.place}: {error.reason} ({noun}: {', '.join(options)})")
+    if isinstance(error, DataError):
+        names = [_OPTIONS.get(name, name) for name in error.arguments if name in options]
+        listed = ", ".join(f"--{name.replace('_', '-')}" for name in names)
+        hint = f" (option{'s' * (len(names) > 1)}: {listed})" if names else ""
+        place = f"{error.place}: " if error.place else ""
+        return one_line(f"{place}{error.reason}{hint}")
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         name = error.filename
         name = os.fsdecode(name) if isinstance(name, (str, bytes)) else str(name)

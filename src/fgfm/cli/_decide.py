@@ -30,7 +30,7 @@ from fgfm.cli._options import (
 )
 
 if TYPE_CHECKING:
-    from fgfm.data import DecideReport
+    from fgfm.io import DecideReport
 
 __all__ = ["EPILOG", "decide"]
 
@@ -66,8 +66,8 @@ Probabilities = Annotated[
     Path,
     typer.Argument(
         metavar="PROBS",
-        help="Table of marginal probabilities: .csv, .tsv (or .gz), .parquet, .npy or sparse "
-        ".npz; - is standard input. Or a folder of .parquet files.",
+        help="Table of marginal probabilities: .csv, .tsv (or .gz), .parquet, .jsonl, .npy or "
+        "sparse .npz; - is standard input. Or a folder of .parquet files.",
     ),
 ]
 Out = Annotated[
@@ -115,7 +115,7 @@ Jobs = Annotated[
 ]
 Stats = Annotated[
     bool,
-    typer.Option("--stats", help="Print the times of reading, deciding and writing."),
+    typer.Option("--stats", help="Print the rows, the mean expected F-measure and the time."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print them as JSON, to standard error.")]
 
@@ -147,7 +147,7 @@ def decide(
     **options: Any,
 ) -> None:
     """Decide label sets from a table of probabilities of any model."""
-    from fgfm import data
+    from fgfm import io
 
     given = [name for name in _OBJECTIVE if name in given_options(context)]
     if decider is not None and given:
@@ -156,19 +156,26 @@ def decide(
             "for its own: leave one out"
         )
     with rows_counter("rows decided") as progress:
-        report = data.decide(
+        decision = (
+            {}
+            if decider is not None
+            else {
+                "beta": beta,
+                "zero_division": zero_division,
+                "nonempty": nonempty,
+                "average": average,
+                "measure": measure,
+                "logits": logits,
+                "min_labels": min_labels or 0,
+                "max_labels": max_labels,
+                "constraints": None if constraints is None else read_constraints(constraints),
+            }
+        )
+        report = io.decide(
             probs,
             out,
-            beta=beta,
-            zero_division=zero_division,
-            nonempty=nonempty,
-            average=average,
-            measure=measure,
-            logits=logits,
-            min_labels=min_labels or 0,
-            max_labels=max_labels,
-            constraints=None if constraints is None else read_constraints(constraints),
             decider=None if decider is None else load_decider(decider),
+            **decision,
             ids=split_names(ids),
             **file_arguments(context.params),
             output_format=output_format,
@@ -190,11 +197,5 @@ def _statistics(report: DecideReport, measure: str) -> str:
         lines[0] += f", {expected} {report.mean_expected_f:.4f}"
     if report.kept:
         lines.append(f"{counted(report.kept, 'file')} already up to date")
-    lines += [
-        f"reading  {report.read:8.2f} s of processor time, in parallel with the rest",
-        f"waiting  {report.waited:8.2f} s for the reader",
-        f"deciding {report.decided:8.2f} s",
-        f"writing  {report.written:8.2f} s",
-        f"peak memory {peak_bytes() / 2**20:.0f} MiB",
-    ]
+    lines.append(f"{report.seconds:.2f} s, peak memory {peak_bytes() / 2**20:.0f} MiB")
     return "\n".join(lines)

@@ -44,7 +44,7 @@ def demo(out: Out = Path("fgfm-demo")) -> None:
     rules and writes a page with charts; fit saves a model; predict writes the genres of the new
     films. It takes about a minute.
     """
-    import_optional("skops.io", "saving and loading models", "store")  # before the commands
+    import_optional("skops.io", "saving and loading models", "cli")  # before the commands
     start = time.perf_counter()
     write_files(out, make_tables())
     echo(f"$ cd {shlex.quote(str(out))}")

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -15,8 +15,8 @@ from fgfm._utils.atomic import atomic_file
 from fgfm._utils.text import clipped, counted, listed
 from fgfm.cli._console import STAGES, echo, plain_errors, progress_bar, say, spinner
 from fgfm.cli._evaluation_text import Result, as_json_text, as_table
-from fgfm.cli._inputs import check_target, load_labelled, rows_of_split
-from fgfm.cli._models import ModelOptions, label_frame, load_model, make_model
+from fgfm.cli._inputs import check_target, column_lines, load_encoded, split_rows
+from fgfm.cli._models import label_frame, load_model, make_model
 from fgfm.cli._options import (
     Data,
     Json,
@@ -35,21 +35,24 @@ from fgfm.cli._options import (
 from fgfm.cli._sanity import label_notes, unsure_note
 
 if TYPE_CHECKING:
-    from fgfm.data import Dataset
+    from fgfm.io import Dataset, FeatureEncoder
 
 __all__ = ["EPILOG", "evaluate"]
 
 EPILOG = """\b
 Examples:
-  fgfm evaluate films.csv --labels 'genre_*'             cross-validation
+  fgfm evaluate films.csv --labels 'genre*'              cross-validation
   fgfm evaluate films.csv -l genres --report films.html  a page with charts
+  fgfm evaluate films.csv -l genres --learner auto       the model of fgfm fit
   fgfm evaluate scene.npz --split test                   the file's own split
   fgfm evaluate train.csv --test test.csv --labels -6    two files
   fgfm evaluate test.csv --model films.fgfm              a fitted model
-  fgfm evaluate scene.npz -e forest --factors ilf --folds 10 --json
+
+The learner ridge answers in seconds; auto, which fgfm fit uses, is mostly
+better, and takes minutes.
 """
 # Options on fitting, which cannot be combined with --model.
-_FITTING = {"estimator", "settings", "factors", "method", "calibration", "scale", "dense"}
+_FITTING = {"learner", "settings", "factors", "method", "calibration", "scale", "dense"}
 _FITTING |= {"folds", "inner_folds"}
 
 Model = Annotated[
@@ -84,7 +87,9 @@ InnerFolds = Annotated[
 
 
 @plain_errors
-@with_options(label_options, model_options, column_options, text_options, run_options)
+@with_options(
+    label_options, model_options, column_options, text_options, run_options, learner="ridge"
+)
 def evaluate(
     context: typer.Context,
     data: Data,
@@ -148,106 +153,139 @@ def _check_combination(
 
 def _evaluate_model(path: Path, data: Path, params: Mapping[str, Any], given: set[str]) -> Result:
     """Evaluate a fitted model."""
-    from fgfm.data import DataError
     from fgfm.evaluation import evaluate_fitted
+    from fgfm.io import DataError
 
     loaded = load_model(path, params["trust"] or [])
     objective = ("beta", "zero_division", "nonempty")
     loaded.set_decision({name: params[name] for name in objective if name in given})
+    arguments = dataset_arguments(params) | {"require_labels": True}
+    if loaded.encoder is not None and arguments["labels"] is None:
+        arguments["labels"] = list(loaded.encoder.labels) or None
+    if loaded.has_named_labels:
+        arguments["label_names"] = loaded.label_names
     with spinner(f"reading {clipped(data.name, 50)}"):
-        whole = loaded.load(data, None, dataset_arguments(params))
-    rows = rows_of_split(whole, params["split"])
-    if rows.Y is None:
-        raise DataError("there are no labels to compare with", source=data)
-    names = list(rows.label_names or ())
-    is_named = loaded.encoder is not None or hasattr(loaded.classifier, "label_names_in_")
-    if len(names) != len(loaded.label_names) or (is_named and names != loaded.label_names):
+        whole = loaded.load(data, arguments)
+    rows = split_rows(whole, params["split"])
+    chosen = whole.rows(rows)
+    names = list(chosen.label_names)
+    if len(names) != len(loaded.label_names) or (
+        loaded.has_named_labels and names != loaded.label_names
+    ):
         raise DataError(
             f"the labels are {listed(names, 4)}; those of the model are "
             f"{listed(loaded.label_names, 4)}",
             source=data,
         )
-    description = _describe(data, rows) | {"model": str(path), "protocol": "the rows of this file"}
-    with spinner(f"deciding {counted(rows.X.shape[0], 'row')}"):
-        evaluation = evaluate_fitted(loaded.model, rows.X, rows.Y, random_state=params["seed"])
+    description = _describe(data, chosen.X, chosen.Y)
+    description |= {"model": str(path), "protocol": "the rows of this file"}
+    with spinner(f"deciding {counted(chosen.X.shape[0], 'row')}"):
+        evaluation = evaluate_fitted(loaded.model, chosen.X, chosen.Y, random_state=params["seed"])
     beta = float(loaded.classifier.beta)
-    return Result(description, beta, evaluation, names, _row_names(whole, params["split"]))
+    return Result(description, beta, evaluation, names, _row_names(whole)[rows].tolist())
+
+
+class _Rows(NamedTuple):
+    """What models are fitted to and evaluated on."""
+
+    data: Dataset
+    encoder: FeatureEncoder
+    X: Any
+    Y: Any
+    X_test: Any  # None for cross-validation
+    Y_test: Any
+    names: list[str]  # of the rows to decide
+    protocol: str
 
 
 def _evaluate_options(data: Path, test: Path | None, params: Mapping[str, Any]) -> Result:
     """Fit models, and evaluate them on rows that they were not fitted to."""
     from fgfm import evaluation
 
-    options = ModelOptions.from_params(params)
-    train, test_rows, row_names, protocol = _train_and_test(data, test, params)
-    for note in label_notes(train.Y, train.label_names):
+    rows = _read_rows(data, test, params)
+    names = rows.data.label_names
+    for note in label_notes(rows.Y, names):
         say(f"fgfm: note: {note}")
-    model = make_model(train, options)
+    model = make_model(rows.data, rows.encoder, rows.X, params)
+    columns = column_lines(rows.encoder, names)
     with progress_bar(STAGES["models"]) as show:
 
         def progress(fits: int, total: int, stage: str, done: int, of: int) -> None:
-            show(done, of, f"fit {fits + 1} of {total}: {STAGES.get(stage, stage)}")
+            if columns:  # the options are valid
+                say("\n".join([*columns, ""]))
+                columns.clear()
+            show(fits, total, f"fit {fits + 1} of {total}: {STAGES.get(stage, stage)} {done}/{of}")
 
         found = evaluation.evaluate(
             model,
-            train.X,
-            label_frame(train),
-            None if test_rows is None else test_rows.X,
-            None if test_rows is None else test_rows.Y,
+            rows.X,
+            label_frame(rows.Y, names),
+            rows.X_test,
+            rows.Y_test,
             folds=params["folds"],
             inner_folds=params["inner_folds"],
-            random_state=options.seed,
+            random_state=params["seed"],
             progress=progress,
         )
-    description = _describe(data, train) | {"protocol": protocol}
-    for name in ("estimator", "factors", "method", "calibration", "seed"):
-        description[name] = getattr(options, name)
-    names = list(train.label_names or ())
-    return Result(description, options.beta, found, names, row_names)
+    description = _describe(data, rows.X, rows.Y) | {"protocol": rows.protocol}
+    for name in ("learner", "factors", "method", "calibration", "seed"):
+        description[name] = params[name]
+    return Result(description, params["beta"], found, list(names), rows.names)
 
 
-def _train_and_test(
-    data: Path, test: Path | None, params: Mapping[str, Any]
-) -> tuple[Dataset, Dataset | None, list[str], str]:
-    """Return training rows, test rows or None, names of the rows to decide, and the protocol."""
-    from fgfm.data import DataError, load
+def _read_rows(path: Path, test: Path | None, params: Mapping[str, Any]) -> _Rows:
+    """Read the file, and that of the test rows if there is one."""
+    from fgfm.io import load
 
-    named = params["report"] is not None
-    whole, split = load_labelled(data, params, keep_identifiers=named), params["split"]
+    data, encoder, X = load_encoded(path, params)
+    names, split = _row_names(data, encoder), params["split"]
     if split is not None:
         if split != "test":
             raise ValueError(f"--split is {split!r}: it must be test, the rows to evaluate on")
-        train, test_rows = rows_of_split(whole, "train"), rows_of_split(whole, "test")
-        n_train, n_test = train.X.shape[0], test_rows.X.shape[0]
-        protocol = f"fitted to {n_train} training rows, evaluated on {n_test}"
-        return train, test_rows, _row_names(whole, split), protocol
+        a, b = split_rows(data, "train"), split_rows(data, "test")
+        assert data.Y is not None
+        protocol = f"fitted to {len(a)} training rows, evaluated on {len(b)}"
+        parts = (X[a], data.Y[a], X[b], data.Y[b])
+        return _Rows(data, encoder, *parts, names[b].tolist(), protocol)
     if test is None:
-        return whole, None, _row_names(whole), f"{params['folds']}-fold cross-validation"
+        protocol = f"{params['folds']}-fold cross-validation"
+        return _Rows(data, encoder, X, data.Y, None, None, names.tolist(), protocol)
     with spinner(f"reading {clipped(test.name, 50)}"):
-        ids = split_names(params["ids"])
-        test_rows = load(test, encoder=whole.encoder, ids=ids, **file_arguments(params))
-    if test_rows.Y is None:
-        raise DataError("there are no labels to compare with", source=test)
-    count = counted(test_rows.X.shape[0], "row")
+        other = load(
+            test,
+            labels=list(data.label_columns) or None,
+            label_names=data.label_names,
+            require_labels=True,
+            encoder=encoder,
+            separator=params["separator"],
+            ids=split_names(params["ids"]),
+            **file_arguments(params),
+        )
+    count = counted(other.X.shape[0], "row")
     protocol = f"evaluated on {count} of {clipped(str(test), 40)}"
-    return whole, test_rows, _row_names(test_rows), protocol
+    return _Rows(data, encoder, X, data.Y, other.X, other.Y, _row_names(other).tolist(), protocol)
 
 
-def _describe(path: Path, rows: Dataset) -> dict[str, Any]:
-    assert rows.Y is not None
+def _describe(path: Path, X: Any, Y: Any) -> dict[str, Any]:
     return {
         "data": str(path),
-        "rows": int(rows.X.shape[0]),
-        "features": int(rows.X.shape[1]),
-        "labels": int(rows.Y.shape[1]),
+        "rows": int(X.shape[0]),
+        "features": int(X.shape[1]),
+        "labels": int(Y.shape[1]),
     }
 
 
-def _row_names(data: Dataset, split: str | None = None) -> list[str]:
-    """Return the identifiers of the rows of a split, or their numbers in the file."""
-    if data.ids is None or not data.ids.num_columns:
+def _row_names(data: Dataset, encoder: FeatureEncoder | None = None) -> Any:
+    """Return the identifiers of the rows, given or found by an encoder, or their numbers."""
+    import numpy as np
+
+    columns = None if data.ids is None else data.ids.to_pandas()
+    if columns is None and encoder is not None and hasattr(data.X, "columns"):
+        found = [n for n, kind in encoder.kinds_.items() if kind == "identifier" and n in data.X]
+        columns = data.X[found] if found else None
+    if columns is None:
         names = [f"row {k + 1}" for k in range(data.X.shape[0])]
     else:
-        names = [", ".join(map(str, row.values())) for row in data.ids.to_pylist()]
-    kept = {None: None, "train": data.train, "test": data.test}[split]
-    return names if kept is None else [names[k] for k in kept]
+        rows = zip(*(columns[name].tolist() for name in columns), strict=True)
+        names = [", ".join(str(value).removesuffix(".0") for value in row) for row in rows]
+    return np.array(names, dtype=object)

@@ -111,7 +111,7 @@ def heading(result: Result) -> list[str]:
     low, high = min(result.evaluation.factors), max(result.evaluation.factors)
     factors = counted(high, "factor") if low == high else f"{low} to {high} factors"
     model = (
-        f"learner {clipped(about['estimator'], 30)}, method {about['method']}, {factors} "
+        f"learner {clipped(about['learner'], 30)}, method {about['method']}, {factors} "
         f"({clipped(about['factors'], 20)}); {about['protocol']}"
     )
     return [data, model]

@@ -13,7 +13,7 @@ import typer
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import WIDTH, clipped, counted, wrapped
 from fgfm.cli._console import STAGES, echo, plain_errors, progress_bar, say
-from fgfm.cli._inputs import check_target, load_labelled, rows_of_split
+from fgfm.cli._inputs import check_target, column_lines, load_encoded, split_rows
 from fgfm.cli._options import (
     Data,
     Json,
@@ -126,7 +126,7 @@ def _check_picture(path: Path, data: Path) -> None:
     if path.suffix.lower() not in _PICTURES:
         raise ValueError(f"--graph is {path}: its name must end in one of {', '.join(_PICTURES)}")
     check_target(path, "--graph", [data])
-    import_optional("matplotlib.pyplot", "--graph", "plot")
+    import_optional("matplotlib.pyplot", "--graph", "cli")
 
 
 def _find_factors(data: Path, split: str | None, params: Mapping[str, Any]) -> _Found:
@@ -134,7 +134,9 @@ def _find_factors(data: Path, split: str | None, params: Mapping[str, Any]) -> _
     from fgfm import ILFCompo
     from fgfm._utils.progress import report_progress
 
-    rows = rows_of_split(load_labelled(data, params), split)
+    rows, encoder, X = load_encoded(data, params)
+    chosen = split_rows(rows, split)
+    columns = column_lines(encoder, rows.label_names)
     correction, jobs = params["correction"], params["jobs"]
     finder = ILFCompo(
         params["test"],
@@ -145,13 +147,19 @@ def _find_factors(data: Path, split: str | None, params: Mapping[str, Any]) -> _
         n_jobs=None if jobs == 1 else jobs,
         random_state=params["seed"],
     )
-    with (
-        progress_bar(STAGES["label factors"]) as show,
-        report_progress(lambda stage, done, total: show(done, total, STAGES.get(stage, stage))),
-    ):
-        finder.fit(rows.X, rows.Y)
-    names = list(rows.label_names or ())
-    return _Found(finder, str(data), rows.X.shape, names, _edges(finder))
+    assert rows.Y is not None
+    X, Y = X[chosen], rows.Y[chosen]
+    with progress_bar(STAGES["label factors"]) as show:
+
+        def progress(stage: str, done: int, total: int) -> None:
+            if columns:  # the options are valid
+                say("\n".join([*columns, ""]))
+                columns.clear()
+            show(done, total, STAGES.get(stage, stage))
+
+        with report_progress(progress):
+            finder.fit(X, Y)
+    return _Found(finder, str(data), X.shape, list(rows.label_names), _edges(finder))
 
 
 def _edges(finder: Any) -> list[_Edge]:

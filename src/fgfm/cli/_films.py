@@ -123,7 +123,7 @@ def make_films(n: int = 1000, random_state: int = 0) -> Any:
     >>> film["title"], film["genres"]
     ('The Strange Street of Oslo', 'adventure;fantasy')
     """
-    pandas = import_optional("pandas", "making a table of films", "data")
+    pandas = import_optional("pandas", "making a table of films", "cli")
     rng = np.random.default_rng(random_state)
     taste = rng.dirichlet(np.ones(len(GENRES)), size=len(_FIRST) * len(_LAST))
     return pandas.DataFrame([{"id": f"f{k + 1:04d}"} | _film(rng, taste) for k in range(n)])

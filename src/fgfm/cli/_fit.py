@@ -11,10 +11,9 @@ import typer
 
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import clipped, counted
-from fgfm.cli._columns import column_lines
 from fgfm.cli._console import STAGES, echo, plain_errors, progress_bar, say
-from fgfm.cli._inputs import check_target, load_labelled, rows_of_split
-from fgfm.cli._models import ModelOptions, label_frame, make_model
+from fgfm.cli._inputs import check_target, column_lines, load_encoded, split_rows
+from fgfm.cli._models import label_frame, make_model
 from fgfm.cli._options import (
     Data,
     TrainSplit,
@@ -32,7 +31,7 @@ __all__ = ["EPILOG", "fit"]
 _SAMPLE = 1000  # training rows for which label sets are decided after the fit
 EPILOG = """\b
 Examples:
-  fgfm fit films.csv --labels 'genre_*' -o films.fgfm
+  fgfm fit films.csv --labels 'genre*' -o films.fgfm
   fgfm fit films.csv --labels genres -o films.fgfm         lists: a;b
   fgfm fit films.csv --labels genres --text title --drop url -o films.fgfm
   fgfm fit scene.npz --split train --factors ilf -o scene.fgfm
@@ -41,6 +40,14 @@ Examples:
 
 In Python, fgfm.load("films.fgfm").predict(frame) returns the same label sets.
 """
+
+MissingLabels = Annotated[
+    bool,
+    typer.Option(
+        "--missing-labels",
+        help="A blank cell is a label that was not observed; otherwise it is no label.",
+    ),
+]
 
 
 @plain_errors
@@ -52,6 +59,7 @@ def fit(
         Path, typer.Option("--out", "-o", metavar="MODEL", help="File to save the model to.")
     ],
     split: TrainSplit = None,
+    missing_labels: MissingLabels = False,
     **options: Any,
 ) -> None:
     """Fit a model to a data file.
@@ -71,51 +79,48 @@ def fit(
         say(f"fgfm: to load the model, trust the classes that it holds: {names}")
 
 
-def _fit_file(data: Path, out: Path, split: str | None, params: Mapping[str, Any]) -> str:
+def _fit_file(path: Path, out: Path, split: str | None, params: Mapping[str, Any]) -> str:
     """Fit and save a model; return a summary."""
+    import numpy as np
     from sklearn.pipeline import Pipeline
 
     from fgfm import save
     from fgfm._utils.progress import report_progress
 
-    import_optional("skops.io", "saving and loading models", "store")  # before the long fit
-    check_target(out, "-o", [data])
+    import_optional("skops.io", "saving and loading models", "cli")  # before the long fit
+    check_target(out, "-o", [path])
     start = time.perf_counter()
-    options = ModelOptions.from_params(params)
-    rows = rows_of_split(load_labelled(data, params), split)
-    notes = label_notes(rows.Y, rows.label_names)
-    model = make_model(rows, options)
-    Y = label_frame(rows)
+    data, encoder, X = load_encoded(path, params)
+    model = make_model(data, encoder, X, params)
+    rows = split_rows(data, split)
+    X, Y = X[rows], data.Y[rows]  # type: ignore[index]
+    notes = label_notes(Y, data.label_names)
     read_seconds = time.perf_counter() - start
     with (
-        progress_bar(STAGES["label factors" if options.factors == "ilf" else "models"]) as show,
+        progress_bar(STAGES["label factors" if params["factors"] == "ilf" else "models"]) as show,
         report_progress(lambda stage, done, total: show(done, total, STAGES.get(stage, stage))),
     ):
-        model.fit(rows.X, Y)
-    save(Pipeline([("encoder", rows.encoder), *model.steps]), out)
+        model.fit(X, label_frame(Y, data.label_names))
+    save(Pipeline([("encoder", encoder), *model.steps]), out)
     seconds = time.perf_counter() - start
-    n, p = rows.X.shape
-    X = rows.X[:_SAMPLE]
-    found = model[-1].decide(model[:-1].transform(X) if len(model) > 1 else X)
-    unsure = unsure_note(
-        float(found.expected_f.mean()),
-        float(found.labels.sum() / len(found.labels)),
-        float(Y.to_numpy().sum() / n),
-        options.beta,
-    )
+    few = X[:_SAMPLE]
+    found = model[-1].decide(model[:-1].transform(few) if len(model) > 1 else few)
+    per_row = float(np.nansum(Y)) / len(Y)
+    size = float(found.labels.sum() / len(found.labels))
+    unsure = unsure_note(float(found.expected_f.mean()), size, per_row, params["beta"])
     for note in [*notes, *([unsure] if unsure else [])]:
         say(f"fgfm: note: {note}")
     sizes = [len(factor) for factor in model[-1].factors_]
-    columns = column_lines(rows.encoder)
+    columns = column_lines(encoder, data.label_names)
     lines = [
         *columns,
         *([""] if columns else []),
-        f"data     {clipped(str(data), 60)}",
-        f"rows     {n}",
-        f"features {p}",
-        f"labels   {Y.shape[1]}, {Y.to_numpy().sum() / n:.2f} per row",
+        f"data     {clipped(str(path), 60)}",
+        f"rows     {X.shape[0]}",
+        f"features {X.shape[1]}",
+        f"labels   {Y.shape[1]}, {per_row:.2f} per row",
         f"factors  {len(sizes)} (largest: {counted(max(sizes), 'label')})",
-        f"learner  {clipped(options.estimator, 50)}, {options.method}",
+        f"learner  {clipped(params['learner'], 50)}, {params['method']}",
         f"model    {clipped(str(out), 50)}, {out.stat().st_size / 1e6:.2f} MB",
         f"time     {seconds:.1f} s (reading: {read_seconds:.1f} s)",
     ]

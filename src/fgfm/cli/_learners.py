@@ -35,14 +35,14 @@ def make_learner(name: str, settings: Sequence[str]) -> Any:
     """
     if name not in LEARNERS and ":" not in name:
         raise ValueError(
-            f"--estimator is {name!r}: it must be one of {', '.join(LEARNERS)}, or "
+            f"--learner is {name!r}: it must be one of {', '.join(LEARNERS)}, or "
             "package.module:Class"
         )
     values = dict(_parse_setting(text) for text in settings)
     if name in ("auto", "ridge") and not values:
         return name
     if name == "auto":
-        raise ValueError(f"--set is {settings[0]}: the estimator auto has no parameters")
+        raise ValueError(f"--set is {settings[0]}: the learner auto has no parameters")
     learner_class = _import_class(LEARNERS.get(name, name))
     signature = inspect.signature(learner_class).parameters
     names = [key for key, given in signature.items() if given.kind is not given.VAR_KEYWORD]
@@ -63,10 +63,10 @@ def _import_class(path: str) -> Any:
     try:
         module = import_module(module_name)
     except (ImportError, ValueError) as error:
-        raise ValueError(f"--estimator is {path!r}: {error}") from error
+        raise ValueError(f"--learner is {path!r}: {error}") from error
     found = getattr(module, class_name, None)
     if not isinstance(found, type):
-        raise ValueError(f"--estimator is {path!r}: {module_name} has no class {class_name!r}")
+        raise ValueError(f"--learner is {path!r}: {module_name} has no class {class_name!r}")
     return found
 
 

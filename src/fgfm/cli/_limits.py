@@ -32,8 +32,8 @@ ConstraintsFile = Annotated[
 
 def read_constraints(path: Path) -> Constraints:
     """Read constraints from a JSON file."""
-    from fgfm.data import DataError
     from fgfm.decision import Constraints
+    from fgfm.io import DataError
 
     try:
         found: Any = json.loads(path.read_text(encoding="utf-8-sig"))

@@ -31,6 +31,7 @@ __all__ = [
     "OutputSeparator",
     "ProbsFormat",
     "Seed",
+    "Separator",
     "TrainSplit",
     "Trust",
     "Wide",
@@ -39,6 +40,7 @@ __all__ = [
     "dataset_arguments",
     "file_arguments",
     "given_options",
+    "label_columns",
     "label_options",
     "model_options",
     "read_flag",
@@ -58,25 +60,22 @@ Labels = Annotated[
         "--labels",
         "-l",
         metavar="LABELS",
-        help="Label columns: names separated by commas, a pattern such as 'genre_*', or a number: "
-        "the first N columns, or the last N if it is negative. May be repeated.",
+        help="Label columns: names separated by commas, a pattern such as 'genre*', or a number: "
+        "the first N columns, or the last N if it is negative. May be repeated. They hold lists, "
+        "0 and 1, or names of labels.",
     ),
 ]
 Separator = Annotated[
     str | None,
-    typer.Option(
-        metavar="TEXT",
-        help="Separator of the labels, if the column of --labels has lists; by default one of "
-        "; | , is detected.",
-    ),
+    typer.Option(metavar="TEXT", help="Separator of label lists; by default ; | or , is found."),
 ]
 Format = Annotated[
     str | None,
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="Format of DATA: csv, tsv, parquet, arff, meka, svmlight, xmc or npz; by default it "
-        "follows from the file name.",
+        help="Format of DATA: csv, tsv, parquet, jsonl, xlsx, arff, svmlight, xmc or npz; by "
+        "default it follows from the file name.",
     ),
 ]
 Drop = Annotated[
@@ -88,10 +87,15 @@ Drop = Annotated[
     ),
 ]
 Text = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help="Columns of free text.")]
-Categorical = Annotated[
-    list[str] | None,
+Category = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMNS", help="Columns that are categories.")
+]
+Strict = Annotated[
+    bool,
     typer.Option(
-        "--category", "--categorical", metavar="COLUMNS", help="Columns that are categories."
+        "--strict",
+        help="A cell that is not a number, in a column of numbers, is an error; otherwise it is "
+        "taken as missing, with a warning.",
     ),
 ]
 Number = Annotated[
@@ -136,7 +140,7 @@ TrainSplit = Annotated[
 ProbsFormat = Annotated[
     str | None,
     typer.Option(
-        "--format", metavar="FORMAT", help="Format of PROBS: csv, tsv, parquet, npy or npz."
+        "--format", metavar="FORMAT", help="Format of PROBS: csv, tsv, parquet, jsonl, npy or npz."
     ),
 ]
 
@@ -150,10 +154,10 @@ OutputSeparator = Annotated[
 ]
 
 # The model.
-Estimator = Annotated[
+Learner = Annotated[
     str,
     typer.Option(
-        "--estimator",
+        "--learner",
         "-e",
         metavar="NAME",
         help=f"Base learner: {', '.join(LEARNERS)}; or package.module:Class.",
@@ -222,7 +226,7 @@ Scale = Annotated[
     bool,
     typer.Option(
         "--scale/--no-scale",
-        help="Scale features to unit variance, sparse ones to a maximum of 1; the estimator auto "
+        help="Scale features to unit variance, sparse ones to a maximum of 1; the learner auto "
         "needs no scaling.",
     ),
 ]
@@ -243,7 +247,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")
 
 
 def label_options(labels: Labels = None, separator: Separator = None) -> None:
-    """Define the options on the labels of a data set."""
+    """Define the options on the labels of a table."""
 
 
 def text_options(
@@ -251,15 +255,16 @@ def text_options(
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
     header: Header = None,
+    strict: Strict = False,
 ) -> None:
-    """Define the options on CSV."""
+    """Define the options on CSV, and on cells that are not valid."""
 
 
 def column_options(
     drop: Drop = None,
     ids: FitIds = None,
     text: Text = None,
-    categorical: Categorical = None,
+    category: Category = None,
     number: Number = None,
     date: Date = None,
     max_categories: MaxCategories = 255,
@@ -270,7 +275,7 @@ def column_options(
 
 
 def model_options(
-    estimator: Estimator = "auto",
+    learner: Learner = "auto",
     settings: Setting = None,
     factors: Factors = "single",
     method: Method = "reweighted",
@@ -288,14 +293,18 @@ def run_options(jobs: Jobs = 1, seed: Seed = 0) -> None:
     """Define the options on the computation."""
 
 
-def with_options(*groups: Callable[..., None]) -> Callable[[C], C]:
-    """Decorate a command with ``**options``: these are the options of some groups."""
+def with_options(*groups: Callable[..., None], **defaults: Any) -> Callable[[C], C]:
+    """Decorate a command with ``**options``: these are the options of some groups.
+
+    The defaults replace those of the groups.
+    """
 
     def decorate(command: C) -> C:
         own = inspect.signature(command, eval_str=True)
         parameters = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
         for group in groups:
-            parameters += inspect.signature(group, eval_str=True).parameters.values()
+            for p in inspect.signature(group, eval_str=True).parameters.values():
+                parameters.append(p.replace(default=defaults.get(p.name, p.default)))
         command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {p.name: p.annotation for p in parameters}
         return command
@@ -318,8 +327,8 @@ def split_names(values: Sequence[str] | None) -> list[str]:
     return [part for part in parts if part]
 
 
-def _labels(values: Sequence[str] | None) -> int | str | list[str] | None:
-    """Return `labels` as `fgfm.data.load` accepts it."""
+def label_columns(values: Sequence[str] | None) -> int | str | list[str] | None:
+    """Return `labels` as `fgfm.io.load` accepts it."""
     names = split_names(values)
     if not names:
         return None
@@ -337,7 +346,7 @@ def read_flag(text: str, option: str) -> bool | str:
 
 
 def file_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `fgfm.data.load` on the format of a file, from the options."""
+    """Return the arguments of `fgfm.io.load` on the format of a file, from the options."""
     delimiter = params["delimiter"]
     return {
         "format": params["format"],
@@ -345,16 +354,17 @@ def file_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
         "decimal": params["decimal"],
         "encoding": params["encoding"],
         "header": params["header"],
+        "strict": params["strict"],
     }
 
 
 def dataset_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `fgfm.data.load` for features and labels, from the options."""
+    """Return the arguments of `fgfm.io.load` for features and labels, from the options."""
     return file_arguments(params) | {
-        "labels": _labels(params["labels"]),
+        "labels": label_columns(params["labels"]),
         "separator": params["separator"],
+        "missing_labels": params.get("missing_labels", False),
         "drop": split_names(params["drop"]),
         "ids": split_names(params["ids"]),
-        **{kind: split_names(params[kind]) for kind in ("text", "categorical", "number", "date")},
         "n_features": params["n_features"],
     }

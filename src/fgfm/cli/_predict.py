@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from fgfm._utils.text import clipped, counted
 from fgfm._utils.validation import check_average
 from fgfm.cli._console import plain_errors, rows_counter, say
-from fgfm.cli._inputs import check_target
+from fgfm.cli._inputs import check_target, split_rows
 from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels
 from fgfm.cli._models import LoadedModel, load_model
 from fgfm.cli._options import (
     EXPECTED,
     Average,
-    Drop,
     Format,
     OutputSeparator,
     Trust,
@@ -32,7 +32,7 @@ from fgfm.cli._options import (
 from fgfm.cli._sanity import unsure_note
 
 if TYPE_CHECKING:
-    from fgfm.data import Dataset, LabelSetWriter, ProbabilityWriter
+    from fgfm.io import Dataset, LabelSetWriter, ProbabilityWriter
 
 __all__ = ["EPILOG", "predict"]
 
@@ -121,7 +121,6 @@ def predict(
     split: Split = None,
     trust: Trust = None,
     format: Format = None,
-    drop: Drop = None,
     **options: Any,
 ) -> None:
     """Predict the label sets of the rows of a file.
@@ -170,7 +169,7 @@ def _predict_file(
     params: Mapping[str, Any],
 ) -> _Totals:
     """Write label sets and probabilities; return sums over the rows."""
-    from fgfm.data import LabelSetWriter, ProbabilityWriter
+    from fgfm.io import LabelSetWriter, ProbabilityWriter
 
     names = loaded.label_names
     label_sets, probabilities = None, None
@@ -185,21 +184,17 @@ def _predict_file(
     if proba is not None:
         format = params["output_format"] if out is None else None  # else it is that of -o
         probabilities = ProbabilityWriter(proba, names, format=format)
-    arguments = file_arguments(params) | {
-        "drop": split_names(params["drop"]),
-        "ids": split_names(params["ids"]),
-    }
+    arguments = file_arguments(params) | {"ids": split_names(params["ids"])}
     totals = _Totals()
     with ExitStack() as stack:
         show = stack.enter_context(rows_counter("rows predicted"))
         for writer in (label_sets, probabilities):
             if writer is not None:
                 stack.enter_context(writer)
-        if params["average"] == "samples":
-            blocks = loaded.load_blocks(data, params["split"], arguments)
-        else:
-            whole = loaded.load(data, params["split"], arguments | {"with_labels": False})
-            blocks = iter([whole])
+        blocks: Iterable[Dataset] = loaded.load_blocks(data, arguments)
+        if params["average"] != "samples" or params["split"] is not None:
+            whole = loaded.load(data, arguments)
+            blocks = [whole.rows(split_rows(whole, params["split"]))]
         for rows in blocks:
             _write_predictions(
                 loaded, rows, params["average"], label_sets, probabilities, totals, show
@@ -229,8 +224,6 @@ def _write_predictions(
     show: Callable[[int], None],
 ) -> None:
     """Predict and write rows in smaller blocks, unless they are decided together."""
-    import numpy as np
-
     from fgfm._utils.blocks import row_blocks
 
     n, m = rows.X.shape[0], len(loaded.label_names)
@@ -238,19 +231,19 @@ def _write_predictions(
     preprocessing = None if loaded.model is loaded.classifier else loaded.model[:-1]
     blocks = row_blocks(n, max(8 * m, _BLOCK_BYTES // _MOST_ROWS)) if by_row else [slice(0, n)]
     for block in blocks:
-        X = rows.X[block]
+        X = rows.X.iloc[block] if hasattr(rows.X, "iloc") else rows.X[block]
         if preprocessing:  # a pipeline without steps is false
             X = preprocessing.transform(X)
         ids = None if rows.ids is None else rows.ids.slice(block.start, X.shape[0])
         if label_sets is not None:
-            labels, expected_f = loaded.classifier.decide(X, average=average)
+            labels, expected_f = map(np.asarray, loaded.classifier.decide(X, average=average))
             label_sets.write(labels.reshape(X.shape[0], m), expected_f if by_row else None, ids)
             totals.expected_f += float(np.sum(expected_f))
             totals.problems += np.size(expected_f)
             totals.sizes += float(labels.sum())
         if probabilities is not None or (by_row and not totals.rows):
             # Fitted to one 1-D label, the classifier has a column for each of two classes.
-            proba = loaded.classifier.predict_proba(X)[:, -m:]
+            proba = np.asarray(loaded.classifier.predict_proba(X))[:, -m:]
             if not totals.rows:
                 totals.first, totals.labels = X.shape[0], float(proba.sum())
             if probabilities is not None:

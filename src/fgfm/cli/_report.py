@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import PurePath
@@ -22,15 +23,15 @@ from fgfm.cli._evaluation_text import (
     measure_name,
     threshold_note,
 )
-from fgfm.cli._svg import Interval, calibration_chart, interval_chart
 from fgfm.evaluation import AVERAGES
-from fgfm.metrics import calibration_bins
+from fgfm.plotting import CalibrationDisplay
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = ["format_report"]
 
+_COLOURS = {"f_optimal": "#0a6e80", "half": "#c04e00", "threshold": "#66676b"}
 _MOST_LABELS = 200
 _HARD_ROWS = 20
 _NAME_LENGTH = 60
@@ -39,21 +40,15 @@ _STYLE = """
 .card { border: 1px solid #8886; border-radius: 6px; flex: 1 1 14rem; padding: .7rem 1rem; }
 .card b { color: var(--best); display: block; font-size: 2rem; line-height: 1.3; }
 .card span { display: block; font-size: .9rem; }
-:root { --best: #0a6e80; --half: #c04e00; --threshold: #66676b; }
-svg { display: block; font: 12px system-ui, sans-serif; margin: 0 0 1rem; }
-svg { max-width: 31rem; width: 100%; }
-svg text { fill: currentcolor; } svg .group { font-weight: 600; }
-svg line { stroke-width: 2; } svg .grid { stroke: #8885; stroke-width: 1; }
-svg .diagonal { stroke: #8889; stroke-dasharray: 4 4; stroke-width: 1.5; }
-line.f_optimal { stroke: var(--best); } circle.f_optimal { fill: var(--best); }
-line.half { stroke: var(--half); } circle.half { fill: var(--half); }
-line.threshold { stroke: var(--threshold); } circle.threshold { fill: var(--threshold); }
+:root { --best: #0a6e80; }
+svg { background: #fff; display: block; height: auto; margin: 0 0 1rem; max-width: 31rem; }
+svg { width: 100%; }
 td { white-space: nowrap; }
 .words { overflow-wrap: anywhere; text-align: left; white-space: normal; }
 td.words { min-width: 6rem; }
 @media (max-width: 600px) { th, td { padding: .15rem .3rem; } }
 @media (prefers-color-scheme: dark) {
-  :root { --best: #4fc3d6; --half: #ff9a4d; --threshold: #a9aab0; }
+  :root { --best: #4fc3d6; }
   body { background: #15171c; color: #dfe1e5; }
 }
 """
@@ -79,7 +74,7 @@ def format_report(result: Result, command: str) -> str:
 def _averages(result: Result) -> list[str]:
     """Return the gains over thresholds: in words, as a chart, and as a table."""
     found, f = result.evaluation, f"F{result.beta:g}"
-    cards, groups, rows = [], [], []
+    cards, rows = [], []
     for average, scores in found.averages.items():
         measure = AVERAGES[average]
         name = measure_name(measure, result.beta)
@@ -89,8 +84,6 @@ def _averages(result: Result) -> list[str]:
             for rule in scores.gains
         )
         cards.append(f'<div class="card">{name}<b>{best:.4f}</b>{gains}</div>')
-        intervals = [Interval(RULE_NAMES[rule], rule, *value) for rule, value in scores.f.items()]
-        groups.append((name, intervals))
         cells = [format_value(measure, value) for value in scores.f.values()]
         rows.append([name, *cells, *map(format_gain, scores.gains.values())])
     heads = ["", *RULE_NAMES.values(), *(f"gain over {RULE_NAMES[r]}" for r in scores.gains)]
@@ -104,7 +97,7 @@ def _averages(result: Result) -> list[str]:
         f"single threshold. Instance {f} is the mean over rows, macro {f} the mean over labels, "
         f"micro {f} that of all rows and labels together. Label sets and t are chosen for each "
         "of them.</p>",
-        interval_chart(groups, f"{f} of the three rules, with two standard errors each way"),
+        _interval_chart(result, f"{f} of the three rules, with two standard errors each way"),
         format_html_table("", heads, rows),
         f'<p class="note">{escape(errors_note(result))} {escape(threshold_note(result))}</p>',
     ]
@@ -126,15 +119,52 @@ def _measures(result: Result) -> list[str]:
 def _calibration(result: Result) -> list[str]:
     """Return the expected against the obtained F-measure."""
     decided, f = result.evaluation.decisions, f"F{result.beta:g}"
-    bins = calibration_bins(decided.expected_f, decided.f)
+    display = CalibrationDisplay(decided.expected_f, decided.f, beta=result.beta)
+    _, ax = _axes(4.2, 4.0)
+    display.plot(ax=ax)
     return [
         "<h2>Calibration</h2>",
         f"<p>Rows are grouped by the {f} that the model expects of its decision. On the diagonal, "
         f"they obtain it. {escape(calibration_note(result))}</p>",
-        calibration_chart(
-            bins.expected.tolist(), bins.obtained.tolist(), bins.standard_error.tolist(), f
-        ),
+        _svg(ax.figure, f"Obtained against expected {f} of groups of rows"),
     ]
+
+
+def _axes(width: float, height: float) -> Any:
+    """Return a figure that needs no window, and its axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure((width, height), layout="constrained")
+    return figure, figure.subplots()
+
+
+def _interval_chart(result: Result, title: str) -> str:
+    """Draw the F-measures of the rules with two standard errors each way."""
+    averages = result.evaluation.averages
+    figure, ax = _axes(4.8, 3.0)
+    for k, (rule, name) in enumerate(RULE_NAMES.items()):
+        values = np.array([scores.f[rule] for scores in averages.values()])  # (averages, 2)
+        at = np.arange(len(values)) + 0.2 * (k - 1)
+        errors = 2.0 * np.nan_to_num(values[:, 1])
+        ax.errorbar(values[:, 0], at, xerr=errors, fmt="o", color=_COLOURS[rule], label=name)
+    names = [measure_name(AVERAGES[average], result.beta) for average in averages]
+    ax.set_yticks(range(len(names)), names)
+    ax.invert_yaxis()
+    ax.grid(axis="x", alpha=0.4)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=3, frameon=False)
+    return _svg(figure, title)
+
+
+def _svg(figure: Any, title: str) -> str:
+    """Return a figure as an SVG element; the title is for screen readers."""
+    import matplotlib
+
+    text = io.StringIO()
+    # Texts stay texts; without a date and random ids, the same figure is the same text.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": title}):
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    _, tag, element = text.getvalue().partition("<svg ")
+    return f'{tag}role="img" aria-label="{escape(title)}" {element}'
 
 
 def _labels(result: Result) -> list[str]:

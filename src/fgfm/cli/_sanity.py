@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from fgfm._utils.text import listed
 
 __all__ = ["label_notes", "unsure_note"]
@@ -15,7 +17,7 @@ _UNSURE = 0.5  # expected F-measure
 def label_notes(Y: Any, names: Any) -> list[str]:
     """Return sentences on training rows (n, m) that teach little about the labels."""
     n, m = Y.shape
-    counts = Y.sum(axis=0)
+    counts = np.nansum(Y, axis=0)
     if n == 1:
         return ["there is one training row: every prediction will be its label set"]
     if not counts.any():

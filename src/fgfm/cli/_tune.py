@@ -11,7 +11,7 @@ import typer
 
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import clipped, counted
-from fgfm.cli._console import echo, json_text, plain_errors, progress_bar, rows_counter, spinner
+from fgfm.cli._console import echo, json_text, plain_errors, progress_bar, spinner
 from fgfm.cli._inputs import check_target
 from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels, read_constraints
 from fgfm.cli._options import (
@@ -24,8 +24,10 @@ from fgfm.cli._options import (
     Nonempty,
     ProbsFormat,
     Seed,
+    Separator,
     ZeroDivision,
     file_arguments,
+    label_columns,
     read_flag,
     split_names,
     text_options,
@@ -34,8 +36,8 @@ from fgfm.cli._options import (
 
 if TYPE_CHECKING:
     from fgfm import FDecider
-    from fgfm.data import Validation
     from fgfm.evaluation import DeciderEvaluation
+    from fgfm.io import Validation
 
 __all__ = ["EPILOG", "tune"]
 
@@ -49,10 +51,10 @@ PROBS is a table of probabilities as fgfm decide reads it, of rows that the
 model was not trained on. LABELS has the true labels of the same rows, as
 
 \b
-- a table of 0 and 1 with the same columns: .csv, .tsv (or .gz), .parquet,
-  .jsonl, .npy or sparse .npz;
-- label sets as fgfm decide writes them, in a column 'labels': .csv, .tsv,
-  .jsonl or .parquet;
+- a table (.csv, .tsv, .parquet, .jsonl) with a column of 0 and 1 per label,
+  or label lists in a column 'labels', as fgfm decide writes them, or in the
+  columns of --labels, in every form that fgfm fit reads;
+- a matrix of 0 and 1: .npy or sparse .npz;
 - a data set that declares its labels: .arff, .svm, .xmc or .npz.
 
 Label columns are matched by name, and rows by the --ids that both files have,
@@ -89,7 +91,12 @@ LabelsFormat = Annotated[
         metavar="FORMAT", help="Format of LABELS; by default it follows from the file name."
     ),
 ]
-Separator = Annotated[str, typer.Option(metavar="TEXT", help="Separator of label sets in LABELS.")]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels", "-l", metavar="COLUMNS", help="Label columns of LABELS, as in fgfm fit."
+    ),
+]
 
 
 @plain_errors
@@ -109,10 +116,11 @@ def tune(
     constraints: ConstraintsFile = None,
     logits: Logits = False,
     ids: Ids = None,
+    columns: Columns = None,
     folds: Folds = 5,
     format: ProbsFormat = None,
     labels_format: LabelsFormat = None,
-    separator: Separator = ";",
+    separator: Separator = None,
     jobs: Jobs = -1,
     seed: Seed = 0,
     as_json: Json = False,
@@ -127,7 +135,7 @@ def tune(
     """
     from fgfm import save
 
-    import_optional("skops.io", "saving and loading models", "store")  # before the long fit
+    import_optional("skops.io", "saving and loading models", "cli")  # before the long fit
     check_target(out, "-o", [probs, labels])
     start = time.perf_counter()
     rows = _read(probs, labels, context.params)
@@ -144,9 +152,9 @@ def tune(
 
 
 def _read(probs: Path, labels: Path, params: Mapping[str, Any]) -> Validation:
-    from fgfm.data import load_validation
+    from fgfm.io import load_validation
 
-    with rows_counter("rows read") as progress:
+    with spinner("reading"):
         return load_validation(
             probs,
             labels,
@@ -155,13 +163,13 @@ def _read(probs: Path, labels: Path, params: Mapping[str, Any]) -> Validation:
             **file_arguments(params),
             labels_format=params["labels_format"],
             separator=params["separator"],
-            progress=progress,
+            columns=label_columns(params["columns"]),
         )
 
 
 def _check_rows(rows: Validation, probs: Path, labels: Path) -> None:
     """Raise if there is nothing to learn from."""
-    from fgfm.data import DataError
+    from fgfm.io import DataError
 
     if rows.proba.shape[0] < 2:
         raise DataError(
@@ -201,7 +209,7 @@ def _fit(decider: FDecider, rows: Validation, params: Mapping[str, Any]) -> dict
     proba, Y = rows.proba, rows.Y
     n, m = proba.shape
     if not sparse.issparse(Y):
-        pandas = import_optional("pandas", "fitting with the names of labels", "data")
+        pandas = import_optional("pandas", "fitting with the names of labels", "cli")
         Y = pandas.DataFrame(Y, columns=rows.label_names)
     with spinner(f"fitting the decider to {counted(n, 'row')}"):
         decider.fit(proba, Y)

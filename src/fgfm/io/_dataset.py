@@ -69,12 +69,12 @@ class Dataset:
         name = f" {self.source}" if self.source else ""
         return f"<Dataset{name}: {', '.join(parts)}>"
 
-    def rows(self, index: npt.NDArray[np.int64]) -> Dataset:
+    def rows(self, index: npt.NDArray[np.int64] | slice) -> Dataset:
         """Return some of the rows, without the split.
 
         Parameters
         ----------
-        index : ndarray of int
+        index : ndarray of int, or slice
             The rows.
 
         Returns
@@ -84,5 +84,5 @@ class Dataset:
         """
         X = self.X.iloc[index] if hasattr(self.X, "iloc") else self.X[index]
         Y = None if self.Y is None else self.Y[index]
-        ids = None if self.ids is None else self.ids.take(index)
+        ids = None if self.ids is None else self.ids.take(np.arange(self.X.shape[0])[index])
         return replace(self, X=X, Y=Y, ids=ids, train=None, test=None)

@@ -16,7 +16,6 @@ import joblib
 import numpy as np
 from sklearn.utils.parallel import delayed
 
-from fgfm._utils.atomic import remove_leftovers
 from fgfm._utils.optional import import_optional
 from fgfm._utils.parallel import run_jobs
 from fgfm._utils.text import counted
@@ -373,7 +372,6 @@ def _decide_folder(
         raise DataError(reason, source=target)
     for folder in {(target / file).parent for file in files}:
         folder.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(folder, {file.name for file in files})
     settings = settings._replace(format="parquet", output_format="parquet")
     inner_jobs = n_jobs if len(files) == 1 else 1
     jobs = (

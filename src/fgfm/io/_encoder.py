@@ -104,6 +104,9 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The encoder of the converted columns; None if features were sparse.
     n_features_in_ : int
         The number of columns.
+    zero_based_ : tuple of two bool or None
+        Whether svmlight rows of training numbered features, and labels, from 0. It is not learned
+        by `fit`: who reads the file sets it, so that further files are read alike.
     feature_names_in_ : ndarray of shape (p,)
         The names of the columns.
 
@@ -124,6 +127,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     minutes: number: 1 number; 33.3% missing
     country: category: 2 categories
     """
+
+    zero_based_: tuple[bool, bool] | None = None
 
     def __init__(
         self,
@@ -332,7 +337,11 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "columns_")
         if self.columns_ is None:
             return self._as_they_are(X)
-        columns, _, source = _columns_of(X.toarray() if sparse.issparse(X) else X)
+        columns, has_names, source = _columns_of(X.toarray() if sparse.issparse(X) else X)
+        if not has_names and hasattr(self, "feature_names_in_"):  # matched by position
+            if len(columns) != self.n_features_in_:
+                raise _other_width(len(columns), self.n_features_in_, source)
+            columns = dict(zip(self.feature_names_in_, columns.values(), strict=True))
         columns = self.match(columns, source)
         faults = Faults(source)
         encoded = self.encode(columns, faults)
@@ -399,7 +408,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for step in ("category", "categories"):
             if step in self.columns_.named_transformers_:
                 known = self.columns_.named_transformers_[step].categories_
-                names = [c for key, _, c in self.columns_.transformers_ if key == step][0]
+                names = next(c for key, _, c in self.columns_.transformers_ if key == step)
                 for name, categories in zip(names, known, strict=True):
                     values = frame[name].to_numpy()
                     wrong = ~frame[name].isin([*categories, "(missing)"]).to_numpy()
@@ -574,7 +583,8 @@ def _columns_of(X: Any) -> tuple[Columns, bool, str]:
         return _named(X.to_arrow()), True, "X"
     if hasattr(X, "columns") and hasattr(X, "iloc"):
         check_names([str(name) for name in X.columns], "X")
-        return {str(name): _arrow(X[name]) for name in X.columns}, True, "X"
+        source = X.attrs.get("source", "X") if isinstance(getattr(X, "attrs", None), dict) else "X"
+        return {str(name): _arrow(X[name]) for name in X.columns}, True, source
     X = check_array(
         X,
         dtype=None,

@@ -105,7 +105,8 @@ def read_labels(
         parts, separator, empty = _cell_lists(column, separator, name, source)
         lists = parts if lists is None else [a | b for a, b in zip(lists, parts, strict=True)]
         blank = empty if blank is None else blank & empty
-    assert lists is not None and blank is not None
+    assert lists is not None
+    assert blank is not None
     names = _label_names(lists, ", ".join(columns), source) if known is None else list(known)
     Y = _indicator(lists, names, source)
     if missing and blank.any():
@@ -181,7 +182,7 @@ def _cell_lists(
     lists: list[set[str]] = []
     if separator is None:
         separator = find_separator([t for t in texts if t is not None and not _literal(t)])
-    for row, text in enumerate(texts):
+    for _row, text in enumerate(texts):
         parts = [] if text is None else _literal(text)
         if parts is None:
             parts = text.split(separator)

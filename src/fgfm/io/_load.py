@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from fgfm.io._cells import Faults, as_numbers, as_texts
 from fgfm.io._dataset import Dataset
 from fgfm.io._encoder import FeatureEncoder, find_kind
 from fgfm.io._errors import DataError
-from fgfm.io._files import TABLES, detect_format
-from fgfm.io._labels import Labels, likely_labels, read_labels, select_columns
+from fgfm.io._files import TABLES, detect_format, source_name
+from fgfm.io._labels import Labels, label_order, likely_labels, read_labels, select_columns
 from fgfm.io._npz import read_arrays, read_npz_features
 from fgfm.io._svmlight import read_svmlight
 from fgfm.io._tables import Table, TextFormat, open_table
@@ -39,6 +40,8 @@ def load(
     separator: str | None = None,
     missing_labels: bool = False,
     label_names: Sequence[str] | None = None,
+    require_labels: bool = False,
+    encoder: FeatureEncoder | None = None,
     ids: Sequence[str] = (),
     drop: Sequence[str] = (),
     strict: bool = False,
@@ -51,88 +54,110 @@ def load(
 ) -> Dataset:
     """Read features and labels from a file.
 
-    A table (CSV, TSV, Parquet, JSON lines, Excel) becomes a data frame, and its labels are columns
-    of it; `FeatureEncoder` makes numbers of the rest. Missing values of CSV are empty, ``?``, NA,
-    N/A, NaN, null or none. An invalid file raises `DataError`, which names the place.
+        A table (CSV, TSV, Parquet, JSON lines, Excel) becomes a data frame, and its labels are columns
+        of it; `FeatureEncoder` makes numbers of the rest. Missing values of CSV are empty, ``?``, NA,
+        N/A, NaN, null or none. An invalid file raises `DataError`, which names the place.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file, which may be compressed with gzip if it is text; ``-`` is standard input.
-        ``openml:name``, ``openml:name:version`` or ``openml:number`` is fetched by scikit-learn.
-    labels : int, str or sequence of str, optional
-        The label columns of a table: names, patterns such as ``"genre*"``, or their number, the
-        first n columns or, negative, the last. Their form is found: one column of lists (``a;b``,
-        ``a|b``, ``a, b``, JSON or Python lists, lists of Parquet), columns of 0 and 1, or columns
-        of names. For ARFF it may be the XML file; for svmlight it is the number of labels or
-        their names. By default the labels are those that the file declares.
-    format : str, optional
-        "csv", "tsv", "parquet", "jsonl", "xlsx", "arff", "svmlight", "xmc" (extreme
-        classification) or "npz"; by default it follows from the file name, else from its content.
-    separator : str, optional
-        The separator of label lists in texts; by default ``;``, ``|`` or ``,`` is found.
-    missing_labels : bool, default=False
-        Whether a blank cell is a label that was not observed, NaN in Y; otherwise it is no label.
-    label_names : sequence of str, optional
-        All labels, in their order: those of training. By default those of the file.
-    ids, drop : sequence of str, default=()
-        Columns of a table to keep apart in ``Dataset.ids``, and to leave out.
-    strict : bool, default=False
-        Whether a text in a column of numbers is an error. Otherwise it is missing, with a warning
-        that counts them; more than 5 % of a column make it a column of texts.
-    n_features : int, optional
-        The number of features of svmlight rows; by default the highest that occurs.
-    zero_based : tuple of two bool, optional
-        Whether svmlight numbers features, and labels, from 0; by default they do if a 0 occurs.
-    delimiter, decimal, encoding, header : optional
-        How CSV is written. By default the delimiter is found, and the first row is a header.
+        Parameters
+        ----------
+        path : str or path-like
+            The file, which may be compressed with gzip if it is text; ``-`` is standard input.
+            ``openml:name``, ``openml:name:version`` or ``openml:number`` is fetched by scikit-learn.
+        labels : int, str or sequence of str, optional
+            The label columns of a table: names, patterns such as ``"genre*"``, or their number, the
+            first n columns or, negative, the last. Their form is found: one column of lists (``a;b``,
+            ``a|b``, ``a, b``, JSON or Python lists, lists of Parquet), columns of 0 and 1, or columns
+            of names. For ARFF it may be the XML file; for svmlight it is the number of labels or
+            their names. By default the labels are those that the file declares.
+        format : str, optional
+            "csv", "tsv", "parquet", "jsonl", "xlsx", "arff", "svmlight", "xmc" (extreme
+            classification) or "npz"; by default it follows from the file name, else from its content.
+        separator : str, optional
+            The separator of label lists in texts; by default ``;``, ``|`` or ``,`` is found.
+        missing_labels : bool, default=False
+            Whether a blank cell is a label that was not observed, NaN in Y; otherwise it is no label.
+        label_names : sequence of str, optional
+            All labels, in their order: those of training. By default those of the file.
+        require_labels : bool, default=False
+            Whether a file without labels is an error, which names columns that may be labels.
+        encoder : FeatureEncoder, optional
+            The fitted encoder of the training data: X is encoded by it. By default X is not encoded.
+        ids, drop : sequence of str, default=()
+            Columns of a table to keep apart in ``Dataset.ids``, and to leave out.
+        strict : bool, default=False
+            Whether a text in a column of numbers is an error. Otherwise it is missing, with a warning
+            that counts them; more than 5 % of a column make it a column of texts.
+        n_features : int, optional
+            The number of features of svmlight rows; by default the highest that occurs.
+        zero_based : tuple of two bool, optional
+            Whether svmlight numbers features, and labels, from 0; by default they do if a 0 occurs.
+        delimiter, decimal, encoding, header : optional
+            How CSV is written. By default the delimiter is found, and the first row is a header.
 
-    Returns
-    -------
-    Dataset
-        Features, labels and their names.
+        Returns
+        -------
+        Dataset
+            Features, labels and their names.
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from fgfm.io import load
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "films.csv"
-    ...     _ = path.write_text("year,country,genre\\n1999,FR,drama;crime\\n2004,IT,comedy\\n")
-    ...     films = load(path, "genre")
-    >>> films.X
-         year country
-    0  1999.0      FR
-    1  2004.0      IT
-    >>> films.label_names
-    ('comedy', 'crime', 'drama')
-    >>> films.Y
-    array([[0, 1, 1],
-           [1, 0, 0]], dtype=uint8)
+        Examples
+        --------
+        >>> import tempfile
+        >>> from dataclasses import replace
+    from pathlib import Path
+        >>> from fgfm.io import load
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "films.csv"
+        ...     _ = path.write_text("year,country,genre\\n1999,FR,drama;crime\\n2004,IT,comedy\\n")
+        ...     films = load(path, "genre")
+        >>> films.X
+             year country
+        0  1999.0      FR
+        1  2004.0      IT
+        >>> films.label_names
+        ('comedy', 'crime', 'drama')
+        >>> films.Y
+        array([[0, 1, 1],
+               [1, 0, 0]], dtype=uint8)
     """
     check_choice(format, "format", (None, *FORMATS))
     name = os.fspath(path)
-    if name.startswith(_OPENML) and format is None:
-        return _load_openml(name, labels, missing_labels, drop, strict)
-    format = format or detect_format(path)
-    check_choice(format, "format", FORMATS)
-    given = dict(separator=separator, known=label_names, missing=missing_labels)
     text = TextFormat(delimiter, decimal, encoding, header)
-    if format in TABLES:
-        with open_table(path, format, text) as table:
-            return _from_table(table, labels, given, ids, drop, strict)
     text.check()
-    source = Path(path)
-    if format in ("svmlight", "xmc"):
-        count = labels if isinstance(labels, int) else None
-        names = tuple(label_names or ()) or (tuple(labels) if _is_list(labels) else count)
-        found = read_svmlight(source, format, encoding, n_features, names or None, zero_based)
-        zero_based = found.zero_based
-        return Dataset(found.X, found.Y, found.label_names, zero_based=zero_based, source=name)
-    if format == "arff":
-        return _load_arff(source, labels, given, encoding, drop)
-    return _load_npz(source, label_names)
+    if encoder is not None:
+        zero_based = encoder.zero_based_ if zero_based is None else zero_based
+        n_features = encoder.n_features_in_ if encoder.columns_ is None else n_features
+    if name.startswith(_OPENML) and format is None:
+        found = _load_openml(name, labels, missing_labels, drop, strict)
+    else:
+        given = {"separator": separator, "known": label_names, "missing": missing_labels}
+        format = format or detect_format(path)
+        check_choice(format, "format", FORMATS)
+        if (ids and format not in TABLES) or (drop and format not in (*TABLES, "arff")):
+            argument, value = ("ids", ids) if ids else ("drop", drop)
+            raise ValueError(f"{argument} is {list(value)!r}: {name} has no named columns")
+        if format in TABLES:
+            with open_table(path, format, text) as table:
+                found = _from_table(table, labels, given, ids, drop, strict)
+        elif format in ("svmlight", "xmc"):
+            count = labels if isinstance(labels, int) else None
+            names = tuple(label_names or ()) or (tuple(labels) if _is_list(labels) else count)
+            rows = read_svmlight(
+                Path(path), format, encoding, n_features, names or None, zero_based
+            )
+            found = Dataset(rows.X, rows.Y, rows.label_names, zero_based=rows.zero_based)
+        elif format == "arff":
+            found = _load_arff(Path(path), labels, given, encoding, drop)
+        else:
+            found = _load_npz(Path(path), label_names)
+    found = replace(found, source=source_name(path))
+    if hasattr(found.X, "columns"):
+        found.X.attrs["source"] = found.source  # for messages of FeatureEncoder
+    if require_labels and found.Y is None:
+        raise _no_labels(found)
+    if encoder is None:
+        return found
+    X = found.X.to_numpy() if encoder.columns_ is None and hasattr(found.X, "columns") else found.X
+    return replace(found, X=encoder.transform(X))
 
 
 def _is_list(labels: LabelColumns) -> bool:
@@ -198,19 +223,8 @@ def _frame(columns: dict[str, Any], table: Table, faults: Faults) -> Any:
     return pd.DataFrame(parts)
 
 
-def no_labels(data: Dataset) -> DataError:
-    """Return the error for a data set without labels; it names columns that may be labels.
-
-    Parameters
-    ----------
-    data : Dataset
-        The data set.
-
-    Returns
-    -------
-    DataError
-        The error.
-    """
+def _no_labels(data: Dataset) -> DataError:
+    """Return the error for a data set without labels; it names columns that may be labels."""
     such = ""
     if hasattr(data.X, "columns"):
         import pyarrow as pa
@@ -277,6 +291,9 @@ def _load_npz(path: Path, label_names: Sequence[str] | None) -> Dataset:
         if len(names) != Y.shape[1]:
             reason = f"there are {len(names)} label_names: Y has {Y.shape[1]} columns"
             raise DataError(reason, source=path)
+        if label_names is not None:
+            Y = Y[:, label_order(names, label_names, "training", path)]
+            names = tuple(label_names)
     split = [arrays.get(part) for part in ("train_idx", "test_idx")]
     for rows in split:
         if rows is not None and (
@@ -331,15 +348,15 @@ def load_blocks(
     encoding: str = "utf-8",
     header: bool | None = None,
 ) -> Iterator[Dataset]:
-    """Read the features of a table in blocks of rows, encoded as in training.
+    """Read the features of a file in blocks of rows, encoded as in training.
 
-    Memory does not grow with the number of rows. The rows have the same features for any size of
-    the blocks.
+    Memory does not grow with the number of rows of a table; other files are one block. The rows
+    have the same features for any size of the blocks.
 
     Parameters
     ----------
     path : str or path-like
-        The table; ``-`` is standard input.
+        The file; ``-`` is standard input.
     encoder : FeatureEncoder
         The fitted encoder of the training data.
     rows : int, optional
@@ -354,11 +371,17 @@ def load_blocks(
     Dataset
         Consecutive rows: X, and ids if there are any.
     """
-    format = format or detect_format(path)
-    check_choice(format, "format", TABLES)
+    text = TextFormat(delimiter, decimal, encoding, header)
     if rows is not None:
         check_count(rows, "rows", least=1)
-    with open_table(path, format, TextFormat(delimiter, decimal, encoding, header)) as table:
+    is_named = encoder.columns_ is not None and not os.fspath(path).startswith(_OPENML)
+    if is_named:
+        format = format or detect_format(path)
+    if not is_named or format not in TABLES:
+        more = dict(strict=strict, encoder=encoder, **text._asdict())
+        yield load(path, format=format, ids=ids, **more)
+        return
+    with open_table(path, format, text) as table:
         absent = [name for name in ids if name not in table.names]
         if absent:
             reason = missing_columns(absent, table.names)

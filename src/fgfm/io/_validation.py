@@ -16,7 +16,7 @@ from fgfm.io._cells import as_texts
 from fgfm.io._encoder import ID_NAME
 from fgfm.io._errors import DataError
 from fgfm.io._files import TABLES, detect_format
-from fgfm.io._labels import label_order, read_labels
+from fgfm.io._labels import label_order, read_labels, select_columns
 from fgfm.io._load import load
 from fgfm.io._npz import is_dataset, read_matrix
 from fgfm.io._probabilities import open_probabilities
@@ -65,6 +65,7 @@ def load_validation(
     encoding: str = "utf-8",
     header: bool | None = None,
     separator: str | None = None,
+    columns: int | str | Sequence[str] | None = None,
 ) -> Validation:
     """Read the probabilities that a model predicts for validation rows, and their true labels.
 
@@ -76,9 +77,9 @@ def load_validation(
     probabilities : str or path-like
         A table with a column per label, as `decide` reads it; "-" is standard input.
     labels : str or path-like
-        The true labels: a table of 0 and 1 with a column per label; label lists in a column
-        "labels", as `decide` writes them, in any form that `load` reads; or a data set that
-        declares its labels (ARFF, svmlight, .npz). A column "expected_f" is ignored.
+        The true labels: a table with labels in any form that `load` reads, such as 0 and 1 with a
+        column per label, or the lists in a column "labels" that `decide` writes; or a data set
+        that declares its labels (ARFF, svmlight, .npz). A column "expected_f" is ignored.
     ids : sequence of str, default=()
         Columns that are not labels, of either file. Without any, columns that are called like an
         identifier are.
@@ -92,6 +93,8 @@ def load_validation(
         How CSV and TSV are written in both files, as for `load`.
     separator : str, optional
         The separator of label lists; by default it is found.
+    columns : int, str or sequence of str, optional
+        The label columns of `labels`, as in `load`; by default "labels", or all but `ids`.
 
     Returns
     -------
@@ -130,7 +133,9 @@ def load_validation(
         names, has_names, source = table.label_names, table.has_names, table.source
         proba, proba_ids = table.read()
     wanted = names if has_names else None
-    truth = _read_truth(Path(labels), wanted, len(names), ids, labels_format, text, separator)
+    truth = _read_truth(
+        Path(labels), wanted, len(names), ids, labels_format, text, separator, columns
+    )
     for name in ids:
         if name not in _names(proba_ids) and name not in _names(truth.ids):
             reason = missing_columns([name], names)
@@ -164,6 +169,7 @@ def _read_truth(
     format: str | None,
     text: TextFormat,
     separator: str | None,
+    columns: int | str | Sequence[str] | None,
 ) -> _TrueLabels:
     """Read true labels, in the order of the names `wanted`, or of m labels without names."""
     format = format or detect_format(path)
@@ -174,12 +180,15 @@ def _read_truth(
             arrow, names = table.read(), table.names
         kept = [name for name in names if name in ids or (not ids and ID_NAME.search(name))]
         apart = {*kept, *({_EXPECTED} - set(wanted or ()))}
-        has_lists = _LISTS in names and _LISTS not in (wanted or ())
-        columns = [_LISTS] if has_lists else [name for name in names if name not in apart]
-        if wanted is not None and not has_lists:
-            label_order(columns, wanted, "the probabilities", str(path), ["ids"])
+        chosen = [name for name in names if name not in apart]
+        if columns is not None:
+            chosen = select_columns(names, columns, str(path))
+        elif _LISTS in names and _LISTS not in (wanted or ()):
+            chosen = [_LISTS]
+        if not set(chosen).isdisjoint(wanted or ()):  # columns of 0 and 1
+            label_order(chosen, wanted or (), "the probabilities", str(path), ["ids"])
         labels = read_labels(
-            {name: arrow.column(name).combine_chunks() for name in columns},
+            {name: arrow.column(name).combine_chunks() for name in chosen},
             str(path),
             separator=separator,
             known=wanted,

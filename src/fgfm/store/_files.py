@@ -57,10 +57,6 @@ _LOSS_MODULES = ("_loss", "sklearn._loss._loss")  # the same one in versions of 
 _CLASSES = {
     "fgfm": "FDecider FDeciderCV FGFMClassifier ILFCompo Pipeline",
     "fgfm._utils.log_linear_pool": "LogLinearPool",
-    "fgfm.data": "FeatureEncoder",
-    "fgfm.data._number_columns": "NumberColumns",
-    "fgfm.data._schema": "Schema",
-    "fgfm.data._typed": "ColumnKinds",
     "fgfm.decider._calibration": "IsotonicCalibrator NoCalibrator ShrunkCalibrator",
     "fgfm.decider._joint_model": "JointModel",
     "fgfm.decision": "Constraints",
@@ -74,6 +70,7 @@ _CLASSES = {
     "fgfm.estimation._tilted": "TiltedStrategy",
     "fgfm.estimation._two_step": "TwoStepStrategy",
     "fgfm.factors": "Cut GCM MutualInformation",
+    "fgfm.io": "FeatureEncoder",
     "fgfm.ridge": "RidgeLogistic",
     "fgfm.stack._features": "CountFeatures StandardFeatures",
     "fgfm.stack._forest": "LabelForest",
