@@ -92,8 +92,8 @@ def test_missing_file_of_constraints_gives_one_line(source, tmp_path):
 def test_logits_are_suggested(tmp_path):
     (tmp_path / "z.csv").write_text("a,b\n-1.5,2\n0.5,-3\n")
     result = run("decide", tmp_path / "z.csv")
-    assert_one_line_error(result, "line 2, column 'a': -1.5 is not a probability: it must lie in")
-    assert result.stderr.endswith("; apply a sigmoid to logits (option: --logits)\n")
+    assert_one_line_error(result, "row 0, column 'a': -1.5 is not a probability: probabilities")
+    assert result.stderr.endswith("; apply a sigmoid to logits (options: --ids, --logits)\n")
     assert run_ok("decide", tmp_path / "z.csv", "--logits").stdout.startswith(
         "labels,expected_f\nb,"
     )
@@ -105,7 +105,9 @@ def test_notations_of_csv(tmp_path, monkeypatch):
     assert run_ok("decide", "p.csv").stdout == "labels,expected_f\na,0.466667\n"
     (tmp_path / "p.csv").write_text("a;b\n0,5;0,2\n")
     assert_one_line_error(
-        run("decide", "p.csv"), "line 2, column 'a': '0,5' is not a number, unle"
+        run("decide", "p.csv"),
+        "row 0, column 'a': '0,5' is not a probability: declare what the column holds, or leave "
+        "it out (options: --decimal, --ids)",
     )
     assert run_ok("decide", "p.csv", "--decimal", ",").stdout.endswith("\na,0.466667\n")
     (tmp_path / "p.csv").write_text("0.5,0.2\n0.1,0.3\n")
@@ -142,7 +144,7 @@ def test_report_as_json(source, tmp_path):
     assert result.stdout == ""
     report = json.loads(result.stderr)
     assert report["rows"] == 300
-    assert {"read", "waited", "decided", "written", "peak_mebibytes"} <= set(report)
+    assert {"average", "mean_expected_f", "seconds", "kept", "peak_mebibytes"} <= set(report)
 
 
 def test_folder_is_resumed(tmp_path):

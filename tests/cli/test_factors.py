@@ -80,4 +80,4 @@ def test_invalid_input_gives_one_line(folder, monkeypatch, arguments, message):
 def test_missing_library_is_named(folder, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     result = run("factors", folder / "all.npz", "--graph", tmp_path / "g.png")
-    assert_one_line_error(result, "--graph needs matplotlib: pip install 'fgfm[plot]'")
+    assert_one_line_error(result, "--graph needs matplotlib: pip install 'fgfm[cli]'")

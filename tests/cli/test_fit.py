@@ -168,17 +168,18 @@ def test_learners_by_name(folder, tmp_path, name, settings):
         (["tags.csv"], "name them, such as 'tags' (lists) (option: --labels)"),
         (["tags.csv", "-l", "tag"], "no column is called 'tag': did you mean 'tags'? (option"),
         (["tags.csv", "-l", "tags", "--text", "plase"], "'plase' (did you mean 'place'?) (option"),
-        (["all.csv", "-l", "-4", "--date", "x1"], "a column of dates must have one notation"),
+        (["all.csv", "-l", "-4", "--date", "x1"], "is not a date such as 1999-12-31, nor are 119 further"),
         (
             ["tags.csv", "-l", "tags", "--number", "place"],
-            "line 2, column 'place': 'south' is not a number (option: --number)",
+            "row 0, column 'place': 'south' is not a number, nor are 119 further cells of 120: declare "
+            "what the column holds, or leave it out (options: --category, --text, --drop)",
         ),
         (
             ["tags.csv", "-l", "tags", "--category", "id", "--number", "id"],
-            "the column 'id' is both category and number",
+            "the column 'id' is both number and category",
         ),
         (["all.csv", "-l", "purple"], "no column is called 'purple': there are 'x1', "),
-        (["all.csv", "-l", "-9"], "9 labels leave no features"),
+        (["all.csv", "-l", "-9"], "labels is -9: there are 9 columns"),
         (["all.npz", "-o", "no/m"], "there is no folder"),
         (["all.npz", "-o", "."], "a folder: it must be a file"),
         (["all.npz", "-e", "rigde"], "it must be one of auto, ridge, logistic, forest"),

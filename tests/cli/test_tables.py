@@ -48,9 +48,8 @@ def test_films_in_one_run(films, trial):
     sets, _ = label_sets(path / "sets.csv")
     hand = by_hand(films[:TRAIN], films[TRAIN:].reset_index(drop=True))
     assert score(films, sets) > hand - 0.01 > 0.5
-    warnings = [line for line in fitted.stderr.splitlines() if "warning" in line]
-    assert len(warnings) == 1
-    assert "the column 'film_id' is left out" in warnings[0]
+    assert fitted.stderr == ""
+    assert "film_id   identifier  left out" in fitted.stdout
 
 
 def test_kinds_are_printed_at_80_columns(trial):
@@ -65,7 +64,8 @@ def test_kinds_are_printed_at_80_columns(trial):
         "plot": "text",
         "minutes": "number",
         "budget": "number",
-        "colour": "boolean",
+        "colour": "number",
+        "genres": "labels",
     }
     assert max(map(len, lines)) <= 80
 
@@ -96,7 +96,7 @@ def test_predictions_do_not_depend_on_the_reader(trial, monkeypatch, tmp_path, s
     path, _ = trial
     command = ["predict", path / "films.fgfm", "--ids", "film_id,title"]
     run_ok(*command, path / "new.csv", "-o", tmp_path / "one.csv", "--proba", tmp_path / "p.csv")
-    monkeypatch.setattr("fgfm.io._text_table._BLOCK_BYTES", size)
+    monkeypatch.setattr("fgfm.io._load._BLOCK_CELLS", size)
     for name in ("new.csv", "new.parquet"):
         run_ok(*command, path / name, "-o", tmp_path / "s.csv", "--proba", tmp_path / "q.csv")
         assert (tmp_path / "s.csv").read_bytes() == (tmp_path / "one.csv").read_bytes()
@@ -112,7 +112,7 @@ def test_predictions_do_not_depend_on_blocks(trial, monkeypatch, tmp_path, learn
     model = tmp_path / "model.fgfm"
     fit = ["fit", path / "films.csv", "-l", "genres", "-e", learner, "--drop", "plot"]
     run_ok(*fit, "--factors", "independent", "-o", model)
-    command = ["predict", model, path / "new.csv", "--drop", "plot"]
+    command = ["predict", model, path / "new.csv"]
     run_ok(*command, "-o", tmp_path / "one.csv", "--proba", tmp_path / "p.csv")
     sizes = []
 
@@ -149,14 +149,29 @@ def test_columns_of_new_files(trial, films, tmp_path):
     assert not (tmp_path / "no.csv").exists()
 
 
-def test_faults_in_late_rows_leave_no_file(trial, tmp_path):
+def test_bad_cells_are_missing_or_leave_no_file(trial, tmp_path):
     path, _ = trial
     frame = pd.read_csv(path / "new.csv", dtype=str)
     frame.loc[120, "budget"] = "unknown"
     frame.to_csv(tmp_path / "late.csv", index=False)
-    result = run("predict", path / "films.fgfm", tmp_path / "late.csv", "-o", tmp_path / "s.csv")
-    assert_one_line_error(result, "late.csv, line 122, column 'budget': 'unknown' is not a number")
+    command = ["predict", path / "films.fgfm", tmp_path / "late.csv", "-o", tmp_path / "s.csv"]
+    fault = "late.csv, row 120, column 'budget': 'unknown' is not a number"
+    assert_one_line_error(run(*command, "--strict"), fault)
     assert [file.name for file in tmp_path.iterdir()] == ["late.csv"]
+    assert f"fgfm: warning: {tmp_path}/{fault}. It is taken as missing" in run_ok(*command).stderr
+    found = (tmp_path / "s.csv").read_text()
+    frame.assign(budget=frame["budget"].replace("unknown", "")).to_csv(
+        tmp_path / "late.csv", index=False
+    )
+    run_ok(*command)
+    assert (tmp_path / "s.csv").read_text() == found
+    frame.loc[:8, "budget"] = "unknown"
+    frame.to_csv(tmp_path / "late.csv", index=False)
+    result = run(*command[:3], "-o", tmp_path / "t.csv")
+    rule = "nor are 9 further cells of 150: declare what the column holds, or leave it out"
+    assert rule in result.stderr
+    assert "option" not in result.stderr  # predict has neither --category nor --drop
+    assert not (tmp_path / "t.csv").exists()
 
 
 def test_kinds_are_options(trial, tmp_path):
@@ -167,6 +182,8 @@ def test_kinds_are_options(trial, tmp_path):
     assert result.stderr.count("warning") == 0
     kinds = {name: kind for name, kind, _ in fgfm.load(tmp_path / "m")[0].summary()}
     assert kinds == {
+        "film_id": "identifier",
+        "plot": "identifier",
         "title": "category",
         "released": "date",
         "director": "text",
@@ -185,7 +202,7 @@ def test_evaluate_on_films(films, trial, tmp_path):
     lists.to_csv(tmp_path / "test.csv", index=False)
     assert_one_line_error(
         run("evaluate", tmp_path / "test.csv", "--model", path / "films.fgfm"),
-        "'dramas' is an unknown label: did you mean 'drama'?",
+        "there is no label 'dramas' among the known ones; did you mean 'drama'?",
     )
 
 

@@ -183,7 +183,7 @@ def test_output_fits_the_terminal(rows, files):
 
 
 INVALID = {
-    "logits": ("a,b\n-3,2\n1,1\n", "a,b\n1,0\n0,1\n", "p1.csv, line 2, column 'a': -3.0 is not a"),
+    "logits": ("a,b\n-3,2\n1,1\n", "a,b\n1,0\n0,1\n", "p1.csv, row 0, column 'a': -3.0 is not a"),
     "one row": ("a,b\n0.3,0.2\n", "a,b\n1,0\n", "p1.csv: there is 1 row: at least 2 are needed"),
     "no label": (
         "a,b\n0.3,0.2\n0.1,0.2\n",
@@ -192,7 +192,7 @@ INVALID = {
     ),
     "rows": ("a,b\n0.3,0.2\n0.1,0.2\n", "a,b\n1,0\n", "y1.csv: there are 1 row, and p1.csv has 2"),
     "names": ("a,b\n0.3,0.2\n0.1,0.2\n", "a,c\n1,0\n0,1\n", "'c' is not a label of the prob"),
-    "text": ("a,b\n0.3,x\n0.1,0.2\n", "a,b\n1,0\n0,1\n", "'x' is not a number; a column that is"),
+    "text": ("a,b\n0.3,x\n0.1,y\n", "a,b\n1,0\n0,1\n", "'x' is not a probability, nor are 1 fur"),
 }
 
 
@@ -235,8 +235,10 @@ def test_with_refuses_other_options_and_files(files, model):
     fgfm.save(fgfm.FDecider(), "unfitted.fgfm")
     result = run("decide", "new.csv", "--ids", "id", "--with", "unfitted.fgfm")
     assert_one_line_error(result, "holds FDecider: it must hold a fitted FDecider")
-    result = run("decide", "new.csv", "--with", "d.fgfm")
-    assert_one_line_error(result, "'id' is not a label of the decider: there are 'red'")
+    pd.read_csv("new.csv").rename(columns={"id": "name"}).to_csv("named.csv", index=False)
+    result = run("decide", "named.csv", "--with", "d.fgfm")
+    assert_one_line_error(result, "'name' is not a label of the decider: there are 'red'")
+    assert result.stderr.endswith("(option: --ids)\n")
     assert not (files / "s.csv").exists()
 
 

@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -238,7 +239,10 @@ def _read_rows(path: Path, test: Path | None, params: Mapping[str, Any]) -> _Row
     from fgfm.io import load
 
     data, encoder, X = load_encoded(path, params)
-    names, split = _row_names(data, encoder), params["split"]
+    found = [n for n, kind in encoder.kinds_.items() if kind == "identifier" and n in data.X]
+    if found and data.ids is None and params["report"] is not None:  # the texts of the file
+        data = replace(data, ids=load(path, **dataset_arguments(params) | {"ids": found}).ids)
+    names, split = _row_names(data), params["split"]
     if split is not None:
         if split != "test":
             raise ValueError(f"--split is {split!r}: it must be test, the rows to evaluate on")
@@ -275,17 +279,12 @@ def _describe(path: Path, X: Any, Y: Any) -> dict[str, Any]:
     }
 
 
-def _row_names(data: Dataset, encoder: FeatureEncoder | None = None) -> Any:
-    """Return the identifiers of the rows, given or found by an encoder, or their numbers."""
+def _row_names(data: Dataset) -> Any:
+    """Return the identifiers of the rows, or their numbers in the file."""
     import numpy as np
 
-    columns = None if data.ids is None else data.ids.to_pandas()
-    if columns is None and encoder is not None and hasattr(data.X, "columns"):
-        found = [n for n, kind in encoder.kinds_.items() if kind == "identifier" and n in data.X]
-        columns = data.X[found] if found else None
-    if columns is None:
+    if data.ids is None:
         names = [f"row {k + 1}" for k in range(data.X.shape[0])]
     else:
-        rows = zip(*(columns[name].tolist() for name in columns), strict=True)
-        names = [", ".join(str(value).removesuffix(".0") for value in row) for row in rows]
+        names = [", ".join(map(str, row.values())) for row in data.ids.to_pylist()]
     return np.array(names, dtype=object)

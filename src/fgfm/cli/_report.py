@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import PurePath
@@ -164,6 +165,8 @@ def _svg(figure: Any, title: str) -> str:
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": title}):
         figure.savefig(text, format="svg", metadata={"Date": None})
     _, tag, element = text.getvalue().partition("<svg ")
+    # Within HTML, SVG needs no names of its namespaces, and no metadata.
+    element = re.sub(r'xmlns(:\w+)?="[^"]*"|<metadata>.*?</metadata>', "", element, flags=re.DOTALL)
     return f'{tag}role="img" aria-label="{escape(title)}" {element}'
 
 

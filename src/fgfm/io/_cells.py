@@ -96,7 +96,8 @@ class Faults:
     def report(self, rows: int) -> None:
         """Warn of the cells found in `rows` rows; raise if a column has more than 5 % of them."""
         for column, (row, reason, count) in self._found.items():
-            if count > max(1.0, _MOST_BAD * rows):
+            # One bad cell does not stop a file, unless there is no other.
+            if count > max(1.0, _MOST_BAD * rows) or count == rows:
                 more = f", nor are {count - 1} further cells of {rows}" if count > 1 else ""
                 decimals = ("decimal",) if re.search(r"'[+-]?\d+,\d+'", reason) else ()
                 raise DataError(
