@@ -104,8 +104,8 @@ def _write_parts(folder: Path, rows: int) -> None:
 
 def _load_libraries() -> None:
     """Import libraries and compiled code, which happens once per process."""
-    import fgfm.data
     import fgfm.decision
+    import fgfm.io
 
     fgfm.decision.from_marginals(np.full((1, LABELS), 0.5))
 
@@ -139,7 +139,7 @@ def _child(job: str, rows: int, where: str) -> None:
 
 
 def _decide_parts(rows: int, number: int, client: Any) -> float:
-    from fgfm.data import decide
+    from fgfm.io import decide
 
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "p").mkdir()

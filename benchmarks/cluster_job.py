@@ -11,7 +11,7 @@ from pathlib import Path
 
 def decide_part(source: Path, target: Path) -> int:
     """Decide the rows of a file; return their number, or 0 if that was done before."""
-    from fgfm.data import decide
+    from fgfm.io import decide
 
     if target.exists():  # decide() renames complete files to this name
         return 0

@@ -20,7 +20,7 @@ from sklearn.preprocessing import normalize, scale
 from benchmarks.datasets import FOLDER
 from benchmarks.report import Column, Table
 from fgfm import f_measure
-from fgfm.data import load
+from fgfm.io import load
 
 _MOST = 3000  # rows of a half
 

@@ -130,7 +130,7 @@ def benchmark(
     out : str or path-like
         Output folder.
     data : str, path-like or list of them, optional
-        A folder of data sets, or files and names such as ``openml:yeast``, that `fgfm.data.load`
+        A folder of data sets, or files and names such as ``openml:yeast``, that `fgfm.io.load`
         reads. By default the folder named by the environment variable FGFM_DATA.
     datasets : sequence of str, optional
         Names of data sets (their files without suffix); all by default.
@@ -172,11 +172,11 @@ def benchmark(
     --------
     >>> import tempfile
     >>> from sklearn.datasets import make_multilabel_classification
-    >>> from fgfm import data
+    >>> import numpy as np
     >>> from benchmarks.real import benchmark
     >>> X, Y = make_multilabel_classification(60, n_classes=3, random_state=0)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     data.save(data.Dataset(X, Y), f"{folder}/toy.npz")
+    ...     np.savez(f"{folder}/toy.npz", X=X, Y=Y)
     ...     results = benchmark(f"{folder}/out", data=folder, rules=["half", "independent"])
     >>> [(r.fold, r.rule, r.status) for r in results.records[:3]]
     [(0, 'half', 'ok'), (0, 'independent', 'ok'), (1, 'half', 'ok')]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from scipy import sparse
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler, normalize
 
-from fgfm.data import load
+from fgfm.io import Dataset, FeatureEncoder, load
 
 __all__ = ["FOLDS", "Source", "Split", "find_sources", "fingerprint", "load_split", "scaled"]
 
@@ -97,7 +98,7 @@ def load_split(
     Parameters
     ----------
     path : str or path-like
-        A data set that `fgfm.data.load` reads.
+        A data set that `fgfm.io.load` reads.
     fold : int, default=0
         The fold of the test rows; 0 if the data set has a standard split.
     seed : int, default=0
@@ -111,15 +112,13 @@ def load_split(
     Split
         Training and test rows.
     """
-    data = load(path)
-    if data.Y is None:
-        raise ValueError(f"{path} has no labels: the file must identify the label columns")
+    data = _load(path)
     if data.train is not None and data.test is not None:
         train, test = data.train, data.test
     else:
-        folds = KFold(FOLDS, shuffle=True, random_state=seed).split(data.Y)
+        folds = KFold(FOLDS, shuffle=True, random_state=seed).split(data.X)
         train, test = list(folds)[fold]
-    Y = data.Y.astype(np.int64)
+    Y = np.asarray(data.Y).astype(np.int64)
     X_train, X_test = data.X[train], data.X[test]
     if features == "log counts" and sparse.issparse(X_train) and X_train.min() >= 0.0:
         X_train, X_test = (normalize(X.astype(np.float64).log1p()) for X in (X_train, X_test))
@@ -186,10 +185,21 @@ def _by_name(paths: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _source(name: str, path: str) -> Source:
+def _load(path: str | os.PathLike[str]) -> Dataset:
+    """Read a data set with labels; its nominal columns are encoded, and no column is left out."""
     data = load(path)
     if data.Y is None:
         raise ValueError(f"{path} has no labels: the file must identify the label columns")
+    if hasattr(data.X, "columns"):
+        numbers = [str(name) for name in data.X.select_dtypes("number")]
+        encoder = FeatureEncoder(number=numbers, dense=True)
+        data = replace(data, X=encoder.fit_transform(data.X))
+    return data
+
+
+def _source(name: str, path: str) -> Source:
+    data = _load(path)
+    assert data.Y is not None
     folds = FOLDS if data.train is None or data.test is None else 1
     if folds > len(data.Y):
         raise ValueError(f"{path} has {len(data.Y)} rows: {FOLDS} folds need at least {FOLDS}")

@@ -161,7 +161,9 @@ def test_invalid_input_gives_one_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "p.csv").write_text("a,b\n0.1,x\n")
     result = run("decide", "p.csv")
-    assert_one_line_error(result, "fgfm: p.csv, line 2, column 'b': 'x' is not a number; a column")
+    assert_one_line_error(
+        result, "fgfm: p.csv, row 0, column 'b': 'x' is not a probability: declare"
+    )
     assert result.stderr.endswith("(option: --ids)\n")
     assert_one_line_error(run("decide", "p.csv", "--ids", "b", "--beta", "0"), "beta is 0")
     assert_one_line_error(run("decide", "p.csv", "-o", "p.csv"), "they must be two files")

@@ -109,7 +109,10 @@ def test_contradiction_of_nonempty_raises(tmp_path):
         (["all.npz", "--split", "train"], "--split is 'train'"),
         (["all.npz", "--test", "long.npz"], "is not a label of training"),
         (["long.npz", "--model", "model.fgfm"], "is not a label of training"),
-        (["long.npz", "--model", "named.fgfm"], "is not a label of training: there are 'red', 'green'"),
+        (
+            ["long.npz", "--model", "named.fgfm"],
+            "is not a label of training: there are 'red', 'green'",
+        ),
         (
             ["all.npz", "--model", "model.fgfm", "-e", "knn"],
             "--learner is an option for fit",

@@ -168,7 +168,10 @@ def test_learners_by_name(folder, tmp_path, name, settings):
         (["tags.csv"], "name them, such as 'tags' (lists) (option: --labels)"),
         (["tags.csv", "-l", "tag"], "no column is called 'tag': did you mean 'tags'? (option"),
         (["tags.csv", "-l", "tags", "--text", "plase"], "'plase' (did you mean 'place'?) (option"),
-        (["all.csv", "-l", "-4", "--date", "x1"], "is not a date such as 1999-12-31, nor are 119 further"),
+        (
+            ["all.csv", "-l", "-4", "--date", "x1"],
+            "is not a date such as 1999-12-31, nor are 119 further",
+        ),
         (
             ["tags.csv", "-l", "tags", "--number", "place"],
             "row 0, column 'place': 'south' is not a number, nor are 119 further cells of 120: declare "

@@ -237,7 +237,10 @@ def test_model_without_an_encoder_matches_columns_by_name(dataset, tmp_path):
         (["model.fgfm", "all.npz", "-o", "s.doc"], "has the extension '.doc'"),
         (["model.fgfm", "all.npz", "--proba", "p.jsonl"], "written as CSV, TSV or Parquet"),
         (["model.fgfm", "bad.csv", "-o", "s.csv"], "there are no columns 'x1', 'x2', 'x3' (did"),
-        (["model.fgfm", "all.npz", "-o", "s.csv", "--ids", "x"], "ids is ['x']: all.npz has no named columns"),
+        (
+            ["model.fgfm", "all.npz", "-o", "s.csv", "--ids", "x"],
+            "ids is ['x']: all.npz has no named columns",
+        ),
         (["model.fgfm", "new.csv", "-o", "s.csv", "--ids", "x"], "no column 'x' (did you mean 'x"),
         (["model.fgfm", "wide.npz", "-o", "s.csv"], "X has 6 features, but"),
         (["model.fgfm", "all.npz", "-o", "s.csv", "--beta", "nan"], "beta is nan"),

@@ -47,7 +47,7 @@ def test_films_in_one_run(films, trial):
     run_ok("predict", path / "films.fgfm", path / "new.csv", "-o", path / "sets.csv")
     sets, _ = label_sets(path / "sets.csv")
     hand = by_hand(films[:TRAIN], films[TRAIN:].reset_index(drop=True))
-    assert score(films, sets) > hand - 0.01 > 0.5
+    assert score(films, sets) > hand - 0.02 > 0.5  # 150 rows; benchmarks.films has more
     assert fitted.stderr == ""
     assert "film_id   identifier  left out" in fitted.stdout
 

@@ -78,11 +78,12 @@ Report = Annotated[
 ]
 Folds = Annotated[int, typer.Option(metavar="N", help="Folds of the cross-validation on DATA.")]
 InnerFolds = Annotated[
-    int,
+    int | None,
     typer.Option(
         metavar="N",
-        help="Folds within the training rows that choose the threshold t; 0 chooses it on the "
-        "rows that the models were fitted to, which is faster but biased.",
+        help="Folds within the training rows that choose the threshold t, each with a fit; by "
+        "default the rows of the other folds do, and 3 folds with --test or --split. 0 chooses it "
+        "on the rows that the models were fitted to, which is biased.",
     ),
 ]
 
@@ -99,7 +100,7 @@ def evaluate(
     test: Test = None,
     split: Split = None,
     folds: Folds = 5,
-    inner_folds: InnerFolds = 3,
+    inner_folds: InnerFolds = None,
     report: Report = None,
     as_json: Json = False,
     **options: Any,
@@ -217,6 +218,11 @@ def _evaluate_options(data: Path, test: Path | None, params: Mapping[str, Any]) 
                 columns.clear()
             show(fits, total, f"fit {fits + 1} of {total}: {STAGES.get(stage, stage)} {done}/{of}")
 
+        def first(fold: int, best: float, half: float) -> None:
+            if fold == 1:  # something to read while the other folds are fitted
+                f = f"F{params['beta']:g}"
+                say(f"first fold: instance {f} {best:.4f}, with p > 0.5 {half:.4f}")
+
         found = evaluation.evaluate(
             model,
             rows.X,
@@ -227,6 +233,7 @@ def _evaluate_options(data: Path, test: Path | None, params: Mapping[str, Any]) 
             inner_folds=params["inner_folds"],
             random_state=params["seed"],
             progress=progress,
+            partial=first,
         )
     description = _describe(data, rows.X, rows.Y) | {"protocol": rows.protocol}
     for name in ("learner", "factors", "method", "calibration", "seed"):

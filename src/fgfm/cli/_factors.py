@@ -136,7 +136,7 @@ def _find_factors(data: Path, split: str | None, params: Mapping[str, Any]) -> _
 
     rows, encoder, X = load_encoded(data, params)
     chosen = split_rows(rows, split)
-    columns = column_lines(encoder, rows.label_names)
+    columns = column_lines(encoder, rows.label_names) or [f"{counted(X.shape[1], 'feature')}"]
     correction, jobs = params["correction"], params["jobs"]
     finder = ILFCompo(
         params["test"],
@@ -153,13 +153,31 @@ def _find_factors(data: Path, split: str | None, params: Mapping[str, Any]) -> _
 
         def progress(stage: str, done: int, total: int) -> None:
             if columns:  # the options are valid
-                say("\n".join([*columns, ""]))
+                say("\n".join([*columns, "", wrapped(_together(Y, rows.label_names)), ""]))
                 columns.clear()
             show(done, total, STAGES.get(stage, stage))
 
         with report_progress(progress):
             finder.fit(X, Y)
     return _Found(finder, str(data), X.shape, list(rows.label_names), _edges(finder))
+
+
+def _together(Y: Any, names: Sequence[str]) -> str:
+    """Return a sentence on the pairs of labels that occur together most often, by their counts."""
+    import numpy as np
+
+    Y = np.asarray(Y, dtype=np.float64)
+    expected = np.outer(Y.sum(axis=0), Y.sum(axis=0)) / len(Y)  # if labels were independent
+    excess = np.triu(Y.T @ Y - expected, 1) / np.sqrt(np.maximum(expected, 1.0))
+    pairs = [np.unravel_index(at, excess.shape) for at in np.argsort(-excess, axis=None)[:3]]
+    found = [
+        f"{clipped(names[i], _NAME)} and {clipped(names[j], _NAME)} ({Y[:, i] @ Y[:, j]:.0f} rows, "
+        f"{expected[i, j]:.0f} by chance)"
+        for i, j in pairs
+        if excess[i, j] > 0.0
+    ]
+    often = "; ".join(found) or "no pair more often than by chance"
+    return f"together, whatever the features: {often}"
 
 
 def _edges(finder: Any) -> list[_Edge]:

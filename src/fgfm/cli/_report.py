@@ -166,7 +166,9 @@ def _svg(figure: Any, title: str) -> str:
         figure.savefig(text, format="svg", metadata={"Date": None})
     _, tag, element = text.getvalue().partition("<svg ")
     # Within HTML, SVG needs no names of its namespaces, and no metadata.
-    element = re.sub(r'xmlns(:\w+)?="[^"]*"|<metadata>.*?</metadata>', "", element, flags=re.DOTALL)
+    element = re.sub(
+        r'xmlns(:\w+)?="[^"]*"|<metadata>.*?</metadata>', "", element, flags=re.DOTALL
+    )
     return f'{tag}role="img" aria-label="{escape(title)}" {element}'
 
 

@@ -18,6 +18,7 @@ from fgfm.classifier import FGFMClassifier
 from fgfm.decision import from_marginals
 from fgfm.evaluation._scores import AVERAGES, Decided, Evaluation, score
 from fgfm.evaluation._threshold import best_threshold
+from fgfm.metrics import f_measure
 
 __all__ = ["evaluate", "evaluate_fitted"]
 
@@ -33,9 +34,10 @@ def evaluate(
     Y_test: Any = None,
     *,
     folds: int = 5,
-    inner_folds: int = 3,
+    inner_folds: int | None = 3,
     random_state: int = 0,
     progress: Callable[[int, int, str, int, int], object] | None = None,
+    partial: Callable[[int, float, float], object] | None = None,
 ) -> Evaluation:
     """Fit a model, decide for rows not used for fitting, and score the decisions.
 
@@ -58,12 +60,16 @@ def evaluate(
     inner_folds : int, default=3
         Number of folds within the training rows whose held-out probabilities choose the single
         threshold; the label factors are those found on all training rows. 0 uses probabilities
-        of rows that the model was fitted to: quicker, but thresholds tend to be too high.
+        of rows that the model was fitted to: quicker, but thresholds tend to be too high. None,
+        with cross-validation, uses those of the other folds: one fit per fold instead of four.
     random_state : int, default=0
         Seed for shuffling rows into folds.
     progress : callable, optional
         Called with the number of finished fits, the number of all fits, and the stage of the
         current fit: its name, the steps done, and the steps in all.
+    partial : callable, optional
+        Called after each fold with the number of folds done, and the mean instance F-measure in
+        this fold of the F-optimal rule and of the threshold 0.5.
 
     Returns
     -------
@@ -88,19 +94,34 @@ def evaluate(
     check_same_index(X_test=X_test, Y_test=Y_test)
     check_same_names(column_names(Y_test), column_names(Y), "Y_test", "Y")
     labels = _as_bool(Y)
+    from_others = inner_folds is None and X_test is None
+    inner_folds = (0 if from_others else 3) if inner_folds is None else inner_folds
     _check_folds(folds, inner_folds, len(labels), X_test is None)
     objective = _objective(model)
     if X_test is not None:
         fits = _Fits(model, inner_folds, random_state, progress, n_runs=1)
         rows = np.arange(len(labels))
-        part = fits.decide(X, Y, rows, X_test, np.arange(n_rows(X_test)))
+        part, _ = fits.decide(X, Y, rows, X_test, np.arange(n_rows(X_test)))
         return score([part], _as_bool(Y_test), *objective, 0, fits.threshold_from)
     fits = _Fits(model, inner_folds, random_state, progress, n_runs=folds)
     splitter = KFold(folds, shuffle=True, random_state=random_state)
-    parts = [
-        fits.decide(X, Y, train, take_rows(X, test), test)
-        for train, test in splitter.split(np.zeros(len(labels)))
-    ]
+    parts, held_out = [], np.empty(labels.shape)
+    for train, test in splitter.split(np.zeros(len(labels))):
+        part, held_out[test] = fits.decide(X, Y, train, take_rows(X, test), test, from_others)
+        parts.append(part)
+        if partial is not None:
+            f = [
+                f_measure(labels[test], sets, beta=objective[0], zero_division=objective[1])
+                for sets in (part.sets["samples"]["f_optimal"], part.sets["samples"]["half"])
+            ]
+            partial(len(parts), *f)
+    if from_others:
+        for part in parts:
+            others = np.setdiff1d(np.arange(len(labels)), part.rows)
+            _choose_thresholds(
+                part, held_out[part.rows], held_out[others], labels[others], objective
+            )
+        fits.threshold_from = "the rows of the other folds"
     return score(parts, labels, *objective, folds, fits.threshold_from)
 
 
@@ -173,17 +194,24 @@ class _Fits:
         )
 
     def decide(
-        self, X: Any, Y: Any, train: Any, X_test: Any, test: npt.NDArray[np.int64]
-    ) -> Decided:
-        """Fit to training rows, choose the threshold on them, and decide for test rows."""
+        self,
+        X: Any,
+        Y: Any,
+        train: Any,
+        X_test: Any,
+        test: npt.NDArray[np.int64],
+        without_threshold: bool = False,
+    ) -> tuple[Decided, Floats]:
+        """Fit to training rows, choose the threshold on them, and decide for test rows.
+
+        Returns the decisions, and the probabilities that they are made from.
+        """
         model = self._fit(self.model, take_rows(X, train), take_rows(Y, train))
         part, proba_test = _decide(model, X_test, test)
-        proba = self._training_proba(model, X, Y, train)
-        for average in AVERAGES:
-            t = best_threshold(proba, _as_bool(Y)[train], *_objective(model), average)
-            part.thresholds[average] += (t,)
-            part.sets[average]["threshold"] = proba_test > t
-        return part
+        if not without_threshold:
+            proba = self._training_proba(model, X, Y, train)
+            _choose_thresholds(part, proba_test, proba, _as_bool(Y)[train], _objective(model))
+        return part, proba_test
 
     def _training_proba(self, model: Any, X: Any, Y: Any, train: Any) -> Floats:
         """Return probabilities of the training rows, held out if there are inner folds."""
@@ -213,6 +241,16 @@ class _Fits:
             fitted = clone(model).fit(X, Y)
         self.done += 1
         return fitted
+
+
+def _choose_thresholds(
+    part: Decided, proba: Floats, others: Floats, truth: Labels, objective: tuple[float, float]
+) -> None:
+    """Choose the best thresholds for other rows, and decide by them."""
+    for average in AVERAGES:
+        t = best_threshold(others, truth, *objective, average)
+        part.thresholds[average] += (t,)
+        part.sets[average]["threshold"] = proba > t
 
 
 def _final_classifier(model: Any) -> FGFMClassifier:

@@ -93,8 +93,8 @@ class Faults:
             example, before = self._unseen.get(column, (str(values[int(np.argmax(wrong))]), 0))
             self._unseen[column] = (example, before + int(wrong.sum()))
 
-    def report(self, rows: int) -> None:
-        """Warn of the cells found in `rows` rows; raise if a column has more than 5 % of them."""
+    def check(self, rows: int) -> None:
+        """Raise if a column of `rows` rows has more than 5 % of such cells."""
         for column, (row, reason, count) in self._found.items():
             # One bad cell does not stop a file, unless there is no other.
             if count > max(1.0, _MOST_BAD * rows) or count == rows:
@@ -107,6 +107,10 @@ class Faults:
                     column=column,
                     arguments=(*decimals, *self.remedies),
                 )
+
+    def report(self, rows: int) -> None:
+        """Warn of the cells found in `rows` rows; raise if a column has more than 5 % of them."""
+        self.check(rows)
         if self._found:
             column, (row, reason, _) = min(self._found.items(), key=lambda item: item[1][0])
             count = self.count

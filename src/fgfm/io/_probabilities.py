@@ -221,6 +221,8 @@ def _table_blocks(
                 values[wrong, j] = 0.0 if content == "probabilities" else -np.inf
         _check_values(values, content, labels, faults.source, faults.rows)
         faults.rows += batch.num_rows
+        if faults.rows == batch.num_rows:  # before the first rows are written
+            faults.check(faults.rows)
         kept = pa.Table.from_batches([batch]).select(list(ids)) if ids else None
         yield Block(values, kept)
     faults.report(faults.rows)

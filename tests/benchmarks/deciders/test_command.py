@@ -10,7 +10,6 @@ from benchmarks.deciders.__main__ import main
 from benchmarks.deciders.compare import Pair, compare
 from benchmarks.deciders.probabilities import Probabilities, path_of
 from benchmarks.deciders.rules import AVERAGES, RULES
-from fgfm import data
 
 
 def store(folder, name="yeast"):
@@ -65,7 +64,7 @@ def test_command_computes_and_reports(tmp_path, capsys):
     random = np.random.default_rng(0)
     X = random.normal(size=(60, 2))
     Y = (X @ random.normal(size=(2, 3)) > 0.0).astype(np.int64)
-    data.save(data.Dataset(X, Y), tmp_path / "toy.npz")
+    np.savez(tmp_path / "toy.npz", X=X, Y=Y)
     out, report = tmp_path / "out", tmp_path / "report"
     arguments = [str(tmp_path), "--out", str(out), "--report", str(report)]
     arguments += ["--learners", "ridge", "--rules", "half,per-label", "--peers", ""]

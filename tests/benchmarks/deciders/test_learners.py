@@ -16,7 +16,6 @@ from benchmarks.deciders.probabilities import (
     read_failures,
 )
 from benchmarks.real.splits import find_sources
-from fgfm import data
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +68,7 @@ def cache(folder, sources, names, **changes):
 
 def test_cached_probabilities_are_of_held_out_rows_and_computed_once(tmp_path):
     X, Y = make_rows(60)
-    data.save(data.Dataset(X, Y), tmp_path / "toy.npz")
+    np.savez(tmp_path / "toy.npz", X=X, Y=Y)
     sources = find_sources(tmp_path, None)
     assert cache(tmp_path, sources, ["ridge"]) == ["toy-ridge: ok"]
     found = Probabilities.read(path_of(tmp_path, "toy", "ridge"))
@@ -81,7 +80,7 @@ def test_cached_probabilities_are_of_held_out_rows_and_computed_once(tmp_path):
 
 def test_failures_are_stored_and_retried_on_demand(tmp_path):
     X, Y = make_rows(60)
-    data.save(data.Dataset(X, Y), tmp_path / "toy.npz")
+    np.savez(tmp_path / "toy.npz", X=X, Y=Y)
     sources = find_sources(tmp_path, None)
     assert cache(tmp_path, sources, ["ridge"], limit=0.0) == ["toy-ridge: limit"]
     assert read_failures(tmp_path) == {"toy-ridge": "limit"}

@@ -8,7 +8,6 @@ from scipy import sparse
 from sklearn.datasets import make_multilabel_classification
 
 from benchmarks.real import benchmark
-from fgfm import data
 
 QUICK_RULES = ("half", "independent", "lp", "powerset")
 
@@ -19,7 +18,11 @@ def write_dataset(folder, name, n, m, *, split=None, as_sparse=False, seed=0):
     )
     train, test = (None, None) if split is None else np.split(np.arange(n), [split])
     X = sparse.csr_array(X) if as_sparse else X
-    data.save(data.Dataset(X, Y, train=train, test=test), folder / f"{name}.npz")
+    split = {} if train is None else {"train_idx": train, "test_idx": test}
+    parts = {"X": X}
+    if as_sparse:
+        parts = {f"X_{part}": getattr(X, part) for part in ("data", "indices", "indptr", "shape")}
+    np.savez(folder / f"{name}.npz", Y=Y, **parts, **split)
 
 
 @pytest.fixture(scope="session")
