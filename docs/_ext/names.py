@@ -42,7 +42,7 @@ def _link_code(app: Any, doctree: nodes.document, page: str) -> None:
         entry = objects.get(f"fgfm.{name}")
         if entry is None or isinstance(code.parent, nodes.reference):
             continue
-        if entry.objtype == "module" and code.astext() == name:  # `data` need not be fgfm.data
+        if entry.objtype == "module" and code.astext() == name:  # `io` need not be fgfm.io
             continue
         link = make_refnode(app.builder, page, entry.docname, entry.node_id, code.deepcopy(), name)
         code.replace_self(link)

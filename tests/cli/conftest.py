@@ -33,7 +33,7 @@ def folder(tmp_path_factory, dataset):
     whole.to_csv(path / "all.csv", index=False)
     whole.to_parquet(path / "all.parquet")
     whole.to_json(path / "all.jsonl", orient="records", lines=True)
-    types = {name: "numeric" for name in FEATURES} | {name: "{0,1}" for name in NAMES}
+    types = dict.fromkeys(FEATURES, "numeric") | dict.fromkeys(NAMES, "{0,1}")
     head = [f"@attribute {name} {kind}" for name, kind in types.items()]
     rows = whole.to_csv(index=False, header=False)
     (path / "all.arff").write_text("\n".join(["@relation 'r: -C -4'", *head, "@data", rows]))

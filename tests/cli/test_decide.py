@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from command_line import PROGRAM, assert_one_line_error, run, run_ok, started
-from fgfm.io import decide
 from fgfm.decision import Constraints
+from fgfm.io import decide
 
 
 @pytest.fixture

@@ -30,7 +30,6 @@ from command_line import (
 from fgfm.io import load
 from fgfm.store import foreign_classes
 
-
 TABLES = ("all.csv", "all.parquet", "all.jsonl")
 
 
@@ -174,8 +173,8 @@ def test_learners_by_name(folder, tmp_path, name, settings):
         ),
         (
             ["tags.csv", "-l", "tags", "--number", "place"],
-            "row 0, column 'place': 'south' is not a number, nor are 119 further cells of 120: declare "
-            "what the column holds, or leave it out (options: --category, --text, --drop)",
+            "row 0, column 'place': 'south' is not a number, nor are 119 further cells of 120: "
+            "declare what the column holds, or leave it out (options: --category, --text, --drop)",
         ),
         (
             ["tags.csv", "-l", "tags", "--category", "id", "--number", "id"],

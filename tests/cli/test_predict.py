@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fgfm

@@ -27,8 +27,8 @@ from command_line import (
     started,
     started_on_terminal,
 )
-from fgfm.io import LabelSetWriter
 from fgfm.evaluation import evaluate_decider
+from fgfm.io import LabelSetWriter
 
 
 @pytest.fixture(scope="module")

@@ -168,11 +168,11 @@ def test_decider_finds_columns_by_name(table, tmp_path):
             tmp_path / "t.csv",
             decider=decider,
         )
-    with pytest.raises(DataError, match="the number of labels is 3: it must be 4"):
+    with pytest.raises(DataError, match="the number of labels is 3"):
         decide(write(table[NAMES[:3]], tmp_path / "q.npy"), tmp_path / "t.csv", decider=decider)
     with pytest.raises(ValueError, match=r"beta is 2.0 and decider is given"):
         decide(tmp_path / "p.csv", tmp_path / "t.csv", decider=decider, beta=2.0)
-    with pytest.raises(TypeError, match="it must be a fitted fgfm.FDecider"):
+    with pytest.raises(TypeError, match=r"it must be a fitted fgfm.FDecider"):
         decide(tmp_path / "p.csv", tmp_path / "t.csv", decider=fgfm.FDecider())
 
 
@@ -183,7 +183,7 @@ def test_bad_cells_are_0_with_a_warning(tmp_path):
     rule = r"p.csv, row 7, column 'b': 'soon' is not a probability; 1 more .* a probability of 0"
     with pytest.warns(UserWarning, match=rule):
         decide(tmp_path / "p.csv", tmp_path / "s.csv")
-    with pytest.raises(DataError, match="row 9, column 'a': '' is not a probability"):
+    with pytest.raises(DataError, match=r"row 9, column 'a': '' is not a probability"):
         decide(tmp_path / "p.csv", tmp_path / "t.csv", strict=True)
     (tmp_path / "p.csv").write_text("a;b\n" + "0,9;1\n" * 100)
     with pytest.raises(
@@ -217,7 +217,7 @@ def test_places_in_later_blocks(tmp_path):
     row = "0.25,0.5\n"
     text = "a,b\n" + row * 600_000
     (tmp_path / "p.csv").write_text(text + "0.5,2.5\n")
-    with pytest.raises(DataError, match="row 600000, column 'b': 2.5 is not a probability"):
+    with pytest.raises(DataError, match=r"row 600000, column 'b': 2.5 is not a probability"):
         decide(tmp_path / "p.csv", tmp_path / "s.csv")
     (tmp_path / "p.csv").write_text(text + "0,0\n" + row + "0,0\n")
     with pytest.warns(UserWarning, match=r"of row 600000 are 0, .* \(2 such rows\)") as caught:

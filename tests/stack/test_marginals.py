@@ -77,3 +77,19 @@ def test_many_labels_are_fitted_in_blocks(monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_array_equal(
         some.shared, MarginalStack().fit(cells(F[:, ::2]), Y[::2], np.ones(100)).shared
     )
+
+
+def test_labels_that_features_prove_but_never_exclude_are_calibrated_at_both_ends() -> None:
+    rng = np.random.default_rng(3)
+    z = 3.0 * rng.standard_normal((8000, 3))
+    Y = (rng.random(z.shape) < 0.12 + 0.88 * expit(z - 1.0)).astype(float)
+    stack = MarginalStack().fit(cells(z[None]), Y, np.ones(8000))
+    low, high = z < np.quantile(z, 0.2), z > np.quantile(z, 0.8)
+
+    def bias(part: np.ndarray) -> float:
+        return float(stack.predict(z[None])[part].mean() - Y[part].mean())
+
+    assert abs(bias(low)) < 0.015
+    assert abs(bias(high)) < 0.015
+    stack.link = np.array([1.0, 1.0, 0.0])  # a sigmoid: too low where labels cannot be excluded
+    assert max(abs(bias(low)), abs(bias(high))) > 0.04

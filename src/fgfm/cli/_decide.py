@@ -156,21 +156,13 @@ def decide(
             "for its own: leave one out"
         )
     with rows_counter("rows decided") as progress:
-        decision = (
-            {}
-            if decider is not None
-            else {
-                "beta": beta,
-                "zero_division": zero_division,
-                "nonempty": nonempty,
-                "average": average,
-                "measure": measure,
-                "logits": logits,
-                "min_labels": min_labels or 0,
-                "max_labels": max_labels,
-                "constraints": None if constraints is None else read_constraints(constraints),
-            }
-        )
+        decision: dict[str, Any] = {}  # with a decider, its own
+        if decider is None:
+            decision = {name: context.params[name] for name in _OBJECTIVE}
+            decision["min_labels"] = min_labels or 0
+            decision["constraints"] = (
+                None if constraints is None else read_constraints(constraints)
+            )
         report = io.decide(
             probs,
             out,

@@ -163,7 +163,7 @@ def _find_factors(data: Path, split: str | None, params: Mapping[str, Any]) -> _
 
 
 def _together(Y: Any, names: Sequence[str]) -> str:
-    """Return a sentence on the pairs of labels that occur together most often, by their counts."""
+    """Return a sentence on the pairs of labels that occur together most often."""
     import numpy as np
 
     Y = np.asarray(Y, dtype=np.float64)
@@ -171,8 +171,8 @@ def _together(Y: Any, names: Sequence[str]) -> str:
     excess = np.triu(Y.T @ Y - expected, 1) / np.sqrt(np.maximum(expected, 1.0))
     pairs = [np.unravel_index(at, excess.shape) for at in np.argsort(-excess, axis=None)[:3]]
     found = [
-        f"{clipped(names[i], _NAME)} and {clipped(names[j], _NAME)} ({Y[:, i] @ Y[:, j]:.0f} rows, "
-        f"{expected[i, j]:.0f} by chance)"
+        f"{clipped(names[i], _NAME)} and {clipped(names[j], _NAME)} "
+        f"({Y[:, i] @ Y[:, j]:.0f} rows, {expected[i, j]:.0f} by chance)"
         for i, j in pairs
         if excess[i, j] > 0.0
     ]

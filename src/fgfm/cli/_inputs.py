@@ -60,7 +60,7 @@ def column_lines(encoder: FeatureEncoder, labels: Sequence[str]) -> list[str]:
     """
     if not hasattr(encoder, "feature_names_in_"):
         return []
-    columns: list[tuple[str, str, str]] = [tuple(column) for column in encoder.summary()]
+    columns: list[tuple[str, str, str]] = [(c.name, c.kind, c.becomes) for c in encoder.summary()]
     plain = [column for column in columns if column[2] == "1 number"]
     hidden = plain[_MOST_NUMBERS - 1 :] if len(plain) > _MOST_NUMBERS else []
     shown = [column for column in columns if column not in hidden]

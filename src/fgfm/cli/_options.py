@@ -303,8 +303,10 @@ def with_options(*groups: Callable[..., None], **defaults: Any) -> Callable[[C],
         own = inspect.signature(command, eval_str=True)
         parameters = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
         for group in groups:
-            for p in inspect.signature(group, eval_str=True).parameters.values():
-                parameters.append(p.replace(default=defaults.get(p.name, p.default)))
+            parameters += [
+                p.replace(default=defaults.get(p.name, p.default))
+                for p in inspect.signature(group, eval_str=True).parameters.values()
+            ]
         command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {p.name: p.annotation for p in parameters}
         return command

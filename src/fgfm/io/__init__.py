@@ -1,11 +1,12 @@
 """Files as data frames: features and labels, probabilities, label sets.
 
 `load` reads features and labels from CSV, TSV, Parquet, JSON lines, Excel, ARFF (MULAN and MEKA),
-multi-label svmlight, the format of the extreme classification repository, NumPy archives and OpenML.
-`FeatureEncoder` makes numbers of the columns of a table; `load_blocks` reads further tables in blocks
-of rows. `decide` reads a table of probabilities and writes label sets; `LabelSetWriter` and
-`ProbabilityWriter` write the same files from arrays. `load_validation` reads probabilities and true
-labels, to fit an `fgfm.FDecider`. Invalid files raise `DataError`, which names the place and the rule.
+multi-label svmlight, the format of the extreme classification repository, NumPy archives and
+OpenML. `FeatureEncoder` makes numbers of the columns of a table; `load_blocks` reads further
+tables in blocks of rows. `decide` reads a table of probabilities and writes label sets;
+`LabelSetWriter` and `ProbabilityWriter` write the same files from arrays. `load_validation` reads
+probabilities and true labels, to fit an `fgfm.FDecider`. Invalid files raise `DataError`, which
+names the place and the rule.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 MULAN keeps the names of the labels in an XML file of the same name. MEKA writes ``-C n`` into the
 name of the relation: the first n attributes are labels, or the last n if n is negative.
 
-A reader of our own: that of SciPy reads no sparse rows, and liac-arff takes minutes for large files.
+A reader of our own: that of SciPy reads no sparse rows, and liac-arff takes minutes for large
+files.
 """
 
 from __future__ import annotations

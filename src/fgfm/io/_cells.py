@@ -1,7 +1,7 @@
 """Columns of cells as numbers, texts and dates, and what was wrong with them.
 
-A cell that is not what its column holds becomes missing. `Faults` counts such cells, so that a file
-gives one warning, or an error where there are many.
+A cell that is not what its column holds becomes missing. `Faults` counts such cells, so that a
+file gives one warning, or an error where there are many.
 """
 
 from __future__ import annotations

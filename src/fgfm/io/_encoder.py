@@ -80,8 +80,9 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
       no spaces.
     - identifier: a code or number of its own for each row. It is left out.
 
-    Sparse features are numbers, which are returned as they are. Numbers of tables are scaled to unit variance where there are texts or many categories. A cell that is
-    not a number or date becomes missing, with a warning.
+    Sparse features are numbers, which are returned as they are. Numbers of tables are scaled to
+    unit variance where there are texts or many categories. A cell that is not a number or date
+    becomes missing, with a warning.
 
     Parameters
     ----------
@@ -195,7 +196,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if sparse.issparse(X):
             self.kinds_: dict[str, str] = {}
             self.n_features_in_ = X.shape[1]
-            self.columns_: ColumnTransformer | None = None
+            self.columns_: Any = None
             return self._as_they_are(X)
         columns, has_names, source = _columns_of(X)
         columns = {name: c for name, c in columns.items() if name not in self.labels}
@@ -220,8 +221,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if "vocabulary" not in str(error) and "no terms" not in str(error).lower():
                 raise
             raise DataError(
-                f"one of the columns of texts {listed(texts)} has no words: declare it a category, "
-                "or leave it out",
+                f"one of the columns of texts {listed(texts)} has no words: declare it a "
+                "category, or leave it out",
                 source=source,
                 arguments=["category", "drop"],
             ) from error
@@ -293,7 +294,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _make_transformer(self, frame: Any) -> ColumnTransformer:
         """Return the unfitted transformer of a converted frame."""
-        few, many = [], []
+        few: list[str] = []
+        many: list[str] = []
         for name in self._of_kind("category"):
             (many if frame[name].nunique() > _RARE_CATEGORIES else few).append(name)
         texts, dates = self._of_kind("text"), self._of_kind("date")
@@ -473,7 +475,7 @@ def _number_steps(scale: bool, indicate: bool) -> Pipeline:
 
 
 def _vectorizer(texts: Any) -> TfidfVectorizer:
-    """Return the vectoriser of a column of texts: of words, or of characters where they are few."""
+    """Return the vectoriser of texts: of words, or of characters where words are few."""
     tokens, has_spaces = _tokens(texts.to_numpy())
     common = {"sublinear_tf": True, "min_df": 2, "max_features": _MAX_TERMS}
     if len(texts) < _MANY:
@@ -569,7 +571,7 @@ def _numbers_rows(values: npt.NDArray[np.float64], name: str) -> bool:
         if n < _MANY or (part != np.floor(part)).any() or len(np.unique(part)) < len(part):
             return False  # a missing value is not equal to itself
     ascending = bool((np.diff(values) > 0).all())
-    return ascending or np.ptp(values) < 2 * n or ID_NAME.search(name) is not None
+    return ascending or bool(np.ptp(values) < 2 * n) or ID_NAME.search(name) is not None
 
 
 def _columns_of(X: Any) -> tuple[Columns, bool, str]:

@@ -55,7 +55,7 @@ def select_columns(
     >>> select_columns(["year", "genre_a", "genre_b"], -1, "films.csv")
     ['genre_b']
     """
-    if isinstance(wanted, int) and not isinstance(wanted, bool):
+    if isinstance(wanted, int):
         if not 0 < abs(wanted) < len(names):
             raise DataError(
                 f"labels is {wanted}: there are {len(names)} columns, of which at least one must "

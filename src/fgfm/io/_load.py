@@ -54,70 +54,75 @@ def load(
 ) -> Dataset:
     """Read features and labels from a file.
 
-        A table (CSV, TSV, Parquet, JSON lines, Excel) becomes a data frame, and its labels are columns
-        of it; `FeatureEncoder` makes numbers of the rest. Missing values of CSV are empty, ``?``, NA,
-        N/A, NaN, null or none. An invalid file raises `DataError`, which names the place.
+    A table (CSV, TSV, Parquet, JSON lines, Excel) becomes a data frame, and its labels are
+    columns of it; `FeatureEncoder` makes numbers of the rest. Missing values of CSV are empty,
+    ``?``, NA, N/A, NaN, null or none. An invalid file raises `DataError`, which names the
+    place.
 
-        Parameters
-        ----------
-        path : str or path-like
-            The file, which may be compressed with gzip if it is text; ``-`` is standard input.
-            ``openml:name``, ``openml:name:version`` or ``openml:number`` is fetched by scikit-learn.
-        labels : int, str or sequence of str, optional
-            The label columns of a table: names, patterns such as ``"genre*"``, or their number, the
-            first n columns or, negative, the last. Their form is found: one column of lists (``a;b``,
-            ``a|b``, ``a, b``, JSON or Python lists, lists of Parquet), columns of 0 and 1, or columns
-            of names. For ARFF it may be the XML file; for svmlight it is the number of labels or
-            their names. By default the labels are those that the file declares.
-        format : str, optional
-            "csv", "tsv", "parquet", "jsonl", "xlsx", "arff", "svmlight", "xmc" (extreme
-            classification) or "npz"; by default it follows from the file name, else from its content.
-        separator : str, optional
-            The separator of label lists in texts; by default ``;``, ``|`` or ``,`` is found.
-        missing_labels : bool, default=False
-            Whether a blank cell is a label that was not observed, NaN in Y; otherwise it is no label.
-        label_names : sequence of str, optional
-            All labels, in their order: those of training. By default those of the file.
-        require_labels : bool, default=False
-            Whether a file without labels is an error, which names columns that may be labels.
-        encoder : FeatureEncoder, optional
-            The fitted encoder of the training data: X is encoded by it. By default X is not encoded.
-        ids, drop : sequence of str, default=()
-            Columns of a table to keep apart in ``Dataset.ids``, and to leave out.
-        strict : bool, default=False
-            Whether a text in a column of numbers is an error. Otherwise it is missing, with a warning
-            that counts them; more than 5 % of a column make it a column of texts.
-        n_features : int, optional
-            The number of features of svmlight rows; by default the highest that occurs.
-        zero_based : tuple of two bool, optional
-            Whether svmlight numbers features, and labels, from 0; by default they do if a 0 occurs.
-        delimiter, decimal, encoding, header : optional
-            How CSV is written. By default the delimiter is found, and the first row is a header.
+    Parameters
+    ----------
+    path : str or path-like
+        The file, which may be compressed with gzip if it is text; ``-`` is standard input.
+        ``openml:name``, ``openml:name:version`` or ``openml:number`` is fetched by
+        scikit-learn.
+    labels : int, str or sequence of str, optional
+        The label columns of a table: names, patterns such as ``"genre*"``, or their number,
+        the first n columns or, negative, the last. Their form is found: one column of lists
+        (``a;b``, ``a|b``, ``a, b``, JSON or Python lists, lists of Parquet), columns of 0 and
+        1, or columns of names. For ARFF it may be the XML file; for svmlight it is the number
+        of labels or their names. By default the labels are those that the file declares.
+    format : str, optional
+        "csv", "tsv", "parquet", "jsonl", "xlsx", "arff", "svmlight", "xmc" (extreme
+        classification) or "npz"; by default it follows from the file name, else from its
+        content.
+    separator : str, optional
+        The separator of label lists in texts; by default ``;``, ``|`` or ``,`` is found.
+    missing_labels : bool, default=False
+        Whether a blank cell is a label that was not observed, NaN in Y; otherwise it is no
+        label.
+    label_names : sequence of str, optional
+        All labels, in their order: those of training. By default those of the file.
+    require_labels : bool, default=False
+        Whether a file without labels is an error, which names columns that may be labels.
+    encoder : FeatureEncoder, optional
+        The fitted encoder of the training data: X is encoded by it. By default X is not
+        encoded.
+    ids, drop : sequence of str, default=()
+        Columns of a table to keep apart in ``Dataset.ids``, and to leave out.
+    strict : bool, default=False
+        Whether a text in a column of numbers is an error. Otherwise it is missing, with a
+        warning that counts them; more than 5 % of a column make it a column of texts.
+    n_features : int, optional
+        The number of features of svmlight rows; by default the highest that occurs.
+    zero_based : tuple of two bool, optional
+        Whether svmlight numbers features, and labels, from 0; by default they do if a 0
+        occurs.
+    delimiter, decimal, encoding, header : optional
+        How CSV is written. By default the delimiter is found, and the first row is a header.
 
-        Returns
-        -------
-        Dataset
-            Features, labels and their names.
+    Returns
+    -------
+    Dataset
+        Features, labels and their names.
 
-        Examples
-        --------
-        >>> import tempfile
-        >>> from dataclasses import replace
-    from pathlib import Path
-        >>> from fgfm.io import load
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "films.csv"
-        ...     _ = path.write_text("year,country,genre\\n1999,FR,drama;crime\\n2004,IT,comedy\\n")
-        ...     films = load(path, "genre")
-        >>> films.X
-             year country
-        0  1999.0      FR
-        1  2004.0      IT
-        >>> films.label_names
-        ('comedy', 'crime', 'drama')
-        >>> films.Y
-        array([[0, 1, 1],
-               [1, 0, 0]], dtype=uint8)
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from fgfm.io import load
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "films.csv"
+    ...     _ = path.write_text("year,country,genre\\n1999,FR,drama;crime\\n2004,IT,comedy\\n")
+    ...     films = load(path, "genre")
+    >>> films.X
+         year country
+    0  1999.0      FR
+    1  2004.0      IT
+    >>> films.label_names
+    ('comedy', 'crime', 'drama')
+    >>> films.Y
+    array([[0, 1, 1],
+           [1, 0, 0]], dtype=uint8)
     """
     check_choice(format, "format", (None, *FORMATS))
     name = os.fspath(path)
@@ -139,11 +144,11 @@ def load(
             with open_table(path, format, text) as table:
                 found = _from_table(table, labels, given, ids, drop, strict)
         elif format in ("svmlight", "xmc"):
-            count = labels if isinstance(labels, int) else None
-            names = tuple(label_names or ()) or (tuple(labels) if _is_list(labels) else count)
-            rows = read_svmlight(
-                Path(path), format, encoding, n_features, names or None, zero_based
-            )
+            named = labels if label_names is None else label_names
+            if isinstance(named, str):
+                raise ValueError(f"labels is {named!r}: {name} has no named columns")
+            count = named if isinstance(named, int) else tuple(named or ()) or None
+            rows = read_svmlight(Path(path), format, encoding, n_features, count, zero_based)
             found = Dataset(rows.X, rows.Y, rows.label_names, zero_based=rows.zero_based)
         elif format == "arff":
             found = _load_arff(Path(path), labels, given, encoding, drop)
@@ -158,10 +163,6 @@ def load(
         return found
     X = found.X.to_numpy() if encoder.columns_ is None and hasattr(found.X, "columns") else found.X
     return replace(found, X=encoder.transform(X))
-
-
-def _is_list(labels: LabelColumns) -> bool:
-    return labels is not None and not isinstance(labels, (int, str))
 
 
 def _from_table(

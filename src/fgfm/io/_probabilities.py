@@ -68,7 +68,7 @@ def open_probabilities(
     path: str | os.PathLike[str],
     *,
     format: str | None = None,
-    text: TextFormat = TextFormat(),
+    text: TextFormat,
     content: str = "probabilities",
     labels: Sequence[str] | None = None,
     ids: Sequence[str] = (),

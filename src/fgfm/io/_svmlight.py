@@ -1,7 +1,7 @@
 """Sparse rows in text: multi-label svmlight, and xmc of the extreme classification repository.
 
-A row is ``1,3 5:0.2 9:1``: its labels, then its features. scikit-learn's reader drops empty rows and
-reads 1_0 as 10, so that this one validates each line with a regular expression.
+A row is ``1,3 5:0.2 9:1``: its labels, then its features. scikit-learn's reader drops empty rows
+and reads 1_0 as 10, so that this one validates each line with a regular expression.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def _features(
     if wrong.any():
         at = int(np.argmax(wrong))
         raise DataError(
-            f"there is a feature {indices[at]}:{data[at]:g}: features must be finite, and numbered "
-            f"from {int(not from_0)} to {width - from_0}",
+            f"there is a feature {indices[at]}:{data[at]:g}: features must be finite, and "
+            f"numbered from {int(not from_0)} to {width - from_0}",
             source=source,
             line=lines[int(np.searchsorted(indptr, at, side="right")) - 1],
         )

@@ -59,6 +59,9 @@ class TextFormat(NamedTuple):
             raise ValueError("decimal and delimiter are both ',': they must differ")
 
 
+_PLAIN = TextFormat()
+
+
 @dataclass
 class Table:
     """An open table.
@@ -104,7 +107,7 @@ class Table:
 
 @contextmanager
 def open_table(
-    path: str | os.PathLike[str], format: str, text: TextFormat = TextFormat()
+    path: str | os.PathLike[str], format: str, text: TextFormat = _PLAIN
 ) -> Iterator[Table]:
     """Open a table in one of the formats `fgfm.io._files.TABLES`."""
     import_optional("pyarrow", f"reading {format}", "data")

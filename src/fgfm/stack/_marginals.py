@@ -138,16 +138,22 @@ def _fit_link(z: Floats, Y: Floats, W: Floats) -> Floats:
     """Return the calibration (3,) of logits (n, m), with a ridge penalty about the identity."""
     identity = np.array([1.0, 1.0, 0.0])
     X = np.stack([log_expit(z).ravel(), -log_expit(-z).ravel(), np.ones(z.size)])  # (3, n m)
-    y, w, link = Y.ravel(), W.ravel(), identity
-    for _ in range(_STEPS):
-        q = expit(link @ X)
-        gradient = X @ (w * (y - q)) - _PRIOR_LINK * (link - identity)
-        hessian = (X * (w * q * (1.0 - q))) @ X.T + _PRIOR_LINK * np.eye(3)
-        step = np.linalg.solve(hessian, gradient)
-        link = link + step
-        if np.abs(step).max() < _CONVERGED:
-            break
-    return np.array([*np.maximum(link[:2], 0.0), link[2]])  # monotone
+    y, w, link = Y.ravel(), W.ravel(), identity.copy()
+    free = np.ones(3, dtype=np.bool_)
+    while True:
+        for _ in range(_STEPS):
+            q = expit(link @ X)
+            gradient = X[free] @ (w * (y - q)) - _PRIOR_LINK * (link - identity)[free]
+            hessian = (X[free] * (w * q * (1.0 - q))) @ X[free].T
+            step = np.linalg.solve(hessian + _PRIOR_LINK * np.eye(len(hessian)), gradient)
+            link[free] += step
+            if np.abs(step).max() < _CONVERGED:
+                break
+        negative = (link < 0.0) & [True, True, False]
+        if not negative.any():
+            return link  # monotone
+        free &= ~negative
+        link[negative] = 0.0
 
 
 def _step(a: Floats, hessian: Floats, gradient: Floats) -> Floats:

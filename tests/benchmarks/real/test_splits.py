@@ -10,12 +10,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from benchmarks.real.splits import find_sources, load_split
-from fgfm import data
+from fgfm.io import load
 
 
 def test_features_are_scaled_by_the_training_rows(folder):
     split = load_split(folder / "a.npz")
-    stored = data.load(folder / "a.npz")
+    stored = load(folder / "a.npz")
     X = stored.X[:80]
     assert_allclose(split.X_train, (X - X.mean(axis=0)) / X.std(axis=0))
     assert_allclose(split.X_test, (stored.X[80:] - X.mean(axis=0)) / X.std(axis=0))
@@ -27,7 +27,7 @@ def test_five_folds_contain_every_row_once(folder):
     assert [len(fold.Y_test) for fold in folds] == [12] * 5
     assert all(sparse.issparse(fold.X_train) for fold in folds)
     assert all(abs(fold.X_train).max() == 1.0 for fold in folds)
-    truth = data.load(folder / "b.npz").Y
+    truth = load(folder / "b.npz").Y
     found = np.concatenate([fold.Y_test for fold in folds])
     assert_array_equal(np.sort(found @ [1, 2, 4]), np.sort(truth @ np.array([1, 2, 4])))
     other = load_split(folder / "b.npz", 0, seed=4)
