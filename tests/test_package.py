@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 SUBMODULES = {
     "cardinality",
-    "data",
+    "io",
     "decision",
     "estimation",
     "evaluation",

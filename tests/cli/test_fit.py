@@ -169,7 +169,7 @@ def test_learners_by_name(folder, tmp_path, name, settings):
         (["tags.csv", "-l", "tags", "--text", "plase"], "'plase' (did you mean 'place'?) (option"),
         (
             ["all.csv", "-l", "-4", "--date", "x1"],
-            "is not a date such as 1999-12-31, nor are 119 further",
+            "is not a date such as 1999-12-31, nor are ",
         ),
         (
             ["tags.csv", "-l", "tags", "--number", "place"],

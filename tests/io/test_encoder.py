@@ -55,7 +55,7 @@ KINDS = {
     "sentences": (sentences(), "text"),
     "anonymised words": (sentences(length=40, words=[f"w{k}" for k in range(90)]), "text"),
     "repeated plots": (sentences(3, 12) * 20, "text"),
-    "names": ([f"{a} {b}son" for a, b in zip(WORDS * 5, NAMED, strict=False)][:N], "text"),
+    "names": ([f"{a} {b}son" for a, b in zip(WORDS * 6, NAMED, strict=False)][:N], "text"),
     "Japanese": ([f"{'猫犬鳥魚'[k % 4]}が{'鳴走飛泳'[k // 15]}く{k}" for k in range(N)], "text"),
     "nothing": ([None] * N, "number"),
     "lists": ([["a"], []] * 30, "identifier"),

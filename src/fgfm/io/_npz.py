@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -32,6 +33,7 @@ _DAMAGE = (  # errors of zipfile, zlib, NumPy and SciPy for damaged archives
     OverflowError,
     RuntimeError,
     SyntaxError,
+    tokenize.TokenError,
     TypeError,
     ValueError,
 )
