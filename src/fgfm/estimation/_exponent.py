@@ -1,4 +1,4 @@
-"""The exponent of the odds in the distribution of a label set given its size."""
+"""Independent labels given their number: its distribution, and the exponent of the odds."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
+from fgfm._kernels import poisson_binomial
 from fgfm._utils.blocks import row_blocks
 from fgfm.cardinality import from_marginals
 
-__all__ = ["fit_exponent", "powered"]
+__all__ = ["fit_exponent", "independent_cardinalities", "powered"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -19,6 +20,26 @@ _ROWS = 2000  # that the exponent is fitted to, at most
 _PRECISION = 2.0  # of its prior, about 1, in units of the log-likelihood of a row
 _LEAST, _MOST = 0.05, 20.0
 _MARGIN = 1e-12
+
+
+def independent_cardinalities(p: Floats, cardinalities: Integers) -> Floats:
+    """Return the probabilities (n, K) of increasing numbers of labels, if labels are independent.
+
+    Parameters
+    ----------
+    p : ndarray of shape (n, m)
+        Marginal probabilities.
+    cardinalities : ndarray of shape (K,)
+        The numbers of labels.
+
+    Returns
+    -------
+    ndarray of shape (n, K)
+        Their probabilities.
+    """
+    pi = np.empty((len(p), int(cardinalities[-1]) + 1))
+    poisson_binomial(np.ascontiguousarray(p), pi)
+    return pi[:, cardinalities]
 
 
 def powered(p: Floats, exponent: float) -> Floats:

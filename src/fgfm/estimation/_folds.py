@@ -22,7 +22,7 @@ def is_splitter(value: Any) -> bool:
 
 def target_folds(
     calibration: Any, cv: Any, X: Any, rows: Integers, n: int, seed: int, n_splits: int
-) -> Any:
+) -> StratifiedFolds | _SplitterFolds | _GivenFolds:
     """Return a callable from (X, y) to the folds of one target.
 
     Its method `shared` returns folds for a matrix of labels.
