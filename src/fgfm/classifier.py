@@ -193,21 +193,17 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
 
     The classifier of the paper is ``factors="ilf", method="two-step"``.
 
-    Learners that take a matrix of labels are those whose scikit-learn tags say so, or whose last
-    step does (trees, forests, neighbours, `MLPClassifier`, `RidgeClassifier`), CatBoost with the
+    Learners that take a matrix of labels are those whose scikit-learn tags say so (trees, forests,
+    neighbours, `MLPClassifier`, `RidgeClassifier`, pipelines that end in one), CatBoost with the
     loss MultiLogloss or MultiCrossEntropy, and XGBoost with a `multi_strategy`. Where a method has
     one binary model per label ("reweighted", "tilted", and factors of one label), such a learner
-    is fitted once for all labels that vary, per fold and to all rows; the number of labels has
-    another model, and each label its own calibration. Its folds spread the rarest label of each
-    row. With `class_weight` or `monotonic_cst`, and in a search, it is fitted to each label. One
-    fit takes less time, but trees that labels share can be less accurate than one
-    model per label where labels depend on different features.
+    is fitted once for all labels that vary, and each label is calibrated. With `class_weight` or
+    `monotonic_cst`, and in a search, it is fitted to each label.
 
     Missing labels: the model of a label is fitted to the rows in which it is observed, that of the
     number of labels, and whatever else depends on it, to the rows in which all labels of the
     factor are; label factors are found from rows in which all labels are. Labels are assumed to
-    be missing at random given the features. A label with missing values is fitted by itself, also
-    by a learner that takes a matrix of labels; "auto" fits all labels at once in any case.
+    be missing at random given the features.
 
     If the models give a row no label at all, although the decision is conditioned on a non-empty
     set, the row is decided by `label_frequencies_`, with independent labels.
@@ -358,7 +354,7 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         else:
             _check_complete(Y)
             self._factor_models = fit_custom_models(
-                self.method, X, Y, self.factors_, sample_weight, self.n_jobs, progress
+                self.method, X, Y, self.factors_, sample_weight, progress
             )
         self.__dict__.pop("parts_", None)  # of an earlier fit
         if is_auto(self._learner()) and isinstance(self.method, str):
@@ -403,10 +399,10 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
             return dict(routed.estimator.fit)
         if not fit_params:
             return None
-        if is_ridge(self._learner()):
+        if is_auto(self._learner()) or is_ridge(self._learner()):
             raise TypeError(
-                f"fit got {', '.join(fit_params)}: the default base learner takes no argument but "
-                "sample_weight"
+                f"fit got {', '.join(fit_params)}: the learners 'auto' and 'ridge' take no "
+                "argument but sample_weight"
             )
         return fit_params | ({} if sample_weight is None else {"sample_weight": sample_weight})
 
@@ -491,15 +487,8 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         >>> bool((labels == model.predict(X)).all())
         True
         """
-        blocks = self._map_blocks(X, lambda block: self._factor_models.estimate(block))
-        estimates = [_concatenate(of_factor) for of_factor in zip(*blocks, strict=True)]
-        rows = self._rows_by_frequencies([P for P, _ in estimates])
-        if not rows.any():
-            return estimates
-        return [
-            _replace_by_independent(one, rows, self.label_frequencies_[factor])
-            for one, factor in zip(estimates, self.factors_, strict=True)
-        ]
+        blocks = self._map_blocks(X, self._estimate_block)
+        return [_concatenate(of_factor) for of_factor in zip(*blocks, strict=True)]
 
     def decide(self, X: Any, *, average: str = "samples") -> Decision:
         """Compute the F-optimal label sets and their expected F-measure.
@@ -569,8 +558,11 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
             The probabilities of 0, 1, .. S labels, where S is the sum of the largest cardinalities
             of the factors.
         """
-        blocks = self._map_blocks(X, lambda block: self._factor_models.estimate(block))
-        return np.concatenate([merge_distributions([d for _, d in block]) for block in blocks])
+
+        def merged(block: Any) -> Floats:
+            return merge_distributions([d for _, d in self._factor_models.estimate(block)])
+
+        return np.concatenate(self._map_blocks(X, merged))
 
     @_only_with("powerset", "mode", "which models the joint distribution")  # type: ignore[untyped-decorator]
     def predict_mode(self, X: Any) -> npt.NDArray[np.int8]:
@@ -651,32 +643,24 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         params = self.decision_params()
         # The blocks of thread-safe models are decided in threads already.
         params["n_jobs"] = None if self._factor_models.thread_safe else self.n_jobs
-        estimates = self._factor_models.estimate(X)
-        by_frequencies = self._rows_by_frequencies([P for P, _ in estimates])
-        if by_frequencies.any():
-            estimates = [FactorEstimate(*(a[~by_frequencies] for a in one)) for one in estimates]
-        decision = _decide_factors(estimates, self.factors_, params)
-        if not by_frequencies.any():
-            return decision
-        labels = np.empty((len(by_frequencies), len(self.label_frequencies_)), dtype=np.int8)
-        expected_f = np.empty(len(by_frequencies))
-        labels[~by_frequencies], expected_f[~by_frequencies] = decision
-        prior = from_marginals(self.label_frequencies_[None], **params)
-        labels[by_frequencies], expected_f[by_frequencies] = prior.labels[0], prior.expected_f[0]
-        return Decision(labels, expected_f)
+        return _decide_factors(self._estimate_block(X), self.factors_, params)
 
-    def _rows_by_frequencies(self, probabilities: Sequence[Floats]) -> Labels:
-        """Return the rows (n,) that are decided by the label frequencies.
+    def _estimate_block(self, X: Any) -> list[FactorEstimate]:
+        """Return P and d of each factor for a block of rows, as the decision needs them.
 
-        These are the rows in which all probabilities, arrays of shape (n, ..), are 0, although the
-        decision is conditioned on a non-empty set.
+        Rows in which all probabilities are 0, although the decision is conditioned on a non-empty
+        set, get those of the label frequencies.
         """
-        nonempty = self.decision_params()["nonempty"] and bool(self.label_frequencies_.any())
-        rows = np.full(len(probabilities[0]), nonempty)
-        for p in probabilities:
-            if rows.any():
-                rows &= ~p.reshape(len(p), -1).any(axis=1)
-        return rows
+        estimates: list[FactorEstimate] = self._factor_models.estimate(X)
+        if not (self.decision_params()["nonempty"] and self.label_frequencies_.any()):
+            return estimates
+        rows = ~np.any([P.any(axis=(1, 2)) for P, _ in estimates], axis=0)
+        if not rows.any():
+            return estimates
+        return [
+            _replace_by_independent(one, rows, self.label_frequencies_[factor])
+            for one, factor in zip(estimates, self.factors_, strict=True)
+        ]
 
 
 # Functions of estimates
@@ -694,7 +678,7 @@ def _decide_factors(
     estimates: Sequence[FactorEstimate], factors: Sequence[Integers], params: dict[str, Any]
 ) -> Decision:
     """Decide from P and d of each factor; from marginals, if each factor is one label."""
-    if all(len(factor) == 1 for factor in factors) and not estimates[0].P.shape[2] > 1:
+    if len(factors) == sum(map(len, factors)):
         return from_marginals(_label_sums(estimates, factors), **params)
     return from_factors(
         [P for P, _ in estimates],

@@ -20,7 +20,6 @@ import fgfm
 from fgfm import FGFMClassifier
 from fgfm._utils.parallel import limit_openmp
 from fgfm._utils.scores import label_scores
-from fgfm.estimation import _fit_learners
 from fgfm.estimation._folds import StratifiedFolds, _rarest_label
 from fgfm.estimation._learner import fits_label_matrix, flat_learner
 from multilabel import X, Y, assert_same, interleaved_folds, make_data
@@ -237,16 +236,6 @@ def test_scores_of_a_wrong_shape():
         ValueError, match=r"Flat returned scores of shape \(60,\): .* of 60 rows and 4 labels"
     ):
         label_scores(Flat().fit(X, Y), X, 4)
-
-
-def test_long_fits_warn_once(monkeypatch):
-    FGFMClassifier(GaussianNB(), method="tilted").fit(X, Y)
-    monkeypatch.setattr(_fit_learners, "_LONG", 0.0)
-    with pytest.warns(UserWarning, match="GaussianNB is fitted to each of 4 labels, .*FDec") as w:
-        FGFMClassifier(GaussianNB(), method="tilted").fit(X, Y)
-    assert len(w) == 1
-    FGFMClassifier(KNeighborsClassifier(3), method="tilted").fit(X, Y)
-    FGFMClassifier(GaussianNB(), method="tilted").fit(X, Y[:, 0])
 
 
 def test_openmp_threads_are_limited():

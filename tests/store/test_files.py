@@ -224,9 +224,6 @@ def test_renamed_attributes_are_loaded(path, model, monkeypatch):
     assert_same(again, model)
 
 
-# Files of earlier versions: they must be read from now on, and are never written anew
-
-
 # Files that are not models
 
 

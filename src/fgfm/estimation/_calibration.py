@@ -36,25 +36,23 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-# Classes with miscalibrated probabilities, by library and name, so that none is imported.
+# Classes of scikit-learn with miscalibrated probabilities, by name, so that none is imported.
 _MISCALIBRATED = {
-    "sklearn": {
-        "AdaBoostClassifier",
-        "BaggingClassifier",
-        "BernoulliNB",
-        "CategoricalNB",
-        "ComplementNB",
-        "DecisionTreeClassifier",
-        "ExtraTreeClassifier",
-        "ExtraTreesClassifier",
-        "GaussianNB",
-        "GradientBoostingClassifier",
-        "HistGradientBoostingClassifier",
-        "MultinomialNB",
-        "NuSVC",
-        "RandomForestClassifier",
-        "SVC",
-    },
+    "AdaBoostClassifier",
+    "BaggingClassifier",
+    "BernoulliNB",
+    "CategoricalNB",
+    "ComplementNB",
+    "DecisionTreeClassifier",
+    "ExtraTreeClassifier",
+    "ExtraTreesClassifier",
+    "GaussianNB",
+    "GradientBoostingClassifier",
+    "HistGradientBoostingClassifier",
+    "MultinomialNB",
+    "NuSVC",
+    "RandomForestClassifier",
+    "SVC",
 }
 _BOOSTING = {"catboost", "lightgbm", "xgboost"}  # all classifiers of these libraries
 _SMALLEST = 1e-300  # probabilities are raised to this before taking logarithms
@@ -104,7 +102,7 @@ def needs_calibration(estimator: Any) -> bool:
         return True
     for base in type(estimator).__mro__:
         library = base.__module__.partition(".")[0]
-        if library in _BOOSTING or base.__name__ in _MISCALIBRATED.get(library, ()):
+        if library in _BOOSTING or (library == "sklearn" and base.__name__ in _MISCALIBRATED):
             return True
     if hasattr(estimator, "steps"):
         return needs_calibration(estimator.steps[-1][1])
@@ -144,22 +142,7 @@ class SigmoidCalibrator:
     """
 
     def fit(self, scores: Scores, code: Integers, weight: Floats) -> SigmoidCalibrator:
-        """Fit slope and shifts.
-
-        Parameters
-        ----------
-        scores : Scores
-            Out-of-fold scores (n, K).
-        code : ndarray of shape (n,)
-            Class of each row, 0 to K - 1.
-        weight : ndarray of shape (n,)
-            Sample weights.
-
-        Returns
-        -------
-        SigmoidCalibrator
-            The fitted calibrator.
-        """
+        """Fit slope and shifts to held-out scores (n, K) and the class of each row, 0 to K - 1."""
         K = scores.values.shape[1]
         positive = np.where(scores.values > 0.0, scores.values, np.inf)
         smallest = positive.min(axis=0)  # (K,)
@@ -198,18 +181,7 @@ class SigmoidCalibrator:
         return self
 
     def predict_proba(self, scores: Scores) -> Floats:
-        """Return calibrated probabilities.
-
-        Parameters
-        ----------
-        scores : Scores
-            Scores (n, K).
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-            Probabilities; rows sum to 1.
-        """
+        """Return calibrated probabilities (n, K)."""
         f = _logarithms(scores, self.floor_)
         return np.asarray(softmax(self.slope_ * f + self.shifts_, axis=1))
 
@@ -236,22 +208,7 @@ class IsotonicCalibrator:
         self.with_margin = with_margin
 
     def fit(self, entries: Entries, Y: Floats, weight: Floats) -> IsotonicCalibrator:
-        """Fit the regressions.
-
-        Parameters
-        ----------
-        entries : Entries
-            Scores of n rows.
-        Y : ndarray of shape (n, K)
-            The truth at these entries, 0 or 1.
-        weight : ndarray of shape (n,)
-            Sample weights.
-
-        Returns
-        -------
-        IsotonicCalibrator
-            The fitted calibrator.
-        """
+        """Fit the regressions to scores of n rows and the truth (n, K) at them, 0 or 1."""
         self.margin_ = 1.0 / (float(weight.sum()) + 2.0) if self.with_margin else 0.0
         self.regressors_: list[Any] = []
         w = np.broadcast_to(weight[:, None], Y.shape)
@@ -341,22 +298,7 @@ class ShrunkCalibrator:
     """
 
     def fit(self, entries: Entries, Y: Floats, weight: Floats) -> ShrunkCalibrator:
-        """Fit slopes and shifts.
-
-        Parameters
-        ----------
-        entries : Entries
-            Probabilities of n rows.
-        Y : ndarray of shape (n, K)
-            The true labels at these entries, 0 or 1.
-        weight : ndarray of shape (n,)
-            Sample weights.
-
-        Returns
-        -------
-        ShrunkCalibrator
-            The fitted calibrator.
-        """
+        """Fit slopes and shifts to probabilities of n rows and the truth (n, K), 0 or 1."""
         w = np.broadcast_to(weight[:, None], Y.shape)
         if entries.labels is not None:
             w = w * (entries.labels < entries.m)

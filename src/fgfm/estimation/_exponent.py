@@ -23,19 +23,9 @@ _MARGIN = 1e-12
 
 
 def independent_cardinalities(p: Floats, cardinalities: Integers) -> Floats:
-    """Return the probabilities (n, K) of increasing numbers of labels, if labels are independent.
+    """Return the probabilities (n, K) of increasing numbers of independent labels.
 
-    Parameters
-    ----------
-    p : ndarray of shape (n, m)
-        Marginal probabilities.
-    cardinalities : ndarray of shape (K,)
-        The numbers of labels.
-
-    Returns
-    -------
-    ndarray of shape (n, K)
-        Their probabilities.
+    p (n, m) are their marginals, `cardinalities` (K,) the numbers.
     """
     pi = np.empty((len(p), int(cardinalities[-1]) + 1))
     poisson_binomial(np.ascontiguousarray(p), pi)
@@ -52,24 +42,9 @@ def fit_exponent(p: Floats, Y: Floats, weight: Floats, most: float = _MOST) -> f
     r"""Fit the exponent t of :math:`p(y \mid |y|) \propto \prod_i o_i^{t y_i}`.
 
     The derivative of log p(y | \|y\|) by t is the sum of (y_i - p(y_i = 1 | \|y\|)) times the
-    logit. It decreases in t, so that it has one zero.
-
-    Parameters
-    ----------
-    p : ndarray of shape (n, m)
-        Held-out probabilities, with odds o; labels of probability 0 are impossible.
-    Y : ndarray of shape (n, m)
-        True labels, 0 or 1.
-    weight : ndarray of shape (n,)
-        Sample weights.
-    most : float, default=20
-        The largest exponent.
-
-    Returns
-    -------
-    float
-        The exponent: 1 for independent labels, and less where labels exclude each other, because
-        their probabilities account for that already.
+    logit. It decreases in t, so that it has one zero. p (n, m) are held-out probabilities with
+    odds o, Y (n, m) the true labels. The exponent, at most `most`, is 1 for independent labels,
+    and less where labels exclude each other: their probabilities account for that already.
     """
     s: Integers = Y.sum(axis=1).astype(np.int64)
     rows = np.flatnonzero((s > 0) & (s < (p > 0.0).sum(axis=1)))  # other sizes have one set only

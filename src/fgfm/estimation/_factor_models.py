@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.utils.parallel import delayed
 
-from fgfm._utils.parallel import run_jobs
 from fgfm._utils.progress import FitProgress
 from fgfm._utils.rows import n_rows
 from fgfm.cardinality import distribution
@@ -65,29 +63,9 @@ def fit_factor_models(
     settings: LearnerSettings,
     progress: FitProgress,
 ) -> FactorModels:
-    """Fit the models of all factors together.
+    """Fit the models of all factors together, with a new method for each.
 
-    Parameters
-    ----------
-    X : array, sparse matrix or data frame of shape (n, p)
-        Features, validated.
-    Y : ndarray of shape (n, m)
-        Labels: booleans, or 0, 1, and -1 where a label was not observed.
-    factors : sequence of ndarray
-        The labels of each factor.
-    methods : list of Method
-        A new one per factor.
-    weight : ndarray of shape (n,) or None
-        Sample weights.
-    settings : LearnerSettings
-        The base learner and how to fit it.
-    progress : FitProgress
-        Receives the number of models.
-
-    Returns
-    -------
-    FactorModels
-        The fitted models.
+    Y (n, m) has booleans, or 0, 1, and -1 where a label was not observed.
     """
     kept = np.ones(len(Y), dtype=np.bool_) if weight is None else weight > 0.0
     targets: list[Target] = []
@@ -149,27 +127,13 @@ def fit_custom_models(
     Y: Labels,
     factors: Sequence[Integers],
     sample_weight: Any,
-    n_jobs: int | None,
     progress: FitProgress,
 ) -> CustomModels:
-    """Fit a clone of an object with ``fit(X, Y_factor)`` and ``estimate(X)`` to each factor.
-
-    ``fit`` gets sample weights only if the user passed them. ``estimate`` returns P of shape
-    (n, m, S), or the pair of P and d.
-    """
+    """Fit a clone of an object with ``fit(X, Y_factor)`` and ``estimate(X)`` to each factor."""
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-    jobs = (
-        delayed(_fit_custom_model)(clone(model), X, Y[:, factor].astype(np.int8), weights)
-        for factor in factors
-    )
     progress.begin_models(len(factors))
-    fitted: list[Any] = []
-    for one in run_jobs(jobs, n_jobs):
-        fitted.append(one)
-        progress.models_done(len(fitted))
-    return CustomModels(fitted, [len(factor) for factor in factors])
-
-
-def _fit_custom_model(model: Any, X: Any, Y: npt.NDArray[np.int8], weights: dict[str, Any]) -> Any:
-    model.fit(X, Y, **weights)
-    return model  # from another process, fit changed a copy
+    objects = [clone(model) for _ in factors]
+    for f, (one, factor) in enumerate(zip(objects, factors, strict=True)):
+        one.fit(X, Y[:, factor].astype(np.int8), **weights)
+        progress.models_done(f + 1)
+    return CustomModels(objects, [len(factor) for factor in factors])

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,10 +31,10 @@ __all__ = ["fit_learners"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+_Fitted = tuple[LearnerModel, Floats]  # the model of a target, and its held-out predictions (n, K)
 
 _CALIBRATION_FOLDS = 5
 _HELD_OUT_FOLDS = 3  # for learners that are not calibrated
-_LONG = 120.0  # seconds that fits of one model per label may take without a warning
 
 
 @dataclass
@@ -63,14 +62,6 @@ class _Task(Shared):
         """Return a context in which a fit uses its share of the cores."""
         n_features = self.X.shape[1] if len(self.X.shape) > 1 else 1
         return limit_openmp(self.n_workers, n_rows(self.X) * n_features)
-
-
-class _Result(NamedTuple):
-    """The fitted model of one target."""
-
-    model: LearnerModel
-    held_out: Floats  # (n, K) held-out predictions; (0, K) if they are not requested
-    seconds: float = 0.0
 
 
 def fit_learners(
@@ -107,23 +98,19 @@ def fit_learners(
         jobs = [delayed(_fit_matrix)(task, Y, fold, seeds[columns[0]]) for fold in (*folds, None)]
     target_jobs = (delayed(_fit_target)(task, targets[t], seeds[t]) for t in others)
     results = run_jobs(itertools.chain(jobs, target_jobs), settings.n_jobs)
-    found: dict[int, _Result] = {}
+    found: dict[int, _Fitted] = {}
     if columns:
         scores, model = [next(results) for _ in folds], next(results)
         for column, t in enumerate(columns):
             found[t] = _label_model(task, model, column, targets[t].values, folds, scores)
         progress(len(found))
-    n_alone = sum(targets[t].is_label for t in others)
     for t, result in zip(others, results, strict=True):
         found[t] = result
-        if targets[t].is_label and result.model.estimator is not None and n_alone > 1:
-            _warn_long(task, result.seconds, n_alone)
-            n_alone = 0  # once
         progress(len(found))
-    models = LearnerModels([found[t].model for t in range(len(targets))], len(columns))
+    models = LearnerModels([found[t][0] for t in range(len(targets))], len(columns))
     if not held_out:
         return models, None
-    proba = [on_all_rows(found[t].held_out, rows, n) for t in range(len(targets))]
+    proba = [on_all_rows(found[t][1], rows, n) for t in range(len(targets))]
     return models, Predictions(n, models.classes, lambda target, extra: proba[target])
 
 
@@ -212,7 +199,7 @@ def _label_model(
     values: Integers,
     folds: Sequence[Fold],
     scores_of_folds: Sequence[Scores],
-) -> _Result:
+) -> _Fitted:
     """Return the model of one label of a learner that was fitted to a matrix of labels."""
     scores = [
         Scores(scores.values[:, column], scores.are_probabilities)
@@ -220,49 +207,35 @@ def _label_model(
         else None
         for fold, scores in zip(folds, scores_of_folds, strict=True)
     ]
-    frequencies = np.bincount(values, weights=task.weight) / task.weight.sum()
-    calibrator, held_out = _calibrate(task, values, frequencies, folds, scores)
-    if _is_useless(task, calibrator):
-        held_out[:] = frequencies
-        return _Result(LearnerModel(None, np.arange(2), frequencies), held_out)
-    return _Result(
-        LearnerModel(estimator, np.arange(2), frequencies, calibrator, column), held_out
-    )
+    return _calibrated(task, values, np.arange(2), folds, scores, lambda: estimator, column)
 
 
-def _fit_target(task: _Task, target: Target, seed: int | None) -> _Result:
+def _fit_target(task: _Task, target: Target, seed: int | None) -> _Fitted:
     """Fit the model of one target to all rows, and its calibrator to held-out scores."""
-    start = time.perf_counter()
     values, X = target.values, task.X
     known = np.flatnonzero(values >= 0)
     classes, of_known = np.unique(values[known], return_inverse=True)
     code = np.full(len(values), -1)
     code[known] = of_known
-    frequencies = np.bincount(of_known, weights=task.weight[known]) / task.weight[known].sum()
     if len(classes) == 1:
         held_out = np.ones((len(values) if task.held_out else 0, 1))
-        return _Result(LearnerModel(None, classes, frequencies), held_out)
+        return LearnerModel(None, classes, np.ones(1)), held_out
     folds = [] if task.folds is None else _known_folds(task.folds(X, values), values)
     if target.extra is not None:
         X = append_column(X, target.extra)
     learner = flat_learner(task.estimator)
+
+    def test_scores(fold: Fold) -> Scores | None:
+        if not _varies(code[fold.train]):
+            return None
+        fitted = task.fit(learner, X, values, fold.train, seed)
+        return class_scores(fitted, take_rows(X, fold.test), classes, task.method is not None)
+
     with task.limit_threads():
-        scores = []
-        for train, test in folds:
-            fitted = task.fit(learner, X, values, train, seed) if _varies(code[train]) else None
-            scores.append(
-                None
-                if fitted is None
-                else class_scores(fitted, take_rows(X, test), classes, task.method is not None)
-            )
-        calibrator, held_out = _calibrate(task, code, frequencies, folds, scores)
-        if _is_useless(task, calibrator):
-            held_out[:] = frequencies
-            model = LearnerModel(None, classes, frequencies)
-        else:
-            fitted = task.fit(learner, X, values, known, seed)
-            model = LearnerModel(fitted, classes, frequencies, calibrator)
-    return _Result(model, held_out, time.perf_counter() - start)
+        scores = [test_scores(fold) for fold in folds]
+        return _calibrated(
+            task, code, classes, folds, scores, lambda: task.fit(learner, X, values, known, seed)
+        )
 
 
 def _known_folds(folds: Sequence[Fold], values: Integers) -> list[Fold]:
@@ -271,43 +244,42 @@ def _known_folds(folds: Sequence[Fold], values: Integers) -> list[Fold]:
     return [fold for fold in known if len(fold.train) and len(fold.test)]
 
 
-def _calibrate(
+def _calibrated(
     task: _Task,
     code: Integers,
-    frequencies: Floats,
+    classes: Integers,
     folds: Sequence[Fold],
     scores: Sequence[Scores | None],
-) -> tuple[Any, Floats]:
-    """Fit a calibrator to the scores of the test rows of folds; return it, and predictions.
+    fit: Callable[[], Any],
+    column: int | None = None,
+) -> _Fitted:
+    """Return the model of a target, calibrated by scores of test rows, and held-out predictions.
 
     A fold whose training rows are of one class has no model and no scores: it does not calibrate,
-    and predicts its only class.
+    and predicts its only class. `fit` returns the learner of all rows.
     """
-    held_out = np.full((len(code) if task.held_out else 0, len(frequencies)), np.nan)
+    known = code >= 0
+    frequencies = np.bincount(code[known], weights=task.weight[known]) / task.weight[known].sum()
+    held_out = np.full((len(code) if task.held_out else 0, len(classes)), np.nan)
     used = [(fold.test, s) for fold, s in zip(folds, scores, strict=True) if s is not None]
     if task.held_out:
         for fold, fold_scores in zip(folds, scores, strict=True):
             if fold_scores is None:
-                held_out[fold.test] = np.arange(len(frequencies)) == code[fold.train[0]]
-    if not used:
-        return None, held_out
-    rows = np.concatenate([test for test, _ in used])
-    together = Scores(np.concatenate([s.values for _, s in used]), used[0][1].are_probabilities)
+                held_out[fold.test] = np.arange(len(classes)) == code[fold.train[0]]
     calibrator = None
-    if task.method is not None:
-        calibrator = fit_calibrator(task.method, together, code[rows], task.weight[rows])
-    if task.held_out:
-        held_out[rows] = scores_to_proba(together, calibrator, frequencies)
-    return calibrator, held_out
-
-
-def _is_useless(task: _Task, calibrator: Any) -> bool:
-    """Return True for a learner without probabilities whose scores no fold could calibrate."""
-    return (
-        task.method is not None
-        and calibrator is None
-        and not hasattr(task.estimator, "predict_proba")
-    )
+    if used:
+        rows = np.concatenate([test for test, _ in used])
+        together = Scores(
+            np.concatenate([s.values for _, s in used]), used[0][1].are_probabilities
+        )
+        if task.method is not None:
+            calibrator = fit_calibrator(task.method, together, code[rows], task.weight[rows])
+        if task.held_out:
+            held_out[rows] = scores_to_proba(together, calibrator, frequencies)
+    elif task.method is not None and not hasattr(task.estimator, "predict_proba"):
+        held_out[:] = frequencies  # no fold could calibrate the scores
+        return LearnerModel(None, classes, frequencies), held_out
+    return LearnerModel(fit(), classes, frequencies, calibrator, column), held_out
 
 
 def _varies(code: Integers) -> bool:
@@ -324,18 +296,4 @@ def _warn_dropped_column(estimator: Any) -> None:
             "there, or method='tilted'",
             UserWarning,
             stacklevel=7,  # the caller of fit
-        )
-
-
-def _warn_long(task: _Task, seconds: float, n_labels: int) -> None:
-    """Warn if models of single labels, of which one took some seconds, will take long."""
-    expected = seconds * n_labels / min(task.n_workers, n_labels)
-    if expected > _LONG:
-        warnings.warn(
-            f"estimator {type(task.estimator).__name__} is fitted to each of {n_labels} labels, "
-            f"which takes about {expected / 60.0:.0f} minutes: estimator='auto', or a learner "
-            "that takes a matrix of labels, is fitted to all labels at once, and fgfm.FDeciderCV "
-            "makes F-optimal decisions from the probabilities of any multi-label model",
-            UserWarning,
-            stacklevel=6,  # the caller of fit
         )

@@ -47,31 +47,12 @@ def fit_models(
     *,
     held_out: bool = False,
 ) -> Fitted:
-    """Fit the models of all targets.
+    """Fit the models of all targets; return them, and held-out predictions if requested.
 
-    Parameters
-    ----------
-    X : array, sparse matrix or data frame of shape (n, p)
-        Features; floats, if the base learner is "auto" or "ridge".
-    targets : sequence of Target
-        The targets.
-    weight : ndarray of shape (n,) or None
-        Sample weights. Rows of weight 0 are removed.
-    settings : LearnerSettings
-        The base learner and how to fit it.
-    progress : callable, optional
-        Called with the number of models fitted so far.
-    held_out : bool, default=False
-        Return held-out predictions too. They come from the folds in which "ridge" chooses its
-        penalty, or in which other learners are calibrated; a learner that needs neither is fitted
-        in three additional folds. "auto" has them at no cost.
-
-    Returns
-    -------
-    models : Models
-        The fitted models, in the order of the targets.
-    predictions : Predictions or None
-        The held-out predictions, if requested.
+    These come from the folds in which "ridge" chooses its penalty, or in which other learners are
+    calibrated; a learner that needs neither is fitted in three additional folds. "auto" has them
+    at no cost. Rows of weight 0 are removed. `progress` is called with the number of models
+    fitted so far.
     """
     method = _calibration_method(settings)
     if is_auto(settings.estimator):

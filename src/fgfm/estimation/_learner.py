@@ -107,22 +107,9 @@ def learner_input_tags(learner: Any) -> InputTags:
 def validate_features(owner: Any, X: Any, learner: Any, *, reset: bool) -> Any:
     """Validate features as far as the base learner does not validate them itself.
 
-    Parameters
-    ----------
-    owner : scikit-learn estimator
-        The estimator whose ``n_features_in_`` and ``feature_names_in_`` are set or compared with.
-    X : array-like, sparse matrix or data frame of shape (n, p)
-        Features.
-    learner : scikit-learn classifier or None
-        The base learner. The default one takes numbers. Any other gets X in the form that the user
-        passed, with names, categories and missing values.
-    reset : bool
-        True in ``fit``.
-
-    Returns
-    -------
-    array, sparse matrix or data frame
-        Features for the base learner.
+    "auto" and "ridge" take numbers. Any other learner gets X in the form that the user passed,
+    with names, categories and missing values. The attributes ``n_features_in_`` and
+    ``feature_names_in_`` of `owner` are set in ``fit`` (`reset`), and compared with later.
     """
     try:
         if is_ridge(learner):

@@ -70,19 +70,8 @@ class Method:
     def make_targets(self, Y: Labels, kept: Labels, first_target: int) -> list[Target]:
         """Return the targets to fit.
 
-        Parameters
-        ----------
-        Y : ndarray of shape (n, m)
-            Labels: booleans, or 0, 1, and -1 where a label was not observed.
-        kept : ndarray of shape (n,)
-            The rows of positive weight.
-        first_target : int
-            Number of the first target of the factor.
-
-        Returns
-        -------
-        list of Target
-            The targets. The number of labels is known in the rows with all labels only.
+        Y (n, m) has booleans, or 0, 1, and -1 where a label was not observed; `kept` (n,) are the
+        rows of positive weight. The number of labels is known in rows with all labels only.
         """
         complete = (Y >= 0).all(axis=1)
         s: Integers = np.where(complete, Y.sum(axis=1, dtype=np.int64), -1)  # (n,)
