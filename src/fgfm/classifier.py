@@ -36,8 +36,7 @@ from fgfm.decision import (
     from_marginals,
 )
 from fgfm.estimation import FactorEstimate, Repair
-from fgfm.estimation._factor_models import fit_custom_models, fit_factor_models
-from fgfm.estimation._fitting import LearnerSettings
+from fgfm.estimation._fitting import LearnerSettings, fit_custom_models, fit_factor_models
 from fgfm.estimation._label_sets import LabelSetMixin
 from fgfm.estimation._learner import (
     AUTO,

@@ -1,4 +1,4 @@
-"""Fit the models of many targets with one base learner: "ridge", "auto", or any other."""
+"""Fit the models of all label factors, with one base learner or by objects of the user."""
 
 from __future__ import annotations
 
@@ -7,20 +7,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from fgfm._utils.progress import FitProgress
 from fgfm._utils.rows import n_rows, on_all_rows, take_rows
+from fgfm.cardinality import distribution
 from fgfm.estimation._calibration import CALIBRATIONS, needs_calibration
 from fgfm.estimation._fit_learners import fit_learners
 from fgfm.estimation._folds import is_splitter, target_folds
 from fgfm.estimation._learner import is_auto, is_ridge
+from fgfm.estimation._methods import FactorEstimate, Method
 from fgfm.estimation._models import Models, Predictions, RidgeModels, StackModels, Target
 from fgfm.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
 from fgfm.stack import StackedLearner, StackedPredictions
 
-__all__ = ["LearnerSettings", "fit_models"]
+__all__ = [
+    "CustomModels",
+    "FactorModels",
+    "LearnerSettings",
+    "fit_custom_models",
+    "fit_factor_models",
+    "fit_models",
+]
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
 Fitted = tuple[Models, Predictions | None]
 
@@ -36,6 +48,122 @@ class LearnerSettings(NamedTuple):
     n_jobs: int | None = None
     random_state: Any = None  # seeds the folds, and base learners without a seed
     fit_params: dict[str, Any] | None = None  # for fit; None passes the sample weights, if any
+
+
+class FactorModels:
+    """Models of the targets of all factors, combined by the method of each factor.
+
+    Parameters
+    ----------
+    methods : list of Method
+        One per factor, all of the same class.
+    models : Models
+        The fitted models of the targets of all factors.
+    """
+
+    def __init__(self, methods: list[Method], models: Models) -> None:
+        self.methods = methods
+        self.models = models
+
+    @property
+    def thread_safe(self) -> bool:
+        """Whether several threads may predict at the same time."""
+        return self.models.thread_safe
+
+    @property
+    def floats_per_row(self) -> int:
+        """The approximate number of floats that `estimate` allocates per row."""
+        return sum(method.floats_per_row for method in self.methods)
+
+    def estimate(self, X: Any, what: str = "estimate") -> list[Any]:
+        """Return P and d of each factor; or what another method of `methods` returns."""
+        predictions = self.models.predictions(X)
+        return [getattr(method, what)(predictions) for method in self.methods]
+
+
+def fit_factor_models(
+    X: Any,
+    Y: Labels,
+    factors: Sequence[Integers],
+    methods: list[Method],
+    weight: Floats | None,
+    settings: LearnerSettings,
+    progress: FitProgress,
+) -> FactorModels:
+    """Fit the models of all factors together, with a new method for each.
+
+    Y (n, m) has booleans, or 0, 1, and -1 where a label was not observed.
+    """
+    kept = np.ones(len(Y), dtype=np.bool_) if weight is None else weight > 0.0
+    targets: list[Target] = []
+    for method, factor in zip(methods, factors, strict=True):
+        targets += method.make_targets(Y[:, factor], kept, len(targets))
+    progress.begin_models(len(targets))
+    needed = any(method.needs_held_out for method in methods)
+    models, held_out = fit_models(
+        X, targets, weight, settings, progress.models_done, held_out=needed
+    )
+    for method, factor in zip(methods, factors, strict=True):
+        if method.needs_held_out and held_out is not None:
+            method.learn(held_out, Y[:, factor], weight)
+    return FactorModels(methods, models)
+
+
+class CustomModels:
+    """Fitted objects of the user, one per factor.
+
+    Parameters
+    ----------
+    objects : list of object
+        The fitted objects.
+    n_labels : list of int
+        Number of labels of each factor.
+    """
+
+    thread_safe = False
+
+    def __init__(self, objects: list[Any], n_labels: list[int]) -> None:
+        self.objects = objects
+        self.n_labels = n_labels
+
+    @property
+    def floats_per_row(self) -> int:
+        """The approximate number of floats that `estimate` allocates per row."""
+        return 4 * sum(self.n_labels) ** 2
+
+    def estimate(self, X: Any) -> list[FactorEstimate]:
+        """Return P and d of each factor; d is computed from P where an object returns P alone."""
+        estimates = []
+        for f, (model, m) in enumerate(zip(self.objects, self.n_labels, strict=True)):
+            returned = model.estimate(X)
+            P, d = returned if isinstance(returned, tuple) else (returned, None)
+            P = np.asarray(P, dtype=np.float64)
+            if P.ndim != 3 or P.shape[:2] != (n_rows(X), m):
+                raise ValueError(
+                    f"method.estimate for factor {f} returned P of shape {P.shape}: it must have "
+                    f"shape ({n_rows(X)}, {m}, S)"
+                )
+            d = distribution(P) if d is None else np.asarray(d, dtype=np.float64)
+            estimates.append(FactorEstimate(P, d))
+        return estimates
+
+
+def fit_custom_models(
+    model: Any,
+    X: Any,
+    Y: Labels,
+    factors: Sequence[Integers],
+    sample_weight: Any,
+    progress: FitProgress,
+) -> CustomModels:
+    """Fit a clone of an object with ``fit(X, Y_factor)`` and ``estimate(X)`` to each factor."""
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    progress.begin_models(len(factors))
+    objects = [clone(model) for _ in factors]
+    for f, (one, factor) in enumerate(zip(objects, factors, strict=True)):
+        one.fit(X, Y[:, factor].astype(np.int8), **weights)
+        progress.models_done(f + 1)
+    return CustomModels(objects, [len(factor) for factor in factors])
 
 
 def fit_models(
