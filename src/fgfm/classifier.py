@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fgfm._utils.blocks import n_threads, row_blocks
 from fgfm._utils.label_table import check_partition, read_labels, set_label_attributes
+from fgfm._utils.names import check_same_index
 from fgfm._utils.progress import CallbackSupportMixin, FitProgress, with_callbacks
 from fgfm._utils.rows import as_frames, n_rows, take_rows
 from fgfm._utils.validation import (
@@ -324,6 +325,7 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
             The fitted estimator.
         """
         self._check_parameters()
+        check_same_index(X=X, y=y, sample_weight=sample_weight)
         X = self._validate_features(X, reset=True)
         table = read_labels(y, n_rows(X), type(self).__name__, allow_missing=True)
         Y = table.labels  # (n, m); -1 where a label was not observed

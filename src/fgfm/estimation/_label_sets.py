@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.base import ClassifierMixin
 
 from fgfm._utils.label_table import format_labels, read_true_labels
+from fgfm._utils.names import check_same_index
 from fgfm._utils.rows import frame_maker
 from fgfm.metrics import f_measure
 
@@ -102,6 +103,7 @@ class LabelSetMixin(ClassifierMixin):  # type: ignore[misc]
         float
             The F-measure: with "samples", the mean over rows.
         """
+        check_same_index(X=X, y=y, sample_weight=sample_weight)
         return float(
             f_measure(
                 read_true_labels(y, self),
