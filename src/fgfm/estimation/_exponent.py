@@ -79,8 +79,8 @@ def fit_exponents(p: Floats, Y: Floats, weight: Floats) -> Floats:
     r"""Fit t and u of :math:`p(y \mid |y|) \propto \prod_i (p_i^t / (1 - p_i)^u)^{y_i}`.
 
     They are 1 and 1 for independent labels, and 1 and 0 for one label per row of probability p_i.
-    The log-likelihood is concave, with a prior about (1, 1); u is not negative. p (n, m) are held-out
-    probabilities, Y (n, m) the true labels. Return t and u, (2,).
+    The log-likelihood is concave, with a prior about (1, 1); u is not negative. p (n, m) are
+    held-out probabilities, Y (n, m) the true labels. Return t and u, (2,).
     """
     start = np.ones(2)
     gradient = _gradient(p, Y, weight)
