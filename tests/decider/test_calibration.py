@@ -8,8 +8,8 @@ from scipy import sparse
 from scipy.special import expit, logit
 
 from decider_data import distorted, independent
-from fgfm.decider._calibration import IsotonicCalibrator, NoCalibrator, ShrunkCalibrator
-from fgfm.decider._entries import dense_entries, sparse_entries
+from fgfm.estimation._calibration import IsotonicCalibrator, NoCalibrator, ShrunkCalibrator
+from fgfm.estimation._entries import dense_entries, sparse_entries
 from multilabel import close
 
 

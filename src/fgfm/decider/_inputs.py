@@ -21,7 +21,7 @@ from fgfm._utils.validation import (
     sparse_marginals,
     stacked_classes,
 )
-from fgfm.decider._entries import Entries, dense_entries, sparse_entries
+from fgfm.estimation._entries import Entries, dense_entries, sparse_entries
 
 __all__ = [
     "Probabilities",

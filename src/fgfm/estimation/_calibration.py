@@ -6,7 +6,7 @@ is not.
 
 `SigmoidCalibrator` maps the scores of one model for all classes of its target, which may be the
 number of labels, to probabilities. `ShrunkCalibrator` maps the probabilities of many labels, from
-few rows. `IsotonicCalibrator` serves both.
+few rows, and so does `NoCalibrator`. `IsotonicCalibrator` serves both.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from fgfm.estimation._entries import Entries, dense_entries
 __all__ = [
     "CALIBRATIONS",
     "IsotonicCalibrator",
+    "NoCalibrator",
     "ShrunkCalibrator",
     "SigmoidCalibrator",
     "fit_calibrator",
@@ -66,6 +67,7 @@ _CONVERGED = 1e-4
 _HALVINGS = 12  # of a step, at most
 _ROUNDING = 1e-9  # a fall of the log-posterior that may be a rounding error
 _LEAST_SLOPE = 0.02
+_LEAST_REST = 0.1  # of the information about a logit if a row is left out
 # Priors of the common values. The slope is 1 for calibrated probabilities; the variances count as
 # _PRIOR_LABELS more labels would, so that few labels do not make them 0.
 _SLOPE_VARIANCE = 0.25
@@ -240,6 +242,18 @@ def _places(entries: Entries) -> list[Any]:
     return [divmod(order[i:j], K) for i, j in pairwise(bounds)]
 
 
+class NoCalibrator:
+    """Keep probabilities, but away from 0 and 1 by a rounding error."""
+
+    def fit(self, entries: Entries, Y: Floats, weight: Floats) -> NoCalibrator:
+        """Fit nothing."""
+        return self
+
+    def predict(self, entries: Entries) -> Entries:
+        """Return the same entries, clipped."""
+        return entries.with_p(np.clip(entries.p, 1e-12, 1.0 - 1e-12))
+
+
 def fit_calibrator(
     method: str, scores: Scores, code: Integers, weight: Floats
 ) -> SigmoidCalibrator | IsotonicCalibrator:
@@ -339,6 +353,22 @@ class ShrunkCalibrator:
 
     def predict(self, entries: Entries) -> Entries:
         """Return the same entries with calibrated probabilities."""
+        return _sigmoid_mean(entries, *self._posterior(entries))
+
+    def predict_left_out(self, entries: Entries, Y: Floats, weight: Floats) -> Entries:
+        """Return calibrated probabilities of the rows of `fit` as if each had been left out.
+
+        The posterior without one row follows from that with all by a Newton step; common values
+        are kept. Of a weight above 1, which is a row several times, 1 is left out.
+        """
+        eta, variance = self._posterior(entries)
+        q = expit(eta)
+        removed = np.minimum(weight, 1.0)[:, None] * variance
+        rest = np.maximum(1.0 - removed * q * (1.0 - q), _LEAST_REST)
+        return _sigmoid_mean(entries, eta - removed * (Y - q) / rest, variance / rest)
+
+    def _posterior(self, entries: Entries) -> tuple[Floats, Floats]:
+        """Return the mean and the variance of the logit of each entry, both (n, K)."""
         x = _logits(entries.p) - self.center_
         eta = entries.of_label(self.slopes_) * x + entries.of_label(self.shifts_)
         variance = (
@@ -346,7 +376,12 @@ class ShrunkCalibrator:
             + 2.0 * entries.of_label(self.covariances_) * x
             + entries.of_label(self.shift_variances_)
         )
-        return entries.with_p(np.asarray(expit(eta / np.sqrt(1.0 + np.pi / 8.0 * variance))))
+        return eta, variance
+
+
+def _sigmoid_mean(entries: Entries, eta: Floats, variance: Floats) -> Entries:
+    """Return the entries with the mean of the sigmoid of normal logits."""
+    return entries.with_p(np.asarray(expit(eta / np.sqrt(1.0 + np.pi / 8.0 * variance))))
 
 
 class _Step(NamedTuple):

@@ -18,21 +18,24 @@ __all__ = ["LabelSetMixin"]
 class LabelSetMixin(ClassifierMixin):  # type: ignore[misc]
     """Mixin of classifiers that have `decide`, and the attributes of `set_label_attributes`."""
 
-    classes_: Any
-    multilabel_: bool
-    beta: float
-    zero_division: float
     decide: Any
-    _label_form: str
-    _label_dtype: str
+
+    def _fitted(self) -> Any:
+        """Return the object that has the attributes and the parameters of the decision."""
+        return self
 
     def _labels(self, X: Any) -> Any:
         """Return the labels (n, m) of rows, each decided by itself: an array or CSR."""
         raise NotImplementedError
 
+    def _score_average(self) -> Any:
+        """Return the average of `score`."""
+        return "samples"
+
     def _column_names(self) -> list[Any]:
         """Return the column names of data frames of labels."""
-        return list(self.classes_) if self.multilabel_ else ["labels"]
+        fitted = self._fitted()
+        return list(fitted.classes_) if fitted.multilabel_ else ["labels"]
 
     def predict(self, X: Any) -> Any:
         """Predict F-optimal label sets, each row by itself.
@@ -47,8 +50,8 @@ class LabelSetMixin(ClassifierMixin):  # type: ignore[misc]
         ndarray or sparse matrix of shape (n, m), or ndarray of shape (n,)
             Labels, of the dtype of y in `fit`; sparse if y was sparse; classes if y was flat.
         """
-        labels = self._labels(X)
-        return format_labels(labels, self._label_form, self._label_dtype, self.classes_)
+        labels, fitted = self._labels(X), self._fitted()
+        return format_labels(labels, fitted._label_form, fitted._label_dtype, fitted.classes_)
 
     def predict_frame(self, X: Any) -> Any:
         """Predict F-optimal label sets as a data frame.
@@ -65,9 +68,10 @@ class LabelSetMixin(ClassifierMixin):  # type: ignore[misc]
             pandas data frame.
         """
         make_frame = frame_maker(X, "predict_frame")
-        labels = self._labels(X)
+        labels, fitted = self._labels(X), self._fitted()
         labels = labels.toarray() if sparse.issparse(labels) else labels
-        values = labels.astype(self._label_dtype) if self.multilabel_ else self.classes_[labels]
+        flat = not fitted.multilabel_
+        values = fitted.classes_[labels] if flat else labels.astype(fitted._label_dtype)
         return make_frame(values, self._column_names())
 
     def expected_f(self, X: Any) -> Any:
@@ -104,17 +108,14 @@ class LabelSetMixin(ClassifierMixin):  # type: ignore[misc]
             The F-measure: with "samples", the mean over rows.
         """
         check_same_index(X=X, y=y, sample_weight=sample_weight)
+        labels, fitted = self._labels(X), self._fitted()
         return float(
             f_measure(
-                read_true_labels(y, self),
-                self._labels(X),
-                self.beta,
-                average=self._score_average(),
-                zero_division=self.zero_division,
+                read_true_labels(y, fitted),
+                labels,
+                fitted.beta,
+                average=fitted._score_average(),
+                zero_division=fitted.zero_division,
                 sample_weight=sample_weight,
             )
         )
-
-    def _score_average(self) -> Any:
-        """Return the average of `score`."""
-        return "samples"
