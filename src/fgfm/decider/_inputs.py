@@ -49,7 +49,7 @@ def count_rows(X: Any) -> int:
     """Return the number of rows of probabilities in any form."""
     if _is_list_of_pairs(X):
         return n_rows(X[0])
-    return n_rows(X if hasattr(X, "__len__") or hasattr(X, "shape") else np.asarray(X))
+    return n_rows(X)
 
 
 def read_probabilities(owner: Any, X: Any, flat: bool, *, reset: bool) -> Probabilities:
