@@ -117,7 +117,7 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     array([[0, 0, 1, 0],
            [1, 0, 1, 0]])
     >>> round(model.score(X[200:], Y[200:]), 2)
-    0.75
+    0.76
     """
 
     def __init__(

@@ -143,6 +143,11 @@ class StackModels:
     def __init__(self, learner: StackedLearner) -> None:
         self.learner = learner
 
+    @property
+    def classes(self) -> list[Integers]:
+        """The classes of each target."""
+        return self.learner.classes
+
     def predictions(self, X: Any) -> Predictions:
         """Return the predictions for rows of X, an array or CSR matrix of floats."""
         return self.as_predictions(self.learner.predict(X))
