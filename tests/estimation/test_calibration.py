@@ -36,9 +36,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC, NuSVC
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
-from fgfm._utils.scores import Scores
 from fgfm.estimation import needs_calibration
 from fgfm.estimation._calibration import SigmoidCalibrator, fit_calibrator, scores_to_proba
+from fgfm.estimation._scores import Scores
 from fgfm.ridge import RidgeLogistic
 from multilabel import one_factor
 

@@ -11,10 +11,10 @@ from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
-from fgfm._utils.scores import Scores
 from fgfm.estimation._calibration import SigmoidCalibrator
 from fgfm.estimation._fitting import LearnerSettings, fit_models
 from fgfm.estimation._models import Predictions, Target
+from fgfm.estimation._scores import Scores
 from fgfm.ridge import RidgeLogistic, fit_ridge_logistic
 from multilabel import interleaved_folds, make_data, one_factor
 

@@ -19,9 +19,9 @@ from threadpoolctl import threadpool_info
 import fgfm
 from fgfm import FGFMClassifier
 from fgfm._utils.parallel import limit_openmp
-from fgfm._utils.scores import label_scores
 from fgfm.estimation._folds import StratifiedFolds, _rarest_label
 from fgfm.estimation._learner import fits_label_matrix, flat_learner
+from fgfm.estimation._scores import label_scores
 from multilabel import X, Y, assert_same, interleaved_folds, make_data
 
 FITS = []  # shapes of the targets

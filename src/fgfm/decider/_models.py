@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 
 from fgfm._utils.label_table import LabelTable
 from fgfm._utils.rows import take_param_rows, take_rows
-from fgfm._utils.scores import label_scores
+from fgfm.estimation._scores import label_scores
 
 __all__ = [
     "TrainingRows",

@@ -20,8 +20,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, logit, softmax
 from sklearn.isotonic import IsotonicRegression
 
-from fgfm._utils.scores import Scores
 from fgfm.estimation._entries import Entries, dense_entries
+from fgfm.estimation._scores import Scores
 
 __all__ = [
     "CALIBRATIONS",

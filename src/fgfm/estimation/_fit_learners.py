@@ -20,11 +20,11 @@ from sklearn.utils.validation import has_fit_parameter
 from fgfm._utils.folds import Fold
 from fgfm._utils.parallel import Shared, limit_openmp, run_jobs
 from fgfm._utils.rows import append_column, n_rows, on_all_rows, take_param_rows, take_rows
-from fgfm._utils.scores import Scores, class_scores, label_scores
 from fgfm.estimation._calibration import fit_calibrator, scores_to_proba
 from fgfm.estimation._folds import target_folds
 from fgfm.estimation._learner import fits_label_matrix, flat_learner, is_ridge, seed_learner
 from fgfm.estimation._models import LearnerModel, LearnerModels, Predictions, Target
+from fgfm.estimation._scores import Scores, class_scores, label_scores
 from fgfm.ridge import RidgeLogistic
 
 __all__ = ["fit_learners"]

@@ -14,7 +14,7 @@ from sklearn.utils import InputTags, get_tags
 from sklearn.utils.validation import validate_data
 
 from fgfm._utils.rows import frame_library, n_rows
-from fgfm._utils.scores import last_step
+from fgfm.estimation._scores import last_step
 from fgfm.ridge import RidgeLogistic
 
 __all__ = [

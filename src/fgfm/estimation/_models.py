@@ -16,8 +16,8 @@ import numpy.typing as npt
 from scipy.special import expit, softmax
 
 from fgfm._utils.rows import append_column, n_rows
-from fgfm._utils.scores import Scores, class_scores, label_scores
 from fgfm.estimation._calibration import scores_to_proba
+from fgfm.estimation._scores import Scores, class_scores, label_scores
 from fgfm.ridge import RidgeFit
 from fgfm.stack import StackedLearner, StackedPredictions
 
