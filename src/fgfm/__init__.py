@@ -23,7 +23,8 @@ Submodules:
 
 Classes and functions of the package itself:
 
-- `fgfm.FGFMClassifier`: a scikit-learn classifier from features to label sets;
+- `fgfm.FGFMClassifier`: a scikit-learn classifier from features to label sets; its default base
+  learner is in `fgfm.stack`, a forest and two ridge regressions whose predictions are stacked;
 - `fgfm.FDecider` and `fgfm.FDeciderCV`: decisions behind any model that predicts probabilities;
 - `fgfm.Pipeline` and `fgfm.make_pipeline`: pipelines with all methods of these classifiers;
 - `fgfm.ILFCompo`: label factors from data;

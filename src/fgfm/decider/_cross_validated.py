@@ -86,8 +86,8 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
     See Also
     --------
-    FDecider : The same for probabilities that are there already.
-    fgfm.FGFMClassifier : A classifier with a model of its own for the number of labels.
+    FDecider : The same for the probabilities of a model that is fitted elsewhere.
+    fgfm.FGFMClassifier : A classifier that also models the number of labels.
 
     Notes
     -----

@@ -195,7 +195,7 @@ def _positive_class(X: Any, logits: bool) -> Any:
 
 
 def on_host(X: Any) -> Any:
-    """Return a tensor of PyTorch or CuPy as a NumPy array; anything else as it is."""
+    """Return a tensor of PyTorch or CuPy as a NumPy array; anything else unchanged."""
     if hasattr(X, "detach"):
         return X.detach().cpu().numpy()
     if type(X).__module__.partition(".")[0] == "cupy":

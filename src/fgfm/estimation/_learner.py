@@ -44,7 +44,7 @@ def is_auto(learner: Any) -> bool:
 
 
 def is_ridge(learner: Any) -> bool:
-    """Return True if a base learner is ridge logistic regression, which has a path of its own."""
+    """Return True if a base learner is ridge logistic regression."""
     return (
         learner is None
         or (isinstance(learner, str) and learner == RIDGE)
