@@ -362,7 +362,7 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
             self.parts_ = self._factor_models.models.learner.weights
             progress.parts_fitted(self.parts_)
         self.n_parameters_ = sum(
-            len(factor) * np.count_nonzero(_cardinalities(kept[:, factor]))
+            len(factor) * int(np.count_nonzero(_cardinalities(kept[:, factor])))
             for factor in self.factors_
         )
         progress.end()

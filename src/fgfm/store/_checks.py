@@ -82,7 +82,7 @@ def _check_attributes(part: Any) -> None:
             raise ValueError(f"{attribute} of a {name} must have {p} columns: {np.shape(rows)}")
     if isinstance(part, OneHotEncoder):
         _check_categories(found)
-    if {"methods", "models"} <= set(found):
+    if name == "FactorModels":
         _check_methods(found["methods"], len(found["models"].classes))
     if "first_column" in found:
         wanted = sum(len(classes) for classes in found["classes"])
