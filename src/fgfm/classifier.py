@@ -627,8 +627,15 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
 
     def _marginals(self, X: Any) -> Floats:
         """Return the probability of each label (n, m) for a block of rows."""
-        estimates = self._factor_models.estimate(X)
-        return np.minimum(_label_sums(estimates, self.factors_), 1.0)
+        p = self._binary_marginals(X)
+        if p is None:
+            p = np.minimum(_label_sums(self._factor_models.estimate(X), self.factors_), 1.0)
+        return p
+
+    def _binary_marginals(self, X: Any) -> Floats | None:
+        """Return the same if each factor is one label with a binary model, otherwise None."""
+        p: Floats | None = self._factor_models.marginals(X)
+        return None if p is None else p[:, np.argsort(np.concatenate(self.factors_))]
 
     def _labels(self, X: Any) -> Any:
         """Return the labels (n, m) of rows, each decided by itself."""
@@ -644,16 +651,23 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         params = self.decision_params()
         # The blocks of thread-safe models are decided in threads already.
         params["n_jobs"] = None if self._factor_models.thread_safe else self.n_jobs
-        return _decide_factors(self._estimate_block(X), self.factors_, params)
+        p = self._binary_marginals(X)
+        if p is not None:
+            if self._replaces_empty_rows():
+                p[~p.any(axis=1)] = self.label_frequencies_
+            return from_marginals(p, **params)
+        estimates = self._estimate_block(X)
+        return from_factors(
+            [P for P, _ in estimates],
+            [factor.tolist() for factor in self.factors_],
+            distributions=[d for _, d in estimates],
+            **params,
+        )
 
     def _estimate_block(self, X: Any) -> list[FactorEstimate]:
-        """Return P and d of each factor for a block of rows, as the decision needs them.
-
-        Rows in which all probabilities are 0, although the decision is conditioned on a non-empty
-        set, get those of the label frequencies.
-        """
+        """Return P and d of each factor for a block of rows, as the decision needs them."""
         estimates: list[FactorEstimate] = self._factor_models.estimate(X)
-        if not (self.decision_params()["nonempty"] and self.label_frequencies_.any()):
+        if not self._replaces_empty_rows():
             return estimates
         rows = ~np.any([P.any(axis=(1, 2)) for P, _ in estimates], axis=0)
         if not rows.any():
@@ -662,6 +676,13 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
             _replace_by_independent(one, rows, self.label_frequencies_[factor])
             for one, factor in zip(estimates, self.factors_, strict=True)
         ]
+
+    def _replaces_empty_rows(self) -> bool:
+        """Whether rows without any probability get that of the label frequencies.
+
+        They contradict a decision that is conditioned on a non-empty set.
+        """
+        return bool(self.decision_params()["nonempty"] and self.label_frequencies_.any())
 
 
 # Functions of estimates
@@ -673,20 +694,6 @@ def _label_sums(estimates: Sequence[FactorEstimate], factors: Sequence[Integers]
     for factor, (P, _) in zip(factors, estimates, strict=True):
         p[:, factor] = P.sum(axis=2)
     return p
-
-
-def _decide_factors(
-    estimates: Sequence[FactorEstimate], factors: Sequence[Integers], params: dict[str, Any]
-) -> Decision:
-    """Decide from P and d of each factor; from marginals, if each factor is one label."""
-    if len(factors) == sum(map(len, factors)):
-        return from_marginals(_label_sums(estimates, factors), **params)
-    return from_factors(
-        [P for P, _ in estimates],
-        [factor.tolist() for factor in factors],
-        distributions=[d for _, d in estimates],
-        **params,
-    )
 
 
 def _decide_together(

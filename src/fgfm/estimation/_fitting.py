@@ -75,6 +75,12 @@ class FactorModels:
         """The approximate number of floats that `estimate` allocates per row."""
         return sum(method.floats_per_row for method in self.methods)
 
+    def marginals(self, X: Any) -> Floats | None:
+        """Return the marginals (n, m) in the order of the factors, if each is a binary model."""
+        if not all(method.is_binary for method in self.methods):
+            return None
+        return self.models.predictions(X).positive(range(len(self.methods)))
+
     def estimate(self, X: Any, what: str = "estimate") -> list[Any]:
         """Return P and d of each factor; or what another method of `methods` returns."""
         predictions = self.models.predictions(X)
@@ -130,6 +136,9 @@ class CustomModels:
     def floats_per_row(self) -> int:
         """The approximate number of floats that `estimate` allocates per row."""
         return 4 * sum(self.n_labels) ** 2
+
+    def marginals(self, X: Any) -> None:
+        """Return None: the marginals follow from P."""
 
     def estimate(self, X: Any) -> list[FactorEstimate]:
         """Return P and d of each factor; d is computed from P where an object returns P alone."""

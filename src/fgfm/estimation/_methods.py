@@ -91,6 +91,11 @@ class Method:
         raise NotImplementedError
 
     @property
+    def is_binary(self) -> bool:
+        """Whether the factor is one label with one binary target."""
+        return self.n_labels == 1
+
+    @property
     def needs_held_out(self) -> bool:
         """Whether `learn` must be called; valid after `make_targets`."""
         return False
@@ -100,7 +105,7 @@ class Method:
 
     def estimate(self, predictions: Predictions) -> FactorEstimate:
         """Combine the predicted probabilities into P and d."""
-        if self.n_labels > 1:
+        if not self.is_binary:
             return self._combine(predictions)
         p = predictions.positive(range(self.first_target, self.first_target + 1))  # (n, 1)
         return FactorEstimate(p[:, :, None], np.column_stack([1.0 - p, p]))
@@ -291,8 +296,9 @@ class Powerset(Method):
         code[used] = of_row.ravel()
         return [Target(code)]
 
-    def estimate(self, predictions: Predictions) -> FactorEstimate:
-        """Combine the predicted probabilities into P and d."""
+    is_binary = False
+
+    def _combine(self, predictions: Predictions) -> FactorEstimate:
         proba = predictions.proba(self.first_target)  # (n, L)
         d = np.zeros((len(proba), self.max_cardinality + 1))
         for label_set, p in zip(self.labelsets, proba.T, strict=True):
