@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_info
 import fgfm
 from fgfm import FGFMClassifier
 from fgfm._utils.parallel import limit_openmp
-from fgfm.estimation._folds import StratifiedFolds, _rarest_label
+from fgfm.estimation._folds import TargetFolds, _rarest_label
 from fgfm.estimation._learner import fits_label_matrix, flat_learner
 from fgfm.estimation._scores import label_scores
 from multilabel import X, Y, assert_same, interleaved_folds, make_data
@@ -207,7 +207,7 @@ def test_folds_spread_rare_labels():
     labels = (rng.random((200, 6)) < [0.5, 0.4, 0.3, 0.05, 0.04, 0.03]).astype(int)
     rarest = _rarest_label(labels)
     assert (rarest[~labels.any(axis=1)] == 6).all()
-    folds = StratifiedFolds(5, 0).shared(None, labels)
+    folds = TargetFolds(5, 0).shared(None, labels)
     for i in np.flatnonzero(labels.sum(axis=0) < 20):
         tested = [labels[test, i].sum() for _, test in folds]
         assert max(tested) - min(tested) <= 2

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fgfm._utils.folds import Fold, make_folds
 from fgfm._utils.parallel import Shared
 
-__all__ = ["StratifiedFolds", "is_splitter", "target_folds"]
+__all__ = ["TargetFolds", "is_splitter", "target_folds"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -22,75 +22,61 @@ def is_splitter(value: Any) -> bool:
 
 def target_folds(
     calibration: Any, cv: Any, X: Any, rows: Integers, n: int, seed: int, n_splits: int
-) -> StratifiedFolds | _SplitterFolds | _GivenFolds:
-    """Return a callable from (X, y) to the folds of one target.
-
-    Its method `shared` returns folds for a matrix of labels.
-    """
+) -> TargetFolds:
+    """Return the folds that the user chose; `n_splits` stratified ones by default."""
     if is_splitter(calibration):
         cv = calibration
     if cv is None or (isinstance(cv, (int, np.integer)) and not isinstance(cv, bool) and cv > 1):
-        return StratifiedFolds(n_splits if cv is None else int(cv), seed)
-    if is_splitter(cv):
-        return _SplitterFolds(cv)
-    return _GivenFolds(make_folds(cv, seed, X, rows, n)(rows))
+        return TargetFolds(n_splits if cv is None else int(cv), seed)
+    return TargetFolds(cv if is_splitter(cv) else make_folds(cv, seed, X, rows, n)(rows), seed)
 
 
-class StratifiedFolds:
-    """Shuffled stratified folds, also for classes with fewer rows than folds.
+class TargetFolds(Shared):
+    """The folds of each target.
 
-    StratifiedKFold of scikit-learn warns of such classes, and raises if there are no others.
+    Parameters
+    ----------
+    cv : int, scikit-learn splitter or list of Fold
+        A number of shuffled, stratified folds; the splitter; or the same folds for every target.
+    seed : int
+        Shuffles the stratified folds.
     """
 
-    def __init__(self, n_splits: int, seed: int) -> None:
-        self.n_splits = n_splits
+    def __init__(self, cv: Any, seed: int) -> None:
+        self.cv = cv
         self.seed = seed
 
     def __call__(self, X: Any, y: Integers) -> list[Fold]:
-        n = len(y)
-        shuffled = np.random.RandomState(self.seed).permutation(n)
-        fold_of_row = np.empty(n, dtype=np.int64)
-        # Sorted by class, consecutive rows go to different folds.
-        fold_of_row[shuffled[np.argsort(y[shuffled], kind="stable")]] = (
-            np.arange(n) % self.n_splits
-        )
-        return [
-            Fold(np.flatnonzero(fold_of_row != f), np.flatnonzero(fold_of_row == f))
-            for f in range(min(self.n_splits, n))
-        ]
+        """Return the folds of one target (n,)."""
+        if is_splitter(self.cv):
+            return [Fold(train, test) for train, test in self.cv.split(X, y)]
+        return _stratified(y, self.cv, self.seed) if isinstance(self.cv, int) else self.cv
 
     def shared(self, X: Any, Y: Integers) -> list[Fold]:
-        """Return folds for all labels (n, m), stratified by the rarest label of each row."""
-        return self(X, _rarest_label(Y))
+        """Return folds for all labels (n, m).
 
-
-class _SplitterFolds:
-    """The folds of a scikit-learn splitter."""
-
-    def __init__(self, splitter: Any) -> None:
-        self.splitter = splitter
-
-    def __call__(self, X: Any, y: Integers) -> list[Fold]:
-        return [Fold(train, test) for train, test in self.splitter.split(X, y)]
-
-    def shared(self, X: Any, Y: Integers) -> list[Fold]:
-        """Return folds for all labels (n, m), by the label nearest to a frequency of one half.
-
-        Stratified splitters take one target, and warn of classes with fewer rows than folds.
+        They are stratified by the rarest label of each row. Splitters take one target, and may
+        warn of classes with fewer rows than folds: they get the label nearest to a frequency of
+        one half.
         """
+        if isinstance(self.cv, int):
+            return self(X, _rarest_label(Y))
         return self(X, Y[:, np.abs(Y.mean(axis=0) - 0.5).argmin()])
 
 
-class _GivenFolds(Shared):
-    """The same folds for every target."""
+def _stratified(y: Integers, n_splits: int, seed: int) -> list[Fold]:
+    """Return shuffled stratified folds, also for classes with fewer rows than folds.
 
-    def __init__(self, folds: list[Fold]) -> None:
-        self.folds = folds
-
-    def __call__(self, X: Any, y: Integers) -> list[Fold]:
-        return self.folds
-
-    shared = __call__
+    StratifiedKFold of scikit-learn warns of such classes, and raises if there are no others.
+    """
+    shuffled = np.random.RandomState(seed).permutation(len(y))
+    fold_of_row = np.empty(len(y), dtype=np.int64)
+    # Sorted by class, consecutive rows go to different folds.
+    fold_of_row[shuffled[np.argsort(y[shuffled], kind="stable")]] = np.arange(len(y)) % n_splits
+    return [
+        Fold(np.flatnonzero(fold_of_row != f), np.flatnonzero(fold_of_row == f))
+        for f in range(min(n_splits, len(y)))
+    ]
 
 
 def _rarest_label(Y: Integers) -> Integers:
