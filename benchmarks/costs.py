@@ -45,19 +45,7 @@ GPU_RATES = {"1000 labels, few": 2.2e8, "1000 labels, half": 9.1e7}
 
 @dataclass(frozen=True)
 class Job:
-    """Rows to decide.
-
-    Attributes
-    ----------
-    rows : float
-        The number of rows.
-    rate : float
-        Rows per second of a core or GPU.
-    read, written : float
-        Bytes per row.
-    file_rows : float
-        Rows of a file; a file is a task.
-    """
+    """Rows to decide."""
 
     rows: float
     rate: float
@@ -68,23 +56,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Nodes:
-    """Machines of a cluster.
-
-    Attributes
-    ----------
-    number : int
-        The number of machines.
-    units : int
-        Cores or GPUs of each.
-    bandwidth : float
-        Bytes per second between each and the storage.
-    price : float
-        Price of a core or GPU for an hour.
-    task : float
-        Seconds of the scheduler per task.
-    start : float
-        Seconds before the first task runs.
-    """
+    """Machines of a cluster."""
 
     number: int
     units: int
@@ -95,23 +67,7 @@ class Nodes:
 
 
 class Cost(NamedTuple):
-    """What a job takes.
-
-    Attributes
-    ----------
-    read, written : float
-        Bytes in all.
-    work : float
-        Seconds of one core or GPU.
-    seconds : float
-        Time of the job.
-    bound : str
-        What takes the longest: "computing", "transfer" or "scheduling".
-    busy : float
-        Cores or GPUs of a node that the transfer can keep busy.
-    money : float
-        Price of all cores or GPUs for that time.
-    """
+    """What a job takes."""
 
     read: float
     written: float

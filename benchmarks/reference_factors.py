@@ -351,18 +351,7 @@ def _expectation_table() -> Table:
 
 
 def run(*, seconds: float = 2.0) -> list[Table]:
-    """Compare, print the tables, and return them.
-
-    Parameters
-    ----------
-    seconds : float, default=2.0
-        Time spent on timing each structure.
-
-    Returns
-    -------
-    list of Table
-        The tables.
-    """
+    """Compare, print the tables, and return them."""
     if not FOLDER.is_dir():
         raise SystemExit(
             f"{FOLDER} does not exist: set FGFM_REFERENCE to the folder of the stored results"

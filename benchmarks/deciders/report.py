@@ -162,18 +162,7 @@ def _tables(summary: Summary) -> Iterator[_Table]:
 
 
 def format_terminal(summary: Summary) -> str:
-    """Format the summary as lines of at most 80 characters.
-
-    Parameters
-    ----------
-    summary : Summary
-        The summary.
-
-    Returns
-    -------
-    str
-        The text.
-    """
+    """Format the summary as lines of at most 80 characters."""
     lines: list[str] = []
     for title, (heads, *rows), notes in _tables(summary):
         lines += [*textwrap.wrap(title, _WIDTH), *grid(heads, rows)]
@@ -186,22 +175,7 @@ def format_terminal(summary: Summary) -> str:
 
 
 def format_markdown(summary: Summary, missing: dict[str, str], command: str) -> str:
-    """Format the summary as Markdown, with the bounds of all pairs and all missing results.
-
-    Parameters
-    ----------
-    summary : Summary
-        The summary.
-    missing : dict of str to str
-        Pairs of data set and learner without probabilities, and the reasons.
-    command : str
-        The command that computed it.
-
-    Returns
-    -------
-    str
-        The text.
-    """
+    """Format the summary as Markdown, with the bounds of all pairs and all missing results."""
     parts = [f"Computed by `{command}`.", ""]
     for title, rows, notes in _tables(summary):
         parts += [f"## {title}", "", *_markdown(rows), ""]
@@ -233,21 +207,7 @@ def _markdown(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def draw(summary: Summary, records: Sequence[Record]) -> Any:
-    """Draw mean ranks, and differences of F1 from FDecider on all pairs.
-
-    Parameters
-    ----------
-    summary : Summary
-        The summary.
-    records : sequence of Record
-        The scores.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        A row of panels per average: mean ranks of each group, and differences. Without results
-        of FDecider there are ranks only.
-    """
+    """Draw mean ranks, and differences of F1 from FDecider on all pairs."""
     rankings = [r for r in summary.rankings if not r.packages]
     averages = [a for a in AVERAGES if any(r.average == a for r in rankings)]
     compared = bool(summary.differences)
@@ -300,26 +260,7 @@ def write_report(
     missing: dict[str, str],
     command: str,
 ) -> list[Path]:
-    """Write ``results.csv``, ``summary.json``, ``table.md`` and ``deciders.png``.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the files.
-    records : sequence of Record
-        The scores.
-    summary : Summary
-        Their summary.
-    missing : dict of str to str
-        Pairs of data set and learner without probabilities, and the reasons.
-    command : str
-        The command that computed them.
-
-    Returns
-    -------
-    list of Path
-        The files.
-    """
+    """Write ``results.csv``, ``summary.json``, ``table.md`` and ``deciders.png``."""
     folder.mkdir(parents=True, exist_ok=True)
     document = summary.as_dict() | {"command": command, "fgfm": version("fgfm")}
     texts = {

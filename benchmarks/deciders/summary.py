@@ -62,25 +62,7 @@ _NAN = float("nan")
 
 
 class Ranking(NamedTuple):
-    """Mean ranks of rules on the pairs of data set and learner where all of them have a score.
-
-    Attributes
-    ----------
-    group, average : str
-        The data sets and the measure.
-    packages : bool
-        Whether "fdecider-rows" and the rules of other packages are ranked too.
-    rules : list of str
-        Rules, the best first.
-    mean_ranks, mean_f1 : list of float
-        Their means over pairs.
-    n_pairs, n_datasets, n_incomplete : int
-        Numbers of pairs, of their data sets, and of pairs that lack a score.
-    friedman_p, critical_difference : float
-        Tests of mean ranks over data sets, with F1 averaged over learners; NaN for less than two.
-    dataset_ranks : list of float
-        The mean ranks of these tests.
-    """
+    """Mean ranks of rules on the pairs of data set and learner where all of them have a score."""
 
     group: str
     average: str
@@ -97,21 +79,7 @@ class Ranking(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """F1 of FDecider minus that of a rule, over pairs of data set and learner.
-
-    Attributes
-    ----------
-    group, average : str
-        The data sets and the measure.
-    decider : str
-        "fdecider", or "fdecider-rows", which decides each row by itself.
-    rule : str
-        The other rule.
-    mean, low, high : float
-        Mean difference over pairs, and the 95 % bootstrap interval over data sets of the mean.
-    wins, ties, losses : int
-        Numbers of pairs where FDecider is ahead, equal and behind.
-    """
+    """F1 of FDecider minus that of a rule, over pairs of data set and learner."""
 
     group: str
     average: str
@@ -126,21 +94,7 @@ class Difference(NamedTuple):
 
 
 class Deviation(NamedTuple):
-    """Expected minus obtained F1 over pairs.
-
-    Attributes
-    ----------
-    group, average, rule : str
-        The data sets, the measure and the rule.
-    mean, mean_absolute : float
-        Mean of the difference and of its absolute value.
-    highest : float
-        The largest difference.
-    highest_at : str
-        Its data set and learner.
-    n_pairs : int
-        Number of pairs.
-    """
+    """Expected minus obtained F1 over pairs."""
 
     group: str
     average: str
@@ -153,17 +107,7 @@ class Deviation(NamedTuple):
 
 
 class Guarantee(NamedTuple):
-    """Lower bounds against F1 of the test rows.
-
-    Attributes
-    ----------
-    group : str
-        The data sets.
-    n_pairs, n_held : int
-        Numbers of pairs, and of those whose F1 is at least the bound.
-    mean_bound, mean_f1 : float
-        Means over pairs.
-    """
+    """Lower bounds against F1 of the test rows."""
 
     group: str
     n_pairs: int
@@ -209,31 +153,12 @@ def _finite_or_none(value: Any) -> Any:
 
 
 def in_group(dataset: str, group: str) -> bool:
-    """Return True if a data set belongs to a group of `GROUPS`.
-
-    Examples
-    --------
-    >>> [in_group("yeast", group) for group in GROUPS]
-    [True, False, True]
-    """
+    """Return True if a data set belongs to a group of `GROUPS`."""
     return group == "all" or (group == "development") == (dataset in DEVELOPMENT)
 
 
 def summarise(records: Sequence[Record], seed: int = 0) -> Summary:
-    """Summarise scores.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        Scores.
-    seed : int, default=0
-        Seed of the bootstrap.
-
-    Returns
-    -------
-    Summary
-        For each group that has data sets, and for both together.
-    """
+    """Summarise scores."""
     ok = [r for r in records if r.status == OK]
     groups = [g for g in GROUPS if any(in_group(r.dataset, g) for r in ok)]
     if len(groups) == 2:  # one group, and the same data sets as "all"

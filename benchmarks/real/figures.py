@@ -19,18 +19,7 @@ _MAX_TICKS = 14
 
 
 def draw_ranks(summary: BenchmarkSummary) -> Any:
-    """Draw mean ranks; bars join systems that do not differ significantly.
-
-    Parameters
-    ----------
-    summary : BenchmarkSummary
-        The summary.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        A critical difference diagram (Demsar, 2006) for each ranking.
-    """
+    """Draw mean ranks; bars join systems that do not differ significantly."""
     heights = [
         0.9 + 0.11 * len(_bars(r)) + 0.2 * -(-len(r.systems) // 2) for r in summary.rankings
     ]
@@ -80,18 +69,7 @@ def _draw_ranking(ax: Any, ranking: Ranking) -> None:
 
 
 def draw_differences(summary: BenchmarkSummary) -> Any:
-    """Draw F1 of "default" minus that of each other rule, with 95 % intervals.
-
-    Parameters
-    ----------
-    summary : BenchmarkSummary
-        The summary, with differences.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One panel per system: data sets in grey, their mean in colour.
-    """
+    """Draw F1 of "default" minus that of each other rule, with 95 % intervals."""
     systems = list(dict.fromkeys((d.learner, d.rule) for d in summary.differences))
     names = [*summary.datasets, ""]
     columns = min(4, len(systems))

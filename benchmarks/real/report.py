@@ -16,20 +16,7 @@ __all__ = ["write_report"]
 
 
 def write_report(results: BenchmarkResults, command: str) -> list[Path]:
-    """Write figures, tables, errors and the summary into the output folder.
-
-    Parameters
-    ----------
-    results : BenchmarkResults
-        The results.
-    command : str
-        The command that computed them, shown in the files.
-
-    Returns
-    -------
-    list of Path
-        The files.
-    """
+    """Write figures, tables, errors and the summary into the output folder."""
     folder, summary = results.folder, results.summary
     document = summary.as_dict() | {"command": command, "fgfm": version("fgfm")}
     texts = {

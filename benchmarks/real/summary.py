@@ -63,26 +63,7 @@ _BOOTSTRAP_SAMPLES = 2000
 
 
 class Ranking(NamedTuple):
-    """Mean ranks over the data sets on which all ranked systems have a score.
-
-    Attributes
-    ----------
-    learner : str
-        The learner whose rules are ranked; "all learners" for all of them together, "peers"
-        for other packages and the default.
-    systems : list of tuple of str
-        Learner and rule, best first.
-    mean_ranks : list of float
-        Their mean ranks.
-    missing : list of int
-        Number of data sets without a score of the system; these are not ranked.
-    n_datasets : int
-        Number of ranked data sets.
-    friedman_statistic, friedman_p : float
-        Friedman test that all are equal; NaN with fewer than two data sets.
-    critical_difference : float
-        Nemenyi's critical difference at level 0.05; NaN with fewer than two data sets.
-    """
+    """Mean ranks over the data sets on which all ranked systems have a score."""
 
     learner: str
     systems: list[System]
@@ -95,21 +76,7 @@ class Ranking(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """F1 of the rule "default" minus that of another system, with a 95 % interval.
-
-    Attributes
-    ----------
-    reference : str
-        The learner of "default".
-    learner, rule : str
-        The other system.
-    dataset : str
-        The data set; empty for the mean over data sets with both scores.
-    mean, low, high : float
-        The difference and the ends of its interval.
-    n : int
-        Number of test rows, or of data sets.
-    """
+    """F1 of the rule "default" minus that of another system, with a 95 % interval."""
 
     reference: str
     learner: str
@@ -131,28 +98,7 @@ class Shortfall(NamedTuple):
 
 
 class BenchmarkSummary(NamedTuple):
-    """Summary of a benchmark.
-
-    Attributes
-    ----------
-    datasets : list of str
-        The data sets.
-    systems : list of tuple of str
-        Learner and rule of everything that was run.
-    scores : dict
-        ``scores[learner, rule][dataset]`` is F1, the mean over folds weighted by test rows; NaN
-        unless all folds have a result.
-    rankings : list of Ranking
-        For each learner, for all learners together, and for other packages.
-    differences : list of Difference
-        Between "default" and each other rule.
-    shortfalls : list of Shortfall
-        For each learner.
-    measures : dict
-        ``measures[learner, rule][dataset][measure]``, for data sets with a score.
-    errors : list of Record
-        Records whose status is not "ok".
-    """
+    """Summary of a benchmark."""
 
     datasets: list[str]
     systems: list[System]
@@ -164,13 +110,7 @@ class BenchmarkSummary(NamedTuple):
     errors: list[Record]
 
     def as_dict(self) -> dict[str, Any]:
-        """Convert to dictionaries, lists and numbers for JSON; NaN becomes None.
-
-        Returns
-        -------
-        dict
-            One entry per attribute.
-        """
+        """Convert to dictionaries, lists and numbers for JSON; NaN becomes None."""
         values = self._asdict() | {
             "scores": [
                 {"learner": learner, "rule": rule, "f1": scores}
@@ -198,22 +138,7 @@ def _to_json(value: Any) -> Any:
 
 
 def summarise(records: Sequence[Record], rows: Path, seed: int) -> BenchmarkSummary:
-    """Summarise records.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        The records.
-    rows : Path
-        The folder with the F-measures of test rows.
-    seed : int
-        Seed of the bootstrap.
-
-    Returns
-    -------
-    BenchmarkSummary
-        The summary.
-    """
+    """Summarise records."""
     datasets = sorted({r.dataset for r in records})
     systems = list(dict.fromkeys((r.learner, r.rule) for r in records if r.rule != ALL_RULES))
     folds: dict[str, set[int]] = defaultdict(set)

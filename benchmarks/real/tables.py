@@ -44,13 +44,7 @@ _LEVEL = 0.05
 
 
 def system_name(system: System, learner: str) -> str:
-    """Return the name of a system in the ranking of a learner, or of all learners.
-
-    Examples
-    --------
-    >>> system_name(("ridge", "half"), "ridge"), system_name(("ridge", "half"), ALL_LEARNERS)
-    ('half', 'ridge half')
-    """
+    """Return the name of a system in the ranking of a learner, or of all learners."""
     return system[1] if system[0] == learner else " ".join(system)
 
 
@@ -59,13 +53,7 @@ def _format_f1(value: float) -> str:
 
 
 def count(n: int, noun: str) -> str:
-    """Format a number of things.
-
-    Examples
-    --------
-    >>> count(1, "data set"), count(2, "data set")
-    ('1 data set', '2 data sets')
-    """
+    """Format a number of things."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
@@ -150,18 +138,7 @@ def _extent(ranking: Ranking, complete: bool) -> str:
 
 
 def format_terminal(summary: BenchmarkSummary) -> str:
-    """Format the summary for a terminal.
-
-    Parameters
-    ----------
-    summary : BenchmarkSummary
-        The summary.
-
-    Returns
-    -------
-    str
-        Lines of at most 80 characters.
-    """
+    """Format the summary for a terminal."""
     lines: list[str] = []
     for ranking in summary.rankings:
         lines += _format_ranking(summary, ranking)
@@ -227,21 +204,7 @@ def _markdown_table(rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def format_markdown(summary: BenchmarkSummary, command: str) -> str:
-    """Format the tables of the benchmark as Markdown.
-
-    Parameters
-    ----------
-    summary : BenchmarkSummary
-        The summary.
-    command : str
-        The command that computed it.
-
-    Returns
-    -------
-    str
-        For each learner F1 by data set and rule, the best in bold, mean ranks, differences, and
-        the other measures.
-    """
+    """Format the tables of the benchmark as Markdown."""
     parts = [f"Computed by `{command}`.", ""]
     first = _first_rankings(summary)
     for ranking in summary.rankings:
@@ -307,18 +270,7 @@ def _format_measure(value: float, measure: str) -> str:
 
 
 def format_errors(summary: BenchmarkSummary) -> str:
-    """List the missing results as Markdown.
-
-    Parameters
-    ----------
-    summary : BenchmarkSummary
-        The summary.
-
-    Returns
-    -------
-    str
-        A table, or a sentence if no result is missing.
-    """
+    """List the missing results as Markdown."""
     if not summary.errors:
         return "No result is missing.\n"
     rows = [["data set", "fold", "learner", "rule", "status"]]
