@@ -45,8 +45,8 @@ from benchmarks.real.summary import BenchmarkSummary, summarise
 from fgfm._utils.atomic import atomic_file
 from fgfm._utils.validation import check_choice, check_count, check_flag
 from fgfm.decision import from_marginals
+from fgfm.experiments._reproduce import Progress
 from fgfm.experiments._result_file import ResultFile, Row
-from fgfm.experiments._runner import Progress
 
 __all__ = ["BenchmarkResults", "Task", "benchmark", "run_task"]
 
