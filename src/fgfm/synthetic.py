@@ -27,7 +27,7 @@ from fgfm._utils.validation import (
     label_sets,
     real_array,
 )
-from fgfm.cardinality import from_joint, merge_factors
+from fgfm.cardinality import merge_factors, of_joint
 from fgfm.decision import Decision, from_factors
 
 __all__ = [
@@ -437,7 +437,7 @@ class LabelNetwork:
         return joints
 
     def _parts(self, state: Integers) -> list[Floats]:
-        return [from_joint(j.labelsets, j.proba) for j in self._joints(state)]
+        return [of_joint(j.labelsets, j.proba) for j in self._joints(state)]
 
 
 def random_network(
@@ -580,3 +580,7 @@ def _check_bits(n_parents: int, sizes: tuple[int, ...]) -> None:
 def _all_bits(n: int) -> Bits:
     """Return all vectors of n bits, (2^n, n); the first column is the lowest bit."""
     return ((np.arange(1 << n)[:, None] >> np.arange(n)) & 1).astype(np.int8)
+
+
+def __dir__() -> list[str]:
+    return __all__

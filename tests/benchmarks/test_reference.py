@@ -32,7 +32,7 @@ def test_algorithm_1_decides_as_from_factors(tuned):
     rng = np.random.default_rng(8)
     sizes = [4, 1, 3, 4, 2]
     factors = [part.tolist() for part in np.split(rng.permutation(14), np.cumsum(sizes)[:-1])]
-    Ps = [cardinality.from_marginals(rng.random((4, size)) ** 2) for size in sizes]
+    Ps = [cardinality.of_marginals(rng.random((4, size)) ** 2) for size in sizes]
     labels, expected_f = decision.from_factors(Ps, factors)
     for row in range(4):
         choice = rivals.algorithm_1_and_gfm([P[row] for P in Ps], factors, tuned=tuned)

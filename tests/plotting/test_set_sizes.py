@@ -65,11 +65,11 @@ def test_many_labels_by_three_routes(beta):
     found = sizes_of_marginals(p[0], **objective)
     best = decision.from_marginals(p, beta=beta).expected_f[0]
     assert np.max(found.values) == pytest.approx(best, rel=1e-11)
-    P = cardinality.from_marginals(p)
+    P = cardinality.of_marginals(p)
     other = sizes_of_factors([P[0]], [cardinality.distribution(P)[0]], **objective)
     np.testing.assert_allclose(other.values, found.values, rtol=1e-11, atol=1e-15)
     np.testing.assert_allclose(other.bounds, found.bounds, rtol=1e-11)
-    Ps = [cardinality.from_marginals(p[:, k::2]) for k in (0, 1)]
+    Ps = [cardinality.of_marginals(p[:, k::2]) for k in (0, 1)]
     ds = [cardinality.distribution(part)[0] for part in Ps]
     other = sizes_of_factors([part[0] for part in Ps], ds, **objective)
     np.testing.assert_allclose(other.values, found.values, rtol=1e-11, atol=1e-15)

@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from fgfm._utils.blocks import row_blocks
-from fgfm.cardinality import from_marginals
+from fgfm.cardinality import of_marginals
 
 __all__ = ["fit_exponent", "powered"]
 
@@ -66,7 +66,7 @@ def fit_exponent(p: Floats, Y: Floats, weight: Floats, most: float = _MOST) -> f
         t = float(np.exp(log_t))
         total = -_PRECISION * (t - 1.0)  # of the prior
         for block in blocks:
-            P = from_marginals(powered(p[block], t), given[block], method="condition")
+            P = of_marginals(powered(p[block], t), given[block], method="condition")
             total += float((scores[block] * (Y[block] - P.sum(axis=2))).sum())
         return total
 

@@ -35,3 +35,7 @@ __all__ = [
     "markov_boundary",
     "published_grouping",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
