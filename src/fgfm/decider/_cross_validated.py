@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fgfm._utils.folds import make_folds
 from fgfm._utils.label_table import read_labels
+from fgfm._utils.names import check_same_index
 from fgfm._utils.parallel import run_jobs
 from fgfm._utils.rows import n_rows, take_rows
 from fgfm._utils.validation import clip_probabilities, row_weights
@@ -196,6 +197,7 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         decider = self._make_decider()
         decider._check_parameters()
         check_model(self.estimator)
+        check_same_index(X=X, y=y, sample_weight=sample_weight)
         (X,) = indexable(X)
         n = n_rows(X)
         table = read_labels(y, n, type(self).__name__)

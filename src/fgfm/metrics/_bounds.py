@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm._kernels import bet
+from fgfm._utils.names import check_same_index
 from fgfm._utils.validation import (
     check_fraction,
     check_same_rows,
@@ -214,6 +215,7 @@ def abstention_threshold(
         raise ValueError(f"{place('expected_f', index)} is {score[index]!s}: it must be finite")
     x = _unit_values(f, "f")
     n = check_same_rows([len(score), len(x)], ["expected_f", "f"])
+    check_same_index(expected_f=expected_f, f=f)
     target = check_fraction(target, "target")
     alpha = 1.0 - check_fraction(confidence, "confidence")
     if n == 0:
