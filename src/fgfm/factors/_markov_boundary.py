@@ -96,13 +96,7 @@ def iamb(columns: Columns, targets: Sequence[Integers], alpha: float, df: str) -
 
 
 def grow(columns: Columns, targets: Sequence[Integers], alpha: float, df: str) -> list[list[int]]:
-    """Add the most strongly associated column while its p-value is at most alpha.
-
-    Returns
-    -------
-    list of list of int
-        The columns of each target, in the order of inclusion.
-    """
+    """Add the most strongly associated column, in this order, while p is at most alpha."""
     members: list[list[int]] = [[] for _ in targets]
     strata = [(np.zeros(len(target), dtype=np.int64), 1) for target in targets]
     active = list(range(len(targets)))

@@ -307,13 +307,8 @@ def _place(factors: Sequence[Any], width: float) -> tuple[Floats, Floats, Floats
     """Place labels whose names have a width, in rows.
 
     The labels of a factor stand on a circle, with their names outside. Circles fill rows from left
-    to right, the largest first, then single labels; y points downwards.
-
-    Returns
-    -------
-    tuple of ndarray
-        Positions (m, 2), angles of the names (m,), NaN for those below a label, and the size of
-        the whole (2,).
+    to right, the largest first, then single labels; y points downwards. Returned are the positions
+    (m, 2), the angles of the names (m,), NaN for names below a label, and the size of the whole.
     """
     ordered = sorted(factors, key=len, reverse=True)  # stable
     m = sum(map(len, factors))
