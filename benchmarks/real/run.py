@@ -41,7 +41,7 @@ from benchmarks.real.subprocesses import (
     format_error,
     run_in_subprocesses,
 )
-from benchmarks.real.summary import BenchmarkSummary, summarise
+from benchmarks.real.summary import Summary
 from fgfm._utils.atomic import atomic_file
 from fgfm._utils.validation import check_choice, check_count, check_flag
 from fgfm.decision import from_marginals
@@ -78,7 +78,7 @@ class BenchmarkResults(NamedTuple):
     """Results of `benchmark`."""
 
     records: list[Record]
-    summary: BenchmarkSummary
+    summary: Summary
     folder: Path
 
 
@@ -128,7 +128,7 @@ def benchmark(
         missing = _install_peers(missing, peers, folder, limit, results)
         _run(missing, results, n_processes, limit, progress)
         records = _select_records(results, tasks, peers)
-    return BenchmarkResults(records, summarise(records, folder / "rows", seed), folder)
+    return BenchmarkResults(records, Summary(records, folder / "rows", seed), folder)
 
 
 def _check_arguments(
