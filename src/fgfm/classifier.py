@@ -253,11 +253,6 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     [array([0, 3]), array([1, 2])]
     """
 
-    # Defaults for models that were saved before there were these parameters.
-    min_labels = 0
-    max_labels = None
-    constraints = None
-
     def __init__(
         self,
         estimator: Any = "auto",

@@ -285,6 +285,10 @@ def test_weights_that_leave_nothing():
     weight = np.zeros(200)
     with pytest.raises(ValueError, match="sample_weight is zero in every row"):
         FDecider().fit(P, Y, weight)
+    with pytest.raises(
+        ValueError, match=r"sample_weight\[0\] is 1e\+300: the largest weight must"
+    ):
+        FDecider().fit(P, Y, np.full(200, 1e300))
     weight[7] = 1.0
     with pytest.raises(ValueError, match="n_samples=1: FDecider needs at least 2 validation rows"):
         FDecider().fit(P, Y, weight)

@@ -47,6 +47,7 @@ from fgfm.decider._inputs import (
     read_probabilities,
 )
 from fgfm.decider._joint_model import JointModel
+from fgfm.decider._known_rows import check_new_rows, known_rows, row_digests
 from fgfm.decider._weighted import as_counts, limit_f
 from fgfm.decision import Constraints, Decision, from_cardinalities, from_marginals
 from fgfm.metrics import (
@@ -76,14 +77,14 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     many labels a row has. Then `predict` and `decide` return the label sets that maximise the
     expected F-measure.
 
-    With :math:`q_i` the calibrated probability of label i, :math:`o_i = q_i / (1 - q_i)`, a row
-    has the label set y with probability
+    With :math:`q_i` the calibrated probability of label i, a row has the label set y with
+    probability
 
-    .. math:: p(y) \propto \prod_i o_i^{t y_i} \; g(|y|),
+    .. math:: p(y) \propto g(|y|) \prod_i \bigl(q_i^t / (1 - q_i)^u\bigr)^{y_i},
 
     where g gives the number of labels its learned distribution
     :math:`d_s \propto \exp(b_s) \, \pi_s^a` (:math:`\pi` is that of independent labels), and t
-    is below 1 where labels exclude each other.
+    and u are 1 for independent labels and less where labels exclude each other.
 
     Parameters
     ----------
@@ -254,12 +255,13 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model = JointModel(_CALIBRATORS[self.calibration]())
         with one_blas_thread:  # which is faster for small matrices, and reproducible
             self._model = model.fit(entries, Y, weight)
+        used = np.flatnonzero(weight)
+        self._known_rows = known_rows(row_digests(entries.at(used), table.labels[used]))
         self._fitted_average = self.average
         self.__dict__.pop("thresholds_", None)  # of an earlier fit
         if self._per_batch:
-            kept = np.flatnonzero(weight)
             # For large batches the optimal cut tends to V / (1 + beta^2), V the expected F.
-            cut = self._batch_f(entries.at(kept), weight[kept]) / (1.0 + self.beta**2)
+            cut = self._batch_f(entries.at(used), weight[used]) / (1.0 + self.beta**2)
             self.thresholds_ = cut if cut.ndim else float(cut)
         return self
 
@@ -494,6 +496,7 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         - X and y are rows drawn from the distribution of the new rows, and
         - they were used neither to train the model, nor in ``fit``, nor to choose between models.
+          Rows of ``fit`` are recognised and refused.
 
         Parameters
         ----------
@@ -570,6 +573,8 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "F-measures are not means over rows"
             )
         check_same_index(X=given.X, y=y)
+        Y = read_labels(y, len(given.entries.p), type(self).__name__, keep_sparse=True).labels
+        check_new_rows(self._known_rows, row_digests(given.entries, Y))
         labels, expected_f = self._decide_rows(given.entries, given.sparse_class)
         f = f_measure(
             read_true_labels(y, self),

@@ -67,6 +67,10 @@ def decide(
         return _squeezed(decision) if is_flat(values[0]) else decision
     route = with_array_api() if is_device_array else with_numpy
     decision = route.decide(average, *values, objective=objective, **shared)
+    if is_device_array and shared.get("logits"):
+        from fgfm.decision._marginals_array_api import with_input_dtype
+
+        decision = with_input_dtype(decision, values[0])
     if is_device_array and objective.limits is not None:
         from fgfm.decision._array_api.host import constrain_on_host
 

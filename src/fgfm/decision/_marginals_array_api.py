@@ -19,7 +19,13 @@ from typing import Any
 import numpy as np
 
 from fgfm._utils.validation import check_logits, check_marginals
-from fgfm.decision._array_api.backend import Backend, common_backend, read_array, to_host
+from fgfm.decision._array_api.backend import (
+    Backend,
+    common_backend,
+    has_float64,
+    read_array,
+    to_host,
+)
 from fgfm.decision._array_api.selection import (
     best_size,
     decide_blocks,
@@ -30,13 +36,22 @@ from fgfm.decision._averages import Route
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import nodes
 
-__all__ = ["POWERS", "ROUTE", "SMALL", "TAIL", "decide_each_label", "decide_marginals"]
+__all__ = [
+    "POWERS",
+    "ROUTE",
+    "SMALL",
+    "TAIL",
+    "decide_each_label",
+    "decide_marginals",
+    "with_input_dtype",
+]
 
 Array = Any
 SMALL = 1.0 / 64.0  # labels up to this probability enter products through power sums
 POWERS = 8  # number of power sums: SMALL^POWERS / POWERS is below the rounding error
 TAIL = 34.0  # cardinalities of probability below exp(-TAIL) need no accurate rule
 _LONGEST_TRITON_ROW = 16384  # labels that a Triton program can keep in registers
+_LOWEST_FLOAT32 = -80.0  # logits of a sigmoid that float32 keeps, and its products
 _TEMPORARIES = 10  # arrays of the size of a block that exist at the same time
 
 
@@ -44,7 +59,10 @@ def decide_marginals(proba: Any, objective: Objective, logits: bool = False) -> 
     """Decide each row from marginals, (n, m)."""
     proba, xp = read_array(proba, "proba", ("row", "label"))
     backend = common_backend([proba], ["proba"], xp)
-    return _decide_rows(backend, _sigmoid(backend, proba) if logits else proba, objective)
+    if logits:
+        proba = _sigmoid(backend, proba)
+        backend = common_backend([proba], ["proba"], xp)
+    return _decide_rows(backend, proba, objective)
 
 
 def _decide_rows(backend: Backend, proba: Array, objective: Objective) -> Decision:
@@ -112,13 +130,31 @@ def _decide_entries(proba: Any, objective: Objective, logits: bool = False) -> D
 
 
 def _sigmoid(backend: Backend, logits: Array) -> Array:
-    """Return the sigmoid of logits; raise for NaN."""
-    xp = backend.xp
-    (wrong,) = backend.fetch(xp.any(xp.isnan(backend.floats(logits))))
+    """Return the sigmoid of logits; raise for NaN.
+
+    It is float64, if the device has that, where float32 would lose the largest probability of a
+    row or column.
+    """
+    xp, dtype = backend.xp, backend.dtype
+    values = backend.floats(logits)
+    if 0 in logits.shape:
+        return values
+    tops = [xp.min(xp.max(values, axis=axis)) for axis in range(len(logits.shape))]
+    wrong, *lowest = backend.fetch(xp.any(xp.isnan(values)), *tops)
     if wrong:
         check_logits(to_host(logits), "proba", [0] * len(logits.shape))
+    if min(lowest) < _LOWEST_FLOAT32 and has_float64(xp, backend.device):
+        dtype = xp.float64
     with np.errstate(all="ignore"):  # array-api-strict computes with NumPy
-        return 1.0 / (1.0 + xp.exp(-backend.floats(logits)))
+        return 1.0 / (1.0 + xp.exp(-xp.astype(logits, dtype, copy=False)))
+
+
+def with_input_dtype(decision: Decision, proba: Array) -> Decision:
+    """Return a decision from logits with expectations in the type for `proba`."""
+    from array_api_compat import array_namespace
+
+    backend = common_backend([proba], ["proba"], array_namespace(proba))
+    return Decision(decision.labels, backend.floats(decision.expected_f))
 
 
 def _decide_block(

@@ -66,7 +66,7 @@ class DenseMarginals:
             return block
         from scipy.special import expit
 
-        proba: Real = expit(block)
+        proba: Real = expit(block, dtype=np.float64)  # float32 has none below a logit of -104
         return proba
 
     def by_rows(self) -> bool:
