@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.deciders.summary import DEVELOPMENT
+from benchmarks.deciders.report import DEVELOPMENT
 from benchmarks.real.statistics import ranks
 
 DEFAULT = ("auto", "default")

@@ -27,8 +27,7 @@ from fgfm._utils.validation import (
     resolve_nonempty,
     row_weights,
 )
-from fgfm.cardinality import distribution, merge_distributions, merge_factors
-from fgfm.cardinality import from_marginals as independent_cardinalities
+from fgfm.cardinality import distribution, merge_distributions, merge_factors, of_marginals
 from fgfm.decision import (
     Constraints,
     Decision,
@@ -734,7 +733,7 @@ def _concatenate(blocks: Sequence[FactorEstimate]) -> FactorEstimate:
 def _replace_by_independent(estimate: FactorEstimate, rows: Labels, p: Floats) -> FactorEstimate:
     """Replace rows, a mask (n,), by independent labels with marginals p (m,); S becomes m."""
     P, d = _pad(estimate, len(p))
-    P_independent = independent_cardinalities(p[None])  # (1, m, m)
+    P_independent = of_marginals(p[None])  # (1, m, m)
     P[rows], d[rows] = P_independent, distribution(P_independent)
     return FactorEstimate(P, d)
 
@@ -842,3 +841,7 @@ def _partition(factors: Any, m: int, names: npt.NDArray[Any] | None) -> list[Int
             "and factors_"
         )
     return check_partition(getattr(factors, "factors_", factors), m, names)
+
+
+def __dir__() -> list[str]:
+    return __all__

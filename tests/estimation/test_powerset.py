@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.dummy import DummyClassifier
 
 from fgfm.cardinality import (
-    from_joint,
+    of_joint,
 )
 from fgfm.ridge import fit_ridge_logistic
 from multilabel import close, interleaved_folds, make_data, one_factor
@@ -23,7 +23,7 @@ def test_powerset_is_the_sum_over_label_sets():
     model = one_factor("powerset", cv=interleaved_folds(80)).fit(X, Y)
     assert (model.fitted_method().labelsets == sets).all()
     P, d = model.estimate(X)
-    close(P, from_joint(sets, proba))
+    close(P, of_joint(sets, proba))
     close(d, cardinality_distribution(sets, proba)[:, : d.shape[1]])
     assert (model.predict_mode(X) == sets[proba.argmax(axis=1)]).all()
     assert model.predict_mode(X).dtype == np.int8

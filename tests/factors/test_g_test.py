@@ -80,32 +80,6 @@ def test_any_small_sample(rows):
     assert 0.0 <= result.p_value <= 1.0
 
 
-@pytest.mark.parametrize("levels", [2, 4])
-def test_random_tables_have_the_exact_mean(levels):
-    x, y, z = sample(200, levels, 5)
-    exact, drawn = (
-        g_test(x, y, z),
-        g_test(x, y, z, df="permutation", n_tables=4000, random_state=1),
-    )
-    assert drawn.statistic == exact.statistic
-    assert drawn.df == pytest.approx(exact.df, abs=5.0 * math.sqrt(2.0 * exact.df / 4000))
-    assert drawn.df != exact.df
-
-
-def test_permutation_is_reproducible():
-    x, y, z = sample(80, 2, 3)
-    first = g_test(x, y, z, df="permutation", random_state=3)
-    assert first == g_test(x, y, z, df="permutation", random_state=3)
-    assert first != g_test(x, y, z, df="permutation", random_state=4)
-
-
-def test_asymptotic_df_counts_the_levels_of_each_stratum():
-    x = [0, 1, 2, 0, 1, 1, 0, 0]
-    y = [0, 1, 0, 1, 0, 1, 0, 1]
-    z = [0, 0, 0, 1, 1, 1, 2, 2]  # 3 x 2; 2 x 2; x is constant
-    assert g_test(x, y, z, df="g").df == 3.0
-
-
 def test_moments_differ_from_mi_by_the_variance():
     x, y, z = sample(400, 2, 6)
     mi, moments = g_test(x, y, z), g_test(x, y, z, df="moments")
@@ -115,7 +89,7 @@ def test_moments_differ_from_mi_by_the_variance():
     assert g_test(*three, df="moments").p_value == pytest.approx(g_test(*three).p_value)
 
 
-@pytest.mark.parametrize("df", ["mi", "moments", "g", "permutation"])
+@pytest.mark.parametrize("df", ["mi", "moments"])
 @pytest.mark.parametrize(
     ("x", "y", "z"),
     [
@@ -126,7 +100,7 @@ def test_moments_differ_from_mi_by_the_variance():
     ],
 )
 def test_uninformative_strata(x, y, z, df):
-    assert g_test(x, y, z, df=df, random_state=0) == GTest(0.0, 0.0, 1.0)
+    assert g_test(x, y, z, df=df) == GTest(0.0, 0.0, 1.0)
 
 
 def test_margins_with_a_single_possible_g():
@@ -145,7 +119,7 @@ def test_rare_values_without_a_common_row_are_not_evidence():
     assert result.p_value > 0.3
 
 
-@pytest.mark.parametrize("df", ["mi", "moments", "g"])
+@pytest.mark.parametrize("df", ["mi", "moments"])
 def test_invariances(df):
     x, y, z = sample(150, 3, 4)
     result = np.array(g_test(x, y, z, df=df))
@@ -177,10 +151,8 @@ def test_power_grows_with_the_dependence():
         (([0, 1], [0, 1], [1]), {}, r"^given has 1 rows and x has 2"),
         (([[0, 1]], [0, 1]), {}, r"^x has shape \(1, 2\): it must have 1 dimension"),
         (([0, 1], [0, 1], np.zeros((2, 1, 1))), {}, r"^given has shape \(2, 1, 1\): it must have"),
-        (([0, 1], [0, 1]), {"df": "chi"}, r"^df is 'chi': it must be one of 'mi', 'moments', 'g'"),
+        (([0, 1], [0, 1]), {"df": "chi"}, r"^df is 'chi': it must be one of 'mi', 'moments'$"),
         (([0, 1], [0, 1]), {"df": 1}, r"^df is 1: it must be one of"),
-        (([0, 1], [0, 1]), {"n_tables": 0}, r"^n_tables is 0: it must be an integer"),
-        (([0, 1], [0, 1]), {"n_tables": True}, r"^n_tables is True: it must be an integer"),
     ],
 )
 def test_invalid_arguments_raise(arguments, options, message):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fgfm._utils.blocks import run_blocks
 from fgfm._utils.log_linear_pool import LogLinearPool
-from fgfm.cardinality import from_marginals
+from fgfm.cardinality import of_marginals
 from fgfm.estimation._calibration import ShrunkCalibrator
 from fgfm.estimation._entries import Entries
 from fgfm.estimation._exponent import fit_exponents, independent_cardinalities, powered
@@ -118,7 +118,7 @@ class JointModel:
             [independent_cardinalities(q.p, self.cardinalities)]
         )
         d = _possible(d, q)[:, : q.p.shape[1] + 1]  # the K stored labels may be fewer than S
-        return RowModel(from_marginals(powered(q.p, *self.exponents), d, method="condition"), d)
+        return RowModel(of_marginals(powered(q.p, *self.exponents), d, method="condition"), d)
 
     def marginals(self, entries: Entries, threads: int) -> Entries:
         """Return the probability of each entry under the model."""

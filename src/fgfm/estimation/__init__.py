@@ -25,3 +25,7 @@ from fgfm.estimation._calibration import needs_calibration
 from fgfm.estimation._methods import FactorEstimate, Repair
 
 __all__ = ["FactorEstimate", "Repair", "needs_calibration"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm._utils.log_linear_pool import LogLinearPool
-from fgfm.cardinality import from_conditionals, from_joint, from_marginals, make_coherent
+from fgfm.cardinality import make_coherent, of_conditionals, of_joint, of_marginals
 from fgfm.estimation._exponent import fit_exponent, independent_cardinalities, powered
 from fgfm.estimation._learner import AUTO, RIDGE
 from fgfm.estimation._models import Predictions, Target
@@ -149,7 +149,7 @@ class TwoStep(Method):
         for s in self.cardinalities[self.cardinalities > 0]:
             q[:, :, s - 1] = predictions.positive(self._label_targets(), extra=float(s))
         # Tilting makes sum_i q_i(s) = s.
-        P = from_conditionals(q, d) if self.coherent else q * d[:, None, 1:]
+        P = of_conditionals(q, d) if self.coherent else q * d[:, None, 1:]
         return FactorEstimate(P, d)
 
 
@@ -169,7 +169,7 @@ class Tilted(Method):
     def _combine(self, predictions: Predictions) -> FactorEstimate:
         d = self._distribution(predictions.proba(self.first_target))
         p = predictions.positive(self._label_targets())  # (n, m)
-        return FactorEstimate(from_marginals(p, d), d)
+        return FactorEstimate(of_marginals(p, d), d)
 
 
 class Reweighted(Tilted):
@@ -221,7 +221,7 @@ class Reweighted(Tilted):
         p = self._marginals(predictions)
         d = self._distribution(self.pool.predict_proba(self._distributions(predictions, p)))
         # p_is = d_s p(y_i = 1 | |y| = s) for independent labels of odds o^t
-        return FactorEstimate(from_marginals(powered(p, self.exponent), d, method="condition"), d)
+        return FactorEstimate(of_marginals(powered(p, self.exponent), d, method="condition"), d)
 
     def _marginals(self, predictions: Predictions) -> Floats:
         """Return the marginals (n, m) of the labels, clipped.
@@ -303,7 +303,7 @@ class Powerset(Method):
         d = np.zeros((len(proba), self.max_cardinality + 1))
         for label_set, p in zip(self.labelsets, proba.T, strict=True):
             d[:, int(label_set.sum())] += p
-        return FactorEstimate(from_joint(self.labelsets, proba), d)
+        return FactorEstimate(of_joint(self.labelsets, proba), d)
 
     def mode(self, predictions: Predictions) -> npt.NDArray[np.int8]:
         """Return the most probable label set (n, m); the first one among equals."""
