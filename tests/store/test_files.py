@@ -25,6 +25,7 @@ from sklearn.svm import LinearSVC
 
 import fgfm
 from fgfm import FGFMClassifier
+from fgfm.cardinality import of_marginals
 from fgfm.ridge import RidgeLogistic
 from multilabel import X, Y, assert_same
 
@@ -33,6 +34,17 @@ skops_io = pytest.importorskip("skops.io")
 
 class Mine(LogisticRegression):
     """A base learner that is loaded only if it is trusted."""
+
+
+class Frequencies(BaseEstimator):
+    """An object for ``method=``: independent labels with the frequencies of training."""
+
+    def fit(self, X, Y):
+        self.frequencies_ = Y.mean(axis=0)
+        return self
+
+    def estimate(self, X):
+        return of_marginals(np.tile(self.frequencies_, (X.shape[0], 1)))
 
 
 MODELS = {
@@ -81,6 +93,15 @@ def test_round_trip(name, tmp_path):
         final, features = last_step(model, X)
         assert_same(final, last_step(again, X)[0], features)
     again.fit(X, target)
+
+
+def test_object_as_method(tmp_path):
+    model = FGFMClassifier(method=Frequencies(), factors=[[0, 3], [1, 2]]).fit(X, Y)
+    fgfm.save(model, tmp_path / "model")
+    name = f"{Frequencies.__module__}.Frequencies"
+    with pytest.raises(ValueError, match=f"contains {name}"):
+        fgfm.load(tmp_path / "model")
+    assert_same(fgfm.load(tmp_path / "model", trusted=[name]), model)
 
 
 def last_step(model, X):
