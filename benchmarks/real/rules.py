@@ -20,7 +20,8 @@ from benchmarks.real.problem import BETAS, Family, Outcome, Problem
 from fgfm import FGFMClassifier
 from fgfm._utils.blocks import row_blocks
 from fgfm.decision import Decision, from_cardinalities, from_marginals
-from fgfm.estimation._fitting import LearnerSettings, fit_models
+from fgfm.estimation._fitting import fit_models
+from fgfm.estimation._learner import LearnerSettings
 from fgfm.estimation._methods import METHODS
 from fgfm.evaluation import best_threshold
 from fgfm.ridge import RidgeLogistic

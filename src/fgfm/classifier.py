@@ -36,10 +36,11 @@ from fgfm.decision import (
     from_marginals,
 )
 from fgfm.estimation import FactorEstimate, Repair
-from fgfm.estimation._fitting import LearnerSettings, fit_custom_models, fit_factor_models
+from fgfm.estimation._fitting import fit_custom_models, fit_factor_models
 from fgfm.estimation._label_sets import LabelSetMixin
 from fgfm.estimation._learner import (
     AUTO,
+    LearnerSettings,
     check_learner,
     check_not_frozen,
     is_auto,

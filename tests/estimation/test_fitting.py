@@ -12,7 +12,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 from fgfm.estimation._calibration import SigmoidCalibrator
-from fgfm.estimation._fitting import LearnerSettings, fit_models
+from fgfm.estimation._fitting import fit_models
+from fgfm.estimation._learner import LearnerSettings
 from fgfm.estimation._models import Predictions, Target
 from fgfm.estimation._scores import Scores
 from fgfm.ridge import RidgeLogistic, fit_ridge_logistic

@@ -40,7 +40,7 @@ def _n_bytes(value: Any) -> int:
         return value.__sizeof__()
     if isinstance(value, (list, tuple)):
         return sum(_n_bytes(part) for part in value)
-    return int(getattr(value, "nbytes", 0))
+    return int(getattr(value, "nbytes", sys.getsizeof(value)))  # a data frame knows its size
 
 
 def run_jobs(

@@ -22,7 +22,13 @@ from fgfm._utils.parallel import Shared, limit_openmp, run_jobs
 from fgfm._utils.rows import append_column, n_rows, on_all_rows, take_param_rows, take_rows
 from fgfm.estimation._calibration import fit_calibrator, scores_to_proba
 from fgfm.estimation._folds import target_folds
-from fgfm.estimation._learner import fits_label_matrix, flat_learner, is_ridge, seed_learner
+from fgfm.estimation._learner import (
+    LearnerSettings,
+    fits_label_matrix,
+    flat_learner,
+    is_ridge,
+    seed_learner,
+)
 from fgfm.estimation._models import LearnerModel, LearnerModels, Predictions, Target
 from fgfm.estimation._scores import Scores, class_scores, label_scores
 from fgfm.ridge import RidgeLogistic
@@ -68,7 +74,7 @@ def fit_learners(
     X: Any,
     targets: Sequence[Target],
     weight: Floats | None,
-    settings: Any,
+    settings: LearnerSettings,
     method: str | None,
     progress: Callable[[int], None],
     held_out: bool,
@@ -119,7 +125,7 @@ def _make_task(
     targets: Sequence[Target],
     weight: Floats | None,
     rows: Integers,
-    settings: Any,
+    settings: LearnerSettings,
     method: str | None,
     held_out: bool,
     seed: int,
@@ -146,7 +152,9 @@ def _make_task(
     return _Task(estimator, X, kept_weight, params, method, folds, held_out, n_workers)
 
 
-def _fit_params(estimator: Any, weight: Floats | None, settings: Any) -> dict[str, Any]:
+def _fit_params(
+    estimator: Any, weight: Floats | None, settings: LearnerSettings
+) -> dict[str, Any]:
     """Return the arguments for the ``fit`` of the base learner."""
     if settings.fit_params is not None:
         return dict(settings.fit_params)

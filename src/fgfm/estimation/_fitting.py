@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from fgfm.cardinality import distribution
 from fgfm.estimation._calibration import CALIBRATIONS, needs_calibration
 from fgfm.estimation._fit_learners import fit_learners
 from fgfm.estimation._folds import is_splitter, target_folds
-from fgfm.estimation._learner import is_auto, is_ridge
+from fgfm.estimation._learner import LearnerSettings, is_auto, is_ridge
 from fgfm.estimation._methods import FactorEstimate, Method
 from fgfm.estimation._models import Models, Predictions, RidgeModels, StackModels, Target
 from fgfm.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
@@ -25,7 +25,6 @@ from fgfm.stack import StackedLearner, StackedPredictions
 __all__ = [
     "CustomModels",
     "FactorModels",
-    "LearnerSettings",
     "fit_custom_models",
     "fit_factor_models",
     "fit_models",
@@ -37,17 +36,6 @@ Labels = npt.NDArray[np.bool_]
 Fitted = tuple[Models, Predictions | None]
 
 _PENALTY_FOLDS = 3  # in which the learner "ridge" chooses its penalty, as in the paper
-
-
-class LearnerSettings(NamedTuple):
-    """The base learner and how to fit it."""
-
-    estimator: Any = None  # "auto", "ridge", None for "ridge", or a scikit-learn classifier
-    calibration: Any = "auto"  # as in FGFMClassifier
-    cv: Any = None  # folds for the penalty of "ridge" and for calibration
-    n_jobs: int | None = None
-    random_state: Any = None  # seeds the folds, and base learners without a seed
-    fit_params: dict[str, Any] | None = None  # for fit; None passes the sample weights, if any
 
 
 class FactorModels:

@@ -1,11 +1,10 @@
-"""Base learners: checks of the estimator and of its features."""
+"""Base learners: their settings, checks of the estimator and of its features."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
@@ -20,6 +19,7 @@ from fgfm.ridge import RidgeLogistic
 __all__ = [
     "AUTO",
     "RIDGE",
+    "LearnerSettings",
     "check_learner",
     "check_not_frozen",
     "fits_label_matrix",
@@ -32,10 +32,18 @@ __all__ = [
     "validate_raw_features",
 ]
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-
 AUTO, RIDGE = "auto", "ridge"  # the base learners that have names
+
+
+class LearnerSettings(NamedTuple):
+    """The base learner and how to fit it."""
+
+    estimator: Any = None  # "auto", "ridge", None for "ridge", or a scikit-learn classifier
+    calibration: Any = "auto"  # as in FGFMClassifier
+    cv: Any = None  # folds for the penalty of "ridge" and for calibration
+    n_jobs: int | None = None
+    random_state: Any = None  # seeds the folds, and base learners without a seed
+    fit_params: dict[str, Any] | None = None  # for fit; None passes the sample weights, if any
 
 
 def is_auto(learner: Any) -> bool:
