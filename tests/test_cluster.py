@@ -127,7 +127,7 @@ def test_factor_search_is_the_same_on_workers(client, data):
     for features, how in (
         ((X > 0).astype(int), {}),
         ((X > 0).astype(int), {"method": "general"}),
-        (X[:, :4], {"test": fgfm.factors.GCM(Recording(), random_state=0)}),
+        (X[:, :4], {"test": fgfm.factors.GCM(random_state=0)}),
     ):
         here = fgfm.ILFCompo(**how).fit(features, Y[:, :4])
         with joblib.parallel_config("dask"):

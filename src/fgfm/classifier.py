@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,15 +27,21 @@ from fgfm._utils.validation import (
     resolve_nonempty,
     row_weights,
 )
-from fgfm.cardinality import distribution, merge_distributions, merge_factors, of_marginals
+from fgfm.cardinality import merge_distributions
 from fgfm.decision import (
     Constraints,
     Decision,
-    from_cardinalities,
     from_factors,
     from_marginals,
 )
-from fgfm.estimation import FactorEstimate, Repair
+from fgfm.estimation._estimates import (
+    FactorEstimate,
+    Repair,
+    concatenate_rows,
+    decide_together,
+    label_sums,
+    replace_by_independent,
+)
 from fgfm.estimation._fitting import fit_custom_models, fit_factor_models
 from fgfm.estimation._label_sets import LabelSetMixin
 from fgfm.estimation._learner import (
@@ -489,7 +495,7 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         True
         """
         blocks = self._map_blocks(X, self._estimate_block)
-        return [_concatenate(of_factor) for of_factor in zip(*blocks, strict=True)]
+        return [concatenate_rows(of_factor) for of_factor in zip(*blocks, strict=True)]
 
     def decide(self, X: Any, *, average: str = "samples") -> Decision:
         """Compute the F-optimal label sets and their expected F-measure.
@@ -520,7 +526,7 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
             labels, expected_f = self._decide_rows(X)
         else:
             params = self.decision_params() | {"average": average, "n_jobs": self.n_jobs}
-            labels, expected_f = _decide_together(self.estimate(X), self.factors_, params)
+            labels, expected_f = decide_together(self.estimate(X), self.factors_, params)
         if not self.multilabel_:
             labels = labels[:, 0]
             expected_f = expected_f[0] if average == "macro" else expected_f
@@ -629,7 +635,7 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         """Return the probability of each label (n, m) for a block of rows."""
         p = self._binary_marginals(X)
         if p is None:
-            p = np.minimum(_label_sums(self._factor_models.estimate(X), self.factors_), 1.0)
+            p = np.minimum(label_sums(self._factor_models.estimate(X), self.factors_), 1.0)
         return p
 
     def _binary_marginals(self, X: Any) -> Floats | None:
@@ -673,7 +679,7 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         if not rows.any():
             return estimates
         return [
-            _replace_by_independent(one, rows, self.label_frequencies_[factor])
+            replace_by_independent(one, rows, self.label_frequencies_[factor])
             for one, factor in zip(estimates, self.factors_, strict=True)
         ]
 
@@ -683,72 +689,6 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         They contradict a decision that is conditioned on a non-empty set.
         """
         return bool(self.decision_params()["nonempty"] and self.label_frequencies_.any())
-
-
-# Functions of estimates
-
-
-def _label_sums(estimates: Sequence[FactorEstimate], factors: Sequence[Integers]) -> Floats:
-    """Return the marginals (n, m) of all labels: the sums of P over the cardinalities."""
-    p = np.empty((len(estimates[0].P), sum(map(len, factors))))
-    for factor, (P, _) in zip(factors, estimates, strict=True):
-        p[:, factor] = P.sum(axis=2)
-    return p
-
-
-def _decide_together(
-    estimates: Sequence[FactorEstimate], factors: Sequence[Integers], params: dict[str, Any]
-) -> Decision:
-    """Decide all rows together, for average="macro" or "micro"."""
-    nonempty = params.pop("nonempty")
-    Ps, ds = [P for P, _ in estimates], [d for _, d in estimates]
-    places = [factor.tolist() for factor in factors]
-    if not nonempty:
-        return from_factors(Ps, places, distributions=ds, **params)
-    # Given y != 0, the factors of a row depend on each other: p(y_i = 1, s | y != 0) is
-    # p_is / (1 - d_0), with P and d of all labels.
-    if params["average"] == "macro":
-        d_0 = np.prod([d[:, 0] for d in ds], axis=0)  # (n,)
-        p = _label_sums(estimates, factors) / _positive(1.0 - d_0)[:, None]
-        return from_marginals(np.minimum(p, 1.0), **params)
-    P, d = merge_factors(Ps, places, ds)
-    present = d[:, 1:].sum(axis=1)  # (n,)
-    P = P / _positive(present)[:, None, None]
-    P /= np.maximum(1.0, P.sum(axis=2, keepdims=True))  # where P and d do not agree
-    d = np.column_stack([present == 0.0, d[:, 1:] / _positive(present)[:, None]])
-    return from_cardinalities(P, distribution=d, **params)
-
-
-def _positive(present: Floats) -> Floats:
-    """Return probabilities with 0 replaced by 1, to divide by."""
-    return np.where(present > 0.0, present, 1.0)
-
-
-def _concatenate(blocks: Sequence[FactorEstimate]) -> FactorEstimate:
-    """Concatenate the estimates of one factor for consecutive blocks of rows."""
-    S = max(P.shape[2] for P, _ in blocks)  # objects of the user may return different S
-    parts = zip(*(_pad(block, S) for block in blocks), strict=True)
-    return FactorEstimate(*(np.concatenate(part) for part in parts))
-
-
-def _replace_by_independent(estimate: FactorEstimate, rows: Labels, p: Floats) -> FactorEstimate:
-    """Replace rows, a mask (n,), by independent labels with marginals p (m,); S becomes m."""
-    P, d = _pad(estimate, len(p))
-    P_independent = of_marginals(p[None])  # (1, m, m)
-    P[rows], d[rows] = P_independent, distribution(P_independent)
-    return FactorEstimate(P, d)
-
-
-def _pad(estimate: FactorEstimate, S: int) -> FactorEstimate:
-    """Append cardinalities of probability 0, up to S."""
-    P, d = estimate
-    more = S - P.shape[2]
-    if more == 0:
-        return estimate
-    return FactorEstimate(np.pad(P, [(0, 0), (0, 0), (0, more)]), np.pad(d, [(0, 0), (0, more)]))
-
-
-# Functions of fit
 
 
 def _check_method(method: Any) -> None:

@@ -22,7 +22,7 @@ An object of yours can take their place. It is a scikit-learn estimator (each fa
 from __future__ import annotations
 
 from fgfm.estimation._calibration import needs_calibration
-from fgfm.estimation._methods import FactorEstimate, Repair
+from fgfm.estimation._estimates import FactorEstimate, Repair
 
 __all__ = ["FactorEstimate", "Repair", "needs_calibration"]
 

@@ -14,10 +14,11 @@ from fgfm._utils.progress import FitProgress
 from fgfm._utils.rows import n_rows, on_all_rows, take_rows
 from fgfm.cardinality import distribution
 from fgfm.estimation._calibration import CALIBRATIONS, needs_calibration
+from fgfm.estimation._estimates import FactorEstimate
 from fgfm.estimation._fit_learners import fit_learners
 from fgfm.estimation._folds import is_splitter, target_folds
 from fgfm.estimation._learner import LearnerSettings, is_auto, is_ridge
-from fgfm.estimation._methods import FactorEstimate, Method
+from fgfm.estimation._methods import Method
 from fgfm.estimation._models import Models, Predictions, RidgeModels, StackModels, Target
 from fgfm.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
 from fgfm.stack import StackedLearner, StackedPredictions

@@ -8,38 +8,25 @@ the number of its first target. With m labels of which s are present, in every m
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from fgfm._utils.log_linear_pool import LogLinearPool
 from fgfm.cardinality import make_coherent, of_conditionals, of_joint, of_marginals
+from fgfm.estimation._estimates import FactorEstimate, Repair
 from fgfm.estimation._exponent import fit_exponent, independent_cardinalities, powered
 from fgfm.estimation._learner import AUTO, RIDGE
 from fgfm.estimation._models import Predictions, Target
 
-__all__ = ["METHODS", "FactorEstimate", "Method", "Repair"]
+__all__ = ["METHODS", "Method"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
 
 _MARGIN = 1e-12  # least distance from 0 and 1 of the marginal of a label that is not constant
-
-
-class FactorEstimate(NamedTuple):
-    """P and d of one label factor, for some rows."""
-
-    P: Floats  # (n, m, S): P[r, i, s - 1] = p(y_i = 1, |y| = s)
-    d: Floats  # (n, S + 1): d[r, s] = p(|y| = s)
-
-
-class Repair(NamedTuple):
-    """Incoherence of the predicted P of each row, as returned by `fgfm.FGFMClassifier.repair`."""
-
-    d_0: Floats  # (n,) probability of no label that P implies; may be negative
-    moved: Floats  # (n,) sum of |p'_is - p_is|, with p' the nearest coherent P
 
 
 class Method:
