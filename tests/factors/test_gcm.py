@@ -122,13 +122,6 @@ def test_one_steep_direction_for_all_labels(logistic):
     assert np.mean(np.concatenate(p) <= 0.01) <= 0.08
 
 
-def test_logistic_curve_through_linear_predictions(monkeypatch):
-    """If features or labels are too many for logistic regressions on all of them."""
-    X, Y = steep(np.random.default_rng(29), logistic=True)
-    monkeypatch.setattr("fgfm.factors._leave_one_out._MAX_LOGISTIC", 0)
-    assert np.mean(upper(GCM(random_state=0).pairs(X, Y).p_values) <= 0.01) <= 0.08
-
-
 # Power -----------------------------------------------------------------------------------------
 
 
