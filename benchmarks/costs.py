@@ -160,7 +160,7 @@ def task_seconds(tasks: int = 10_000) -> float:
     from distributed import Client, LocalCluster
 
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         client.gather(client.map(abs, range(10), pure=False))

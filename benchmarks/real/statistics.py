@@ -21,7 +21,6 @@ __all__ = [
     "friedman",
     "groups_within",
     "interval",
-    "ranks",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -32,12 +31,6 @@ class Friedman(NamedTuple):
 
     statistic: float
     p_value: float
-
-
-def ranks(scores: Floats) -> Floats:
-    """Rank the systems on each data set, 1 being the best."""
-    filled = np.where(np.isnan(scores), -np.inf, scores)
-    return np.asarray(stats.rankdata(-filled, axis=1))
 
 
 def friedman(ranked: Floats) -> Friedman:

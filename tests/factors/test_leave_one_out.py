@@ -111,3 +111,17 @@ def test_combined_columns():
     few = combine_columns(Z, 4, rng)
     assert few.shape == (10, 4)
     np.testing.assert_allclose(np.abs(np.linalg.lstsq(Z, few, rcond=None)[0]), 1.0)
+
+
+def test_many_features_get_a_logistic_curve_through_the_linear_predictions():
+    """2000 rows x 1001^2 x 11 labels are too many for logistic regressions on all features."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 1000))
+    Y = (rng.random((2000, 11)) < 1.0 / (1.0 + np.exp(-8.0 * X[:, :1]))).astype(float)
+    U, s = feature_basis(X, rng)
+    noise = rng.choice([-1.0, 1.0], (2000, 4))
+    R, penalties = ridge_residuals(U, s, np.hstack([Y, noise]), 11)
+    found, index = logistic_residuals(U, s, Y, noise, R, penalties, None)
+    assert index.shape == (2000, 0)
+    assert ((found[:, :11] ** 2).sum(axis=0) < (R[:, :11] ** 2).sum(axis=0)).all()
+    np.testing.assert_array_equal(found[:, 11:], R[:, 11:])

@@ -223,7 +223,6 @@ class DecisionDisplay:
         cls,
         estimator: Any,
         X: Any,
-        Y: Any = None,
         *,
         row: int = 0,
         label_names: Sequence[str] | None = None,
@@ -238,9 +237,6 @@ class DecisionDisplay:
             Fitted.
         X : array-like, sparse matrix or data frame of shape (n, p)
             Features.
-        Y : object, optional
-            Not used: the expectation is that of the model. Present for the same call as
-            `CalibrationDisplay.from_estimator`.
         row : int, default=0
             Index of the row of X to draw.
         label_names : sequence of str, optional

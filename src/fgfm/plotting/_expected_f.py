@@ -222,7 +222,7 @@ class ExpectedFDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, Y: Any = None, *, row: int = 0, ax: Any = None, **options: Any
+        cls, estimator: Any, X: Any, *, row: int = 0, ax: Any = None, **options: Any
     ) -> ExpectedFDisplay:
         """Draw the set sizes of a row as a fitted classifier evaluates them.
 
@@ -232,9 +232,6 @@ class ExpectedFDisplay:
             Fitted. Its beta, zero_division and nonempty apply.
         X : array-like, sparse matrix or data frame of shape (n, p)
             Features.
-        Y : object, optional
-            Not used: the expectation is that of the model. Present for the same call as
-            `CalibrationDisplay.from_estimator`.
         row : int, default=0
             Index of the row of X to draw.
         ax : matplotlib Axes, optional
