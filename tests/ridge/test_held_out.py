@@ -51,7 +51,7 @@ def refitted(X, y, penalty, cv, weight=None, extra=None):
 def tolerance(request, monkeypatch):
     """Select the solver of small or of large models; return its accuracy in folds."""
     if request.param == "batch":
-        monkeypatch.setattr(_design, "NEWTON_LIMIT", 0)
+        monkeypatch.setattr(_design, "_CHOLESKY_LIMIT", 0)
     return {"newton": 1e-6, "batch": 1e-4}[request.param]
 
 

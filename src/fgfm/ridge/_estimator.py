@@ -52,10 +52,6 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         square of `tol`.
     random_state : int, RandomState instance or None, default=None
         Shuffles the folds if `cv` is an integer.
-    device : str, torch.device or None, default=None
-        Device of PyTorch, such as "cuda", on which a model of more than 300 unknowns is fitted, in
-        double precision; `fgfm.FGFMClassifier` fits all labels there at once. Features, classes
-        and fitted attributes are NumPy arrays in any case. None uses the CPU, without PyTorch.
 
     Attributes
     ----------
@@ -99,8 +95,6 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ValueError: penalties[1] is -1.0: penalties must be finite and greater than 0
     """
 
-    device = None  # default for models that were saved before there was this parameter
-
     def __init__(
         self,
         penalties: Any = None,
@@ -111,7 +105,6 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         max_iter: int = 100,
         tol: float = 1e-5,
         random_state: Any = None,
-        device: Any = None,
     ) -> None:
         self.penalties = penalties
         self.cv = cv
@@ -120,7 +113,6 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
-        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -153,7 +145,6 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.reference_class,
             self.max_iter,
             self.tol,
-            self.device,
         )
         weight = row_weights(sample_weight, X.shape[0], "X")
         (fit,) = fit_checked_targets(X, [y], [None], weight, self.cv, self.random_state, settings)

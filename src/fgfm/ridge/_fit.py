@@ -10,21 +10,18 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from joblib import effective_n_jobs
 from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.parallel import delayed
 
 from fgfm._utils.folds import make_folds
-from fgfm._utils.parallel import one_blas_thread, run_jobs
 from fgfm._utils.rows import on_all_rows
 from fgfm._utils.validation import (
     check_flag,
@@ -34,10 +31,8 @@ from fgfm._utils.validation import (
     real_array,
     row_weights,
 )
-from fgfm.ridge._arrays import check_device
-from fgfm.ridge._chunks import SharedInputs, fit_chunks, split_targets
 from fgfm.ridge._design import Design
-from fgfm.ridge._problem import RidgeSettings, RidgeTarget, TargetFit
+from fgfm.ridge._solver import RidgeSettings, RidgeTarget, fit_targets
 
 __all__ = [
     "RidgeFit",
@@ -51,7 +46,6 @@ Floats = npt.NDArray[np.float64]
 
 _PENALTIES = 10.0 ** np.arange(-4, 4)  # the paper's grid
 _LARGEST = 1e60  # magnitude of a feature: products of four must not overflow
-_TASKS = 8  # per worker: more would balance the load no better, and send the inputs more often
 
 
 class RidgeFit(NamedTuple):
@@ -158,7 +152,6 @@ def fit_ridge_logistic(
     n_jobs: int | None = None,
     held_out: bool = False,
     progress: Callable[[int], object] | None = None,
-    device: Any = None,
 ) -> list[RidgeFit]:
     r"""Fit ridge-penalised logistic regressions of many targets on the same features.
 
@@ -211,9 +204,6 @@ def fit_ridge_logistic(
         up to 64 MB more per chunk.
     progress : callable, optional
         Called with the number of targets fitted so far, after every chunk of them.
-    device : str, torch.device or None, default=None
-        Device of PyTorch, such as "cuda", on which large models (see Notes) are fitted, in double
-        precision. None uses the CPU, without PyTorch.
 
     Returns
     -------
@@ -287,9 +277,7 @@ def fit_ridge_logistic(
     X = check_array(X, accept_sparse="csr", dtype=np.float64)
     n = X.shape[0]
     columns = _target_list(targets, n)
-    settings = check_settings(
-        penalties, penalize_intercept, reference_class, max_iter, tol, device
-    )
+    settings = check_settings(penalties, penalize_intercept, reference_class, max_iter, tol)
     return fit_checked_targets(
         X,
         columns,
@@ -333,7 +321,7 @@ def fit_checked_targets(
         classes, code = _encode(y)
         classes_of.append(classes)
         encoded.append(RidgeTarget(code, len(classes), extra, folds_of(y)))
-    fits = _run_chunks(design, encoded, settings, n_jobs, progress)
+    fits = fit_targets(design, encoded, settings, n_jobs, progress)
     n_failed = sum(fit.n_failed for fit in fits)
     if n_failed:
         warnings.warn(
@@ -368,37 +356,6 @@ def _encode(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64
     return np.unique(y, return_inverse=True)
 
 
-def _run_chunks(
-    design: Design,
-    targets: list[RidgeTarget],
-    settings: RidgeSettings,
-    n_jobs: Any,
-    progress: Callable[[int], object] | None,
-) -> list[TargetFit]:
-    """Fit the chunks of targets in threads: kernels, BLAS and SciPy release the GIL."""
-    chunks = split_targets(design, targets, settings.device)
-    jobs = effective_n_jobs(n_jobs)
-    size = 1 if jobs == 1 else max(1, len(chunks) // (_TASKS * jobs))
-    tasks = [chunks[at : at + size] for at in range(0, len(chunks), size)]
-    inputs = SharedInputs(design, settings, targets)
-    arguments = (
-        (inputs, [[inputs.pack(targets[t]) for t in chunk] for chunk in task]) for task in tasks
-    )
-    results: Iterator[list[TargetFit]]
-    with one_blas_thread:
-        if jobs == 1 or len(tasks) == 1:  # the pool costs as much as a few small fits
-            results = (fit_chunks(*args) for args in arguments)
-        else:
-            calls = (delayed(fit_chunks)(*args) for args in arguments)
-            results = run_jobs(calls, n_jobs, "threads")
-        fits: dict[int, TargetFit] = {}
-        for task, fitted in zip(tasks, results, strict=True):
-            fits.update(zip((t for chunk in task for t in chunk), fitted, strict=True))
-            if progress is not None:
-                progress(len(fits))
-    return [fits[t] for t in range(len(targets))]
-
-
 def _check_magnitude(values: Floats | None) -> None:
     """Raise if products of four features could overflow."""
     largest = 0.0 if values is None else float(np.abs(values).max(initial=0.0))
@@ -415,7 +372,6 @@ def check_settings(
     reference_class: Any,
     max_iter: Any,
     tol: Any,
-    device: Any = None,
 ) -> RidgeSettings:
     """Validate the options of a fit."""
     grid = np.array(
@@ -445,7 +401,6 @@ def check_settings(
         check_flag(reference_class, "reference_class"),
         int(max_iter),
         float(tol),
-        device=check_device(device),
     )
 
 

@@ -1,0 +1,241 @@
+"""Fit targets by the compiled solver, in chunks that run in parallel.
+
+A chunk is a call of `fgfm._kernels.fit_ridge` for targets with the same rows, folds and number of
+classes. Chunks of large models, which are fitted side by side, depend on the targets alone, not on
+the number of jobs, so that neither do results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from joblib import effective_n_jobs
+from sklearn.utils.parallel import delayed
+
+from fgfm._kernels import fit_ridge
+from fgfm._utils.folds import Fold
+from fgfm._utils.parallel import Shared, one_blas_thread, run_jobs
+from fgfm.ridge._design import Design
+
+__all__ = ["RidgeSettings", "RidgeTarget", "TargetFit", "fit_targets"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_TASKS = 8  # per worker: more would balance the load no better, and send the inputs more often
+# Columns of weights in a chunk of large models: more would hardly make products with the rows
+# faster.
+_COLUMNS = 64
+# Entries of an array of a chunk, (n or p, columns): 32 MB. Each fold has arrays of its own, so
+# that a chunk has fewer columns if there are more folds than _FOLDS.
+_ENTRIES = 1 << 22
+_FOLDS = 3
+# As in _kernels/ridge_cg.hpp: columns of a block of a Hessian that may be inverted, and entries of
+# the inverses of all folds (256 MB).
+_LARGEST_BLOCK = 1024
+_INVERSES_LIMIT = 1 << 25
+
+
+class RidgeSettings(NamedTuple):
+    """The objective, the grid of penalties and the stopping rule."""
+
+    penalties: Floats  # (L,) in the order of the grid
+    penalize_intercept: bool
+    reference_class: bool
+    max_iter: int
+    tol: float
+    held_out: bool = False  # return the probabilities of the test rows too
+
+
+class RidgeTarget(NamedTuple):
+    """The classes of the rows, and the folds that choose the penalty."""
+
+    code: Integers  # (n,): 0 to K - 1; every class occurs
+    n_classes: int
+    extra: Floats | None  # (n,): a column to append to the features
+    folds: list[Fold]
+
+
+class TargetFit(NamedTuple):
+    """The fitted model of one target."""
+
+    coef: Floats  # (1, p) for two classes, (K, p) for more
+    intercept: Floats  # (1,) or (K,)
+    best: int  # index of the chosen penalty
+    losses: Floats  # (folds, L)
+    n_iter: int  # largest number of iterations of a fit
+    n_failed: int  # number of fits that did not converge
+    held_out: Floats | None = None  # (n, K): test probabilities; NaN for rows in no test fold
+
+
+class _Inputs(Shared):
+    """What chunks share, sent to a worker once."""
+
+    def __init__(self, design: Design, settings: RidgeSettings, folds: list[Fold]) -> None:
+        self.design = design
+        self.settings = settings
+        self.folds = folds
+
+
+def fit_targets(
+    design: Design,
+    targets: list[RidgeTarget],
+    settings: RidgeSettings,
+    n_jobs: Any,
+    progress: Callable[[int], object] | None,
+) -> list[TargetFit]:
+    """Choose the penalties and fit the models of all targets.
+
+    Parameters
+    ----------
+    design : Design
+        The features and the weights of the rows.
+    targets : list of RidgeTarget
+        The targets.
+    settings : RidgeSettings
+        The objective and the stopping rule.
+    n_jobs : int or None
+        Number of threads, as in joblib.
+    progress : callable, optional
+        Called with the number of targets fitted so far.
+
+    Returns
+    -------
+    list of TargetFit
+        One fit per target, in order.
+    """
+    fits: dict[int, TargetFit] = {}
+    groups: dict[Any, list[int]] = {}
+    for t, target in enumerate(targets):
+        K, folds, extra = target.n_classes, target.folds, target.extra
+        if K == 1:
+            fits[t] = _certain_fit(design, target, settings)
+            continue
+        small = design.is_small(K, extra)
+        # Sparse rows of large models are kept apart from the extra columns: targets with different
+        # ones can be fitted together, but not with targets that have none.
+        same = (extra is None) if design.is_sparse and not small else id(extra)
+        groups.setdefault((small, K, id(folds), same), []).append(t)
+    jobs = effective_n_jobs(n_jobs)
+    chunks = []
+    for (small, K, _, _), members in groups.items():
+        size = 1 + len(members) // (_TASKS * jobs)
+        if not small:
+            size = _batch_size(design, K, len(targets[members[0]].folds))
+        chunks += [members[at : at + size] for at in range(0, len(members), size)]
+    shared = {id(target.folds): _Inputs(design, settings, target.folds) for target in targets}
+    arguments = (
+        (
+            shared[id(targets[chunk[0]].folds)],
+            np.stack([targets[t].code for t in chunk], dtype=np.int32, casting="same_kind"),
+            targets[chunk[0]].n_classes,
+            [targets[t].extra for t in chunk],
+        )
+        for chunk in chunks
+    )
+    results: Iterator[list[TargetFit]]
+    # kernels release the GIL; a single job is run here, because the pool costs as much as a few
+    # small fits
+    with one_blas_thread:
+        if jobs == 1 or len(chunks) == 1:
+            results = (_fit_chunk(*args) for args in arguments)
+        else:
+            calls = (delayed(_fit_chunk)(*args) for args in arguments)
+            results = run_jobs(calls, n_jobs, "threads")
+        for chunk, fitted in zip(chunks, results, strict=True):
+            fits.update(zip(chunk, fitted, strict=True))
+            if progress is not None:
+                progress(len(fits))
+    if progress is not None and not chunks:
+        progress(len(fits))
+    return [fits[t] for t in range(len(targets))]
+
+
+def _certain_fit(design: Design, target: RidgeTarget, settings: RidgeSettings) -> TargetFit:
+    """Return the model of a target with one class."""
+    p = design.p + (target.extra is not None)
+    losses = np.zeros((len(target.folds), len(settings.penalties)))
+    certain = np.ones((design.n, 1)) if settings.held_out else None
+    return TargetFit(np.zeros((1, p)), np.zeros(1), 0, losses, 0, 0, certain)
+
+
+def _batch_size(design: Design, n_classes: int, n_folds: int) -> int:
+    """Return the most large models that are fitted side by side, for bounded memory."""
+    columns = min(_COLUMNS, _ENTRIES * _FOLDS // max(n_folds, _FOLDS) // max(design.n, design.p))
+    # dense rows are rotated where there are fewer rows than columns
+    block = (design.p if design.is_sparse else min(design.n, design.p)) + 1
+    if block <= _LARGEST_BLOCK:
+        columns = min(columns, _INVERSES_LIMIT // (block**2 * n_folds))
+    return max(1, columns // (1 if n_classes == 2 else n_classes))
+
+
+def _fit_chunk(
+    inputs: _Inputs, code: npt.NDArray[np.int32], n_classes: int, extras: Sequence[Floats | None]
+) -> list[TargetFit]:
+    """Fit targets (T, n) that differ in their classes, and of large sparse models in `extras`."""
+    design, settings, folds = inputs.design, inputs.settings, inputs.folds
+    T, K, L = len(code), n_classes, len(settings.penalties)
+    small = design.is_small(K, extras[0])
+    own = np.empty((0, 0))  # (T, n): extra columns beside sparse rows
+    own_mean = np.empty((T, 0))
+    if small or not design.is_sparse:
+        groups = design.grouped(extras[0])
+    else:
+        groups = design.sparse_rows()
+        if extras[0] is not None:
+            own_mean = np.array([design.mean(np.asarray(extra)[:, None]) for extra in extras])
+            own = np.stack(extras) - own_mean  # type: ignore[arg-type]
+    C = K if K > 2 and not small and not settings.reference_class else K - 1
+    theta = np.empty((T, (groups.n_columns + len(own_mean.T)) * C))
+    best, steps, failed = np.zeros((3, T), dtype=np.int64)
+    losses = np.full((T, len(folds) * L), np.inf)
+    held_out = np.full((T, design.n * K) if settings.held_out else (0, 0), np.nan)
+    with one_blas_thread:
+        fit_ridge(
+            groups.rows,
+            groups.of_row,
+            design.weight,
+            [(fold.train, fold.test) for fold in folds],
+            code,
+            K,
+            own,
+            settings.penalties,
+            settings.penalize_intercept,
+            settings.reference_class,
+            settings.tol,
+            settings.max_iter,
+            small,
+            1 if small else T,
+            theta,
+            best,
+            losses,
+            steps,
+            failed,
+            held_out,
+        )
+    fits = []
+    for t in range(T):
+        shifted = groups._replace(mean=np.append(groups.mean, own_mean[t]))
+        coef, intercept = shifted.coefficients(theta[t].reshape(-1, C))
+        if K > 2:
+            if C < K:  # add the weights 0 of the first class
+                coef = np.concatenate([np.zeros((1, coef.shape[1])), coef])
+                intercept = np.concatenate([[0.0], intercept])
+            if not settings.reference_class:  # symmetric weights sum to 0 over the classes
+                coef -= coef.mean(axis=0)
+                intercept -= intercept.mean()
+        fits.append(
+            TargetFit(
+                coef,
+                intercept,
+                int(best[t]),
+                losses[t].reshape(-1, L).copy(),
+                int(steps[t]),
+                int(failed[t]),
+                held_out[t].reshape(-1, K) if settings.held_out else None,
+            )
+        )
+    return fits
