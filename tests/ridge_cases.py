@@ -11,7 +11,6 @@ from sklearn.linear_model import LogisticRegression
 
 from fgfm._utils.folds import make_folds
 from fgfm._utils.parallel import one_blas_thread
-from fgfm.ridge import RidgeFit
 from fgfm.ridge._design import Design
 from fgfm.ridge._solver import RidgeSettings, RidgeTarget, fit_targets
 
@@ -129,23 +128,9 @@ def fit_as_large(
         np.asarray(penalties, dtype=float), penalize_intercept, reference_class, max_iter, tol
     )
     column = None if extra is None else np.asarray(extra, dtype=float)
-    encoded = [np.unique(y, return_inverse=True) for y in targets]
-    fits = fit_targets(
-        design,
-        [RidgeTarget(code, len(classes), column, folds_of(code)) for classes, code in encoded],
-        settings,
-        None,
-        None,
-    )
-    assert all(fit.n_failed == 0 for fit in fits)
-    return [
-        RidgeFit(
-            classes,
-            fit.coef,
-            fit.intercept,
-            float(settings.penalties[fit.best]),
-            fit.losses,
-            fit.n_iter,
-        )
-        for (classes, _), fit in zip(encoded, fits, strict=True)
+    encoded = [
+        RidgeTarget(*np.unique(y, return_inverse=True), column, folds_of(y)) for y in targets
     ]
+    fits = fit_targets(design, encoded, settings, None, None)
+    assert all(fit.n_failed == 0 for fit in fits)
+    return fits

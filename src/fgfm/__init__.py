@@ -11,7 +11,7 @@ Submodules:
 - `fgfm.cardinality`: the matrices ``p(y_i = 1, |y| = s)`` that decisions are computed from;
 - `fgfm.metrics`: the F-measure, a scikit-learn scorer, and bounds that hold for new rows;
 - `fgfm.factors`: groups of labels that are independent of each other given the features;
-- `fgfm.ridge`: ridge logistic regression, the default base learner;
+- `fgfm.ridge`: ridge logistic regression, the learner of the paper;
 - `fgfm.estimation`: estimators of the matrices, with any scikit-learn classifier as base learner;
 - `fgfm.data`: data sets and probabilities in files of many formats;
 - `fgfm.evaluation`: the F-optimal rule compared with thresholds on your own data;

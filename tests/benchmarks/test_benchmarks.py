@@ -12,7 +12,6 @@ rivals = pytest.importorskip("benchmarks.rivals", reason="benchmarks/ is not bes
 independence = pytest.importorskip("benchmarks.independence")
 recovery = pytest.importorskip("benchmarks.recovery")
 extreme = pytest.importorskip("benchmarks.extreme")
-penalties = pytest.importorskip("benchmarks.penalties")
 datasets = pytest.importorskip("benchmarks.datasets")
 
 
@@ -131,15 +130,3 @@ def test_speed_on_csr_is_measured(monkeypatch):
     ]
     assert all(row[3] > 0.0 for row in table.rows)
     assert max(map(len, table.lines())) <= 80
-
-
-def test_stopping_is_compared_with_all_penalties(monkeypatch):
-    rng = np.random.default_rng(0)
-    X = sparse.csr_array(rng.poisson(0.05, (80, 400)).astype(float))
-    Y = (X[:, :3].toarray() + rng.normal(size=(80, 3)) > 0.5).astype(int)
-    monkeypatch.setattr(penalties, "load", lambda name: datasets.Split(X, Y, X, Y))
-    monkeypatch.setattr("fgfm.ridge._design.NEWTON_LIMIT", 0)  # all models are large
-    table = penalties.penalty_table(["some"], 2)
-    ((name, labels, tried, other, _),) = table.rows
-    assert (name, labels, other) == ("some", 2, 0)
-    assert 0.0 < tried < 1.0

@@ -25,10 +25,13 @@ header                   contents
 ``tilt``, ``condition``  inclusion probabilities given the number of labels
 ``poisson_binomial``     distribution of the number of independent labels
 ``betting``              bets against a hypothesis about a mean
-``ridge``                multinomial logistic regression by Newton's method
-``cg``                   Newton steps of many such models on sparse rows
-``columns``, ``gram``    column sums and weighted Gram matrices
-``sparse_rows``          products of sparse rows with many columns
+``ridge``                ridge logistic regressions, with the penalty chosen by cross-validation
+``ridge_problem``        the penalised likelihood of one of them
+``ridge_newton``         Newton's method for several of them on the same rows
+``ridge_cg``             its steps by conjugate gradients
+``ridge_rows``           products of dense or sparse rows with many columns
+``exponentials``         exp and log(1 + x) of vectors
+``grouping``             groups of equal rows
 ``transpose``            transposition of strided matrices
 ``forest``               decision trees of several outputs, grown on features in bins
 ``trees``                leaves of rows in decision trees

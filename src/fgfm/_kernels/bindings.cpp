@@ -84,7 +84,6 @@ static Lapack lapack(const std::vector<nb::capsule>& capsules) {
     set(result.dgemm);
     set(result.dsyrk);
     set(result.dpotrf);
-    set(result.dpotrs);
     set(result.dpotri);
     set(result.spotrf);
     set(result.spotri);

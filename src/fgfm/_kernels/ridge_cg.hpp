@@ -96,11 +96,11 @@ private:
     Index next_ = 0, q_ = 0, extra_rows_ = 0;
     std::vector<Slot> slots_;
     Index columns_ = 0;            // C_ for each slot, padded by columns of 0
-    std::vector<T> prob_, extra_;  // (G, columns); for a single logit the curvature
-    std::vector<T> diagonal_, inverse_, step_, residual_, scaled_, direction_, product_;  // (q, ..)
-    std::vector<T> logits_, factor_, column_;
+    LineVector<T> prob_, extra_;  // (G, columns); for a single logit the curvature
+    LineVector<T> diagonal_, inverse_, step_, residual_, scaled_, direction_, product_;  // (q, ..)
+    LineVector<T> logits_, factor_, column_;
     std::vector<double> sums_;
-    Scratch<T> scratch_;
+    LineVector<T> scratch_;
 
     Index count() const { return static_cast<Index>(slots_.size()); }
     bool lone() const { return model_.reference && C_ == 1; }  // one logit: no other classes
@@ -118,7 +118,7 @@ private:
     void set_slots(Index n) {
         slots_.assign(n, Slot());
         columns_ = rows_.padded<T>(n * C_);
-        for_arrays([&](std::vector<T>& values, Index rows) { values.assign(rows * columns_, T(0)); });
+        for_arrays([&](LineVector<T>& values, Index rows) { values.assign(rows * columns_, T(0)); });
         logits_.assign(rows_.count() * columns_, T(0));
         product_.assign(q_ * columns_, T(0));
         factor_.assign(columns_, T(0));
@@ -347,7 +347,7 @@ private:
     void keep(const std::vector<Index>& kept) {
         const Index n = static_cast<Index>(kept.size()), before = columns_;
         columns_ = rows_.padded<T>(n * C_);
-        for_arrays([&](std::vector<T>& values, Index rows) {
+        for_arrays([&](LineVector<T>& values, Index rows) {
             for (Index g = 0; g < rows; ++g) {  // no element is overwritten before it is moved
                 T* to = values.data() + g * columns_;
                 const T* from = values.data() + g * before;

@@ -116,11 +116,11 @@ public:
         for (RidgeProblem* p : block) (p->*product).resize(G * C);
         if (columns == C) {
             rows.multiply<double>((block[0]->*vector).data(), C, (block[0]->*product).data(), nullptr,
-                                  scratch_);
+                                  scaled_);
         } else {
             interleave(block, vector, z, columns);
             product_.resize(G * columns);
-            rows.multiply<double>(gathered_.data(), columns, product_.data(), nullptr, scratch_);
+            rows.multiply<double>(gathered_.data(), columns, product_.data(), nullptr, scaled_);
             for (Index b = 0; b < length(block); ++b) {
                 double* out = (block[b]->*product).data();
                 for (Index g = 0; g < G; ++g) {
@@ -153,8 +153,10 @@ private:
     const bool cholesky_;
     InexactSteps inexact_;
     std::vector<double> trial_, trial_eta_, trial_prob_;
-    std::vector<double> H_, L_, curvature_, blocks_;
-    Scratch<double> gathered_, product_, scratch_;
+    std::vector<double> H_, L_, diagonal_, curvature_, blocks_;
+    double factor_penalty_ = 0.0;  // of L
+    LineVector<double> gathered_, product_, scaled_;
+    Scratch<double> weighted_;
 
     // Set gathered (rows, columns) to the vectors (rows, C) of the problems, side by side.
     void interleave(std::span<RidgeProblem* const> block, std::vector<double> RidgeProblem::*vector,
@@ -190,6 +192,11 @@ private:
                     evaluate(model_, training_.weight, p->counts, p->eta_step, trial_prob_);
                 const double value = likelihood + p->penalty * squares(model_, p->step);
                 if (!(value < p->value)) continue;
+                double longest = 0.0;
+                for (std::size_t i = 0; i < p->eta.size(); ++i) {
+                    longest = std::max(longest, std::abs(p->eta[i] - p->eta_step[i]));
+                }
+                p->moved += longest;
                 p->likelihood = likelihood;
                 p->value = value;
                 std::swap(p->theta, p->step);
@@ -204,7 +211,7 @@ private:
         const double goal = rule.tol * rule.tol;
         for (RidgeProblem* p : active) {
             p->steps = -rule.max_iter;
-            p->expected = p->before = p->moved = INF;
+            p->expected = p->before = INF;
             p->damping = 0.0;
         }
         for (Index iteration = 0; iteration < rule.max_iter && !active.empty(); ++iteration) {
@@ -322,21 +329,34 @@ private:
         return (exact && (descent <= gap || remains <= goal)) || stalled;
     }
 
-    // Solve for a step with a Cholesky factor; `moved` says how old it is.
+    // Solve for a step with a Cholesky factor of a Hessian that may be older than the point, and have
+    // been formed with another penalty.
     void solve_exactly(RidgeProblem& p) {
         const Index d = static_cast<Index>(p.theta.size());
-        if (p.moved > (d > FEW_UNKNOWNS ? REUSE : 0.0)) {
+        const bool form = p.moved > (d > FEW_UNKNOWNS ? REUSE : 0.0);
+        if (form) {
             fill_hessian(p);
             p.moved = 0.0;
-            while (!factorize(p.damping) && p.damping < 1e100) {
+        }
+        if (form || factor_penalty_ != p.penalty) {
+            while (!factorize(p) && p.damping < 1e100) {
                 p.damping = std::max(FIRST_DAMPING, 100.0 * p.damping);
             }
+            factor_penalty_ = p.penalty;
         }
         p.step = p.gradient;
-        rows_.lapack().solve(L_.data(), d, p.step.data());
+        for (Index i = 0; i < d; ++i) {  // L L' step = gradient
+            const double* row = &L_[i * d];
+            p.step[i] = (p.step[i] - dot(row, p.step.data(), i)) / row[i];
+        }
+        for (Index i = d - 1; i >= 0; --i) {
+            const double* row = &L_[i * d];
+            const double x = p.step[i] /= row[i];
+            for (Index j = 0; j < i; ++j) p.step[j] -= row[j] * x;
+        }
     }
 
-    // Fill the lower triangle of H, whose index is j * C + k.
+    // Fill the lower triangle of the Hessian of the likelihood, whose index is j * C + k.
     void fill_hessian(const RidgeProblem& p) {
         const Index G = rows_.count(), C = model_.C, q = rows_.columns(), d = q * C;
         const Index n_pairs = q * (q + 1) / 2, n_blocks = C * (C + 1) / 2;
@@ -367,7 +387,7 @@ private:
                         curvature_[g] = training_.weight[g] * prob[k] * (k == a ? 1.0 - prob[k] : prob[a]);
                     }
                     sign = k == a ? 1.0 : -1.0;
-                    rows_.gram(curvature_.data(), blocks_.data(), q, scratch_);
+                    rows_.gram(curvature_.data(), blocks_.data(), q, weighted_);
                 }
                 for (Index j = 0; j < q; ++j) {
                     const double* block = paired ? pair : &blocks_[j * q];
@@ -377,27 +397,31 @@ private:
                 }
             }
         }
+    }
+
+    // Set L to the Cholesky factor of H + penalty + damping * bound; return false if there is none.
+    //
+    // The constant stays the first pivot: all later pivots are then at least the penalty, also where
+    // the data are separable and every probability is almost 0 or 1.
+    bool factorize(const RidgeProblem& p) {
+        const Index q = rows_.columns(), C = model_.C, d = q * C;
+        L_ = H_;
         for (Index j = model_.first; j < q; ++j) {
             for (Index k = 0; k < C; ++k) {
-                double* row = &H_[(j * C + k) * d + j * C];
+                double* row = &L_[(j * C + k) * d + j * C];
                 row[k] += 2.0 * p.penalty;
                 for (Index a = 0; a <= k; ++a) row[a] -= 2.0 * p.penalty * model_.share;
             }
         }
-    }
-
-    // Set L to the Cholesky factor of H + damping * bound; return false if there is none.
-    //
-    // The constant stays the first pivot: all later pivots are then at least the penalty, also where
-    // the data are separable and every probability is almost 0 or 1.
-    bool factorize(double damping) {
-        const Index q = rows_.columns(), C = model_.C, d = q * C;
-        L_ = H_;
-        for (Index i = 0; i < d; ++i) L_[i * d + i] += damping * training_.bound[i / C];
+        diagonal_.resize(d);
+        for (Index i = 0; i < d; ++i) {
+            diagonal_[i] = L_[i * d + i];
+            L_[i * d + i] += p.damping * training_.bound[i / C];
+        }
         if (!rows_.lapack().factorize(L_.data(), d)) return false;
         for (Index i = 0; i < d; ++i) {
             const double pivot = L_[i * d + i] * L_[i * d + i];
-            if (!(pivot > 1e-15 * H_[i * d + i])) return false;
+            if (!(pivot > 1e-15 * diagonal_[i])) return false;
         }
         return true;
     }

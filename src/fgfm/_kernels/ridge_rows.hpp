@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <span>
 #include <vector>
 
@@ -23,7 +24,6 @@ struct Lapack {
                   double*, int*);
     void (*dsyrk)(char*, char*, int*, int*, double*, double*, int*, double*, double*, int*);
     void (*dpotrf)(char*, int*, double*, int*, int*);
-    void (*dpotrs)(char*, int*, int*, double*, int*, double*, int*, int*);
     void (*dpotri)(char*, int*, double*, int*, int*);
     void (*spotrf)(char*, int*, float*, int*, int*);
     void (*spotri)(char*, int*, float*, int*, int*);
@@ -49,13 +49,6 @@ struct Lapack {
 
     // Replace the lower triangle of a (d, d) by its Cholesky factor; return false if there is none.
     bool factorize(double* a, Index d) const { return factorize(dpotrf, a, d); }
-
-    // Solve L L' x = x for the factor L.
-    void solve(double* L, Index d, double* x) const {
-        int n = static_cast<int>(d), one = 1, info = 0;
-        char upper = 'U';
-        dpotrs(&upper, &n, &one, L, &n, x, &n, &info);
-    }
 
     // Replace a symmetric matrix, of which the lower triangle is set, by its inverse.
     bool invert(double* a, Index d) const { return invert(dpotrf, dpotri, a, d); }
@@ -98,6 +91,23 @@ struct Wide {
     static void store(T* to, const Type& value) { std::memcpy(to, &value, sizeof value); }
     static constexpr Index padded(Index columns) { return (columns + size - 1) / size * size; }
 };
+
+// An array that begins at a cache line: a row of whole vectors then spans as few lines as possible.
+template <class T>
+struct LineAllocator {
+    using value_type = T;
+    static constexpr std::align_val_t LINE{64};
+
+    LineAllocator() = default;
+    template <class U>
+    LineAllocator(const LineAllocator<U>&) {}
+    T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), LINE)); }
+    void deallocate(T* values, std::size_t) { ::operator delete(values, LINE); }
+    bool operator==(const LineAllocator&) const = default;
+};
+
+template <class T>
+using LineVector = std::vector<T, LineAllocator<T>>;
 
 constexpr Index BLOCK = 4;  // vectors of sums that stay in registers
 
@@ -143,9 +153,9 @@ struct Entries {
         const std::uint32_t* const index = indices.data();
         const Index start = indptr[r], end = indptr[r + 1];
         for_blocks<T>(columns, [=]<Index N>(Index c) {
-            typename W::Type sum[N] = {};
-            if (first) {
-                for (Index k = 0; k < N; ++k) sum[k] = W::load(first + c + k * W::size);
+            typename W::Type sum[N];
+            for (Index k = 0; k < N; ++k) {
+                sum[k] = first ? W::load(first + c + k * W::size) : typename W::Type{};
             }
             for (Index i = start; i < end; ++i) {
                 const T* v = V + index[i] * columns + c;
@@ -219,7 +229,7 @@ public:
 
     // U = Z V, times the factors (G, columns) if there are any
     template <class T>
-    void multiply(const T* V, Index columns, T* U, const T* factor, Scratch<T>& scaled) const {
+    void multiply(const T* V, Index columns, T* U, const T* factor, LineVector<T>& scaled) const {
         if (!sparse_) {
             if constexpr (std::is_same_v<T, double>) {
                 lapack_.multiply(dense(), false, V, columns, U);

@@ -25,10 +25,7 @@ Integers = npt.NDArray[np.int64]
 # The functions that the kernel calls, in its order (`Lapack` in _kernels/ridge_rows.hpp).
 _LAPACK = [
     *(cython_blas.__pyx_capi__[name] for name in ("dgemm", "dsyrk")),
-    *(
-        cython_lapack.__pyx_capi__[name]
-        for name in ("dpotrf", "dpotrs", "dpotri", "spotrf", "spotri")
-    ),
+    *(cython_lapack.__pyx_capi__[name] for name in ("dpotrf", "dpotri", "spotrf", "spotri")),
 ]
 # Largest number of unknowns, columns * (classes - 1), of a model that is fitted by itself with a
 # Cholesky factor of its Hessian; larger ones are fitted in batches by conjugate gradients.

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from joblib import effective_n_jobs
+from scipy.special import expit, softmax
 from sklearn.utils.parallel import delayed
 
 from fgfm._kernels import fit_ridge
@@ -20,7 +21,7 @@ from fgfm._utils.folds import Fold
 from fgfm._utils.parallel import Shared, one_blas_thread, run_jobs
 from fgfm.ridge._design import Design
 
-__all__ = ["RidgeSettings", "RidgeTarget", "TargetFit", "fit_targets"]
+__all__ = ["RidgeFit", "RidgeSettings", "RidgeTarget", "fit_targets", "softmax_probabilities"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -53,22 +54,76 @@ class RidgeSettings(NamedTuple):
 class RidgeTarget(NamedTuple):
     """The classes of the rows, and the folds that choose the penalty."""
 
+    classes: npt.NDArray[Any]  # (K,), sorted
     code: Integers  # (n,): 0 to K - 1; every class occurs
-    n_classes: int
     extra: Floats | None  # (n,): a column to append to the features
     folds: list[Fold]
 
 
-class TargetFit(NamedTuple):
-    """The fitted model of one target."""
+class RidgeFit(NamedTuple):
+    """The fitted model of one target.
 
-    coef: Floats  # (1, p) for two classes, (K, p) for more
-    intercept: Floats  # (1,) or (K,)
-    best: int  # index of the chosen penalty
-    losses: Floats  # (folds, L)
-    n_iter: int  # largest number of iterations of a fit
-    n_failed: int  # number of fits that did not converge
-    held_out: Floats | None = None  # (n, K): test probabilities; NaN for rows in no test fold
+    Attributes
+    ----------
+    classes : ndarray of shape (K,)
+        The classes, sorted.
+    coef : ndarray of shape (1, p) or (K, p)
+        Weights: of the second class against the first if K = 2, of every class if K > 2. Those of
+        an extra column come last.
+    intercept : ndarray of shape (1,) or (K,)
+        Intercepts.
+    penalty : float
+        The chosen penalty.
+    cv_losses : ndarray of shape (folds, L)
+        Mean log-loss on the test rows of each fold for each penalty of the grid; inf for
+        penalties that were not tried.
+    n_iter : int
+        Largest number of iterations of a fit.
+    n_failed : int
+        Number of fits that did not converge.
+    held_out : ndarray of shape (n, K) or None
+        The probabilities of each row from the fit of the fold that held it out, with the chosen
+        penalty; NaN for rows in no test fold.
+    """
+
+    classes: npt.NDArray[Any]
+    coef: Floats
+    intercept: Floats
+    penalty: float
+    cv_losses: Floats
+    n_iter: int
+    n_failed: int
+    held_out: Floats | None
+
+    def predict_proba(self, X: Any, extra: Any = None) -> Floats:
+        """Predict the probabilities (n, K) of the classes.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, p)
+            Features, without the extra column.
+        extra : float or array-like of shape (n,), optional
+            Values of the extra column, if the model has one.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Probabilities; rows sum to 1.
+        """
+        p = X.shape[1]
+        logits = np.asarray(X @ self.coef[:, :p].T + self.intercept)
+        if extra is not None:
+            logits += np.multiply.outer(np.asarray(extra, dtype=np.float64), self.coef[:, p])
+        return softmax_probabilities(logits, len(self.classes))
+
+
+def softmax_probabilities(logits: Floats, n_classes: int) -> Floats:
+    """Return the probabilities (n, K) of logits (n, 1) or (n, K)."""
+    if n_classes == 1:
+        return np.ones((len(logits), 1))
+    if n_classes == 2:
+        return np.column_stack([expit(-logits[:, 0]), expit(logits[:, 0])])
+    return np.asarray(softmax(logits, axis=1))
 
 
 class _Inputs(Shared):
@@ -86,7 +141,7 @@ def fit_targets(
     settings: RidgeSettings,
     n_jobs: Any,
     progress: Callable[[int], object] | None,
-) -> list[TargetFit]:
+) -> list[RidgeFit]:
     """Choose the penalties and fit the models of all targets.
 
     Parameters
@@ -104,13 +159,13 @@ def fit_targets(
 
     Returns
     -------
-    list of TargetFit
+    list of RidgeFit
         One fit per target, in order.
     """
-    fits: dict[int, TargetFit] = {}
+    fits: dict[int, RidgeFit] = {}
     groups: dict[Any, list[int]] = {}
     for t, target in enumerate(targets):
-        K, folds, extra = target.n_classes, target.folds, target.extra
+        K, folds, extra = len(target.classes), target.folds, target.extra
         if K == 1:
             fits[t] = _certain_fit(design, target, settings)
             continue
@@ -131,12 +186,12 @@ def fit_targets(
         (
             shared[id(targets[chunk[0]].folds)],
             np.stack([targets[t].code for t in chunk], dtype=np.int32, casting="same_kind"),
-            targets[chunk[0]].n_classes,
+            [targets[t].classes for t in chunk],
             [targets[t].extra for t in chunk],
         )
         for chunk in chunks
     )
-    results: Iterator[list[TargetFit]]
+    results: Iterator[list[RidgeFit]]
     # kernels release the GIL; a single job is run here, because the pool costs as much as a few
     # small fits
     with one_blas_thread:
@@ -154,12 +209,13 @@ def fit_targets(
     return [fits[t] for t in range(len(targets))]
 
 
-def _certain_fit(design: Design, target: RidgeTarget, settings: RidgeSettings) -> TargetFit:
+def _certain_fit(design: Design, target: RidgeTarget, settings: RidgeSettings) -> RidgeFit:
     """Return the model of a target with one class."""
     p = design.p + (target.extra is not None)
     losses = np.zeros((len(target.folds), len(settings.penalties)))
     certain = np.ones((design.n, 1)) if settings.held_out else None
-    return TargetFit(np.zeros((1, p)), np.zeros(1), 0, losses, 0, 0, certain)
+    penalty = float(settings.penalties[0])
+    return RidgeFit(target.classes, np.zeros((1, p)), np.zeros(1), penalty, losses, 0, 0, certain)
 
 
 def _batch_size(design: Design, n_classes: int, n_folds: int) -> int:
@@ -173,11 +229,14 @@ def _batch_size(design: Design, n_classes: int, n_folds: int) -> int:
 
 
 def _fit_chunk(
-    inputs: _Inputs, code: npt.NDArray[np.int32], n_classes: int, extras: Sequence[Floats | None]
-) -> list[TargetFit]:
-    """Fit targets (T, n) that differ in their classes, and of large sparse models in `extras`."""
+    inputs: _Inputs,
+    code: npt.NDArray[np.int32],
+    classes: Sequence[npt.NDArray[Any]],
+    extras: Sequence[Floats | None],
+) -> list[RidgeFit]:
+    """Fit targets (T, n) with equally many classes; large sparse models may differ in `extras`."""
     design, settings, folds = inputs.design, inputs.settings, inputs.folds
-    T, K, L = len(code), n_classes, len(settings.penalties)
+    T, K, L = len(code), len(classes[0]), len(settings.penalties)
     small = design.is_small(K, extras[0])
     own = np.empty((0, 0))  # (T, n): extra columns beside sparse rows
     own_mean = np.empty((T, 0))
@@ -218,20 +277,20 @@ def _fit_chunk(
         )
     fits = []
     for t in range(T):
-        shifted = groups._replace(mean=np.append(groups.mean, own_mean[t]))
-        coef, intercept = shifted.coefficients(theta[t].reshape(-1, C))
-        if K > 2:
-            if C < K:  # add the weights 0 of the first class
-                coef = np.concatenate([np.zeros((1, coef.shape[1])), coef])
-                intercept = np.concatenate([[0.0], intercept])
-            if not settings.reference_class:  # symmetric weights sum to 0 over the classes
-                coef -= coef.mean(axis=0)
-                intercept -= intercept.mean()
+        fitted = groups._replace(mean=np.append(groups.mean, own_mean[t])) if own.size else groups
+        coef, intercept = fitted.coefficients(theta[t].reshape(-1, C))
+        if K > 2 and C < K:  # add the weights 0 of the first class
+            coef = np.concatenate([np.zeros((1, coef.shape[1])), coef])
+            intercept = np.concatenate([[0.0], intercept])
+        if K > 2 and not settings.reference_class:  # symmetric weights sum to 0 over the classes
+            coef -= coef.mean(axis=0)
+            intercept -= intercept.mean()
         fits.append(
-            TargetFit(
+            RidgeFit(
+                classes[t],
                 coef,
                 intercept,
-                int(best[t]),
+                float(settings.penalties[best[t]]),
                 losses[t].reshape(-1, L).copy(),
                 int(steps[t]),
                 int(failed[t]),
