@@ -139,28 +139,50 @@ private:
 
     // Load the next problems into the slots that have none.
     void refill() {
+        std::vector<Index> fresh;
         for (Index s = 0; s < count() && next_ < length(problems_); ++s) {
-            if (!slots_[s].problem) load(s, *problems_[next_++]);
+            if (slots_[s].problem) continue;
+            slots_[s] = {problems_[next_], 0, problems_[next_]->total};
+            fresh.push_back(s);
+            ++next_;
+        }
+        // a few rows of all problems at a time: their cache lines are written once
+        constexpr Index TILE = 32;
+        for (Index g = 0; g < rows_.count(); g += TILE) {
+            for (const Index s : fresh) load_rows(s, g, std::min(g + TILE, rows_.count()));
+        }
+        for (Index j = 0; j < q_; j += TILE) {
+            for (const Index s : fresh) load_columns(s, j, std::min(j + TILE, q_));
         }
     }
 
-    void load(Index s, RidgeProblem& problem) {
-        slots_[s] = {&problem, 0, problem.total};
-        const double ridge = 2.0 * problem.penalty;
-        for (Index g = 0; g < rows_.count(); ++g) {
+    // Load the probabilities, or curvatures, of the rows from `first` to `last`.
+    void load_rows(Index s, Index first, Index last) {
+        const RidgeProblem& problem = *slots_[s].problem;
+        for (Index g = first; g < last; ++g) {
             const double *p = &problem.prob[g * C_], w = training_.weight[g];
+            T* const out = &prob_[g * columns_ + s * C_];
             for (Index k = 0; k < C_; ++k) {
                 const double value = lone() ? w * p[k] * (1.0 - p[k]) : p[k];
-                prob_[g * columns_ + s * C_ + k] = value > LEAST ? static_cast<T>(value) : T(0);
+                out[k] = value > LEAST ? static_cast<T>(value) : T(0);
+                if (extra_rows_ > 0) {
+                    extra_[g * columns_ + s * C_ + k] = static_cast<T>(problem.extra[g]);
+                }
             }
         }
-        double largest = 0.0;  // the same scale for all features
-        for (Index j = 1; j < rows_.columns(); ++j) largest = std::max(largest, training_.bound[j]);
-        for (Index j = 0; j < q_; ++j) {
+    }
+
+    // Load the step, the residual and the diagonals of the columns of Z from `first` to `last`.
+    void load_columns(Index s, Index first, Index last) {
+        const RidgeProblem& problem = *slots_[s].problem;
+        const double ridge = 2.0 * problem.penalty;
+        for (Index j = first; j < last; ++j) {
             const bool feature = j > 0 && j < rows_.columns();
             const double bound = j < rows_.columns() ? training_.bound[j] : problem.extra_bound;
             const double penalty = j >= model_.first ? ridge : 0.0;
-            const double flat = feature ? largest : std::max(largest, bound);
+            // the same scale for all features
+            const double flat =
+                feature ? training_.largest_bound : std::max(training_.largest_bound, bound);
             const double scale = problem.scaled ? bound + ridge : flat;
             for (Index k = 0; k < C_; ++k) {
                 const Index at = j * columns_ + s * C_ + k;
@@ -170,11 +192,6 @@ private:
                 residual_[at] = static_cast<T>(problem.residual[j * C_ + k]);
             }
         }
-        for (Index g = 0; g < extra_rows_; ++g) {
-            for (Index k = 0; k < C_; ++k) {
-                extra_[g * columns_ + s * C_ + k] = static_cast<T>(problem.extra[g]);
-            }
-        }
     }
 
     // product = H direction, without its diagonal
@@ -182,20 +199,22 @@ private:
         const Index G = rows_.count(), columns = columns_;
         T* const u = logits_.data();
         const bool extra = extra_rows_ > 0;
-        rows_.multiply(direction_.data(), columns, u, lone() && !extra ? prob_.data() : nullptr,
-                       scratch_);
+        if (rows_.sparse() && lone() && !extra) {
+            rows_.multiply_twice(direction_.data(), columns, product_.data(), prob_.data(), scratch_);
+            return;
+        }
+        rows_.multiply(direction_.data(), columns, u, scratch_);
         if (extra) {
             const T* d = &direction_[(q_ - 1) * columns];
             for (Index g = 0; g < G; ++g) {
                 T* const row = u + g * columns;
-                const T *x = &extra_[g * columns], *p = &prob_[g * columns];
+                const T* x = &extra_[g * columns];
                 for (Index c = 0; c < columns; ++c) row[c] += x[c] * d[c];
-                if (lone()) {
-                    for (Index c = 0; c < columns; ++c) row[c] *= p[c];
-                }
             }
         }
-        if (!lone()) {
+        if (lone()) {
+            for (Index i = 0; i < G * columns; ++i) u[i] *= prob_[i];
+        } else {
             for (Index g = 0; g < G; ++g) {
                 const T w = static_cast<T>(training_.weight[g]);
                 for (Index c = g * columns; c < g * columns + count() * C_; c += C_) {
@@ -399,8 +418,8 @@ private:
     Scratch<double> block_, curvature_, weighted_;
 
     void prepare(RidgeProblem& problem) {
-        double largest = problem.extra_bound;
-        for (const double bound : training_.bound) largest = std::max(largest, bound);
+        const double largest =
+            std::max({problem.extra_bound, training_.bound[0], training_.largest_bound});
         problem.single = rows_.sparse() && 2.0 * problem.penalty >= SINGLE_RIDGE * largest &&
                          std::max(largest, 1.0 / largest) < SINGLE_RANGE &&
                          rows_.largest_value() < SINGLE_RANGE;

@@ -45,6 +45,9 @@ inline void prepare(TrainingRows& training, bool cholesky) {
     const Rows& rows = *training.rows;
     training.bound = rows.squares(training.weight);
     for (double& bound : training.bound) bound = 0.25 * bound + TINY;
+    for (std::size_t j = 1; j < training.bound.size(); ++j) {
+        training.largest_bound = std::max(training.largest_bound, training.bound[j]);
+    }
     for (const double weight : training.weight) training.mass += weight;
     const Index q = rows.columns(), pairs = q * (q + 1) / 2;
     if (!cholesky || q > PAIRED_COLUMNS || rows.count() * pairs > PAIRS_LIMIT) return;
@@ -114,17 +117,28 @@ public:
         const Index G = rows.count(), C = model_.C, z = rows.columns();
         const Index columns = rows.padded<double>(length(block) * C);
         for (RidgeProblem* p : block) (p->*product).resize(G * C);
-        if (columns == C) {
-            rows.multiply<double>((block[0]->*vector).data(), C, (block[0]->*product).data(), nullptr,
-                                  scaled_);
-        } else {
-            interleave(block, vector, z, columns);
+        const double* V = (block[0]->*vector).data();
+        double* U = (block[0]->*product).data();
+        if (columns > C) {  // the vectors side by side
+            gathered_.assign(z * columns, 0.0);
+            for (Index j = 0; j < z; ++j) {
+                for (Index b = 0; b < length(block); ++b) {
+                    const double* from = (block[b]->*vector).data() + j * C;
+                    double* to = &gathered_[j * columns + b * C];
+                    for (Index k = 0; k < C; ++k) to[k] = from[k];
+                }
+            }
             product_.resize(G * columns);
-            rows.multiply<double>(gathered_.data(), columns, product_.data(), nullptr, scaled_);
-            for (Index b = 0; b < length(block); ++b) {
-                double* out = (block[b]->*product).data();
-                for (Index g = 0; g < G; ++g) {
-                    for (Index k = 0; k < C; ++k) out[g * C + k] = product_[g * columns + b * C + k];
+            V = gathered_.data();
+            U = product_.data();
+        }
+        rows.multiply<double>(V, columns, U, scaled_);
+        if (columns > C) {
+            for (Index g = 0; g < G; ++g) {
+                for (Index b = 0; b < length(block); ++b) {
+                    const double* from = U + g * columns + b * C;
+                    double* to = (block[b]->*product).data() + g * C;
+                    for (Index k = 0; k < C; ++k) to[k] = from[k];
                 }
             }
         }
@@ -157,20 +171,6 @@ private:
     double factor_penalty_ = 0.0;  // of L
     LineVector<double> gathered_, product_, scaled_;
     Scratch<double> weighted_;
-
-    // Set gathered (rows, columns) to the vectors (rows, C) of the problems, side by side.
-    void interleave(std::span<RidgeProblem* const> block, std::vector<double> RidgeProblem::*vector,
-                    Index rows, Index columns) {
-        gathered_.resize(rows * columns);
-        std::fill(gathered_.begin(), gathered_.end(), 0.0);
-        for (Index b = 0; b < length(block); ++b) {
-            const double* from = (block[b]->*vector).data();
-            double* to = gathered_.data() + b * model_.C;
-            for (Index j = 0; j < rows; ++j) {
-                for (Index k = 0; k < model_.C; ++k) to[j * columns + k] = from[j * model_.C + k];
-            }
-        }
-    }
 
     // Move problems along their paths: theta is about linear in the logarithm of the penalty.
     void extrapolate(std::span<RidgeProblem* const> problems) {
@@ -241,33 +241,29 @@ private:
     void set_gradients(std::span<RidgeProblem* const> block) {
         const Index G = rows_.count(), C = model_.C, K = model_.K, z = rows_.columns();
         const Index offset = K - C, columns = rows_.padded<double>(length(block) * C);
-        for (RidgeProblem* p : block) {  // residuals of the rows
-            for (Index g = 0; g < G; ++g) {
-                for (Index k = 0; k < C; ++k) {
-                    p->eta_step[g * C + k] =
-                        training_.weight[g] * p->prob[g * C + k] - p->counts[g * K + k + offset];
-                }
-            }
-        }
-        if (columns == C) {
-            rows_.multiply_transposed(block[0]->eta_step.data(), C, block[0]->gradient.data());
-        } else {
-            interleave(block, &RidgeProblem::eta_step, G, columns);
-            product_.resize(z * columns);
-            rows_.multiply_transposed(gathered_.data(), columns, product_.data());
+        gathered_.assign(G * columns, 0.0);  // residuals of the rows
+        for (Index g = 0; g < G; ++g) {
             for (Index b = 0; b < length(block); ++b) {
-                double* out = block[b]->gradient.data();
-                for (Index j = 0; j < z; ++j) {
-                    for (Index k = 0; k < C; ++k) out[j * C + k] = product_[j * columns + b * C + k];
-                }
+                const double* prob = &block[b]->prob[g * C];
+                const double* count = &block[b]->counts[g * K + offset];
+                double* out = &gathered_[g * columns + b * C];
+                for (Index k = 0; k < C; ++k) out[k] = training_.weight[g] * prob[k] - count[k];
             }
         }
-        for (RidgeProblem* p : block) {
+        product_.resize(z * columns);
+        rows_.multiply_transposed(gathered_.data(), columns, product_.data());
+        for (Index b = 0; b < length(block); ++b) {
+            RidgeProblem* const p = block[b];
+            for (Index j = 0; j < z; ++j) {
+                const double* from = &product_[j * columns + b * C];
+                for (Index k = 0; k < C; ++k) p->gradient[j * C + k] = from[k];
+            }
             if (!p->extra.empty()) {
                 double* const last = p->gradient.data() + z * C;
                 std::fill(last, last + C, 0.0);
                 for (Index g = 0; g < G; ++g) {
-                    for (Index k = 0; k < C; ++k) last[k] += p->extra[g] * p->eta_step[g * C + k];
+                    const double* residual = &gathered_[g * columns + b * C];
+                    for (Index k = 0; k < C; ++k) last[k] += p->extra[g] * residual[k];
                 }
             }
             const Index size = static_cast<Index>(p->theta.size());

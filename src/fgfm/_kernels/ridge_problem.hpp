@@ -32,6 +32,7 @@ struct TrainingRows {
     std::vector<double> weight;  // (G,)
     std::vector<double> bound;   // (q,) the largest curvature that any probabilities could give
     std::vector<double> pairs;   // (G, q (q + 1) / 2) products of columns, where they are few
+    double largest_bound = 0.0;  // of a feature
     double mass = 0.0;           // sum of the weights
 
     Index count() const { return rows->count(); }

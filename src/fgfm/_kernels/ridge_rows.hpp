@@ -1,8 +1,8 @@
 // Rows of features behind a constant column, dense or sparse, and their products with many columns.
 //
 // Z is (G, q). Its first column is 1; sparse rows do not store it. Each column of a product with
-// sparse rows is summed by itself, in the order of the entries, so that no bit depends on the
-// columns beside it; products with dense rows are BLAS's.
+// sparse rows is summed by itself, in the order of the rows and of their entries, so that no bit
+// depends on the columns beside it; products with dense rows are BLAS's.
 #pragma once
 
 #include <algorithm>
@@ -124,57 +124,6 @@ inline void for_blocks(Index columns, Body body) {
     }
 }
 
-// Entries of sparse rows, or of the rows of their transpose.
-struct Entries {
-    std::vector<std::uint32_t> indices;
-    std::vector<Index> indptr{0};
-    std::vector<double> values;
-    std::vector<float> singles;  // the same in single precision
-
-    Index rows() const { return static_cast<Index>(indptr.size()) - 1; }
-    Index size() const { return static_cast<Index>(indices.size()); }
-
-    template <class T>
-    const T* data() const {
-        if constexpr (std::is_same_v<T, float>) {
-            return singles.data();
-        } else {
-            return values.data();
-        }
-    }
-
-    // sum = [first +] row r times V, times the factors of the columns if there are any; the number
-    // of columns is a multiple of Wide<T>::size. Without WEIGHTED all values are 1.
-    template <bool WEIGHTED, class T>
-    void multiply_row(Index r, const T* V, Index columns, T* out, const T* first,
-                      const T* factor) const {
-        using W = Wide<T>;
-        const T* const value = data<T>();  // copies that no store can change
-        const std::uint32_t* const index = indices.data();
-        const Index start = indptr[r], end = indptr[r + 1];
-        for_blocks<T>(columns, [=]<Index N>(Index c) {
-            typename W::Type sum[N];
-            for (Index k = 0; k < N; ++k) {
-                sum[k] = first ? W::load(first + c + k * W::size) : typename W::Type{};
-            }
-            for (Index i = start; i < end; ++i) {
-                const T* v = V + index[i] * columns + c;
-                for (Index k = 0; k < N; ++k) {
-                    if constexpr (WEIGHTED) {
-                        sum[k] += value[i] * W::load(v + k * W::size);
-                    } else {
-                        sum[k] += W::load(v + k * W::size);
-                    }
-                }
-            }
-            if (factor) {
-                for (Index k = 0; k < N; ++k) sum[k] *= W::load(factor + c + k * W::size);
-            }
-            for (Index k = 0; k < N; ++k) W::store(out + c + k * W::size, sum[k]);
-        });
-    }
-};
-
 class Rows {
 public:
     // Dense rows with their constant column.
@@ -185,12 +134,11 @@ public:
     Rows(const Lapack& lapack, const double* data, const std::uint32_t* indices,
          std::span<const Index> indptr, Index p)
         : lapack_(lapack), G_(length(indptr) - 1), q_(p + 1), sparse_(true) {
-        rows_.indptr.assign(indptr.begin(), indptr.end());
-        rows_.indices.resize(indptr.back());
-        for (Index i = 0; i < rows_.size(); ++i) rows_.indices[i] = indices[i] + 1;
-        rows_.values.assign(data, data + rows_.size());
+        indptr_.assign(indptr.begin(), indptr.end());
+        for (Index i = 0; i < indptr.back(); ++i) indices_.push_back(indices[i] + 1);
+        values_.assign(data, data + indptr.back());
         find_column_values();
-        finish();
+        singles_.assign(values_.begin(), values_.end());
     }
 
     // Some of the rows.
@@ -205,14 +153,15 @@ public:
             }
             return;
         }
+        indptr_.push_back(0);
         for (const Index g : kept) {
-            for (Index i = all.rows_.indptr[g]; i < all.rows_.indptr[g + 1]; ++i) {
-                rows_.indices.push_back(all.rows_.indices[i]);
-                if (weighted()) rows_.values.push_back(all.rows_.values[i]);
+            for (Index i = all.indptr_[g]; i < all.indptr_[g + 1]; ++i) {
+                indices_.push_back(all.indices_[i]);
+                if (weighted()) values_.push_back(all.values_[i]);
             }
-            rows_.indptr.push_back(rows_.size());
+            indptr_.push_back(static_cast<Index>(indices_.size()));
         }
-        finish();
+        singles_.assign(values_.begin(), values_.end());
     }
 
     const Lapack& lapack() const { return lapack_; }
@@ -227,61 +176,53 @@ public:
         return sparse_ ? Wide<T>::padded(columns) : columns;
     }
 
-    // U = Z V, times the factors (G, columns) if there are any
+    // U = Z V
     template <class T>
-    void multiply(const T* V, Index columns, T* U, const T* factor, LineVector<T>& scaled) const {
+    void multiply(const T* V, Index columns, T* U, LineVector<T>& scaled) const {
         if (!sparse_) {
-            if constexpr (std::is_same_v<T, double>) {
-                lapack_.multiply(dense(), false, V, columns, U);
-                if (factor) {
-                    for (Index i = 0; i < G_ * columns; ++i) U[i] *= factor[i];
-                }
-            }
+            if constexpr (std::is_same_v<T, double>) lapack_.multiply(dense(), false, V, columns, U);
             return;
         }
-        const T* source = V;
-        if (!weighted()) {
-            scaled.resize(q_ * columns);
-            for (Index j = 0; j < q_; ++j) {
-                const T value = static_cast<T>(column_value_[j]);
-                for (Index c = j * columns; c < (j + 1) * columns; ++c) scaled[c] = value * V[c];
-            }
-            source = scaled.data();
-        }
-        for (Index g = 0; g < G_; ++g) {
-            const T* own = factor ? factor + g * columns : nullptr;
-            if (weighted()) {
-                rows_.multiply_row<true>(g, source, columns, U + g * columns, V, own);
-            } else {
-                rows_.multiply_row<false>(g, source, columns, U + g * columns, V, own);
-            }
-        }
+        const T* const source = scale(V, columns, scaled);
+        for_rows<T>(columns, [=, this]<bool WEIGHTED, Index N>(Index g, Index c) {
+            typename Wide<T>::Type sum[N];
+            load<N>(V + c, sum);
+            gather<WEIGHTED, N>(g, source + c, columns, sum);
+            store<N>(U + g * columns + c, sum);
+        });
     }
 
     // V = Z' U
     template <class T>
     void multiply_transposed(const T* U, Index columns, T* V) const {
         if (!sparse_) {
-            if constexpr (std::is_same_v<T, double>) {
-                lapack_.multiply(dense(), true, U, columns, V);
-            }
+            if constexpr (std::is_same_v<T, double>) lapack_.multiply(dense(), true, U, columns, V);
             return;
         }
-        std::fill(V, V + columns, T(0));
-        for (Index g = 0; g < G_; ++g) {
-            for (Index c = 0; c < columns; ++c) V[c] += U[g * columns + c];
-        }
-        const T* none = nullptr;
-        for (Index j = 1; j < q_; ++j) {
-            T* out = V + j * columns;
-            if (weighted()) {
-                transposed_.multiply_row<true>(j, U, columns, out, none, none);
-            } else {
-                transposed_.multiply_row<false>(j, U, columns, out, none, none);
-                const T value = static_cast<T>(column_value_[j]);
-                for (Index c = 0; c < columns; ++c) out[c] *= value;
-            }
-        }
+        std::fill(V, V + q_ * columns, T(0));
+        for_rows<T>(columns, [=, this]<bool WEIGHTED, Index N>(Index g, Index c) {
+            typename Wide<T>::Type sum[N];
+            load<N>(U + g * columns + c, sum);
+            scatter<WEIGHTED, N>(g, sum, V + c, columns);
+        });
+        scale(columns, V);
+    }
+
+    // product = Z' (factor * (Z V)) for sparse rows: the rows in between stay in registers
+    template <class T>
+    void multiply_twice(const T* V, Index columns, T* product, const T* factor,
+                        LineVector<T>& scaled) const {
+        const T* const source = scale(V, columns, scaled);
+        std::fill(product, product + q_ * columns, T(0));
+        for_rows<T>(columns, [=, this]<bool WEIGHTED, Index N>(Index g, Index c) {
+            typename Wide<T>::Type sum[N], own[N];
+            load<N>(V + c, sum);
+            load<N>(factor + g * columns + c, own);
+            gather<WEIGHTED, N>(g, source + c, columns, sum);
+            for (Index k = 0; k < N; ++k) sum[k] *= own[k];
+            scatter<WEIGHTED, N>(g, sum, product + c, columns);
+        });
+        scale(columns, product);
     }
 
     // Set the lower triangle of Z' diag(weight) Z, weight >= 0, in a matrix of `stride` columns.
@@ -300,16 +241,16 @@ public:
         }
         for (Index j = 0; j < q_; ++j) std::fill(out + j * stride, out + j * stride + q_, 0.0);
         for (Index g = 0; g < G_; ++g) {
-            const Index start = rows_.indptr[g], end = rows_.indptr[g + 1];
+            const Index start = indptr_[g], end = indptr_[g + 1];
             out[0] += weight[g];
             for (Index i = start; i < end; ++i) {
-                const double entry = weighted() ? weight[g] * rows_.values[i] : weight[g];
-                double* row = out + rows_.indices[i] * stride;
+                const double entry = weighted() ? weight[g] * values_[i] : weight[g];
+                double* row = out + indices_[i] * stride;
                 row[0] += entry;
                 if (weighted()) {
-                    for (Index k = start; k <= i; ++k) row[rows_.indices[k]] += entry * rows_.values[k];
+                    for (Index k = start; k <= i; ++k) row[indices_[k]] += entry * values_[k];
                 } else {
-                    for (Index k = start; k <= i; ++k) row[rows_.indices[k]] += entry;
+                    for (Index k = start; k <= i; ++k) row[indices_[k]] += entry;
                 }
             }
         }
@@ -329,9 +270,9 @@ public:
                 continue;
             }
             sums[0] += weight[g];
-            for (Index i = rows_.indptr[g]; i < rows_.indptr[g + 1]; ++i) {
-                const Index j = rows_.indices[i];
-                const double z = weighted() ? rows_.values[i] : column_value_[j];
+            for (Index i = indptr_[g]; i < indptr_[g + 1]; ++i) {
+                const Index j = indices_[i];
+                const double z = weighted() ? values_[i] : column_value_[j];
                 sums[j] += weight[g] * z * z;
             }
         }
@@ -340,20 +281,20 @@ public:
 
     // Multiplications of a product with one column, and of the Gram matrix.
     double product_cost() const {
-        return sparse_ ? static_cast<double>(rows_.size() + G_) : static_cast<double>(G_ * q_);
+        return sparse_ ? static_cast<double>(indices_.size() + G_) : static_cast<double>(G_ * q_);
     }
     double gram_cost() const {
         double cost = 0.0;
         if (!sparse_) return static_cast<double>(G_ * q_) * q_;
         for (Index g = 0; g < G_; ++g) {
-            const double size = static_cast<double>(rows_.indptr[g + 1] - rows_.indptr[g] + 1);
+            const double size = static_cast<double>(indptr_[g + 1] - indptr_[g] + 1);
             cost += size * size;
         }
         return cost;
     }
     double largest_value() const {
         double largest = 1.0;
-        for (const double x : weighted() ? rows_.values : column_value_) {
+        for (const double x : weighted() ? values_ : column_value_) {
             largest = std::max(largest, std::abs(x));
         }
         return largest;
@@ -364,45 +305,114 @@ private:
     Index G_, q_;
     bool sparse_ = false;
     std::vector<double> dense_;  // (G, q)
-    Entries rows_, transposed_;  // (G, q) and (q, G), without the constant column
+    // entries in CSR, without the constant column; values in both precisions
+    std::vector<std::uint32_t> indices_;
+    std::vector<Index> indptr_;
+    std::vector<double> values_;
+    std::vector<float> singles_;
     // (q,) values of columns whose entries are all the same, as those of scaled counts of 0 and 1
     // are: products then add without multiplying. Empty if some column has several values.
     std::vector<double> column_value_;
 
     bool weighted() const { return column_value_.empty(); }
 
+    template <class T>
+    const T* values() const {
+        if constexpr (std::is_same_v<T, float>) {
+            return singles_.data();
+        } else {
+            return values_.data();
+        }
+    }
+
+    // Call body.template operator()<weighted, N>(row, first column) for blocks of N vectors.
+    template <class T, class Body>
+    void for_rows(Index columns, Body body) const {
+        for (Index g = 0; g < G_; ++g) {
+            for_blocks<T>(columns, [&]<Index N>(Index c) {
+                if (weighted()) {
+                    body.template operator()<true, N>(g, c);
+                } else {
+                    body.template operator()<false, N>(g, c);
+                }
+            });
+        }
+    }
+
+    template <Index N, class T>
+    static void load(const T* from, typename Wide<T>::Type* to) {
+        for (Index k = 0; k < N; ++k) to[k] = Wide<T>::load(from + k * Wide<T>::size);
+    }
+
+    template <Index N, class T>
+    static void store(T* to, const typename Wide<T>::Type* from) {
+        for (Index k = 0; k < N; ++k) Wide<T>::store(to + k * Wide<T>::size, from[k]);
+    }
+
+    // sum += row g times V; without WEIGHTED all values are 1
+    template <bool WEIGHTED, Index N, class T>
+    void gather(Index g, const T* V, Index columns, typename Wide<T>::Type* sum) const {
+        using W = Wide<T>;
+        const T* const value = values<T>();  // copies that no store can change
+        const std::uint32_t* const index = indices_.data();
+        for (Index i = indptr_[g], end = indptr_[g + 1]; i < end; ++i) {
+            const T* const v = V + index[i] * columns;
+            for (Index k = 0; k < N; ++k) {
+                const auto x = W::load(v + k * W::size);
+                sum[k] += WEIGHTED ? value[i] * x : x;
+            }
+        }
+    }
+
+    // V += row g' sum
+    template <bool WEIGHTED, Index N, class T>
+    void scatter(Index g, const typename Wide<T>::Type* sum, T* V, Index columns) const {
+        using W = Wide<T>;
+        const T* const value = values<T>();
+        const std::uint32_t* const index = indices_.data();
+        for (Index k = 0; k < N; ++k) {
+            W::store(V + k * W::size, W::load(V + k * W::size) + sum[k]);
+        }
+        for (Index i = indptr_[g], end = indptr_[g + 1]; i < end; ++i) {
+            T* const v = V + index[i] * columns;
+            for (Index k = 0; k < N; ++k) {
+                const auto x = WEIGHTED ? value[i] * sum[k] : sum[k];
+                W::store(v + k * W::size, W::load(v + k * W::size) + x);
+            }
+        }
+    }
+
+    // Multiply the rows of V by the values of their columns, if these have single ones.
+    template <class T>
+    void scale(Index columns, T* V) const {
+        if (weighted()) return;
+        for (Index j = 0; j < q_; ++j) {
+            const T value = static_cast<T>(column_value_[j]);
+            for (Index c = j * columns; c < (j + 1) * columns; ++c) V[c] *= value;
+        }
+    }
+
+    // The same, without changing V.
+    template <class T>
+    const T* scale(const T* V, Index columns, LineVector<T>& scaled) const {
+        if (weighted()) return V;
+        scaled.assign(V, V + q_ * columns);
+        scale(columns, scaled.data());
+        return scaled.data();
+    }
+
     void find_column_values() {
         column_value_.assign(q_, 0.0);
         column_value_[0] = 1.0;
-        for (Index i = 0; i < rows_.size(); ++i) {
-            double& value = column_value_[rows_.indices[i]];
-            if (value == 0.0) value = rows_.values[i];
-            if (value != rows_.values[i] || value == 0.0) {  // a stored 0 counts as another value
+        for (std::size_t i = 0; i < indices_.size(); ++i) {
+            double& value = column_value_[indices_[i]];
+            if (value == 0.0) value = values_[i];
+            if (value != values_[i] || value == 0.0) {  // a stored 0 counts as another value
                 column_value_.clear();
                 return;
             }
         }
-        rows_.values.clear();
-    }
-
-    // Set the transpose, and the values in single precision.
-    void finish() {
-        transposed_.indptr.assign(q_ + 1, 0);
-        for (const std::uint32_t j : rows_.indices) ++transposed_.indptr[j + 1];
-        for (Index j = 0; j < q_; ++j) transposed_.indptr[j + 1] += transposed_.indptr[j];
-        transposed_.indices.resize(rows_.size());
-        transposed_.values.resize(rows_.values.size());
-        std::vector<Index> next(transposed_.indptr.begin(), transposed_.indptr.end() - 1);
-        for (Index g = 0; g < G_; ++g) {
-            for (Index i = rows_.indptr[g]; i < rows_.indptr[g + 1]; ++i) {
-                const Index to = next[rows_.indices[i]]++;
-                transposed_.indices[to] = static_cast<std::uint32_t>(g);
-                if (weighted()) transposed_.values[to] = rows_.values[i];
-            }
-        }
-        for (Entries* entries : {&rows_, &transposed_}) {
-            entries->singles.assign(entries->values.begin(), entries->values.end());
-        }
+        values_.clear();
     }
 };
 
