@@ -518,6 +518,7 @@ NB_MODULE(MODULE_NAME, module) {
     module.def(
         "group_rows",
         [](Array<const double, 2> X, Index most, Array<Index, 1> group) {
+            require(group.size() == X.shape(0), "group must have one number for each row of X");
             return group_rows(matrix(X), most, group.data());
         },
         without_gil, "X"_a, "most"_a, "group"_a.noconvert());
@@ -532,6 +533,10 @@ NB_MODULE(MODULE_NAME, module) {
              [](RidgeRows* self, const std::vector<nb::capsule>& capsules,
                 Array<const double, 1> data, Array<const std::uint32_t, 1> indices,
                 Array<const Index, 1> indptr, Index p) {
+                 require(data.size() == indices.size() && indptr.size() > 0,
+                         "indices must have one number for each entry, and indptr at least one");
+                 require_rows(span(indptr), indptr.size() - 1, data.size());
+                 require_indices(span(indices), 0, p, "indices must be features");
                  new (self) RidgeRows{std::make_shared<const Rows>(
                      lapack(capsules), data.data(), indices.data(), span(indptr), p)};
              },
@@ -545,6 +550,22 @@ NB_MODULE(MODULE_NAME, module) {
            double tol, Index max_iter, bool cholesky, Index batch, Array<double, 2> theta,
            Array<Index, 1> best, Array<double, 2> losses, Array<Index, 1> steps,
            Array<Index, 1> failed, Array<double, 2> held_out) {
+            const std::size_t n = group.size(), targets = code.shape(0);
+            require(weight.size() == n && code.shape(1) == n,
+                    "weight and code must have one number for each row");
+            require_indices(span(group), 0, rows.rows->count(), "group must be rows of Z");
+            require_indices(std::span(code.data(), code.size()), 0, K, "code must be classes");
+            for (const auto& [train, test] : folds) {
+                require_indices(span(train), 0, n, "folds must be rows");
+                require_indices(span(test), 0, n, "folds must be rows");
+            }
+            require(theta.shape(0) == targets && best.size() == targets &&
+                        losses.shape(0) == targets && steps.size() == targets &&
+                        failed.size() == targets &&
+                        losses.shape(1) == folds.size() * penalties.size() &&
+                        (held_out.size() == 0 ||
+                         held_out.size() == targets * n * static_cast<std::size_t>(K)),
+                    "results must have one row for each target");
             RidgeInputs inputs{rows.rows, span(group), span(weight), {}, matrix(code), K, matrix(extra)};
             for (const auto& [train, test] : folds) inputs.folds.push_back({span(train), span(test)});
             const RidgeOptions options{span(penalties), penalize_intercept, reference_class, tol,
