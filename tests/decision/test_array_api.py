@@ -18,9 +18,6 @@ from hypothesis import strategies as st
 import oracle
 from cases import MARGINALS, possible_rows, random_factors
 from fgfm import decision
-from fgfm._kernels import native
-from fgfm.decision import _factors_array_api as factor_arrays
-from fgfm.decision import _marginals_array_api as marginal_arrays
 
 pytest.importorskip("array_api_compat", reason="array-api-compat is not installed: fgfm[array]")
 
@@ -228,7 +225,7 @@ def test_blocks_do_not_change_the_decision(exact_library, monkeypatch):
     p = rng.random((50, 20)) ** 3
     _, factors, Ps = random_factors(rng, 50, [2, 1, 3])
     Y = rng.integers(0, 2, size=(50, 6, 4))
-    monkeypatch.setattr("fgfm.decision._array_api.selection.work_bytes", lambda backend: 20_000)
+    monkeypatch.setattr("fgfm.decision._array_api.problem.work_bytes", lambda backend: 20_000)
     lib = exact_library
     lib.check(decision.from_marginals(lib.array(p)), decision.from_marginals(p))
     lib.check(decision.from_samples(lib.array(Y)), decision.from_samples(Y))
@@ -351,13 +348,6 @@ def test_tolerance_is_that_of_the_least_precise_array(exact_library):
     d = np.array([[0.0, 0.3, 0.7]])
     decided = decision.from_cardinalities(lib.array(P), distribution=lib.array(d))
     lib.check(decided, decision.from_cardinalities(P, distribution=d))
-
-
-def test_constants_are_those_of_the_kernels():
-    assert marginal_arrays.SMALL == native.SMALL
-    assert marginal_arrays.POWERS == native.POWERS
-    assert marginal_arrays.TAIL == native.TAIL
-    assert native.GROWTH == factor_arrays.GROWTH
 
 
 # Errors ------------------------------------------------------------------------------------------

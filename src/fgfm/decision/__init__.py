@@ -52,13 +52,15 @@ Conditionally Independent Label Subsets. ECML PKDD 2016. doi:10.1007/978-3-319-4
 
 from __future__ import annotations
 
-from fgfm.decision._cardinalities import from_cardinalities
 from fgfm.decision._constraints import Constraints
-from fgfm.decision._factors import from_factors
-from fgfm.decision._joint import from_joint
-from fgfm.decision._marginals import from_marginals
+from fgfm.decision._functions import (
+    from_cardinalities,
+    from_factors,
+    from_joint,
+    from_marginals,
+    from_samples,
+)
 from fgfm.decision._objective import Decision
-from fgfm.decision._samples import from_samples
 
 __all__ = [
     "Constraints",

@@ -21,8 +21,8 @@ import triton.language as tl
 from fgfm._utils.validation import check_probabilities
 from fgfm.decision._array_api.backend import Backend, multiprocessors, to_host
 from fgfm.decision._array_api.functions_triton import add_pair, nan_min, one_minus_exp, times
+from fgfm.decision._array_api.power_sums import SMALL
 from fgfm.decision._array_api.selection import largest_labels
-from fgfm.decision._marginals_array_api import SMALL
 from fgfm.decision._marginals_triton_dense import DENSE, MANY, POSTPONED, decide_dense_rows
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import nodes

@@ -1,16 +1,13 @@
-"""The best set size and its labels, and blocks of rows."""
+"""The best set size and its labels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
+from fgfm.decision._array_api.backend import Backend
+from fgfm.decision._objective import Objective
 
-from fgfm.decision._array_api.backend import Backend, work_bytes
-from fgfm.decision._objective import Decision, Objective
-
-__all__ = ["best_size", "decide_blocks", "largest_labels", "power_of_two"]
+__all__ = ["best_size", "largest_labels", "power_of_two"]
 
 Array = Any
 
@@ -21,30 +18,6 @@ def power_of_two(count: float, limit: int) -> int:
     Arrays of few different sizes reuse memory, and what JAX has compiled for their shape.
     """
     return min(limit, 1 << max(0, int(count) - 1).bit_length())
-
-
-def decide_blocks(
-    backend: Backend,
-    n: int,
-    m: int,
-    row_bytes: int,
-    decide: Callable[[slice], tuple[Array, Array]],
-) -> Decision:
-    """Call ``decide(rows)`` for blocks of rows that fit in `work_bytes`, and join the results."""
-    xp = backend.xp
-    rows = max(1, work_bytes(backend) // max(1, row_bytes))
-    with np.errstate(all="ignore"):  # array-api-strict computes with NumPy
-        blocks = [decide(slice(start, min(start + rows, n))) for start in range(0, n, rows)]
-    if not blocks:
-        return Decision(
-            xp.zeros((0, m), dtype=xp.int8, device=backend.device),
-            xp.zeros((0,), dtype=backend.dtype, device=backend.device),
-        )
-    if len(blocks) == 1:
-        return Decision(*blocks[0])
-    return Decision(
-        xp.concat([labels for labels, _ in blocks]), xp.concat([value for _, value in blocks])
-    )
 
 
 def best_size(
