@@ -46,8 +46,8 @@ def decide_lazily(
         the chunks of rows are those of the first one.
     objective : Objective
         What is maximised.
-    average : {"samples", "macro"}
-        Whether rows or labels are decided.
+    average : str
+        One of `AVERAGES`.
     shared : mapping of str to object
         Further arguments of the problem, the same for all blocks.
 
@@ -80,8 +80,8 @@ def decide_lazily(
         n = marginals.shape[0]
         if math.isnan(n):
             raise ValueError(
-                f"the number of rows of {name} is not known, and average='macro' decides all rows "
-                "of a label together: call its compute_chunk_sizes()"
+                f"the number of rows of {name} is not known, and average={average!r} decides all "
+                "rows of a label together: call its compute_chunk_sizes()"
             )
         marginals = marginals.rechunk({0: -1, 1: "auto"})
         decided = array.blockwise(

@@ -41,8 +41,8 @@ def decide_arrays(
         The arrays with one entry per row, by the name of the argument.
     objective : Objective
         What is maximised.
-    average : {"samples", "macro", "micro"}
-        Whether rows, labels or all entries are decided.
+    average : str
+        One of `AVERAGES`.
     columns : sequence, default=None
         The column names of the labels, if the first array is a data frame.
     **shared : object
@@ -125,12 +125,13 @@ def _warn_about_impossible_problems(expected_f: Any, average: str, objective: Ob
         return
     smallest = "the empty set" if objective.limits is None else "the smallest allowed set"
     problem = "row" if average == "samples" else "label"
-    what = f"{problem}s without probability for a non-empty label set"
     which = f": {count}, the first is {problem} {first}; they get {smallest} and"
-    if average == "macro":
-        what = "labels without probability in any row"
-    if average == "micro":
+    if average == "samples":
+        what = "rows without probability for a non-empty label set"
+    elif average == "micro":
         what, which = "no label has a probability in any row", ": the decision is empty, with"
+    else:
+        what = "labels without probability in any row"
     warnings.warn(
         f"{what}, although nonempty=True{which} expected_f NaN", UserWarning, stacklevel=4
     )

@@ -49,7 +49,9 @@ class SparseProblem(Problem):
 
     def matrix(self, labels: Any) -> Any:
         """Return labels of shape (1, n m) in the shape (n, m)."""
-        return self.kind(labels.reshape(self.shape))
+        n, m = self.shape
+        indptr = np.searchsorted(labels.indices, m * np.arange(n + 1))
+        return self.kind((labels.data, labels.indices % m, indptr), shape=(n, m))
 
     def decide_block(
         self, rows: slice, objective: Objective, constraints: Any, expected_f: Real
@@ -162,8 +164,8 @@ class SparseMarginals(SparseProblem):
         n, m = self.shape
         csr = self.valid()
         row = np.repeat(m * np.arange(n), np.diff(csr.indptr))  # (nnz,)
-        entries = csr.data, row + csr.indices, np.array([0, csr.nnz])
-        return SparseMarginals([self.kind(entries, shape=(1, n * m))], ["proba"])
+        entries = CSRRows(csr.data, row + csr.indices, np.array([0, csr.nnz]))
+        return _ValidRow(entries, n * m, self.kind)
 
     def valid(self) -> Any:
         """Validate all entries; return them in canonical CSR, (n, m)."""
@@ -202,3 +204,17 @@ class SparseMarginals(SparseProblem):
             block = matrix[rows]
             block.sum_duplicates()
             check_stored_probabilities(block, name, rows.start)
+
+
+class _ValidRow(SparseMarginals):
+    """One row of m labels, whose entries are valid and in canonical order."""
+
+    def __init__(self, entries: CSRRows, m: int, kind: type) -> None:
+        self._entries, self.shape, self.kind, self.row_bytes = entries, (1, m), kind, 1
+
+    def entries(self, rows: slice) -> CSRRows:
+        """Return the entries of the row."""
+        return self._entries
+
+    def check(self, rows: slice) -> None:
+        """Accept the entries, which are valid up to rounding."""
