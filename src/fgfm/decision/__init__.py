@@ -20,9 +20,9 @@ function             given
 ==================== ==========================================================
 
 ``average`` sets which labels form a problem: those of a row (``"samples"``), the column of a label
-(``"macro"``), or all entries of the batch (``"micro"``). Rows are independent of each other, so
-that a column is decided from its marginals, and a batch by F-GFM with every row as a factor: both
-exactly, for any dependence between the labels of a row.
+(``"macro"``, ``"weighted"``), or all entries of the batch (``"micro"``). Rows are independent of
+each other, so that a column is decided from its marginals, and a batch by F-GFM with every row as
+a factor: both exactly, for any dependence between the labels of a row.
 
 Ties: the smaller set wins, then the lower label index; the empty set wins its ties. Values with a
 relative difference below 1e-12 count as equal. (`from_marginals` compares labels by their

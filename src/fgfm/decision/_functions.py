@@ -72,9 +72,10 @@ def from_marginals(
     measure : {"f", "jaccard"}, default="f"
         The measure whose expectation is maximised: :math:`F_\beta`, or the Jaccard index
         :math:`|y \cap h| / |y \cup h|` (intersection over union), for which `beta` must be 1.
-    average : {"samples", "macro", "micro"}, default="samples"
-        The F-measure to maximise: of each row; of each label over all rows; or of all entries
-        together. `zero_division` and `nonempty` apply to each problem: row, label, or batch.
+    average : {"samples", "macro", "weighted", "micro"}, default="samples"
+        The F-measure to maximise: of each row; of each label over all rows, with equal weights or
+        weighted by the number of positives; or of all entries together. `zero_division` and
+        `nonempty` apply to each problem: row, label, or batch.
     min_labels, max_labels : int, default=0 and None
         The least and the largest number of labels to decide for; None is no limit. With
         `min_labels` of 1 or more the empty set is not allowed, but expectations are not
@@ -91,9 +92,9 @@ def from_marginals(
     -------
     Decision
         ``labels`` of the shape of `proba`, and ``expected_f`` (the expected Jaccard index, if that
-        is the measure) of shape (n,), of shape (m,) for ``average="macro"``, a number for
-        ``"micro"`` and for 1-D `proba`. Arrays; CSR labels if `proba` is sparse; a data frame and
-        a series if it is a pandas or polars data frame; Dask arrays if it is a Dask array.
+        is the measure) of shape (n,), of shape (m,) for ``"macro"`` and ``"weighted"``, a number
+        for ``"micro"`` and for 1-D `proba`. Arrays; CSR labels if `proba` is sparse; a data frame
+        and a series if it is a pandas or polars data frame; Dask arrays if it is a Dask array.
 
     See Also
     --------
@@ -198,10 +199,10 @@ def from_cardinalities(
         Condition on the true set not being empty, for the decision and its expectation. A row of
         zeros contradicts this condition: it gets the empty set, an expectation of NaN, and a
         warning.
-    average : {"samples", "macro", "micro"}, default="samples"
-        The F-measure to maximise: of each row; of each label over all rows; or of all entries
-        together. Rows are independent of each other. `zero_division` and `nonempty` apply to each
-        problem: row, label, or batch.
+    average : {"samples", "macro", "weighted", "micro"}, default="samples"
+        The F-measure to maximise: of each row; of each label over all rows, with equal weights or
+        weighted by the number of positives; or of all entries together. Rows are independent of
+        each other. `zero_division` and `nonempty` apply to each problem: row, label, or batch.
     min_labels, max_labels : int, default=0 and None
         The least and the largest number of labels to decide for; None is no limit. With
         `min_labels` of 1 or more the empty set is not allowed, but expectations are not
@@ -216,7 +217,7 @@ def from_cardinalities(
     -------
     Decision
         ``labels`` of shape (n, m) and ``expected_f`` of shape (n,), of shape (m,) for
-        ``average="macro"``, a number for ``"micro"``.
+        ``"macro"`` and ``"weighted"``, a number for ``"micro"``.
 
     See Also
     --------
@@ -280,10 +281,10 @@ def from_factors(
         Condition on the true set not being empty, for the decision and its expectation. A row of
         zeros contradicts this condition: it gets the empty set, an expectation of NaN, and a
         warning.
-    average : {"samples", "macro", "micro"}, default="samples"
-        The F-measure to maximise: of each row; of each label over all rows; or of all entries
-        together. Rows are independent of each other. `zero_division` and `nonempty` apply to each
-        problem: row, label, or batch.
+    average : {"samples", "macro", "weighted", "micro"}, default="samples"
+        The F-measure to maximise: of each row; of each label over all rows, with equal weights or
+        weighted by the number of positives; or of all entries together. Rows are independent of
+        each other. `zero_division` and `nonempty` apply to each problem: row, label, or batch.
     min_labels, max_labels : int, default=0 and None
         The least and the largest number of labels to decide for; None is no limit. With
         `min_labels` of 1 or more the empty set is not allowed, but expectations are not
@@ -298,7 +299,7 @@ def from_factors(
     -------
     Decision
         ``labels`` of shape (n, m), in CSR if one of `Ps` is a sparse matrix, and ``expected_f`` of
-        shape (n,), of shape (m,) for ``average="macro"``, a number for ``"micro"``.
+        shape (n,), of shape (m,) for ``"macro"`` and ``"weighted"``, a number for ``"micro"``.
 
     See Also
     --------
@@ -366,10 +367,11 @@ def from_samples(
     nonempty : bool, default=False
         Ignore empty draws. A row with empty draws only gets the empty set, an expectation of NaN,
         and a warning.
-    average : {"samples", "macro", "micro"}, default="samples"
-        The F-measure to maximise: of each row; of each label over all rows; or of all entries
-        together. Draws of different rows are taken to be independent. `zero_division` and
-        `nonempty` apply to each problem: row, label, or batch.
+    average : {"samples", "macro", "weighted", "micro"}, default="samples"
+        The F-measure to maximise: of each row; of each label over all rows, with equal weights or
+        weighted by the number of positives; or of all entries together. Draws of different rows
+        are taken to be independent. `zero_division` and `nonempty` apply to each problem: row,
+        label, or batch.
     min_labels, max_labels : int, default=0 and None
         The least and the largest number of labels to decide for; None is no limit. With
         `min_labels` of 1 or more the empty set is not allowed, but expectations are not
@@ -384,7 +386,7 @@ def from_samples(
     -------
     Decision
         ``labels`` of shape (n, m) and ``expected_f`` of shape (n,), of shape (m,) for
-        ``average="macro"``, a number for ``"micro"``.
+        ``"macro"`` and ``"weighted"``, a number for ``"micro"``.
 
     See Also
     --------
@@ -436,10 +438,10 @@ def from_joint(
         Condition on the true set not being empty, for the decision and its expectation. A row that
         is certainly empty contradicts this condition: it gets the empty set, an expectation of
         NaN, and a warning.
-    average : {"samples", "macro", "micro"}, default="samples"
-        The F-measure to maximise: of each row; of each label over all rows; or of all entries
-        together. Rows are independent of each other. `zero_division` and `nonempty` apply to each
-        problem: row, label, or batch.
+    average : {"samples", "macro", "weighted", "micro"}, default="samples"
+        The F-measure to maximise: of each row; of each label over all rows, with equal weights or
+        weighted by the number of positives; or of all entries together. Rows are independent of
+        each other. `zero_division` and `nonempty` apply to each problem: row, label, or batch.
     min_labels, max_labels : int, default=0 and None
         The least and the largest number of labels to decide for; None is no limit. With
         `min_labels` of 1 or more the empty set is not allowed, but expectations are not
@@ -454,7 +456,7 @@ def from_joint(
     -------
     Decision
         ``labels`` of shape (n, m) and ``expected_f`` of shape (n,), of shape (m,) for
-        ``average="macro"``, a number for ``"micro"``.
+        ``"macro"`` and ``"weighted"``, a number for ``"micro"``.
 
     See Also
     --------

@@ -15,7 +15,7 @@ from fgfm.decision._objective import Decision, Objective
 __all__ = ["AVERAGES", "DenseProblem", "Problem", "decide", "run_kernel"]
 
 Real = npt.NDArray[Any]
-AVERAGES = ("samples", "macro", "micro")
+AVERAGES = ("samples", "macro", "weighted", "micro")
 
 
 class Problem:
@@ -104,8 +104,9 @@ def decide(problem: Problem, objective: Objective, average: str) -> Decision:
         What is given of the labels.
     objective : Objective
         What is maximised.
-    average : {"samples", "macro", "micro"}
-        Whether rows, columns or all entries are decided.
+    average : {"samples", "macro", "weighted", "micro"}
+        Whether rows, columns or all entries are decided. Weights of labels change no decision:
+        each label is decided by itself.
 
     Returns
     -------
