@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -246,3 +247,39 @@ def test_examples_are_in_the_gallery_in_order():
     # Read, not imported: Sphinx need not be installed.
     order = set(re.findall(r'^    "(\w+\.py)",$', (DOCS / "_ext/gallery.py").read_text(), re.M))
     assert order == {path.name for path in (ROOT / "examples").glob("*.py")}
+
+
+def texts() -> list[Path]:
+    """Return the Markdown pages, and the sources for their docstrings and comments."""
+    pages_of_root = [page for page in ROOT.glob("*.md") if page.name != "CHANGELOG.md"]
+    sources = [path for kind in ("*.py", "*.hpp", "*.cpp") for path in ROOT.glob(f"src/**/{kind}")]
+    return sorted(pages_of_root + pages() + sources + list(ROOT.glob("benchmarks/**/*.py")))
+
+
+def name_exists(name: str) -> bool:
+    """Return whether a dotted name, such as fgfm.metrics.f_measure, is a module or in one."""
+    file = ROOT / "src" / name.replace(".", "/")
+    if file.with_suffix(".py").is_file() or file.with_suffix(".hpp").is_file():
+        return True  # also where what it imports is not installed
+    try:
+        return pkgutil.resolve_name(name) is not None
+    except (AttributeError, ModuleNotFoundError):
+        return False
+
+
+def test_files_and_names_that_texts_mention_exist():
+    tracked = ["src", "tests", "benchmarks", "scripts", "docs", "examples"]
+    paths = {f"/{p.relative_to(ROOT)}" for folder in tracked for p in (ROOT / folder).rglob("*.*")}
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    wrong = []
+    for path in texts():
+        text = re.sub(r"https?://\S+|repo:blob/main/", "", path.read_text(encoding="utf-8"))
+        files = set(re.findall(r"(?<![\w/.-])(?:\w+/)*\w+\.(?:py|hpp|cpp)\b", text))
+        wrong += [(path, f) for f in files if not any(p.endswith(f"/{f}") for p in paths)]
+        names = set(re.findall(r"(?<![\w/.`-])`{1,2}~?(fgfm(?:\.\w+)+)", text))
+        wrong += [(path, name) for name in names if not name_exists(name)]
+        commands = set(re.findall(r"python -m (benchmarks(?:\.\w+)+)", text))
+        wrong += [(path, c) for c in commands if importlib.util.find_spec(c) is None]
+        made = set(re.findall(r"`make ([a-z-]+)`", text))
+        wrong += [(path, f"make {name}") for name in made - set(targets)]
+    assert not wrong, "\n".join(f"{path.relative_to(ROOT)}: {name}" for path, name in wrong)

@@ -22,6 +22,7 @@ from fgfm._utils.label_table import (
     read_true_labels,
     set_label_attributes,
 )
+from fgfm._utils.names import check_same_index
 from fgfm._utils.progress import CallbackSupportMixin, FitProgress, with_callbacks
 from fgfm._utils.rows import as_frames, frame_maker, n_rows, take_rows
 from fgfm._utils.validation import (
@@ -252,11 +253,6 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
     [array([0, 3]), array([1, 2])]
     """
 
-    # Defaults for models that were saved before there were these parameters.
-    min_labels = 0
-    max_labels = None
-    constraints = None
-
     def __init__(
         self,
         estimator: Any = "auto",
@@ -347,6 +343,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             The fitted estimator.
         """
         self._check_parameters()
+        check_same_index(X=X, y=y, sample_weight=sample_weight)
         X = self._validate_features(X, reset=True)
         table = read_labels(y, n_rows(X), type(self).__name__, allow_missing=True)
         Y = table.labels  # (n, m); -1 where a label was not observed
@@ -746,6 +743,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         float
             The mean over rows.
         """
+        check_same_index(X=X, y=y, sample_weight=sample_weight)
         return f_measure(
             read_true_labels(y, self),
             self._decide_rows(X).labels,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
@@ -116,10 +114,3 @@ def test_saved_with_the_model(tmp_path):
         assert again.constraints == given
         assert again.max_labels == 2
         np.testing.assert_array_equal(again.predict(X), model.predict(X))
-
-
-def test_models_saved_without_limits_have_none():
-    pytest.importorskip("skops")
-    model = fgfm.load(Path(__file__).parent.parent / "models/format_1.fgfm")
-    assert (model.min_labels, model.max_labels, model.constraints) == (0, None, None)
-    assert model.get_params()["constraints"] is None

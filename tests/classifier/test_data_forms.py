@@ -36,7 +36,7 @@ def test_data_frames(library, learner):
     assert model.score(X_frame, Y_frame) == plain.score(X, Y)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(X_frame[["x1", "x0", "x2"]])
-    with pytest.raises(ValueError, match="y has column 0 'b' where fit had 'a': the columns must"):
+    with pytest.raises(ValueError, match="column 0 of y is 'b' and that of fit is 'a': both must"):
         model.score(X_frame, Y_frame[["b", "a", "c", "d"]])
 
 

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import os
+import pty
+import subprocess
+
+import numpy as np
+import pandas as pd
 import pytest
 
 import fgfm
-from command_line import read_terminal, run, run_ok, started_on_terminal
+from command_line import (
+    make_rows,
+    read_terminal,
+    run,
+    run_ok,
+    started,
+    started_on_terminal,
+)
 
 COMMANDS = ["demo", "fit", "predict", "decide", "tune", "evaluate", "factors"]
 
@@ -56,6 +70,84 @@ def test_messages_are_wrapped_on_a_terminal(folder):
     shown = seen[seen.index("fgfm: ") :]  # after the progress bar
     assert max(map(len, shown.splitlines())) <= 80 < len(message)
     assert " ".join(shown.split()) == message.strip()
+
+
+EVIL = "a\x1b]title\x07\x1b[2J\rb\x9b1m\u202ec"
+SHOWN = r"a\x1b]title\x07\x1b[2J\rb\x9b1m\u202ec"
+
+
+@pytest.fixture(scope="module")
+def evil(tmp_path_factory):
+    """A table whose labels, columns and categories try to control the terminal."""
+    path = tmp_path_factory.mktemp("evil") / "evil.parquet"
+    X, Y = make_rows(60)
+    frame = pd.DataFrame(X, columns=[f"{EVIL} {j}" for j in range(5)])
+    frame[f"{EVIL} place"] = np.where(X[:, 4] > 0, EVIL, "south")
+    frame[f"{EVIL} never"] = 0
+    labels = {f"label {EVIL} {j}": Y[:, j] for j in range(4)} | {f"label {EVIL}": 0}
+    frame.assign(**labels).to_parquet(path)
+    return path
+
+
+def assert_plain(text):
+    assert not set(text) & set("\x1b\x07\r\x9b\u202e"), repr(text)
+
+
+def test_names_in_files_do_not_control_the_terminal(evil, tmp_path):
+    model, table = tmp_path / "m.fgfm", tmp_path / "p.csv"
+    labels = ["--labels", "label *"]
+    table.write_text(f'"{EVIL}",b\n0.5,"{EVIL}"\n', newline="")
+    for arguments, status in (
+        (["fit", evil, *labels, "-e", "ridge", "-o", model], 0),
+        (["factors", evil, *labels, "--alpha", "0.5", "--correction", "none"], 0),
+        (["factors", evil, *labels, "--json"], 0),
+        (["evaluate", evil, *labels, "-e", "ridge", "--factors", "single", "--folds", "2"], 0),
+        (["predict", model, evil, "-o", tmp_path / "sets.csv"], 0),
+        (["fit", evil, "--labels", "other *", "-o", model], 2),
+        (["decide", table], 2),
+    ):
+        result = run(*arguments)
+        assert result.exit_code == status, (result.stderr, result.exception)
+        assert_plain(result.stdout)
+        assert_plain(result.stderr)
+        if arguments[0] == "factors":
+            assert ("\\u001b" if "--json" in arguments else SHOWN) in result.stdout
+    assert SHOWN in run_ok("fit", evil, *labels, "-e", "ridge", "-o", model).stdout
+
+
+def test_tables_do_not_control_the_terminal(tmp_path):
+    table = tmp_path / "p.parquet"
+    pd.DataFrame({EVIL: [0.9], "b": [0.2]}).to_parquet(table)
+    assert EVIL.replace('"', "") in run_ok("decide", table).stdout.replace('"', "")  # a pipe
+    terminal, theirs = pty.openpty()
+    with started("decide", table, stdout=theirs, stderr=subprocess.DEVNULL) as process:
+        os.close(theirs)
+        seen = read_terminal(terminal).decode()
+        assert process.wait() == 0
+    os.close(terminal)
+    assert SHOWN in seen
+    assert_plain(seen.replace("\r\n", "\n"))
+
+
+def test_report_has_no_control_characters(evil, tmp_path):
+    report = tmp_path / "report.html"
+    run_ok(
+        *("evaluate", evil, "--labels", "label *", "-e", "ridge", "--factors", "single"),
+        *("--folds", "2", "--report", report),
+    )
+    content = report.read_text()
+    assert SHOWN in content
+    assert_plain(content)
+
+
+def test_delete_character_leaves_json_valid(tmp_path):
+    X, Y = make_rows(60)
+    path = tmp_path / "t.parquet"
+    pd.DataFrame(X, columns=list("vwxyz")).assign(
+        **{f"l\x7f{j}": Y[:, j] for j in range(4)}
+    ).to_parquet(path)
+    found = json.loads(run_ok("factors", path, "--labels", "l*", "--json").stdout)
+    assert any("l\x7f0" in factor for factor in found["factors"])
 
 
 def test_unknown_option_is_refused():

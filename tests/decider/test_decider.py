@@ -249,6 +249,32 @@ def test_guarantees_need_means_over_rows():
         FDecider().fit(p[:, 0], Y[:, 0]).lower_bound(p[:, 0], Y[:, 0])
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_rows_of_fit_are_refused(form, tmp_path):
+    p, Y = independent(400, 4)
+    p[p < 0.1] = 0.0
+    decider = FDecider().fit(form(p[:200]), Y[:200])
+    message = "X and y have rows that were used in fit: a guarantee needs rows kept apart"
+    order = np.random.default_rng(0).permutation(200)
+    for rows in (np.arange(200), order, order[:20], np.arange(60, 300)):  # 140 of 240 are known
+        with pytest.raises(ValueError, match=message):
+            decider.lower_bound(form(p[rows]), Y[rows])
+    fgfm.save(decider, tmp_path / "decider.fgfm")
+    with pytest.raises(ValueError, match=message):
+        fgfm.load(tmp_path / "decider.fgfm").select(form(p[:200]), Y[:200], 0.5)
+    assert decider.lower_bound(form(p[150:]), Y[150:]) > 0.0  # 50 of 250
+    assert decider.lower_bound(form(p[:200]), 1 - Y[:200]) > 0.0
+
+
+def test_rows_that_are_equal_by_chance_are_not_refused():
+    p, Y = independent(4000, 3)
+    p = np.round(p * 2.0) / 2.0
+    decider = FDecider().fit(p[:2000], Y[:2000])
+    assert decider.lower_bound(p[2000:], Y[2000:]) > 0.0
+    with pytest.raises(ValueError, match="X and y have rows that were used in fit"):
+        decider.lower_bound(p[:2000], Y[:2000])
+
+
 # Copies and files
 
 

@@ -285,6 +285,10 @@ def test_weights_that_leave_nothing():
     weight = np.zeros(200)
     with pytest.raises(ValueError, match="sample_weight is zero in every row"):
         FDecider().fit(P, Y, weight)
+    with pytest.raises(
+        ValueError, match=r"sample_weight\[0\] is 1e\+300: the largest weight must"
+    ):
+        FDecider().fit(P, Y, np.full(200, 1e300))
     weight[7] = 1.0
     with pytest.raises(ValueError, match="n_samples=1: FDecider needs at least 2 validation rows"):
         FDecider().fit(P, Y, weight)
@@ -333,9 +337,7 @@ def test_rows_and_labels_of_frames_must_match():
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame(P, columns=list("abcd"))
     y = pd.DataFrame(Y, columns=list("abcd"))
-    with pytest.raises(
-        ValueError, match="column 0 of X is 'a' and that of y is 'b': X and y must"
-    ):
+    with pytest.raises(ValueError, match="column 0 of X is 'a' and that of y is 'b': both must"):
         FDecider().fit(X, y[list("bacd")])
     with pytest.raises(ValueError, match="row 1 of X has index 1 and that of y has 2: X and y"):
         FDecider().fit(X, y.iloc[[0, 2, 1, *range(3, 200)]])
@@ -344,10 +346,67 @@ def test_rows_and_labels_of_frames_must_match():
         decider.score(X, y.iloc[[0, 2, 1, *range(3, 200)]])
     with pytest.raises(ValueError, match="row 0 of X has index 0 and that of y has 199"):
         decider.lower_bound(X, y[::-1])
-    with pytest.raises(ValueError, match="y has column 0 'b' where fit had 'a'"):
+    with pytest.raises(ValueError, match="column 0 of y is 'b' and that of fit is 'a'"):
         decider.score(X, y[list("bacd")])
-    with pytest.raises(ValueError, match="feature names should match"):
+    with pytest.raises(ValueError, match="column 0 of X is 'b' and that of fit is 'a'"):
         decider.predict(X[list("bacd")])
+
+
+def test_names_that_are_not_strings():
+    pd = pytest.importorskip("pandas")
+    X, y = (pd.DataFrame(table, columns=[7, 3, 5, 1]) for table in (P, Y))
+    for labels in (Y, y, pd.DataFrame(Y)):
+        decider = FDecider().fit(X, labels)
+        assert decider.label_names_in_.tolist() == [7, 3, 5, 1]
+        assert list(decider.decide(X).labels.columns) == [7, 3, 5, 1]
+        with pytest.raises(ValueError, match="column 0 of X is 1 and that of fit is 7: both must"):
+            decider.predict(X[[1, 3, 5, 7]])
+    with pytest.raises(ValueError, match="column 0 of X is 0 and that of y is 1: both must have"):
+        FDecider().fit(pd.DataFrame(P), pd.DataFrame(Y, columns=[1, 0, 3, 2]))
+    with pytest.raises(ValueError, match="column 0 of X is 1 and that of fit is 0: both must hav"):
+        FDecider().fit(pd.DataFrame(P), Y).decide(pd.DataFrame(P, columns=[1, 0, 3, 2]))
+
+
+def test_names_of_y_alone():
+    pd = pytest.importorskip("pandas")
+    X, y = (pd.DataFrame(table, columns=list("abcd")) for table in (P, Y))
+    decider = FDecider().fit(P, y)
+    pd.testing.assert_frame_equal(decider.predict_frame(X), decider.predict_frame(P))
+    with pytest.raises(ValueError, match="column 0 of X is 'd' and that of fit is 'a': both must"):
+        decider.predict_frame(X[list("dcba")])
+
+
+def test_names_of_the_columns_of_two_classes():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame({"no": 1.0 - P[:, 0], "yes": P[:, 0]})
+    decider = FDecider().fit(X, Y[:, 0])
+    with pytest.raises(ValueError, match="column 0 of X is 'yes' and that of fit is 'no': both"):
+        decider.predict(X[["yes", "no"]])
+    swapped = X.set_axis([True, False], axis=1)
+    with pytest.raises(ValueError, match="X has columns True and False, and the classes of y are"):
+        FDecider().fit(swapped, Y[:, 0])
+
+
+def test_masked_arrays():
+    masked = np.ma.masked_array(P, P > 0.9)
+    pairs = [np.ma.masked_array(np.column_stack([1.0 - p, p])) for p in P.T]
+    decider = FDecider().fit(P, Y)
+    for X in (masked, pairs):
+        for call in (lambda X=X: FDecider().fit(X, Y), lambda X=X: decider.predict(X)):
+            with pytest.raises(TypeError, match="X is a masked array: fill the masked values fir"):
+                call()
+    flat = FDecider().fit(P[:, 0], Y[:, 0])
+    with pytest.raises(TypeError, match="y is a masked array: fill its masked values first"):
+        flat.score(P[:, 0], np.ma.masked_array(Y[:, 0]))
+
+
+def test_polars_as_many_rows_as_labels(average):
+    pl = pytest.importorskip("polars")
+    decider = FDecider(average=average).fit(P, Y)
+    for seed in range(5):
+        p = np.random.default_rng(seed).random((4, 4))
+        assert (dense(decider.decide(pl.DataFrame(p)).labels) == decider.decide(p).labels).all()
+        assert (dense(decider.predict_frame(pl.DataFrame(p))) == decider.predict(p)).all()
 
 
 def test_another_number_of_labels_in_predict():

@@ -1,4 +1,4 @@
-"""The distribution of label sets: against enumeration, the exponent, what is expected of it."""
+"""The distribution of label sets: against enumeration, exponents, what is expected of it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from decider_data import exclusive, independent
+from decider_data import distorted, exclusive, independent
 from fgfm import FDecider, f_measure
+from fgfm.decider._calibration import ShrunkCalibrator
+from fgfm.decider._entries import dense_entries
 from fgfm.decision import from_marginals
 from oracle import all_labelsets, check_decision, independent_joint
 
 
 def model_joint(decider, p):
-    """Enumerate p(y), proportional to prod o_i^(t y_i) g(|y|), from the fitted parameters."""
+    """Enumerate p(y), proportional to g(|y|) prod (q_i^t / (1 - q_i)^u)^y_i."""
     model = decider._model
     q = np.asarray(decider._model.calibrator.predict(decider._read(p).entries).p)  # (n, m)
     sets, independent_proba = independent_joint(q)  # (2^m, m), (n, 2^m)
@@ -22,7 +24,8 @@ def model_joint(decider, p):
     log_d = model.pool.weights_[0] * np.log(np.maximum(pi[model.cardinalities].T, 1e-9))
     d = np.exp(log_d + model.pool.shifts_)
     d /= d.sum(axis=1, keepdims=True)  # (n, C)
-    weight = ((q / (1.0 - q)) ** model.exponent)[:, None, :] ** sets  # (n, 2^m, m)
+    t, u = model.exponents
+    weight = (q**t / (1.0 - q) ** u)[:, None, :] ** sets  # (n, 2^m, m)
     weight = weight.prod(axis=2)
     proba = np.zeros_like(weight)
     for column, s in enumerate(model.cardinalities):
@@ -80,14 +83,43 @@ def test_decisions_for_a_flat_y_are_optimal():
     check_decision((labels[None], np.array([expected_f])), independent_joint(q[None]))
 
 
-def test_exponent_is_one_for_independent_labels_and_below_for_exclusive_ones():
+def test_exponents_of_independent_and_of_exclusive_labels():
     p, Y = independent(3000, 6)
-    assert abs(FDecider().fit(p, Y)._model.exponent - 1.0) < 0.1
+    assert FDecider().fit(p, Y)._model.exponents == pytest.approx([1.0, 1.0], abs=0.25)
     p, Y = exclusive(3000, 6)
-    # given one label, p(y = i) is p_i, whose odds are larger than p_i
-    assert 0.5 < FDecider().fit(p, Y)._model.exponent < 0.9
-    few = FDecider().fit(p[:4], Y[:4])._model.exponent
-    assert 0.2 < few < 2.0
+    assert FDecider().fit(p, Y)._model.exponents == pytest.approx([1.0, 0.0], abs=0.25)
+    t, u = FDecider().fit(p[:4], Y[:4])._model.exponents
+    assert 0.2 < t < 2.0
+    assert 0.0 <= u < 2.0
+
+
+@pytest.mark.parametrize(("n", "draws"), [(50, 24), (200, 8)])
+def test_expected_f_of_few_rows_with_one_of_many_labels_is_not_too_high(n, draws):
+    gaps = []
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        p = rng.dirichlet(np.full(40, 0.1), size=n + 2000)
+        Y = rng.multinomial(1, p)
+        decider = FDecider().fit(p[:n], Y[:n])
+        gaps.append(decider.expected_f(p[n:]).mean() - decider.score(p[n:], Y[n:]))
+    assert abs(np.mean(gaps)) < 0.02
+
+
+def test_left_out_rows_are_predicted_as_by_a_fit_to_the_others():
+    p, Y = independent(60, 12, seed=7)
+    entries, weight = dense_entries(distorted(p, 0.7, 0.5)), np.ones(60)
+    calibrator = ShrunkCalibrator().fit(entries, Y.astype(float), weight)
+    left_out = calibrator.predict_left_out(entries, Y, weight).p
+    errors, changes = [], []
+    for row in range(0, 60, 3):
+        others = np.arange(60) != row
+        fitted = ShrunkCalibrator().fit(
+            entries.at(others), Y[others].astype(float), weight[others]
+        )
+        expected = fitted.predict(entries.at([row])).p[0]
+        errors.append(np.abs(left_out[row] - expected).mean())
+        changes.append(np.abs(calibrator.predict(entries.at([row])).p[0] - expected).mean())
+    assert np.mean(errors) < 0.5 * np.mean(changes)
 
 
 @pytest.mark.parametrize("make", [independent, exclusive])

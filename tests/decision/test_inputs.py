@@ -218,6 +218,14 @@ def test_polars_names_are_kept(average):
     assert labels.columns == names
 
 
+@pytest.mark.parametrize("average", ["samples", "macro", "micro"])
+def test_polars_as_many_rows_as_labels(average):
+    for seed in range(5):
+        p = np.random.default_rng(seed).random((4, 4))
+        decided = decision.from_marginals(pl.DataFrame(p), average=average)
+        assert_same_bits(decided, decision.from_marginals(p, average=average))
+
+
 # No rows, and impossible rows --------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from fgfm._kernels import bet, native
+from fgfm._kernels import native
 
 baseline = import_module("fgfm._kernels._native")
 VALUES = {
@@ -17,50 +17,63 @@ VALUES = {
 }
 
 
-def draw(name, n):
+PRIOR = 0.25
+
+
+def draw(name, n, orders=3):
     rng = np.random.default_rng(n)
-    return VALUES[name](rng, n), 1.0 / np.sqrt(rng.uniform(0.05, 1.0, n) * np.arange(n, 0, -1))
+    return rng.permuted(np.tile(VALUES[name](rng, n), (orders, 1)), axis=1).T.copy()  # (n, K)
 
 
-def plain_bet(values, precision, mean, wealth, target):
-    for x, p in zip(values, precision, strict=True):
-        if wealth >= target:
-            break
-        shape = 1.45 * (wealth * (1 - wealth)) ** 0.875
-        limit = min(wealth / mean, (1 - wealth) / (1 - mean))
-        wealth += min(shape * p / np.sqrt(mean * (1 - mean)), limit) * (x - mean)
+def wealth_after(values, mean, wealth, module=native):
+    found = np.full(values.shape[1], wealth)
+    module.bet(values, mean, found)
+    return found
+
+
+def plain_bet(values, mean, wealth):
+    n = len(values)
+    for i, x in enumerate(values):
+        seen = values[:i]
+        largest = len(seen) * seen.mean() * (1 - seen.mean()) if i else 0.0
+        v = min((PRIOR + (len(seen) * seen.var() if i else 0.0)) / (PRIOR + largest), 1.0)
+        stake = min(wealth / mean, (1 - wealth) / (1 - mean))
+        if i < n - 1:
+            deviation = np.sqrt(v * mean * (1 - mean) * (n - i))
+            stake = min(1.45 * (wealth * (1 - wealth)) ** 0.875 / deviation, stake)
+        wealth += stake * (x - mean)
     return wealth
 
 
 @pytest.mark.parametrize("name", VALUES)
-@pytest.mark.parametrize("n", [0, 1, 7, 200])
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 200])
 def test_bet_is_the_plain_loop(name, n):
-    values, precision = draw(name, n)
+    values = draw(name, n)
     for mean in (0.1, 0.6, 0.75, 0.95):
-        expected = plain_bet(values, precision, mean, 0.04, 0.9)
-        assert bet(values, precision, mean, 0.04, 0.9) == pytest.approx(
-            expected, rel=1e-9, abs=1e-12
-        )
+        expected = [plain_bet(column, mean, 0.04) for column in values.T]
+        assert wealth_after(values, mean, 0.04) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.skipif(native is baseline, reason="this machine runs the baseline only")
 @pytest.mark.parametrize("name", VALUES)
 def test_instruction_sets_bet_alike(name):
-    values, precision = draw(name, 5000)
+    values = draw(name, 5000, orders=7)
     for mean in (0.6, 0.74, 0.8):
-        args = (values, precision, mean, 0.05, 0.97)
-        assert native.bet(*args) == baseline.bet(*args)
+        found = [wealth_after(values, mean, 0.05, module) for module in (native, baseline)]
+        assert found[0].tobytes() == found[1].tobytes()
 
 
 @pytest.mark.parametrize("name", VALUES)
 @pytest.mark.parametrize("n", [3, 30, 300])
 def test_wealth_decreases_in_the_mean_and_increases_in_the_wealth_at_the_start(name, n):
-    values, precision = draw(name, n)
-    by_mean = [bet(values, precision, m, 0.05, 1.0) for m in np.linspace(0.001, 0.999, 2000)]
-    assert (np.diff(by_mean) <= 1e-12).all()
-    assert by_mean[0] > by_mean[-1]
+    values = draw(name, n)
+    means = np.linspace(0.001, 0.999, 2000)
+    by_mean = np.array([wealth_after(values, mean, 0.05) for mean in means])
+    assert (np.diff(by_mean, axis=0) <= 1e-12).all()
+    assert (by_mean[0] > by_mean[-1]).all()
     for mean in (0.3, 0.7, 0.9):
-        by_start = [bet(values, precision, mean, w, 1.0) for w in np.linspace(0.0, 1.0, 1000)]
-        assert (np.diff(by_start) >= -1e-12).all()
-        assert by_start[0] == 0.0
-        assert by_start[-1] == 1.0  # bets end at once
+        starts = np.linspace(0.0, 1.0, 1000)
+        by_start = np.array([wealth_after(values, mean, w) for w in starts])
+        assert (np.diff(by_start, axis=0) >= -1e-12).all()
+        assert (by_start[0] == 0.0).all()
+        assert (by_start[-1] == 1.0).all()

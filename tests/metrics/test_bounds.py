@@ -7,76 +7,95 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom, norm
+from scipy.stats import beta, binom, norm
 
+from benchmarks.bounds import DISTRIBUTIONS, hoeffding_bentkus
 from fgfm.metrics import AbstentionThreshold, abstention_threshold, mean_lower_bound
 
 DRAWS = 1000
-MOST_MISSES = int(binom.ppf(0.999, DRAWS, 0.05))  # of a bound that misses 5 % of all draws
 
 
-def mixture(zeros, ones, a, b):
-    """Return a sampler of 0, 1 and Beta(a, b), as F-measures are, and its mean."""
-
-    def sample(rng, n):
-        u = rng.random(n)
-        return np.where(u < zeros, 0.0, np.where(u > 1.0 - ones, 1.0, rng.beta(a, b, n)))
-
-    return sample, ones + (1.0 - zeros - ones) * a / (a + b)
+def misses(values, mean, confidence=0.95):
+    """Return whether the bound exceeds the mean: one test instead of a bisection."""
+    return abstention_threshold(np.zeros(len(values)), values, mean, confidence).answered > 0.0
 
 
-DISTRIBUTIONS = {
-    "rare ones": mixture(0.9, 0.1, 1, 1),
-    "frequent ones": mixture(0.15, 0.85, 1, 1),
-    "wide": mixture(0.0, 0.0, 0.6, 0.3),
-    "narrow": mixture(0.0, 0.0, 24, 8),
-    "F-measures": mixture(0.2, 0.3, 5, 2),
-    "good F-measures": mixture(0.02, 0.8, 3, 1),
-}
-
-
-def hoeffding_bentkus(values, alpha):
-    """Return the bound of Bates et al. (2021), proposition 8, by a fine grid of means."""
-    n, mean = len(values), np.mean(values)
-    m = np.linspace(0.0, mean, 2001)[1:-1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        entropy = mean * np.log(mean / m) + (
-            0.0 if mean == 1.0 else (1.0 - mean) * np.log((1.0 - mean) / (1.0 - m))
-        )
-    hoeffding = np.exp(-n * entropy)
-    bentkus = math.e * binom.sf(math.floor(n * mean + 1e-9) - 1, n, m)
-    rejected = np.minimum(hoeffding, bentkus) <= alpha
-    return float(m[rejected].max(initial=0.0))
+def most_misses(draws, alpha):
+    """Return the largest number of misses to expect of a bound that misses alpha of all draws."""
+    return binom.ppf(0.9999, draws, alpha)
 
 
 # The mean ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [30, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "n", [1, 2, 3, 5, 9, *(pytest.param(n, marks=pytest.mark.slow) for n in (12, 16))]
+)
+def test_bound_holds_for_every_mean_of_0_and_1(n):
+    # All 2^n data sets. The probability of a miss is largest just below a bound.
+    rows = (np.arange(2**n)[:, None] >> np.arange(n)) & 1  # (2^n, n)
+    ones = rows.sum(axis=1)
+    for alpha in (0.01, 0.05, 0.5):
+        bounds = np.array([mean_lower_bound(row, 1.0 - alpha) for row in rows])
+        means = np.concatenate([np.unique(bounds) - 1e-9, np.linspace(0.01, 0.99, 99)])
+        for mean in np.clip(means, 0.0, 1.0):
+            missed = np.bincount(ones[bounds > mean], minlength=n + 1)  # by the number of ones
+            p = (missed * mean ** np.arange(n + 1) * (1.0 - mean) ** np.arange(n, -1, -1)).sum()
+            assert p <= alpha, (alpha, mean)
+
+
+@pytest.mark.parametrize(
+    "n", [1, 2, 9, 17, 28, 45, 65, 96, pytest.param(500, marks=pytest.mark.slow)]
+)
+def test_bound_holds_for_sorted_0_and_1(n):
+    # A function of the number of ones that increases: valid if and only if it does not exceed the
+    # exact bound of Clopper and Pearson.
+    for alpha in (0.01, 0.05, 0.5):
+        found = {1: [0.0], -1: [0.0]}
+        for k in range(1, n + 1):
+            exact = beta.ppf(alpha, k, n - k + 1)
+            for direction, bounds in found.items():
+                values = np.repeat([0.0, 1.0], [n - k, k])[::direction]
+                bounds.append(mean_lower_bound(values, 1.0 - alpha))
+                assert bounds[-2] < bounds[-1] <= exact + 1e-9
+    assert found[1] == pytest.approx(found[-1], abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("n", "draws"),
+    [
+        (17, 1000),
+        (65, 500),
+        *(pytest.param(n, 3000, marks=pytest.mark.slow) for n in (17, 96, 500)),
+    ],
+)
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
-def test_bound_holds_in_95_percent_of_draws(name, n):
+def test_bound_holds_for_rows_as_drawn_and_sorted(name, n, draws):
     sample, mean = DISTRIBUTIONS[name]
     rng = np.random.default_rng(n)
-    bounds = np.array([mean_lower_bound(sample(rng, n)) for _ in range(DRAWS)])
-    assert (bounds > mean).sum() <= MOST_MISSES
-    assert bounds.mean() > mean - 6.0 * math.sqrt(mean * (1.0 - mean) / n)  # and is not trivial
+    missed = np.zeros(3)
+    for _ in range(draws):
+        values = sample(rng, n)
+        ascending = np.sort(values)
+        missed += [misses(v, mean) for v in (values, ascending, ascending[::-1])]
+    assert missed.max() <= most_misses(draws, 0.05)
 
 
-def test_bound_holds_for_other_confidences_and_more_values():
+def test_bound_is_not_trivial_and_holds_for_other_confidences():
     sample, mean = DISTRIBUTIONS["F-measures"]
     rng = np.random.default_rng(1)
     rows = [sample(rng, 300) for _ in range(DRAWS)]
-    assert sum(mean_lower_bound(row) > mean for row in rows) <= MOST_MISSES
-    misses = sum(mean_lower_bound(row, confidence=0.8) > mean for row in rows)
-    assert 100 <= misses <= binom.ppf(0.999, DRAWS, 0.2)
+    assert 10 <= sum(misses(row, mean) for row in rows) <= most_misses(DRAWS, 0.05)
+    assert 80 <= sum(misses(row, mean, 0.8) for row in rows) <= most_misses(DRAWS, 0.2)
 
 
-@pytest.mark.parametrize("direction", [1, -1])
-def test_bound_holds_for_sorted_values(direction):
+def test_a_miss_is_a_bound_above_the_mean():
     sample, mean = DISTRIBUTIONS["F-measures"]
     rng = np.random.default_rng(2)
-    rows = [np.sort(sample(rng, 60))[::direction] for _ in range(DRAWS)]
-    assert sum(mean_lower_bound(row) > mean for row in rows) <= MOST_MISSES
+    rows = [sample(rng, 40) for _ in range(50)]
+    found = [misses(row, mean, 0.5) for row in rows]
+    assert found == [mean_lower_bound(row, 0.5) > mean for row in rows]
+    assert 5 < sum(found) < 30
 
 
 @pytest.mark.parametrize("n", [10, 100])
@@ -85,7 +104,7 @@ def test_bound_is_sharper_than_that_of_hoeffding_and_bentkus(name, n):
     sample, _ = DISTRIBUTIONS[name]
     rng = np.random.default_rng(n)
     rows = [sample(rng, n) for _ in range(60)]
-    reference = np.mean([hoeffding_bentkus(row, 0.05) for row in rows])
+    reference = np.mean([hoeffding_bentkus(row) for row in rows])
     assert np.mean([mean_lower_bound(row) for row in rows]) > reference
 
 
@@ -221,7 +240,7 @@ def test_most_rows_that_can_be_answered_are():
     curve = CURVES["calibrated"]
     best = min(s for s in np.linspace(0, 0.9, 901) if mean_above(curve, s) >= 0.8)
     answered = [
-        abstention_threshold(*draw_rows(rng, curve, 3000), 0.8).answered for _ in range(50)
+        abstention_threshold(*draw_rows(rng, curve, 3000), 0.8).answered for _ in range(20)
     ]
     assert 0.8 * (1.0 - best) < np.mean(answered) < 1.0 - best
 

@@ -165,7 +165,7 @@ def test_data_frames_equal_arrays(pair):
         f_measure(Y_frame, H_frame.astype(object).replace({0: "no"}))
     swapped = H_frame[list("abdcefg")]
     with pytest.raises(
-        ValueError, match="Y_pred has column 2 'd' and Y_true has 'c': the columns must be in the"
+        ValueError, match="column 2 of Y_pred is 'd' and that of Y_true is 'c': both must have"
     ):
         f_measure(Y_frame, swapped)
     # different names do not imply a different order

@@ -71,7 +71,7 @@ def test_flat_labels(music):
 
 def test_columns_in_another_order_raise(music, classifier):
     X, Y = music
-    with pytest.raises(ValueError, match=r"^y has column 0 'warm' where fit had 'sad'"):
+    with pytest.raises(ValueError, match=r"^column 0 of y is 'warm' and that of fit is 'sad'"):
         CalibrationDisplay.from_estimator(classifier, X, Y[Y.columns[::-1]])
 
 

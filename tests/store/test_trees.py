@@ -315,6 +315,11 @@ def test_tree_in_another_object_is_refused(path):
     model = RandomForestClassifier(1).fit(X, Y[:, 0])
     model.estimators_[0] = model.estimators_[0].tree_
     fgfm.save(model, path)
+    with pytest.raises(ValueError, match="a RandomForestClassifier has a Tree as a tree"):
+        fgfm.load(path)
+    model = BaggingClassifier(DecisionTreeClassifier(), 1).fit(X, Y[:, 0])
+    model.estimators_[0] = model.estimators_[0].tree_
+    fgfm.save(model, path)
     with pytest.raises(ValueError, match="a list has a tree of 3 features: it must be"):
         fgfm.load(path)
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import stat
+import subprocess
+import sys
 import tempfile
 import threading
 
 import pytest
 
-from fgfm._utils.atomic import atomic_file, remove_leftovers
+from fgfm._utils.atomic import atomic_file
 
 
 def test_file_appears_when_it_is_complete(tmp_path):
@@ -83,16 +86,40 @@ def test_missing_folder_and_folder_raise(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no locks: nothing is removed")
-def test_only_unlocked_leftovers_are_removed(tmp_path):
-    left = tmp_path / ".file.abcd_123.part"
+def test_leftovers_of_killed_processes_are_removed(tmp_path):
+    path = tmp_path / "file"
+    program = f"""
+import os, signal
+from fgfm._utils.atomic import atomic_file
+with atomic_file({str(path)!r}) as file:
+    file.write(b"half")
+    file.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    killed = subprocess.run([sys.executable, "-c", program], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert [name.endswith(".part") for name in os.listdir(tmp_path)] == [True]
     other = tmp_path / ".other.abcd_123.part"
-    for path in (left, other):
-        path.write_bytes(b"half")
-    with atomic_file(tmp_path / "file") as file:
-        remove_leftovers(tmp_path, ["file"])
+    other.write_bytes(b"of another file")
+    with atomic_file(path) as file:
+        with atomic_file(path) as second:  # the first is locked, and stays
+            second.write(b"second")
         file.write(b"whole")
     assert sorted(os.listdir(tmp_path)) == [other.name, "file"]
-    assert (tmp_path / "file").read_bytes() == b"whole"
+    assert path.read_bytes() == b"whole"
+
+
+@pytest.mark.skipif(os.name == "nt" or os.getuid() == 0, reason="modes of POSIX")
+def test_folder_that_cannot_be_listed(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    folder.chmod(0o300)
+    try:
+        with atomic_file(folder / "file") as file:
+            file.write(b"whole")
+    finally:
+        folder.chmod(0o700)
+    assert (folder / "file").read_bytes() == b"whole"
 
 
 def test_errors_name_the_file(tmp_path, monkeypatch):

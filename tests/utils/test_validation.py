@@ -66,6 +66,14 @@ def test_row_weights_are_ones_by_default():
         ),
         ([1.0, 2.0, np.inf], r"^sample_weight\[2\] is inf: weights must be finite"),
         ([0.0, 0.0, 0.0], r"^sample_weight is zero in every row: one weight must be positive$"),
+        (
+            [1.0, 1e300, 2.0],
+            r"^sample_weight\[1\] is 1e\+300: the largest weight must lie between",
+        ),
+        (
+            [0.0, 0.0, 1e-99],
+            r"^sample_weight\[2\] is 1e-99: the largest .* 1e-15 and 1e\+15, since",
+        ),
         ([1.0, 2.0], r"^sample_weight has 2 rows and X has 3: they must have the same number"),
     ],
 )

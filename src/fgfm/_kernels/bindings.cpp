@@ -345,11 +345,10 @@ NB_MODULE(MODULE_NAME, module) {
         without_gil, "p"_a, "d"_a.noconvert());
     module.def(
         "bet",
-        [](Array<const double, 1> values, Array<const double, 1> precision, double mean,
-           double wealth, double target) {
-            return bet(span(values), span(precision), mean, wealth, target);
+        [](Array<const double, 2> values, double mean, Array<double, 1> wealth) {
+            bet(matrix(values), mean, wealth.data());
         },
-        without_gil, "values"_a, "precision"_a, "mean"_a, "wealth"_a, "target"_a);
+        without_gil, "values"_a, "mean"_a, "wealth"_a.noconvert());
     module.def(
         "add_columns",
         [](Array<const double, 2> values, Array<double, 1> sums) {

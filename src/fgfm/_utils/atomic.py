@@ -1,7 +1,7 @@
 """Atomic writes: a file appears under its name only when it is complete.
 
 Until then it has a hidden name in the same folder and is locked. A hidden file without a lock was
-left behind by a process that was killed.
+left behind by a process that was killed; the next one that writes the same file removes it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["atomic_file", "named_errors", "remove_leftovers"]
+__all__ = ["atomic_file", "named_errors"]
 
 _UMASK_LOCK = threading.Lock()
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of writing, which name no file
@@ -48,6 +48,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", os.fspath(target.parent))
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, "it is a folder", os.fspath(target))
+    _remove_leftovers(target)
     with named_errors(path):
         handle, name = _create_locked(target)
     try:
@@ -59,7 +60,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 file.close()  # Windows does not replace open files
             mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
             os.chmod(name, mode)
-            os.replace(name, target)  # still locked: no `remove_leftovers` interferes
+            os.replace(name, target)  # still locked: no `_remove_leftovers` interferes
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(name)
@@ -84,24 +85,17 @@ def named_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
-def remove_leftovers(folder: Path, names: Collection[str]) -> None:
-    """Remove the hidden files of processes that were killed while writing.
+def _remove_leftovers(target: Path) -> None:
+    """Remove the hidden files of processes that were killed while writing `target`.
 
     Files that are still being written are locked and stay. On systems without locks all stay.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the files.
-    names : collection of str
-        Names of the files that were being written.
     """
-    with os.scandir(folder) as entries:
-        hidden = [e for e in entries if (found := _HIDDEN.fullmatch(e.name)) and found[1] in names]
-    for entry in hidden:
-        with suppress(OSError):  # removed meanwhile, or owned by another user
-            if entry.is_file(follow_symlinks=False):
-                _remove_unless_locked(entry.path)
+    with suppress(OSError), os.scandir(target.parent) as entries:  # the folder may be unreadable
+        for entry in entries:
+            found = entry.name.endswith(".part") and _HIDDEN.fullmatch(entry.name)
+            if found and found[1] == target.name and entry.is_file(follow_symlinks=False):
+                with suppress(OSError):  # removed meanwhile, or owned by another user
+                    _remove_unless_locked(entry.path)
 
 
 def _remove_unless_locked(path: str) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
+from html import escape as escape_html
 
-__all__ = ["Cell", "format_html", "format_html_table"]
+from fgfm._utils.text import escaped
+
+__all__ = ["Cell", "escape", "format_html", "format_html_table"]
 
 Cell = str | tuple[str, str]  # a text, or a text and the CSS class of its cell
 
@@ -22,6 +24,11 @@ th:first-child, td:first-child { text-align: left; }
 img { max-width: 100%; background: #fff; } caption { text-align: left; padding: .4rem 0; }
 code { background: #8882; padding: .1rem .3rem; } .note { font-size: .85rem; }
 """
+
+
+def escape(text: str) -> str:
+    """Return a text as HTML, with control characters escaped too."""
+    return escape_html(escaped(text))
 
 
 def format_html(title: str, parts: Iterable[str], style: str = "") -> str:

@@ -11,6 +11,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from fgfm._utils.names import check_same_names, column_names
 from fgfm._utils.validation import (
     check_factors,
     check_same_rows,
@@ -73,8 +74,7 @@ def read_labels(
             f"{owner} requires y to be passed, but the target y is None: "
             "pass the labels as a 0/1 matrix"
         )
-    if isinstance(y, np.ma.MaskedArray):
-        raise TypeError("y is a masked array: fill its masked values first")
+    _check_not_masked(y)
     _check_not_label_lists(y)
     if not sparse.issparse(y) and not hasattr(y, "columns"):
         y = np.asarray(y)
@@ -90,7 +90,7 @@ def read_labels(
             form = "sparse array" if isinstance(y, sparse.sparray) else "sparse matrix"
             if sparse.issparse(labels) and not keep_sparse:
                 labels = labels.toarray()
-        names = _names(y.columns) if hasattr(y, "columns") else None
+        names = column_names(y)
         classes = np.arange(labels.shape[1]) if names is None else names
         if not sparse.issparse(labels):
             labels = np.asarray(labels, np.bool_)
@@ -129,17 +129,16 @@ def _flat_table(y: Any) -> LabelTable:
     return LabelTable(labels, classes, None, "flat", "")
 
 
-def _names(columns: Any) -> npt.NDArray[Any]:
-    names = np.empty(len(columns), dtype=object)
-    names[:] = list(columns)
-    return names
-
-
 def _dtype_of(y: Any) -> str:
     """Return the name of the dtype of predictions: that of y if it is numeric, else int64."""
     dtype = y.dtype if hasattr(y, "dtype") else np.asarray(y).dtype
     numeric = isinstance(dtype, np.dtype) and dtype.kind in "biuf"
     return str(dtype) if numeric else "int64"
+
+
+def _check_not_masked(y: Any) -> None:
+    if isinstance(y, np.ma.MaskedArray):
+        raise TypeError("y is a masked array: fill its masked values first")
 
 
 def _check_not_label_lists(y: Any) -> None:
@@ -190,7 +189,8 @@ def read_true_labels(y: Any, classifier: Any) -> Any:
 
     A flat y becomes a column of 0 and 1; a matrix is returned as it is.
     """
-    classes, names = classifier.classes_, getattr(classifier, "label_names_in_", None)
+    classes = classifier.classes_
+    _check_not_masked(y)
     if not classifier.multilabel_:
         y = column_or_1d(y)
         unknown = ~np.isin(y, classes)
@@ -201,13 +201,8 @@ def read_true_labels(y: Any, classifier: Any) -> Any:
                 f"{', '.join(map(repr, classes.tolist()))}"
             )
         return ((y == classes[-1]) & (len(classes) == 2))[:, None]
-    if hasattr(y, "columns") and names is not None:
-        for at, (expected, found) in enumerate(zip(names, y.columns, strict=False)):
-            if expected != found:
-                raise ValueError(
-                    f"y has column {at} {found!r} where fit had {expected!r}: the columns must be "
-                    "the same, in the same order"
-                )
+    names = getattr(classifier, "label_names_in_", None)
+    check_same_names(column_names(y), names, "y", "fit")
     return y
 
 

@@ -130,7 +130,7 @@ def as_frames(
     if np.ndim(labels) == 1:
         labels = pl.Series(columns[0], labels)
     else:
-        labels = pl.DataFrame(labels, schema=None if columns is None else list(map(str, columns)))
+        labels = _polars_frame(labels, columns)
     return labels, pl.Series("expected_f", expected_f) if np.ndim(expected_f) else expected_f
 
 
@@ -142,9 +142,7 @@ def frame_maker(X: Any, caller: str) -> Callable[[npt.NDArray[Any], list[Any]], 
     """
     library = frame_library(X)
     if library == "polars":
-        import polars as pl
-
-        return lambda values, columns: pl.DataFrame(values, schema=[str(c) for c in columns])
+        return _polars_frame
     try:
         import pandas as pd
     except ImportError as error:
@@ -154,6 +152,15 @@ def frame_maker(X: Any, caller: str) -> Callable[[npt.NDArray[Any], list[Any]], 
         ) from error
     index = X.index if library == "pandas" else None
     return lambda values, columns: pd.DataFrame(values, index=index, columns=columns)
+
+
+def _polars_frame(values: npt.NDArray[Any], columns: Any) -> Any:
+    """Return a polars data frame with the rows and columns of an array."""
+    import polars as pl
+
+    # Without `orient`, polars guesses from the memory layout which axis has the rows.
+    schema = None if columns is None else [str(name) for name in columns]
+    return pl.DataFrame(values, schema=schema, orient="row")
 
 
 def _free_name(taken: list[Any]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import textwrap
 from collections.abc import Sequence
 
@@ -10,6 +11,7 @@ __all__ = [
     "WIDTH",
     "clipped",
     "counted",
+    "escaped",
     "ignored_columns",
     "listed",
     "missing_columns",
@@ -20,6 +22,11 @@ __all__ = [
 ]
 
 WIDTH = 80  # columns of a terminal
+# Characters that terminals obey (controls, line ends, directions of writing), and surrogates,
+# which cannot be encoded.
+_CONTROL = re.compile(
+    r"[\x00-\x1f\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def counted(number: int, noun: str) -> str:
@@ -101,14 +108,26 @@ def quoted(value: object, length: int = 60) -> str:
     return repr(text) if len(text) <= length else f"{text[:length]!r}..."
 
 
+def escaped(text: str, keep: str = "") -> str:
+    r"""Return a text from a file with control characters escaped, except those to keep.
+
+    Examples
+    --------
+    >>> print(escaped("a\x1b[2J\rb"))
+    a\x1b[2J\rb
+    """
+    return _CONTROL.sub(lambda found: found[0] if found[0] in keep else repr(found[0])[1:-1], text)
+
+
 def clipped(text: str, width: int) -> str:
-    """Return a text with its middle replaced by an ellipsis if it is longer than `width`.
+    """Return an escaped text with an ellipsis for its middle if it is longer than `width`.
 
     Examples
     --------
     >>> clipped("a/very/long/path.csv", 11)
     'a/ver…h.csv'
     """
+    text = escaped(text)
     if len(text) <= width:
         return text
     end = (width - 1) // 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fgfm._utils.text import WIDTH, clipped
+from fgfm._utils.text import WIDTH, clipped, escaped
 
 __all__ = ["column_lines"]
 
@@ -30,7 +30,7 @@ def column_lines(encoder: Any) -> list[str]:
         rows.append((f"{hidden} more", "", "1 number each"))
     if len(columns) > _MOST:
         rows.append((f"{len(columns) - _MOST} more", "", ""))
-    longest = max(len(name) for name, _, _ in rows)
+    longest = max(len(escaped(name)) for name, _, _ in rows)
     width = min(longest, WIDTH - _KIND - 4 - max(len(becomes) for _, _, becomes in rows))
     return [
         f"{clipped(name, width):<{width}}  {kind:<{_KIND}}{becomes}".rstrip()

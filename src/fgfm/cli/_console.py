@@ -24,9 +24,18 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from fgfm._utils.text import WIDTH, one_line
+from fgfm._utils.text import WIDTH, escaped, one_line
 
-__all__ = ["STAGES", "json_text", "plain_errors", "progress_bar", "rows_counter", "say", "spinner"]
+__all__ = [
+    "STAGES",
+    "echo",
+    "json_text",
+    "plain_errors",
+    "progress_bar",
+    "rows_counter",
+    "say",
+    "spinner",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,8 +49,17 @@ _INTERRUPTED = 130
 _OPTIONS = {"categorical": "category", "decider": "with", "header": "header or --no-header"}
 
 
+def echo(text: str) -> None:
+    """Print lines to standard output, with control characters escaped."""
+    typer.echo(escaped(text, keep="\n"))
+
+
 def say(text: str = "") -> None:
-    """Print lines to standard error; on a terminal, long ones are wrapped between words."""
+    """Print lines to standard error, with control characters escaped.
+
+    On a terminal, long ones are wrapped between words.
+    """
+    text = escaped(text, keep="\n")
     if sys.stderr.isatty():
         wrap = functools.partial(
             textwrap.fill,
@@ -68,7 +86,7 @@ def progress_bar(description: str) -> Iterator[Callable[..., None]]:
     """
     console = Console(stderr=True)
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=None),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -106,7 +124,7 @@ def rows_counter(
     console = Console(stderr=True)
     bar = Progress(
         SpinnerColumn(),
-        TextColumn(text),
+        TextColumn(text, markup=False),
         TimeElapsedColumn(),
         console=console,
         transient=True,

@@ -15,7 +15,7 @@ import typer
 from fgfm._utils.atomic import atomic_file
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import clipped, wrapped
-from fgfm.cli._console import plain_errors
+from fgfm.cli._console import echo, plain_errors
 
 __all__ = ["COMMANDS", "EPILOG", "demo", "make_tables", "write_files"]
 
@@ -47,9 +47,9 @@ def demo(out: Out = Path("fgfm-demo")) -> None:
     import_optional("skops.io", "saving and loading models", "store")  # before the commands
     start = time.perf_counter()
     write_files(out, make_tables())
-    typer.echo(f"$ cd {shlex.quote(str(out))}")
+    echo(f"$ cd {shlex.quote(str(out))}")
     for command in COMMANDS:
-        typer.echo(f"\n$ {command}")
+        echo(f"\n$ {command}")
         sys.stdout.flush()
         program = [sys.executable, "-m", "fgfm.cli", *shlex.split(command)[1:]]
         done = subprocess.run(program, cwd=out, check=False)
@@ -57,8 +57,8 @@ def demo(out: Out = Path("fgfm-demo")) -> None:
             raise typer.Exit(done.returncode)
     with (out / "sets.csv").open(encoding="utf-8") as lines:
         shown = [clipped(next(lines).rstrip("\n"), 80) for _ in range(6)]
-    typer.echo("\n".join(["\n$ head -n 6 sets.csv", *shown, ""]))
-    typer.echo(
+    echo("\n".join(["\n$ head -n 6 sets.csv", *shown, ""]))
+    echo(
         wrapped(
             f"Done in {time.perf_counter() - start:.0f} s. Open {out / 'report.html'} in a "
             "browser. The same commands work on your own table: replace films.csv, and genres by "

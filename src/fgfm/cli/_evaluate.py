@@ -13,7 +13,7 @@ import typer
 
 from fgfm._utils.atomic import atomic_file
 from fgfm._utils.text import clipped, counted, listed
-from fgfm.cli._console import STAGES, plain_errors, progress_bar, say, spinner
+from fgfm.cli._console import STAGES, echo, plain_errors, progress_bar, say, spinner
 from fgfm.cli._evaluation_text import Result, as_json_text, as_table
 from fgfm.cli._inputs import check_target, load_labelled, rows_of_split
 from fgfm.cli._models import ModelOptions, label_frame, load_model, make_model
@@ -122,7 +122,7 @@ def evaluate(
         command = shlex.join(["fgfm", *sys.argv[1:]])
         with atomic_file(report) as file:
             file.write(format_report(result, command).encode())
-    typer.echo(as_json_text(result) if as_json else as_table(result))
+    echo(as_json_text(result) if as_json else as_table(result))
     found = result.evaluation
     size = found.measures["labels_per_row"]["f_optimal"].value
     unsure = unsure_note(found.expected_f.value, size, found.true_labels_per_row, result.beta)

@@ -12,7 +12,7 @@ import typer
 
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import WIDTH, clipped, counted, wrapped
-from fgfm.cli._console import STAGES, plain_errors, progress_bar, say
+from fgfm.cli._console import STAGES, echo, plain_errors, progress_bar, say
 from fgfm.cli._inputs import check_target, load_labelled, rows_of_split
 from fgfm.cli._options import (
     Data,
@@ -96,7 +96,7 @@ def factors(
     if edges < 0:
         raise ValueError(f"--edges is {edges}: it must be 0 or more")
     found = _find_factors(data, split, context.params)
-    typer.echo(_as_json(found) if as_json else _as_table(found, edges))
+    echo(_as_json(found) if as_json else _as_table(found, edges))
     if graph is not None:
         _draw(found, graph)
         say(f"graph drawn to {clipped(str(graph), 60)}")

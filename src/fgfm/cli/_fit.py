@@ -12,7 +12,7 @@ import typer
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import clipped, counted
 from fgfm.cli._columns import column_lines
-from fgfm.cli._console import STAGES, plain_errors, progress_bar, say
+from fgfm.cli._console import STAGES, echo, plain_errors, progress_bar, say
 from fgfm.cli._inputs import check_target, load_labelled, rows_of_split
 from fgfm.cli._models import ModelOptions, label_frame, make_model
 from fgfm.cli._options import (
@@ -64,7 +64,7 @@ def fit(
     """
     from fgfm import store
 
-    typer.echo(_fit_file(data, out, split, context.params))
+    echo(_fit_file(data, out, split, context.params))
     refused = store.foreign_classes(out)
     if refused:
         names = " ".join(f"--trust {name}" for name in refused)

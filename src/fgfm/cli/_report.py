@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from importlib.metadata import version
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fgfm._utils.html import Cell, format_html, format_html_table
+from fgfm._utils.html import Cell, escape, format_html, format_html_table
 from fgfm._utils.text import clipped, counted
 from fgfm.cli._evaluation_text import (
     RULE_NAMES,

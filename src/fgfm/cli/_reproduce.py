@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fgfm.cli._console import plain_errors, progress_bar, say
+from fgfm.cli._console import echo, plain_errors, progress_bar, say
 
 __all__ = ["EPILOG", "reproduce"]
 
@@ -119,7 +119,7 @@ def reproduce(
             raise
     seconds = time.perf_counter() - start
     paths = experiments.write_report(results, shlex.join(["fgfm", *sys.argv[1:]]))
-    typer.echo(experiments.format_tables(results))
+    echo(experiments.format_tables(results))
     if done:
         say(f"{done} data sets computed in {seconds:.0f} s, including start-up")
     else:

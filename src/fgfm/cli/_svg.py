@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 from typing import NamedTuple
+
+from fgfm._utils.html import escape
 
 __all__ = ["Interval", "calibration_chart", "interval_chart"]
 

@@ -11,7 +11,7 @@ import typer
 
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import clipped, counted
-from fgfm.cli._console import json_text, plain_errors, progress_bar, rows_counter, spinner
+from fgfm.cli._console import echo, json_text, plain_errors, progress_bar, rows_counter, spinner
 from fgfm.cli._inputs import check_target
 from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels, read_constraints
 from fgfm.cli._options import (
@@ -138,9 +138,9 @@ def tune(
     values |= {"seconds": time.perf_counter() - start}
     description = {"probabilities": str(probs), "labels_file": str(labels), "decider": str(out)}
     if as_json:
-        typer.echo(json_text(description | values, indent=1))
+        echo(json_text(description | values, indent=1))
     else:
-        typer.echo(_as_table(description | values, out.stat().st_size))
+        echo(_as_table(description | values, out.stat().st_size))
 
 
 def _read(probs: Path, labels: Path, params: Mapping[str, Any]) -> Validation:

@@ -18,7 +18,6 @@ import joblib
 import numpy as np
 from sklearn.utils.parallel import delayed
 
-from fgfm._utils.atomic import remove_leftovers
 from fgfm._utils.blocks import n_workers
 from fgfm._utils.optional import import_optional
 from fgfm._utils.parallel import run_jobs
@@ -58,7 +57,8 @@ def decide_folder(
             arguments=["decider"],
         )
     _check_targets(source, target, files)
-    _prepare(target, files)
+    for file in files:
+        (target / file).parent.mkdir(parents=True, exist_ok=True)
     inner_jobs = n_jobs if len(files) == 1 else 1
     jobs = (
         delayed(_decide_unless_done)(source / f, target / f, settings, inner_jobs) for f in files
@@ -154,16 +154,6 @@ def _check_targets(source: Path, target: Path, files: list[Path]) -> None:
                 f"target has {file}, a link to {written}, a file of source: it must be a file of "
                 "its own"
             )
-
-
-def _prepare(target: Path, files: list[Path]) -> None:
-    """Create the folders, and remove the partial files of processes that were killed."""
-    names: dict[Path, set[str]] = {}
-    for file in files:
-        names.setdefault((target / file).parent, set()).add(file.name)
-    for folder, in_folder in names.items():
-        folder.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(folder, in_folder)
 
 
 def _decide_unless_done(

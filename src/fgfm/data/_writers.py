@@ -19,6 +19,7 @@ from scipy import sparse
 
 from fgfm._utils.atomic import atomic_file, named_errors
 from fgfm._utils.optional import import_optional
+from fgfm._utils.text import escaped
 from fgfm._utils.validation import check_choice
 from fgfm.data._formats import LABEL_SET_FORMATS, default_delimiter, label_set_format
 
@@ -27,6 +28,17 @@ __all__ = ["LabelSetWriter", "ProbabilityWriter"]
 _MOST_ROWS = 1 << 16  # that are written at a time
 _DENSE_NUMBERS = 1 << 21  # of dense labels
 _DECIMALS = 6  # of the expected F-measure in text
+
+
+class _Terminal:
+    """Standard output of tables on a terminal, with control characters escaped."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.flush = file.flush
+
+    def write(self, content: Any) -> None:
+        self._file.write(escaped(bytes(content).decode(), keep="\n\t").encode())
 
 
 class _TableWriter:
@@ -61,6 +73,8 @@ class _TableWriter:
             if sys.stdout is None:
                 raise ValueError("standard output is closed: there must be a file to write to")
             self._file = sys.stdout.buffer
+            if sys.stdout.isatty() and self.format != "parquet":
+                self._file = _Terminal(self._file)
             self._stack.enter_context(named_errors("standard output"))
             self._stack.callback(self._file.flush)
         else:

@@ -26,6 +26,7 @@ _CONVERGED = 1e-4
 _HALVINGS = 12  # of a step, at most
 _ROUNDING = 1e-9  # a fall of the log-posterior that may be a rounding error
 _LEAST_SLOPE = 0.02
+_LEAST_REST = 0.1  # of the information about a logit if a row is left out
 
 # Priors of the common values. The slope is 1 for calibrated probabilities; the variances count as
 # _PRIOR_LABELS more labels would, so that few labels do not make them 0.
@@ -167,6 +168,36 @@ class ShrunkCalibrator:
         Entries
             The same entries with calibrated probabilities.
         """
+        return _sigmoid_mean(entries, *self._posterior(entries))
+
+    def predict_left_out(self, entries: Entries, Y: Floats, weight: Floats) -> Entries:
+        """Return calibrated probabilities of the rows of `fit` as if each had been left out.
+
+        The posterior without one row follows from that with all by a Newton step; common values
+        are kept.
+
+        Parameters
+        ----------
+        entries : Entries
+            Probabilities of n rows.
+        Y : ndarray of shape (n, K)
+            The true labels at these entries, 0 or 1.
+        weight : ndarray of shape (n,)
+            Sample weights; of a weight above 1, which is a row several times, 1 is left out.
+
+        Returns
+        -------
+        Entries
+            The same entries with calibrated probabilities.
+        """
+        eta, variance = self._posterior(entries)
+        q = expit(eta)
+        removed = np.minimum(weight, 1.0)[:, None] * variance
+        rest = np.maximum(1.0 - removed * q * (1.0 - q), _LEAST_REST)
+        return _sigmoid_mean(entries, eta - removed * (Y - q) / rest, variance / rest)
+
+    def _posterior(self, entries: Entries) -> tuple[Floats, Floats]:
+        """Return the mean and the variance of the logit of each entry, both (n, K)."""
         x = logits(entries.p) - self.center_
         eta = entries.of_label(self.slopes_) * x + entries.of_label(self.shifts_)
         variance = (
@@ -174,7 +205,12 @@ class ShrunkCalibrator:
             + 2.0 * entries.of_label(self.covariances_) * x
             + entries.of_label(self.shift_variances_)
         )
-        return entries.with_p(np.asarray(expit(eta / np.sqrt(1.0 + np.pi / 8.0 * variance))))
+        return eta, variance
+
+
+def _sigmoid_mean(entries: Entries, eta: Floats, variance: Floats) -> Entries:
+    """Return the entries with the mean of the sigmoid of normal logits."""
+    return entries.with_p(np.asarray(expit(eta / np.sqrt(1.0 + np.pi / 8.0 * variance))))
 
 
 class _Penalty(NamedTuple):

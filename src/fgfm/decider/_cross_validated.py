@@ -17,12 +17,14 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fgfm._utils.folds import make_folds
 from fgfm._utils.label_table import read_labels
+from fgfm._utils.names import check_same_index
 from fgfm._utils.parallel import run_jobs
 from fgfm._utils.rows import n_rows, take_rows
 from fgfm._utils.validation import clip_probabilities, row_weights
 from fgfm.decider._decider import FDecider
 from fgfm.decider._entries import dense_entries
 from fgfm.decider._inputs import Probabilities
+from fgfm.decider._known_rows import check_new_rows, feature_entries, known_rows, row_digests
 from fgfm.decider._models import (
     TrainingRows,
     all_labels,
@@ -116,7 +118,7 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array([[0, 0, 1, 0],
            [1, 0, 1, 0]])
     >>> round(model.score(X[200:], Y[200:]), 2)
-    0.75
+    0.76
     """
 
     def __init__(
@@ -196,11 +198,14 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         decider = self._make_decider()
         decider._check_parameters()
         check_model(self.estimator)
+        check_same_index(X=X, y=y, sample_weight=sample_weight)
         (X,) = indexable(X)
         n = n_rows(X)
         table = read_labels(y, n, type(self).__name__)
         weight = None if sample_weight is None else row_weights(sample_weight, n, "X")
         rows = np.arange(n) if weight is None else np.flatnonzero(weight)
+        digests = row_digests(feature_entries(X), table.labels)
+        self._known_rows = known_rows(digests[rows])
         if self._is_prefit():
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
@@ -297,6 +302,14 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _given(self, X: Any) -> Probabilities:
         """Return the probabilities of the fitted model as `FDecider` reads them."""
         return Probabilities(dense_entries(clip_probabilities(self._marginals(X), "X")), X, None)
+
+    def _given_new(self, X: Any, y: Any) -> Probabilities:
+        """Return the same, if X and y are not rows of `fit`."""
+        given = self._given(X)
+        if not self.decider_._per_batch:  # which is refused
+            table = read_labels(y, n_rows(X), type(self).__name__)
+            check_new_rows(self._known_rows, row_digests(feature_entries(X), table.labels))
+        return given
 
     def _column_names(self) -> list[Any]:
         return self.decider_._column_names()
@@ -420,7 +433,7 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         float
             The bound.
         """
-        given = self._given(X)
+        given = self._given_new(X, y)
         return self.decider_._lower_bound(given, y, confidence)
 
     def select(
@@ -447,5 +460,5 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         AbstentionThreshold
             ``threshold``, ``answered`` and ``mean_f``.
         """
-        given = self._given(X)
+        given = self._given_new(X, y)
         return self.decider_._select(given, y, target, confidence)

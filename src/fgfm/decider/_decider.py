@@ -18,6 +18,13 @@ from fgfm._utils.label_table import (
     read_true_labels,
     set_label_attributes,
 )
+from fgfm._utils.names import (
+    check_same_index,
+    check_same_names,
+    column_names,
+    known_names,
+    made_up,
+)
 from fgfm._utils.parallel import one_blas_thread
 from fgfm._utils.rows import as_frames, frame_maker
 from fgfm._utils.validation import (
@@ -35,12 +42,12 @@ from fgfm.decider._inputs import (
     Probabilities,
     check_class_order,
     check_labels_match,
-    check_same_index,
     count_rows,
     on_host,
     read_probabilities,
 )
 from fgfm.decider._joint_model import JointModel
+from fgfm.decider._known_rows import check_new_rows, known_rows, row_digests
 from fgfm.decider._weighted import as_counts, limit_f
 from fgfm.decision import Constraints, Decision, from_cardinalities, from_marginals
 from fgfm.metrics import (
@@ -70,14 +77,14 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     many labels a row has. Then `predict` and `decide` return the label sets that maximise the
     expected F-measure.
 
-    With :math:`q_i` the calibrated probability of label i, :math:`o_i = q_i / (1 - q_i)`, a row
-    has the label set y with probability
+    With :math:`q_i` the calibrated probability of label i, a row has the label set y with
+    probability
 
-    .. math:: p(y) \propto \prod_i o_i^{t y_i} \; g(|y|),
+    .. math:: p(y) \propto g(|y|) \prod_i \bigl(q_i^t / (1 - q_i)^u\bigr)^{y_i},
 
     where g gives the number of labels its learned distribution
     :math:`d_s \propto \exp(b_s) \, \pi_s^a` (:math:`\pi` is that of independent labels), and t
-    is below 1 where labels exclude each other.
+    and u are 1 for independent labels and less where labels exclude each other.
 
     Parameters
     ----------
@@ -116,7 +123,7 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     multilabel_ : bool
         False if y was flat.
     label_names_in_ : ndarray of shape (m,)
-        The columns of y, if it has any.
+        Names of the labels: the columns of y, or those of X if y has none.
     nonempty_ : bool
         Whether no validation row is empty; always False with a flat y.
     n_features_in_ : int
@@ -135,6 +142,11 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     stored are labels that are absent), a tensor, or a list of arrays (n, 2), one per label, as
     ``predict_proba`` of scikit-learn's forests returns. A binary model with a flat y may have the
     two columns of its ``predict_proba``, or the probabilities of the positive class alone.
+
+    Names of columns and, in pandas, of rows are compared, not only strings: X and y must have the
+    same in `fit`, and later ones those of `fit`, all in the same order, or there is an error.
+    Columns without names, which pandas calls 0 to m - 1 and polars ``column_0`` and so on, are
+    matched by position, unless the other names are the same numbers in another order.
 
     The macro- and micro-averaged F-measure are those of a batch of rows. `decide` maximises their
     expectation for the batch that it is given; `predict` compares each row with `thresholds_`, so
@@ -224,6 +236,10 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         given = read_probabilities(self, X, table.form == "flat", reset=True)
         entries = given.entries
         check_labels_match(given, y, table)
+        check_same_index(X=X, sample_weight=sample_weight)
+        self._column_names_in = names = known_names(table.names, column_names(X))
+        if table.form != "flat" and names is not None and not made_up(names):
+            table = table._replace(names=names)
         set_label_attributes(self, table)
         weight = row_weights(sample_weight, n, "X")
         Y = entries.choose(table.labels)  # (n, K)
@@ -239,12 +255,13 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model = JointModel(_CALIBRATORS[self.calibration]())
         with one_blas_thread:  # which is faster for small matrices, and reproducible
             self._model = model.fit(entries, Y, weight)
+        used = np.flatnonzero(weight)
+        self._known_rows = known_rows(row_digests(entries.at(used), table.labels[used]))
         self._fitted_average = self.average
         self.__dict__.pop("thresholds_", None)  # of an earlier fit
         if self._per_batch:
-            kept = np.flatnonzero(weight)
             # For large batches the optimal cut tends to V / (1 + beta^2), V the expected F.
-            cut = self._batch_f(entries.at(kept), weight[kept]) / (1.0 + self.beta**2)
+            cut = self._batch_f(entries.at(used), weight[used]) / (1.0 + self.beta**2)
             self.thresholds_ = cut if cut.ndim else float(cut)
         return self
 
@@ -320,6 +337,7 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if not self.multilabel_:
             check_class_order(X, self.classes_)
+        check_same_names(column_names(X), self._column_names_in, "X", "fit")
         return read_probabilities(self, X, not self.multilabel_, reset=False)
 
     def decide(self, X: Any) -> Decision:
@@ -348,11 +366,10 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Decision(*as_frames(*decision, given.X, self._column_names(), self.average))
 
     def _column_names(self) -> list[Any]:
-        """Return the column names of data frames of labels: those of y, else those of X."""
+        """Return the column names of data frames of labels."""
         if not self.multilabel_:
             return ["labels"]
-        named = vars(self)
-        return list(named.get("label_names_in_", named.get("feature_names_in_", self.classes_)))
+        return list(vars(self).get("label_names_in_", self.classes_))
 
     def predict(self, X: Any) -> Any:
         """Predict F-optimal label sets, each row by itself.
@@ -458,7 +475,7 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._score(self._read(X), y, sample_weight)
 
     def _score(self, given: Probabilities, y: Any, sample_weight: Any) -> float:
-        check_same_index(given.X, y)
+        check_same_index(X=given.X, y=y, sample_weight=sample_weight)
         average: Any = self.average if self.multilabel_ else "macro"
         score: float = f_measure(
             read_true_labels(y, self),
@@ -479,6 +496,7 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         - X and y are rows drawn from the distribution of the new rows, and
         - they were used neither to train the model, nor in ``fit``, nor to choose between models.
+          Rows of ``fit`` are recognised and refused.
 
         Parameters
         ----------
@@ -554,7 +572,9 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{found}: the guarantee needs average='samples' and a matrix y, since other "
                 "F-measures are not means over rows"
             )
-        check_same_index(given.X, y)
+        check_same_index(X=given.X, y=y)
+        Y = read_labels(y, len(given.entries.p), type(self).__name__, keep_sparse=True).labels
+        check_new_rows(self._known_rows, row_digests(given.entries, Y))
         labels, expected_f = self._decide_rows(given.entries, given.sparse_class)
         f = f_measure(
             read_true_labels(y, self),

@@ -11,6 +11,7 @@ from scipy.special import expit
 from sklearn.utils.validation import validate_data
 
 from fgfm._utils.label_table import LabelTable
+from fgfm._utils.names import check_same_index, check_same_names, column_names
 from fgfm._utils.rows import frame_library, n_rows
 from fgfm._utils.validation import (
     check_logits,
@@ -26,7 +27,6 @@ __all__ = [
     "Probabilities",
     "check_class_order",
     "check_labels_match",
-    "check_same_index",
     "count_rows",
     "on_host",
     "read_probabilities",
@@ -72,6 +72,9 @@ def read_probabilities(owner: Any, X: Any, flat: bool, *, reset: bool) -> Probab
         The probabilities of each label.
     """
     matrix = on_host(X)
+    for part in matrix if isinstance(matrix, (list, tuple)) else [matrix]:
+        if isinstance(part, np.ma.MaskedArray):
+            raise TypeError("X is a masked array: fill the masked values first")
     if _is_list_of_pairs(matrix):
         # The axes of a square stack may be (label, row, class) or (row, label, class).
         square = isinstance(matrix, np.ndarray) and matrix.shape[0] == matrix.shape[1]
@@ -81,6 +84,8 @@ def read_probabilities(owner: Any, X: Any, flat: bool, *, reset: bool) -> Probab
         matrix = matrix.to_numpy()[:, None]
     if flat:
         matrix = _positive_class(matrix, owner.logits)
+    if frame_library(matrix) is not None and not reset and not hasattr(owner, "feature_names_in_"):
+        matrix = real_array(matrix, "X", ("row", "label"))  # whose names scikit-learn warns about
     if frame_library(matrix) is not None:
         validate_data(owner, matrix, reset=reset, skip_check_array=True)
         if len(matrix) == 0:
@@ -123,50 +128,23 @@ def check_labels_match(given: Probabilities, y: Any, table: LabelTable) -> None:
         raise ValueError(
             f"X has {m} columns and y has {columns}: there must be one probability for each label"
         )
-    check_same_index(given.X, y)
+    check_same_index(X=given.X, y=y)
     if table.form == "flat":
         check_class_order(given.X, table.classes)
-    for at, (one, other) in enumerate(zip(_names(given.X), _names(y), strict=False)):
-        if one != other:
-            raise ValueError(
-                f"column {at} of X is {one!r} and that of y is {other!r}: X and y must have the "
-                "same labels, in the same order"
-            )
+    check_same_names(column_names(given.X), table.names, "X", "y")
     if n == m and given.entries.labels is None:
         _check_not_transposed(given.entries.p, table.labels)
 
 
 def check_class_order(X: Any, classes: Any) -> None:
     """Raise if X is a data frame whose two columns are named as the classes, in another order."""
-    names, expected = [
-        [str(name) for name in part] for part in (getattr(X, "columns", ()), classes)
-    ]
-    if len(names) == 2 and names == expected[::-1] and names[0] != names[1]:
+    names, expected = list(getattr(X, "columns", ())), classes.tolist()
+    found, reverse = [str(name) for name in names], [str(name) for name in expected[::-1]]
+    if len(names) == 2 and len(expected) == 2 and (names == expected[::-1] or found == reverse):
         raise ValueError(
             f"X has columns {names[0]!r} and {names[1]!r}, and the classes of y are in the order "
             f"{expected[0]!r}, {expected[1]!r}: the columns must be in the order of the classes"
         )
-
-
-def check_same_index(X: Any, y: Any) -> None:
-    """Raise if X and y are of pandas and have different row names."""
-    if frame_library(X) != "pandas" or frame_library(y) != "pandas" or len(X) != len(y):
-        return
-    different = np.asarray(X.index != y.index)
-    if different.any():
-        row = int(np.argmax(different))
-        one, other = (table.index[row : row + 1].tolist()[0] for table in (X, y))
-        raise ValueError(
-            f"row {row} of X has index {one!r} and that of y has {other!r}: X and y must have the "
-            "same rows, in the same order"
-        )
-
-
-def _names(frame: Any) -> list[Any]:
-    """Return the column names of a data frame; none where its library has made them up."""
-    names = list(getattr(frame, "columns", ()))
-    made_up = ([*range(len(names))], [f"column_{j}" for j in range(len(names))])
-    return [] if names in made_up else names
 
 
 def _check_not_transposed(p: Real, Y: Any) -> None:

@@ -1,9 +1,9 @@
 r"""The distribution of the label set of a row, from its marginal probabilities.
 
-.. math:: p(y) \propto \prod_i o_i^{t y_i} \; g(|y|),
+.. math:: p(y) \propto g(|y|) \prod_i \bigl(q_i^t / (1 - q_i)^u\bigr)^{y_i},
 
-with :math:`o_i` the odds of the calibrated probabilities, an exponent t, and g such that the
-number of labels has a distribution d that is learned (docs/design.md, "FDecider").
+with calibrated probabilities :math:`q_i`, exponents t and u, and g such that the number of labels
+has a distribution d that is learned (docs/design.md, "FDecider").
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from fgfm._kernels import poisson_binomial
 from fgfm._utils.blocks import run_blocks
 from fgfm._utils.log_linear_pool import LogLinearPool
 from fgfm.cardinality import from_marginals
+from fgfm.decider._calibration import ShrunkCalibrator
 from fgfm.decider._entries import Entries
-from fgfm.estimation._exponent import fit_exponent, powered
+from fgfm.estimation._exponent import fit_exponents, powered
 
 __all__ = ["JointModel", "RowModel"]
 
@@ -50,9 +51,9 @@ class JointModel:
         The numbers of labels that occur in the validation rows.
     pool : LogLinearPool
         The distribution of the number of labels, from that of independent labels.
-    exponent : float
-        The exponent t of the odds. It is below 1 where labels exclude each other: the calibrated
-        probabilities account for that already, and so does the number of labels.
+    exponents : ndarray of shape (2,)
+        The exponents t and u of the odds. They are below 1 where labels exclude each other: the
+        calibrated probabilities account for that already, and so does the number of labels.
     """
 
     def __init__(self, calibrator: Any) -> None:
@@ -78,15 +79,19 @@ class JointModel:
         kept = np.flatnonzero(weight)
         entries, Y, weight = entries.at(kept), Y[kept], weight[kept]
         self.calibrator.fit(entries, Y, weight)
-        self.exponent = 1.0
+        self.exponents = np.ones(2)
         s = Y.sum(axis=1).astype(np.int64)  # (n,)
         self.cardinalities = np.unique(s)
         if entries.m == 1:
             return self
-        q = self.calibrator.predict(entries)
+        # Fitted to probabilities that have seen the labels of their row, it would be too certain.
+        if isinstance(self.calibrator, ShrunkCalibrator):
+            q = self.calibrator.predict_left_out(entries, Y, weight)
+        else:
+            q = self.calibrator.predict(entries)
         code = np.searchsorted(self.cardinalities, s)
         self.pool = LogLinearPool().fit([self._independent(q.p)], code, weight)
-        self.exponent = fit_exponent(q.p, Y, weight)
+        self.exponents = fit_exponents(q.p, Y, weight)
         return self
 
     def predict(self, entries: Entries) -> RowModel:
@@ -110,7 +115,7 @@ class JointModel:
         d = np.zeros((len(q.p), S + 1))
         d[:, self.cardinalities] = self.pool.predict_proba([self._independent(q.p)])
         d = _possible(d, q)[:, : q.p.shape[1] + 1]  # the K stored labels may be fewer than S
-        return RowModel(from_marginals(powered(q.p, self.exponent), d, method="condition"), d)
+        return RowModel(from_marginals(powered(q.p, *self.exponents), d, method="condition"), d)
 
     def marginals(self, entries: Entries, threads: int) -> Entries:
         """Return the probability of each entry under the model."""

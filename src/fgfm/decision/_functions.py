@@ -7,6 +7,8 @@ from typing import Any
 
 from scipy import sparse
 
+from fgfm._utils.names import check_same_names, column_names
+from fgfm._utils.rows import frame_library
 from fgfm._utils.validation import (
     check_distribution_count,
     check_flag,
@@ -429,7 +431,8 @@ def from_joint(
     labelsets : array-like, sparse matrix or data frame of shape (L, m)
         The label sets that can occur, 0 or 1, including the empty set if it can occur.
     proba : array-like or data frame of shape (n, L)
-        Their probabilities. Each row must sum to 1.
+        Their probabilities. Each row must sum to 1. Column names of a data frame must be the index
+        of `labelsets`, if pandas has not numbered one of them.
     beta : float, default=1.0
         Recall is considered `beta` times as important as precision.
     zero_division : float, default=1.0
@@ -473,6 +476,9 @@ def from_joint(
     array([0.6933])
     """
     columns = getattr(labelsets, "columns", None)
+    if frame_library(labelsets) == "pandas":
+        rows = labelsets.index.to_numpy(dtype=object)
+        check_same_names(column_names(proba), rows, "proba", "labelsets.index")
     limits = (min_labels, max_labels, constraints, columns)
     objective = Objective.checked(beta, zero_division, nonempty, n_jobs, *limits)
     if not check_array_types({"labelsets": labelsets, "proba": proba}):

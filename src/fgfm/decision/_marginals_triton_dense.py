@@ -206,7 +206,7 @@ def decide_dense_rows(
                 rows,
                 labels,
                 expected,
-                table_of(objective, device),
+                table_of(objective.beta, objective.zero_division, device),
                 torch.empty((count, 2 * capacity + 4 * RULES), dtype=torch.float64, device=device),
                 torch.empty((count, 2 * capacity), dtype=torch.int32, device=device),
                 len(rows),

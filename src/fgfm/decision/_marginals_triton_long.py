@@ -640,7 +640,7 @@ def _decide_near_thresholds(
         torch.empty_like(lists.places),
         torch.empty((n, 4 * RULES), dtype=torch.float64, device=device),
         expected,
-        table_of(objective, device),
+        table_of(objective.beta, objective.zero_division, device),
         triton.cdiv(m, _PART),
         m,
         SUMS=_SUMS,

@@ -24,7 +24,6 @@ import triton
 import triton.language as tl
 
 from fgfm.decision._array_api.functions_triton import one_minus_exp
-from fgfm.decision._objective import Objective
 from fgfm.decision._quadrature import rule_tables
 
 __all__ = [
@@ -227,14 +226,14 @@ def best_rank(
 
 
 @lru_cache(maxsize=64)
-def table_of(objective: Objective, device: Any) -> Any:
+def table_of(beta: float, zero_division: float, device: Any) -> Any:
     """Return a tensor of beta^2, zero_division, the tolerance for ties, and the rules.
 
     Kernels take numbers as float32, but tensors as float64. A rule is its largest a_max / a_min;
     then the exponents of all rules follow, and the weights.
     """
-    rules = rule_tables(objective.beta)
+    rules = rule_tables(beta)
     count = int(rules.start[RULES])
-    head = np.array([objective.beta2, objective.zero_division, TIE])
+    head = np.array([beta * beta, zero_division, TIE])
     flat = [head, rules.ratio[:RULES], rules.exponent[:count], rules.weight[:count]]
     return torch.as_tensor(np.concatenate(flat), dtype=torch.float64, device=device)

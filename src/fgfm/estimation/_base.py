@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from fgfm._utils.names import check_same_index
 from fgfm._utils.rows import n_rows
 from fgfm._utils.validation import check_same_rows, label_sets, row_weights
 from fgfm.estimation._factor_models import fit_factor_models
@@ -74,6 +75,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
             The fitted estimator.
         """
         check_learner(self.estimator)
+        check_same_index(X=X, Y=Y, sample_weight=sample_weight)
         X = validate_features(self, X, self.estimator, reset=True)
         labels = label_sets(Y, "Y", allow_flat=True)
         labels = labels.toarray() if hasattr(labels, "toarray") else labels  # (n, m)

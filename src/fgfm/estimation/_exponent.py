@@ -1,30 +1,41 @@
-"""The exponent of the odds in the distribution of a label set given its size."""
+"""Exponents of the odds in the distribution of a label set given its size."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
-from scipy.special import expit, logit
+from scipy.optimize import brentq, root
+from scipy.special import expit
 
 from fgfm._utils.blocks import row_blocks
 from fgfm.cardinality import from_marginals
 
-__all__ = ["fit_exponent", "powered"]
+__all__ = ["fit_exponent", "fit_exponents", "powered"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-_ROWS = 2000  # that the exponent is fitted to, at most
-_PRECISION = 2.0  # of its prior, about 1, in units of the log-likelihood of a row
+_ROWS = 2000  # that exponents are fitted to, at most
 _LEAST, _MOST = 0.05, 20.0
 _MARGIN = 1e-12
 
 
-def powered(p: Floats, exponent: float) -> Floats:
-    """Return probabilities whose odds are those of p to a power; 0 stays 0."""
-    q = expit(exponent * logit(np.clip(p, _MARGIN, 1.0 - _MARGIN)))
-    return np.where(p > 0.0, q, 0.0)
+def powered(p: Floats, exponent: float, of_rest: float | None = None) -> Floats:
+    r"""Return probabilities with the odds :math:`p^t / (1 - p)^u`; 0 stays 0.
+
+    Without `of_rest`, which is u, it is t: a power of the odds.
+    """
+    present, absent = _logarithms(p)
+    u = exponent if of_rest is None else of_rest
+    return np.where(p > 0.0, expit(exponent * present - u * absent), 0.0)
+
+
+def _logarithms(p: Floats) -> tuple[Floats, Floats]:
+    """Return log p and log(1 - p) of clipped probabilities."""
+    p = np.clip(p, _MARGIN, 1.0 - _MARGIN)
+    return np.log(p), np.log1p(-p)
 
 
 def fit_exponent(p: Floats, Y: Floats, weight: Floats, most: float = _MOST) -> float:
@@ -50,29 +61,75 @@ def fit_exponent(p: Floats, Y: Floats, weight: Floats, most: float = _MOST) -> f
         The exponent: 1 for independent labels, and less where labels exclude each other, because
         their probabilities account for that already.
     """
+    gradient = _gradient(p, Y, weight)
+    if gradient is None:
+        return 1.0
+
+    # A prior with the weight of two rows.
+    return _zero(lambda t: float(gradient(t, t).sum()) - 2.0 * (t - 1.0), most)
+
+
+def _zero(derivative: Callable[[float], float], most: float) -> float:
+    """Return where a decreasing function of an exponent is 0, or the nearest limit."""
+    if derivative(_LEAST) <= 0.0:
+        return _LEAST
+    if derivative(most) >= 0.0:
+        return most
+    bounds = np.log([_LEAST, most])
+    return float(np.exp(brentq(lambda log_t: derivative(np.exp(log_t)), *bounds, xtol=1e-3)))
+
+
+def fit_exponents(p: Floats, Y: Floats, weight: Floats) -> Floats:
+    r"""Fit t and u of :math:`p(y \mid |y|) \propto \prod_i (p_i^t / (1 - p_i)^u)^{y_i}`.
+
+    They are 1 and 1 for independent labels, and 1 and 0 for one label per row of probability p_i.
+    The log-likelihood is concave, with a prior about (1, 1); u is not negative.
+
+    Parameters
+    ----------
+    p : ndarray of shape (n, m)
+        Held-out probabilities; labels of probability 0 are impossible.
+    Y : ndarray of shape (n, m)
+        True labels, 0 or 1.
+    weight : ndarray of shape (n,)
+        Sample weights.
+
+    Returns
+    -------
+    ndarray of shape (2,)
+        t and u.
+    """
+    start = np.ones(2)
+    gradient = _gradient(p, Y, weight)
+    if gradient is None:
+        return start
+    t, u = root(lambda at: gradient(*at) - 0.5 * (at - start), start, tol=1e-4).x
+    if u < 0.0 or t < _LEAST:  # the odds have to increase in p
+        t, u = _zero(lambda t: float(gradient(t, 0.0)[0]) - 0.5 * (t - 1.0), _MOST), 0.0
+    return np.array([t, u])
+
+
+def _gradient(p: Floats, Y: Floats, weight: Floats) -> Callable[[float, float], Floats] | None:
+    """Return the gradient of the log-likelihood in t and u; None if it is constant."""
     s: Integers = Y.sum(axis=1).astype(np.int64)
     rows = np.flatnonzero((s > 0) & (s < (p > 0.0).sum(axis=1)))  # other sizes have one set only
     if not len(rows):
-        return 1.0
+        return None
     rows = rows[:: -(-len(rows) // _ROWS)]
-    p, Y, s = p[rows], Y[rows], s[rows]
-    logits = np.where(p > 0.0, logit(np.clip(p, _MARGIN, 1.0 - _MARGIN)), 0.0)
-    scores = weight[rows, None] * logits
+    p, Y, s, w = p[rows], Y[rows], s[rows], weight[rows, None]
+    possible = p > 0.0
+    scores = [np.where(possible, w * part, 0.0) for part in _logarithms(p)]  # of p and 1 - p
     given = np.zeros((len(s), int(s.max()) + 1))
     given[np.arange(len(s)), s] = 1.0
     blocks = row_blocks(len(s), max(1, p.shape[1] * given.shape[1] // 2))  # P of 64 MiB
 
-    def derivative(log_t: float) -> float:
-        t = float(np.exp(log_t))
-        total = -_PRECISION * (t - 1.0)  # of the prior
+    def gradient(t: float, u: float) -> Floats:
+        total = np.zeros(2)
         for block in blocks:
-            P = from_marginals(powered(p[block], t), given[block], method="condition")
-            total += float((scores[block] * (Y[block] - P.sum(axis=2))).sum())
+            P = from_marginals(powered(p[block], t, u), given[block], method="condition")
+            residual = Y[block] - P.sum(axis=2)
+            present, absent = (float((part[block] * residual).sum()) for part in scores)
+            total += [present, -absent]
         return total
 
-    low, high = np.log(_LEAST), np.log(most)
-    if derivative(low) <= 0.0:
-        return _LEAST
-    if derivative(high) >= 0.0:
-        return most
-    return float(np.exp(brentq(derivative, low, high, xtol=1e-3)))
+    return gradient

@@ -284,8 +284,6 @@ class LearnerModel:
         The label, if the estimator was fitted to a matrix of labels, which models share.
     """
 
-    column: int | None = None  # models of format 1 may not have it
-
     def __init__(
         self,
         estimator: Any,

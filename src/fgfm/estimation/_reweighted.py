@@ -36,9 +36,8 @@ class ReweightedStrategy(TiltedStrategy):
         held-out predictions are as certain as those of the models of all rows.
     """
 
-    exponent = 1.0  # models of format 1 may not have it
-
     name = "reweighted"
+    exponent = 1.0  # unless it is fitted
 
     def _targets(self, Y: Labels, s: Integers, kept: Labels) -> list[ModelTarget]:
         Y_kept = Y[kept]

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
 
+from fgfm._utils.names import check_same_index, check_same_names, column_names
 from fgfm._utils.progress import current_callback, report_progress
 from fgfm._utils.rows import n_rows, take_rows
 from fgfm.classifier import FGFMClassifier
@@ -83,6 +84,9 @@ def evaluate(
     half       0.646
     threshold  0.682
     """
+    check_same_index(X=X, Y=Y)
+    check_same_index(X_test=X_test, Y_test=Y_test)
+    check_same_names(column_names(Y_test), column_names(Y), "Y_test", "Y")
     labels = _as_bool(Y)
     _check_folds(folds, inner_folds, len(labels), X_test is None)
     objective = _objective(model)
@@ -121,6 +125,9 @@ def evaluate_fitted(model: Any, X: Any, Y: Any, *, random_state: int = 0) -> Eva
         Measures with standard errors.
     """
     beta, zero_division = _objective(model)
+    check_same_index(X=X, Y=Y)
+    names = getattr(_final_classifier(model), "label_names_in_", None)
+    check_same_names(column_names(Y), names, "Y", "fit")
     labels = _as_bool(Y)
     if len(labels) < 2:
         raise ValueError(f"len(Y) is {len(labels)}: an evaluation needs at least 2 rows")

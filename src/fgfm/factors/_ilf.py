@@ -26,6 +26,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
 from fgfm._utils.blocks import n_threads
+from fgfm._utils.names import check_same_index
 from fgfm._utils.progress import current_callback
 from fgfm._utils.validation import check_choice, check_count
 from fgfm.factors._feature_types import (
@@ -213,6 +214,7 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         if Y is None:
             raise ValueError("Y is None: ILFCompo requires y to be passed, the labels, 0 or 1")
         names = getattr(Y, "columns", None)
+        check_same_index(X=X, Y=Y)
         X = self._validate_features(X)
         labels = check_labels(Y, X.shape[0])  # (n, m)
         self.__dict__.pop("label_names_in_", None)  # of an earlier fit

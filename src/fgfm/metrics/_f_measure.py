@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from fgfm._utils.names import check_same_index, check_same_names, column_names
 from fgfm._utils.validation import (
     check_beta,
     check_choice,
@@ -84,7 +85,8 @@ def f_measure(
         True labels, 0 or 1. A 1-D array is one label, of a binary classifier. Sparse input stays
         sparse.
     Y_pred : array-like, sparse matrix or data frame of the same shape
-        Predicted labels. Its type may differ from that of `Y_true`.
+        Predicted labels. Its type may differ from that of `Y_true`; data frames must have the same
+        columns and, in pandas, the same index, in the same order.
     beta : float, default=1.0
         Weight of recall relative to precision.
     average : {"samples", "macro", "weighted", "micro"} or None, default="samples"
@@ -168,7 +170,8 @@ def f_measure(
                 f"average is {average!r} and per_row is True: rows have an F-measure of their own "
                 "for average='samples' only"
             )
-    _check_column_order(Y_true, Y_pred)
+    check_same_names(column_names(Y_pred), column_names(Y_true), "Y_pred", "Y_true")
+    check_same_index(Y_true=Y_true, Y_pred=Y_pred, sample_weight=sample_weight)
     true = label_sets(Y_true, "Y_true", allow_flat=True)  # (n, m)
     predicted = label_sets(Y_pred, "Y_pred", allow_flat=True)  # (n, m)
     if true.shape != predicted.shape:
@@ -208,19 +211,6 @@ def _f(both: Real, of_true: Real, of_predicted: Real, beta: float, zero_division
 
 def _is_sparse(Y: Any) -> bool:
     return bool(sparse.issparse(Y))
-
-
-def _check_column_order(Y_true: Any, Y_pred: Any) -> None:
-    """Raise if two data frames have the same columns in different orders."""
-    if not (hasattr(Y_true, "columns") and hasattr(Y_pred, "columns")):
-        return
-    true, predicted = list(Y_true.columns), list(Y_pred.columns)
-    if true != predicted and set(true) == set(predicted):
-        i = next(i for i, name in enumerate(predicted) if name != true[i])
-        raise ValueError(
-            f"Y_pred has column {i} {predicted[i]!r} and Y_true has {true[i]!r}: "
-            "the columns must be in the same order"
-        )
 
 
 def _count(labels: Any) -> Integers:

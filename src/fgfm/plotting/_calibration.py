@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm._utils.label_table import read_true_labels
+from fgfm._utils.names import check_same_index
 from fgfm._utils.text import counted
 from fgfm._utils.validation import check_beta, check_count, check_same_rows
 from fgfm.classifier import FGFMClassifier
@@ -214,6 +215,7 @@ class CalibrationDisplay:
             The display.
         """
         kinds = (FGFMClassifier, FDecider, FDeciderCV)
+        check_same_index(X=X, Y=Y)
         classifier, X = classifier_and_features(estimator, X, kinds)
         labels, expected_f = decide_arrays(classifier, X)
         return cls.from_predictions(

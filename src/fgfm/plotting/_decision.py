@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm import decision as decisions
+from fgfm._utils.names import check_same_index, check_same_names, column_names
 from fgfm._utils.rows import n_rows
 from fgfm._utils.text import counted
 from fgfm._utils.validation import (
@@ -392,6 +393,8 @@ class DecisionDisplay:
         """
         labels, expected_f = decision
         check_same_rows([n_rows(proba), n_rows(labels)], ["proba", "decision.labels"])
+        check_same_index(proba=proba, decision=labels)
+        check_same_names(column_names(labels), column_names(proba), "decision.labels", "proba")
         if label_names is None and hasattr(proba, "columns"):
             label_names = list(proba.columns)
         return cls(

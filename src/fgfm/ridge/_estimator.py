@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from fgfm._utils.names import check_same_index
 from fgfm._utils.validation import row_weights
 from fgfm.ridge._fit import check_settings, fit_checked_targets, softmax_probabilities
 
@@ -144,6 +145,7 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         RidgeLogistic
             The fitted estimator.
         """
+        check_same_index(X=X, y=y, sample_weight=sample_weight)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)

@@ -12,7 +12,8 @@ import json
 import os
 import sys
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -23,88 +24,69 @@ from sklearn.base import BaseEstimator
 
 from fgfm._utils.atomic import atomic_file
 from fgfm.pipeline import Pipeline
+from fgfm.store._archive import (
+    HEADER,
+    SCHEMA,
+    check_schema,
+    most_bytes,
+    read_members,
+    write_members,
+)
 from fgfm.store._checks import check_loaded
 from fgfm.store._schema import (
     PREDICTOR,
-    SCHEMA,
     TREE,
     call_checked_tree,
     check_names,
     full_name,
     iterate_nodes,
     places,
-    read_schema,
-    unchecked_trees,
+    unchecked_classes,
 )
 from fgfm.store._vocabulary import pack_vocabularies
 
 __all__ = ["foreign_classes", "load", "save"]
 
 _FORMAT = 1
-_HEADER = "fgfm.json"
 _WRITERS = ("fgfm", "scikit-learn", "skops")  # whose versions a file has
 _FORMS = ("array", "matrix")
 _LOSS_MODULES = ("_loss", "sklearn._loss._loss")  # the same one in versions of scikit-learn
 
-# Classes of fgfm that a file may contain: stable name -> where to import the class from today.
-# The names are part of the format: add to them, and change the places, but never change a name.
-_REGISTRY = {
-    # public classes, which are imported by their stable name
-    **{
-        name: name
-        for name in (
-            "fgfm.FDecider",
-            "fgfm.FDeciderCV",
-            "fgfm.FGFMClassifier",
-            "fgfm.ILFCompo",
-            "fgfm.Pipeline",
-            "fgfm.data.FeatureEncoder",
-            "fgfm.decision.Constraints",
-            "fgfm.estimation.Direct",
-            "fgfm.estimation.Powerset",
-            "fgfm.estimation.Reweighted",
-            "fgfm.estimation.Tilted",
-            "fgfm.estimation.TwoStep",
-            "fgfm.factors.Cut",
-            "fgfm.factors.GCM",
-            "fgfm.factors.MutualInformation",
-            "fgfm.ridge.RidgeLogistic",
-        )
-    },
-    # parts of fitted models
-    "fgfm.data.ColumnKinds": "fgfm.data._typed.ColumnKinds",
-    "fgfm.data.NumberColumns": "fgfm.data._number_columns.NumberColumns",
-    "fgfm.data.Schema": "fgfm.data._schema.Schema",
-    "fgfm.decider.IsotonicCalibrator": "fgfm.decider._calibration.IsotonicCalibrator",
-    "fgfm.decider.JointModel": "fgfm.decider._joint_model.JointModel",
-    "fgfm.decider.NoCalibrator": "fgfm.decider._calibration.NoCalibrator",
-    "fgfm.decider.ShrunkCalibrator": "fgfm.decider._calibration.ShrunkCalibrator",
-    "fgfm.estimation.CustomFactorModels": "fgfm.estimation._factor_models.CustomFactorModels",
-    "fgfm.estimation.FactorModels": "fgfm.estimation._factor_models.FactorModels",
-    "fgfm.estimation.DirectStrategy": "fgfm.estimation._direct.DirectStrategy",
-    "fgfm.estimation.PowersetStrategy": "fgfm.estimation._powerset.PowersetStrategy",
-    "fgfm.estimation.ReweightedStrategy": "fgfm.estimation._reweighted.ReweightedStrategy",
-    "fgfm.estimation.TiltedStrategy": "fgfm.estimation._tilted.TiltedStrategy",
-    "fgfm.estimation.TwoStepStrategy": "fgfm.estimation._two_step.TwoStepStrategy",
-    "fgfm.estimation.RidgeModels": "fgfm.estimation._models.RidgeModels",
-    "fgfm.estimation.StackModels": "fgfm.estimation._models.StackModels",
-    "fgfm.stack.CountFeatures": "fgfm.stack._features.CountFeatures",
-    "fgfm.stack.KernelRidge": "fgfm.stack._kernel_ridge.KernelRidge",
-    "fgfm.stack.LabelForest": "fgfm.stack._forest.LabelForest",
-    "fgfm.stack.MarginalStack": "fgfm.stack._marginals.MarginalStack",
-    "fgfm.stack.StackedLearner": "fgfm.stack._learner.StackedLearner",
-    "fgfm.stack.StandardFeatures": "fgfm.stack._features.StandardFeatures",
-    "fgfm.estimation.LearnerModels": "fgfm.estimation._models.LearnerModels",
-    "fgfm.estimation.LearnerModel": "fgfm.estimation._models.LearnerModel",
-    "fgfm.estimation.IsotonicCalibrator": "fgfm.estimation._calibration.IsotonicCalibrator",
-    "fgfm.estimation.SigmoidCalibrator": "fgfm.estimation._calibration.SigmoidCalibrator",
-    "fgfm.estimation.LogLinearPool": "fgfm._utils.log_linear_pool.LogLinearPool",
-    "fgfm.store.Vocabulary": "fgfm.store._vocabulary.Vocabulary",
+# Classes of fgfm that a file may contain, by the module to import them from. In files they have
+# stable names, without the private modules: when a class moves, it must keep its name.
+_CLASSES = {
+    "fgfm": "FDecider FDeciderCV FGFMClassifier ILFCompo Pipeline",
+    "fgfm._utils.log_linear_pool": "LogLinearPool",
+    "fgfm.data": "FeatureEncoder",
+    "fgfm.data._number_columns": "NumberColumns",
+    "fgfm.data._schema": "Schema",
+    "fgfm.data._typed": "ColumnKinds",
+    "fgfm.decider._calibration": "IsotonicCalibrator NoCalibrator ShrunkCalibrator",
+    "fgfm.decider._joint_model": "JointModel",
+    "fgfm.decision": "Constraints",
+    "fgfm.estimation": "Direct Powerset Reweighted Tilted TwoStep",
+    "fgfm.estimation._calibration": "IsotonicCalibrator SigmoidCalibrator",
+    "fgfm.estimation._direct": "DirectStrategy",
+    "fgfm.estimation._factor_models": "CustomFactorModels FactorModels",
+    "fgfm.estimation._models": "LearnerModel LearnerModels RidgeModels StackModels",
+    "fgfm.estimation._powerset": "PowersetStrategy",
+    "fgfm.estimation._reweighted": "ReweightedStrategy",
+    "fgfm.estimation._tilted": "TiltedStrategy",
+    "fgfm.estimation._two_step": "TwoStepStrategy",
+    "fgfm.factors": "Cut GCM MutualInformation",
+    "fgfm.ridge": "RidgeLogistic",
+    "fgfm.stack._features": "CountFeatures StandardFeatures",
+    "fgfm.stack._forest": "LabelForest",
+    "fgfm.stack._kernel_ridge": "KernelRidge",
+    "fgfm.stack._learner": "StackedLearner",
+    "fgfm.stack._marginals": "MarginalStack",
+    "fgfm.store._vocabulary": "Vocabulary",
 }
-
-# Attributes of these classes that were renamed since a format that must still be read:
-# stable name -> {old name: new name}. A new attribute needs a default in its class instead.
-_RENAMED_ATTRIBUTES: dict[str, dict[str, str]] = {}
+_REGISTRY = {  # stable name -> module and name
+    f"{module.partition('._')[0]}.{name}": f"{module}.{name}"
+    for module, names in _CLASSES.items()
+    for name in names.split()
+}
 
 # Trusted classes beyond those that skops trusts: they hold numbers, texts and trusted objects, and
 # their methods call nothing that a file can choose.
@@ -192,7 +174,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     parameters are numbers, texts, arrays, other such estimators or functions of NumPy and SciPy
     (`numpy.ufunc`): preprocessing such as `TfidfVectorizer`, `OneHotEncoder` and
     `ColumnTransformer`, linear models, naive Bayes, `MLPClassifier`, trees, forests and
-    `HistGradientBoostingClassifier` without categorical features. A function of yours (a
+    `HistGradientBoostingClassifier` without categorical features; not support vector machines but
+    `LinearSVC`. A function of yours (a
     tokenizer, a column selector) is saved by its name, if it can be imported, and loaded only if
     it is trusted.
 
@@ -220,10 +203,27 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     with atomic_file(path) as file:
         draft = io.BytesIO()
         skops_io.dump(pack_vocabularies(model), draft)
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            _copy_members(draft, archive, _to_stable_names)
-            header = {"format": _FORMAT} | {name: version(name) for name in _WRITERS}
-            archive.writestr(_HEADER, json.dumps(header))
+        with zipfile.ZipFile(draft) as source:
+            members = {name: source.read(name) for name in source.namelist()}
+        schema = json.loads(members[SCHEMA])
+        _to_stable_names(schema)
+        members[SCHEMA] = json.dumps(schema).encode()
+        header = {"format": _FORMAT} | {name: version(name) for name in _WRITERS}
+        members[HEADER] = json.dumps(header).encode()
+        _write(members, file)
+
+
+def _write(members: dict[str, bytes], file: BinaryIO) -> None:
+    """Write an archive, without compression if it would exceed what `load` inflates."""
+    total = sum(map(len, members.values()))
+    for compression in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
+        file.seek(0)
+        file.truncate()
+        with zipfile.ZipFile(file, "w", compression) as archive:
+            for name, content in members.items():
+                archive.writestr(name, content)
+        if total <= most_bytes(file.tell()):
+            break
 
 
 def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
@@ -236,8 +236,11 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     trusted : sequence of str, optional
         Full names of further classes and functions that the file may contain, such as those of a
         base learner from another library; the error that refuses them has their names. Name only
-        what you trust: loading may run its code. `GradientBoostingClassifier` needs
-        ``["sklearn.tree._tree.Tree"]``, since its trees are not checked.
+        what you trust: loading may run its code. Models whose arrays compiled code of scikit-learn
+        follows without checks, and that are not checked here either, need it too:
+        ``"sklearn.tree._tree.Tree"`` for `GradientBoostingClassifier`, and the name of the class
+        for models of libsvm (``"sklearn.svm._classes.SVC"``, `NuSVC`, `SVR`, `NuSVR`,
+        `OneClassSVM`).
 
     Returns
     -------
@@ -251,31 +254,32 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     Notes
     -----
     No code of the file is run: it has arrays, numbers, texts and names, and may name only classes
-    that are known to do nothing else when they are loaded. Indices of sparse matrices and of trees
-    (trees, forests and `HistGradientBoostingClassifier` of scikit-learn, the learner "auto") are
-    checked, since compiled code follows them without checks.
+    that are known to do nothing else when they are loaded. A file may inflate to 256 MiB and 100
+    times its size. Indices that compiled code follows without checks (of sparse matrices, trees,
+    forests, `HistGradientBoostingClassifier`, the learner "auto") and sizes of models of fgfm are
+    checked, and these models predict one row before they are returned.
     """
     if isinstance(trusted, str):
         raise TypeError(f"trusted is {trusted!r}: it must be a list of names of classes")
     skops_io = _skops()
     source = Path(path)
-    archive = _read_archive(source)
-    refused = sorted(set(_untrusted_classes(source, archive)) - set(trusted))
+    members, schema = _read(source)
+    refused = sorted(set(_untrusted_classes(source, members, schema)) - set(trusted))
     if refused:
-        found = places(read_schema(archive))
+        found = places(schema)
         named = ", ".join(f"{name} ({found[name]})" if name in found else name for name in refused)
         raise ValueError(
             f"{source} contains {named}: such classes and functions are loaded only if you trust "
             "them and name them in trusted=[...]"
         )
-    try:
-        model = skops_io.load(archive, trusted=[*_TRUSTED, *_CONSTRUCTORS, *trusted])
+    with _damage_reported(source, members):
+        model = skops_io.load(
+            write_members(members), trusted=[*_TRUSTED, *_CONSTRUCTORS, *trusted]
+        )
+        if not isinstance(model, BaseEstimator):
+            raise ValueError(f"it contains {type(model).__name__} in place of an estimator")
         check_loaded(model, trees=not {TREE, PREDICTOR} & set(trusted))
-    except Exception as error:
-        raise _damaged(source, error) from error
-    if not isinstance(model, BaseEstimator):
-        raise ValueError(f"{source} contains {type(model).__name__}: it must contain an estimator")
-    return _with_methods(model)
+        return _with_methods(model)
 
 
 def _with_methods(model: Any) -> Any:
@@ -301,89 +305,70 @@ def foreign_classes(path: str | os.PathLike[str]) -> list[str]:
         Their full names.
     """
     source = Path(path)
-    return _untrusted_classes(source, _read_archive(source))
+    return _untrusted_classes(source, *_read(source))
 
 
-def _untrusted_classes(source: Path, archive: BinaryIO) -> list[str]:
-    try:
-        unknown = set(_skops().get_untrusted_types(file=archive))
-        nodes = list(iterate_nodes(read_schema(archive)))
-        unchecked = set().union(*map(unchecked_trees, nodes))
-    except Exception as error:
-        raise _damaged(source, error) from error
+def _untrusted_classes(source: Path, members: dict[str, bytes], schema: Any) -> list[str]:
+    with _damage_reported(source, members):
+        unknown = set(_skops().get_untrusted_types(file=write_members(members)))
+        nodes = list(iterate_nodes(schema))
+        unchecked = set().union(*map(unchecked_classes, nodes))
     called = {full_name(node) for node in nodes if node.get("__loader__") not in _LOADERS}
     called -= _CONSTRUCTORS
     return sorted((unknown - _TRUSTED - _CONSTRUCTORS) | (called & _TRUSTED) | unchecked)
 
 
-def _read_archive(source: Path) -> BinaryIO:
-    """Return the archive in memory, with the current names of classes and attributes."""
+def _read(source: Path) -> tuple[dict[str, bytes], Any]:
+    """Return the members of a file and its schema, both with the current names of classes."""
     with source.open("rb") as file:
-        _check_header(source, file)
-        target = io.BytesIO()
         try:
-            with zipfile.ZipFile(target, "w") as archive:
-                _copy_members(file, archive, _to_current_names)
+            with zipfile.ZipFile(file) as archive:
+                has_header = HEADER in archive.namelist()
         except Exception as error:
-            raise _damaged(source, error) from error
-    return target
-
-
-def _damaged(source: Path, error: Exception) -> ValueError:
-    """Return the error of a file that has a valid header."""
-    with zipfile.ZipFile(source) as archive:
-        header = json.loads(archive.read(_HEADER))
-    others = [
-        f"{name} {header[name]} (this is {version(name)})"
-        for name in _WRITERS
-        if header.get(name, version(name)) != version(name)
-    ]
-    written = f"was written by {' and '.join(others)}" if others else "was changed"
-    return ValueError(f"{source} is damaged or {written}: {error}")
-
-
-def _check_header(source: Path, file: BinaryIO) -> None:
-    """Raise ValueError unless the file is complete and has a known format."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            has_header = _HEADER in archive.namelist()
-            broken = archive.testzip()
-            header: Any = json.loads(archive.read(_HEADER)) if has_header else None
-    except zipfile.BadZipFile as error:
-        raise ValueError(
-            f"{source} is not a model saved by fgfm, or is damaged: {error}"
-        ) from error
-    except Exception as error:  # decompressors and the JSON parser have errors of their own
-        raise ValueError(f"{source} is damaged: {error}") from error
-    if not has_header:
-        raise ValueError(f"{source} is not a model saved by fgfm: it has no {_HEADER}")
-    if broken is not None:
-        raise ValueError(f"{source} is damaged: the checksum of {broken} is wrong")
+            raise ValueError(
+                f"{source} is not a model saved by fgfm, or is damaged: {error}"
+            ) from error
+        if not has_header:
+            raise ValueError(f"{source} is not a model saved by fgfm: it has no {HEADER}")
+        try:  # decompressors and the JSON parser have various errors
+            members = read_members(file, most_bytes(os.fstat(file.fileno()).st_size))
+            header = json.loads(members[HEADER])
+        except Exception as error:
+            raise ValueError(f"{source} is damaged: {error}") from error
     found = header.get("format") if isinstance(header, dict) else None
-    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+    if type(found) is not int or found < 1:
         raise ValueError(f"{source} is damaged: its format is {found!r}")
     if found > _FORMAT:
         raise ValueError(
             f"{source} was written by fgfm {header.get('fgfm')} in format {found}, but this is "
             f"fgfm {version('fgfm')}, which reads formats up to {_FORMAT}: update fgfm"
         )
+    with _damage_reported(source, members):
+        schema = json.loads(members[SCHEMA])
+        check_schema(schema, members)
+        _to_current_names(schema)
+        members[SCHEMA] = json.dumps(schema).encode()
+    return members, schema
+
+
+@contextmanager
+def _damage_reported(source: Path, members: dict[str, bytes]) -> Iterator[None]:
+    """Let every error name the file, and the versions that wrote it if they are others."""
+    try:
+        yield
+    except Exception as error:
+        header = json.loads(members[HEADER])
+        others = [
+            f"{name} {header[name]} (this is {version(name)})"
+            for name in _WRITERS
+            if header.get(name, version(name)) != version(name)
+        ]
+        written = f"was written by {' and '.join(others)}" if others else "was changed"
+        reason = f"there is no {error}" if isinstance(error, KeyError) else error
+        raise ValueError(f"{source} is damaged or {written}: {reason}") from error
 
 
 # Names in schema.json
-
-
-def _copy_members(
-    source: BinaryIO, target: zipfile.ZipFile, translate: Callable[[dict[str, Any]], None]
-) -> None:
-    """Copy an archive, with schema.json translated in place."""
-    with zipfile.ZipFile(source) as archive:
-        for name in archive.namelist():
-            content = archive.read(name)
-            if name == SCHEMA:
-                schema = json.loads(content)
-                translate(schema)
-                content = json.dumps(schema).encode()
-            target.writestr(name, content)
 
 
 def _to_stable_names(schema: dict[str, Any]) -> None:
@@ -400,23 +385,18 @@ def _to_stable_names(schema: dict[str, Any]) -> None:
 
 
 def _to_current_names(schema: dict[str, Any]) -> None:
-    """Replace stable names by the places of classes, rename attributes, and check trees."""
+    """Replace stable names by the places of classes, and have trees checked."""
     nodes = list(iterate_nodes(schema))
-    check_trees = not any(TREE in unchecked_trees(node) for node in nodes)
+    check_trees = not any(TREE in unchecked_classes(node) for node in nodes)
     for node in nodes:
-        stable = full_name(node)
-        if stable == TREE and node.get("__loader__") == "TreeNode" and check_trees:
+        name = full_name(node)
+        if name == TREE and node.get("__loader__") == "TreeNode" and check_trees:
             call_checked_tree(node)
         if node["__module__"] in _LOSS_MODULES:
             loss = getattr(import_module(_LOSS_MODULES[1]), node["__class__"], None)
             node["__module__"] = getattr(loss, "__module__", node["__module__"])
-        if stable not in _REGISTRY:
-            continue
-        node["__module__"], _, node["__class__"] = _REGISTRY[stable].rpartition(".")
-        for old, new in _RENAMED_ATTRIBUTES.get(stable, {}).items():
-            attributes = node["content"]["content"]
-            if old in attributes:
-                attributes[new] = attributes.pop(old)
+        if name in _REGISTRY:
+            node["__module__"], _, node["__class__"] = _REGISTRY[name].rpartition(".")
 
 
 def _import_class(place: str) -> Any:

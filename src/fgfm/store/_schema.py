@@ -5,47 +5,44 @@ A node names a class, its module, and the loader of skops that builds it.
 
 from __future__ import annotations
 
-import json
 import sys
-import zipfile
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 __all__ = [
     "PREDICTOR",
-    "SCHEMA",
     "TREE",
     "call_checked_tree",
     "check_names",
     "full_name",
     "iterate_nodes",
     "places",
-    "read_schema",
-    "unchecked_trees",
+    "unchecked_classes",
 ]
 
-SCHEMA = "schema.json"
 TREE = "sklearn.tree._tree.Tree"
 PREDICTOR = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
 
-_NONE = {"content": "null"}  # the node of None
+_LIBSVM = tuple(
+    f"sklearn.svm._classes.{name}" for name in ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
+)
 
 
-def read_schema(archive: BinaryIO) -> dict[str, Any]:
-    """Return the description of a model in an archive."""
-    with zipfile.ZipFile(archive) as members:
-        schema: dict[str, Any] = json.loads(members.read(SCHEMA))
-    return schema
+def is_node(value: Any) -> bool:
+    """Return True for an object that names the module and the name of a class."""
+    return isinstance(value, dict) and all(
+        isinstance(value.get(key), str) for key in ("__module__", "__class__")
+    )
 
 
 def iterate_nodes(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield the nodes of a schema: objects that name the module and the name of a class."""
+    """Yield the nodes of a schema."""
     pending = [schema]
     while pending:
         value = pending.pop()
         if isinstance(value, dict):
             pending.extend(value.values())
-            if all(isinstance(value.get(key), str) for key in ("__module__", "__class__")):
+            if is_node(value):
                 yield value
         elif isinstance(value, list):
             pending.extend(value)
@@ -69,6 +66,7 @@ def places(schema: dict[str, Any]) -> dict[str, str]:
         full_name(value): f"{attribute} of {node['__class__']}"
         for node in iterate_nodes(schema)
         for attribute, value in _attributes(node).items()
+        if is_node(value)
     }
 
 
@@ -84,24 +82,31 @@ def check_names(schema: dict[str, Any]) -> None:
             )
 
 
-def unchecked_trees(node: dict[str, Any]) -> set[str]:
-    """Return the class of trees that a model has whose safety depends on its other parts.
+def unchecked_classes(node: dict[str, Any]) -> set[str]:
+    """Return the classes in a model whose safety depends on its other parts, or is not checked.
 
-    Boosting by `GradientBoostingClassifier` writes into an array of the shape of its initial
-    predictions; with categorical features, the rows that trees get are those of an encoder.
+    `GradientBoostingClassifier` writes into an array of the shape of its initial predictions; with
+    categorical features, the rows that trees get are those of an encoder; libsvm follows the
+    numbers of support vectors.
     """
     name = full_name(node)
+    if name in _LIBSVM:
+        return {name}
     if name.startswith("sklearn.ensemble._gb.GradientBoosting"):
         return {TREE}
     if name.startswith("sklearn.ensemble._hist_gradient_boosting.gradient_boosting."):
-        encoder = _attributes(node).get("_preprocessor", _NONE)
-        return set() if encoder.get("content") == "null" else {PREDICTOR}
+        encoder = _attributes(node).get("_preprocessor")
+        is_none = encoder is None or (is_node(encoder) and encoder.get("content") == "null")
+        return set() if is_none else {PREDICTOR}
     return set()
 
 
 def call_checked_tree(node: dict[str, Any]) -> None:
     """Have a tree built by `checked_tree` instead of skops."""
-    arguments = [node.pop("__reduce__")["args"], node["content"]]
+    try:
+        arguments = [node.pop("__reduce__")["args"], node["content"]]
+    except (KeyError, TypeError) as error:
+        raise ValueError("a tree has no arguments, or no nodes") from error
     node["__module__"], node["__class__"] = "fgfm.store._trees", "checked_tree"
     node["__loader__"] = "ConstructorFromReduceNode"
     node["content"] = {

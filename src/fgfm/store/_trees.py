@@ -11,7 +11,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    IsolationForest,
+)
+from sklearn.ensemble._forest import BaseForest
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.tree import BaseDecisionTree
 from sklearn.tree._tree import Tree
@@ -75,14 +80,34 @@ def check_owner_of_trees(owner: Any, children: list[Any]) -> None:
     """
     if isinstance(owner, (HistGradientBoostingClassifier, HistGradientBoostingRegressor)):
         _check_boosting(owner)
+    if isinstance(owner, (BaseForest, IsolationForest)):
+        _check_forest(owner)
     for tree in children:
         if isinstance(tree, Tree) and not (
             isinstance(owner, BaseDecisionTree)
-            and vars(owner).get("n_features_in_") == tree.n_features
+            and np.array_equal(vars(owner).get("n_features_in_"), tree.n_features)
         ):
             raise ValueError(
                 f"a {type(owner).__name__} has a tree of {tree.n_features} features: it must be "
                 "a tree of scikit-learn with as many features"
+            )
+
+
+def _check_forest(forest: Any) -> None:
+    """Raise ValueError unless the trees of a forest take its rows, and predict its classes."""
+    fitted = vars(forest)
+    features = fitted.get("estimators_features_")  # of each tree of an isolation forest
+    for at, tree in enumerate(fitted.get("estimators_", [])):
+        if not isinstance(tree, BaseDecisionTree):
+            raise ValueError(f"a {type(forest).__name__} has a {type(tree).__name__} as a tree")
+        p = fitted["n_features_in_"] if features is None else len(features[at])
+        given = (vars(tree)["n_features_in_"], vars(tree).get("n_classes_"))
+        if not np.array_equal(given[0], p) or not np.array_equal(
+            given[1], fitted.get("n_classes_", given[1])
+        ):
+            raise ValueError(
+                f"a {type(forest).__name__} has a tree of {given[0]} features and {given[1]} "
+                f"classes: they must be {p} and {fitted.get('n_classes_')}"
             )
 
 
@@ -93,7 +118,9 @@ def _check_boosting(model: Any) -> None:
         return
     if fitted.get("_preprocessor") is not None or fitted.get("_in_fit"):
         raise ValueError("gradient boosting has an encoder of categories, which is not checked")
-    p = fitted.get("n_features_in_")
+    p, k = fitted.get("n_features_in_"), fitted.get("n_trees_per_iteration_")
+    if not all(len(trees) == k for trees in fitted["_predictors"]):
+        raise ValueError(f"gradient boosting must have {k} trees in each iteration")
     for predictor in (tree for trees in fitted["_predictors"] for tree in trees):
         if not (type(predictor) is TreePredictor and type(p) is int):
             raise ValueError("gradient boosting has no trees, or no number of features")

@@ -123,6 +123,10 @@ def check_same_rows(counts: Sequence[int], names: Sequence[str]) -> int:
     return counts[0]
 
 
+# Sums of squares of weights, and their inverses, are far from overflow.
+_LEAST_WEIGHT, _MOST_WEIGHT = 1e-15, 1e15
+
+
 def row_weights(sample_weight: Any, n: int, beside: str) -> npt.NDArray[np.float64]:
     """Validate one weight for each of the n rows of `beside`; return ones for None."""
     if sample_weight is None:
@@ -138,4 +142,11 @@ def row_weights(sample_weight: Any, n: int, beside: str) -> npt.NDArray[np.float
         )
     if not weight.any():
         raise ValueError("sample_weight is zero in every row: one weight must be positive")
+    largest = float(weight.max())
+    if not _LEAST_WEIGHT <= largest <= _MOST_WEIGHT:
+        raise ValueError(
+            f"{place('sample_weight', first_index(weight == largest))} is {largest!s}: the "
+            f"largest weight must lie between {_LEAST_WEIGHT:.0e} and {_MOST_WEIGHT:.0e}, since "
+            "weight 2 is a row twice"
+        )
     return weight
