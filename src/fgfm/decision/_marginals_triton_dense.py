@@ -13,14 +13,19 @@ import torch
 import triton
 import triton.language as tl
 
-from fgfm.decision._array_api.functions_triton import add_pair
+from fgfm.decision._array_api.functions_triton import (
+    above,
+    add_eight,
+    add_pair,
+    next_level,
+    powers,
+)
 from fgfm.decision._marginals_triton_window import (
     RULES,
-    add_eight,
     best_rank,
-    powers,
     rank_list,
     table_of,
+    with_empty_set,
 )
 from fgfm.decision._objective import Objective
 
@@ -86,12 +91,10 @@ def _dense_kernel(
         before = level * 0.0
         step = n * 0
         while (level > before * 1.01) & (step < STEPS):  # the last step squares the error
-            held = p > level
-            mass, number = tl.reduce(
-                (tl.sum(tl.where(held, p, 0.0), 1), tl.sum(held.to(tl.int32), 1)), 0, add_pair
-            )
+            masses, marks = above(p, level)
+            mass, number = tl.reduce((tl.sum(masses, 1), tl.sum(marks, 1)), 0, add_pair)
             before = level
-            level = mass / (spread + number)
+            level = next_level(mass, number, spread)
             step += 1
         near = tl.sum(tl.sum((tl.abs(p - level) < 0.125 * level).to(tl.int32), 1))
         # b high / (b E) is what Jensen's inequality loses in the bound on smaller sets
@@ -111,7 +114,7 @@ def _dense_kernel(
             is_near = (x >= low) & (x <= high)
             is_above = x > high
             x = tl.maximum(x, 0.0)
-            x1, x2, x3, x4, x5, x6, x7, x8 = powers(x, tl.float32)
+            x1, x2, x3, x4, x5, x6, x7, x8 = powers(x, tl.float64, tl.float32)
             s1 += x1
             s2 += x2
             s3 += x3
@@ -141,7 +144,7 @@ def _dense_kernel(
                 size += found
         s = tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight)
         a = tl.reduce((a1, a2, a3, a4, a5, a6, a7, a8), 0, add_eight)
-        above = tl.sum(number).to(tl.float64)
+        number_above = tl.sum(number).to(tl.float64)
         fits = size < CAPACITY
         size = tl.where(fits, size, 0)
         tl.debug_barrier()
@@ -149,7 +152,7 @@ def _dense_kernel(
         best, taken, proven = best_rank(
             sorted_values,
             size,
-            above,
+            number_above,
             low.to(tl.float64),
             high.to(tl.float64),
             s,
@@ -161,16 +164,8 @@ def _dense_kernel(
             CAPACITY,
             LEVELS,
         )
-        best *= 1.0 + b
         log_empty = tl.load(expected + row).to(tl.float64) - POSTPONED
-        absent = tl.exp(tl.maximum(log_empty, -700.0))
-        if NONEMPTY:
-            wins = best > 0.0
-            best = best / (1.0 - absent)
-        else:
-            empty = tl.load(table + 1) * absent
-            wins = best > empty * (1.0 + tl.load(table + 2))
-            best = tl.where(wins, best, empty)
+        best, wins = with_empty_set(best, log_empty, table, NONEMPTY)
         high = high.to(tl.float64)
         last = tl.load(sorted_values + taken - 1, mask=taken > 0, other=high).to(dtype)
         last = tl.where(wins, last, 2.0)
