@@ -3,7 +3,7 @@
 
 BIN := .venv/bin
 PARALLEL = -n auto --maxprocesses 8 --dist worksteal
-KERNEL_TESTS = tests/cardinality tests/decision tests/kernels tests/ridge tests/stack
+KERNEL_TESTS = tests/cardinality tests/decision tests/hostile tests/kernels tests/ridge tests/stack
 
 # Where there is no C++ compiler, that of the PyPI package ziglang compiles the kernels.
 with_compiler = if [ -z "$$CXX" ] && ! (command -v c++ || command -v g++ || command -v clang++) \
@@ -11,11 +11,11 @@ with_compiler = if [ -z "$$CXX" ] && ! (command -v c++ || command -v g++ || comm
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Small matrices, and as many processes as cores: more threads only wait for each other.
-test test-all test-old: export OPENBLAS_NUM_THREADS := 1
+test test-all test-hostile test-old: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper picture docs test test-all test-old test-sanitized recipes lint format \
+.PHONY: help demo paper picture docs test test-all test-hostile test-old test-sanitized recipes lint format \
     wheel bench bench-fit bench-paper \
     bench-real quadrature clean
 
@@ -45,6 +45,9 @@ test: lint ## lint, then the quick tests: what CI runs (5 minutes on two cores, 
 
 test-all: lint test-old test-sanitized recipes ## lint, all tests with coverage, old versions, sanitizers, recipes
 	@MPLBACKEND=Agg $(BIN)/python -m pytest -q $(PARALLEL) --cov=fgfm
+
+test-hostile: .venv/.stamp-dev ## random campaigns of FGFM_HOSTILE_SECONDS each (minutes; in test-all too)
+	@MPLBACKEND=Agg $(BIN)/python -m pytest $(PARALLEL) -m hostile tests/hostile
 
 test-sanitized: .venv/.stamp-dev ## the tests of the kernels under AddressSanitizer and UBSan
 	@$(BIN)/python scripts/test_sanitized.py $(KERNEL_TESTS)

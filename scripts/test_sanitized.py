@@ -36,12 +36,14 @@ def main(tests: list[str]) -> None:
     settings = [word for option in options for word in ("-C", option)]
     pip = [str(python), "-m", "pip", "install", "-qq", "--no-deps", *settings, str(ROOT)]
     subprocess.run(pip, check=True)
-    # Python itself is not instrumented: the runtime must be loaded before it.
-    runtime = subprocess.run(
-        [compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    # Python itself is not instrumented: the runtime must be loaded before it, and with it the
+    # library whose exceptions it intercepts.
+    runtime = [
+        subprocess.check_output([compiler, f"-print-file-name={name}"], text=True).strip()
+        for name in ("libasan.so", "libstdc++.so")
+    ]
     environment = os.environ | {
-        "LD_PRELOAD": runtime,
+        "LD_PRELOAD": " ".join(runtime),
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
         "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
         "OPENBLAS_NUM_THREADS": "1",

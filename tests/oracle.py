@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,8 @@ def random_joint(rng: np.random.Generator, n: int, m: int) -> Joint:
 
 def independent_joint(marginals: npt.ArrayLike) -> Joint:
     """Return the joint distribution of independent labels with the given marginals."""
-    p = np.asarray(marginals, dtype=np.float64)  # (n, m)
+    p = np.asarray(marginals)  # (n, m)
+    p = p.astype(np.result_type(p, np.float64))  # long double stays
     labelsets = all_labelsets(p.shape[1])
     terms = np.where(labelsets == 1, p[:, None, :], 1.0 - p[:, None, :])  # (n, 2^m, m)
     return labelsets, terms.prod(axis=2)
@@ -95,7 +97,8 @@ def expected_f(
     """
     labelsets, proba = joint
     m = labelsets.shape[1]
-    full = np.zeros((len(proba), 2**m))  # probabilities of all sets; equal given sets are added
+    # Probabilities of all sets; equal given sets are added.
+    full = np.zeros((len(proba), 2**m), dtype=proba.dtype)
     code = labelsets @ (1 << np.arange(m)[::-1])
     np.add.at(full.T, code, proba.T)
     if measure == "jaccard":
@@ -109,6 +112,39 @@ def expected_f(
     return value
 
 
+def costs_of(constraints: Any, m: int) -> Floats:
+    """Return the cost of each label, (m,)."""
+    costs = constraints.costs if constraints is not None else None
+    if isinstance(costs, dict):
+        return np.array([costs.get(i, 0.0) for i in range(m)])
+    return np.zeros(m) + (0.0 if costs is None else costs)
+
+
+def is_allowed(
+    labelset: npt.ArrayLike,
+    min_labels: int = 0,
+    max_labels: int | None = None,
+    constraints: Any = None,
+    nonempty: bool = False,
+) -> bool:
+    """Return True if a set satisfies all limits; constraints are by number."""
+    chosen = set(np.flatnonzero(labelset).tolist())
+    least = max(min_labels, int(nonempty))
+    if len(chosen) < least or (max_labels is not None and len(chosen) > max_labels):
+        return False
+    if constraints is None:
+        return True
+    parents = constraints.parents or {}
+    if isinstance(parents, tuple):
+        parents = {i: parent for i, parent in enumerate(parents) if parent is not None}
+    return (
+        set(constraints.required) <= chosen
+        and not chosen & set(constraints.forbidden)
+        and all(len(chosen & set(group)) <= 1 for group in constraints.groups)
+        and all(parents[i] in chosen for i in chosen if i in parents)
+    )
+
+
 def check_decision(
     decision: tuple[npt.NDArray[np.int8], Floats],
     joint: Joint,
@@ -118,23 +154,40 @@ def check_decision(
     nonempty: bool = False,
     measure: str = "f",
     tolerance: float = 1e-11,
+    tie: float = 1e-13,
+    least: float = 1e-305,
+    **limits: Any,
 ) -> None:
-    """Assert that a decision is optimal, with its right expectation and ties as documented."""
+    """Assert that a decision is the best feasible one, with its right expectation.
+
+    Where values differ by less than `tie` the smallest set must win, then the one whose labels
+    have the lowest indices. Those that differ by more, up to twice the tolerance, may be ties or
+    not; with a negative `tie` any two sets. Values below `least` need not have all their digits.
+    """
     labels, stated = decision
-    value = expected_f(joint, beta, zero_division, nonempty, measure)  # (n, 2^m)
+    constraints = limits.get("constraints")
     m = labels.shape[1]
-    sets = all_labelsets(m)
+    sets, cost = all_labelsets(m), costs_of(constraints, m)
     assert labels.dtype == np.int8
     assert set(np.unique(labels)) <= {0, 1}
+    allowed = np.array([is_allowed(one, nonempty=nonempty, **limits) for one in sets])
+    expected = expected_f(joint, beta, zero_division, nonempty, measure)  # (n, 2^m)
+    value = np.where(allowed, expected - sets @ cost, -np.inf)
     best = value.max(axis=1)
-    np.testing.assert_allclose(stated, best, rtol=tolerance, atol=0.0)
-    obtained = value[np.arange(len(labels)), labels @ (1 << np.arange(m)[::-1])]
-    np.testing.assert_allclose(obtained, best, rtol=tolerance, atol=0.0)
+    at = np.arange(len(labels)), labels @ (1 << np.arange(m)[::-1])
+    assert allowed[at[1]].all(), (limits, labels)
+    rtol, atol = (0.0, tolerance) if cost.any() else (tolerance, least)  # costs can cancel
+    np.testing.assert_allclose(value[at], best, rtol=rtol, atol=atol)
+    np.testing.assert_allclose(stated, expected[at], rtol=tolerance, atol=least)
     for row, chosen in enumerate(labels):
-        tied = sets[value[row] >= best[row] * (1.0 - 1e-13)]
-        smallest = tied[tied.sum(axis=1) == tied.sum(axis=1).min()]
-        first = max(map(tuple, smallest))  # the one whose labels have the lowest indices
-        assert tuple(chosen) == first, (row, chosen, smallest)
+        unit = 1.0 if cost.any() else abs(best[row])
+        tied = value[row] >= best[row] - tie * unit
+        if (tied != (value[row] >= best[row] - 2.0 * tolerance * unit)).any():
+            continue
+        smallest = sets[tied][sets[tied].sum(axis=1) == sets[tied].sum(axis=1).min()]
+        assert chosen.sum() == smallest[0].sum(), (row, chosen, smallest)
+        if constraints is None or not constraints.parents:
+            assert tuple(chosen) == max(map(tuple, smallest)), (row, chosen, smallest)
 
 
 def gfm(

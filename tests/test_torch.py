@@ -47,6 +47,16 @@ def test_layer_decides_batches(average):
         FDecision(average="weighted")
 
 
+def test_small_logits_keep_their_probability():
+    """The sigmoid of these is 0 in float32."""
+    logits = torch.tensor([[-120.0, -110.0], [-300.0, -120.0]])
+    labels, expected_f = FDecision(nonempty=True)(logits)
+    assert labels.tolist() == [[0, 1], [0, 1]]
+    assert expected_f.dtype == torch.float32
+    exact = FDecision(nonempty=True)(logits.double()).expected_f
+    assert torch.allclose(expected_f.double(), exact, rtol=1e-6)
+
+
 def test_invalid_inputs_raise():
     logits = torch.zeros(2, 3)
     for inputs, message in (

@@ -34,6 +34,17 @@ _SCHEMA = (
 )
 
 
+_AXES = {"samples": 1, "macro": 0, "micro": (0, 1)}
+_LOWEST_FLOAT32 = -80.0  # logits of a sigmoid that float32 keeps, and its products
+
+
+def _sigmoid(logits: torch.Tensor, average: str) -> torch.Tensor:
+    """Return the sigmoid, in float64 where float32 would lose the largest one of a problem."""
+    if logits.numel() and bool((logits.amax(_AXES[average]) < _LOWEST_FLOAT32).any()):
+        logits = logits.double()
+    return torch.sigmoid(logits)
+
+
 @torch.library.custom_op("fgfm::decide", mutates_args=(), schema=_SCHEMA)
 def _decide(
     inputs: torch.Tensor,
@@ -48,7 +59,8 @@ def _decide(
     proba, _ = read_array(inputs, "inputs", ("row", "label"))
     if proba.dtype != torch.float64:
         proba = proba.float()
-    proba = torch.sigmoid(proba) if from_logits else proba
+    dtype = proba.dtype
+    proba = _sigmoid(proba, average) if from_logits else proba
     on_cpu = proba.device.type == "cpu"  # where the compiled kernels are the fastest
     try:
         labels, expected_f = decision.from_marginals(
@@ -64,8 +76,10 @@ def _decide(
         error.add_note(f"proba is {'the sigmoid of the inputs' if from_logits else 'the inputs'}")
         raise
     if on_cpu:
-        labels, expected_f = torch.from_numpy(labels), torch.as_tensor(expected_f).to(proba.dtype)
-    return labels.contiguous(), expected_f.clone()  # an output may not be a view of another
+        labels, expected_f = torch.from_numpy(labels), torch.as_tensor(expected_f)
+    return labels.contiguous(), expected_f.to(
+        dtype, copy=True
+    )  # an output may not be a view of another
 
 
 @_decide.register_fake

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import array_api_strict
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -355,7 +356,7 @@ def test_logits(average, dtype):
     logits = LOGITS.astype(dtype)
     before = logits.copy()
     decided = decision.from_marginals(logits, logits=True, average=average)
-    expected = decision.from_marginals(expit(logits), average=average)
+    expected = decision.from_marginals(expit(logits, dtype=np.float64), average=average)
     np.testing.assert_array_equal(decided.labels, expected.labels)
     np.testing.assert_array_equal(decided.expected_f, expected.expected_f)
     np.testing.assert_array_equal(logits, before)
@@ -551,6 +552,22 @@ def test_dask_refuses_what_it_cannot_do():
 def test_messages(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+@pytest.mark.parametrize("average", ["samples", "macro", "micro"])
+def test_small_logits_of_single_precision_keep_their_probability(average):
+    values = np.array([[-120.0, -110.0], [-300.0, -120.0], [-110.0, -310.0]])
+    options = {"logits": True, "nonempty": True, "average": average}
+    expected = decision.from_marginals(values, **options)
+    assert expected.labels.any()
+    single = values.astype(np.float32)
+    decided = decision.from_marginals(single, **options)
+    np.testing.assert_array_equal(decided.labels, expected.labels)
+    np.testing.assert_allclose(decided.expected_f, expected.expected_f, rtol=1e-12)
+    decided = decision.from_marginals(array_api_strict.asarray(single), **options)
+    assert decided.expected_f.dtype == array_api_strict.float32
+    np.testing.assert_array_equal(np.asarray(decided.labels), expected.labels)
+    np.testing.assert_allclose(np.asarray(decided.expected_f), expected.expected_f, rtol=1e-5)
 
 
 def test_lists_of_class_probabilities_are_not_logits():

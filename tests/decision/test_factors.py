@@ -119,3 +119,11 @@ def test_tiny_given_probability_of_no_label_is_kept():
     P, d = np.zeros((1, 1, 1)), np.array([[1e-17, 1.0]])
     decided = decision.from_factors([P, P], [[0], [1]], distributions=[d, d])
     assert decided.expected_f[0] == pytest.approx(1e-34, rel=1e-12, abs=0.0)
+
+
+def test_probabilities_that_sum_to_more_than_1_by_rounding_are_no_smaller_sets():
+    """For a large beta a set is as good as its recall: a bound must not cut it off."""
+    P = np.array([[[1.0 / 3.0], [2.0 / 3.0]]], dtype=np.float32)  # sums to 1 + 3e-8
+    labels, expected_f = decision.from_factors([P, 0.0 * P], [[0, 1], [2, 3]], beta=1e6)
+    assert labels.tolist() == [[1, 1, 0, 0]]
+    np.testing.assert_allclose(expected_f, 1.0, rtol=1e-6)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 import oracle
-from cases import BETAS, MARGINALS, every_beta, every_option, possible_rows
+from cases import BETAS, MARGINALS, dense, every_beta, every_option, possible_rows
 from fgfm import cardinality, decision
 
 probabilities = st.one_of(
@@ -176,3 +177,29 @@ def test_beta_of_any_number_type(beta):
         assert labels.sum() == 4  # recall alone
     if beta <= 1e-3:
         np.testing.assert_array_equal(labels, [[1, 0, 0, 0]])  # precision alone
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-310, 1e-290])
+@pytest.mark.parametrize("options", [{}, {"min_labels": 1}, {"measure": "jaccard"}], ids=str)
+def test_rows_of_the_smallest_numbers_keep_their_digits(scale, options):
+    """Given that a label is true it is the only one: only ratios of probabilities matter."""
+    ratios, wide = np.array([[1.0, 3.0, 2.0]]), ((0, 0), (0, 150))
+    beta = 1.0 if "measure" in options else 464.78
+    options = {"beta": beta, "nonempty": True, **options}
+    expected = decision.from_marginals(ratios * 1e-20, **options)
+    p = ratios * scale
+    for rows in (p, sparse.csr_array(p), np.pad(p, wide)):
+        decided = decision.from_marginals(rows, **options)
+        assert decided.expected_f <= 1.0
+        np.testing.assert_allclose(decided.expected_f, expected.expected_f, rtol=1e-11)
+        assert dense(decided.labels)[0, :3].tolist() == expected.labels[0].tolist()
+    if "measure" not in options:
+        for decided in (
+            decision.from_cardinalities(p[:, :, None], **options),
+            decision.from_factors([p[:, [0, 2], None], p[:, [1], None]], [[0, 2], [1]], **options),
+        ):
+            np.testing.assert_allclose(decided.expected_f, expected.expected_f, rtol=1e-11)
+            assert decided.labels.tolist() == expected.labels.tolist()
+    unconditional = {**options, "nonempty": False, "zero_division": 0.0}
+    first, second = (decision.from_marginals(ratios * x, **unconditional) for x in (scale, 1e-20))
+    assert first.labels.tolist() == second.labels.tolist()

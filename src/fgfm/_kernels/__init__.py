@@ -22,6 +22,7 @@ header                   contents
 ``quadrature``           the quadrature rules, and the rule of a row
 ``constants``            ties, status codes, shared types
 ``arrays``               views of arrays, and sums in a fixed order
+``checks``               sizes and indices that enter a kernel
 ``tilt``, ``condition``  inclusion probabilities given the number of labels
 ``poisson_binomial``     distribution of the number of independent labels
 ``betting``              bets against a hypothesis about a mean

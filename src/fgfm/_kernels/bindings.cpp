@@ -1,8 +1,8 @@
 // The Python module: one function per kernel, on contiguous NumPy arrays.
 //
 // The same sources are compiled once per instruction set, as MODULE_NAME; fgfm/_kernels/__init__.py
-// imports the best one that the machine can run. Values are checked by the kernels, shapes by the
-// callers in fgfm: a kernel is no public function. All functions release the GIL.
+// imports the best one that the machine can run. Values are checked by the kernels, shapes and indices
+// here: callers pass those of loaded models on. All functions release the GIL.
 
 #ifdef __x86_64__
 #include <cpuid.h>
@@ -16,6 +16,7 @@
 #include "betting.hpp"
 #include "cardinalities.hpp"
 #include "cg.hpp"
+#include "checks.hpp"
 #include "columns.hpp"
 #include "condition.hpp"
 #include "constrained.hpp"
@@ -63,14 +64,69 @@ Strided<T> strided(const StridedArray<T>& array) {
 
 template <class T>
 void bind_transpose(StridedArray<const T> from, StridedArray<T> to) {
+    require(from.shape(0) == to.shape(1) && from.shape(1) == to.shape(0),
+            "to must have the shape of the transpose");
     transpose(strided(from), strided(to));
 }
 
 static Result result(const Status& status) { return {status.row, status.code, status.factor}; }
 
+// Require room for the decisions of n rows of m labels.
+static void check_decisions(std::size_t n, std::size_t m, const Array<std::int8_t, 2>& labels,
+                            const Array<double, 1>& expected) {
+    require(labels.shape(0) == n && labels.shape(1) == m && expected.size() == n,
+            "labels must have a row and expected a number for each row of the input");
+}
+
+static void check_constraints(const Constraints* constraints, std::size_t m) {
+    require(!constraints || constraints->labels() == static_cast<Index>(m),
+            "constraints must be those of the labels");
+}
+
+// Require that the m labels of a kernel are named by columns of `labels`.
+static void check_names(const Array<const Index, 1>& names, std::size_t m,
+                        const Array<std::int8_t, 2>& labels, const Constraints* constraints) {
+    require(names.size() == m, "names must have one number for each label");
+    require_indices(span(names), 0, labels.shape(1), "names must be columns of labels");
+    check_constraints(constraints, labels.shape(1));
+}
+
+// Require room for the labels chosen in rows that store these many labels.
+static void check_room(const Array<Index, 1>& found, std::span<const Index> possible,
+                       const Constraints* constraints) {
+    const Index most = constraints ? constraints->most_chosen(possible)
+                                   : std::accumulate(possible.begin(), possible.end(), Index{0});
+    require(static_cast<Index>(found.size()) >= most, "found must have room for all chosen labels");
+}
+
+// Return the number of entries of each row in CSR, and `more` for each.
+static std::vector<Index> row_sizes(std::span<const Index> indptr, Index more) {
+    std::vector<Index> sizes(indptr.size() - 1);
+    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = indptr[i + 1] - indptr[i] + more;
+    return sizes;
+}
+
+// Require factors of up to m labels in all, `values` numbers of P and `numbers` of d; the factors of
+// one label are the last ones.
+static Factors checked_factors(const Array<const Index, 1>& sizes,
+                               const Array<const Index, 1>& depths, Index multiple, Index m,
+                               Index values, Index numbers) {
+    require(0 <= multiple && multiple <= static_cast<Index>(std::min(sizes.size(), depths.size())),
+            "multiple must be a number of factors");
+    const std::size_t count = static_cast<std::size_t>(multiple);
+    require_indices(span(sizes).first(count), 0, m + 1, "sizes must be numbers of labels");
+    require_indices(span(depths).first(count), 0, numbers, "depths must be the cardinalities of d");
+    const Factors factors{span(sizes), span(depths), multiple};
+    require(m - factors.labels() == values - factors.values() && factors.labels() <= m &&
+                factors.cardinality() + multiple == numbers,
+            "values and d must have the shapes of the factors");
+    return factors;
+}
+
 template <class T>
 Result bind_dense_rows(Array<const T, 2> proba, double beta2, double zero_division, bool nonempty,
                        const Rules& rules, Array<std::int8_t, 2> labels, Array<double, 1> expected) {
+    check_decisions(proba.shape(0), proba.shape(1), labels, expected);
     return result(decide_dense_rows(matrix(proba), {beta2, zero_division, nonempty}, rules,
                                     matrix(labels), expected.data()));
 }
@@ -104,6 +160,12 @@ Result bind_dense_columns(nb::ndarray<const T, nb::ndim<2>, nb::device::cpu> pro
                           double zero_division, bool nonempty, const Rules& rules,
                           nb::ndarray<std::int8_t, nb::ndim<2>, nb::device::cpu> labels,
                           Array<double, 1> expected, Array<std::uint8_t, 1> done) {
+    const std::size_t n = proba.shape(0), m = proba.shape(1);
+    require(labels.shape(0) == n && labels.shape(1) == m && expected.size() == m &&
+                done.size() == m,
+            "labels must have the shape of proba, and expected and done that of a row");
+    require(m < 2 || (proba.stride(1) == 1 && labels.stride(1) == 1),
+            "the columns of proba and labels must be next to each other");
     return result(decide_dense_columns(proba.data(), proba.shape(0), proba.shape(1),
                                        proba.stride(0), {beta2, zero_division, nonempty}, rules,
                                        {labels.data(), static_cast<Index>(labels.shape(0)),
@@ -115,6 +177,8 @@ template <class T>
 Result bind_csr_rows(Array<const T, 1> data, Array<const Index, 1> indptr, double beta2,
                      double zero_division, bool nonempty, const Rules& rules,
                      Array<std::int8_t, 1> chosen, Array<double, 1> expected) {
+    require_rows(span(indptr), expected.size(), data.size());
+    require(chosen.size() == data.size(), "chosen must have one mark for each entry");
     return result(decide_csr_rows(data.data(), span(indptr), {beta2, zero_division, nonempty},
                                   rules, chosen.data(), expected.data()));
 }
@@ -123,6 +187,7 @@ template <class T>
 Result bind_jaccard_dense_rows(Array<const T, 2> proba, double beta2, double zero_division,
                                bool nonempty, const Rules& rules, Array<std::int8_t, 2> labels,
                                Array<double, 1> expected) {
+    check_decisions(proba.shape(0), proba.shape(1), labels, expected);
     return result(decide_jaccard_dense_rows(matrix(proba), {beta2, zero_division, nonempty}, rules,
                                             matrix(labels), expected.data()));
 }
@@ -131,6 +196,8 @@ template <class T>
 Result bind_jaccard_csr_rows(Array<const T, 1> data, Array<const Index, 1> indptr, double beta2,
                              double zero_division, bool nonempty, const Rules& rules,
                              Array<std::int8_t, 1> chosen, Array<double, 1> expected) {
+    require_rows(span(indptr), expected.size(), data.size());
+    require(chosen.size() == data.size(), "chosen must have one mark for each entry");
     return result(decide_jaccard_csr_rows(data.data(), span(indptr),
                                           {beta2, zero_division, nonempty}, rules, chosen.data(),
                                           expected.data()));
@@ -141,6 +208,10 @@ Result bind_cardinality_rows(Array<const T, 3> P, Array<const double, 2> mass,
                              Array<const Index, 1> names, double slack, double beta2,
                              double zero_division, bool nonempty, Array<std::int8_t, 2> labels,
                              Array<double, 1> expected, const Constraints* constraints) {
+    check_decisions(P.shape(0), labels.shape(1), labels, expected);
+    check_names(names, P.shape(1), labels, constraints);
+    require(mass.shape(0) == 2 && mass.shape(1) == P.shape(0),
+            "mass must have two rows, with one number for each row of P");
     return result(decide_cardinality_rows(P.data(), P.shape(0), P.shape(1), P.shape(2),
                                           matrix(mass), span(names), slack,
                                           {beta2, zero_division, nonempty}, matrix(labels),
@@ -151,6 +222,8 @@ template <class T>
 void bind_constrain_dense(Array<const T, 2> proba, double beta2, double zero_division, bool nonempty,
                           const Rules& rules, Array<std::int8_t, 2> labels,
                           Array<double, 1> expected, const Constraints& constraints) {
+    check_decisions(proba.shape(0), proba.shape(1), labels, expected);
+    check_constraints(&constraints, proba.shape(1));
     constrain_dense_rows(matrix(proba), {beta2, zero_division, nonempty}, rules, matrix(labels),
                          expected.data(), constraints);
 }
@@ -161,6 +234,12 @@ void bind_constrain_csr(Array<const T, 1> data, Array<const Index, 1> indices,
                         bool nonempty, const Rules& rules, Array<const std::int8_t, 1> chosen,
                         Array<Index, 1> found, Array<Index, 1> ends, Array<double, 1> expected,
                         const Constraints& constraints) {
+    require_rows(span(indptr), expected.size(), data.size());
+    require(indices.size() == data.size() && chosen.size() == data.size() &&
+                ends.size() == expected.size(),
+            "indices and chosen must have a number for each entry, and ends for each row");
+    require_indices(span(indices), 0, constraints.labels(), "indices must be labels");
+    check_room(found, row_sizes(span(indptr), 0), &constraints);
     constrain_csr_rows(data.data(), indices.data(), span(indptr), {beta2, zero_division, nonempty},
                        rules, chosen.data(), found.data(), ends.data(), expected.data(),
                        constraints);
@@ -232,6 +311,9 @@ NB_MODULE(MODULE_NAME, module) {
         "find_infeasible_rows",
         [](Array<const std::int8_t, 2> labels, const Constraints& constraints,
            Array<bool, 1> infeasible) {
+            check_constraints(&constraints, labels.shape(1));
+            require(infeasible.size() == labels.shape(0),
+                    "infeasible must have one value for each row");
             find_infeasible_rows(matrix(labels), constraints, infeasible.data());
         },
         without_gil, "labels"_a, "constraints"_a, "infeasible"_a.noconvert());
@@ -253,6 +335,8 @@ NB_MODULE(MODULE_NAME, module) {
         [](Array<const std::uint8_t, 3> samples, Array<const Index, 1> names, double beta2,
            double zero_division, bool nonempty, Array<std::int8_t, 2> labels,
            Array<double, 1> expected, const Constraints* constraints) {
+            check_decisions(samples.shape(0), labels.shape(1), labels, expected);
+            check_names(names, samples.shape(2), labels, constraints);
             decide_sample_rows(samples.data(), samples.shape(0), samples.shape(1),
                                samples.shape(2), span(names), {beta2, zero_division, nonempty},
                                matrix(labels), expected.data(), constraints);
@@ -265,6 +349,12 @@ NB_MODULE(MODULE_NAME, module) {
            Array<const double, 2> proba, double beta2, double zero_division, bool nonempty,
            Array<std::int8_t, 2> labels, Array<double, 1> expected,
            const Constraints* constraints) {
+            check_decisions(proba.shape(0), labels.shape(1), labels, expected);
+            check_names(names, labels.shape(1), labels, constraints);
+            require_rows(span(indptr), column.size(), indices.size());
+            require(proba.shape(1) == column.size(), "column must have one number for each set");
+            require_indices(span(indices), 0, labels.shape(1), "indices must be labels");
+            require_indices(span(column), -1, s.size(), "column must be -1 or a column of s");
             decide_joint_rows(span(indptr), span(indices), span(column), span(s), span(names),
                               matrix(proba), {beta2, zero_division, nonempty}, matrix(labels),
                               expected.data(), constraints);
@@ -277,9 +367,13 @@ NB_MODULE(MODULE_NAME, module) {
            Index multiple, double slack, double beta2, double zero_division, bool nonempty,
            const Rules& rules, Array<std::int8_t, 2> labels, Array<double, 1> expected,
            const Constraints* constraints) {
+            check_decisions(values.shape(0), labels.shape(1), labels, expected);
+            check_names(names, names.size(), labels, constraints);
+            require(d.shape(0) == values.shape(0), "d must have one row for each row of values");
+            const Factors factors = checked_factors(sizes, depths, multiple, names.size(),
+                                                    values.shape(1), d.shape(1));
             return result(decide_factor_rows(
-                matrix(values), matrix(d), given, {span(sizes), span(depths), multiple},
-                span(names), slack, {beta2, zero_division, nonempty}, rules, matrix(labels),
+                matrix(values), matrix(d), given, factors, span(names), slack, {beta2, zero_division, nonempty}, rules, matrix(labels),
                 expected.data(), constraints));
         },
         without_gil, "values"_a, "d"_a.noconvert(), "given"_a, "sizes"_a, "depths"_a, "names"_a, "multiple"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a.none() = nb::none());
@@ -291,9 +385,24 @@ NB_MODULE(MODULE_NAME, module) {
            Index multiple, double slack, double beta2, double zero_division, bool nonempty,
            const Rules& rules, Array<Index, 1> found, Array<Index, 1> ends,
            Array<double, 1> expected, const Constraints* constraints) {
+            const Index n = expected.size();
+            require_rows(span(indptr), n, stored.size());
+            const Index size = values.size();
+            require(0 <= width && width <= size &&
+                        n * width + static_cast<Index>(stored.size()) == size,
+                    "values must have width numbers for each row, and the stored ones");
+            require(static_cast<Index>(ends.size()) == n, "ends must have one number for each row");
+            if (constraints) {
+                const Index m = constraints->labels();
+                require_indices(span(stored), 0, m, "stored must be labels");
+                require_indices(span(fixed), 0, m, "fixed must be labels");
+            }
+            check_room(found, row_sizes(span(indptr), fixed.size()), constraints);
+            const Factors factors =
+                checked_factors(sizes, depths, multiple, fixed.size(), width, d.size());
             return result(decide_sparse_factor_rows(
-                values.data(), stored.data(), span(indptr), d.data(), width,
-                {span(sizes), span(depths), multiple}, span(fixed), slack,
+                values.data(), stored.data(), span(indptr), d.data(), width, factors, span(fixed),
+                slack,
                 {beta2, zero_division, nonempty}, rules, found.data(), ends.data(),
                 expected.data(), constraints));
         },
@@ -302,6 +411,8 @@ NB_MODULE(MODULE_NAME, module) {
         "rank_candidates",
         [](Array<const double, 1> p, Array<const double, 1> weighted, double s_max, double beta2,
            double floor, Array<Index, 1> order) {
+            require(p.size() > 0 && p.size() == weighted.size() && p.size() <= order.size(),
+                    "weighted and order must have one number for each label");
             RankWorkspace work;
             std::vector<Index> found(p.size() + 1);
             const Candidates candidates =
@@ -315,6 +426,12 @@ NB_MODULE(MODULE_NAME, module) {
         [](Array<const double, 2> C, Array<const Index, 1> order, Array<const double, 1> totals,
            Array<const double, 1> base, Array<const double, 1> scale, bool quadrature, Index limit,
            Index guess, double floor, double empty) {
+            const std::size_t columns = C.shape(1);
+            require(totals.size() == columns && base.size() == columns && scale.size() == columns,
+                    "totals, base and scale must have one number for each column of C");
+            require_indices(span(order), 0, C.shape(0), "order must be rows of C");
+            require(1 <= guess && 1 <= limit && limit <= static_cast<Index>(order.size()),
+                    "guess and limit must be set sizes");
             SearchWorkspace work;
             const SearchResult best =
                 search(matrix(C), span(order), span(totals), {span(base), span(scale), quadrature},
@@ -327,6 +444,11 @@ NB_MODULE(MODULE_NAME, module) {
     module.def(
         "tilt",
         [](Array<const double, 3> logits, Array<const double, 2> d, Array<double, 3> P) {
+            const std::size_t depth = logits.shape(2), S = P.shape(2);
+            require(logits.shape(0) == P.shape(0) && logits.shape(1) == P.shape(1) &&
+                        (depth == 1 || depth == S) && d.shape(0) == P.shape(0) &&
+                        d.shape(1) == S + 1,
+                    "logits, d and P must be of shapes (n, m, 1 or S), (n, S + 1) and (n, m, S)");
             tilt(logits.data(), logits.shape(2), matrix(d), P.data(), P.shape(0), P.shape(1),
                  P.shape(2));
         },
@@ -334,12 +456,17 @@ NB_MODULE(MODULE_NAME, module) {
     module.def(
         "condition",
         [](Array<const double, 2> logits, Array<const double, 2> d, Array<double, 3> P) {
+            require(logits.shape(0) == P.shape(0) && logits.shape(1) == P.shape(1) &&
+                        d.shape(0) == P.shape(0) && d.shape(1) == P.shape(2) + 1,
+                    "logits, d and P must be of shapes (n, m), (n, S + 1) and (n, m, S)");
             condition(matrix(logits), matrix(d), P.data(), P.shape(2));
         },
         without_gil, "logits"_a, "d"_a, "P"_a.noconvert());
     module.def(
         "poisson_binomial",
         [](Array<const double, 2> p, Array<double, 2> d) {
+            require(d.shape(0) == p.shape(0) && d.shape(1) > 0,
+                    "d must have one row for each row of p, and a column for 0 labels");
             poisson_binomial(matrix(p), matrix(d));
         },
         without_gil, "p"_a, "d"_a.noconvert());
@@ -352,12 +479,16 @@ NB_MODULE(MODULE_NAME, module) {
     module.def(
         "add_columns",
         [](Array<const double, 2> values, Array<double, 1> sums) {
+            require(sums.size() == values.shape(1), "sums must have one number for each column");
             add_columns(matrix(values), sums.data());
         },
         without_gil, "values"_a, "sums"_a.noconvert());
     module.def(
         "multiply_columns",
         [](Array<const double, 2> left, Array<const double, 2> right, Array<double, 1> sums) {
+            require(left.shape(0) == right.shape(0) && left.shape(1) == right.shape(1) &&
+                        sums.size() == left.shape(1),
+                    "left and right must have one shape, and sums one number for each column");
             multiply_columns(matrix(left), matrix(right), sums.data());
         },
         without_gil, "left"_a, "right"_a, "sums"_a.noconvert());
@@ -366,6 +497,11 @@ NB_MODULE(MODULE_NAME, module) {
     module.def(
         "multiply_rows",
         [](Csr<double> Z, Array<const double, 2> V, Array<double, 2> product) {
+            const auto& [data, indices, indptr] = Z;
+            require(data.size() == indices.size() && product.shape(1) == V.shape(1),
+                    "product must have a row for each row of Z and a column for each of V");
+            require_rows(span(indptr), product.shape(0), data.size());
+            require_indices(span(indices), 0, V.shape(0), "indices must be rows of V");
             multiply_rows(sparse_rows<double>(Z), matrix(V), matrix(product));
         },
         without_gil, "Z"_a, "V"_a, "product"_a.noconvert());
@@ -373,6 +509,10 @@ NB_MODULE(MODULE_NAME, module) {
         "weighted_gram",
         [](Array<const double, 1> data, Array<const std::uint32_t, 1> indices,
            Array<const Index, 1> indptr, Array<const double, 1> weight, Array<double, 2> gram) {
+            require(data.size() == indices.size() && gram.shape(0) == gram.shape(1),
+                    "gram must be square, and indices have one number for each entry");
+            require_rows(span(indptr), weight.size(), data.size());
+            require_indices(span(indices), 0, gram.shape(0), "indices must be rows of gram");
             weighted_gram(data.data(), indices.data(), span(indptr), weight.data(), matrix(gram));
         },
         without_gil, "data"_a, "indices"_a, "indptr"_a, "weight"_a, "gram"_a.noconvert());
@@ -382,6 +522,12 @@ NB_MODULE(MODULE_NAME, module) {
            Array<const std::int32_t, 1> left, Array<const std::int32_t, 1> right,
            Array<const std::int32_t, 1> feature, Array<const double, 1> threshold,
            Array<const std::uint8_t, 1> missing_left, Array<std::int32_t, 2> leaves) {
+            const std::size_t nodes = left.size();
+            require(right.size() == nodes && feature.size() == nodes && threshold.size() == nodes &&
+                        missing_left.size() == nodes,
+                    "the arrays of the nodes must have one length");
+            require(leaves.shape(0) == X.shape(0) && leaves.shape(1) == root.size(),
+                    "leaves must have a row for each row of X and a column for each tree");
             return apply_trees(matrix(X),
                                {span(root), span(left), span(right), span(feature),
                                 span(threshold), span(missing_left)},
@@ -397,6 +543,16 @@ NB_MODULE(MODULE_NAME, module) {
            std::uint64_t seed, Array<std::int32_t, 2> links, Array<std::uint8_t, 2> bytes) {
             const BinnedFeatures X{matrix(columns), span(bins), span(indices), span(indptr),
                                    span(zero_bin)};
+            check_features(X, weight.size());
+            require(values.shape(0) == weight.size() && values.shape(1) % WIDTH == 0,
+                    "values must have a row for each weight, and a multiple of 8 columns");
+            require_indices(std::span<const Index>(span(rows)), 0, weight.size(),
+                            "rows must be rows of values");
+            require(leaf >= 1, "leaf must be 1 or more");
+            const Index room = std::max<Index>(1, 2 * (static_cast<Index>(rows.size()) / leaf));
+            require(links.shape(0) == 3 && bytes.shape(0) == 2 &&
+                        static_cast<Index>(std::min(links.shape(1), bytes.shape(1))) >= room,
+                    "links and bytes must have room for all nodes");
             TreeGrower grower(X, matrix(values), span(weight), most_features, leaf, seed);
             const auto l = matrix(links);
             const auto b = matrix(bytes);
@@ -422,6 +578,7 @@ NB_MODULE(MODULE_NAME, module) {
         "decide_long_rows",
         [](Array<const double, 2> proba, double beta2, double zero_division, bool nonempty,
            const Rules& rules, Array<std::int8_t, 2> labels, Array<double, 1> expected) {
+            check_decisions(proba.shape(0), proba.shape(1), labels, expected);
             MarginalsWorkspace work(proba.shape(1), rules);
             const Objective objective{beta2, zero_division, nonempty};
             for (Index row = 0; row < matrix(proba).rows; ++row) {
@@ -434,6 +591,7 @@ NB_MODULE(MODULE_NAME, module) {
     module.def(
         "sort_descending",
         [](Array<double, 1> value, Array<Index, 1> place, bool repair) {
+            require(value.size() == place.size(), "place must have one number for each value");
             std::vector<double> spare(value.size());
             std::vector<Index> spare_place(value.size()), count(value.size() + 2);
             if (repair) {

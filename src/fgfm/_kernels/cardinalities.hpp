@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -119,7 +120,19 @@ double decide_cardinality_row(Matrix<const T> C, std::span<const double> s, doub
                               CardinalitiesWorkspace& work) {
     const double value = decide_free_cardinality_row(C, s, d_0, present, trusted, slack, objective,
                                                      names, chosen, work);
-    if (!constraints || value < 0.0) return value;
+    if (value < 0.0) return value;
+    const double mass =
+        std::accumulate(work.totals.begin(), work.totals.begin() + s.size(), 0.0);
+    if (mass < TINY_ROW && mass > 0.0 && present < TINY_ROW &&
+        (objective.nonempty || !constraints || !constraints->has_costs())) {
+        std::vector<double> scaled(C.data, C.data + C.rows * C.cols);
+        for (double& x : scaled) x *= UPSCALE;
+        std::fill(chosen.begin(), chosen.end(), std::int8_t{0});
+        return objective.downscaled(decide_cardinality_row(
+            Matrix<const double>{scaled.data(), C.rows, C.cols}, s, d_0, present * UPSCALE, true,
+            slack, objective.upscaled(), constraints, names, chosen, work));
+    }
+    if (!constraints) return value;
     if (is_final(chosen, names, names, value, *constraints, work.constrained)) return value;
     const double empty = objective.nonempty ? -1.0 : objective.zero_division * d_0;
     const Index guess = std::count(chosen.begin(), chosen.end(), 1);

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "checks.hpp"
 #include "search.hpp"
 
 namespace fgfm {
@@ -40,6 +41,16 @@ struct Constraints {
         : min_labels(min_labels), max_labels(max_labels), status(status.begin(), status.end()),
           cost(cost.begin(), cost.end()), group(group.begin(), group.end()),
           parent(parent.begin(), parent.end()) {
+        const auto is_optional = [&](auto values) {
+            return values.empty() || length(values) == labels();
+        };
+        require(0 <= min_labels && min_labels <= labels() && 0 <= max_labels,
+                "min_labels must be from 0 to the number of labels, and max_labels 0 or more");
+        require(is_optional(cost) && is_optional(group) && is_optional(parent),
+                "cost, group and parent must be empty, or have one number for each label");
+        require_indices(status, -1, 2, "status must be -1, 0 or 1");
+        require_indices(group, -1, labels(), "group must be -1 or less than the number of labels");
+        require_indices(parent, -1, labels(), "parent must be -1 or a label");
         for (const Index g : group) groups = std::max(groups, g + 1);
         for (Index i = 0; i < labels(); ++i) {
             if (status[i] > 0) required.push_back(i);
@@ -101,6 +112,7 @@ private:
                 }
             }
         }
+        require(count == m, "parent must have no cycle");
     }
 };
 
@@ -489,16 +501,15 @@ private:
         for (const Index j : work_.leaders) *end++ = work_.value[j];
         std::nth_element(ranked, ranked + count - 1, end, std::greater<double>());
         const double threshold = ranked[count - 1], width = slack(threshold);
+        // Fewer than `count` labels are above the threshold, and `count` or more not below it: the
+        // two conditions have one boundary, so that exactly `count` labels are marked.
+        const double high = threshold + width, low = threshold - width;
+        const auto is_above = [&](Index j) { return work_.value[j] > high; };
         Index left = count;  // what is left for the labels that equal the threshold
+        for (const Index j : work_.leaders) left -= is_above(j);
         for (const Index j : work_.leaders) {
-            if (work_.value[j] <= threshold + width) continue;
+            if (!is_above(j) && (work_.value[j] < low || left-- <= 0)) continue;
             work_.marks[work_.items[j]] = 1;
-            --left;
-        }
-        for (const Index j : work_.leaders) {
-            if (std::abs(work_.value[j] - threshold) > width || left == 0) continue;
-            work_.marks[work_.items[j]] = 1;
-            --left;
         }
     }
 

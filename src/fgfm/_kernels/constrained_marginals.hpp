@@ -77,6 +77,11 @@ inline double constrain_marginals(const Objective& objective, const Rules& rules
     const std::span<const double> p(work.p);
     const Index m = length(p);
     const double mean = std::accumulate(p.begin(), p.end(), 0.0);
+    if (mean < TINY_ROW && mean > 0.0 && (objective.nonempty || !constraints.has_costs())) {
+        for (double& x : work.p) x *= UPSCALE;
+        return objective.downscaled(constrain_marginals(objective.upscaled(), rules, constraints,
+                                                        guess, value, work));
+    }
     PowerSums sums{};
     add_power_sums(p, 0.0, SMALL, sums);
     const double log_empty = log_probability_of_empty(sums, p);

@@ -67,6 +67,7 @@ struct FactorsRead {
     double code = 0.0;
     Index factor = 0;
     double mean = 0.0;       // of |y| over these factors
+    double mass = 1.0;       // the product of their probabilities: more than 1 by rounding
     double log_empty = 0.0;  // log p(no label of these factors)
 };
 
@@ -110,6 +111,7 @@ inline FactorsRead read_factors(const double* values, double* d, bool given,
         }
         for (Index i = 0; i < m; ++i) work.weighted[label + i] -= mean * work.p[label + i];
         read.mean += mean;
+        read.mass *= std::max(1.0, present);
         if (present < 0.5) {
             read.log_empty += std::log1p(-present);
         } else {  // a given d_0 may be far smaller than the rounding of the others' sum
@@ -253,6 +255,20 @@ inline std::pair<double, Index> decide_factor_row(std::span<const double> values
         work.histogram[1] += x;
         mean += x;
     }
+    const auto is_tiny = [](double x) { return x < TINY_ROW; };
+    if (is_tiny(mean) && mean > 0.0 && std::all_of(work.p.begin(), work.p.end(), is_tiny) &&
+        (objective.nonempty || !constraints || !constraints->has_costs())) {
+        std::vector<double> scaled(values.begin(), values.end());
+        for (double& x : scaled) x *= UPSCALE;
+        std::vector<double> scaled_d(d, d + factors.cardinality() + factors.multiple);
+        for (Index f = 0, at = 0; f < factors.multiple; at += factors.depths[f++] + 1) {
+            for (Index s = 1; s <= factors.depths[f]; ++s) scaled_d[at + s] *= UPSCALE;
+        }
+        const auto [value, factor] =
+            decide_factor_row(scaled, scaled_d.data(), given, factors, labels, slack,
+                              objective.upscaled(), rules, chosen, constraints, names, work);
+        return {objective.downscaled(value), factor};
+    }
     PowerSums sums{};
     add_power_sums(singles, 0.0, SMALL, sums);
     const double log_empty = read.log_empty + log_probability_of_empty(sums, singles);
@@ -286,8 +302,9 @@ inline std::pair<double, Index> decide_factor_row(std::span<const double> values
     double value = objective.nonempty ? nan : empty;
     if (size > 0 && !impossible) {
         Index limit = size;
-        if (!given) {  // T(k) <= (1 + beta^2) E / (beta^2 E + k), by Jensen
-            const double most = mean * ((1.0 + beta2) / found.floor * (1.0 + TIE) - beta2) + 1.0;
+        if (!given) {  // T(k) <= (1 + beta^2) mass E / (beta^2 E + k), by Jensen
+            const double ratio = (1.0 + beta2) * read.mass / found.floor;
+            const double most = mean * (ratio * (1.0 + TIE) - beta2) + 1.0;
             if (most < size) limit = std::max<Index>(1, static_cast<Index>(most));
         }
         const ColumnWeights column = fill_candidates(size, limit);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "checks.hpp"
 
 namespace fgfm {
 
@@ -35,6 +36,31 @@ struct BinnedFeatures {
         return at != last && *at == feature ? bins[at - indices.begin()] : zero_bin[feature];
     }
 };
+
+// Require n rows of valid features. A stored feature occurs once in a row, so that every row is in
+// one bin of it.
+inline void check_features(const BinnedFeatures& X, Index n) {
+    const auto check_bins = [](std::span<const std::uint8_t> bins) {
+        std::uint8_t bits = 0;
+        for (const std::uint8_t bin : bins) bits |= bin;
+        require(bits < BINS, "bins must be less than 64");
+    };
+    if (X.dense()) {
+        require(X.columns.cols == n, "columns must have one bin for each row");
+        check_bins({X.columns.data, static_cast<std::size_t>(X.columns.rows * n)});
+        return;
+    }
+    check_bins(X.bins);
+    check_bins(X.zero_bin);
+    require(X.bins.size() == X.indices.size(), "bins and indices must have the same length");
+    require_rows(X.indptr, n, length(X.indices));
+    require_indices(X.indices, 0, X.features(), "indices must be features");
+    for (Index row = 0; row < n; ++row) {
+        for (Index at = X.indptr[row] + 1; at < X.indptr[row + 1]; ++at) {
+            require(X.indices[at - 1] < X.indices[at], "indices of a row must increase");
+        }
+    }
+}
 
 // SplitMix64: a small generator whose stream is the same on all platforms.
 class Random {
@@ -162,7 +188,7 @@ private:
     Split find(std::span<const Index> rows) {
         Split best;
         const Index n = length(rows);
-        if (n < 2 * leaf_) return best;
+        if (n / 2 < leaf_) return best;
         std::fill(node_.begin(), node_.end(), Outputs{});
         NodeSums all{node_.data(), 0.0, n};
         bool alike = true;

@@ -209,6 +209,12 @@ double decide_marginals_row(std::span<const T> p, std::int8_t* chosen, const Obj
         moments.variance = moments.mean - large.squares;
     }
     const double mean = moments.mean;
+    if (mean < TINY_ROW && mean > 0.0) {
+        std::vector<double> scaled(p.begin(), p.end());
+        for (double& x : scaled) x *= UPSCALE;
+        return objective.downscaled(decide_marginals_row<Bounds>(
+            std::span<const double>(scaled), chosen, objective.upscaled(), rules, work));
+    }
 
     double log_empty = -std::numeric_limits<double>::infinity();
     if (mean < SURELY_NONEMPTY) {

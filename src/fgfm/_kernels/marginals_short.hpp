@@ -35,7 +35,7 @@ struct ShortRule {
         if (m == labels) return;
         labels = m;
         Index t = 0;
-        while (rules.fixed_reach[t] < (1.0 + beta2) * m) ++t;
+        while (rules.fixed_reach.at(t) < (1.0 + beta2) * m) ++t;
         const Index first = rules.fixed_start[t], count = rules.fixed_start[t + 1] - first;
         nodes = padded(count);
         for (Index r = 0; r < nodes; ++r) {
@@ -72,7 +72,13 @@ double decide_short_row(std::span<const T> p, std::int8_t* chosen, const Objecti
     }
     if (!valid) return NOT_PROBABILITY;
     for (Index i = m; i < m + LANES; ++i) label[i] = 0.0;
-    double present = 1.0;  // P(y != 0), where that is a condition
+    double present = 1.0;  // what values are divided by: P(y != 0), where that is a condition
+    if (top < TINY_ROW && top > 0.0) {
+        for (Index i = 0; i < m; ++i) label[i] *= UPSCALE;
+        mean *= UPSCALE;
+        top *= UPSCALE;
+        empty = present = UPSCALE;
+    }
     if (objective.nonempty) {
         if (top < 1.0) {
             double log_empty = 0.0;
@@ -84,7 +90,9 @@ double decide_short_row(std::span<const T> p, std::int8_t* chosen, const Objecti
     } else {
         empty *= objective.zero_division;
         // T(1) does not exceed the value of the empty set
-        if ((1.0 + beta2) * mean <= empty * (1.0 + TIE) * (beta2 * mean + 1.0)) return empty;
+        if ((1.0 + beta2) * mean <= empty * (1.0 + TIE) * (beta2 * mean + 1.0)) {
+            return empty / present;
+        }
     }
     // By Jensen the set of the likely labels, and that of the first one, have this value at least;
     // an optimal set of two or more labels has none below its value times `share`.
@@ -141,7 +149,7 @@ double decide_short_row(std::span<const T> p, std::int8_t* chosen, const Objecti
         peak = std::max(peak, set_value[size]);
         ++size;
     }
-    if (!objective.nonempty && peak <= empty * (1.0 + TIE)) return empty;
+    if (!objective.nonempty && peak <= empty * (1.0 + TIE)) return empty / present;
     Index end = 0;
     while (set_value[end] < peak * (1.0 - TIE)) ++end;
     for (Index i = 0; i <= end; ++i) chosen[place[i]] = 1;

@@ -49,7 +49,7 @@ struct Nodes {
     void load(const Rules& rules, double beta2, double a_min, double a_max) {
         if (a_min <= beta2 + 1.0) {
             Index t = 0;
-            while (rules.fixed_reach[t] < a_max) ++t;
+            while (rules.fixed_reach.at(t) < a_max) ++t;
             const Index first = rules.fixed_start[t];
             count = rules.fixed_start[t + 1] - first;
             for (Index r = 0; r < count; ++r) {
@@ -68,7 +68,7 @@ struct Nodes {
     // Load the shortest exponential sum for the range, whatever its start.
     void load_sum(const Rules& rules, double beta2, double a_min, double a_max) {
         Index t = 0;
-        while (rules.ratio[t] * a_min < a_max) ++t;
+        while (rules.ratio.at(t) * a_min < a_max) ++t;
         const Index first = rules.start[t];
         count = rules.start[t + 1] - first;
         for (Index r = 0; r < count; ++r) {

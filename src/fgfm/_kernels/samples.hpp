@@ -23,6 +23,7 @@ inline void decide_sample_rows(const std::uint8_t* samples, Index n, Index T, In
             const std::uint8_t* draw = samples + (row * T + t) * m;
             Index count = 0;
             for (Index i = 0; i < m; ++i) count += draw[i];
+            require(count <= m, "samples must be 0 or 1");
             cardinality[t] = count;
             ++column[count];
         }

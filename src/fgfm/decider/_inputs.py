@@ -182,7 +182,7 @@ def _positive_class(X: Any, logits: bool) -> Any:
     if len(X.shape) == 2 and X.shape[1] == 2:
         both = real_array(X, "X", ("row", "class"))
         if logits:
-            return both[:, 1:] - both[:, :1]
+            return both[:, 1:].astype(np.float64) - both[:, :1]
         wrong = ~(np.abs(both.sum(axis=1) - 1.0) <= 1e-4)
         if wrong.any():
             row = int(np.argmax(wrong))

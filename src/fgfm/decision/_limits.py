@@ -82,7 +82,7 @@ class Limits(NamedTuple):
             parent[child] = above
         status = _status(constraints, parent, labels)  # (m,)
         group = np.full(m if constraints.groups else 0, -1)  # (m,)
-        for g, members in enumerate(constraints.groups):
+        for g, members in enumerate(filter(None, constraints.groups)):
             group[list(members)] = g
             if any(status[i] > 0 for i in members):  # the others are excluded
                 status[[i for i in members if status[i] == 0]] = -1
@@ -90,7 +90,7 @@ class Limits(NamedTuple):
         for label, number in (constraints.costs or {}).items():
             cost[label] = number
         self._check_sizes(status, group, labels, nonempty)
-        most = m if self.max_labels is None else self.max_labels
+        most = m if self.max_labels is None else min(self.max_labels, m)
         return KernelConstraints(self.min_labels, most, status, cost, group, parent)
 
     def _check_sizes(

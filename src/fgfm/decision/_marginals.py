@@ -197,7 +197,7 @@ def decide_marginal_rows(
 def _sigmoid(logits: Real) -> Real:
     from scipy.special import expit
 
-    proba: Real = expit(logits)
+    proba: Real = expit(logits, dtype=np.float64)  # float32 has none below a logit of -104
     return proba
 
 

@@ -10,7 +10,13 @@ import numpy as np
 from fgfm._utils.validation import check_logits, check_marginals, is_flat
 from fgfm.decision import _marginals
 from fgfm.decision._array_api import measure_f, measure_jaccard
-from fgfm.decision._array_api.backend import Backend, common_backend, read_array, to_host
+from fgfm.decision._array_api.backend import (
+    Backend,
+    common_backend,
+    has_float64,
+    read_array,
+    to_host,
+)
 from fgfm.decision._array_api.power_sums import SMALL, largest_cardinality
 from fgfm.decision._array_api.problem import ArrayProblem
 from fgfm.decision._array_api.selection import best_size, largest_labels, power_of_two
@@ -21,6 +27,7 @@ __all__ = ["MEASURES", "Marginals"]
 Array = Any
 MEASURES: dict[str, Any] = {"f": measure_f, "jaccard": measure_jaccard}
 _LONGEST_TRITON_ROW = 16384  # labels that a Triton program can keep in registers
+_LOWEST_FLOAT32 = -80.0  # logits of a sigmoid that float32 keeps, and its products
 _TEMPORARIES = 10  # arrays of the size of a block that exist at the same time
 
 
@@ -33,19 +40,22 @@ class Marginals(ArrayProblem):
         Probabilities or logits.
     logits : bool, default=False
         Whether the probabilities are the sigmoid of `proba`.
-    places : array, optional
-        The array whose places errors name, if `proba` has its entries in another order.
+    given : Marginals, optional
+        The problem whose entries `proba` has in another order: errors name its places.
     """
 
     host = _marginals.Marginals
 
-    def __init__(self, proba: Any, logits: bool = False, places: Array | None = None) -> None:
+    def __init__(self, proba: Any, logits: bool = False, given: Marginals | None = None) -> None:
         axes = ("row",) if is_flat(proba) else ("row", "label")
         proba, xp = read_array(proba, "proba", axes)
-        self.backend = common_backend([proba], ["proba"], xp)
+        self.backend = self._output = common_backend([proba], ["proba"], xp)
         if logits:
             proba = _sigmoid(self.backend, proba)
-        self._places = proba if places is None else places
+            self.backend = common_backend([proba], ["proba"], xp)
+        self._places = proba
+        if given is not None:
+            self._places, self._output = given._places, given._output
         self.values = proba[:, None] if len(axes) == 1 else proba
         self.shape = tuple(self.values.shape)
         self.row_bytes = _TEMPORARIES * self.shape[1] * self.backend.itemsize
@@ -53,10 +63,11 @@ class Marginals(ArrayProblem):
     def decide_without_limits(self, objective: Objective) -> Decision:
         """Decide each row."""
         try:
-            return self._decide(objective)
+            labels, expected_f = self._decide(objective)
         except ValueError:
             self._check_places()
             raise
+        return Decision(labels, self._output.floats(expected_f))
 
     def _decide(self, objective: Objective) -> Decision:
         n, m = self.shape
@@ -115,23 +126,33 @@ class Marginals(ArrayProblem):
     def decide_columns(self, objective: Objective) -> Decision:
         """Decide each column: one problem per label, over the rows."""
         xp = self.backend.xp
-        columns = Marginals(xp.permute_dims(self.values, (1, 0)), places=self._places)
+        columns = Marginals(xp.permute_dims(self.values, (1, 0)), given=self)
         labels, expected_f = columns.decide_rows(objective)
         return Decision(xp.permute_dims(labels, (1, 0)), expected_f)
 
     def as_one_row(self, threads: int = 1) -> Marginals:
         """Return all entries as one row."""
-        return Marginals(self.backend.xp.reshape(self.values, (1, -1)), places=self._places)
+        return Marginals(self.backend.xp.reshape(self.values, (1, -1)), given=self)
 
 
 def _sigmoid(backend: Backend, logits: Array) -> Array:
-    """Return the sigmoid of logits; raise for NaN."""
-    xp = backend.xp
-    (wrong,) = backend.fetch(xp.any(xp.isnan(backend.floats(logits))))
+    """Return the sigmoid of logits; raise for NaN.
+
+    It is float64, if the device has that, where float32 would lose the largest probability of a
+    row or column.
+    """
+    xp, dtype = backend.xp, backend.dtype
+    values = backend.floats(logits)
+    if 0 in logits.shape:
+        return values
+    tops = [xp.min(xp.max(values, axis=axis)) for axis in range(len(logits.shape))]
+    wrong, *lowest = backend.fetch(xp.any(xp.isnan(values)), *tops)
     if wrong:
         check_logits(to_host(logits), "proba", [0] * len(logits.shape))
+    if min(lowest) < _LOWEST_FLOAT32 and has_float64(xp, backend.device):
+        dtype = xp.float64
     with np.errstate(all="ignore"):  # array-api-strict computes with NumPy
-        return 1.0 / (1.0 + xp.exp(-backend.floats(logits)))
+        return 1.0 / (1.0 + xp.exp(-xp.astype(logits, dtype, copy=False)))
 
 
 def _last_size(

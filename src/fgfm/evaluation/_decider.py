@@ -94,7 +94,7 @@ def evaluate_decider(
     n = truth.shape[0]
     fold_of = _folds(truth, folds, random_state)
     folds = int(fold_of.max()) + 1
-    p = expit(proba) if decider.logits else proba
+    p = expit(proba, dtype=np.float64) if decider.logits else proba
     sets: dict[str, list[Any]] = {"decider": [], "threshold": []}
     thresholds = []
     for k in range(folds):

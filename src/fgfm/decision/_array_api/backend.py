@@ -18,6 +18,7 @@ __all__ = [
     "Backend",
     "common_backend",
     "first_nan",
+    "has_float64",
     "multiprocessors",
     "read_array",
     "to_host",
@@ -123,13 +124,14 @@ def common_backend(arrays: Sequence[Array], names: Sequence[str], xp: Any) -> Ba
         xp.isdtype(dtype, "real floating") and dtype != xp.float64
         for dtype in {array.dtype for array in arrays}
     ]
-    if all(is_single) or not _has_float64(xp, where):
+    if all(is_single) or not has_float64(xp, where):
         return Backend(xp, where, xp.float32, 4, tie=2e-6, margin=1e-4, slack=1e-5)
     slack = 1e-5 if any(is_single) else 1e-9
     return Backend(xp, where, xp.float64, 8, tie=1e-12, margin=1e-9, slack=slack)
 
 
-def _has_float64(xp: Any, device: Any) -> bool:
+def has_float64(xp: Any, device: Any) -> bool:
+    """Return True if a device computes in double precision."""
     known = xp.__array_namespace_info__().dtypes(device=device, kind="real floating")
     return "float64" in known
 
