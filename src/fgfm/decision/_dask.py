@@ -35,26 +35,11 @@ def decide_lazily(
     average: str,
     shared: Mapping[str, Any],
 ) -> Decision:
-    """Build a decision of Dask arrays.
+    """Build a decision of Dask arrays, which share their tasks.
 
-    Parameters
-    ----------
-    kind : type
-        The kind of problem.
-    arrays : mapping of str to array-like
-        The arrays, with the same rows, by the name of the argument. At least one is a Dask array;
-        the chunks of rows are those of the first one.
-    objective : Objective
-        What is maximised.
-    average : str
-        One of `AVERAGES`.
-    shared : mapping of str to object
-        Further arguments of the problem, the same for all blocks.
-
-    Returns
-    -------
-    Decision
-        ``labels`` and ``expected_f`` as Dask arrays, which share their tasks.
+    `arrays` have the same rows, by the name of the argument; at least one is a Dask array, and the
+    chunks of rows are those of the first one. `shared` are further arguments of the problem, the
+    same for all blocks.
     """
     from dask import array
 

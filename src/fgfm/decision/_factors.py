@@ -303,18 +303,8 @@ class OneRowOfFactors(Factors):
     def of_possible_labels(cls, blocks: Sequence[tuple[Real, Real]], S: int) -> OneRowOfFactors:
         """Return the problem of rows that are factors with P of depth S.
 
-        Parameters
-        ----------
-        blocks : sequence of tuple of ndarray
-            For each block of rows P of the possible labels, (labels, S), and which these are,
-            (rows, m).
-        S : int
-            The largest cardinality.
-
-        Returns
-        -------
-        OneRowOfFactors
-            The problem.
+        For each block of rows, `blocks` has P of the possible labels, (labels, S), and which these
+        are, (rows, m).
         """
         possible = np.concatenate([possible for _, possible in blocks])  # (n, m)
         sizes = np.count_nonzero(possible, axis=1)

@@ -137,26 +137,8 @@ def run_kernel(
 
     A kernel accepts values in [0, 1] only, and stops at the first other value. Then `check` raises
     if the value is wrong by more than rounding; else the kernel runs again on clipped values.
-
-    Parameters
-    ----------
-    kernel : callable
-        A function of `fgfm._kernels`.
-    values : ndarray
-        The probabilities.
-    arguments : tuple
-        Further arguments of the kernel.
-    chosen : ndarray
-        The array among `arguments` that the kernel marks chosen labels in.
-    check : callable
-        Raises unless all values are probabilities, up to rounding.
-
-    Returns
-    -------
-    row : int
-        The first row with too much probability, or -1.
-    factor : int
-        The factor of this row that has too much.
+    `chosen` is the array among `arguments` that the kernel marks chosen labels in. Returns the
+    first row with too much probability, or -1, and its factor that has too much.
     """
     row, status, factor = kernel(values, *arguments)
     if status == NOT_PROBABILITY:

@@ -471,25 +471,8 @@ def decide_table(
 ) -> tuple[Any, Any] | None:
     """Decide a block of rows; return labels and expected F, or None if P may not be valid.
 
-    Parameters
-    ----------
-    backend : Backend
-        Namespace, device and precision.
-    P : Tensor of shape (n, F, L, S) or (n, L, S)
-        The P of factors, or the P of all labels.
-    m : int
-        The number of labels.
-    tables : Tables
-        The columns of Delta.
-    objective : Objective
-        What is maximised.
-    masses : Tensor of shape (n, 2), default=None
-        The probabilities that the true set is empty, and that it is not, if not those of P.
-
-    Returns
-    -------
-    labels, expected_f : Tensor of shape (n, m) and (n,)
-        Or None.
+    P is that of factors, (n, F, L, S), or of all m labels, (n, L, S). `masses`, (n, 2), are the
+    probabilities that the true set is empty, and that it is not, if not those of P.
     """
     n = P.shape[0]
     labels = torch.zeros((n, m), dtype=torch.int8, device=P.device)

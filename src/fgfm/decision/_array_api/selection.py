@@ -23,25 +23,10 @@ def power_of_two(count: float, limit: int) -> int:
 def best_size(
     backend: Backend, objective: Objective, V: Array, empty: Array, present: Array
 ) -> tuple[Array, Array]:
-    """Return the size of the best set of each row, and its expected F-measure.
+    """Return the size of the best set of each row, and its expected F-measure, (n,), as floats.
 
-    Parameters
-    ----------
-    backend : Backend
-        Namespace, device and precision.
-    objective : Objective
-        What is maximised.
-    V : array of shape (n, K)
-        The values of the best sets of sizes 1 .. K.
-    empty : array of shape (n,)
-        The value of the empty set.
-    present : array of shape (n,)
-        The probability that the true set is not empty.
-
-    Returns
-    -------
-    size, expected_f : array of shape (n,)
-        Both as floats.
+    V, (n, K), are the values of the best sets of sizes 1 .. K, `empty`, (n,), that of the empty
+    set, and `present`, (n,), is the probability that the true set is not empty.
     """
     xp = backend.xp
     peak = xp.max(V, axis=1)  # (n,)
@@ -58,25 +43,10 @@ def best_size(
 
 
 def largest_labels(backend: Backend, value: Array, least: Array, size: Array, tie: float) -> Array:
-    """Mark the `size` labels of largest value; among equal ones those of lowest index.
+    """Mark the labels of largest value; among equal ones those of lowest index: (n, m), int8.
 
-    Parameters
-    ----------
-    backend : Backend
-        Namespace, device and precision.
-    value : array of shape (n, m)
-        The value of each label.
-    least : array of shape (n,)
-        The smallest value among the labels to choose.
-    size : array of shape (n,)
-        The number of labels to choose.
-    tie : float
-        Values with a smaller relative difference count as equal.
-
-    Returns
-    -------
-    array of shape (n, m)
-        0 or 1, as int8.
+    `value` is (n, m), `least`, (n,), the smallest value among the labels to choose, and `size`,
+    (n,), their number. Values with a relative difference below `tie` count as equal.
     """
     xp = backend.xp
     low, high = (least * (1.0 - tie))[:, None], (least * (1.0 + tie))[:, None]
