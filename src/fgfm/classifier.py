@@ -41,6 +41,7 @@ from fgfm.decision import (
     from_factors,
     from_marginals,
 )
+from fgfm.decision._objective import Objective
 from fgfm.estimation import FactorEstimate, Repair
 from fgfm.estimation._factor_models import (
     concatenate_estimates,
@@ -362,7 +363,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             self.label_frequencies_ = np.average(Y, axis=0, weights=weight)  # (m,)
         else:
             self.label_frequencies_ = self._observed_frequencies(Y, weight)
-        from_marginals(np.empty((0, Y.shape[1])), **self.decision_params())  # raises if invalid
+        Objective.checked(n_jobs=None, **self.decision_params()).constraints(Y.shape[1])
         self._find_factors(X, Y, weight)
         progress.factors_found(len(self.factors_), Y.shape[1])
         if isinstance(self.method, str):

@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 import oracle
 from cases import MARGINALS, possible_rows, random_factors
 from fgfm import decision
+from fgfm.decision import _marginals_array_api as marginal_arrays
+from fgfm.decision._measures import MEASURES
 
 pytest.importorskip("array_api_compat", reason="array-api-compat is not installed: fgfm[array]")
 
@@ -348,6 +350,10 @@ def test_tolerance_is_that_of_the_least_precise_array(exact_library):
     d = np.array([[0.0, 0.3, 0.7]])
     decided = decision.from_cardinalities(lib.array(P), distribution=lib.array(d))
     lib.check(decided, decision.from_cardinalities(P, distribution=d))
+
+
+def test_every_measure_has_an_implementation():
+    assert marginal_arrays.MEASURES.keys() == MEASURES.keys()
 
 
 # Errors ------------------------------------------------------------------------------------------

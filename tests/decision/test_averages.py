@@ -394,12 +394,13 @@ def test_array_api_of_one_dimension_and_of_no_rows():
     np.testing.assert_array_equal(np.asarray(labels), expected.labels)
     np.testing.assert_allclose(float(expected_f), expected.expected_f, rtol=1e-12)
     for average in CHECKS:
-        for function, shape in (
-            (decision.from_marginals, (0, 3)),
-            (decision.from_cardinalities, (0, 3, 2)),
-            (decision.from_samples, (0, 3, 3)),
+        one, pair, given = xp.zeros((0, 1, 1)), xp.zeros((0, 2, 2)), {"average": average}
+        for labels, expected_f in (
+            decision.from_marginals(xp.zeros((0, 3)), **given),
+            decision.from_cardinalities(xp.zeros((0, 3, 2)), **given),
+            decision.from_factors([one, pair], [[1], [0, 2]], **given),
+            decision.from_samples(xp.zeros((0, 3, 3)), **given),
         ):
-            labels, expected_f = function(xp.zeros(shape), average=average)
             assert labels.shape == (0, 3)
             assert expected_f.shape == (() if average == "micro" else (3,))
             np.testing.assert_array_equal(np.asarray(expected_f), 1.0)

@@ -123,7 +123,7 @@ class Factors(DenseProblem):
     ) -> None:
         """Decide some of the rows."""
         arguments = (
-            self.depth_values(rows),
+            self.d_rows(rows),
             self.distributions is not None,
             *self.layout,
             self.slack,
@@ -134,16 +134,16 @@ class Factors(DenseProblem):
             constraints,
         )
         kernel = objective.measure.kernels["factors"]
-        values = self.values(rows)
+        values = self.P_rows(rows)
         row, factor = run_kernel(kernel, values, arguments, labels, lambda: self.check(rows))
         if row >= 0:
             self.raise_excess(row, factor, rows)
 
-    def values(self, rows: slice) -> Real:
+    def P_rows(self, rows: slice) -> Real:
         """Return P of some rows, (rows, sum_f m_f S_f)."""
         return _by_rows([self.parts[f][rows] for f in self._order])
 
-    def depth_values(self, rows: slice) -> Real:
+    def d_rows(self, rows: slice) -> Real:
         """Return d of some rows, (rows, sum_f (S_f + 1)), or space in which the kernel has it."""
         if self.distributions is None:
             return np.empty((len(self.parts[0][rows]), self.layout.total_depth))
@@ -209,7 +209,7 @@ class Factors(DenseProblem):
             n * len(several),
         )
         values = [_by_rows([self.parts[f] for f in group]).reshape(-1) for group in groups]
-        d = None if self.distributions is None else self.depth_values(slice(0, n)).reshape(1, -1)
+        d = None if self.distributions is None else self.d_rows(slice(0, n)).reshape(1, -1)
         joined = values[0] if len(values) == 1 else np.concatenate(values)
         return OneRowOfFactors(joined, d, layout, n * m, self.slack, rows_of=self)
 
@@ -321,11 +321,11 @@ class OneRowOfFactors(Factors):
         labels = np.zeros(self.shape, dtype=np.int8)
         return Decision(labels, np.array([objective.value_without_labels]))
 
-    def values(self, rows: slice) -> Real:
+    def P_rows(self, rows: slice) -> Real:
         """Return P of the row, (1, sum_f m_f S_f)."""
         return self._values
 
-    def depth_values(self, rows: slice) -> Real:
+    def d_rows(self, rows: slice) -> Real:
         """Return d of the row, (1, sum_f (S_f + 1)), or space in which the kernel has it."""
         return np.empty((1, self.layout.total_depth)) if self._d is None else self._d
 

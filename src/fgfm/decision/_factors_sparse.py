@@ -58,7 +58,7 @@ class SparseFactors(SparseProblem):
         """Decide some of the rows."""
         dense, layout = self._dense, self._dense.layout
         entries = self._marginals.entries(rows)
-        dense_values = dense.values(rows)  # (n, width)
+        dense_values = dense.P_rows(rows)  # (n, width)
         n, width = dense_values.shape
         sizes = np.diff(entries.indptr) + len(layout.members)  # (n,) labels that may be possible
         room = int(sizes.sum()) if constraints is None else constraints.most_chosen(sizes)

@@ -38,12 +38,13 @@ from fgfm.decision._quadrature import nodes
 
 __all__ = ["check_rows", "decide_listed", "decide_rows"]
 
-_CHUNK = 8  # labels of a list processed at once, at all nodes
-_PLACES = 64  # labels of a list processed at once otherwise
+_CHUNK = tl.constexpr(8)  # labels of a list processed at once, at all nodes
+_PLACES = tl.constexpr(64)  # labels of a list processed at once otherwise
 _LISTS = 6  # work space of a program, in row lengths
 _FEW = 128  # rows with more candidates, or more than MANY labels expected, need a second call
 _REGISTERS = 128  # per thread; with more, a multiprocessor could run too few threads
-_OUTSIDE = -1.0  # in place of an expected F: a value outside [0, 1]
+_OUTSIDE = tl.constexpr(-1.0)  # in place of an expected F: a value outside [0, 1]
+_POSTPONED, _DENSE = map(tl.constexpr, (POSTPONED, DENSE))
 _ROW = 1024  # labels per warp
 _WARPS = 64  # warps per multiprocessor to launch
 _PROBED = 16384  # rows of a large array that are decided first
@@ -99,33 +100,33 @@ def _small_exponent(p, u, rest, DOUBLE, REST):
 
 
 @triton.jit
-def _product_and_top(values, count, zeta, NODES, CHUNK, PLACES):
+def _product_and_top(values, count, zeta, NODES):
     """Return prod (1 - p u) at the nodes, over a list of labels, and the largest of them."""
-    k = tl.arange(0, CHUNK)[None, :] * 2 + tl.arange(0, NODES)[:, None] * 0
-    tile = tl.full([NODES, CHUNK], 1.0, zeta.dtype)
-    for start in range(0, count, CHUNK):
+    k = tl.arange(0, _CHUNK)[None, :] * 2 + tl.arange(0, NODES)[:, None] * 0
+    tile = tl.full([NODES, _CHUNK], 1.0, zeta.dtype)
+    for start in range(0, count, _CHUNK):
         x = tl.load(values + 2 * start + k, mask=k < 2 * (count - start), other=0.0)
         tile *= (1.0 - x) + x * zeta[:, None]
-    place = tl.arange(0, PLACES)
-    highest = tl.zeros([PLACES], zeta.dtype)
-    for start in range(0, count, PLACES):
+    place = tl.arange(0, _PLACES)
+    highest = tl.zeros([_PLACES], zeta.dtype)
+    for start in range(0, count, _PLACES):
         x = tl.load(values + 2 * (start + place), mask=start + place < count, other=0.0)
         highest = tl.maximum(highest, x)
     return tl.reduce(tile, 1, times), tl.max(highest)
 
 
 @triton.jit
-def _lower_bound(values, count, top, spread, PLACES):
+def _lower_bound(values, count, top, spread):
     """Return a lower bound on the optimum / (1 + beta^2), by two steps of Dinkelbach's iteration.
 
     The labels are a list, and `top` is the largest one of the row.
     """
-    place = tl.arange(0, PLACES)
+    place = tl.arange(0, _PLACES)
     level = top / (spread + 1.0)
     for step in tl.static_range(2):  # noqa: B007
-        mass = tl.zeros([PLACES], values.dtype.element_ty)
-        number = tl.zeros([PLACES], tl.int32)
-        for start in range(0, count, PLACES):
+        mass = tl.zeros([_PLACES], values.dtype.element_ty)
+        number = tl.zeros([_PLACES], tl.int32)
+        for start in range(0, count, _PLACES):
             x = tl.load(values + 2 * (start + place), mask=start + place < count, other=0.0)
             own_mass, marks = above(x, level)
             mass += own_mass
@@ -136,11 +137,11 @@ def _lower_bound(values, count, top, spread, PLACES):
 
 
 @triton.jit
-def _list_again(values, count, least, to, PLACES):
+def _list_again(values, count, least, to):
     """List the labels of a list that are at least `least`; return their number."""
-    place = tl.arange(0, PLACES)
+    place = tl.arange(0, _PLACES)
     found = count * 0
-    for start in range(0, count, PLACES):
+    for start in range(0, count, _PLACES):
         x = tl.load(values + 2 * (start + place), mask=start + place < count, other=0.0)
         marks = (x >= least).to(tl.int32)
         tl.store(to + 2 * (found + tl.cumsum(marks) - 1), x, mask=x >= least)
@@ -149,15 +150,15 @@ def _list_again(values, count, least, to, PLACES):
 
 
 @triton.jit
-def _sort(values, count, to, NODES, CHUNK):
+def _sort(values, count, to, NODES):
     """Sort a list by counting: a rank is the number of larger or earlier equal labels."""
     lane = tl.arange(0, NODES)
-    other = tl.arange(0, CHUNK)[None, :] * 2 + lane[:, None] * 0
+    other = tl.arange(0, _CHUNK)[None, :] * 2 + lane[:, None] * 0
     for start in range(0, count, NODES):
         own = start + lane
         x = tl.load(values + 2 * own, mask=own < count, other=-1.0)
         place = lane * 0
-        for other_start in range(0, count, CHUNK):
+        for other_start in range(0, count, _CHUNK):
             known = other < 2 * (count - other_start)
             y = tl.load(values + 2 * other_start + other, mask=known, other=-1.0)
             earlier = (y == x[:, None]) & (other < 2 * (own - other_start)[:, None])
@@ -166,19 +167,19 @@ def _sort(values, count, to, NODES, CHUNK):
 
 
 @triton.jit
-def _best_size(values, limit, factor, zeta, leap, z_powers, tie, NODES, CHUNK):
+def _best_size(values, limit, factor, zeta, leap, z_powers, tie, NODES):
     """Return the best size up to a limit, its value, and the largest value, from a sorted list.
 
     V_k = sum_r factor_r z_r^(k - 1) sum_{i <= k} p_i / (1 - p_i u_r), a chunk of sizes at a time.
-    `leap` is z_r^CHUNK.
+    `leap` is z_r to the number of sizes of a chunk.
     """
-    item = tl.arange(0, CHUNK)
+    item = tl.arange(0, _CHUNK)
     k = item[None, :] * 2 + tl.arange(0, NODES)[:, None] * 0
     total = zeta * 0.0
     peak = tie * 0.0
     best = tie * 0.0
     size = limit * 0
-    for start in range(0, limit, CHUNK):
+    for start in range(0, limit, _CHUNK):
         x = tl.load(values + 2 * start + k, mask=k < 2 * (limit - start), other=0.0)
         own_factor = (1.0 - x) + x * zeta[:, None]
         part = x / tl.where(own_factor > 0.0, own_factor, 1.0)
@@ -187,7 +188,7 @@ def _best_size(values, limit, factor, zeta, leap, z_powers, tie, NODES, CHUNK):
         value = tl.where(start + item < limit, value, 0.0)
         high = tl.max(value)
         if high * (1.0 - tie) > peak:  # a smaller set wins a tie
-            size = start + 1 + tl.min(tl.where(value >= high * (1.0 - tie), item, CHUNK))
+            size = start + 1 + tl.min(tl.where(value >= high * (1.0 - tie), item, _CHUNK))
             best = tl.sum(tl.where(start + 1 + item == size, value, 0.0))
         peak = tl.maximum(peak, high)
         total += tl.sum(part, 1)
@@ -211,14 +212,9 @@ def _kernel(
     WIDTH: tl.constexpr,  # a row is a tile of WIDTH x DEPTH labels, each thread has DEPTH
     DEPTH: tl.constexpr,
     NODES: tl.constexpr,
-    CHUNK: tl.constexpr,
-    PLACES: tl.constexpr,
     FEW: tl.constexpr,
     MANY: tl.constexpr,
     REST: tl.constexpr,
-    OUTSIDE: tl.constexpr,
-    POSTPONED: tl.constexpr,
-    DENSE: tl.constexpr,
     DOUBLE: tl.constexpr,
     NONEMPTY: tl.constexpr,
 ):
@@ -231,8 +227,8 @@ def _kernel(
     scale = tl.load(table + 2 * NODES + lane)
     leap = tl.load(table + 3 * NODES + lane)
     z_powers = table + 4 * NODES
-    z_powers += tl.arange(0, CHUNK)[None, :] * (2 * NODES) + lane[:, None] * 2
-    settings = table + (4 + 2 * CHUNK) * NODES
+    z_powers += tl.arange(0, _CHUNK)[None, :] * (2 * NODES) + lane[:, None] * 2
+    settings = table + (4 + 2 * _CHUNK) * NODES
     beta2 = tl.load(settings)
     zero_division = tl.load(settings + 1)
     tie = tl.load(settings + 2)
@@ -251,7 +247,7 @@ def _kernel(
         least_spread = tl.reduce(tl.reduce(p - p * p, 1, nan_min), 0, nan_min)
         if mean > MANY:  # left to the second call; P(y = 0) is negligible
             tl.store(tied + row, 0)
-            tl.store(expected + row, tl.where(least_spread >= 0.0, DENSE, OUTSIDE))
+            tl.store(expected + row, tl.where(least_spread >= 0.0, _DENSE, _OUTSIDE))
         else:
             # D(zeta) = prod_i (1 - p_i u), of the labels in a list and of the small ones
             is_large = p > SMALL
@@ -259,7 +255,7 @@ def _kernel(
             small = tl.where(is_large, 0.0, p)
             small_part = _small_exponent(small, u, rest + 8 * row, DOUBLE, REST)
             tl.debug_barrier()
-            product, top = _product_and_top(large_list, count, zeta, NODES, CHUNK, PLACES)
+            product, top = _product_and_top(large_list, count, zeta, NODES)
             if count == 0:
                 top = tl.max(tl.max(p, 1))
             small_at_empty, none_large = tl.reduce(
@@ -277,19 +273,19 @@ def _kernel(
                 present = mean * 0.0 + 1.0
 
             # the candidates: p (1 + beta^2) (1 + 1 / (beta^2 + 2)) >= V, i.e. p >= V share
-            level = _lower_bound(large_list, count, top, beta2 * (1.0 + mean), PLACES)
+            level = _lower_bound(large_list, count, top, beta2 * (1.0 + mean))
             floor = tl.maximum((1.0 + beta2) * level, empty)
             least = tl.minimum(top, floor * share)
             beaten = (1.0 + beta2) * mean <= empty * (1.0 + tie) * (beta2 * mean + 1.0)
             least = tl.where(beaten, 2.0, least)
             if least > SMALL:
-                found = _list_again(large_list, count, least, found_list, PLACES)
+                found = _list_again(large_list, count, least, found_list)
             else:
                 found = _list_tile(p, (p >= least) & (p > 0.0), found_list)
             postponed = found > FEW
             found = tl.where(postponed, 0, found)
             tl.debug_barrier()
-            _sort(found_list, found, sorted_list, NODES, CHUNK)
+            _sort(found_list, found, sorted_list, NODES)
             tl.debug_barrier()
 
             # all sizes up to the bound of T(k)
@@ -297,7 +293,7 @@ def _kernel(
             most = tl.where(most < m, most, m * 1.0)
             limit = tl.where(found > 0, tl.minimum(found, most.to(tl.int32)), 0)
             size, best, peak = _best_size(
-                sorted_list, limit, scale * product, zeta, leap, z_powers, tie, NODES, CHUNK
+                sorted_list, limit, scale * product, zeta, leap, z_powers, tie, NODES
             )
             if NONEMPTY:
                 wins = (peak > 0.0) & (present > 0.0)
@@ -315,8 +311,8 @@ def _kernel(
             tl.store(
                 labels + row * label_step + column, (p >= last).to(tl.int8), mask=column < stop
             )
-            answer = tl.where(postponed, POSTPONED + tl.maximum(log_empty, -999.0), answer)
-            tl.store(expected + row, tl.where(least_spread >= 0.0, answer, OUTSIDE))
+            answer = tl.where(postponed, tl.maximum(log_empty, -999.0) + _POSTPONED, answer)
+            tl.store(expected + row, tl.where(least_spread >= 0.0, answer, _OUTSIDE))
 
 
 @lru_cache(maxsize=64)
@@ -332,8 +328,8 @@ def _table(beta: float, m: int, settings: tuple[float, ...], dtype: Any, device:
     scale[: len(rule.weight)] = (1.0 + beta2) * rule.weight
     scale *= zeta * np.exp(log_z)
     zeta[-1], u[-1] = 0.0, 1.0
-    z_powers = np.exp(np.arange(_CHUNK)[:, None] * log_z)  # (chunk, width)
-    heads = np.concatenate([zeta, u, scale, np.exp(_CHUNK * log_z)])
+    z_powers = np.exp(np.arange(_CHUNK.value)[:, None] * log_z)  # (chunk, width)
+    heads = np.concatenate([zeta, u, scale, np.exp(_CHUNK.value * log_z)])
     flat = np.concatenate([heads, np.repeat(z_powers, 2, axis=1).ravel(), settings])
     return torch.as_tensor(flat, dtype=dtype, device=device), width
 
@@ -383,12 +379,12 @@ def _decide(
     if first < n:
         _launch(backend, proba[first:], labels[first:], expected[first:], tied[first:], objective)
     outside, postponed, ties = torch.stack(  # in one transfer
-        [(expected == _OUTSIDE).sum(), (expected <= POSTPONED).sum(), tied.count_nonzero()]
+        [(expected == _OUTSIDE.value).sum(), (expected <= POSTPONED).sum(), tied.count_nonzero()]
     ).tolist()
     if ties:
         _resolve_ties(backend, proba, labels, tied)
     if outside:
-        at = (expected == _OUTSIDE).nonzero()[:, 0]
+        at = (expected == _OUTSIDE.value).nonzero()[:, 0]
         check_rows(backend, proba, at)
         labels[at], expected[at] = _decide(
             backend, proba[at].clamp(0.0, 1.0), objective, by_library, probing=False
@@ -481,14 +477,9 @@ def _launch(
             WIDTH=32 * warps,
             DEPTH=block // (32 * warps),
             NODES=nodes_wide,
-            CHUNK=_CHUNK,
-            PLACES=_PLACES,
             FEW=_FEW if rest is None else m,
             MANY=MANY if rest is None else 1e9,
             REST=rest is not None,
-            OUTSIDE=_OUTSIDE,
-            POSTPONED=POSTPONED,
-            DENSE=DENSE,
             DOUBLE=backend.itemsize == 8,
             NONEMPTY=objective.nonempty,
             num_warps=warps,

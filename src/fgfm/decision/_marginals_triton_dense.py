@@ -34,10 +34,11 @@ __all__ = ["DENSE", "MANY", "POSTPONED", "decide_dense_rows"]
 MANY = 150.0  # expected labels of a row; with more, it is not empty but for exp(-MANY)
 POSTPONED = -2.0  # plus log P(y = 0), in place of the expected F of a row that is not decided
 DENSE = POSTPONED - 1000.0  # instead, if more than MANY labels are expected
-_LEVELS = 16  # intervals of sizes [2^j, 2^(j + 1)]
+_MANY, _POSTPONED, _RULES = map(tl.constexpr, (MANY, POSTPONED, RULES))
+_LEVELS = tl.constexpr(16)  # intervals of sizes [2^j, 2^(j + 1)]
 _WINDOWS = ((32, 4.0), (256, 24.0))  # capacity of the list, labels expected on each side
 _REGISTERS = 128  # per thread, so that a multiprocessor runs 16 warps
-_STEPS = 12  # of Dinkelbach's iteration, at most
+_STEPS = tl.constexpr(12)  # of Dinkelbach's iteration, at most
 
 
 @triton.jit(do_not_specialize=["n", "row_step", "label_step", "m"])
@@ -57,13 +58,7 @@ def _dense_kernel(
     DEPTH: tl.constexpr,
     TILE: tl.constexpr,
     CAPACITY: tl.constexpr,
-    CHUNK: tl.constexpr,
-    RULES: tl.constexpr,
-    LEVELS: tl.constexpr,
-    STEPS: tl.constexpr,
     NEAR: tl.constexpr,
-    MANY: tl.constexpr,
-    POSTPONED: tl.constexpr,
     NONEMPTY: tl.constexpr,
 ):
     dtype = expected.dtype.element_ty
@@ -72,7 +67,7 @@ def _dense_kernel(
     zeros = tl.zeros([TILE], tl.float64)
     ones = zeros + 1.0
     first = tl.program_id(0).to(tl.int64)  # offsets in large arrays exceed 32 bits
-    values = space + first * (2 * CAPACITY + 4 * RULES)
+    values = space + first * (2 * CAPACITY + 4 * _RULES)
     sorted_values = values + CAPACITY
     nodes = sorted_values + CAPACITY
     own_places = places + first * (2 * CAPACITY)
@@ -90,7 +85,7 @@ def _dense_kernel(
         level = mean / (spread + m)
         before = level * 0.0
         step = n * 0
-        while (level > before * 1.01) & (step < STEPS):  # the last step squares the error
+        while (level > before * 1.01) & (step < _STEPS):  # the last step squares the error
             masses, marks = above(p, level)
             mass, number = tl.reduce((tl.sum(masses, 1), tl.sum(marks, 1)), 0, add_pair)
             before = level
@@ -148,7 +143,7 @@ def _dense_kernel(
         fits = size < CAPACITY
         size = tl.where(fits, size, 0)
         tl.debug_barrier()
-        rank_list(values, own_places, sorted_values, sorted_places, size, CAPACITY, CHUNK)
+        rank_list(values, own_places, sorted_values, sorted_places, size, CAPACITY)
         best, taken, proven = best_rank(
             sorted_values,
             size,
@@ -160,17 +155,16 @@ def _dense_kernel(
             size_limit,
             table,
             nodes,
-            RULES,
             CAPACITY,
-            LEVELS,
+            _LEVELS,
         )
-        log_empty = tl.load(expected + row).to(tl.float64) - POSTPONED
+        log_empty = tl.load(expected + row).to(tl.float64) - _POSTPONED
         best, wins = with_empty_set(best, log_empty, table, NONEMPTY)
         high = high.to(tl.float64)
         last = tl.load(sorted_values + taken - 1, mask=taken > 0, other=high).to(dtype)
         last = tl.where(wins, last, 2.0)
         end = tl.load(sorted_places + taken - 1, mask=taken > 0, other=-1)
-        known = (mean > MANY) | (log_empty > -1000.0)
+        known = (mean > _MANY) | (log_empty > -1000.0)
         ready = fits & proven & valid & known
         # The row is read again, from the cache: kept in registers, it would leave few to others.
         p = tl.load(own + column, mask=column < m, other=0.0).to(dtype)
@@ -212,13 +206,7 @@ def decide_dense_rows(
                 DEPTH=block // (32 * warps),
                 TILE=32 * warps,
                 CAPACITY=capacity,
-                CHUNK=8,
-                RULES=RULES,
-                LEVELS=_LEVELS,
-                STEPS=_STEPS,
                 NEAR=near,
-                MANY=MANY,
-                POSTPONED=POSTPONED,
                 NONEMPTY=objective.nonempty,
                 num_warps=warps,
                 maxnreg=_REGISTERS if warps == 1 else None,

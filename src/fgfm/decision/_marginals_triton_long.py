@@ -54,13 +54,14 @@ _FEW_ROWS = 8
 _CAPACITY = 1024  # labels near the threshold of a row
 _LONGEST_LIST = 16384  # labels
 _STEPS = 4  # of Dinkelbach's iteration over all labels, at most
-_LEVELS = 32  # intervals of sizes [2^j, 2^(j + 1)]
-_SUMS = 13  # numbers of a part in the first pass: eight power sums, and
+_LEVELS = tl.constexpr(32)  # intervals of sizes [2^j, 2^(j + 1)]
+_SUMS = tl.constexpr(13)  # numbers of a part in the first pass: eight power sums, and
 _ABOVE, _MASS, _NEAR, _SMALLEST, _LARGEST = map(tl.constexpr, range(8, 13))
-_STATE = 18  # numbers of a row: eight power sums, and
+_STATE = tl.constexpr(18)  # numbers of a row: eight power sums, and
 _LEVEL, _ACTIVE, _LOW, _HIGH, _LISTED = map(tl.constexpr, range(8, 13))
 _LEAST, _TOP, _LAST, _END, _STATUS = map(tl.constexpr, range(13, 18))
 _DECIDED, _IN_LIST, _OUTSIDE, _FAILED = map(tl.constexpr, range(4))  # status
+_RULES = tl.constexpr(RULES)
 _MANY = tl.constexpr(MANY)  # with fewer expected labels, all that are not small are listed
 _NEARBY = tl.constexpr(0.125)  # relative distance of labels near the threshold, which are counted
 _AROUND = tl.constexpr(24.0)  # labels expected on each side of the threshold in a list
@@ -74,7 +75,6 @@ def _take_sample(
     m,
     stride,
     beta2,
-    STATE: tl.constexpr,
     SAMPLE: tl.constexpr,
     DTYPE: tl.constexpr,
 ):
@@ -82,7 +82,7 @@ def _take_sample(
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, SAMPLE).to(tl.int64) * stride + stride // 2
     x = tl.load(proba + row * row_step + at, mask=at < m, other=0.0).to(DTYPE)
-    own = state + row * STATE
+    own = state + row * _STATE
     spread = beta2 * (1.0 / stride + tl.sum(x))
     level = spread * 0.0
     for step in range(6):  # noqa: B007
@@ -109,15 +109,13 @@ def _sum_parts(
     parts,
     PART: tl.constexpr,
     TILE: tl.constexpr,
-    SUMS: tl.constexpr,
-    STATE: tl.constexpr,
     DTYPE: tl.constexpr,
     FIRST: tl.constexpr,
 ):
     """Sum over a part of a row: all labels (FIRST), and those above the threshold and near it."""
     row = (tl.program_id(0) // parts).to(tl.int64)
     part = tl.program_id(0) % parts
-    own = state + row * STATE
+    own = state + row * _STATE
     level = tl.load(own + _LEVEL)
     start = part.to(tl.int64) * PART
     stop = tl.minimum(start + PART, m)
@@ -150,7 +148,7 @@ def _sum_parts(
             least = nan_min(least, x)
             top = nan_max(top, x)
             s1, s2, s3, s4, s5, s6, s7, s8 = add_powers(x, s1, s2, s3, s4, s5, s6, s7, s8, DTYPE)
-    to = sums + row * parts * SUMS + part
+    to = sums + row * parts * _SUMS + part
     tl.store(to + parts * _ABOVE, tl.sum(number).to(tl.float64))
     tl.store(to + parts * _MASS, tl.sum(mass))
     tl.store(to + parts * _NEAR, tl.sum(near).to(tl.float64))
@@ -202,16 +200,14 @@ def _plan(
     parts,
     m,
     beta2,
-    SUMS: tl.constexpr,
-    STATE: tl.constexpr,
     WIDE: tl.constexpr,
     DTYPE: tl.constexpr,
     FIRST: tl.constexpr,
 ):
     """Take a step of Dinkelbach's iteration, and choose which labels are listed."""
     row = tl.program_id(0).to(tl.int64)
-    own = state + row * STATE
-    from_row = sums + row * parts * SUMS
+    own = state + row * _STATE
+    from_row = sums + row * parts * _SUMS
     if FIRST:
         _store_sums(own, 1, _total(from_row, parts, WIDE))
         item = tl.arange(0, WIDE)
@@ -275,16 +271,14 @@ def _list_parts(
     capacity,
     PART: tl.constexpr,
     TILE: tl.constexpr,
-    SUMS: tl.constexpr,
-    STATE: tl.constexpr,
     DTYPE: tl.constexpr,
 ):
     """List the labels between low and high, in any order, and sum powers of those above."""
     at_row = (tl.program_id(0) // parts).to(tl.int64)
     part = tl.program_id(0) % parts
     row = tl.load(rows + at_row).to(tl.int64)
-    low = tl.load(state + row * STATE + _LOW).to(DTYPE)
-    high = tl.load(state + row * STATE + _HIGH).to(DTYPE)
+    low = tl.load(state + row * _STATE + _LOW).to(DTYPE)
+    high = tl.load(state + row * _STATE + _HIGH).to(DTYPE)
     start = part.to(tl.int64) * PART
     stop = tl.minimum(start + PART, m)
     item = tl.arange(0, TILE)
@@ -315,7 +309,7 @@ def _list_parts(
                 to = at_row * capacity + to
                 tl.store(values + to, x.to(tl.float64), mask=is_listed)
                 tl.store(places + to, first + item, mask=is_listed)
-    to = sums + at_row * parts * SUMS + part
+    to = sums + at_row * parts * _SUMS + part
     _store_sums(to, parts, tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight))
     tl.store(to + parts * _ABOVE, tl.sum(number).to(tl.float64))
 
@@ -334,27 +328,20 @@ def _compare(
     table,
     parts,
     m,
-    SUMS: tl.constexpr,
-    STATE: tl.constexpr,
     WIDE: tl.constexpr,
     CAPACITY: tl.constexpr,
-    CHUNK: tl.constexpr,
-    RULES: tl.constexpr,
-    LEVELS: tl.constexpr,
     NONEMPTY: tl.constexpr,
 ):
     """Decide each row from its list."""
     row = tl.program_id(0).to(tl.int64)
-    own = state + row * STATE
-    from_row = sums + row * parts * SUMS
+    own = state + row * _STATE
+    from_row = sums + row * parts * _SUMS
     listed = tl.load(own + _LISTED) > 0.0
     size = tl.load(counts + row)
     fits = (size < CAPACITY) & (tl.load(own + _ACTIVE) == 0.0)
     size = tl.where(fits & ~listed, size, 0).to(tl.int32)
     to = row * CAPACITY
-    rank_list(
-        values + to, places + to, sorted_values + to, sorted_places + to, size, CAPACITY, CHUNK
-    )
+    rank_list(values + to, places + to, sorted_values + to, sorted_places + to, size, CAPACITY)
     s1 = tl.load(own)
     s2 = tl.load(own + 1)
     s3 = tl.load(own + 2)
@@ -376,10 +363,9 @@ def _compare(
         a,
         s1 * 0.0 + m,
         table,
-        nodes + row * (4 * RULES),
-        RULES,
+        nodes + row * (4 * _RULES),
         CAPACITY,
-        LEVELS,
+        _LEVELS,
     )
     # log P(y = 0), where all labels are small
     certain = (s1 > 100.0) | (tl.load(own + _TOP) <= SMALL)
@@ -407,14 +393,13 @@ def _mark(
     parts,
     PART: tl.constexpr,
     TILE: tl.constexpr,
-    STATE: tl.constexpr,
     DTYPE: tl.constexpr,
     INTEGER: tl.constexpr,
 ):
     """Write the labels of the rows that are decided."""
     row = (tl.program_id(0) // parts).to(tl.int64)
     part = tl.program_id(0) % parts
-    own = state + row * STATE
+    own = state + row * _STATE
     start = part.to(tl.int64) * PART
     stop = tl.where(tl.load(own + _STATUS) == _DECIDED, tl.minimum(start + PART, m), start)
     # Labels of probability `last` are chosen up to the place `end`; after it, larger ones.
@@ -448,7 +433,7 @@ def decide_rows(
     n, m = proba.shape
     labels = torch.empty((n, m), dtype=torch.int8, device=proba.device)
     expected = torch.empty((n,), dtype=backend.dtype, device=proba.device)
-    row_bytes = 8 * (4 * _CAPACITY + _SUMS * triton.cdiv(m, _PART))
+    row_bytes = 8 * (4 * _CAPACITY + _SUMS.value * triton.cdiv(m, _PART))
     rows = n if n * row_bytes < 1 << 28 else max(1, work_bytes(backend) // row_bytes)
     for start in range(0, n, rows):
         part = slice(start, start + rows)
@@ -528,9 +513,9 @@ def _dtype(proba: Any) -> Any:
 
 
 def _sample_thresholds(proba: Any, objective: Objective) -> Any:
-    """Return the state of each row, (n, _STATE), with thresholds that a sample suggests."""
+    """Return the state of each row, (n, _STATE.value), with thresholds that a sample suggests."""
     n, m = proba.shape
-    state = torch.empty((n, _STATE), dtype=torch.float64, device=proba.device)
+    state = torch.empty((n, _STATE.value), dtype=torch.float64, device=proba.device)
     sample = _SAMPLES[m > _FEW_LABELS]
     _take_sample[(n,)](
         proba,
@@ -539,7 +524,6 @@ def _sample_thresholds(proba: Any, objective: Objective) -> Any:
         m,
         triton.cdiv(m, sample),
         objective.beta2,
-        STATE=_STATE,
         SAMPLE=sample,
         DTYPE=_dtype(proba),
         num_warps=max(4, sample // 1024),
@@ -551,7 +535,7 @@ def _find_thresholds(proba: Any, objective: Objective, state: Any, steps: range)
     """Take steps of Dinkelbach's iteration for the rows whose thresholds are not close enough."""
     n, m = proba.shape
     parts = triton.cdiv(m, _PART)
-    sums = torch.empty((n, parts, _SUMS), dtype=torch.float64, device=proba.device)
+    sums = torch.empty((n, parts, _SUMS.value), dtype=torch.float64, device=proba.device)
     dtype, wide = _dtype(proba), _wide(parts)
     for step in steps:
         _sum_parts[(n * parts,)](
@@ -563,8 +547,6 @@ def _find_thresholds(proba: Any, objective: Objective, state: Any, steps: range)
             parts,
             PART=_PART,
             TILE=_TILE,
-            SUMS=_SUMS,
-            STATE=_STATE,
             DTYPE=dtype,
             FIRST=step == 0,
             num_warps=1,
@@ -575,8 +557,6 @@ def _find_thresholds(proba: Any, objective: Objective, state: Any, steps: range)
             parts,
             m,
             objective.beta2,
-            SUMS=_SUMS,
-            STATE=_STATE,
             WIDE=wide,
             DTYPE=dtype,
             FIRST=step == 0,
@@ -589,7 +569,7 @@ def _list_labels(proba: Any, rows: Any, state: Any, capacity: int) -> _Lists:
     m, device = proba.shape[1], proba.device
     parts = triton.cdiv(m, _PART)
     lists = _Lists(
-        torch.empty((len(rows), parts, _SUMS), dtype=torch.float64, device=device),
+        torch.empty((len(rows), parts, _SUMS.value), dtype=torch.float64, device=device),
         torch.zeros(len(rows), dtype=torch.int64, device=device),
         torch.empty((len(rows), capacity), dtype=torch.float64, device=device),
         torch.empty((len(rows), capacity), dtype=torch.int64, device=device),
@@ -605,8 +585,6 @@ def _list_labels(proba: Any, rows: Any, state: Any, capacity: int) -> _Lists:
         capacity,
         PART=_PART,
         TILE=_TILE,
-        SUMS=_SUMS,
-        STATE=_STATE,
         DTYPE=_dtype(proba),
         num_warps=1,
     )
@@ -632,13 +610,8 @@ def _decide_near_thresholds(
         table_of(objective.beta, objective.zero_division, device),
         triton.cdiv(m, _PART),
         m,
-        SUMS=_SUMS,
-        STATE=_STATE,
         WIDE=_wide(triton.cdiv(m, _PART)),
         CAPACITY=_CAPACITY,
-        CHUNK=8,
-        RULES=RULES,
-        LEVELS=_LEVELS,
         NONEMPTY=objective.nonempty,
         num_warps=8,
     )
@@ -653,7 +626,6 @@ def _decide_near_thresholds(
         parts,
         PART=_WRITTEN,
         TILE=512,
-        STATE=_STATE,
         DTYPE=dtype,
         INTEGER=tl.int64 if dtype is tl.float64 else tl.int32,
         num_warps=4,

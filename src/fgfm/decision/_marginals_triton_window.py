@@ -29,6 +29,8 @@ from fgfm.decision._quadrature import rule_tables
 __all__ = ["RULES", "best_rank", "rank_list", "table_of", "with_empty_set"]
 
 RULES = 32  # rules of 1, 2, .., 32 nodes, which serve a_max / a_min up to 3000
+_RULES = tl.constexpr(RULES)
+_CHUNK = tl.constexpr(8)  # labels of a list that are compared at once
 _TIE = 1e-12  # as in the compiled kernels
 _BETA2, _ZERO_DIVISION, _TIED, _RATIOS = map(tl.constexpr, range(4))  # places in the table
 _AMPLE = tl.constexpr(200.0)  # E[X] / b from which eight power sums suffice
@@ -98,15 +100,15 @@ def _no_larger_below(rank, m, low, base, b, m1, m2, m3, m4, variance, skewness, 
 
 
 @triton.jit
-def rank_list(values, places, sorted_values, sorted_places, size, CAPACITY, CHUNK):
+def rank_list(values, places, sorted_values, sorted_places, size, CAPACITY):
     """Sort the first `size` values of a list downwards, equal ones by place, by counting."""
     own = tl.arange(0, CAPACITY)
     known = own < size
     x = tl.load(values + own, mask=known, other=-1.0)
     at = tl.load(places + own, mask=known, other=0)
     rank = own * 0
-    for start in range(0, size, CHUNK):
-        other = start + tl.arange(0, CHUNK)
+    for start in range(0, size, _CHUNK):
+        other = start + tl.arange(0, _CHUNK)
         y = tl.load(values + other, mask=other < size, other=-1.0)
         place = tl.load(places + other, mask=other < size, other=0)
         earlier = (y[None, :] == x[:, None]) & (place[None, :] < at[:, None])
@@ -117,14 +119,12 @@ def rank_list(values, places, sorted_values, sorted_places, size, CAPACITY, CHUN
 
 
 @triton.jit
-def best_rank(
-    sorted_values, size, above, low, high, s, a, m, table, nodes, RULES, CAPACITY, LEVELS
-):
+def best_rank(sorted_values, size, above, low, high, s, a, m, table, nodes, CAPACITY, LEVELS):
     """Find the best set among those that end in a sorted list, and prove that no other is better.
 
     Parameters: the list and its length, the number of labels above it, and their power sums `a`;
     the interval of probabilities that it covers; the power sums `s` of all m labels; the table of
-    `table_of`; room for 4 RULES numbers.
+    `table_of`; room for 4 `RULES` numbers.
 
     Returns the value of the best set divided by 1 + b, how many labels of the list are in it, and
     True if the bounds confirm that it is optimal.
@@ -142,21 +142,21 @@ def best_rank(
     most = tl.minimum(m, 1.0 + s1 + reach)
     a_min = b * tl.maximum(1.0, s1 - tl.sqrt(s1 * (2.0 * TAIL))) + tl.maximum(above, 1.0)
     a_max = b * most + above + size
-    node = tl.arange(0, RULES)
+    node = tl.arange(0, _RULES)
     rule = tl.sum((tl.load(table + _RATIOS + node) * a_min < a_max).to(tl.int32))
-    served = rule < RULES
-    rule = tl.minimum(rule, RULES - 1)  # it has rule + 1 nodes
+    served = rule < _RULES
+    rule = tl.minimum(rule, _RULES - 1)  # it has rule + 1 nodes
     used = node <= rule
-    start = table + _RATIOS + RULES + rule * (rule + 1) // 2
+    start = table + _RATIOS + _RULES + rule * (rule + 1) // 2
     log_z = -tl.load(start + node, mask=used, other=0.0) / a_min
-    shift: tl.constexpr = RULES * (RULES + 1) // 2
+    shift: tl.constexpr = _RULES * (_RULES + 1) // 2
     weight = tl.load(start + shift + node, mask=used, other=0.0) / a_min
     u = one_minus_exp(b * log_z)
     tl.store(nodes + node, log_z)
-    tl.store(nodes + RULES + node, u)
-    tl.store(nodes + 2 * RULES + node, weight)
+    tl.store(nodes + _RULES + node, u)
+    tl.store(nodes + 2 * _RULES + node, weight)
     log_product = -exponent(s1, s2, s3, s4, s5, s6, s7, s8, u)
-    tl.store(nodes + 3 * RULES + node, b * log_z + log_product)
+    tl.store(nodes + 3 * _RULES + node, b * log_z + log_product)
     tl.debug_barrier()
 
     # V_k / (1 + b) = sum_r w_r z_r^k zeta_r D(zeta_r) sum_j u_r^j S_(j+1)(k), from k = above on
@@ -175,9 +175,9 @@ def best_rank(
     value = k * 0.0
     for r in range(rule + 1):
         z = tl.load(nodes + r)
-        v = tl.load(nodes + RULES + r)
-        scale = tl.load(nodes + 2 * RULES + r)
-        shifted = tl.load(nodes + 3 * RULES + r)
+        v = tl.load(nodes + _RULES + r)
+        scale = tl.load(nodes + 2 * _RULES + r)
+        shifted = tl.load(nodes + 3 * _RULES + r)
         total = t5 + v * (t6 + v * (t7 + v * t8))
         total = t1 + v * (t2 + v * (t3 + v * (t4 + v * total)))
         value += scale * tl.exp(k * z + shifted) * total

@@ -34,13 +34,14 @@ __all__ = [
 
 _FEW = 64  # candidates in the list of a row; rows with more are decided by a second call
 SIZES = 4  # set sizes evaluated at once
+_SIZES = tl.constexpr(SIZES)
 _ROW = 512  # labels per warp
 _REGISTERS = 128  # per thread, so that a multiprocessor runs 16 warps
 _MORE_REGISTERS = 168  # for P in float64
 _ALL_REGISTERS = 1 << 16  # of a multiprocessor
-_MARGIN = 1e-4  # of the bound that discards labels, for the rounding of float32
-_OUTSIDE = -1.0  # in place of an expected F: P is not valid, or only up to rounding
-_POSTPONED = -2.0  # or the row has more candidates than its list
+_MARGIN = tl.constexpr(1e-4)  # of the bound that discards labels, for the rounding of float32
+_OUTSIDE = tl.constexpr(-1.0)  # in place of an expected F: P is not valid, or only up to rounding
+_POSTPONED = tl.constexpr(-2.0)  # or the row has more candidates than its list
 
 
 class Tables(NamedTuple):
@@ -221,7 +222,7 @@ def _list_node_columns(P, own, listed, d, C, scale, L, Q, one, S, PADDED_S, FACT
 
 
 @triton.jit
-def _best_size(C, weights, count, Q, sizes, tie, one, SIZES, LIST):
+def _best_size(C, weights, count, Q, sizes, tie, one, LIST):
     """Return the best size, its value, and the largest value.
 
     V_k, k = 1, 2, .., until the sum of all Delta is less than the best value.
@@ -231,17 +232,17 @@ def _best_size(C, weights, count, Q, sizes, tie, one, SIZES, LIST):
     bound = tie * 0.0
     size = count * 0
     k = count * 0
-    ahead = tl.arange(0, SIZES)
+    ahead = tl.arange(0, _SIZES)
     while (k < count) & (bound >= peak):
-        delta = _deltas(C, weights, k, Q, sizes, one, SIZES, LIST)
+        delta = _deltas(C, weights, k, Q, sizes, one, _SIZES, LIST)
         value = _largest_sums(delta, k + 1 + ahead)
         high = tl.max(value)
         if high * (1.0 - tie) > best:  # a smaller set wins a tie
-            size = k + 1 + tl.min(tl.where(value >= high * (1.0 - tie), ahead, SIZES))
+            size = k + 1 + tl.min(tl.where(value >= high * (1.0 - tie), ahead, _SIZES))
             best = tl.sum(tl.where(k + 1 + ahead == size, value, 0.0))
         peak = tl.maximum(peak, high)
         bound = tl.min(tl.sum(delta, 1)) * (1.0 + tie)
-        k += SIZES
+        k += _SIZES
     return size, best, peak
 
 
@@ -289,14 +290,10 @@ def _kernel(
     FACTORS: tl.constexpr,  # 0: C is P
     LABELS: tl.constexpr,
     LIST: tl.constexpr,
-    SIZES: tl.constexpr,
     SPACE: tl.constexpr,
     LISTED: tl.constexpr,  # only the rows of a list
     MASSES: tl.constexpr,  # the probabilities of empty and other sets are given
     NONEMPTY: tl.constexpr,
-    MARGIN: tl.constexpr,
-    OUTSIDE: tl.constexpr,
-    POSTPONED: tl.constexpr,
 ):
     dtype = expected.dtype.element_ty
     ALL: tl.constexpr = LABELS * FACTORS if FACTORS > 0 else LABELS
@@ -352,7 +349,7 @@ def _kernel(
         floor = tl.maximum(floor, empty.to(tl.float32) / (1.0 + b))
         root = tl.sqrt(highest) + tl.sqrt(highest + 4.0 * floor / (b + 2.0))
         root = 2.0 * floor / tl.where(root > 0.0, root, 1.0)
-        is_candidate = (p >= root * root * (1.0 - MARGIN)) & (total > 0.0)
+        is_candidate = (p >= root * root * (1.0 - _MARGIN)) & (total > 0.0)
         place = tl.cumsum(is_candidate.to(tl.int32), 0) - 1
         count = tl.sum(is_candidate.to(tl.int32))
         tl.store(found + place, position, mask=is_candidate & (place < LIST))
@@ -369,7 +366,7 @@ def _kernel(
             _list_columns(start, own, listed, C, one, S, CHUNK, LIST)
         tl.debug_barrier()
 
-        size, best, peak = _best_size(C, weights, count, Q, sizes, tie, one, SIZES, LIST)
+        size, best, peak = _best_size(C, weights, count, Q, sizes, tie, one, LIST)
         if NONEMPTY:
             wins = (peak > 0.0) & (present > 0.0)
             answer = tl.where(wins, best / tl.where(wins, present, 1.0), float("nan"))
@@ -381,8 +378,8 @@ def _kernel(
             _mark_labels(
                 labels + row * m, label, listed, C, weights, size, m, Q, sizes, tie, one, LIST
             )
-        answer = tl.where(postponed, POSTPONED, answer)
-        tl.store(expected + row, tl.where(valid, answer, OUTSIDE))
+        answer = tl.where(postponed, _POSTPONED, answer)
+        tl.store(expected + row, tl.where(valid, answer, _OUTSIDE))
         tl.debug_barrier()
 
 
@@ -483,12 +480,12 @@ def decide_table(
     P = P.contiguous()
     _launch(backend, P, tables, objective, masses, None, results)
     outside, postponed = torch.stack(  # in one transfer
-        [(expected == _OUTSIDE).sum(), (expected == _POSTPONED).sum()]
+        [(expected == _OUTSIDE.value).sum(), (expected == _POSTPONED.value).sum()]
     ).tolist()
     if outside:
         return None
     if postponed:
-        at = (expected == _POSTPONED).nonzero()[:, 0]
+        at = (expected == _POSTPONED.value).nonzero()[:, 0]
         _launch(backend, P, tables, objective, masses, at, results)
     return results
 
@@ -550,14 +547,10 @@ def _launch(
             FACTORS=factors,
             LABELS=wide_L,
             LIST=length,
-            SIZES=SIZES,
             SPACE=space,
             LISTED=rows is not None,
             MASSES=masses is not None,
             NONEMPTY=objective.nonempty,
-            MARGIN=_MARGIN,
-            OUTSIDE=_OUTSIDE,
-            POSTPONED=_POSTPONED,
             num_warps=warps,
             maxnreg=registers if warps == 1 else None,
         )
