@@ -473,6 +473,7 @@ NB_MODULE(MODULE_NAME, module) {
     module.def(
         "bet",
         [](Array<const double, 2> values, double mean, Array<double, 1> wealth) {
+            require(wealth.size() == values.shape(1), "wealth must have one number for each column");
             bet(matrix(values), mean, wealth.data());
         },
         without_gil, "values"_a, "mean"_a, "wealth"_a.noconvert());
