@@ -8,14 +8,16 @@ PyTorch, CuPy and JAX in the table of the same name of `fgfm.decision._measures_
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from fgfm import _kernels
 
 __all__ = ["MEASURES", "Measure"]
 
 
-class Measure(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Measure:
     """A measure of label sets.
 
     Attributes
@@ -34,6 +36,13 @@ class Measure(NamedTuple):
     kernels: Mapping[str, Any]
     has_beta: bool = False
     has_limits: bool = False
+
+    def __reduce__(self) -> Any:
+        return _measure_named, (self.name,)  # compiled functions cannot be pickled
+
+
+def _measure_named(name: str) -> Measure:
+    return MEASURES[name]
 
 
 _ALL = (
