@@ -104,11 +104,6 @@ class _LabelModels:
     The rules "tilted" and "default" combine these models in different ways; the thresholds are
     chosen on the held-out probabilities. The public classes fit models for one estimate only, so
     that this uses the internal functions behind them.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem; its training rows are fitted.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -207,28 +202,7 @@ def _most_probable(p: Floats, sizes: npt.NDArray[np.int64]) -> Labels:
 
 
 def best_thresholds(proba: Floats, labels: npt.NDArray[np.bool_], beta: float = 1.0) -> Floats:
-    """Return for each label the threshold with the best F-measure over rows (macro).
-
-    Parameters
-    ----------
-    proba : ndarray of shape (n, m)
-        Probabilities.
-    labels : ndarray of shape (n, m)
-        True labels.
-    beta : float, default=1.0
-        Weight of recall in the F-measure.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Thresholds, half-way between two probabilities; the highest among equally good ones, and
-        1 for a label without positive rows.
-
-    Examples
-    --------
-    >>> best_thresholds(np.array([[0.1], [0.3], [0.2]]), np.array([[0], [1], [0]], dtype=bool))
-    array([0.25])
-    """
+    """Return for each label the threshold with the best F-measure over rows (macro)."""
     n = len(proba)
     order = np.argsort(-proba, axis=0, kind="stable")
     p = np.take_along_axis(proba, order, axis=0)  # (n, m), descending

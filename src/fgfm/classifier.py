@@ -924,3 +924,7 @@ def _partition(factors: Any, m: int, names: npt.NDArray[Any] | None) -> list[Int
             "and factors_"
         )
     return check_partition(getattr(factors, "factors_", factors), m, names)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -225,3 +225,7 @@ def _integers(m: int) -> dict[str, Any]:
         "last_axis": np.array([2]),
         "sizes": np.arange(m)[None, :],
     }
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -162,7 +162,7 @@ def test_jaccard_of_columns_and_entries():
 
 PROBA = RNG.random((300, 37)) ** 3
 LOGITS = logit(PROBA)
-PARTS = [cardinality.from_marginals(PROBA[:, :5]), PROBA[:, 5:6, None]]
+PARTS = [cardinality.of_marginals(PROBA[:, :5]), PROBA[:, 5:6, None]]
 FACTORS = [[5, 0, 1, 2, 4], [3]]
 DRAWS = (RNG.random((300, 15, 6)) < PROBA[:, None, :6]).astype(np.uint8)
 SETS = RNG.permutation(np.unique(DRAWS.reshape(-1, 6), axis=0))[:25]
@@ -205,9 +205,9 @@ def test_order_of_rows_does_not_matter(call, average):
 def test_routes_agree_for_independent_labels(average):
     p = PROBA[:, :6]
     expected = decision.from_marginals(p, average=average)
-    P = cardinality.from_marginals(p)
+    P = cardinality.of_marginals(p)
     assert_same_decision(decision.from_cardinalities(P, average=average), expected)
-    parts = [cardinality.from_marginals(p[:, [4, 1]]), *(p[:, [i], None] for i in (0, 2, 3, 5))]
+    parts = [cardinality.of_marginals(p[:, [4, 1]]), *(p[:, [i], None] for i in (0, 2, 3, 5))]
     factors = [[4, 1], [0], [2], [3], [5]]
     assert_same_decision(decision.from_factors(parts, factors, average=average), expected)
     joint = oracle.independent_joint(p)

@@ -11,16 +11,16 @@ from scipy import sparse
 
 import fgfm
 from fgfm import decision
-from fgfm.cardinality import distribution, from_marginals
+from fgfm.cardinality import distribution, of_marginals
 
 dask = pytest.importorskip("dask", reason="needs dask: pip install 'fgfm[dask]'")
 da = pytest.importorskip("dask.array", reason="needs dask: pip install 'fgfm[dask]'")
 
 RNG = np.random.default_rng(0)
 PROBA = RNG.random((50, 6)) ** 2
-P = from_marginals(PROBA)
-PARTS = [from_marginals(PROBA[:, :2]), from_marginals(PROBA[:, 2:])]
-HALVES = [from_marginals(PROBA[:, :3]), from_marginals(PROBA[:, 3:])]
+P = of_marginals(PROBA)
+PARTS = [of_marginals(PROBA[:, :2]), of_marginals(PROBA[:, 2:])]
+HALVES = [of_marginals(PROBA[:, :3]), of_marginals(PROBA[:, 3:])]
 FACTORS = [[4, 1], [0, 2, 3, 5]]
 DRAWS = RNG.random((50, 9, 4)) < 0.3
 SETS = RNG.random((5, 4)) < 0.5

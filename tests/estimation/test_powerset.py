@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.dummy import DummyClassifier
 
 from fgfm.cardinality import (
-    from_joint,
+    of_joint,
 )
 from fgfm.estimation import (
     Powerset,
@@ -26,7 +26,7 @@ def test_powerset_is_the_sum_over_label_sets():
     model = Powerset(cv=interleaved_folds(80)).fit(X, Y)
     assert (model.labelsets_ == sets).all()
     P, d = model.estimate(X)
-    close(P, from_joint(sets, proba))
+    close(P, of_joint(sets, proba))
     close(d, cardinality_distribution(sets, proba)[:, : d.shape[1]])
     assert (model.mode(X) == sets[proba.argmax(axis=1)]).all()
     assert model.mode(X).dtype == np.int8

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fgfm.cardinality import (
-    from_marginals,
+    of_marginals,
 )
 from fgfm.estimation import (
     Tilted,
@@ -20,4 +20,4 @@ def test_tilted_is_the_tilt_of_its_models():
     p = np.column_stack([model.predict_proba(X)[:, 1] for model in models])
     P, d = Tilted(cv=interleaved_folds(80)).fit(X, Y).estimate(X)
     close(d, d_model.predict_proba(X))
-    close(P, from_marginals(p, d))
+    close(P, of_marginals(p, d))

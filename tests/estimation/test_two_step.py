@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.dummy import DummyClassifier
 
 from fgfm.cardinality import (
-    from_conditionals,
     is_coherent,
+    of_conditionals,
 )
 from fgfm.estimation import (
     TwoStep,
@@ -41,7 +41,7 @@ def test_two_step_is_the_product_of_its_models():
     assert not is_coherent(raw.P, raw.d).any()
     coherent = TwoStep(cv=interleaved_folds(80)).fit(X, Y).estimate(X)
     close(coherent.d, d)
-    close(coherent.P, from_conditionals(q, d))
+    close(coherent.P, of_conditionals(q, d))
 
 
 def test_models_use_the_cardinality_as_a_feature():

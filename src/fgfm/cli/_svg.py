@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fgfm._utils.html import escape
+from fgfm.cli._html import escape
 
 __all__ = ["Interval", "calibration_chart", "interval_chart"]
 

@@ -36,3 +36,7 @@ __all__ = [
     "load_validation",
     "save",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

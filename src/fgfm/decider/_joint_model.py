@@ -17,7 +17,7 @@ import numpy.typing as npt
 from fgfm._kernels import poisson_binomial
 from fgfm._utils.blocks import run_blocks
 from fgfm._utils.log_linear_pool import LogLinearPool
-from fgfm.cardinality import from_marginals
+from fgfm.cardinality import of_marginals
 from fgfm.decider._calibration import ShrunkCalibrator
 from fgfm.decider._entries import Entries
 from fgfm.estimation._exponent import fit_exponents, powered
@@ -115,7 +115,7 @@ class JointModel:
         d = np.zeros((len(q.p), S + 1))
         d[:, self.cardinalities] = self.pool.predict_proba([self._independent(q.p)])
         d = _possible(d, q)[:, : q.p.shape[1] + 1]  # the K stored labels may be fewer than S
-        return RowModel(from_marginals(powered(q.p, *self.exponents), d, method="condition"), d)
+        return RowModel(of_marginals(powered(q.p, *self.exponents), d, method="condition"), d)
 
     def marginals(self, entries: Entries, threads: int) -> Entries:
         """Return the probability of each entry under the model."""

@@ -71,3 +71,7 @@ __all__ = [
     "from_marginals",
     "from_samples",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -101,7 +101,7 @@ def from_marginals(
     See Also
     --------
     from_factors : Decisions where groups of labels depend on each other.
-    fgfm.cardinality.from_marginals : Marginals combined with a model of the number of labels.
+    fgfm.cardinality.of_marginals : Marginals combined with a model of the number of labels.
 
     Notes
     -----

@@ -34,3 +34,7 @@ __all__ = [
     "TwoStep",
     "needs_calibration",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

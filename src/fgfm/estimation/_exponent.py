@@ -10,7 +10,7 @@ from scipy.optimize import brentq, root
 from scipy.special import expit
 
 from fgfm._utils.blocks import row_blocks
-from fgfm.cardinality import from_marginals
+from fgfm.cardinality import of_marginals
 
 __all__ = ["fit_exponent", "fit_exponents", "powered"]
 
@@ -126,7 +126,7 @@ def _gradient(p: Floats, Y: Floats, weight: Floats) -> Callable[[float, float], 
     def gradient(t: float, u: float) -> Floats:
         total = np.zeros(2)
         for block in blocks:
-            P = from_marginals(powered(p[block], t, u), given[block], method="condition")
+            P = of_marginals(powered(p[block], t, u), given[block], method="condition")
             residual = Y[block] - P.sum(axis=2)
             present, absent = (float((part[block] * residual).sum()) for part in scores)
             total += [present, -absent]

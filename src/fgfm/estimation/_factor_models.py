@@ -14,7 +14,7 @@ from sklearn.utils.parallel import delayed
 from fgfm._utils.parallel import run_jobs
 from fgfm._utils.progress import FitProgress
 from fgfm._utils.rows import n_rows
-from fgfm.cardinality import distribution, from_marginals
+from fgfm.cardinality import distribution, of_marginals
 from fgfm.estimation._fitting import LearnerSettings, fit_models
 from fgfm.estimation._models import Models, ModelTarget
 from fgfm.estimation._strategy import Strategy
@@ -256,7 +256,7 @@ def concatenate_estimates(blocks: Sequence[FactorEstimate]) -> FactorEstimate:
 def replace_by_independent(estimate: FactorEstimate, rows: Labels, p: Floats) -> FactorEstimate:
     """Replace rows, a mask (n,), by independent labels with marginals p (m,); S becomes m."""
     P, d = _pad(estimate, len(p))
-    P_independent = from_marginals(p[None])  # (1, m, m)
+    P_independent = of_marginals(p[None])  # (1, m, m)
     P[rows], d[rows] = P_independent, distribution(P_independent)
     return FactorEstimate(P, d)
 

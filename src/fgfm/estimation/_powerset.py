@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fgfm.cardinality import from_joint
+from fgfm.cardinality import of_joint
 from fgfm.estimation._base import FactorEstimator
 from fgfm.estimation._models import ModelTarget, Predictions
 from fgfm.estimation._strategy import Integers, Labels, Strategy
@@ -34,7 +34,7 @@ class PowersetStrategy(Strategy):
         d = np.zeros((len(proba), self.max_cardinality + 1))
         for label_set, p in zip(self.labelsets, proba.T, strict=True):
             d[:, int(label_set.sum())] += p
-        return FactorEstimate(from_joint(self.labelsets, proba), d)
+        return FactorEstimate(of_joint(self.labelsets, proba), d)
 
     def mode(self, predictions: Predictions) -> npt.NDArray[np.int8]:
         """Return the most probable label set (n, m); the first one among equals."""

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm._utils.log_linear_pool import LogLinearPool
-from fgfm.cardinality import from_marginals
+from fgfm.cardinality import of_marginals
 from fgfm.estimation._base import FactorEstimator
 from fgfm.estimation._exponent import fit_exponent, powered
 from fgfm.estimation._models import HeldOut, ModelTarget, Predictions
@@ -71,7 +71,7 @@ class ReweightedStrategy(TiltedStrategy):
         d = self._distribution(self.pool.predict_proba([pi, mu]))
         # p_is = d_s p(y_i = 1 | |y| = s) for independent labels of odds o^t; the derivation is in
         # docs/design.md, "Estimating P for one factor".
-        return FactorEstimate(from_marginals(powered(p, self.exponent), d, method="condition"), d)
+        return FactorEstimate(of_marginals(powered(p, self.exponent), d, method="condition"), d)
 
     def _marginals(self, predictions: Predictions) -> Floats:
         """Return the marginals (n, m) of the labels, clipped.
@@ -136,7 +136,7 @@ class Reweighted(FactorEstimator):  # numpydoc ignore=PR02
 
     See Also
     --------
-    fgfm.cardinality.from_marginals : P from marginals and d, by ``method="condition"``.
+    fgfm.cardinality.of_marginals : P from marginals and d, by ``method="condition"``.
 
     Examples
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgfm.cardinality import from_marginals
+from fgfm.cardinality import of_marginals
 from fgfm.estimation._base import FactorEstimator
 from fgfm.estimation._learner import AUTO
 from fgfm.estimation._models import ModelTarget, Predictions
@@ -28,7 +28,7 @@ class TiltedStrategy(Strategy):
         d = self._distribution(predictions.predict_proba(self.first_target))
         p = predictions.positive_proba(self._label_targets())  # (n, m)
         # The logits of all labels are shifted by one c_s for each s, so that sum_i p_is = s d_s.
-        return FactorEstimate(from_marginals(p, d), d)
+        return FactorEstimate(of_marginals(p, d), d)
 
 
 class Tilted(FactorEstimator):  # numpydoc ignore=PR02
@@ -38,7 +38,7 @@ class Tilted(FactorEstimator):  # numpydoc ignore=PR02
               \sum_i p_{is} = s \, d_s,
 
     with :math:`p_i = p(y_i = 1 \mid x)` from one binary model per label and d from one multinomial
-    model of the number of labels (`fgfm.cardinality.from_marginals`). P is coherent.
+    model of the number of labels (`fgfm.cardinality.of_marginals`). P is coherent.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fgfm.cardinality import from_conditionals
+from fgfm.cardinality import of_conditionals
 from fgfm.estimation._base import FactorEstimator
 from fgfm.estimation._models import ModelTarget, Predictions
 from fgfm.estimation._strategy import Integers, Labels, Strategy
@@ -33,7 +33,7 @@ class TwoStepStrategy(Strategy):
         for s in self.cardinalities[self.cardinalities > 0]:
             q[:, :, s - 1] = predictions.positive_proba(self._label_targets(), extra=float(s))
         # p_is = d_s q_i(s): Gasse and Aussem (2016), section 5. Tilting makes sum_i q_i(s) = s.
-        P = from_conditionals(q, d) if self.coherent else q * d[:, None, 1:]
+        P = of_conditionals(q, d) if self.coherent else q * d[:, None, 1:]
         return FactorEstimate(P, d)
 
 
@@ -52,7 +52,7 @@ class TwoStep(FactorEstimator):
     estimator : scikit-learn classifier, optional
         The base learner; `fgfm.ridge.RidgeLogistic` by default.
     coherent : bool, default=True
-        Tilt :math:`q(s)` so that it sums to s (`fgfm.cardinality.from_conditionals`); False gives
+        Tilt :math:`q(s)` so that it sums to s (`fgfm.cardinality.of_conditionals`); False gives
         the numbers of the paper.
     calibration : {"auto", "sigmoid", "isotonic"}, splitter or None, default="auto"
         Calibration of the base learner, as in `fgfm.FGFMClassifier`.

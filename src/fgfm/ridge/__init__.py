@@ -23,3 +23,7 @@ from fgfm.ridge._estimator import RidgeLogistic
 from fgfm.ridge._fit import RidgeFit, fit_ridge_logistic
 
 __all__ = ["RidgeFit", "RidgeLogistic", "fit_ridge_logistic"]
+
+
+def __dir__() -> list[str]:
+    return __all__
