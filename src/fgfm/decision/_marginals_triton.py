@@ -278,6 +278,7 @@ def _kernel(
             least = tl.minimum(top, floor * share)
             beaten = (1.0 + beta2) * mean <= empty * (1.0 + tie) * (beta2 * mean + 1.0)
             least = tl.where(beaten, 2.0, least)
+            found = count * 0
             if least > SMALL:
                 found = _list_again(large_list, count, least, found_list)
             else:

@@ -2,7 +2,8 @@
 
 A measure is a line of `MEASURES`: its kernels, by the kind of problem. A problem without a kernel
 does not determine the expectation. The bounds of a measure are in its kernels, and for arrays of
-PyTorch, CuPy and JAX in the table of the same name of `fgfm.decision._measures_array_api`.
+PyTorch, CuPy and JAX in a module of `fgfm.decision._array_api`, which
+`fgfm.decision._marginals_array_api` lists in a table of the same name.
 """
 
 from __future__ import annotations
