@@ -40,6 +40,8 @@ def _n_bytes(value: Any) -> int:
         return value.__sizeof__()
     if isinstance(value, (list, tuple)):
         return sum(_n_bytes(part) for part in value)
+    if hasattr(value, "memory_usage"):  # a data frame of pandas
+        return sys.getsizeof(value)
     return int(getattr(value, "nbytes", 0))
 
 

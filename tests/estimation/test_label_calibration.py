@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.special import expit, logit
 
 from decider_data import distorted, independent
-from fgfm.decider._calibration import IsotonicCalibrator, NoCalibrator, ShrunkCalibrator
-from fgfm.decider._entries import dense_entries, sparse_entries
+from fgfm.estimation._calibration import IsotonicCalibrator, NoCalibrator, ShrunkCalibrator
+from fgfm.estimation._entries import dense_entries, sparse_entries
 from multilabel import close
+
+WithMargin = partial(IsotonicCalibrator, with_margin=True)
 
 
 def fitted(p, Y, weight=None):
@@ -101,7 +105,7 @@ def test_weights_are_numbers_of_rows():
     np.testing.assert_allclose(shifts, shifts_again, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", [ShrunkCalibrator, IsotonicCalibrator, NoCalibrator])
+@pytest.mark.parametrize("kind", [ShrunkCalibrator, WithMargin, NoCalibrator])
 def test_sparse_entries_are_calibrated_as_dense_ones(kind):
     p, Y = independent(200, 5, seed=7)
     entries, every = dense_entries(p), sparse_entries(sparse.csr_array(p))
@@ -122,7 +126,7 @@ def test_isotonic_follows_a_curve_that_is_not_a_sigmoid():
     truth = np.where(p < 0.5, 0.1, 0.7)
     Y = (rng.random(p.shape) < truth).astype(float)
     entries = dense_entries(p)
-    q = IsotonicCalibrator().fit(entries, Y, np.ones(len(p))).predict(entries).p
+    q = WithMargin().fit(entries, Y, np.ones(len(p))).predict(entries).p
     assert np.abs(q - truth).mean() < 0.02
     assert ((q > 0.0) & (q < 1.0)).all()
     sigmoid = ShrunkCalibrator().fit(entries, Y, np.ones(len(p))).predict(entries).p
