@@ -34,6 +34,7 @@ from fgfm.decision import (
     from_factors,
     from_marginals,
 )
+from fgfm.decision._objective import Objective
 from fgfm.estimation._estimates import (
     FactorEstimate,
     Repair,
@@ -345,7 +346,7 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         complete = kept[(kept >= 0).all(axis=1)]
         self.nonempty_ = bool(len(complete) and complete.any(axis=1).all()) and self.multilabel_
         self.label_frequencies_ = _frequencies(Y, weight, self.classes_)
-        from_marginals(np.empty((0, Y.shape[1])), **self.decision_params())  # raises if invalid
+        Objective.checked(n_jobs=None, **self.decision_params()).constraints(Y.shape[1])
         self._find_factors(X, Y, weight)
         progress.factors_found(len(self.factors_), Y.shape[1])
         self._factor_models: Any

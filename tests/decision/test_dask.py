@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -82,6 +84,17 @@ def test_any_chunks_give_the_decision_of_the_array(case, rows):
         assert_computes_to(
             CASES[case](lazy, **kwargs), CASES[case](lambda array, axis=0: array, **kwargs)
         )
+
+
+@pytest.mark.parametrize("average", ["samples", "weighted"])
+@pytest.mark.parametrize("case", CASES)
+def test_tasks_can_be_sent_to_other_processes(case, average):
+    def lazy(array, axis=0):
+        return da.from_array(array, chunks=20)
+
+    sent = pickle.loads(pickle.dumps(CASES[case](lazy, average=average)))
+    expected = CASES[case](lambda array, axis=0: array, average=average)
+    assert_computes_to(sent, expected)
 
 
 def test_blocks_are_read_when_computed_and_only_once():

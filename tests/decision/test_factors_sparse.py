@@ -127,7 +127,7 @@ def test_index_type_can_count_all_chosen_labels(monkeypatch):
     monkeypatch.setattr(sparse, "get_index_dtype", observed)
     Ps = [np.ones((30, 1, 1)), sparse.csr_array((30, 2))]
     assert decision.from_factors(Ps, [[0], [1, 2]]).labels.nnz == 30
-    assert calls == [30]
+    assert max(calls) == 30
 
 
 @pytest.mark.parametrize(

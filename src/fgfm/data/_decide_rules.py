@@ -14,9 +14,9 @@ from fgfm.data._label_columns import label_order
 from fgfm.data._options import TextFormat
 from fgfm.data._probability_reader import ProbabilityReader
 from fgfm.decision import from_marginals
-from fgfm.decision._limits import Limits
-from fgfm.decision._marginals import decide_marginals
+from fgfm.decision._marginals import Marginals
 from fgfm.decision._objective import Objective
+from fgfm.decision._problem import decide
 
 __all__ = ["OBJECTIVE", "DecideSettings", "Rule", "make_rule"]
 
@@ -80,25 +80,27 @@ def make_rule(settings: DecideSettings, reader: ProbabilityReader, n_jobs: int |
         names = _check_labels(settings.decider, reader)
         decider = copy.copy(settings.decider).set_params(n_jobs=n_jobs)
         return Rule(names, False, average, _decider_rule(decider))
-    limits = Limits.checked(
-        settings.min_labels,
-        settings.max_labels,
-        settings.constraints,
-        names if reader.has_names else None,
-    )
-    if limits is not None:
-        limits.check_problem(average, settings.measure)
-    if average != "samples":
-        return Rule(names, True, average, lambda p: _decide_together(p, settings, average, n_jobs))
     objective = Objective.checked(
         settings.beta,
         settings.zero_division,
         settings.nonempty,
         n_jobs,
+        settings.min_labels,
+        settings.max_labels,
+        settings.constraints,
+        names if reader.has_names else None,
         settings.measure,
-        limits,
     )
-    return Rule(names, False, average, lambda p: decide_marginals(p, objective, settings.logits))
+    if objective.limits is not None:
+        objective.limits.check_problem(average, objective.measure)
+    if average != "samples":
+        return Rule(names, True, average, lambda p: _decide_together(p, settings, average, n_jobs))
+    return Rule(
+        names,
+        False,
+        average,
+        lambda p: decide(Marginals.read(p, settings.logits), objective, "samples"),
+    )
 
 
 def _decide_together(

@@ -48,6 +48,7 @@ from fgfm.decider._joint_model import JointModel
 from fgfm.decider._known_rows import check_new_rows, known_rows, row_digests
 from fgfm.decider._weighted import as_counts, limit_f
 from fgfm.decision import Constraints, Decision, from_cardinalities, from_marginals
+from fgfm.decision._objective import Objective
 from fgfm.estimation._calibration import IsotonicCalibrator, NoCalibrator, ShrunkCalibrator
 from fgfm.estimation._entries import Entries
 from fgfm.estimation._label_sets import LabelSetMixin
@@ -461,9 +462,9 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
                 "average='samples'"
             )
         if limited:
-            no_rows = np.empty((0, given.entries.m, 1))
             nonempty = resolve_nonempty(self.nonempty, self.nonempty_)
-            from_cardinalities(no_rows, nonempty=nonempty, **self._limits(given.entries))
+            limits = self._limits(given.entries)
+            Objective.checked(1.0, 1.0, nonempty, None, **limits).constraints(given.entries.m)
 
     def _limits(self, entries: Entries) -> dict[str, Any]:
         """Return the constraints as `fgfm.decision` takes them."""
