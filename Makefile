@@ -89,7 +89,6 @@ wheel: .venv/.stamp-dist ## build the sdist and a wheel into dist, and try the w
 
 bench: .venv/.stamp-bench ## measure speed against the alternatives
 	@$(BIN)/python -m benchmarks
-	@$(BIN)/python -m benchmarks.numba_rival
 
 bench-fit: .venv/.stamp-dev .venv-rival/.stamp ## measure fit and predict on real data (needs FGFM_DATA)
 	@$(BIN)/python -m benchmarks.ridge
@@ -108,7 +107,7 @@ quadrature: .venv/.stamp-quadrature ## compute the quadrature table again (minut
 
 clean: ## remove .venv, caches, built packages and built pages
 	rm -rf docs/auto_examples docs/reference/generated docs/sg_execution_times.rst
-	rm -rf .venv .venv-numba .venv-recipes .venv-rival .venv-sklearn-* build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage
+	rm -rf .venv .venv-recipes .venv-rival .venv-sklearn-* build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Without its stamp a .venv is half-built: it is made anew. With an old one it is updated.

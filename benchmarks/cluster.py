@@ -37,7 +37,7 @@ def _workers(number: int) -> Iterator[Any]:
 
     with (
         LocalCluster(
-            n_workers=number, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=number, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         Client(cluster) as client,
     ):

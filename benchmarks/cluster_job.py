@@ -36,7 +36,7 @@ def main() -> None:
             LocalCluster(
                 n_workers=options.workers,
                 threads_per_worker=1,
-                dashboard_address=None,
+                dashboard_address=":0",
             )
         )
         client = stack.enter_context(Client(cluster))

@@ -2,8 +2,7 @@
 
 ``python -m benchmarks.costs`` prints the tables of ``docs/cluster.md`` from stored measurements;
 options change the assumptions. ``--measure`` measures the rates of this machine first, and
-``--check ROWS`` runs ``benchmarks/cluster_job.py`` on that many rows of 20 labels (10^8 take 8 GB
-of disk); both replace what is stored. Write the output to ``docs/benchmark/costs/tables.txt``.
+replaces what is stored. Write the output to ``docs/benchmark/costs/tables.txt``.
 
 Rates are rows per second of processor time of one thread, so that other load on the machine does
 not count as work.
@@ -13,10 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import resource
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -34,30 +29,18 @@ from benchmarks.inputs import marginal_rows, sparse_rows
 from benchmarks.report import Column, Table, count, duration
 from fgfm import decision
 
-__all__ = ["Cost", "Job", "Nodes", "check", "cost", "main", "measure", "tables"]
+__all__ = ["Cost", "Job", "Nodes", "cost", "main", "measure", "tables"]
 
 MEASURED = Path(__file__).parents[1] / "docs" / "benchmark" / "costs" / "measured.json"
 ROWS = 10**9
-CHECKED = "20 labels"
+TWENTY = "20 labels"
 # Rows per second of one H200, float32 probabilities in its memory: the least of docs/gpu.md.
 GPU_RATES = {"1000 labels, few": 2.2e8, "1000 labels, half": 9.1e7}
 
 
 @dataclass(frozen=True)
 class Job:
-    """Rows to decide.
-
-    Attributes
-    ----------
-    rows : float
-        The number of rows.
-    rate : float
-        Rows per second of a core or GPU.
-    read, written : float
-        Bytes per row.
-    file_rows : float
-        Rows of a file; a file is a task.
-    """
+    """Rows to decide."""
 
     rows: float
     rate: float
@@ -68,50 +51,17 @@ class Job:
 
 @dataclass(frozen=True)
 class Nodes:
-    """Machines of a cluster.
-
-    Attributes
-    ----------
-    number : int
-        The number of machines.
-    units : int
-        Cores or GPUs of each.
-    bandwidth : float
-        Bytes per second between each and the storage.
-    price : float
-        Price of a core or GPU for an hour.
-    task : float
-        Seconds of the scheduler per task.
-    start : float
-        Seconds before the first task runs.
-    """
+    """Machines of a cluster."""
 
     number: int
     units: int
     bandwidth: float
     price: float = 0.0
     task: float = 0.0
-    start: float = 0.0
 
 
 class Cost(NamedTuple):
-    """What a job takes.
-
-    Attributes
-    ----------
-    read, written : float
-        Bytes in all.
-    work : float
-        Seconds of one core or GPU.
-    seconds : float
-        Time of the job.
-    bound : str
-        What takes the longest: "computing", "transfer" or "scheduling".
-    busy : float
-        Cores or GPUs of a node that the transfer can keep busy.
-    money : float
-        Price of all cores or GPUs for that time.
-    """
+    """What a job takes."""
 
     read: float
     written: float
@@ -135,7 +85,7 @@ def cost(job: Job, nodes: Nodes) -> Cost:
         "scheduling": nodes.task * job.rows / job.file_rows,
     }
     bound = max(parts, key=lambda name: parts[name])
-    seconds = nodes.start + parts[bound]
+    seconds = parts[bound]
     return Cost(
         read=read,
         written=written,
@@ -156,7 +106,7 @@ CASES: dict[str, tuple[int, Callable[[int], Any]]] = {
     "1000 labels, few": (100_000, lambda n: marginal_rows("sparse", n, 1000)),
     "1000 labels, half": (100_000, lambda n: marginal_rows("dense", n, 1000)),
     "10^7 labels, CSR": (1_000_000, lambda n: sparse_rows(n, 10_000_000, 100)),
-    CHECKED: (1_000_000, _twenty),
+    TWENTY: (1_000_000, _twenty),
 }
 
 
@@ -205,80 +155,18 @@ def measure(calls: int = 3, share: float = 1.0) -> dict[str, dict[str, float]]:
     return rates
 
 
-def worker_factor(rate: float, rows: int = 10_000_000) -> float:
-    """Measure the processor time of a Dask worker per that of the same work without Dask."""
-    found = check(rows, workers=1)
-    return (found["work"] - found["start_work"]) * rate / rows
-
-
 def task_seconds(tasks: int = 10_000) -> float:
     """Measure the seconds of Dask's scheduler per task, by tasks without work."""
     from distributed import Client, LocalCluster
 
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         client.gather(client.map(abs, range(10), pure=False))
         start = time.perf_counter()
         client.gather(client.map(abs, range(tasks), pure=False))
         return (time.perf_counter() - start) / tasks
-
-
-def _run_job(parts: Path, sets: Path, workers: int) -> tuple[float, float]:
-    """Run the job in a new process; return its seconds and those of the processor."""
-    script = Path(__file__).with_name("cluster_job.py")
-    command = [sys.executable, str(script), str(parts), str(sets), "--workers", str(workers)]
-
-    def processor() -> float:
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return used.ru_utime + used.ru_stime
-
-    start, before = time.perf_counter(), processor()
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
-    return time.perf_counter() - start, processor() - before
-
-
-def _forget(path: Path) -> None:
-    """Remove a file from the memory of the system, so that it is read from the disk."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def check(rows: int, file_rows: int = 1_000_000, workers: int = 2) -> dict[str, float]:
-    """Run the job on rows of 20 labels; return what was measured and what predicts it."""
-    with tempfile.TemporaryDirectory() as folder:
-        parts, one = Path(folder) / "parts", Path(folder) / "one"
-        parts.mkdir()
-        one.mkdir()
-        for k in range(workers):  # each worker loads the libraries
-            _save(_twenty(10), one, f"{k}")
-        files = []
-        for k in range(rows // file_rows):
-            show_progress(f"file {k} of {rows // file_rows}")
-            files.append(_save(_twenty(file_rows, seed=k), parts, f"{k:05d}"))
-        show_progress("job")
-        start, start_work = _run_job(one, Path(folder) / "none", workers)
-        for file in files:
-            _forget(file)
-        begin = time.perf_counter()
-        for file in files[:5]:
-            file.read_bytes()
-            _forget(file)
-        bandwidth = sum(file.stat().st_size for file in files[:5]) / (time.perf_counter() - begin)
-        seconds, work = _run_job(parts, Path(folder) / "sets", workers)
-        show_progress("")
-        return {
-            "rows": rows,
-            "workers": workers,
-            "start": start,
-            "start_work": start_work,
-            "bandwidth": bandwidth,
-            "seconds": seconds,
-            "work": work,
-            "load": os.getloadavg()[0],
-        }
 
 
 def _terabytes(value: float) -> str:
@@ -324,7 +212,7 @@ def _cost_table(
     measured: dict[str, Any], cores: Nodes, gpus: Nodes, month: float, rows: float
 ) -> Table:
     jobs = [
-        (name, _job(measured, name, rows), cores) for name in measured["rates"] if name != CHECKED
+        (name, _job(measured, name, rows), cores) for name in measured["rates"] if name != TWENTY
     ]
     for name, rate in GPU_RATES.items():
         job = replace(_job(measured, name, rows), rate=rate, file_rows=np.inf)
@@ -364,47 +252,14 @@ def _cost_table(
     return table
 
 
-def _check_table(measured: dict[str, Any]) -> Table:
-    found = measured["check"]
-    job = _job(measured, CHECKED, found["rows"])
-    here = Nodes(
-        1, int(found["workers"]), found["bandwidth"], task=measured["task"], start=found["start"]
-    )
-    c = cost(job, here)
-    table = Table(
-        f"Check: {count(found['rows'])} rows of 20 labels, {found['workers']} workers here",
-        [
-            Column("", left=True),
-            Column("predicted", _time),
-            Column("measured", _time),
-            Column("ratio", lambda x: f"{x:.2f}"),
-        ],
-    )
-    for name, predicted, took in (
-        ("processor time", c.work + found["start_work"], found["work"]),
-        ("time", c.seconds, found["seconds"]),
-    ):
-        table.rows.append((name, predicted, took, took / predicted))
-    table.notes.append(
-        f"{_terabytes(c.read)} read from disk at {found['bandwidth'] / 1e9:.2f} GB/s, bound by "
-        f"{c.bound}; the start of the workers takes {_time(found['start'])}. The load of the "
-        f"machine of two cores was {found['load']:.1f}: the job had "
-        f"{found['work'] / found['seconds']:.2f} of them. Without the factor of a Dask worker the "
-        "processor time is predicted as "
-        f"{_time(c.work / measured['factor'] + found['start_work'])}."
-    )
-    return table
-
-
 def tables(
     measured: dict[str, Any], cores: Nodes, gpus: Nodes, month: float, rows: float = ROWS
 ) -> list[Table]:
-    """Return the tables of rates, of costs, and of the check."""
+    """Return the tables of rates and of costs."""
     cores, gpus = (replace(n, task=measured["task"]) for n in (cores, gpus))
     return [
         _rate_table(measured),
         _cost_table(measured, cores, gpus, month, rows),
-        _check_table(measured),
     ]
 
 
@@ -412,7 +267,6 @@ def main(arguments: list[str] | None = None) -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.costs", description=__doc__)
     parser.add_argument("--measure", action="store_true", help="measure the rates (minutes)")
-    parser.add_argument("--check", type=int, metavar="ROWS", help="run the job on so many rows")
     parser.add_argument("--rows", type=float, default=ROWS)
     parser.add_argument("--nodes", type=int, default=16)
     parser.add_argument("--cores", type=int, default=16, help="per node")
@@ -424,16 +278,8 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     measured = json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
     if options.measure:
-        rates = measure()
-        measured |= {
-            "date": time.strftime("%Y-%m-%d"),
-            "rates": rates,
-            "factor": worker_factor(rates[CHECKED]["file"]),
-            "task": task_seconds(),
-        }
-    if options.check:
-        measured["check"] = check(options.check)
-    if options.measure or options.check:
+        date = time.strftime("%Y-%m-%d")
+        measured |= {"date": date, "rates": measure(), "task": task_seconds()}
         MEASURED.parent.mkdir(parents=True, exist_ok=True)
         MEASURED.write_text(json.dumps(measured, indent=1) + "\n")
     cores = Nodes(options.nodes, options.cores, options.network / 8e-9, options.core_hour)

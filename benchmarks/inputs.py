@@ -88,7 +88,7 @@ def factor_rows(kind: str, n: int, singletons: int, fours: int, seed: int = 0) -
         share *= present[:, f, None] / share.sum(axis=1, keepdims=True)
         empty = 1.0 - present[:, f, None]
         sets = np.vstack([np.zeros((1, 4), dtype=int), labelsets])
-        Ps.append(cardinality.from_joint(sets, np.hstack([empty, share])))
+        Ps.append(cardinality.of_joint(sets, np.hstack([empty, share])))
     places = rng.permutation(m).tolist()
     ends = np.cumsum([P.shape[1] for P in Ps]).tolist()
     factors = [places[end - P.shape[1] : end] for P, end in zip(Ps, ends, strict=True)]
@@ -97,7 +97,7 @@ def factor_rows(kind: str, n: int, singletons: int, fours: int, seed: int = 0) -
 
 def cardinality_rows(kind: str, n: int, m: int, seed: int = 0) -> Floats:
     """Draw P, (n, m, m), of mixtures of three models of independent labels."""
-    parts = (cardinality.from_marginals(marginal_rows(kind, n, m, seed + c)) for c in range(3))
+    parts = (cardinality.of_marginals(marginal_rows(kind, n, m, seed + c)) for c in range(3))
     P = sum(parts, start=np.zeros((n, m, m)))
     P /= 3.0
     return P

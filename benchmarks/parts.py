@@ -321,7 +321,7 @@ def constraints(settings: Settings) -> Results:
     )
     n, m = (200 if settings.quick else 10_000), 100
     p = inputs.marginal_rows("sparse", n, m)
-    P = cardinality.from_marginals(p[:2])
+    P = cardinality.of_marginals(p[:2])
     free = decision.from_marginals(p).labels
     groups = np.arange(m).reshape(-1, 5).tolist()
     tree = {i: (i - 1) // 3 for i in range(1, m)}

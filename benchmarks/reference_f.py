@@ -371,20 +371,7 @@ def _penalty_table(cells: list[Cell], splits: int) -> Table:
 
 
 def run(*, quick: bool = False, splits: int = SPLITS) -> list[Table]:
-    """Compare, print the tables, and return them.
-
-    Parameters
-    ----------
-    quick : bool, default=False
-        Use two sizes, two structures, one repetition of each and three splits.
-    splits : int, default=10
-        Repetitions of our cross-validation.
-
-    Returns
-    -------
-    list of Table
-        The printed tables.
-    """
+    """Compare, print the tables, and return them."""
     if not FOLDER.is_dir():
         raise SystemExit(
             f"{FOLDER} does not exist: FGFM_REFERENCE must name the folder of the stored results"

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.reference_factors import FOLDER, N_FEATURES, case_key, stored_table
-from fgfm.cardinality import from_conditionals, merge_factors
+from fgfm.cardinality import merge_factors, of_conditionals
 from fgfm.classifier import FGFMClassifier
 from fgfm.decision import from_factors
 from fgfm.experiments._cell import find_factors
@@ -198,7 +198,7 @@ class GivenModels:
                     model = self.fits[name, penalties[name]]
                     for s in range(1, m + 1):
                         q[:, j, s - 1] = model.predict_proba(INPUTS, extra=s) @ model.classes
-            Ps.append(from_conditionals(q, d) if self.rule.coherent else q * d[:, None, 1:])
+            Ps.append(of_conditionals(q, d) if self.rule.coherent else q * d[:, None, 1:])
             ds.append(d)
         return Estimate(factors, Ps, ds)
 

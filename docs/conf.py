@@ -53,7 +53,6 @@ default_role = "autolink"
 # No inventories of other projects are downloaded, so that names of other libraries are not links.
 nitpick_ignore_regex = [
     (r"py:.*", r"(matplotlib|numpy|pandas|scipy|sklearn|typing)\..*"),
-    (r"py:obj", "cardinalities_"),  # a property of a private base class: numpydoc makes it a link
 ]
 
 rst_prolog = r".. |y| replace:: \|y\|"  # docstrings write |y| for the number of labels

@@ -25,7 +25,7 @@ proba = np.array([[0.81, 0.46, 0.42, 0.35, 0.14, 0.10, 0.04, 0.01]])
 # true, and how many labels are true in total. The matrix P contains what is needed, the
 # probability that label i is true *and* that s labels are true.
 
-P = fgfm.cardinality.from_marginals(proba)[0]  # (m, S); here the labels are independent
+P = fgfm.cardinality.of_marginals(proba)[0]  # (m, S); here the labels are independent
 print(P.shape)
 print("p(drama and 2 labels in all) =", P[0, 1].round(3))
 

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 import fgfm
-from fgfm.plotting import LabelGraphDisplay, PValueDisplay
+from fgfm.plotting import LabelGraphDisplay
 from fgfm.synthetic import random_network
 
 network = random_network([4, 3, 2, 1], random_state=3)
@@ -36,14 +36,6 @@ for factor in ilf.factors_:
 # The graph has an edge for each dependent pair; stronger dependences have wider edges.
 
 LabelGraphDisplay.from_estimator(ilf)
-plt.show()
-
-# %%
-# The p-values of all pairs. Row i, column j is the test of label i against label j given the
-# Markov boundary of label i, so that the matrix need not be symmetric. The mark on the colour bar
-# is the largest p-value of an edge; the level is 0.01, corrected for the number of tests.
-
-PValueDisplay.from_estimator(ilf)
 plt.show()
 
 # %%

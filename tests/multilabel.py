@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fgfm import FGFMClassifier
+
 METHODS = ["reweighted", "two-step", "tilted", "direct", "powerset"]
 
 
@@ -23,6 +25,22 @@ def interleaved_folds(n, k=3):
 
 
 X, Y = make_data()
+
+
+class OneFactor(FGFMClassifier):
+    """The classifier of one factor, whose `estimate` returns that of the factor."""
+
+    def estimate(self, X):
+        return super().estimate(X)[0]
+
+    def fitted_method(self):
+        """Return the private object that combines the models of the factor."""
+        return self._factor_models.methods[0]
+
+
+def one_factor(method, learner=None, **how):
+    """Return a classifier of one factor, with ridge logistic regression by default."""
+    return OneFactor("ridge" if learner is None else learner, method=method, **how)
 
 
 def close(actual, expected, atol=1e-12):

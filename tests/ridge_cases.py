@@ -11,10 +11,8 @@ from sklearn.linear_model import LogisticRegression
 
 from fgfm._utils.folds import make_folds
 from fgfm._utils.parallel import one_blas_thread
-from fgfm.ridge import RidgeFit
-from fgfm.ridge._batch import fit_batch
 from fgfm.ridge._design import Design
-from fgfm.ridge._problem import RidgeSettings, RidgeTarget
+from fgfm.ridge._solver import RidgeSettings, RidgeTarget, fit_targets
 
 GRID = 10.0 ** np.arange(-4, 4)
 
@@ -102,6 +100,13 @@ def assert_tried_losses(found, whole, atol):
     assert tried[whole.mean(axis=0).argmin()]
 
 
+class LargeDesign(Design):
+    """Features whose models are all fitted by conjugate gradients."""
+
+    def is_small(self, n_classes, extra):
+        return False
+
+
 def fit_as_large(
     X,
     targets,
@@ -118,26 +123,14 @@ def fit_as_large(
     """Fit small models by the solver of large ones; each target has two or more classes."""
     n = X.shape[0]
     folds_of = make_folds(cv, random_state, X, np.arange(n), n)
-    design = Design(X, np.ones(n), centred=not penalize_intercept)
+    design = LargeDesign(X, np.ones(n), centred=not penalize_intercept)
     settings = RidgeSettings(
         np.asarray(penalties, dtype=float), penalize_intercept, reference_class, max_iter, tol
     )
-    fits = []
-    for y in targets:
-        classes, code = np.unique(y, return_inverse=True)
-        column = None if extra is None else np.asarray(extra, dtype=float)
-        target = RidgeTarget(code, len(classes), column, folds_of(y))
-        with one_blas_thread:
-            (fit,) = fit_batch(design, [target], settings)
-        assert fit.n_failed == 0
-        fits.append(
-            RidgeFit(
-                classes,
-                fit.coef,
-                fit.intercept,
-                float(settings.penalties[fit.best]),
-                fit.losses,
-                fit.n_iter,
-            )
-        )
+    column = None if extra is None else np.asarray(extra, dtype=float)
+    encoded = [
+        RidgeTarget(*np.unique(y, return_inverse=True), column, folds_of(y)) for y in targets
+    ]
+    fits = fit_targets(design, encoded, settings, None, None)
+    assert all(fit.n_failed == 0 for fit in fits)
     return fits

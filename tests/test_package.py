@@ -6,8 +6,9 @@ import re
 import shutil
 import subprocess
 import sys
-from importlib import metadata, resources
+from importlib import import_module, metadata, resources
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
@@ -69,6 +70,22 @@ def test_all_and_dir_are_the_public_names():
     assert len(fgfm.__all__) == len(set(fgfm.__all__))
     assert set(fgfm.__all__) == PUBLIC
     assert set(dir(fgfm)) == PUBLIC
+
+
+def public_modules() -> list[str]:
+    """Return the modules of the package whose names have no underscore."""
+    names = (module.name for module in iter_modules(fgfm.__path__))
+    return [f"fgfm.{name}" for name in names if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("name", public_modules())
+def test_dir_of_a_module_is_its_all(name):
+    if name == "fgfm.torch":
+        pytest.importorskip("torch")
+    module = import_module(name)
+    assert dir(module) == sorted(set(module.__all__))
+    assert len(module.__all__) == len(dir(module))
+    assert all(hasattr(module, public) for public in module.__all__)
 
 
 @pytest.mark.parametrize("backwards", [False, True])

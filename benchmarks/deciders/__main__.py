@@ -12,9 +12,8 @@ from benchmarks.deciders.compare import Pair, compare
 from benchmarks.deciders.learners import LEARNERS
 from benchmarks.deciders.peers import PEERS
 from benchmarks.deciders.probabilities import cache_probabilities, path_of, read_failures
-from benchmarks.deciders.report import format_terminal, write_report
+from benchmarks.deciders.report import GROUPS, Scores, format_terminal, in_group, write_report
 from benchmarks.deciders.rules import RULES
-from benchmarks.deciders.summary import GROUPS, in_group, summarise
 from benchmarks.real.splits import find_sources
 
 EXAMPLES = """\
@@ -108,13 +107,7 @@ def _names(choices: Collection[str] | None) -> Callable[[str], list[str]]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the benchmark, print its summary, and write its report.
-
-    Parameters
-    ----------
-    arguments : list of str, optional
-        The arguments of the command line; by default those of the program.
-    """
+    """Run the benchmark, print its summary, and write its report."""
     parser = make_parser()
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parser.parse_args(arguments)
@@ -151,15 +144,15 @@ def main(arguments: list[str] | None = None) -> None:
         )
     except (OSError, ValueError) as error:
         parser.exit(2, f"{parser.prog}: {error}\n")
-    summary = summarise(records, options.seed)
+    scores = Scores(records, options.seed)
     failures = read_failures(options.out)
     missing = {
         name: failures.get(name, "not computed")
         for name in (pair.path.stem for pair in pairs if not pair.path.exists())
     }
     command = shlex.join([*parser.prog.split(), *arguments])
-    paths = write_report(options.report, records, summary, missing, command)
-    print(format_terminal(summary))
+    paths = write_report(options.report, scores, missing, command)
+    print(format_terminal(scores))
     _show(f"{options.report}: {', '.join(path.name for path in paths)}")
 
 

@@ -100,32 +100,7 @@ def compare(
     again: Sequence[str],
     progress: Callable[[str], object],
 ) -> list[Record]:
-    """Compute the scores that ``results.csv`` does not contain, and return those of the pairs.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of ``results.csv`` and of the environments of other packages.
-    pairs : sequence of Pair
-        Stored probabilities.
-    rules, peers : sequence of str
-        Rules, and other packages. The guarantee is left out if `fgfm.FDecider` has none.
-    limit : float
-        Time limit of a task in seconds.
-    seed : int
-        Seed of the stored probabilities.
-    n_jobs : int
-        Number of processes.
-    again : sequence of str
-        Rules and packages whose results are computed again.
-    progress : callable
-        Called with a line for each task that was computed.
-
-    Returns
-    -------
-    list of Record
-        Scores of the pairs by these rules and packages.
-    """
+    """Compute the scores that ``results.csv`` does not contain, and return those of the pairs."""
     if not hasattr(fgfm.FDecider, "lower_bound"):
         rules = [rule for rule in rules if rule != GUARANTEE]
     tasks = [_Task(pair, rule, "", limit) for pair in pairs for rule in (*rules, *peers)]

@@ -52,26 +52,7 @@ PEERS: dict[str, Peer] = {
 def decide_by_peer(
     name: str, python: str | os.PathLike[str], limit: float, p: Probabilities
 ) -> Iterator[tuple[str, Outcome]]:
-    """Tune and decide with another package.
-
-    Parameters
-    ----------
-    name : str
-        The package.
-    python : str or path-like
-        The Python of its environment.
-    limit : float
-        Time limit in seconds.
-    p : Probabilities
-        Validation and test rows.
-
-    Yields
-    ------
-    rule : str
-        Name of the package and of the rule.
-    outcome : Outcome
-        Its decisions.
-    """
+    """Tune and decide with another package."""
     varies = p.Y_val.any(axis=0) & ~p.Y_val.all(axis=0)  # (m,)
     run = run_peer(
         PEERS[name],

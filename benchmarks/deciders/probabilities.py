@@ -75,27 +75,7 @@ def cache_probabilities(
     retry: bool,
     progress: Callable[[str], object],
 ) -> None:
-    """Fit the learners whose probabilities are not stored yet, each in a subprocess.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the files.
-    sources : sequence of Source
-        Data sets, in the order in which they are computed.
-    learners : sequence of str
-        Names of learners.
-    limit : float
-        Seconds after which a fit is stopped.
-    seed : int
-        Seed of the validation rows and of the learners.
-    n_jobs : int
-        Number of processes.
-    retry : bool
-        Compute pairs again that failed before.
-    progress : callable
-        Called with a line for each pair that was computed.
-    """
+    """Fit the learners whose probabilities are not stored yet, each in a subprocess."""
     folder.mkdir(parents=True, exist_ok=True)
     failures = read_failures(folder)
     tasks = [

@@ -1,347 +1,317 @@
-"""Format the summary for a terminal and as Markdown, draw its figure, and write the files."""
+"""Summarise the scores as tables and a figure: ranks, differences, expected F1, guarantees, times.
+
+`fgfm.FDecider` was designed on the data sets of `DEVELOPMENT`; all others confirm it. Both groups
+are summarised separately, and together.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import math
 import textwrap
 from collections.abc import Iterator, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.deciders.compare import Record
-from benchmarks.deciders.rules import AVERAGES, FDECIDER, RULES
-from benchmarks.deciders.summary import GROUPS, Summary
+from benchmarks.deciders.rules import AVERAGES, FDECIDER, FDECIDER_ROWS, GUARANTEE, RULES
+from benchmarks.real.statistics import bootstrap_means, critical_difference, friedman, interval
+from benchmarks.real.subprocesses import OK
 from benchmarks.real.tables import count
 from fgfm._utils.atomic import atomic_file
 from fgfm.experiments._figure import new_figure
 from fgfm.experiments._table import grid
 
-__all__ = ["format_markdown", "format_terminal", "write_report"]
+__all__ = ["DEVELOPMENT", "GROUPS", "Scores", "format_terminal", "in_group", "write_report"]
 
+DEVELOPMENT = frozenset({
+    "cal500", "emotions", "enron", "flags", "foodtruck", "genbase", "image", "langlog", "medical",
+    "reutersk500", "scene", "stackex_chess", "yeast",
+})  # fmt: skip
+GROUPS = ("development", "confirmation", "all")
+_UNRANKED = (FDECIDER_ROWS, GUARANTEE)
+_BOOTSTRAP_SAMPLES = 2000
 _WIDTH = 80
-_MISSING = "-"
 _TICKS = (-0.5, -0.1, -0.05, 0.0, 0.05, 0.1, 0.5)  # of differences
 _COLOURS = {"samples": "#0072B2", "macro": "#D55E00", "micro": "#009E73"}
 
 
-class _Table(NamedTuple):
+class Table(NamedTuple):
+    """A table of texts, the first row being the head."""
+
     title: str
-    rows: list[list[str]]  # the first is the head
+    rows: list[list[str]]
     notes: list[str]
 
 
-def _decimal(value: float, digits: int = 3) -> str:
-    return _MISSING if math.isnan(value) else f"{value:.{digits}f}"
+def in_group(dataset: str, group: str) -> bool:
+    """Return True if a data set belongs to a group of `GROUPS`."""
+    return group == "all" or (group == "development") == (dataset in DEVELOPMENT)
 
 
 def _signed(value: float) -> str:
-    return _MISSING if math.isnan(value) else f"{value:+.4f}"
+    return "-" if np.isnan(value) else f"{value:+.4f}"
 
 
-def _groups(summary: Summary) -> list[str]:
-    found = {ranking.group for ranking in summary.rankings}
-    return [group for group in GROUPS if group in found]
+def _decimal(value: float, digits: int = 3) -> str:
+    return "-" if np.isnan(value) else f"{value:.{digits}f}"
 
 
-def _rank_tables(summary: Summary) -> Iterator[_Table]:
-    for group in _groups(summary):
-        for packages in (False, True):
-            rankings = [r for r in summary.rankings if r.group == group and r.packages == packages]
-            if rankings:
-                yield _rank_table(group, packages, rankings)
+class Scores:
+    """The scores that were computed, by group of data sets and average."""
 
-
-def _rank_table(group: str, packages: bool, rankings: Sequence[Any]) -> _Table:
-    rules = list(dict.fromkeys(rule for r in rankings for rule in r.rules))
-    heads = [head for r in rankings for head in (r.average, "F1")]
-    rows = [["rule", *heads]]
-    for rule in sorted(rules, key=lambda r: list(RULES).index(r) if r in RULES else len(RULES)):
-        row = [rule]
-        for r in rankings:
-            at = r.rules.index(rule) if rule in r.rules else None
-            row += [_MISSING] * 2 if at is None else [
-                _decimal(r.mean_ranks[at], 2), _decimal(r.mean_f1[at])
-            ]  # fmt: skip
-        rows.append(row)
-    notes = []
-    for r in rankings:
-        text = (
-            f"{r.average}: {count(r.n_pairs, 'pair')} of a learner and one of "
-            f"{count(r.n_datasets, 'data set')}"
+    def __init__(self, records: Sequence[Record], seed: int = 0) -> None:
+        self.records, self.seed = records, seed
+        frame = pd.DataFrame(records, columns=Record._fields)
+        self.ok = frame[frame.status == OK]
+        order = list(RULES)
+        self.rules = sorted(  # ours first
+            self.ok.rule.unique(), key=lambda r: (order.index(r) if r in order else 99, r)
         )
-        if r.n_incomplete:
-            text += f", {r.n_incomplete} more without a score of every rule"
-        if not math.isnan(r.friedman_p):
-            text += (
-                f"; Friedman test over data sets p = {r.friedman_p:.2g}, critical difference "
-                f"{r.critical_difference:.2f} (Nemenyi, level 0.05)"
+        groups = [g for g in GROUPS if any(in_group(d, g) for d in self.ok.dataset)]
+        # one group, and the same data sets as "all"
+        self.groups = groups[:1] if len(groups) == 2 else groups
+
+    def chosen(self, group: str) -> pd.DataFrame:
+        """Return the scores of a group."""
+        return self.ok[[in_group(d, group) for d in self.ok.dataset]]
+
+    def matrix(self, group: str, average: str, value: str = "f1") -> pd.DataFrame:
+        """Return a score by data set and learner (rows), and rule (columns)."""
+        rows = self.chosen(group).query("average == @average and rule != @GUARANTEE")
+        found = rows.pivot(index=["dataset", "learner"], columns="rule", values=value)
+        return found[[rule for rule in self.rules if rule in found]]
+
+    def ranked(self, group: str, average: str, packages: bool) -> pd.DataFrame:
+        """Return F1 of our own rules, or of those of packages too."""
+        f1 = self.matrix(group, average)
+        own = [rule for rule in f1 if rule in RULES and rule not in _UNRANKED]
+        if packages:
+            return f1 if len(own) < f1.shape[1] else f1.iloc[:0, :0]
+        return f1[own].dropna(how="all")
+
+    def tables(self) -> Iterator[Table]:
+        """Yield all tables."""
+        for group in self.groups:
+            for packages in (False, True):
+                yield from self._rank_table(group, packages)
+        for group in self.groups:
+            for decider in (FDECIDER, FDECIDER_ROWS):
+                yield from self._difference_table(group, decider)
+        yield from self._deviation_table()
+        yield from self._guarantee_table()
+        yield self._time_table()
+
+    def _rank_table(self, group: str, packages: bool) -> Iterator[Table]:
+        parts = {average: self.ranked(group, average, packages) for average in AVERAGES}
+        parts = {average: f1 for average, f1 in parts.items() if f1.shape[1]}
+        if not parts:
+            return
+        heads, columns, notes = [], [], []
+        for average, f1 in parts.items():
+            complete = f1.dropna()
+            by_dataset = complete.groupby(level="dataset").mean()
+            ranks = complete.rank(axis=1, ascending=False)
+            heads += [average, "F1"]
+            columns += [(ranks.mean(), 2), (complete.mean(), 3)]
+            text = (
+                f"{average}: {count(len(complete), 'pair')} of a learner and one of "
+                f"{count(len(by_dataset), 'data set')}"
             )
-        notes.append(text + ".")
-    extent = "all variants and packages" if packages else "rules"
-    return _Table(f"Mean ranks and mean F1 by average: {extent}, {group} data sets", rows, notes)
+            if len(f1) > len(complete):
+                text += f", {len(f1) - len(complete)} more without a score of every rule"
+            if len(by_dataset) > 1 and f1.shape[1] > 1:
+                p = friedman(by_dataset.rank(axis=1, ascending=False).to_numpy()).p_value
+                text += (
+                    f"; Friedman test over data sets p = {p:.2g}, critical difference "
+                    f"{critical_difference(f1.shape[1], len(by_dataset)):.2f} (Nemenyi, "
+                    "level 0.05)"
+                )
+            notes.append(text + ".")
+        rows = [["rule", *heads]]
+        for rule in self.rules:
+            if any(rule in f1 for f1 in parts.values()):
+                cells = [_decimal(values.get(rule, np.nan), digits) for values, digits in columns]
+                rows.append([rule, *cells])
+        extent = "all variants and packages" if packages else "rules"
+        title = f"Mean ranks and mean F1 by average: {extent}, {group} data sets"
+        yield Table(title, rows, notes)
 
-
-def _difference_tables(summary: Summary) -> Iterator[_Table]:
-    kinds = dict.fromkeys((d.group, d.decider) for d in summary.differences)
-    for group, decider in kinds:
-        found = [d for d in summary.differences if (d.group, d.decider) == (group, decider)]
+    def _difference_table(self, group: str, decider: str) -> Iterator[Table]:
         rows = [[f"{decider} minus", "average", "mean", "low", "high", "wins", "share"]]
-        rows += [
-            [
-                d.rule,
-                d.average,
-                *map(_signed, (d.mean, d.low, d.high)),
-                f"{d.wins}/{d.wins + d.ties + d.losses}",
-                f"{100.0 * (d.wins + 0.5 * d.ties) / (d.wins + d.ties + d.losses):.0f} %",
-            ]
-            for d in found
-            if d.wins + d.ties + d.losses
-        ]
+        for average in AVERAGES:
+            f1 = self.matrix(group, average)
+            if decider not in f1:
+                continue
+            for rule in f1.columns.difference([FDECIDER, FDECIDER_ROWS], sort=False):
+                d = (f1[decider] - f1[rule]).dropna()
+                by_dataset = d.groupby(level="dataset").mean().to_numpy()
+                low = high = np.nan
+                if len(by_dataset) > 1:
+                    random = np.random.default_rng(self.seed)
+                    low, high = interval(bootstrap_means(by_dataset, _BOOTSTRAP_SAMPLES, random))
+                if len(d):
+                    share = 100.0 * ((d > 0.0).mean() + 0.5 * (d == 0.0).mean())
+                    wins = f"{(d > 0.0).sum()}/{len(d)}"
+                    signed = map(_signed, (d.mean(), low, high))
+                    rows.append([rule, average, *signed, wins, f"{share:.0f} %"])
         note = (
             "mean: over pairs of data set and learner; low, high: 95 % bootstrap interval over "
             "data sets; wins: pairs where it is ahead; share: with half of the ties."
         )
-        yield _Table(f"F1 of {decider} minus that of each rule: {group} data sets", rows, [note])
+        if len(rows) > 1:
+            title = f"F1 of {decider} minus that of each rule: {group} data sets"
+            yield Table(title, rows, [note])
+
+    def _deviation_table(self) -> Iterator[Table]:
+        rows = [["rule", "average", "group", "mean", "absolute", "highest"]]
+        notes = []
+        for group in self.groups:
+            for average in AVERAGES:
+                f1 = self.matrix(group, average)
+                excess = self.matrix(group, average, "expected_f") - f1
+                for rule, d in excess.items():
+                    d = d[f1[rule].notna()]
+                    if d.isna().any():
+                        continue
+                    rows.append(
+                        [str(rule), average, group, _signed(d.mean()),
+                         _decimal(d.abs().mean(), 4), _signed(d.max())]
+                    )  # fmt: skip
+                    if rule == FDECIDER:
+                        at = " ".join(d.idxmax())
+                        notes.append(f"{rule}, {average}, {group}: highest on {at}.")
+        if len(rows) > 1:
+            yield Table("Expected minus obtained F1", rows, notes)
+
+    def _guarantee_table(self) -> Iterator[Table]:
+        rows = [["data sets", "pairs", "held", "mean bound", "mean F1", "below by"]]
+        for group in self.groups:
+            found = self.chosen(group).query("rule == @GUARANTEE")
+            if len(found):
+                bound, f1 = found.bound.mean(), found.f1.mean()
+                held = (found.f1 >= found.bound).sum()
+                means = (_decimal(value) for value in (bound, f1, f1 - bound))
+                rows.append([group, str(len(found)), f"{held}/{len(found)}", *means])
+        notes = [
+            "FDecider for samples, fitted on half of the validation rows; lower bound at 95 % "
+            "confidence by the others; held: F1 of the test rows is at least the bound."
+        ]
+        missed = self.ok.query("rule == @GUARANTEE and f1 < bound")
+        if len(missed):
+            notes.append(f"Not held: {', '.join(missed.dataset + ' ' + missed.learner)}.")
+        if len(rows) > 1:
+            yield Table("Guarantee", rows, notes)
+
+    def _time_table(self) -> Table:
+        found = self.ok.groupby("rule")[["tune_s", "decide_s"]].agg(["median", "max"])
+        rows = [["rule", "tune, s", "largest", "decide, s", "largest"]]
+        rows += [[rule, *(f"{s:.3g}" for s in found.loc[rule])] for rule in self.rules]
+        notes = ["Medians over pairs and averages, and the largest."]
+        if any(rule not in RULES for rule in self.rules):
+            notes.append("Times of other packages are those of all their rules together.")
+        return Table("Time", rows, notes)
 
 
-def _deviation_table(summary: Summary) -> Iterator[_Table]:
-    if not summary.deviations:
-        return
-    rows = [["rule", "average", "group", "mean", "absolute", "highest"]]
-    notes = []
-    for d in summary.deviations:
-        rows.append(
-            [d.rule, d.average, d.group, _signed(d.mean), _decimal(d.mean_absolute, 4),
-             _signed(d.highest)]
-        )  # fmt: skip
-        if d.rule == FDECIDER:
-            notes.append(f"{d.rule}, {d.average}, {d.group}: highest on {d.highest_at}.")
-    yield _Table("Expected minus obtained F1", rows, notes)
-
-
-def _guarantee_table(summary: Summary) -> Iterator[_Table]:
-    if not summary.guarantees:
-        return
-    rows = [["data sets", "pairs", "held", "mean bound", "mean F1", "below by"]]
-    rows += [
-        [g.group, str(g.n_pairs), f"{g.n_held}/{g.n_pairs}", _decimal(g.mean_bound),
-         _decimal(g.mean_f1), _decimal(g.mean_f1 - g.mean_bound)]
-        for g in summary.guarantees
-    ]  # fmt: skip
-    notes = [
-        "FDecider for samples, fitted on half of the validation rows; lower bound at 95 % "
-        "confidence by the others; held: F1 of the test rows is at least the bound."
-    ]
-    missed = [f"{r.dataset} {r.learner}" for r in summary.bounds if r.f1 < r.bound]
-    if missed:
-        notes.append(f"Not held: {', '.join(missed)}.")
-    yield _Table("Guarantee", rows, notes)
-
-
-def _time_table(summary: Summary) -> Iterator[_Table]:
-    rows = [["rule", "tune, s", "largest", "decide, s", "largest"]]
-    rows += [[t.rule, *(f"{seconds:.3g}" for seconds in t[1:])] for t in summary.times]
-    notes = ["Medians over pairs and averages, and the largest."]
-    if any(t.rule not in RULES for t in summary.times):
-        notes.append("Times of other packages are those of all their rules together.")
-    yield _Table("Time", rows, notes)
-
-
-def _tables(summary: Summary) -> Iterator[_Table]:
-    yield from _rank_tables(summary)
-    yield from _difference_tables(summary)
-    yield from _deviation_table(summary)
-    yield from _guarantee_table(summary)
-    yield from _time_table(summary)
-
-
-def format_terminal(summary: Summary) -> str:
-    """Format the summary as lines of at most 80 characters.
-
-    Parameters
-    ----------
-    summary : Summary
-        The summary.
-
-    Returns
-    -------
-    str
-        The text.
-    """
+def format_terminal(scores: Scores) -> str:
+    """Format the tables as lines of at most 80 characters."""
     lines: list[str] = []
-    for title, (heads, *rows), notes in _tables(summary):
+    for title, (heads, *rows), notes in scores.tables():
         lines += [*textwrap.wrap(title, _WIDTH), *grid(heads, rows)]
         for note in notes:
             lines += textwrap.wrap(note, _WIDTH)
         lines.append("")
-    if summary.failures:
-        lines.append(f"{count(len(summary.failures), 'result')} missing: see table.md")
+    failures = len(scores.records) - len(scores.ok)
+    if failures:
+        lines.append(f"{count(failures, 'result')} missing: see table.md")
     return "\n".join(lines).rstrip()
 
 
-def format_markdown(summary: Summary, missing: dict[str, str], command: str) -> str:
-    """Format the summary as Markdown, with the bounds of all pairs and all missing results.
-
-    Parameters
-    ----------
-    summary : Summary
-        The summary.
-    missing : dict of str to str
-        Pairs of data set and learner without probabilities, and the reasons.
-    command : str
-        The command that computed it.
-
-    Returns
-    -------
-    str
-        The text.
-    """
-    parts = [f"Computed by `{command}`.", ""]
-    for title, rows, notes in _tables(summary):
-        parts += [f"## {title}", "", *_markdown(rows), ""]
-        for note in notes:
-            parts += [note, ""]
-    if summary.bounds:
+def format_markdown(scores: Scores, missing: dict[str, str], command: str) -> str:
+    """Format the tables as Markdown, with the bounds of all pairs and all missing results."""
+    tables = list(scores.tables())
+    bounds = scores.ok.query("rule == @GUARANTEE")
+    if len(bounds):
         rows = [["data set", "learner", "bound", "F1", "expected F1"]]
         rows += [
             [r.dataset, r.learner, *(_decimal(v) for v in (r.bound, r.f1, r.expected_f))]
-            for r in summary.bounds
+            for r in bounds.itertuples()
         ]
-        parts += ["## Bounds of all pairs", "", *_markdown(rows), ""]
-    if missing or summary.failures:
-        rows = [["data set and learner", "rule", "reason"]]
-        rows += [[name, "all", reason] for name, reason in sorted(missing.items())]
-        rows += [
-            [f"{r.dataset}-{r.learner}", f"{r.rule}, {r.average}", r.status]
-            for r in summary.failures
-        ]
-        parts += ["## Missing results", "", *_markdown(rows), ""]
+        tables.append(Table("Bounds of all pairs", rows, []))
+    rows = [["data set and learner", "rule", "reason"]]
+    rows += [[name, "all", reason] for name, reason in sorted(missing.items())]
+    rows += [
+        [f"{r.dataset}-{r.learner}", f"{r.rule}, {r.average}", r.status]
+        for r in scores.records
+        if r.status != OK
+    ]
+    if len(rows) > 1:
+        tables.append(Table("Missing results", rows, []))
+    parts = [f"Computed by `{command}`.", ""]
+    for title, rows, notes in tables:
+        lines = ["| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in rows]
+        lines.insert(1, "|---|" + "--:|" * (len(rows[0]) - 1))
+        parts += [f"## {title}", "", *lines, ""]
+        for note in notes:
+            parts += [note, ""]
     return "\n".join(parts)
 
 
-def _markdown(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    for k, row in enumerate(rows):
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
-        if k == 0:
-            yield "|---|" + "--:|" * (len(row) - 1)
-
-
-def draw(summary: Summary, records: Sequence[Record]) -> Any:
-    """Draw mean ranks, and differences of F1 from FDecider on all pairs.
-
-    Parameters
-    ----------
-    summary : Summary
-        The summary.
-    records : sequence of Record
-        The scores.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        A row of panels per average: mean ranks of each group, and differences. Without results
-        of FDecider there are ranks only.
-    """
-    rankings = [r for r in summary.rankings if not r.packages]
-    averages = [a for a in AVERAGES if any(r.average == a for r in rankings)]
-    compared = bool(summary.differences)
+def draw(scores: Scores) -> Any:
+    """Draw mean ranks, and differences of F1 from FDecider on all pairs."""
+    averages = [a for a in AVERAGES if scores.ranked(scores.groups[-1], a, False).shape[1]]
     figure = new_figure(7.2, 1.9 * len(averages) + 0.6)
-    axes = figure.subplots(len(averages), 1 + compared, squeeze=False, sharex="col", sharey="row")
-    f1 = {(r.dataset, r.learner, r.rule, r.average): r.f1 for r in records}
+    axes = figure.subplots(len(averages), 2, squeeze=False, sharex="col", sharey="row")
     markers = dict(zip(GROUPS, "osD", strict=True))
-    for row, average in zip(axes, averages, strict=True):
-        shown = [r for r in rankings if r.average == average]
-        rules = [rule for rule in RULES if rule in shown[0].rules]
-        for ranking in shown:
-            x = [ranking.mean_ranks[ranking.rules.index(rule)] for rule in rules]
-            row[0].plot(
-                x, -np.arange(len(rules)), markers[ranking.group], color=_COLOURS[average],
-                markerfacecolor="none" if ranking.group != "all" else None, markersize=5,
-                linestyle="", label=ranking.group,
+    for (left, right), average in zip(axes, averages, strict=True):
+        for group in scores.groups:
+            ranks = scores.ranked(group, average, False).dropna().rank(axis=1, ascending=False)
+            left.plot(
+                ranks.mean(), -np.arange(ranks.shape[1]), markers[group], color=_COLOURS[average],
+                markerfacecolor="none" if group != "all" else None, markersize=5, linestyle="",
+                label=group,
             )  # fmt: skip
-        row[0].set_yticks(-np.arange(len(rules)), rules)
-        row[0].set_ylabel(average, fontsize=9)
-        for ax in row[1:]:
-            ax.axvline(0.0, color="#000000", linewidth=0.8)
-            for place, rule in enumerate(rules):
-                d = [
-                    value - f1[*key[:2], rule, average]
-                    for key, value in f1.items()
-                    if key[2:] == (FDECIDER, average) and (*key[:2], rule, average) in f1
-                ]
-                if rule != FDECIDER and d:
-                    height = -place + np.linspace(-0.25, 0.25, len(d))
-                    ax.plot(d, height, ".", color="#999999", markersize=3)
-                    ax.plot([np.mean(d)], [-place], "|", color=_COLOURS[average], markersize=14)
-            ax.set_xscale("symlog", linthresh=0.1)
-            ax.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
-        for ax in row:
+        rules = list(ranks)
+        left.set_yticks(-np.arange(len(rules)), rules)
+        left.set_ylabel(average, fontsize=9)
+        right.axvline(0.0, color="#000000", linewidth=0.8)
+        f1 = scores.matrix(scores.groups[-1], average)
+        for place, rule in enumerate(rules):
+            if rule == FDECIDER or FDECIDER not in f1:
+                continue
+            d = (f1[FDECIDER] - f1[rule]).dropna()
+            right.plot(
+                d, -place + np.linspace(-0.25, 0.25, len(d)), ".", color="#999999", markersize=3
+            )
+            right.plot([d.mean()], [-place], "|", color=_COLOURS[average], markersize=14)
+        right.set_xscale("symlog", linthresh=0.1)
+        right.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
+        for ax in (left, right):
             ax.tick_params(labelsize=8)
             ax.grid(True, axis="x", color="#E5E5E5", linewidth=0.6)
             ax.set_axisbelow(True)
     axes[-1, 0].set_xlabel("mean rank", fontsize=9)
+    axes[-1, 1].set_xlabel("F1 of FDecider minus F1 of the rule", fontsize=9)
     handles, names = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=3, fontsize=8, frameon=False)
-    if compared:
-        axes[-1, 1].set_xlabel("F1 of FDecider minus F1 of the rule", fontsize=9)
     return figure
 
 
 def write_report(
-    folder: Path,
-    records: Sequence[Record],
-    summary: Summary,
-    missing: dict[str, str],
-    command: str,
+    folder: Path, scores: Scores, missing: dict[str, str], command: str
 ) -> list[Path]:
-    """Write ``results.csv``, ``summary.json``, ``table.md`` and ``deciders.png``.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the files.
-    records : sequence of Record
-        The scores.
-    summary : Summary
-        Their summary.
-    missing : dict of str to str
-        Pairs of data set and learner without probabilities, and the reasons.
-    command : str
-        The command that computed them.
-
-    Returns
-    -------
-    list of Path
-        The files.
-    """
+    """Write ``results.csv``, ``table.md`` and ``deciders.png``."""
     folder.mkdir(parents=True, exist_ok=True)
-    document = summary.as_dict() | {"command": command, "fgfm": version("fgfm")}
+    rows = pd.DataFrame(scores.records, columns=Record._fields)
     texts = {
-        "results.csv": _csv(records),
-        "summary.json": json.dumps(document, indent=1, allow_nan=False) + "\n",
-        "table.md": format_markdown(summary, missing, command),
+        "results.csv": rows.to_csv(index=False, float_format="%.6g", na_rep="nan"),
+        "table.md": format_markdown(scores, missing, command),
     }
     for name, text in texts.items():
         with atomic_file(folder / name) as file:
             file.write(text.encode())
-    paths = [folder / name for name in texts]
-    if summary.rankings:
+    if len(scores.ok):
         with atomic_file(folder / "deciders.png") as file:
-            draw(summary, records).savefig(file, format="png", dpi=150)
-        paths.append(folder / "deciders.png")
-    return paths
-
-
-def _csv(records: Sequence[Record]) -> str:
-    """Format scores with six digits."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Record._fields)
-    writer.writerows([f"{v:.6g}" if isinstance(v, float) else v for v in r] for r in records)
-    return text.getvalue()
+            draw(scores).savefig(file, format="png", dpi=150)
+    return sorted(folder.iterdir())

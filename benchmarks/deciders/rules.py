@@ -46,21 +46,7 @@ _NAN = float("nan")
 
 
 class Outcome(NamedTuple):
-    """The decisions of a rule for the test rows.
-
-    Attributes
-    ----------
-    average : {"samples", "macro", "micro"}
-        The average that they are for.
-    labels : ndarray of shape (n, m)
-        Decisions.
-    tune_s, decide_s : float
-        Seconds of tuning on validation rows, and of deciding.
-    expected_f : float
-        The F-measure that the rule expects; NaN if it does not compute it.
-    bound : float
-        A lower bound of the F-measure at 95 % confidence; NaN if there is none.
-    """
+    """The decisions of a rule for the test rows."""
 
     average: Average
     labels: Labels
@@ -109,27 +95,7 @@ def decide_per_label(p: Probabilities) -> Iterator[Outcome]:
 
 
 def label_cuts(proba: Floats, Y: Labels) -> Floats:
-    """Return the threshold of each label with the best F1, of all that separate two rows.
-
-    Parameters
-    ----------
-    proba : ndarray of shape (n, m)
-        Probabilities.
-    Y : ndarray of shape (n, m)
-        True labels.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Thresholds, which probabilities exceed, halfway between two probabilities; inf where it is
-        best to take no row. Of equal ones the largest.
-
-    Examples
-    --------
-    >>> proba = np.array([[0.1, 0.2], [0.3, 0.4], [0.2, 0.3]])
-    >>> label_cuts(proba, np.array([[0, 0], [1, 0], [1, 0]]))
-    array([0.15,  inf])
-    """
+    """Return the threshold of each label with the best F1, of all that separate two rows."""
     n, m = proba.shape
     order = np.argsort(-proba, axis=0, kind="stable")
     p = np.take_along_axis(proba, order, axis=0)  # (n, m), decreasing

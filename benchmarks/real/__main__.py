@@ -97,13 +97,7 @@ class _Progress:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the benchmark, print its summary, and write its report.
-
-    Parameters
-    ----------
-    arguments : list of str, optional
-        The arguments of the command line; by default those of the program.
-    """
+    """Run the benchmark, print its summary, and write its report."""
     parser = make_parser()
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parser.parse_args(arguments)

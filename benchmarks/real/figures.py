@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.real.statistics import groups_within
-from benchmarks.real.summary import BenchmarkSummary, Ranking
+from benchmarks.real.summary import Ranking, Summary
 from benchmarks.real.tables import count, system_name
 from fgfm.experiments._figure import new_figure
 
@@ -18,19 +18,8 @@ _GREY = "#999999"
 _MAX_TICKS = 14
 
 
-def draw_ranks(summary: BenchmarkSummary) -> Any:
-    """Draw mean ranks; bars join systems that do not differ significantly.
-
-    Parameters
-    ----------
-    summary : BenchmarkSummary
-        The summary.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        A critical difference diagram (Demsar, 2006) for each ranking.
-    """
+def draw_ranks(summary: Summary) -> Any:
+    """Draw mean ranks; bars join systems that do not differ significantly."""
     heights = [
         0.9 + 0.11 * len(_bars(r)) + 0.2 * -(-len(r.systems) // 2) for r in summary.rankings
     ]
@@ -44,12 +33,13 @@ def draw_ranks(summary: BenchmarkSummary) -> Any:
 def _bars(ranking: Ranking) -> list[tuple[int, int]]:
     if math.isnan(ranking.critical_difference):
         return []
-    return groups_within(np.array(ranking.mean_ranks), ranking.critical_difference)
+    return groups_within(ranking.mean_ranks.to_numpy(), ranking.critical_difference)
 
 
 def _draw_ranking(ax: Any, ranking: Ranking) -> None:
     """Draw the scale at the top, the bars below it, and names to the left and right."""
-    k, at = len(ranking.systems), ranking.mean_ranks
+    k, at = len(ranking.systems), ranking.mean_ranks.to_numpy()
+    gaps = ranking.scores.isna().sum().to_numpy()
     bars, half = _bars(ranking), -(-k // 2)
     low, high = 1.0, float(max(k, 2))
     margin = 0.3 * (high - low)
@@ -67,10 +57,10 @@ def _draw_ranking(ax: Any, ranking: Ranking) -> None:
         x = low - 0.1 * margin if left else high + 0.1 * margin
         ax.plot([at[j], at[j], x], [0, y, y], color="#0072B2", linewidth=0.9)
         name = f"{system_name(system, ranking.learner)} ({at[j]:.2f})"
-        missing = f", {ranking.missing[j]} missing" if ranking.missing[j] else ""
+        missing = f", {gaps[j]} missing" if gaps[j] else ""
         side = {"ha": "right" if left else "left", "va": "center", "fontsize": 8}
         ax.text(x - (0.05 if left else -0.05) * margin, y, name + missing, **side)
-    title = f"{ranking.learner}: mean ranks on {count(ranking.n_datasets, 'data set')}"
+    title = f"{ranking.learner}: mean ranks on {count(len(ranking.shared), 'data set')}"
     if bars or not math.isnan(ranking.critical_difference):
         title += f", critical difference {ranking.critical_difference:.2f}"
     ax.set_title(title, fontsize=9)
@@ -79,20 +69,9 @@ def _draw_ranking(ax: Any, ranking: Ranking) -> None:
     ax.set_axis_off()
 
 
-def draw_differences(summary: BenchmarkSummary) -> Any:
-    """Draw F1 of "default" minus that of each other rule, with 95 % intervals.
-
-    Parameters
-    ----------
-    summary : BenchmarkSummary
-        The summary, with differences.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One panel per system: data sets in grey, their mean in colour.
-    """
-    systems = list(dict.fromkeys((d.learner, d.rule) for d in summary.differences))
+def draw_differences(summary: Summary) -> Any:
+    """Draw F1 of "default" minus that of each other rule, with 95 % intervals."""
+    systems = list(dict.fromkeys((d.learner, d.rule) for d in summary.differences.itertuples()))
     names = [*summary.datasets, ""]
     columns = min(4, len(systems))
     rows = -(-len(systems) // columns)
@@ -101,7 +80,7 @@ def draw_differences(summary: BenchmarkSummary) -> Any:
     one_learner = len({learner for learner, _ in systems}) == 1
     for ax, system in zip(axes, systems, strict=False):
         ax.axvline(0.0, color="#000000", linewidth=0.8)
-        for d in summary.differences:
+        for d in summary.differences.itertuples():
             if (d.learner, d.rule) == system:
                 y = -names.index(d.dataset)
                 colour = _GREY if d.dataset else "#D55E00"

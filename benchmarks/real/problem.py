@@ -31,18 +31,7 @@ _MAX_DENSE_BYTES = 1 << 30  # of sparse features that are densified for a learne
 
 
 class Learner(NamedTuple):
-    """A base learner.
-
-    Attributes
-    ----------
-    make : callable
-        Returns a new estimator, or the name of one of `FGFMClassifier`.
-    dense : bool
-        Whether it needs dense features.
-    features : {"scaled", "log counts", "raw"}
-        The features: scaled by the training rows; the same, but counts as log(1 + x) in rows of
-        unit length; or as they are.
-    """
+    """A base learner."""
 
     make: Callable[[], Any]
     dense: bool = False
@@ -89,21 +78,7 @@ class Problem(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The decisions of a rule for the test rows.
-
-    Attributes
-    ----------
-    rule : str
-        The rule.
-    labels : dict of float to ndarray of shape (n, m)
-        Decisions for each beta; for a beta that is missing, those for beta 1 are used.
-    expected_f : ndarray of shape (n,) or None
-        F1 that the rule expects of its decisions, if it computes it.
-    fit_s, predict_s : float
-        Seconds to fit, and to decide for beta 1. Rules that share models count the whole time.
-    peak_mib : float or None
-        Peak memory in MiB; None stands for that of this process.
-    """
+    """The decisions of a rule for the test rows."""
 
     rule: str
     labels: dict[float, Labels]
@@ -114,37 +89,14 @@ class Outcome(NamedTuple):
 
 
 class Family(NamedTuple):
-    """Rules that share models.
-
-    Attributes
-    ----------
-    rules : tuple of str
-        Names of the rules.
-    run : callable
-        Fits the models and yields the outcome of each rule. Processes import it by its name.
-    """
+    """Rules that share models."""
 
     rules: tuple[str, ...]
     run: Callable[[Problem], Iterator[Outcome]]
 
 
 def make_problem(split: Split, learner: Learner, seed: int) -> Problem:
-    """Combine a split and a base learner; densify the features if the learner needs it.
-
-    Parameters
-    ----------
-    split : Split
-        Training and test rows.
-    learner : Learner
-        The base learner.
-    seed : int
-        Random seed.
-
-    Returns
-    -------
-    Problem
-        The problem.
-    """
+    """Combine a split and a base learner; densify the features if the learner needs it."""
     X_train, X_test = split.X_train, split.X_test
     if learner.dense and sparse.issparse(X_train):
         size = 8 * X_train.shape[1] * (X_train.shape[0] + X_test.shape[0])

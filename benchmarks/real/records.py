@@ -82,24 +82,7 @@ class Record(NamedTuple):
 
 
 def make_record(key: Key, outcome: Outcome, truth: npt.NDArray[Any]) -> tuple[Record, Floats]:
-    """Score the decisions of a rule.
-
-    Parameters
-    ----------
-    key : tuple
-        Data set, fold, learner and rule.
-    outcome : Outcome
-        The decisions.
-    truth : ndarray of shape (n, m)
-        True labels of the test rows.
-
-    Returns
-    -------
-    record : Record
-        The scores.
-    f : ndarray of shape (n,)
-        F1 of each row.
-    """
+    """Score the decisions of a rule."""
     labels = outcome.labels[1.0]
     f = f_measure(truth, labels, per_row=True)
     measures = score_measures(truth.astype(bool), labels.astype(bool), f, 1.0)

@@ -1,9 +1,7 @@
-"""Write the results of the benchmark: figures, tables, errors and a JSON summary."""
+"""Write the results of the benchmark: figures, tables and errors."""
 
 from __future__ import annotations
 
-import json
-from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.real.figures import draw_differences, draw_ranks
@@ -16,26 +14,11 @@ __all__ = ["write_report"]
 
 
 def write_report(results: BenchmarkResults, command: str) -> list[Path]:
-    """Write figures, tables, errors and the summary into the output folder.
-
-    Parameters
-    ----------
-    results : BenchmarkResults
-        The results.
-    command : str
-        The command that computed them, shown in the files.
-
-    Returns
-    -------
-    list of Path
-        The files.
-    """
+    """Write figures, tables and errors into the output folder."""
     folder, summary = results.folder, results.summary
-    document = summary.as_dict() | {"command": command, "fgfm": version("fgfm")}
     texts = {
         "table.md": format_markdown(summary, command),
         "errors.md": format_errors(summary),
-        "summary.json": json.dumps(document, indent=1, allow_nan=False) + "\n",
     }
     paths = []
     for name, text in texts.items():
@@ -44,6 +27,6 @@ def write_report(results: BenchmarkResults, command: str) -> list[Path]:
         paths.append(folder / name)
     if summary.rankings:
         paths += save_figure(draw_ranks(summary), folder, "ranks")
-    if summary.differences:
+    if len(summary.differences):
         paths += save_figure(draw_differences(summary), folder, "differences")
     return paths

@@ -20,9 +20,9 @@ from benchmarks.real.problem import BETAS, Family, Outcome, Problem
 from fgfm import FGFMClassifier
 from fgfm._utils.blocks import row_blocks
 from fgfm.decision import Decision, from_cardinalities, from_marginals
-from fgfm.estimation._fitting import LearnerSettings, fit_models
-from fgfm.estimation._reweighted import ReweightedStrategy
-from fgfm.estimation._tilted import TiltedStrategy
+from fgfm.estimation._fitting import fit_models
+from fgfm.estimation._learner import LearnerSettings
+from fgfm.estimation._methods import METHODS
 from fgfm.evaluation import best_threshold
 from fgfm.ridge import RidgeLogistic
 
@@ -104,30 +104,23 @@ class _LabelModels:
     The rules "tilted" and "default" combine these models in different ways; the thresholds are
     chosen on the held-out probabilities. The public classes fit models for one estimate only, so
     that this uses the internal functions behind them.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem; its training rows are fitted.
     """
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         Y = problem.Y_train.astype(np.bool_)
-        self.strategies = {"tilted": TiltedStrategy(), DEFAULT: ReweightedStrategy()}
-        for strategy in self.strategies.values():
+        self.methods = {"tilted": METHODS["tilted"](True), DEFAULT: METHODS["reweighted"](True)}
+        for method in self.methods.values():
             # the same targets for both
-            targets = strategy.make_targets(Y, np.ones(len(Y), dtype=np.bool_))
+            targets = method.make_targets(Y, np.ones(len(Y), dtype=np.bool_), 0)
         settings = LearnerSettings(problem.learner, random_state=problem.seed)
-        self.models, held_out = fit_models(
-            problem.X_train, targets, None, settings, out_of_fold=True
-        )
+        self.models, held_out = fit_models(problem.X_train, targets, None, settings, held_out=True)
         assert held_out is not None
         # the model of the number of labels, if there is one, comes before those of the labels
-        self.labels = slice(len(targets) - Y.shape[1], len(targets))
-        self.held_out = held_out.positive_proba(self.labels)  # (n, m)
-        if self.strategies[DEFAULT].needs_out_of_fold():
-            self.strategies[DEFAULT].fit_out_of_fold(held_out, Y, None)
+        self.labels = range(len(targets) - Y.shape[1], len(targets))
+        self.held_out = held_out.positive(self.labels)  # (n, m)
+        if self.methods[DEFAULT].needs_held_out:
+            self.methods[DEFAULT].learn(held_out, Y, None)
         self.nonempty = bool(Y.any(axis=1).all())
 
     def marginals(self) -> Floats:
@@ -135,23 +128,23 @@ class _LabelModels:
         X = self.problem.X_test
         blocks = row_blocks(X.shape[0], 16 * self.held_out.shape[1])
         return np.concatenate(
-            [self.models.predictions(X[rows]).positive_proba(self.labels) for rows in blocks]
+            [self.models.predictions(X[rows]).positive(self.labels) for rows in blocks]
         )
 
     def sizes(self) -> npt.NDArray[np.int64]:
         """Return the most probable number of labels of each test row."""
         classes = np.unique(self.problem.Y_train.astype(np.bool_).sum(axis=1))
-        proba = self.models.predictions(self.problem.X_test).predict_proba(0)  # (n, classes)
+        proba = self.models.predictions(self.problem.X_test).proba(0)  # (n, classes)
         return np.asarray(classes[proba.argmax(axis=1)])
 
     def decide(self, rule: str, fit_s: float) -> Outcome:
         """Decide by an estimate of P, for each beta."""
-        X, strategy = self.problem.X_test, self.strategies[rule]
+        X, method = self.problem.X_test, self.methods[rule]
         decided: dict[float, list[Decision]] = {beta: [] for beta in BETAS}
         seconds = 0.0
-        for rows in row_blocks(X.shape[0], 8 * strategy.floats_per_row()):
+        for rows in row_blocks(X.shape[0], 8 * method.floats_per_row):
             clock = _Clock()
-            P, d = strategy.combine(self.models.predictions(X[rows]))
+            P, d = method.estimate(self.models.predictions(X[rows]))
             for beta in BETAS:
                 decided[beta].append(
                     from_cardinalities(P, distribution=d, beta=beta, nonempty=self.nonempty)
@@ -182,7 +175,7 @@ def _run_label_models(problem: Problem) -> Iterator[Outcome]:
     clock.read()
     top = _most_probable(p, models.sizes())
     yield Outcome("topk", {1.0: top}, None, fit_s, proba_s + clock.read())
-    for rule in models.strategies:
+    for rule in models.methods:
         yield models.decide(rule, fit_s)
     for rule, choose in ((THRESHOLD, best_threshold), ("thresholds", best_thresholds)):
         clock.read()
@@ -207,28 +200,7 @@ def _most_probable(p: Floats, sizes: npt.NDArray[np.int64]) -> Labels:
 
 
 def best_thresholds(proba: Floats, labels: npt.NDArray[np.bool_], beta: float = 1.0) -> Floats:
-    """Return for each label the threshold with the best F-measure over rows (macro).
-
-    Parameters
-    ----------
-    proba : ndarray of shape (n, m)
-        Probabilities.
-    labels : ndarray of shape (n, m)
-        True labels.
-    beta : float, default=1.0
-        Weight of recall in the F-measure.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Thresholds, half-way between two probabilities; the highest among equally good ones, and
-        1 for a label without positive rows.
-
-    Examples
-    --------
-    >>> best_thresholds(np.array([[0.1], [0.3], [0.2]]), np.array([[0], [1], [0]], dtype=bool))
-    array([0.25])
-    """
+    """Return for each label the threshold with the best F-measure over rows (macro)."""
     n = len(proba)
     order = np.argsort(-proba, axis=0, kind="stable")
     p = np.take_along_axis(proba, order, axis=0)  # (n, m), descending

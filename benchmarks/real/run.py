@@ -41,12 +41,12 @@ from benchmarks.real.subprocesses import (
     format_error,
     run_in_subprocesses,
 )
-from benchmarks.real.summary import BenchmarkSummary, summarise
+from benchmarks.real.summary import Summary
 from fgfm._utils.atomic import atomic_file
 from fgfm._utils.validation import check_choice, check_count, check_flag
 from fgfm.decision import from_marginals
+from fgfm.experiments._reproduce import Progress
 from fgfm.experiments._result_file import ResultFile, Row
-from fgfm.experiments._runner import Progress
 
 __all__ = ["BenchmarkResults", "Task", "benchmark", "run_task"]
 
@@ -70,36 +70,15 @@ class Task(NamedTuple):
     folder: Path
 
     def key(self, rule: str) -> Key:
-        """Return the key of a rule's row in the results file.
-
-        Parameters
-        ----------
-        rule : str
-            The rule.
-
-        Returns
-        -------
-        tuple
-            Data set, fold, learner and rule.
-        """
+        """Return the key of a rule's row in the results file."""
         return self.source.name, self.fold, self.learner_name, rule
 
 
 class BenchmarkResults(NamedTuple):
-    """Results of `benchmark`.
-
-    Attributes
-    ----------
-    records : list of Record
-        One for each data set, fold, learner and rule.
-    summary : BenchmarkSummary
-        Scores of the data sets, mean ranks, differences with intervals, and errors.
-    folder : Path
-        The output folder.
-    """
+    """Results of `benchmark`."""
 
     records: list[Record]
-    summary: BenchmarkSummary
+    summary: Summary
     folder: Path
 
 
@@ -124,62 +103,6 @@ def benchmark(
     rows in the folder ``rows``; a run that was stopped continues with the same call. Each task,
     one fold with one learner and the rules that share models, runs in a process of its own: in a
     script, call this under ``if __name__ == "__main__"``.
-
-    Parameters
-    ----------
-    out : str or path-like
-        Output folder.
-    data : str, path-like or list of them, optional
-        A folder of data sets, or files and names such as ``openml:yeast``, that `fgfm.io.load`
-        reads. By default the folder named by the environment variable FGFM_DATA.
-    datasets : sequence of str, optional
-        Names of data sets (their files without suffix); all by default.
-    learners : sequence of str, default=("ridge",)
-        Base learners: "ridge" (the default of `FGFMClassifier`), "forest" and "boosting".
-    rules : sequence of str, optional
-        Decision rules; all by default. "default": `FGFMClassifier` with its defaults. With one
-        model per label: "half" (probability above 0.5), "threshold" (the best single threshold),
-        "thresholds" (the best threshold of each label), "topk" (the most probable labels, as
-        many as is most probable), "independent", "tilted". With all labels in one factor:
-        "two-step", "direct", "powerset". "ilf": factors by tests. "lp": the most probable label
-        set. "chain": a classifier chain.
-    peers : sequence of str, optional
-        Other packages, each in an environment of its own: "f1-maximizer", "dacaf", "boomer",
-        "mlknn", "rakel", "napkinxc". The rule "fgfm" applies `fgfm.decision.from_marginals` to
-        the probabilities of a package that returns them.
-    limit : float, default=600.0
-        Time limit of a task in seconds. If one fold exceeds it, the others are not run.
-    seed : int, default=0
-        Random seed of the benchmark.
-    n_jobs : int, optional
-        Number of processes, as in joblib. Only times depend on it.
-    retry : bool, default=False
-        Compute failed results again.
-    progress : callable, optional
-        Called with the number of finished tasks and the number of tasks to run.
-
-    Returns
-    -------
-    BenchmarkResults
-        Records and their summary.
-
-    Notes
-    -----
-    Rules that share models each count the whole time to fit them; the peak memory is that of the
-    process until the rule was finished, including libraries.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from sklearn.datasets import make_multilabel_classification
-    >>> import numpy as np
-    >>> from benchmarks.real import benchmark
-    >>> X, Y = make_multilabel_classification(60, n_classes=3, random_state=0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.savez(f"{folder}/toy.npz", X=X, Y=Y)
-    ...     results = benchmark(f"{folder}/out", data=folder, rules=["half", "independent"])
-    >>> [(r.fold, r.rule, r.status) for r in results.records[:3]]
-    [(0, 'half', 'ok'), (0, 'independent', 'ok'), (1, 'half', 'ok')]
     """
     learners, peers = list(dict.fromkeys(learners)), list(dict.fromkeys(peers))
     families = _check_arguments(learners, rules, peers, limit, retry)
@@ -205,7 +128,7 @@ def benchmark(
         missing = _install_peers(missing, peers, folder, limit, results)
         _run(missing, results, n_processes, limit, progress)
         records = _select_records(results, tasks, peers)
-    return BenchmarkResults(records, summarise(records, folder / "rows", seed), folder)
+    return BenchmarkResults(records, Summary(records, folder / "rows", seed), folder)
 
 
 def _check_arguments(
@@ -366,18 +289,7 @@ def _failed_row(task: Task, rule: str, status: str) -> Row:
 
 
 def run_task(task: Task) -> Iterator[Row]:
-    """Fit the models of a family, apply its rules, and score their decisions.
-
-    Parameters
-    ----------
-    task : Task
-        The task.
-
-    Yields
-    ------
-    tuple
-        The row of each wanted rule.
-    """
+    """Fit the models of a family, apply its rules, and score their decisions."""
     features = task.learner.features
     split = load_split(task.source.path, task.fold, task.seed, features=features)
     problem = make_problem(split, task.learner, task.seed)

@@ -43,18 +43,7 @@ class Source(NamedTuple):
 
 
 def fingerprint(source: Source) -> str:
-    """Return a digest that distinguishes a data set from others of the same name.
-
-    Parameters
-    ----------
-    source : Source
-        The data set.
-
-    Returns
-    -------
-    str
-        SHA-256 of its file, or its name if it is not a file.
-    """
+    """Return a digest that distinguishes a data set from others of the same name."""
     path = Path(source.path)
     if not path.is_file():
         return source.path
@@ -67,21 +56,6 @@ def scaled(X_train: Any, X_test: Any) -> tuple[Any, Any]:
 
     Dense features get mean 0 and variance 1. Sparse ones are divided by their largest absolute
     value and stay sparse.
-
-    Parameters
-    ----------
-    X_train, X_test : array or sparse matrix of shape (n, p)
-        Features.
-
-    Returns
-    -------
-    tuple
-        Both matrices, in float64.
-
-    Examples
-    --------
-    >>> scaled(np.array([[1.0], [3.0]]), np.array([[4.0]]))[1]
-    array([[2.]])
     """
     scaler = MaxAbsScaler() if sparse.issparse(X_train) else StandardScaler()
     scaler.fit(X_train.astype(np.float64))
@@ -93,25 +67,7 @@ def scaled(X_train: Any, X_test: Any) -> tuple[Any, Any]:
 def load_split(
     path: str | os.PathLike[str], fold: int = 0, seed: int = 0, *, features: str = "scaled"
 ) -> Split:
-    """Read a data set in its standard split, or in one of five folds if it has none.
-
-    Parameters
-    ----------
-    path : str or path-like
-        A data set that `fgfm.io.load` reads.
-    fold : int, default=0
-        The fold of the test rows; 0 if the data set has a standard split.
-    seed : int, default=0
-        Seed for shuffling rows into folds.
-    features : {"scaled", "log counts", "raw"}, default="scaled"
-        Scale the features by the training rows; counts may become log(1 + x) in rows of unit
-        length instead.
-
-    Returns
-    -------
-    Split
-        Training and test rows.
-    """
+    """Read a data set in its standard split, or in one of five folds if it has none."""
     data = _load(path)
     if data.train is not None and data.test is not None:
         train, test = data.train, data.test
@@ -128,20 +84,7 @@ def load_split(
 
 
 def find_sources(data: Any, datasets: Sequence[str] | None) -> list[Source]:
-    """Find data sets, smallest first.
-
-    Parameters
-    ----------
-    data : path, list of paths or None
-        A folder, or files and OpenML names. None is the folder named by FGFM_DATA.
-    datasets : sequence of str or None
-        Names of the data sets to use; None for all.
-
-    Returns
-    -------
-    list of Source
-        Path, folds and size of each.
-    """
+    """Find data sets, smallest first."""
     found = _by_name(_paths(data))
     wanted = list(found) if datasets is None else list(dict.fromkeys(datasets))
     for k, name in enumerate(wanted):

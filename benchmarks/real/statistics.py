@@ -21,7 +21,6 @@ __all__ = [
     "friedman",
     "groups_within",
     "interval",
-    "ranks",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -34,41 +33,8 @@ class Friedman(NamedTuple):
     p_value: float
 
 
-def ranks(scores: Floats) -> Floats:
-    """Rank the systems on each data set, 1 being the best.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (data sets, systems)
-        Scores, higher is better; NaN is a missing score.
-
-    Returns
-    -------
-    ndarray of shape (data sets, systems)
-        Ranks. Equal scores share the mean of their ranks; missing ones share the last ranks.
-
-    Examples
-    --------
-    >>> ranks(np.array([[0.7, 0.9, 0.7, np.nan]]))
-    array([[2.5, 1. , 2.5, 4. ]])
-    """
-    filled = np.where(np.isnan(scores), -np.inf, scores)
-    return np.asarray(stats.rankdata(-filled, axis=1))
-
-
 def friedman(ranked: Floats) -> Friedman:
-    """Run the Friedman test, corrected for ties.
-
-    Parameters
-    ----------
-    ranked : ndarray of shape (data sets, systems)
-        Ranks.
-
-    Returns
-    -------
-    Friedman
-        The statistic and its chi-square p-value; NaN if all ranks are equal.
-    """
+    """Run the Friedman test, corrected for ties."""
     k = ranked.shape[1]
     centred = ranked - (k + 1) / 2.0
     spread = float((centred**2).sum())
@@ -79,50 +45,14 @@ def friedman(ranked: Floats) -> Friedman:
 
 
 def critical_difference(n_systems: int, n_datasets: int, level: float = 0.05) -> float:
-    """Return the critical difference of mean ranks of Nemenyi's test.
-
-    Parameters
-    ----------
-    n_systems, n_datasets : int
-        Numbers of systems and of data sets.
-    level : float, default=0.05
-        Probability of one or more false differences.
-
-    Returns
-    -------
-    float
-        Two systems differ significantly if their mean ranks differ by more than this.
-
-    Examples
-    --------
-    >>> round(critical_difference(4, 14), 2)  # Demsar (2006)
-    1.25
-    """
+    """Return the critical difference of mean ranks of Nemenyi's test."""
     # the quantile of the studentized range over sqrt(2), as in table 5 of Demsar (2006)
     q = stats.studentized_range.ppf(1.0 - level, n_systems, np.inf) / np.sqrt(2.0)
     return float(q * np.sqrt(n_systems * (n_systems + 1) / (6.0 * n_datasets)))
 
 
 def groups_within(mean_ranks: Floats, difference: float) -> list[tuple[int, int]]:
-    """Find the maximal runs of systems whose mean ranks differ by at most a difference.
-
-    Parameters
-    ----------
-    mean_ranks : ndarray of shape (k,)
-        Mean ranks in ascending order.
-    difference : float
-        The critical difference.
-
-    Returns
-    -------
-    list of tuple of int
-        First and last system of each run of two or more that is not part of another run.
-
-    Examples
-    --------
-    >>> groups_within(np.array([1.0, 1.5, 2.2, 4.0]), 1.0)
-    [(0, 1), (1, 2)]
-    """
+    """Find the maximal runs of systems whose mean ranks differ by at most a difference."""
     last = np.searchsorted(mean_ranks, mean_ranks + difference, side="right") - 1
     found: list[tuple[int, int]] = []
     for first, end in enumerate(last.tolist()):
@@ -132,22 +62,7 @@ def groups_within(mean_ranks: Floats, difference: float) -> list[tuple[int, int]
 
 
 def bootstrap_means(values: Floats, n_samples: int, random: np.random.Generator) -> Floats:
-    """Return the means of bootstrap samples.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        The values.
-    n_samples : int
-        Number of samples.
-    random : numpy.random.Generator
-        Random number generator.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        The means.
-    """
+    """Return the means of bootstrap samples."""
     # Differences of F-measures take few distinct values: draw how often each occurs.
     distinct, count = np.unique(values, return_counts=True)
     drawn = random.multinomial(len(values), count / len(values), size=n_samples)
@@ -155,19 +70,6 @@ def bootstrap_means(values: Floats, n_samples: int, random: np.random.Generator)
 
 
 def interval(means: Floats, level: float = 0.95) -> tuple[float, float]:
-    """Return the percentile interval of bootstrap means.
-
-    Parameters
-    ----------
-    means : ndarray of shape (n,)
-        The means.
-    level : float, default=0.95
-        Coverage of the interval.
-
-    Returns
-    -------
-    tuple of float
-        The ends of the interval.
-    """
+    """Return the percentile interval of bootstrap means."""
     low, high = np.quantile(means, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
     return float(low), float(high)

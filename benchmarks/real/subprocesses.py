@@ -48,13 +48,7 @@ class _Running(NamedTuple):
 
 
 def format_error(error: BaseException) -> str:
-    """Format the type and the message of an error on one line.
-
-    Examples
-    --------
-    >>> format_error(ValueError("two\\nlines"))
-    'ValueError: two lines'
-    """
+    """Format the type and the message of an error on one line."""
     text = " ".join(str(error).split())[:300]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
@@ -66,26 +60,7 @@ def run_in_subprocesses(
     limit: float,
     skip: Callable[[Any], str | None],
 ) -> Iterator[Output | Ended]:
-    """Run each task in a new process, several at a time, in the given order.
-
-    Parameters
-    ----------
-    work : callable
-        Yields the values of a task. Processes import it by its name.
-    tasks : sequence
-        The tasks.
-    n_jobs : int
-        Number of processes at a time.
-    limit : float
-        Seconds after which a task is killed; what it yielded until then is kept.
-    skip : callable
-        Called before a task starts: returns its status if it should not run, else None.
-
-    Yields
-    ------
-    Output or Ended
-        The values of tasks as they arrive, and the end of each task.
-    """
+    """Run each task in a new process, several at a time, in the given order."""
     context = _context()
     waiting = list(reversed(tasks))
     running: dict[Connection, _Running] = {}

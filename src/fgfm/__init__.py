@@ -11,8 +11,8 @@ Submodules:
 - `fgfm.cardinality`: the matrices ``p(y_i = 1, |y| = s)`` that decisions are computed from;
 - `fgfm.metrics`: the F-measure, a scikit-learn scorer, and bounds that hold for new rows;
 - `fgfm.factors`: groups of labels that are independent of each other given the features;
-- `fgfm.ridge`: ridge logistic regression, the default base learner;
-- `fgfm.estimation`: estimators of the matrices, with any scikit-learn classifier as base learner;
+- `fgfm.ridge`: ridge logistic regression, the base learner of the paper;
+- `fgfm.estimation`: how `fgfm.FGFMClassifier` estimates the matrices from data;
 - `fgfm.io`: data sets and probabilities in files of many formats;
 - `fgfm.evaluation`: the F-optimal rule compared with thresholds on your own data;
 - `fgfm.plotting`: figures of decisions, calibration and label factors;
@@ -23,8 +23,9 @@ Submodules:
 
 Classes and functions of the package itself:
 
-- `fgfm.FGFMClassifier`: a scikit-learn classifier from features to label sets;
-- `fgfm.FDecider` and `fgfm.FDeciderCV`: decisions behind a model that is there already;
+- `fgfm.FGFMClassifier`: a scikit-learn classifier from features to label sets; its default base
+  learner is in `fgfm.stack`, a forest and two ridge regressions whose predictions are stacked;
+- `fgfm.FDecider` and `fgfm.FDeciderCV`: decisions behind any model that predicts probabilities;
 - `fgfm.Pipeline` and `fgfm.make_pipeline`: pipelines with all methods of these classifiers;
 - `fgfm.ILFCompo`: label factors from data;
 - `fgfm.Decision`: the result of a decision;

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fgfm._utils.blocks import n_threads, row_blocks
-from fgfm._utils.label_table import (
-    check_partition,
-    format_labels,
-    read_labels,
-    read_true_labels,
-    set_label_attributes,
-)
+from fgfm._utils.label_table import check_partition, read_labels, set_label_attributes
 from fgfm._utils.names import check_same_index
 from fgfm._utils.progress import CallbackSupportMixin, FitProgress, with_callbacks
-from fgfm._utils.rows import as_frames, frame_maker, n_rows, take_rows
+from fgfm._utils.rows import as_frames, n_rows, take_rows
 from fgfm._utils.validation import (
     check_average,
     check_beta,
@@ -33,24 +27,27 @@ from fgfm._utils.validation import (
     resolve_nonempty,
     row_weights,
 )
-from fgfm.cardinality import merge_distributions, merge_factors
+from fgfm.cardinality import merge_distributions
 from fgfm.decision import (
     Constraints,
     Decision,
-    from_cardinalities,
     from_factors,
     from_marginals,
 )
-from fgfm.estimation import FactorEstimate, Repair
-from fgfm.estimation._factor_models import (
-    concatenate_estimates,
-    fit_custom_models,
-    fit_factor_models,
+from fgfm.decision._objective import Objective
+from fgfm.estimation._estimates import (
+    FactorEstimate,
+    Repair,
+    concatenate_rows,
+    decide_together,
+    label_sums,
     replace_by_independent,
 )
-from fgfm.estimation._fitting import LearnerSettings
+from fgfm.estimation._fitting import fit_custom_models, fit_factor_models
+from fgfm.estimation._label_sets import LabelSetMixin
 from fgfm.estimation._learner import (
     AUTO,
+    LearnerSettings,
     check_learner,
     check_not_frozen,
     is_auto,
@@ -61,7 +58,6 @@ from fgfm.estimation._learner import (
 )
 from fgfm.estimation._methods import METHODS
 from fgfm.factors import ILFCompo
-from fgfm.metrics import f_measure
 from fgfm.ridge import RidgeLogistic
 
 __all__ = ["FGFMClassifier"]
@@ -71,21 +67,20 @@ Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
 
 
-def _needs_method(name: str, method: str, reason: str) -> Callable[[Any], bool]:
-    """Return the check of a method of the classifier that exists for one estimate of P only."""
+def _only_with(method: str, what: str, reason: str) -> Any:
+    """Return a decorator of methods of the classifier that exist for one estimate of P only."""
 
     def check(classifier: Any) -> bool:
         fitted = getattr(classifier, "_factor_models", None)
-        if (classifier.method if fitted is None else fitted.method) == method:
+        of_factors = getattr(fitted, "methods", [None])  # objects of the user have none
+        if classifier.method == method if fitted is None else hasattr(of_factors[0], what):
             return True
-        raise AttributeError(
-            f"{name} needs method={method!r}, {reason}; method is {classifier.method!r}"
-        )
+        raise AttributeError(f"needs method={method!r}, {reason}; method is {classifier.method!r}")
 
-    return check
+    return available_if(check)
 
 
-class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # type: ignore[misc]
     r"""Multi-label classifier that maximises the expected F-measure of its label sets: F-GFM.
 
     For each row x it predicts the set h of labels that maximises
@@ -124,13 +119,11 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
           called), or of label names if y has columns;
         - an object with ``fit(X, Y)`` that sets ``factors_``, e.g. ``ILFCompo(alpha=0.05)``.
     method : str or object, default="reweighted"
-        How the probabilities of a factor are estimated: "reweighted"
-        (`fgfm.estimation.Reweighted`), "two-step" (`fgfm.estimation.TwoStep`, the paper),
-        "tilted" (`fgfm.estimation.Tilted`), "direct" (`fgfm.estimation.Direct`) or "powerset"
-        (`fgfm.estimation.Powerset`); or an object with ``fit(X, Y_factor)`` and ``estimate(X)``
-        (`fgfm.estimation.FactorModel`), of which each factor gets a clone. Such an object has its
-        own base learner, calibration and folds: `estimator`, `coherent`, `calibration` and `cv`
-        are then ignored.
+        How the probabilities of a factor are estimated: "reweighted", "two-step" (the paper),
+        "tilted", "direct" or "powerset" (`fgfm.estimation` describes them); or an object with
+        ``fit(X, Y_factor)`` and ``estimate(X)``, of which each factor gets a clone. Such an object
+        has its own base learner, calibration, folds and seed: `estimator`, `coherent`,
+        `calibration` and `cv` are then ignored.
     coherent : bool, default=True
         Make the probabilities of "two-step" and "direct" coherent; False gives the numbers of the
         paper.
@@ -207,21 +200,17 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
 
     The classifier of the paper is ``factors="ilf", method="two-step"``.
 
-    Learners that take a matrix of labels are those whose scikit-learn tags say so, or whose last
-    step does (trees, forests, neighbours, `MLPClassifier`, `RidgeClassifier`), CatBoost with the
+    Learners that take a matrix of labels are those whose scikit-learn tags say so (trees, forests,
+    neighbours, `MLPClassifier`, `RidgeClassifier`, pipelines that end in one), CatBoost with the
     loss MultiLogloss or MultiCrossEntropy, and XGBoost with a `multi_strategy`. Where a method has
     one binary model per label ("reweighted", "tilted", and factors of one label), such a learner
-    is fitted once for all labels that vary, per fold and to all rows; the number of labels has a
-    model of its own, and each label its own calibration. Its folds spread the rarest label of each
-    row. With `class_weight` or `monotonic_cst`, and in a search, it is fitted to each label. One
-    fit takes less time, but trees that labels share can be less accurate than trees of their own
-    where labels depend on different features.
+    is fitted once for all labels that vary, and each label is calibrated. With `class_weight` or
+    `monotonic_cst`, and in a search, it is fitted to each label.
 
     Missing labels: the model of a label is fitted to the rows in which it is observed, that of the
     number of labels, and whatever else depends on it, to the rows in which all labels of the
     factor are; label factors are found from rows in which all labels are. Labels are assumed to
-    be missing at random given the features. A label with missing values is fitted by itself, also
-    by a learner that takes a matrix of labels; "auto" fits all labels at once in any case.
+    be missing at random given the features.
 
     If the models give a row no label at all, although the decision is conditioned on a non-empty
     set, the row is decided by `label_frequencies_`, with independent labels.
@@ -349,8 +338,6 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         Y = table.labels  # (n, m); -1 where a label was not observed
         if table.observed is not None:
             Y = np.where(table.observed, Y, -1).astype(np.int8)
-        if isinstance(self.method, str):
-            check_not_frozen(self.estimator, Y.shape[1])
         set_label_attributes(self, table)
         weight = None if sample_weight is None else row_weights(sample_weight, len(Y), "X")
         routed = self._routed_params(sample_weight, fit_params)
@@ -358,36 +345,24 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         kept = Y if weight is None else Y[weight > 0.0]
         complete = kept[(kept >= 0).all(axis=1)]
         self.nonempty_ = bool(len(complete) and complete.any(axis=1).all()) and self.multilabel_
-        if table.observed is None:
-            self.label_frequencies_ = np.average(Y, axis=0, weights=weight)  # (m,)
-        else:
-            self.label_frequencies_ = self._observed_frequencies(Y, weight)
-        from_marginals(np.empty((0, Y.shape[1])), **self.decision_params())  # raises if invalid
+        self.label_frequencies_ = _frequencies(Y, weight, self.classes_)
+        Objective.checked(n_jobs=None, **self.decision_params()).constraints(Y.shape[1])
         self._find_factors(X, Y, weight)
         progress.factors_found(len(self.factors_), Y.shape[1])
+        self._factor_models: Any
         if isinstance(self.method, str):
-            strategies = [METHODS[self.method](self.coherent) for _ in self.factors_]
+            check_not_frozen(self.estimator, Y.shape[1])
+            methods = [METHODS[self.method](self.coherent) for _ in self.factors_]
             settings = LearnerSettings(
                 self._learner(), self.calibration, self.cv, self.n_jobs, self.random_state, routed
             )
-            self._factor_models: Any = fit_factor_models(
-                X, Y, self.factors_, strategies, weight, settings, progress
+            self._factor_models = fit_factor_models(
+                X, Y, self.factors_, methods, weight, settings, progress
             )
         else:
-            if table.observed is not None:
-                raise ValueError(
-                    f"y has {np.count_nonzero(Y < 0)} missing labels and method is an object: "
-                    "only the methods that have names accept missing labels"
-                )
+            _check_complete(Y)
             self._factor_models = fit_custom_models(
-                self.method,
-                X,
-                Y,
-                self.factors_,
-                sample_weight,
-                self.n_jobs,
-                self.random_state,
-                progress,
+                self.method, X, Y, self.factors_, sample_weight, progress
             )
         self.__dict__.pop("parts_", None)  # of an earlier fit
         if is_auto(self._learner()) and isinstance(self.method, str):
@@ -423,18 +398,6 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         # An object of the user validates the values itself.
         return validate_raw_features(self, X, accept_sparse=True, reset=reset)
 
-    def _observed_frequencies(self, Y: npt.NDArray[np.int8], weight: Floats | None) -> Floats:
-        """Return the weighted frequency of each label (m,) where it is observed."""
-        w = (Y >= 0) * (1.0 if weight is None else weight[:, None])  # (n, m)
-        total = w.sum(axis=0)
-        if not total.all():
-            label = self.classes_.tolist()[int(np.argmin(total))]
-            raise ValueError(
-                f"y has no value of label {label!r} in rows of positive weight: each label must "
-                "be observed in at least one row"
-            )
-        return np.asarray((w * (Y == 1)).sum(axis=0) / total)
-
     def _routed_params(
         self, sample_weight: Any, fit_params: dict[str, Any]
     ) -> dict[str, Any] | None:
@@ -444,10 +407,10 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             return dict(routed.estimator.fit)
         if not fit_params:
             return None
-        if is_ridge(self._learner()):
+        if is_auto(self._learner()) or is_ridge(self._learner()):
             raise TypeError(
-                f"fit got {', '.join(fit_params)}: the default base learner takes no argument but "
-                "sample_weight"
+                f"fit got {', '.join(fit_params)}: the learners 'auto' and 'ridge' take no "
+                "argument but sample_weight"
             )
         return fit_params | ({} if sample_weight is None else {"sample_weight": sample_weight})
 
@@ -462,11 +425,9 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
                 factors.random_state = self.random_state
         if hasattr(factors, "fit") and not isinstance(factors, type):
             X, Y, weight = _complete_rows(X, Y, weight)
-            finder = _fit_finder(factors, X, Y, weight, self.random_state)
-            if isinstance(finder, ILFCompo) and names is not None:
-                finder.label_names_in_ = names  # for the displays
-            self.factor_finder_ = finder
-            factors = finder
+            factors = self.factor_finder_ = _fit_finder(factors, X, Y, weight, self.random_state)
+            if isinstance(factors, ILFCompo) and names is not None:
+                factors.label_names_in_ = names  # for the displays
         self.factors_ = _partition(factors, Y.shape[1], names)
 
     def decision_params(self) -> dict[str, Any]:
@@ -489,7 +450,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         constraints = self.constraints
         if isinstance(constraints, Constraints):
             names = getattr(self, "label_names_in_", None)
-            constraints = constraints.numbered(self._n_labels, names)
+            constraints = constraints.numbered(len(self.label_frequencies_), names)
         limits = {
             "min_labels": self.min_labels if self.min_labels != 0 else None,
             "max_labels": self.max_labels,
@@ -534,15 +495,8 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         >>> bool((labels == model.predict(X)).all())
         True
         """
-        blocks = self._map_blocks(X, lambda block: self._factor_models.estimate(block))
-        estimates = [concatenate_estimates(of_factor) for of_factor in zip(*blocks, strict=True)]
-        rows = self._rows_by_frequencies([P for P, _ in estimates])
-        if not rows.any():
-            return estimates
-        return [
-            replace_by_independent(one, rows, self.label_frequencies_[factor])
-            for one, factor in zip(estimates, self.factors_, strict=True)
-        ]
+        blocks = self._map_blocks(X, self._estimate_block)
+        return [concatenate_rows(of_factor) for of_factor in zip(*blocks, strict=True)]
 
     def decide(self, X: Any, *, average: str = "samples") -> Decision:
         """Compute the F-optimal label sets and their expected F-measure.
@@ -572,55 +526,12 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         if average == "samples":
             labels, expected_f = self._decide_rows(X)
         else:
-            labels, expected_f = self._decide_together(self.estimate(X), average)
+            params = self.decision_params() | {"average": average, "n_jobs": self.n_jobs}
+            labels, expected_f = decide_together(self.estimate(X), self.factors_, params)
         if not self.multilabel_:
             labels = labels[:, 0]
             expected_f = expected_f[0] if average == "macro" else expected_f
         return Decision(*as_frames(labels, expected_f, X, self._column_names(), average))
-
-    def _decide_rows(self, X: Any) -> Decision:
-        """Decide each row by itself: labels (n, m) and expected F-measures (n,)."""
-        blocks = self._map_blocks(X, self._decide)
-        return Decision(
-            np.concatenate([block.labels for block in blocks]),
-            np.concatenate([block.expected_f for block in blocks]),
-        )
-
-    def _column_names(self) -> list[Any]:
-        """Return the column names of data frames of labels."""
-        return list(self.classes_) if self.multilabel_ else ["labels"]
-
-    def predict(self, X: Any) -> Any:
-        """Predict the F-optimal label sets.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, p)
-            Features.
-
-        Returns
-        -------
-        ndarray or sparse matrix of shape (n, m), or ndarray of shape (n,)
-            Labels, of the dtype of y in `fit`; sparse if y was sparse; classes if y was flat.
-        """
-        labels = self._decide_rows(X).labels
-        return format_labels(labels, self._label_form, self._label_dtype, self.classes_)
-
-    def expected_f(self, X: Any) -> Any:
-        """Compute the F-measure that the model expects of its own prediction, row by row.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, p)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Expected F-measures; their mean is an estimate of the `score`. A series if X is a data
-            frame.
-        """
-        return self.decide(X).expected_f
 
     def predict_proba(self, X: Any) -> Floats:
         """Predict the probability of each label.
@@ -655,11 +566,13 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             The probabilities of 0, 1, .. S labels, where S is the sum of the largest cardinalities
             of the factors.
         """
-        return np.concatenate(self._map_blocks(X, self._cardinality_proba))
 
-    @available_if(  # type: ignore[untyped-decorator]
-        _needs_method("predict_mode", "powerset", "which models the joint distribution")
-    )
+        def merged(block: Any) -> Floats:
+            return merge_distributions([d for _, d in self._factor_models.estimate(block)])
+
+        return np.concatenate(self._map_blocks(X, merged))
+
+    @_only_with("powerset", "mode", "which models the joint distribution")  # type: ignore[untyped-decorator]
     def predict_mode(self, X: Any) -> npt.NDArray[np.int8]:
         """Predict the most probable label sets: optimal for exact matches, not for the F-measure.
 
@@ -675,16 +588,11 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         ndarray of shape (n, m)
             Label sets.
         """
-        blocks = self._map_blocks(X, lambda block: self._factor_models.mode(block))
-        modes = [np.concatenate(of_factor) for of_factor in zip(*blocks, strict=True)]
-        labels = np.empty((len(modes[0]), self._n_labels), dtype=np.int8)
-        for factor, mode in zip(self.factors_, modes, strict=True):
-            labels[:, factor] = mode
-        return labels
+        blocks = self._map_blocks(X, lambda block: self._factor_models.estimate(block, "mode"))
+        labels = np.concatenate([np.hstack(block) for block in blocks])
+        return np.asarray(labels[:, np.argsort(np.concatenate(self.factors_))])
 
-    @available_if(  # type: ignore[untyped-decorator]
-        _needs_method("repair", "direct", "whose probabilities are repaired")
-    )
+    @_only_with("direct", "repair", "whose probabilities are repaired")  # type: ignore[untyped-decorator]
     def repair(self, X: Any) -> list[Repair]:
         """Measure how incoherent the predicted probabilities are, row by row.
 
@@ -701,60 +609,11 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
             For each factor ``d_0``, the probability of no label that its predicted P implies,
             which may be negative, and ``moved``, the probability that the repair moves.
         """
-        blocks = self._map_blocks(X, lambda block: self._factor_models.repair(block))
+        blocks = self._map_blocks(X, lambda block: self._factor_models.estimate(block, "repair"))
         return [
             Repair(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
             for parts in zip(*blocks, strict=True)
         ]
-
-    def predict_frame(self, X: Any) -> Any:
-        """Predict the F-optimal label sets as a data frame.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, p)
-            Features.
-
-        Returns
-        -------
-        data frame of shape (n, m)
-            One column per label, with the index of X; a polars data frame if X is one, otherwise a
-            pandas data frame.
-        """
-        make_frame = frame_maker(X, "predict_frame")
-        labels = self._decide_rows(X).labels
-        values = labels.astype(self._label_dtype) if self.multilabel_ else self.classes_[labels]
-        return make_frame(values, self._column_names())
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Compute the mean F-measure of the predictions, for the beta of this estimator.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, p)
-            Features.
-        y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
-            True labels.
-        sample_weight : array-like of shape (n,), optional
-            Sample weights.
-
-        Returns
-        -------
-        float
-            The mean over rows.
-        """
-        check_same_index(X=X, y=y, sample_weight=sample_weight)
-        return f_measure(
-            read_true_labels(y, self),
-            self._decide_rows(X).labels,
-            self.beta,
-            zero_division=self.zero_division,
-            sample_weight=sample_weight,
-        )
-
-    @property
-    def _n_labels(self) -> int:
-        return len(self.label_frequencies_)
 
     def _map_blocks(self, X: Any, function: Callable[[Any], Any]) -> list[Any]:
         """Return the results of a function of blocks of rows that bound the memory.
@@ -764,7 +623,7 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
         check_is_fitted(self)
         X = self._validate_features(X, reset=False)
         models = self._factor_models
-        floats = models.floats_per_row() + 2 * self._n_labels
+        floats = models.floats_per_row + 2 * len(self.label_frequencies_)
         # row_blocks makes blocks of 4 MiB: half a byte per float makes them of 64 MiB.
         blocks = row_blocks(n_rows(X), max(1, floats // 2))
         threads = n_threads(self.n_jobs)
@@ -775,86 +634,62 @@ class FGFMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # t
 
     def _marginals(self, X: Any) -> Floats:
         """Return the probability of each label (n, m) for a block of rows."""
-        if self._factor_models.one_model_per_label:
-            p: Floats = self._factor_models.marginals(X)
-            return p[:, np.argsort(np.concatenate(self.factors_))]
-        p = np.empty((n_rows(X), self._n_labels))
-        for factor, (P, _) in zip(self.factors_, self._factor_models.estimate(X), strict=True):
-            p[:, factor] = np.minimum(P.sum(axis=2), 1.0)
+        p = self._binary_marginals(X)
+        if p is None:
+            p = np.minimum(label_sums(self._factor_models.estimate(X), self.factors_), 1.0)
         return p
 
-    def _cardinality_proba(self, X: Any) -> Floats:
-        """Return the distribution of the number of labels (n, S + 1) for a block of rows."""
-        return merge_distributions([d for _, d in self._factor_models.estimate(X)])
+    def _binary_marginals(self, X: Any) -> Floats | None:
+        """Return the same if each factor is one label with a binary model, otherwise None."""
+        p: Floats | None = self._factor_models.marginals(X)
+        return None if p is None else p[:, np.argsort(np.concatenate(self.factors_))]
 
-    def _rows_by_frequencies(self, probabilities: Sequence[Floats]) -> Labels:
-        """Return the rows (n,) that are decided by the label frequencies.
+    def _labels(self, X: Any) -> Any:
+        """Return the labels (n, m) of rows, each decided by itself."""
+        return self._decide_rows(X).labels
 
-        These are the rows in which all probabilities, arrays of shape (n, ..), are 0, although the
-        decision is conditioned on a non-empty set.
-        """
-        nonempty = self.decision_params()["nonempty"] and bool(self.label_frequencies_.any())
-        rows = np.full(len(probabilities[0]), nonempty)
-        for p in probabilities:
-            if rows.any():
-                rows &= ~p.reshape(len(p), -1).any(axis=1)
-        return rows
+    def _decide_rows(self, X: Any) -> Decision:
+        """Decide each row by itself: labels (n, m) and expected F-measures (n,)."""
+        blocks = self._map_blocks(X, self._decide_block)
+        return Decision(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
-    def _decide_together(self, estimates: list[FactorEstimate], average: str) -> Decision:
-        """Decide all rows together, for average="macro" or "micro"."""
-        params = self.decision_params()
-        nonempty = params.pop("nonempty")
-        params |= {"average": average, "n_jobs": self.n_jobs}
-        Ps, ds = [P for P, _ in estimates], [d for _, d in estimates]
-        factors = [factor.tolist() for factor in self.factors_]
-        if not nonempty:
-            return from_factors(Ps, factors, distributions=ds, **params)
-        # Given y != 0, the factors of a row depend on each other: p(y_i = 1, s | y != 0) is
-        # p_is / (1 - d_0), with P and d of all labels.
-        if average == "macro":
-            d_0 = np.prod([d[:, 0] for d in ds], axis=0)  # (n,)
-            p = np.empty((len(d_0), self._n_labels))
-            for factor, P in zip(factors, Ps, strict=True):
-                p[:, factor] = P.sum(axis=2)
-            return from_marginals(np.minimum(p / _positive(1.0 - d_0)[:, None], 1.0), **params)
-        P, d = merge_factors(Ps, factors, ds)
-        present = d[:, 1:].sum(axis=1)  # (n,)
-        P = P / _positive(present)[:, None, None]
-        P /= np.maximum(1.0, P.sum(axis=2, keepdims=True))  # where P and d do not agree
-        d = np.column_stack([present == 0.0, d[:, 1:] / _positive(present)[:, None]])
-        return from_cardinalities(P, distribution=d, **params)
-
-    def _decide(self, X: Any) -> Decision:
+    def _decide_block(self, X: Any) -> Decision:
         """Decide a block of rows."""
         params = self.decision_params()
         # The blocks of thread-safe models are decided in threads already.
         params["n_jobs"] = None if self._factor_models.thread_safe else self.n_jobs
-        if self._factor_models.one_model_per_label:
-            p = self._marginals(X)
-            by_frequencies = self._rows_by_frequencies([p])
-            decision = from_marginals(p[~by_frequencies], **params)
-        else:
-            estimates = self._factor_models.estimate(X)
-            by_frequencies = self._rows_by_frequencies([P for P, _ in estimates])
-            decision = from_factors(
-                [P[~by_frequencies] for P, _ in estimates],
-                [factor.tolist() for factor in self.factors_],
-                distributions=[d[~by_frequencies] for _, d in estimates],
-                **params,
-            )
-        if not by_frequencies.any():
-            return decision
-        labels = np.empty((len(by_frequencies), self._n_labels), dtype=np.int8)
-        expected_f = np.empty(len(by_frequencies))
-        labels[~by_frequencies], expected_f[~by_frequencies] = decision
-        prior = from_marginals(self.label_frequencies_[None], **params)
-        labels[by_frequencies], expected_f[by_frequencies] = prior.labels[0], prior.expected_f[0]
-        return Decision(labels, expected_f)
+        p = self._binary_marginals(X)
+        if p is not None:
+            if self._replaces_empty_rows():
+                p[~p.any(axis=1)] = self.label_frequencies_
+            return from_marginals(p, **params)
+        estimates = self._estimate_block(X)
+        return from_factors(
+            [P for P, _ in estimates],
+            [factor.tolist() for factor in self.factors_],
+            distributions=[d for _, d in estimates],
+            **params,
+        )
 
+    def _estimate_block(self, X: Any) -> list[FactorEstimate]:
+        """Return P and d of each factor for a block of rows, as the decision needs them."""
+        estimates: list[FactorEstimate] = self._factor_models.estimate(X)
+        if not self._replaces_empty_rows():
+            return estimates
+        rows = ~np.any([P.any(axis=(1, 2)) for P, _ in estimates], axis=0)
+        if not rows.any():
+            return estimates
+        return [
+            replace_by_independent(one, rows, self.label_frequencies_[factor])
+            for one, factor in zip(estimates, self.factors_, strict=True)
+        ]
 
-def _positive(present: Floats) -> Floats:
-    """Return probabilities with 0 replaced by 1, to divide by."""
-    return np.where(present > 0.0, present, 1.0)
+    def _replaces_empty_rows(self) -> bool:
+        """Whether rows without any probability get that of the label frequencies.
+
+        They contradict a decision that is conditioned on a non-empty set.
+        """
+        return bool(self.decision_params()["nonempty"] and self.label_frequencies_.any())
 
 
 def _check_method(method: Any) -> None:
@@ -873,9 +708,34 @@ def _check_method(method: Any) -> None:
         )
 
 
+def _check_complete(Y: Labels) -> None:
+    """Raise if a label is missing and an object of the user is to be fitted."""
+    missing = np.count_nonzero(Y < 0)
+    if missing:
+        raise ValueError(
+            f"y has {missing} missing labels and method is an object: only the methods that have "
+            "names accept missing labels"
+        )
+
+
 def _cardinalities(Y: Labels) -> Integers:
     """Return the numbers of labels that occur in rows with all labels."""
     return np.unique(Y[(Y >= 0).all(axis=1)].sum(axis=1, dtype=np.int64))
+
+
+def _frequencies(Y: Labels, weight: Floats | None, classes: npt.NDArray[Any]) -> Floats:
+    """Return the weighted frequency of each label (m,) where it is observed."""
+    if (Y >= 0).all():
+        return np.asarray(np.average(Y, axis=0, weights=weight))
+    w = (Y >= 0) * (1.0 if weight is None else weight[:, None])  # (n, m)
+    total = w.sum(axis=0)
+    if not total.all():
+        label = classes.tolist()[int(np.argmin(total))]
+        raise ValueError(
+            f"y has no value of label {label!r} in rows of positive weight: each label must be "
+            "observed in at least one row"
+        )
+    return np.asarray((w * (Y == 1)).sum(axis=0) / total)
 
 
 def _complete_rows(X: Any, Y: Labels, weight: Floats | None) -> tuple[Any, Labels, Floats | None]:
@@ -923,3 +783,7 @@ def _partition(factors: Any, m: int, names: npt.NDArray[Any] | None) -> list[Int
             "and factors_"
         )
     return check_partition(getattr(factors, "factors_", factors), m, names)
+
+
+def __dir__() -> list[str]:
+    return __all__

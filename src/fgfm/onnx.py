@@ -25,7 +25,7 @@ __all__ = ["export_decision"]
 _LEAST_OPSET = 18  # reductions take their axes as an input
 _TIE = {"float32": 2e-6, "float64": 1e-12}  # as for arrays of PyTorch: docs/gpu.md
 
-# Formulas and rules for ties are those of `fgfm.decision._marginals_array_api`. With the labels in
+# Formulas and rules for ties are those of `fgfm.decision._array_api.measure_f`. With the labels in
 # order of falling probability x, zeta = z^(beta^2) and u = 1 - zeta, the value of the k first is
 #
 #     V_k = sum_r W_kr D_r A_kr,              W_kr = (1 + beta^2) w_r z_r^k zeta_r,
@@ -225,3 +225,7 @@ def _integers(m: int) -> dict[str, Any]:
         "last_axis": np.array([2]),
         "sizes": np.arange(m)[None, :],
     }
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -175,3 +175,7 @@ def make_pipeline(*steps: Any, **params: Any) -> Pipeline:
     FGFMClassifier()
     """
     return Pipeline(sklearn_pipeline.make_pipeline(*steps).steps, **params)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -23,12 +23,11 @@ from fgfm._utils.validation import (
     check_count,
     check_same_rows,
     check_zero_division,
-    first_index,
+    clip_probabilities,
     label_sets,
-    place,
     real_array,
 )
-from fgfm.cardinality import from_joint, merge_factors
+from fgfm.cardinality import merge_factors, of_joint
 from fgfm.decision import Decision, from_factors
 
 __all__ = [
@@ -37,7 +36,6 @@ __all__ = [
     "LabelNetwork",
     "PaperData",
     "Sample",
-    "factor_sizes_of",
     "paper_data",
     "random_network",
 ]
@@ -153,8 +151,8 @@ class LabelNetwork:
         n_parents: int,
     ) -> None:
         sizes = _check_sizes(factor_sizes)
-        p = real_array(feature_probability, "feature_probability", ("feature",))
-        _check_unit(p, "feature_probability")
+        name = "feature_probability"
+        p = clip_probabilities(real_array(feature_probability, name, ("feature",)), name)
         self.n_parents = check_count(n_parents, "n_parents")
         if self.n_parents > len(p):
             raise ValueError(
@@ -163,7 +161,8 @@ class LabelNetwork:
             )
         _check_bits(self.n_parents, sizes)
         self.factor_sizes = sizes
-        self.factors = _consecutive(sizes)
+        ends = np.cumsum(sizes)
+        self.factors = [np.arange(e - size, e) for size, e in zip(sizes, ends, strict=True)]
         self.feature_probability = p.astype(np.float64)
         self.n_features, self.n_labels = len(p), sum(sizes)
         if len(tables) != self.n_labels:
@@ -181,7 +180,7 @@ class LabelNetwork:
                         f"features and {k} labels as parents it must have "
                         f"{1 << (self.n_parents + k)}"
                     )
-                _check_unit(table, f"tables[{label}]")
+                table = clip_probabilities(table, f"tables[{label}]")
                 self.tables.append(table.astype(np.float64))
 
     def __repr__(self) -> str:
@@ -438,7 +437,7 @@ class LabelNetwork:
         return joints
 
     def _parts(self, state: Integers) -> list[Floats]:
-        return [from_joint(j.labelsets, j.proba) for j in self._joints(state)]
+        return [of_joint(j.labelsets, j.proba) for j in self._joints(state)]
 
 
 def random_network(
@@ -541,18 +540,6 @@ def paper_data(
 def factor_sizes_of(structure: Any, name: str = "structure") -> tuple[int, ...]:
     """Return the sizes of the label factors of a structure.
 
-    Parameters
-    ----------
-    structure : {1, 2, 3, 4} or sequence of int
-        A structure of the paper, or the sizes themselves.
-    name : str, default="structure"
-        Name of the argument in error messages.
-
-    Returns
-    -------
-    tuple of int
-        The sizes.
-
     Examples
     --------
     >>> factor_sizes_of(3), factor_sizes_of([3, 1])
@@ -590,18 +577,10 @@ def _check_bits(n_parents: int, sizes: tuple[int, ...]) -> None:
         )
 
 
-def _check_unit(values: npt.NDArray[Any], name: str) -> None:
-    wrong = ~((values >= 0.0) & (values <= 1.0))
-    if wrong.any():
-        at = first_index(wrong)
-        raise ValueError(f"{place(name, at)} is {values[at]!s}: probabilities must lie in [0, 1]")
-
-
-def _consecutive(sizes: Sequence[int]) -> list[Integers]:
-    ends = np.cumsum(sizes)
-    return [np.arange(end - size, end) for size, end in zip(sizes, ends, strict=True)]
-
-
 def _all_bits(n: int) -> Bits:
     """Return all vectors of n bits, (2^n, n); the first column is the lowest bit."""
     return ((np.arange(1 << n)[:, None] >> np.arange(n)) & 1).astype(np.int8)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -296,3 +296,7 @@ class DiceDecision(torch.nn.Module):
             f"zero_division={self.zero_division:g}, nonempty={self.nonempty}, "
             f"from_logits={self.from_logits}"
         )
+
+
+def __dir__() -> list[str]:
+    return __all__

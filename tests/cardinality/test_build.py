@@ -21,90 +21,90 @@ SETTINGS = settings(deadline=None, max_examples=40, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)
 
 
-# from_joint
+# of_joint
 
 
 @SETTINGS
 @given(seeds, st.integers(0, 4), st.integers(1, 8))
-def test_from_joint_agrees_with_enumeration(seed, n, m):
+def test_of_joint_agrees_with_enumeration(seed, n, m):
     labelsets, proba = random_joint(np.random.default_rng(seed), n, m)
     expected = cardinality_matrix(labelsets, proba)
-    P = cardinality.from_joint(labelsets, proba)
+    P = cardinality.of_joint(labelsets, proba)
     assert P.dtype == np.float64
     assert P.shape == (n, m, m)
     close(P, expected)
     for form in ["csr", "csc", "coo"]:
-        close(cardinality.from_joint(sparse.csr_array(labelsets).asformat(form), proba), expected)
+        close(cardinality.of_joint(sparse.csr_array(labelsets).asformat(form), proba), expected)
 
 
-def test_from_joint_stops_at_the_largest_set():
+def test_of_joint_stops_at_the_largest_set():
     labelsets = np.array([[0, 0, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [1, 0, 1, 0]])
-    P = cardinality.from_joint(labelsets, [[0.1, 0.2, 0.3, 0.4]])
+    P = cardinality.of_joint(labelsets, [[0.1, 0.2, 0.3, 0.4]])
     close(P, [[[0, 0.6], [0.3, 0], [0, 0.6], [0, 0]]])  # one set is there twice
-    nothing = cardinality.from_joint(np.zeros((1, 3), dtype=bool), np.ones((2, 1)))
+    nothing = cardinality.of_joint(np.zeros((1, 3), dtype=bool), np.ones((2, 1)))
     np.testing.assert_array_equal(nothing, np.zeros((2, 3, 1)))
 
 
-def test_from_joint_normalises_float32_probabilities():
+def test_of_joint_normalises_float32_probabilities():
     rng = np.random.default_rng(0)
     labelsets, proba = random_joint(rng, 50, 6)
-    P = cardinality.from_joint(labelsets, proba.astype(np.float32) * np.float32(1 + 3e-6))
+    P = cardinality.of_joint(labelsets, proba.astype(np.float32) * np.float32(1 + 3e-6))
     close(P, cardinality_matrix(labelsets, proba), rtol=1e-6)
     assert cardinality.is_coherent(P).all()
     close(cardinality.distribution(P).sum(axis=1), 1.0)
 
 
-def test_from_joint_in_several_blocks():
+def test_of_joint_in_several_blocks():
     labelsets, proba = random_joint(np.random.default_rng(1), 50_000, 4)
-    whole = cardinality.from_joint(labelsets, proba)
-    close(whole[-5:], cardinality.from_joint(labelsets, proba[-5:]), rtol=1e-15)
+    whole = cardinality.of_joint(labelsets, proba)
+    close(whole[-5:], cardinality.of_joint(labelsets, proba[-5:]), rtol=1e-15)
     proba[49_990] *= 1.5
     with pytest.raises(
         ValueError, match=r"proba\[49990\] sums to 1.5: the probabilities of a row"
     ):
-        cardinality.from_joint(labelsets, proba)
+        cardinality.of_joint(labelsets, proba)
 
 
-def test_from_joint_rejects_invalid_input():
+def test_of_joint_rejects_invalid_input():
     sets = np.eye(3, dtype=int)
     third = np.full((2, 3), 1 / 3)
     with pytest.raises(
         ValueError, match=r"proba\[1\] sums to 0.75: the probabilities of a row mu"
     ):
-        cardinality.from_joint(sets, [[0.5, 0.5, 0], [0.25, 0.25, 0.25]])
+        cardinality.of_joint(sets, [[0.5, 0.5, 0], [0.25, 0.25, 0.25]])
     with pytest.raises(ValueError, match=r"proba\[0, 1\] is -0.5: probabilities must lie in"):
-        cardinality.from_joint(sets, [[1, -0.5, 0.5]])
+        cardinality.of_joint(sets, [[1, -0.5, 0.5]])
     with pytest.raises(ValueError, match=r"proba\[0, 2\] is nan: probabilities must lie in"):
-        cardinality.from_joint(sets, [[0.5, 0.5, np.nan]])
+        cardinality.of_joint(sets, [[0.5, 0.5, np.nan]])
     with pytest.raises(
         ValueError, match="proba has 3 columns and labelsets has 2 rows: there mus"
     ):
-        cardinality.from_joint(sets[:2], third)
+        cardinality.of_joint(sets[:2], third)
     with pytest.raises(ValueError, match=r"labelsets\[1, 1\] is -1: labels must be 0 or 1"):
-        cardinality.from_joint(np.diag([1, -1, 1]), third)
+        cardinality.of_joint(np.diag([1, -1, 1]), third)
     with pytest.raises(ValueError, match=r"labelsets\[1, 1\] is 2: labels must be 0 or 1"):
-        cardinality.from_joint(sparse.csc_array(np.diag([1, 2, 3])), third)
+        cardinality.of_joint(sparse.csc_array(np.diag([1, 2, 3])), third)
     with pytest.raises(
         ValueError, match=r"labelsets has shape \(0, 3\): it must have at least on"
     ):
-        cardinality.from_joint(sets[:0], np.zeros((0, 1)))
+        cardinality.of_joint(sets[:0], np.zeros((0, 1)))
     with pytest.raises(
         ValueError, match=r"labelsets has shape \(3, 0\): it must have at least on"
     ):
-        cardinality.from_joint(sparse.csr_array((3, 0)), third)
+        cardinality.of_joint(sparse.csr_array((3, 0)), third)
     with pytest.raises(ValueError, match=r"labelsets has shape \(3,\): it must have 2 dimensions"):
-        cardinality.from_joint([1, 0, 1], third)
+        cardinality.of_joint([1, 0, 1], third)
 
 
-# from_samples
+# of_samples
 
 
 @SETTINGS
 @given(seeds, st.integers(0, 5), st.integers(1, 9), st.integers(1, 6))
-def test_from_samples_agrees_with_frequencies(seed, n, draws, m):
+def test_of_samples_agrees_with_frequencies(seed, n, draws, m):
     rng = np.random.default_rng(seed)
     samples = rng.random((n, draws, m)) < rng.random((n, 1, 1))
-    P = cardinality.from_samples(samples)
+    P = cardinality.of_samples(samples)
     expected = np.zeros((n, m, m))
     for r in range(n):
         expected[r] = cardinality_matrix(samples[r].astype(int), np.full((1, draws), 1 / draws))[0]
@@ -113,30 +113,30 @@ def test_from_samples_agrees_with_frequencies(seed, n, draws, m):
     close(P, expected[:, :, :S])
     np.testing.assert_array_equal(expected[:, :, S:], 0.0)
     for dtype in [np.int8, np.float32]:
-        np.testing.assert_array_equal(cardinality.from_samples(samples.astype(dtype)), P)
+        np.testing.assert_array_equal(cardinality.of_samples(samples.astype(dtype)), P)
 
 
-def test_from_samples_in_several_blocks():
+def test_of_samples_in_several_blocks():
     samples = np.random.default_rng(2).integers(0, 2, size=(30_000, 5, 4))
     samples[-1] = 1  # S is the same for all rows and for the last ones
-    assert_rows_are_independent(cardinality.from_samples, samples)
+    assert_rows_are_independent(cardinality.of_samples, samples)
     samples[29_998, 2, 1] = 3
     with pytest.raises(ValueError, match=r"samples\[29998, 2, 1\] is 3: labels must be 0 or 1"):
-        cardinality.from_samples(samples)
+        cardinality.of_samples(samples)
 
 
-def test_from_samples_rejects_invalid_input():
+def test_of_samples_rejects_invalid_input():
     with pytest.raises(ValueError, match=r"samples\[0, 1, 0\] is nan: labels must be 0 or 1"):
-        cardinality.from_samples([[[0.0, 1.0], [np.nan, 1.0]]])
+        cardinality.of_samples([[[0.0, 1.0], [np.nan, 1.0]]])
     with pytest.raises(ValueError, match=r"samples has shape \(2, 3\): it must have 3 dimensions"):
-        cardinality.from_samples(np.zeros((2, 3)))
+        cardinality.of_samples(np.zeros((2, 3)))
     with pytest.raises(
         ValueError, match=r"samples has shape \(2, 0, 3\): it must have at least o"
     ):
-        cardinality.from_samples(np.zeros((2, 0, 3)))
+        cardinality.of_samples(np.zeros((2, 0, 3)))
 
 
-# from_marginals: independent labels
+# of_marginals: independent labels
 
 
 @SETTINGS
@@ -146,23 +146,23 @@ def test_independent_marginals_agree_with_enumeration(seed, n, m):
     p = rng.random((n, m)) ** 4
     p[rng.random((n, m)) < 0.1] = 0.0
     p[rng.random((n, m)) < 0.1] = 1.0
-    P = cardinality.from_marginals(p)
+    P = cardinality.of_marginals(p)
     assert P.shape == (n, m, m)
     close(P, cardinality_matrix(*independent_joint(p)), atol=1e-300)
-    close(P, cardinality.from_joint(*independent_joint(p)), atol=1e-15)
+    close(P, cardinality.of_joint(*independent_joint(p)), atol=1e-15)
     close(P.sum(axis=2), p)
 
 
 def test_independent_marginals_keep_relative_accuracy_when_tiny():
     p = np.array([[1e-300, 1e-100, 0.25, 1 - 2.0**-50]])
-    P = cardinality.from_marginals(p)
+    P = cardinality.of_marginals(p)
     close(P, cardinality_matrix(*independent_joint(p)), atol=0.0)
     assert P[0, 0, 1] == pytest.approx(0.75e-300, rel=1e-12)  # nothing was subtracted
 
 
 def test_independent_marginals_of_many_labels():
     p = np.full((2, 200), 0.5)
-    P = cardinality.from_marginals(p)
+    P = cardinality.of_marginals(p)
     s = np.arange(1, 201)
     close(P, np.broadcast_to(0.5 * stats.binom.pmf(s - 1, 199, 0.5), P.shape), rtol=1e-11)
     assert cardinality.is_coherent(P).all()
@@ -170,38 +170,38 @@ def test_independent_marginals_of_many_labels():
 
 def test_independent_marginals_in_several_blocks():
     p = np.random.default_rng(3).random((15_000, 5)).astype(np.float32)
-    assert_rows_are_independent(cardinality.from_marginals, p)
+    assert_rows_are_independent(cardinality.of_marginals, p)
     p[14_999, 2] = 1.2
     with pytest.raises(
         ValueError, match=r"proba\[14999, 2\] is 1.2: probabilities must lie in \[0, 1"
     ):
-        cardinality.from_marginals(p)
+        cardinality.of_marginals(p)
 
 
-def test_from_marginals_rejects_invalid_input():
+def test_of_marginals_rejects_invalid_input():
     p = np.full((2, 3), 0.5)
     with pytest.raises(
         ValueError, match=r"distribution has shape \(2, 5\): with 3 labels it must"
     ):
-        cardinality.from_marginals(p, np.full((2, 5), 0.2))
+        cardinality.of_marginals(p, np.full((2, 5), 0.2))
     with pytest.raises(
         ValueError, match=r"distribution has shape \(2, 1\): with 3 labels it must"
     ):
-        cardinality.from_marginals(p, np.ones((2, 1)))
+        cardinality.of_marginals(p, np.ones((2, 1)))
     with pytest.raises(
         ValueError, match="distribution has 1 rows and proba has 2: they must have"
     ):
-        cardinality.from_marginals(p, [[0.5, 0.5]])
+        cardinality.of_marginals(p, [[0.5, 0.5]])
     with pytest.raises(ValueError, match=r"distribution\[1\] sums to 0.8: the probabilities of a"):
-        cardinality.from_marginals(p, [[0.5, 0.5], [0.5, 0.3]])
+        cardinality.of_marginals(p, [[0.5, 0.5], [0.5, 0.3]])
     with pytest.raises(ValueError, match=r"distribution\[0, 0\] is -0.5: probabilities must lie"):
-        cardinality.from_marginals(p, [[-0.5, 1.5], [0.5, 0.5]])
+        cardinality.of_marginals(p, [[-0.5, 1.5], [0.5, 0.5]])
     with pytest.raises(ValueError, match=r"proba\[1, 0\] is nan: probabilities must lie in"):
-        cardinality.from_marginals([[0.5], [np.nan]], [[0.5, 0.5], [0.5, 0.5]])
+        cardinality.of_marginals([[0.5], [np.nan]], [[0.5, 0.5], [0.5, 0.5]])
     with pytest.raises(ValueError, match=r"proba has shape \(3,\): it must have 2 dimensions"):
-        cardinality.from_marginals(p[0])
+        cardinality.of_marginals(p[0])
     with pytest.raises(TypeError, match="proba is a sparse matrix: it must be a dense array"):
-        cardinality.from_marginals(sparse.csr_array(p))
+        cardinality.of_marginals(sparse.csr_array(p))
 
 
 def test_unknown_method_raises():
@@ -209,10 +209,10 @@ def test_unknown_method_raises():
         with pytest.raises(
             ValueError, match="method is 'given': it must be one of 'tilt', 'condition'"
         ):
-            cardinality.from_marginals([[0.5]], d, method="given")
+            cardinality.of_marginals([[0.5]], d, method="given")
 
 
-# from_conditionals
+# of_conditionals
 
 
 def conditionals_by_loops(q, d):
@@ -236,7 +236,7 @@ def random_case(seed, n=4):
 @given(seeds)
 def test_conditionals_are_tilted_as_by_loops(seed):
     q, d = random_case(seed)
-    P = cardinality.from_conditionals(q, d)
+    P = cardinality.of_conditionals(q, d)
     np.testing.assert_allclose(P, conditionals_by_loops(q, d), rtol=1e-9, atol=1e-14)
     assert cardinality.is_coherent(P, d).all()
 
@@ -247,21 +247,21 @@ def test_conditionals_of_a_joint_recover_its_P(seed):
     joint = random_joint(np.random.default_rng(seed), 3, 4)
     P, d = cardinality_matrix(*joint), cardinality_distribution(*joint)
     q = P / d[:, None, 1:]
-    np.testing.assert_allclose(cardinality.from_conditionals(q, d), P, rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(cardinality.of_conditionals(q, d), P, rtol=1e-9, atol=1e-13)
 
 
 def test_conditionals_agree_with_make_coherent():
     q, d = random_case(8)
     expected = cardinality.make_coherent(q * d[:, None, 1:], distribution=d)
-    np.testing.assert_allclose(cardinality.from_conditionals(q, d), expected, rtol=1e-9)
+    np.testing.assert_allclose(cardinality.of_conditionals(q, d), expected, rtol=1e-9)
 
 
-def test_conditionals_of_marginals_agree_with_from_marginals():
+def test_conditionals_of_marginals_agree_with_of_marginals():
     rng = np.random.default_rng(5)
     p, d = rng.random((6, 5)), rng.dirichlet(np.ones(4), size=6)
     q = np.repeat(p[:, :, None], 3, axis=2)
-    expected = cardinality.from_marginals(p, d)
-    np.testing.assert_allclose(cardinality.from_conditionals(q, d), expected, rtol=1e-12)
+    expected = cardinality.of_marginals(p, d)
+    np.testing.assert_allclose(cardinality.of_conditionals(q, d), expected, rtol=1e-12)
 
 
 def test_conditionals_have_no_effect_where_the_number_is_impossible():
@@ -270,15 +270,15 @@ def test_conditionals_have_no_effect_where_the_number_is_impossible():
     d[:, 0] += 1.0 - d.sum(axis=1)
     other = q.copy()
     other[:, :, 0] = [0.0, 1.0] * (q.shape[1] // 2) + [0.5] * (q.shape[1] % 2)
-    P = cardinality.from_conditionals(other, d)
+    P = cardinality.of_conditionals(other, d)
     assert not P[:, :, 0].any()
-    assert (cardinality.from_conditionals(q, d) == P).all()
+    assert (cardinality.of_conditionals(q, d) == P).all()
 
 
 def test_conditionals_of_zero_and_one():
     # 0 and 1 are kept where the other labels can make up the sum, and changed where they cannot
     q = np.array([[[0.0, 0.0, 0.3], [0.4, 0.0, 0.2], [0.4, 0.9, 0.1]]])
-    P = cardinality.from_conditionals(q, [[0.1, 0.2, 0.3, 0.4]])[0]
+    P = cardinality.of_conditionals(q, [[0.1, 0.2, 0.3, 0.4]])[0]
     np.testing.assert_allclose(P[:, 0], [0.0, 0.1, 0.1], atol=1e-12)
     assert P[2, 1] == pytest.approx(0.3)
     assert P[:, 1].sum() == pytest.approx(0.6)
@@ -289,25 +289,25 @@ def test_conditionals_accept_rounding_errors_of_the_distribution():
     q, d = random_case(4)
     off = d * (1.0 + 5e-10)
     np.testing.assert_allclose(
-        cardinality.from_conditionals(q, off), cardinality.from_conditionals(q, d), rtol=1e-12
+        cardinality.of_conditionals(q, off), cardinality.of_conditionals(q, d), rtol=1e-12
     )
-    single = cardinality.from_conditionals(q.astype(np.float32), d.astype(np.float32))
+    single = cardinality.of_conditionals(q.astype(np.float32), d.astype(np.float32))
     assert single.dtype == np.float64
-    np.testing.assert_allclose(single, cardinality.from_conditionals(q, d), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(single, cardinality.of_conditionals(q, d), rtol=1e-4, atol=1e-6)
 
 
 def test_conditionals_in_several_blocks():
     rng = np.random.default_rng(6)
     q, d = rng.uniform(0.01, 0.99, (30_000, 6, 4)), rng.dirichlet(np.ones(5), size=30_000)
-    assert_rows_are_independent(cardinality.from_conditionals, q, d)
+    assert_rows_are_independent(cardinality.of_conditionals, q, d)
     with pytest.raises(ValueError, match=r"proba\[29999, 0, 1\] is 7.0"):
-        cardinality.from_conditionals(spoiled(q, (-1, 0, 1), 7.0), d)
+        cardinality.of_conditionals(spoiled(q, (-1, 0, 1), 7.0), d)
     with pytest.raises(ValueError, match=r"distribution\[29999\] sums to"):
-        cardinality.from_conditionals(q, spoiled(d, (-1, 2), 1.0))
+        cardinality.of_conditionals(q, spoiled(d, (-1, 2), 1.0))
 
 
 def test_conditionals_of_no_rows():
-    assert cardinality.from_conditionals(np.empty((0, 3, 2)), np.empty((0, 3))).shape == (0, 3, 2)
+    assert cardinality.of_conditionals(np.empty((0, 3, 2)), np.empty((0, 3))).shape == (0, 3, 2)
 
 
 GOOD = np.full((2, 3, 2), 0.5)
@@ -378,4 +378,4 @@ def spoiled(array, index, value):
 )
 def test_conditionals_reject_invalid_input(q, d, error, message):
     with pytest.raises(error, match=message):
-        cardinality.from_conditionals(q, d)
+        cardinality.of_conditionals(q, d)

@@ -39,7 +39,7 @@ def test_condition_agrees_with_enumeration(seed, n, m, ties, gaps):
     if gaps:
         d[:, rng.integers(0, S + 1)] = 0.0
         d /= d.sum(axis=1, keepdims=True)
-    P = cardinality.from_marginals(p, d, method="condition")
+    P = cardinality.of_marginals(p, d, method="condition")
     assert P.shape == (n, m, S)
     assert_sums_to_s(P, d)
     assert cardinality.is_coherent(P, d).all()
@@ -57,7 +57,7 @@ def test_condition_with_certain_and_impossible_labels(m):
     s = np.arange(m + 1)
     d = ((least[:, None] <= s) & (s <= most[:, None])) * (1.0 + s)
     d /= d.sum(axis=1, keepdims=True)
-    P = cardinality.from_marginals(patterns, d, method="condition")
+    P = cardinality.of_marginals(patterns, d, method="condition")
     close(P, cardinality_matrix(*conditioned(patterns, d)))
 
 
@@ -79,7 +79,7 @@ def test_condition_with_certain_and_impossible_labels(m):
 def test_condition_of_zero_and_one(p, s, expected):
     d = np.zeros((1, 4))
     d[0, s] = 1.0
-    P = cardinality.from_marginals([p], d, method="condition")
+    P = cardinality.of_marginals([p], d, method="condition")
     close(P[0, :, s - 1], expected, rtol=1e-13, atol=0.0)
     np.testing.assert_array_equal(np.delete(P, s - 1, axis=2), 0.0)
 
@@ -90,7 +90,7 @@ def test_condition_of_extreme_probabilities():
     p = np.array([[float(w / (1 + w)) for w in odds]])
     exact = [Fraction(x) / (1 - Fraction(x)) for x in p[0]]  # the odds of the floating-point p
     d = np.full((1, 6), 1 / 6)
-    P = cardinality.from_marginals(p, d, method="condition")
+    P = cardinality.of_marginals(p, d, method="condition")
     for s in range(1, 6):
         total, share = Fraction(0), [Fraction(0)] * 5
         for labels in itertools.combinations(range(5), s):
@@ -111,7 +111,7 @@ def test_condition_of_many_labels(kind):
         "extreme": lambda: rng.choice([0.0, 1e-300, 1e-12, 0.5, 1 - 1e-12], (3, 300)),
     }[kind]()
     d = rng.dirichlet(np.ones(41), size=3)
-    P = cardinality.from_marginals(p, d, method="condition")
+    P = cardinality.of_marginals(p, d, method="condition")
     assert np.isfinite(P).all()
     assert_sums_to_s(P, d)
     assert cardinality.is_coherent(P, d).all()
@@ -122,16 +122,16 @@ def test_condition_of_many_labels(kind):
 
 def test_condition_on_their_own_number_keeps_independent_labels():
     p = np.random.default_rng(9).beta(0.4, 0.8, size=(4, 30))
-    P = cardinality.from_marginals(p)
+    P = cardinality.of_marginals(p)
     d = cardinality.distribution(P)
-    close(cardinality.from_marginals(p, d, method="condition"), P, rtol=1e-9)
+    close(cardinality.of_marginals(p, d, method="condition"), P, rtol=1e-9)
 
 
 def test_condition_is_the_closest_in_relative_entropy():
     p, d = np.array([[0.9, 0.4, 0.1]]), np.array([[0.1, 0.5, 0.3, 0.1]])
     sets, base = independent_joint(p)
     _, joint = conditioned(p, d)
-    close(cardinality_matrix(sets, joint), cardinality.from_marginals(p, d, method="condition"))
+    close(cardinality_matrix(sets, joint), cardinality.of_marginals(p, d, method="condition"))
 
     def entropy(q):
         return np.sum(q * np.log(q / base[0]))
@@ -146,7 +146,7 @@ def test_condition_is_the_closest_in_relative_entropy():
 
 
 def condition(p, d):
-    return cardinality.from_marginals(p, d, method="condition")
+    return cardinality.of_marginals(p, d, method="condition")
 
 
 def test_condition_is_equivariant_under_permutation():

@@ -30,7 +30,7 @@ def test_tilt_agrees_with_bisection(seed, n, m, wide):
     S = int(rng.integers(1, m + 1))
     p = 10.0 ** -rng.uniform(0, 300 if wide else 3, size=(n, m))
     d = rng.dirichlet(np.ones(S + 1), size=n)
-    P = cardinality.from_marginals(p, d)
+    P = cardinality.of_marginals(p, d)
     assert P.shape == (n, m, S)
     assert_sums_to_s(P, d)
     close(cardinality.distribution(P), d, atol=1e-14)
@@ -52,15 +52,15 @@ def test_tilt_of_an_exchangeable_joint_recovers_its_P():
     labelsets = all_labelsets(m)
     size = labelsets.sum(axis=1)
     proba = weight[:, size] / np.array([math.comb(m, s) for s in size])
-    P = cardinality.from_joint(labelsets, proba)
+    P = cardinality.of_joint(labelsets, proba)
     d = cardinality.distribution(P)
     close(d, weight)
-    close(cardinality.from_marginals(P.sum(axis=2), d), P)
+    close(cardinality.of_marginals(P.sum(axis=2), d), P)
 
 
 def test_tilt_is_the_closest_in_relative_entropy():
     p = np.array([0.9, 0.4, 0.1, 0.05])
-    q = cardinality.from_marginals(p[None], [[0, 0, 1]])[0, :, 1]
+    q = cardinality.of_marginals(p[None], [[0, 0, 1]])[0, :, 1]
 
     def entropy(q):
         return np.sum(q * np.log(q / p) + (1 - q) * np.log((1 - q) / (1 - p)))
@@ -95,20 +95,20 @@ def test_tilt_is_the_closest_in_relative_entropy():
 def test_tilt_of_zero_and_one(p, s, expected):
     d = np.zeros((1, 4))
     d[0, s] = 1.0
-    P = cardinality.from_marginals([p], d)
+    P = cardinality.of_marginals([p], d)
     close(P[0, :, s - 1], expected, rtol=1e-13, atol=0.0)
     np.testing.assert_array_equal(np.delete(P, s - 1, axis=2), 0.0)
 
 
 def test_tilt_is_accurate_for_tiny_probabilities():
     # 1 - q of the two likely labels and q of the unlikely one, both about 1e-150, must be equal
-    P = cardinality.from_marginals([[0.5, 0.5, 1e-300]], [[0, 0, 1.0]])
+    P = cardinality.of_marginals([[0.5, 0.5, 1e-300]], [[0, 0, 1.0]])
     assert P[0, 2, 1] == pytest.approx(math.sqrt(2) * 1e-150, rel=1e-10)
 
 
 @pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
 def test_tilt_of_one_label(p):
-    close(cardinality.from_marginals([[p]], [[0.25, 0.75]]), [[[0.75]]])
+    close(cardinality.of_marginals([[p]], [[0.25, 0.75]]), [[[0.75]]])
 
 
 def test_tilt_of_many_labels():
@@ -120,7 +120,7 @@ def test_tilt_of_many_labels():
     d[0, 90:111:4] = stats.binom.pmf(np.arange(90, 111, 4), 200, 0.5)
     d[0, [1, 199, 200]] = 0.1
     d /= d.sum()
-    P = cardinality.from_marginals(p, d)
+    P = cardinality.of_marginals(p, d)
     assert_sums_to_s(P, d)
     assert cardinality.is_coherent(P, d).all()
     order = np.argsort(p[0])
@@ -131,16 +131,16 @@ def test_tilt_is_equivariant_under_permutation():
     rng = np.random.default_rng(7)
     p, d = rng.random((9, 5)), rng.dirichlet(np.ones(4), size=9)
     order = rng.permutation(5)
-    permuted = cardinality.from_marginals(p[:, order], d)
-    close(permuted, cardinality.from_marginals(p, d)[:, order], rtol=1e-13)
+    permuted = cardinality.of_marginals(p[:, order], d)
+    close(permuted, cardinality.of_marginals(p, d)[:, order], rtol=1e-13)
 
 
 def test_tilt_in_several_blocks():
     rng = np.random.default_rng(7)
     p, d = rng.random((40_000, 5)), rng.dirichlet(np.ones(4), size=40_000)
-    assert_rows_are_independent(cardinality.from_marginals, p, d)
+    assert_rows_are_independent(cardinality.of_marginals, p, d)
     d[39_999] *= 0.5
     with pytest.raises(
         ValueError, match=r"distribution\[39999\] sums to 0.5: the probabilities of a"
     ):
-        cardinality.from_marginals(p, d)
+        cardinality.of_marginals(p, d)

@@ -77,7 +77,7 @@ def test_distribution_in_several_blocks():
 @given(seeds, st.integers(0, 4), st.integers(1, 7))
 def test_a_joint_is_coherent(seed, n, m):
     joint = random_joint(np.random.default_rng(seed), n, m)
-    P = cardinality.from_joint(*joint)
+    P = cardinality.of_joint(*joint)
     d = cardinality_distribution(*joint)
     for coherent in [cardinality.is_coherent(P), cardinality.is_coherent(P, d)]:
         assert coherent.shape == (n,)
@@ -148,7 +148,7 @@ def test_make_coherent_tilts_the_logits():
     p = q[:, :, 0]
     close(
         cardinality.make_coherent(d[:, None, 1:] * p[:, :, None], d),
-        cardinality.from_marginals(p, d),
+        cardinality.of_marginals(p, d),
         rtol=1e-11,
     )
 

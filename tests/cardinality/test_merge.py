@@ -37,11 +37,11 @@ def test_merge_factors_agrees_with_enumeration(seed, n, m):
     rng = np.random.default_rng(seed)
     factors = random_partition(rng, m)
     joints = [random_joint(rng, n, len(factor)) for factor in factors]
-    Ps = [cardinality.from_joint(*joint) for joint in joints]
+    Ps = [cardinality.of_joint(*joint) for joint in joints]
     whole = product_joint(joints, factors)
     merged = cardinality.merge_factors(Ps, factors)
     assert merged.P.shape == (n, m, m)
-    close(merged.P, cardinality.from_joint(*whole), atol=1e-14)
+    close(merged.P, cardinality.of_joint(*whole), atol=1e-14)
     close(merged.d, cardinality_distribution(*whole), atol=1e-14)
 
     order = rng.permutation(len(factors))
@@ -55,12 +55,12 @@ def test_merge_factors_agrees_with_enumeration(seed, n, m):
     close(given_d.d, merged.d, atol=1e-14)
 
 
-def test_merge_of_single_labels_agrees_with_from_marginals():
+def test_merge_of_single_labels_agrees_with_of_marginals():
     p = np.random.default_rng(8).random((3, 9))
     merged = cardinality.merge_factors(
         [p[:, i, None, None] for i in range(9)], np.arange(9)[:, None]
     )
-    close(merged.P, cardinality.from_marginals(p), rtol=1e-12)
+    close(merged.P, cardinality.of_marginals(p), rtol=1e-12)
 
 
 def test_merge_of_factors_with_fewer_cardinalities_than_labels():
@@ -73,7 +73,7 @@ def test_merge_of_factors_with_fewer_cardinalities_than_labels():
         for sets in (one, two, np.array([[0], [1]]))
     ]
     factors = [[5, 1, 3], [0, 4], [2]]
-    merged = cardinality.merge_factors([cardinality.from_joint(*j) for j in joints], factors)
+    merged = cardinality.merge_factors([cardinality.of_joint(*j) for j in joints], factors)
     assert merged.P.shape == (4, 6, 4)
     assert merged.d.shape == (4, 5)
     P = cardinality_matrix(*product_joint(joints, factors))
@@ -91,7 +91,7 @@ def test_merge_uses_given_distributions_unchanged():
 def test_merge_factors_in_several_blocks():
     rng = np.random.default_rng(10)
     factors = [[0, 2], [1, 3]]
-    Ps = [cardinality.from_joint(*random_joint(rng, 40_000, 2)) for _ in factors]
+    Ps = [cardinality.of_joint(*random_joint(rng, 40_000, 2)) for _ in factors]
     ds = [cardinality.distribution(P) for P in Ps]
     assert_rows_are_independent(lambda *Ps: cardinality.merge_factors(Ps, factors).P, *Ps)
     assert_rows_are_independent(lambda *Ps: cardinality.merge_factors(Ps, factors).d, *Ps)

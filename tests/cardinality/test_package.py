@@ -12,16 +12,16 @@ def test_inputs_are_not_modified():
     """Every function accepts read-only arrays."""
     rng = np.random.default_rng(13)
     labelsets, proba = random_joint(rng, 3, 3)
-    P = 1.2 * cardinality.from_joint(labelsets, proba)
+    P = 1.2 * cardinality.of_joint(labelsets, proba)
     d = rng.dirichlet(np.ones(4), size=3)
     for array in (labelsets, proba, P, d):
         array.setflags(write=False)
-    cardinality.from_joint(labelsets, proba)
-    cardinality.from_samples(labelsets[None])
-    cardinality.from_marginals(proba[:, :3])
+    cardinality.of_joint(labelsets, proba)
+    cardinality.of_samples(labelsets[None])
+    cardinality.of_marginals(proba[:, :3])
     for method in ("tilt", "condition"):
-        cardinality.from_marginals(proba[:, :3], d, method=method)
-    cardinality.from_conditionals(np.broadcast_to(proba[:, :3, None], (3, 3, 3)), d)
+        cardinality.of_marginals(proba[:, :3], d, method=method)
+    cardinality.of_conditionals(np.broadcast_to(proba[:, :3, None], (3, 3, 3)), d)
     cardinality.distribution(P / 2)
     cardinality.is_coherent(P, d)
     cardinality.make_coherent(np.minimum(P, 1), d)

@@ -113,9 +113,9 @@ def test_column_transformer_that_drops_the_appended_column_warns():
     FGFMClassifier(learner("drop"), method="tilted").fit(frame, Y)
 
 
-@pytest.mark.parametrize("learner", ["ridge", RidgeLogistic()])
-def test_fit_parameters_of_the_default_learner_raise(learner):
-    with pytest.raises(TypeError, match="fit got colour: the default base learner takes no"):
+@pytest.mark.parametrize("learner", ["auto", "ridge", RidgeLogistic()])
+def test_fit_parameters_of_named_learners_raise(learner):
+    with pytest.raises(TypeError, match="fit got colour: the learners 'auto' and 'ridge' take no"):
         FGFMClassifier(learner).fit(X, Y, colour="red")
 
 

@@ -17,8 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import fgfm
 from fgfm import FGFMClassifier
 from fgfm.cardinality import is_coherent, merge_factors
-from fgfm.estimation import TwoStep
-from multilabel import METHODS, X, Y, assert_close, assert_same, make_data
+from multilabel import METHODS, X, Y, assert_close, assert_same, make_data, one_factor
 from oracle import (
     all_labelsets,
     cardinality_distribution,
@@ -93,7 +92,7 @@ def test_decisions_are_the_exhaustive_optimum(factors, method, coherent):
 def test_single_factor_is_gfm():
     model = FGFMClassifier(method="two-step", nonempty=False, random_state=0)
     decided, expected_f = model.fit(X, Y).decide(X)
-    P, d = TwoStep(random_state=0).fit(X, Y).estimate(X)
+    P, d = one_factor("two-step", random_state=0).fit(X, Y).estimate(X)
     for row in range(60):
         labels, value = gfm(P[row], d[row, 0])
         assert (decided[row] == labels).all()

@@ -7,8 +7,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 
 from fgfm import FGFMClassifier
-from fgfm.estimation import TwoStep
-from multilabel import X, Y, assert_close, assert_same
+from multilabel import X, Y, assert_close, assert_same, one_factor
 
 
 def test_verbose(capsys):
@@ -24,7 +23,7 @@ def test_verbose(capsys):
     assert [line.split("] ")[1].split(" (")[0] for line in lines[1:]] == [
         f"{count} of 4 models" for count in (1, 2, 3, 4)
     ]
-    FGFMClassifier(method=TwoStep(), factors=[[0, 1], [2, 3]], verbose=1).fit(X, Y)
+    FGFMClassifier(method=one_factor("two-step"), factors=[[0, 1], [2, 3]], verbose=1).fit(X, Y)
     assert "2 of 2 models" in capsys.readouterr().out
 
 
@@ -54,7 +53,7 @@ class Recording:
         ({"factors": "independent"}, 4),
         ({"method": "powerset"}, 1),
         ({"estimator": GaussianNB(), "calibration": None}, 5),
-        ({"method": TwoStep(), "factors": [[0, 1], [2, 3]]}, 2),
+        ({"method": one_factor("two-step"), "factors": [[0, 1], [2, 3]]}, 2),
     ],
     ids=str,
 )

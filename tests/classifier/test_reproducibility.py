@@ -14,9 +14,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 from fgfm import FGFMClassifier
-from fgfm.estimation import Tilted
 from fgfm.ridge import RidgeLogistic
-from multilabel import METHODS, X, Y, assert_same, make_data
+from multilabel import METHODS, OneFactor, X, Y, assert_same, make_data
 
 
 @pytest.mark.parametrize("learner", [None, RandomForestClassifier(3), GaussianNB(), LinearSVC()])
@@ -102,7 +101,7 @@ def test_threads_predict_the_same_bits():
     assert all((a == b).all() for a, b in zip(one, two, strict=True))
 
 
-class Recording(Tilted):
+class Recording(OneFactor):
     """Records the number of rows of each call of estimate."""
 
     rows: ClassVar[list[int]] = []
@@ -113,7 +112,9 @@ class Recording(Tilted):
 
 
 def test_blocks_bound_the_number_of_rows():
-    model = FGFMClassifier(method=Recording(RidgeLogistic([1.0]))).fit(X_TRAIN, Y_TRAIN)
+    model = FGFMClassifier(method=Recording(RidgeLogistic([1.0]), method="tilted")).fit(
+        X_TRAIN, Y_TRAIN
+    )
     Recording.rows.clear()
     model.predict(X_MANY)
     assert sum(Recording.rows) == 1500

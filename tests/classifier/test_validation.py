@@ -14,8 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from fgfm import FGFMClassifier
-from fgfm.estimation import TwoStep
-from multilabel import X, Y
+from multilabel import OneFactor, X, Y
 
 
 @pytest.mark.parametrize(
@@ -34,7 +33,7 @@ from multilabel import X, Y
             "method is 'gfm': it must be one of 'reweighted', 'two-step', 'tilted', ",
         ),
         ({"method": None}, TypeError, "method is None: it must be one of 'reweighted'"),
-        ({"method": TwoStep}, TypeError, "method is .*TwoStep.*: it must be .*instance"),
+        ({"method": OneFactor}, TypeError, "method is .*OneFactor.*: it must be .*instance"),
         (
             {"factors": "ilff"},
             ValueError,

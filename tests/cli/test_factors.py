@@ -11,12 +11,12 @@ import pytest
 import fgfm
 from command_line import NAMES, assert_one_line_error, run, run_ok
 
-OPTIONS = ["--test", "gcm", "--alpha", "0.2", "--correction", "none", "--rule", "and"]
+OPTIONS = ["--test", "gcm", "--alpha", "0.2", "--correction", "none"]
 
 
 def test_json_agrees_with_python(folder, dataset):
     found = json.loads(run_ok("factors", folder / "all.npz", *OPTIONS, "--json").stdout)
-    finder = fgfm.ILFCompo("gcm", 0.2, "and", correction=None).fit(dataset.X, dataset.Y)
+    finder = fgfm.ILFCompo("gcm", 0.2, correction=None).fit(dataset.X, dataset.Y)
     assert found["factors"] == [[NAMES[k] for k in factor] for factor in finder.factors_]
     assert len(found["edges"]) == finder.graph_.nnz // 2 > 0
     for edge in found["edges"]:
@@ -63,7 +63,6 @@ def test_factors_can_be_passed_to_fit(folder, tmp_path):
     [
         (["all.npz", "--alpha", "2"], "alpha is 2"),
         (["all.npz", "--test", "x"], "test is 'x'"),
-        (["all.npz", "--rule", "x"], "rule is 'x'"),
         (["all.npz", "--correction", "x"], "correction is 'x'"),
         (["all.npz", "--edges", "-1"], "--edges is -1"),
         (["all.npz", "--graph", "g.bmp"], "must end in one of .png, .pdf, .svg"),

@@ -30,7 +30,7 @@ def test_command_prints_the_table_and_names_the_files(tmp_path, monkeypatch):
     assert "DAG 4 (8)" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert "4 data sets computed" in done.stderr
-    assert "report.html" in done.stderr
+    assert "summary.json" in done.stderr
     assert (tmp_path / "here" / "figure.svg").is_file()
     assert (tmp_path / "here" / "ours" / "results.csv").is_file()
     again = CliRunner().invoke(app, ["reproduce", *arguments])

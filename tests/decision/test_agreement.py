@@ -21,12 +21,12 @@ def test_independent_labels_as_marginals_factors_and_cardinalities(m, beta):
     assert_same_decision(reference, decision.from_factors(Ps, factors, beta=beta))
     d = [np.stack([1.0 - p[:, i], p[:, i]], axis=1) for i in range(m)]
     assert_same_decision(reference, decision.from_factors(Ps, factors, distributions=d, beta=beta))
-    P = cardinality.from_marginals(p)
+    P = cardinality.of_marginals(p)
     assert_same_decision(reference, decision.from_cardinalities(P, beta=beta))
     merged = cardinality.merge_factors(Ps, factors)
     assert_same_decision(reference, decision.from_cardinalities(merged.P, beta=beta))
     pairs = [[i, i + 1] for i in range(0, m - 1, 2)] + ([[m - 1]] if m % 2 else [])
-    P_pairs = [cardinality.from_marginals(p[:, pair]) for pair in pairs]
+    P_pairs = [cardinality.of_marginals(p[:, pair]) for pair in pairs]
     assert_same_decision(reference, decision.from_factors(P_pairs, pairs, beta=beta))
 
 
@@ -44,12 +44,12 @@ def test_a_thousand_independent_labels(kind):
     kwargs = {"zero_division": 0.0} if kind == "tiny" else {}
     reference = decision.from_marginals(p, **kwargs)
     blocks = [list(range(i, i + 4)) for i in range(0, 1000, 4)]
-    P_blocks = [cardinality.from_marginals(p[:, block]) for block in blocks]
+    P_blocks = [cardinality.of_marginals(p[:, block]) for block in blocks]
     assert_same_decision(reference, decision.from_factors(P_blocks, blocks, **kwargs))
     mixed = blocks[:50] + [[i] for i in range(200, 1000)]
     P_mixed = P_blocks[:50] + [p[:, [i], None] for i in range(200, 1000)]
     assert_same_decision(reference, decision.from_factors(P_mixed, mixed, **kwargs))
-    P = cardinality.from_marginals(p)
+    P = cardinality.of_marginals(p)
     assert_same_decision(reference, decision.from_cardinalities(P, **kwargs))
     for row in range(2):
         empty = float(np.exp(np.log1p(-p[row]).sum()))
@@ -93,7 +93,7 @@ def test_permuted_labels_give_permuted_decisions():
     permuted = decision.from_marginals(p[:, order])
     np.testing.assert_array_equal(permuted.labels, reference.labels[:, order])
     np.testing.assert_allclose(permuted.expected_f, reference.expected_f, rtol=1e-13)
-    P = cardinality.from_marginals(p[:5])
+    P = cardinality.of_marginals(p[:5])
     reference = decision.from_cardinalities(P)
     permuted = decision.from_cardinalities(P[:, order])
     np.testing.assert_array_equal(permuted.labels, reference.labels[:, order])
@@ -112,7 +112,7 @@ def test_impossible_labels_change_nothing(beta, nonempty):
     np.testing.assert_array_equal(wide.labels[:, 5:13], plain.labels)
     assert wide.labels.sum() == plain.labels.sum()
     np.testing.assert_allclose(wide.expected_f, plain.expected_f, rtol=1e-13)
-    P = cardinality.from_marginals(p)
+    P = cardinality.of_marginals(p)
     P_padded = np.zeros((10, 11, 10))
     P_padded[:, 2:10, :8] = P
     plain = decision.from_cardinalities(P, **kwargs)
@@ -130,7 +130,7 @@ def test_expected_f_lies_in_the_unit_interval():
         for _, expected_f in (
             decision.from_marginals(p, beta=1 + k % 3),
             decision.from_samples(draws),
-            decision.from_cardinalities(cardinality.from_samples(draws)),
+            decision.from_cardinalities(cardinality.of_samples(draws)),
         ):
             assert (expected_f >= 0.0).all()
             assert (expected_f <= 1.0 + 1e-12).all()

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 import oracle
 from cases import MARGINALS, possible_rows, random_factors
 from fgfm import decision
-from fgfm._kernels import native
-from fgfm.decision import _factors_array_api as factor_arrays
 from fgfm.decision import _marginals_array_api as marginal_arrays
+from fgfm.decision._measures import MEASURES
 
 pytest.importorskip("array_api_compat", reason="array-api-compat is not installed: fgfm[array]")
 
@@ -228,7 +227,7 @@ def test_blocks_do_not_change_the_decision(exact_library, monkeypatch):
     p = rng.random((50, 20)) ** 3
     _, factors, Ps = random_factors(rng, 50, [2, 1, 3])
     Y = rng.integers(0, 2, size=(50, 6, 4))
-    monkeypatch.setattr("fgfm.decision._array_api.selection.work_bytes", lambda backend: 20_000)
+    monkeypatch.setattr("fgfm.decision._array_api.problem.work_bytes", lambda backend: 20_000)
     lib = exact_library
     lib.check(decision.from_marginals(lib.array(p)), decision.from_marginals(p))
     lib.check(decision.from_samples(lib.array(Y)), decision.from_samples(Y))
@@ -353,11 +352,8 @@ def test_tolerance_is_that_of_the_least_precise_array(exact_library):
     lib.check(decided, decision.from_cardinalities(P, distribution=d))
 
 
-def test_constants_are_those_of_the_kernels():
-    assert marginal_arrays.SMALL == native.SMALL
-    assert marginal_arrays.POWERS == native.POWERS
-    assert marginal_arrays.TAIL == native.TAIL
-    assert native.GROWTH == factor_arrays.GROWTH
+def test_every_measure_has_an_implementation():
+    assert marginal_arrays.MEASURES.keys() == MEASURES.keys()
 
 
 # Errors ------------------------------------------------------------------------------------------

@@ -166,7 +166,7 @@ class Peak:
 def test_memory_of_a_block_is_bounded(monkeypatch, given, dtype):
     """The work space is as configured, beside the arguments, which their views count too."""
     budget = 1 << 20
-    monkeypatch.setattr("fgfm.decision._array_api.selection.work_bytes", lambda backend: budget)
+    monkeypatch.setattr("fgfm.decision._array_api.problem.work_bytes", lambda backend: budget)
     torch.manual_seed(0)
     kind = getattr(torch, dtype)
     n = 400

@@ -45,7 +45,7 @@ def check_macro(decided, joint, **kwargs):
     oracle.check_decision(columns, oracle.independent_joint(marginals.T), **kwargs)
 
 
-CHECKS = {"macro": check_macro, "micro": check_micro}
+CHECKS = {"macro": check_macro, "weighted": check_macro, "micro": check_micro}
 every_average = pytest.mark.parametrize("average", CHECKS)
 
 
@@ -98,7 +98,7 @@ def test_independent_labels(average, shape, zero_division, nonempty):
     p = np.random.default_rng(shape[0]).random(shape) ** 2
     p[0, -1] = 0.0
     kwargs = {"zero_division": zero_division, "nonempty": nonempty}
-    if nonempty and average == "macro":
+    if nonempty and average != "micro":
         p = p[:, p.any(axis=0)]
     for given in (p, sparse.csr_array(p), sparse.csc_matrix(p), p.astype(np.float32)):
         decided = decision.from_marginals(given, average=average, **kwargs)
@@ -125,7 +125,7 @@ def test_samples(average, zero_division, nonempty):
 def test_binary_classifier(beta, zero_division, nonempty):
     p = np.array([0.3, 0.9, 0.05, 0.55, 0.5])
     kwargs = {"beta": beta, "zero_division": zero_division, "nonempty": nonempty}
-    for average in ("samples", "macro", "micro"):
+    for average in ("samples", *CHECKS):
         labels, expected_f = decision.from_marginals(p, average=average, **kwargs)
         assert labels.shape == (5,)
         assert np.ndim(expected_f) == 0
@@ -140,7 +140,7 @@ def test_expected_f_is_the_mean_of_the_measure(average):
     labels, expected_f = decision.from_joint(*joint, average=average, beta=2.0)
     matrices, weights = batch_joint(joint)
     scores = [
-        f_measure(Y.reshape(2, 3), labels, 2.0, average=None if average == "macro" else average)
+        f_measure(Y.reshape(2, 3), labels, 2.0, average=average if average == "micro" else None)
         for Y in matrices
     ]
     np.testing.assert_allclose(expected_f, weights[0] @ scores, rtol=1e-12)
@@ -162,7 +162,7 @@ def test_jaccard_of_columns_and_entries():
 
 PROBA = RNG.random((300, 37)) ** 3
 LOGITS = logit(PROBA)
-PARTS = [cardinality.from_marginals(PROBA[:, :5]), PROBA[:, 5:6, None]]
+PARTS = [cardinality.of_marginals(PROBA[:, :5]), PROBA[:, 5:6, None]]
 FACTORS = [[5, 0, 1, 2, 4], [3]]
 DRAWS = (RNG.random((300, 15, 6)) < PROBA[:, None, :6]).astype(np.uint8)
 SETS = RNG.permutation(np.unique(DRAWS.reshape(-1, 6), axis=0))[:25]
@@ -205,9 +205,9 @@ def test_order_of_rows_does_not_matter(call, average):
 def test_routes_agree_for_independent_labels(average):
     p = PROBA[:, :6]
     expected = decision.from_marginals(p, average=average)
-    P = cardinality.from_marginals(p)
+    P = cardinality.of_marginals(p)
     assert_same_decision(decision.from_cardinalities(P, average=average), expected)
-    parts = [cardinality.from_marginals(p[:, [4, 1]]), *(p[:, [i], None] for i in (0, 2, 3, 5))]
+    parts = [cardinality.of_marginals(p[:, [4, 1]]), *(p[:, [i], None] for i in (0, 2, 3, 5))]
     factors = [[4, 1], [0], [2], [3], [5]]
     assert_same_decision(decision.from_factors(parts, factors, average=average), expected)
     joint = oracle.independent_joint(p)
@@ -222,7 +222,7 @@ def test_no_rows(call, average):
     labels, expected_f = call(slice(0, 0), average=average, zero_division=0.25)
     assert labels.shape[0] == 0
     np.testing.assert_array_equal(expected_f, 0.25)
-    assert np.shape(expected_f) == ((labels.shape[1],) if average == "macro" else ())
+    assert np.shape(expected_f) == (() if average == "micro" else (labels.shape[1],))
 
 
 def test_layouts_and_dtypes_of_columns():
@@ -276,7 +276,7 @@ def test_sparse_labels_keep_type_and_order():
 # Data frames, series, lists, logits --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("average", ["samples", "macro", "micro"])
+@pytest.mark.parametrize("average", ["samples", *CHECKS])
 def test_data_frames(average):
     expected = decision.from_marginals(PROBA[:, :3], average=average)
     columns, index = ["a", "b", "c"], [f"row {r}" for r in range(300)]
@@ -331,7 +331,7 @@ def test_series_and_lists_of_numbers():
     )
 
 
-@pytest.mark.parametrize("average", ["samples", "macro", "micro"])
+@pytest.mark.parametrize("average", ["samples", *CHECKS])
 def test_class_probabilities_of_each_label(average):
     listed = [np.column_stack([1.0 - p, p]) for p in PROBA.T]
     assert_same_decision(
@@ -350,7 +350,7 @@ def test_forest_of_scikit_learn():
     assert_same_decision(decision.from_marginals(proba), expected)
 
 
-@pytest.mark.parametrize("average", ["samples", "macro", "micro"])
+@pytest.mark.parametrize("average", ["samples", *CHECKS])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_logits(average, dtype):
     logits = LOGITS.astype(dtype)
@@ -394,14 +394,15 @@ def test_array_api_of_one_dimension_and_of_no_rows():
     np.testing.assert_array_equal(np.asarray(labels), expected.labels)
     np.testing.assert_allclose(float(expected_f), expected.expected_f, rtol=1e-12)
     for average in CHECKS:
-        for function, shape in (
-            (decision.from_marginals, (0, 3)),
-            (decision.from_cardinalities, (0, 3, 2)),
-            (decision.from_samples, (0, 3, 3)),
+        one, pair, given = xp.zeros((0, 1, 1)), xp.zeros((0, 2, 2)), {"average": average}
+        for labels, expected_f in (
+            decision.from_marginals(xp.zeros((0, 3)), **given),
+            decision.from_cardinalities(xp.zeros((0, 3, 2)), **given),
+            decision.from_factors([one, pair], [[1], [0, 2]], **given),
+            decision.from_samples(xp.zeros((0, 3, 3)), **given),
         ):
-            labels, expected_f = function(xp.zeros(shape), average=average)
             assert labels.shape == (0, 3)
-            assert expected_f.shape == ((3,) if average == "macro" else ())
+            assert expected_f.shape == (() if average == "micro" else (3,))
             np.testing.assert_array_equal(np.asarray(expected_f), 1.0)
     with pytest.raises(ValueError, match=re.escape("proba[1, 0] is 2.0: probabilities")):
         decision.from_marginals(xp.asarray([[0.5, 0.5], [2.0, 0.5]]), average="macro")
@@ -465,8 +466,8 @@ def test_dask_refuses_what_it_cannot_do():
     ("call", "message"),
     [
         (
-            lambda: decision.from_marginals(PROBA, average="weighted"),
-            "average is 'weighted': it must be one of 'samples', 'macro', 'micro'",
+            lambda: decision.from_marginals(PROBA, average="binary"),
+            "average is 'binary': it must be one of 'samples', 'macro', 'weighted', 'micro'",
         ),
         (
             lambda: decision.from_marginals([[0.5, 0.5], [0.5, 1.5]], average="macro"),

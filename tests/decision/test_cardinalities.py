@@ -41,7 +41,7 @@ def test_depth_may_be_smaller_than_the_number_of_labels(S, beta):
 def test_labels_of_an_optimal_set_satisfy_the_bound_of_the_gpu_kernel(m, beta):
     """V / (1 + b) <= p_j / (b + 2) + sqrt(r p_j), where r = max_k M_k / (b + 1 + k)."""
     p = np.random.default_rng(m).random((2, 200, m)) ** np.array([[[3.0]], [[12.0]]])
-    P = (cardinality.from_marginals(p[0]) + cardinality.from_marginals(p[1])) / 2  # dependent
+    P = (cardinality.of_marginals(p[0]) + cardinality.of_marginals(p[1])) / 2  # dependent
     labels, value = decision.from_cardinalities(P, beta=beta, zero_division=0.0)
     p, b = P.sum(axis=2), beta**2
     M = np.sort(p, axis=1)[:, ::-1].cumsum(axis=1)
@@ -66,7 +66,7 @@ def test_scale_of_tiny_values_does_not_matter():
 
 
 def test_empty_set_is_considered():
-    P = cardinality.from_marginals([[0.1, 0.2, 0.05]])
+    P = cardinality.of_marginals([[0.1, 0.2, 0.05]])
     assert not decision.from_cardinalities(P).labels.any()
 
 

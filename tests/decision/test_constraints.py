@@ -249,9 +249,9 @@ every_kind = pytest.mark.parametrize("kind", many_limits(8))
 def test_routes_agree_on_long_rows(long_rows, kind, options):
     p, limits = long_rows, many_limits(60)[kind]
     decided = decision.from_marginals(p, **limits, **options)
-    P = cardinality.from_marginals(p)
+    P = cardinality.of_marginals(p)
     assert_same_decision(decided, decision.from_cardinalities(P, **limits, **options))
-    halves = [cardinality.from_marginals(p[:, ::2]), cardinality.from_marginals(p[:, 1::2])]
+    halves = [cardinality.of_marginals(p[:, ::2]), cardinality.of_marginals(p[:, 1::2])]
     members = [range(0, 60, 2), range(1, 60, 2)]
     assert_same_decision(decided, decision.from_factors(halves, members, **limits, **options))
     single = [p[:, [i], None] for i in range(60)]
@@ -267,7 +267,7 @@ def test_csr_is_decided_as_dense_rows(long_rows, kind):
     expected = decision.from_marginals(p, **limits)
     for rows in (sparse.csr_array(p), sparse.csr_matrix(p), sparse.coo_array(p)):
         assert_same_decision(decision.from_marginals(rows, **limits), expected)
-    parts = [cardinality.from_marginals(p[:, :4]), sparse.csr_array(p[:, 4:])]
+    parts = [cardinality.of_marginals(p[:, :4]), sparse.csr_array(p[:, 4:])]
     decided = decision.from_factors(parts, [range(4), range(4, 60)], **limits)
     assert_same_decision(decided, expected)
 
@@ -290,7 +290,7 @@ def test_csr_rows_get_labels_that_they_do_not_store():
 def test_threads_blocks_and_other_rows_do_not_change_a_bit(long_rows, kind, monkeypatch):
     limits = many_limits(60)[kind]
     csr = sparse.csr_array(np.where(long_rows > 0.05, long_rows, 0.0))
-    P = cardinality.from_marginals(long_rows)
+    P = cardinality.of_marginals(long_rows)
     for decide, rows in (
         (decision.from_marginals, long_rows),
         (decision.from_marginals, csr),
@@ -372,13 +372,13 @@ def test_sets_have_the_decided_size_where_values_nearly_tie(k):
     p = rng.random((3000, 1)) * (1.0 - 1e-13 * rng.integers(0, 30, (3000, 5)))
     p[0, :4] = [0.4720929233837412, 0.4720929233843077, 0.4720929233838828, 0.4720929233834107]
     members, groups = [[2, 0], [3], [4, 1]], Constraints(groups=[[0], [3], [1], [4], [2]])
-    Ps = [cardinality.from_marginals(p[:, factor]) for factor in members]
+    Ps = [cardinality.of_marginals(p[:, factor]) for factor in members]
     for limits in ({}, {"constraints": groups}, {"constraints": Constraints(parents={3: 1})}):
         limits = {"min_labels": k, "max_labels": k, **limits}
         for decided in (
             decision.from_marginals(p, **limits),
             decision.from_marginals(sparse.csr_array(p), **limits),
-            decision.from_cardinalities(cardinality.from_marginals(p), **limits),
+            decision.from_cardinalities(cardinality.of_marginals(p), **limits),
             decision.from_factors(Ps, members, **limits),
         ):
             assert (dense(decided.labels).sum(axis=1) == k).all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -9,16 +11,16 @@ from scipy import sparse
 
 import fgfm
 from fgfm import decision
-from fgfm.cardinality import distribution, from_marginals
+from fgfm.cardinality import distribution, of_marginals
 
 dask = pytest.importorskip("dask", reason="needs dask: pip install 'fgfm[dask]'")
 da = pytest.importorskip("dask.array", reason="needs dask: pip install 'fgfm[dask]'")
 
 RNG = np.random.default_rng(0)
 PROBA = RNG.random((50, 6)) ** 2
-P = from_marginals(PROBA)
-PARTS = [from_marginals(PROBA[:, :2]), from_marginals(PROBA[:, 2:])]
-HALVES = [from_marginals(PROBA[:, :3]), from_marginals(PROBA[:, 3:])]
+P = of_marginals(PROBA)
+PARTS = [of_marginals(PROBA[:, :2]), of_marginals(PROBA[:, 2:])]
+HALVES = [of_marginals(PROBA[:, :3]), of_marginals(PROBA[:, 3:])]
 FACTORS = [[4, 1], [0, 2, 3, 5]]
 DRAWS = RNG.random((50, 9, 4)) < 0.3
 SETS = RNG.random((5, 4)) < 0.5
@@ -82,6 +84,17 @@ def test_any_chunks_give_the_decision_of_the_array(case, rows):
         assert_computes_to(
             CASES[case](lazy, **kwargs), CASES[case](lambda array, axis=0: array, **kwargs)
         )
+
+
+@pytest.mark.parametrize("average", ["samples", "weighted"])
+@pytest.mark.parametrize("case", CASES)
+def test_tasks_can_be_sent_to_other_processes(case, average):
+    def lazy(array, axis=0):
+        return da.from_array(array, chunks=20)
+
+    sent = pickle.loads(pickle.dumps(CASES[case](lazy, average=average)))
+    expected = CASES[case](lambda array, axis=0: array, average=average)
+    assert_computes_to(sent, expected)
 
 
 def test_blocks_are_read_when_computed_and_only_once():

@@ -65,7 +65,7 @@ def test_decision_is_that_of_the_merged_factors(sizes, beta):
     Ps = []
     for size in sizes:
         sets = (rng.random((12, size)) < rng.random(size) ** 2).astype(int)
-        Ps.append(cardinality.from_joint(sets, rng.dirichlet(np.ones(12), size=4)))
+        Ps.append(cardinality.of_joint(sets, rng.dirichlet(np.ones(12), size=4)))
     merged = cardinality.merge_factors(Ps, factors)
     decided = decision.from_factors(Ps, factors, beta=beta)
     assert_same_decision(decided, decision.from_cardinalities(merged.P, beta=beta))

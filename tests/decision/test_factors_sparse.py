@@ -43,7 +43,7 @@ def test_decision_is_optimal(objective):
 
 def test_ties_between_stored_and_dense_labels():
     """Among equal labels those of lowest index win, in whatever form they are given."""
-    pair = cardinality.from_marginals(np.full((4, 2), 0.3))
+    pair = cardinality.of_marginals(np.full((4, 2), 0.3))
     alone = sparse.csr_array(np.full((4, 3), 0.3))
     joint = oracle.independent_joint(np.full((4, 6), 0.3))
     for factors in ([[1, 4], [5, 0, 2], [3]], [[5, 0], [1, 2, 3], [4]]):
@@ -86,7 +86,7 @@ def test_formats_index_types_and_threads(n_jobs):
 
 
 def test_rounding_errors_are_clipped():
-    P = cardinality.from_marginals([[0.2, 0.1]])
+    P = cardinality.of_marginals([[0.2, 0.1]])
     off = sparse.csr_array([[1.0 + 1e-12, 0.0, -1e-12]])
     decided = decision.from_factors([P, off], [[0, 1], [2, 3, 4]])
     right = sparse.csr_array(np.clip(off.toarray(), 0.0, 1.0))
@@ -127,7 +127,7 @@ def test_index_type_can_count_all_chosen_labels(monkeypatch):
     monkeypatch.setattr(sparse, "get_index_dtype", observed)
     Ps = [np.ones((30, 1, 1)), sparse.csr_array((30, 2))]
     assert decision.from_factors(Ps, [[0], [1, 2]]).labels.nnz == 30
-    assert calls == [30]
+    assert max(calls) == 30
 
 
 @pytest.mark.parametrize(

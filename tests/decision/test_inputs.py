@@ -15,7 +15,7 @@ from fgfm import cardinality, decision
 
 RNG = np.random.default_rng(7)
 PROBA = RNG.random((40, 12)) ** 3
-PARTS = [cardinality.from_marginals(PROBA[:, :5]), cardinality.from_marginals(PROBA[:, 5:11])]
+PARTS = [cardinality.of_marginals(PROBA[:, :5]), cardinality.of_marginals(PROBA[:, 5:11])]
 PARTS.append(PROBA[:, 11:, None])
 FACTORS = [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9, 10], [11]]
 DRAWS = (RNG.random((40, 15, 12)) < PROBA[:, None]).astype(np.uint8)
@@ -252,12 +252,12 @@ IMPOSSIBLE = np.array([[0.5, 0.2], [0.0, 0.0], [0.1, 0.0], [0.0, 0.0]])  # rows 
     [
         lambda p, **kwargs: decision.from_marginals(p, **kwargs),
         lambda p, **kwargs: decision.from_marginals(sparse.csr_array(p), **kwargs),
-        lambda p, **kwargs: decision.from_cardinalities(cardinality.from_marginals(p), **kwargs),
+        lambda p, **kwargs: decision.from_cardinalities(cardinality.of_marginals(p), **kwargs),
         lambda p, **kwargs: decision.from_factors(
             [p[:, [0], None], p[:, [1], None]], [[0], [1]], **kwargs
         ),
         lambda p, **kwargs: decision.from_factors(
-            [cardinality.from_marginals(p), p[:, [1], None]], [[0, 1], [2]], **kwargs
+            [cardinality.of_marginals(p), p[:, [1], None]], [[0, 1], [2]], **kwargs
         ),
         lambda p, **kwargs: decision.from_samples(p[:, None] > 0.0, **kwargs),
         lambda p, **kwargs: decision.from_joint(

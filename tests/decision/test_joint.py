@@ -37,6 +37,6 @@ def test_product_with_the_weights_is_a_matrix_product():
     """P W, not P * W: with all mass at s = 2 the elementwise product uses one column of three."""
     labelsets = [[1, 1, 0], [1, 0, 1], [0, 1, 1]]
     decided = decision.from_joint(labelsets, [[0.5, 0.3, 0.2]])
-    P = cardinality.from_joint(labelsets, [[0.5, 0.3, 0.2]])
+    P = cardinality.of_joint(labelsets, [[0.5, 0.3, 0.2]])
     assert_same_decision(decided, decision.from_cardinalities(P))
     oracle.check_decision(decided, (np.array(labelsets), np.array([[0.5, 0.3, 0.2]])))

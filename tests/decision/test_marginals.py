@@ -145,7 +145,7 @@ def test_nonempty_with_tiny_probabilities():
     # 2/3 (1/2 + 1/3) = 5/9, and {0, 1, 2} has 1/2.
     np.testing.assert_array_equal(labels, [[0, 1, 1]] * 2)
     np.testing.assert_allclose(expected_f, 5 / 9, rtol=1e-13)
-    decided = decision.from_cardinalities(cardinality.from_marginals(p), nonempty=True)
+    decided = decision.from_cardinalities(cardinality.of_marginals(p), nonempty=True)
     np.testing.assert_array_equal(decided.labels, labels)
     np.testing.assert_allclose(decided.expected_f, 5 / 9, rtol=1e-13)
 

@@ -196,7 +196,7 @@ def test_memory_is_that_of_a_block(dtype, in_order, function, monkeypatch):
     p = RNG.random((n, stored)).astype(dtype) ** 20
     indptr = np.arange(n + 1, dtype=np.int32) * stored
     csr = sparse.csr_array((p.ravel(), places.astype(np.int32).ravel(), indptr), shape=(n, m))
-    P = np.broadcast_to(cardinality.from_marginals([[0.3, 0.1]]), (n, 2, 2))
+    P = np.broadcast_to(cardinality.of_marginals([[0.3, 0.1]]), (n, 2, 2))
 
     def decide(rows):
         if function == "from_marginals":

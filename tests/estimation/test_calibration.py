@@ -36,9 +36,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC, NuSVC
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
-from fgfm.estimation import Powerset, Tilted, needs_calibration
-from fgfm.estimation._calibration import IsotonicCalibrator, Scores, SigmoidCalibrator
+from fgfm.estimation import needs_calibration
+from fgfm.estimation._calibration import SigmoidCalibrator, fit_calibrator, scores_to_proba
+from fgfm.estimation._scores import Scores
 from fgfm.ridge import RidgeLogistic
+from multilabel import one_factor
 
 MISCALIBRATED = [
     AdaBoostClassifier(),
@@ -120,6 +122,14 @@ def test_boosting_of_other_libraries_is_miscalibrated(library):
     assert needs_calibration(kind())
 
 
+def calibrated(method, scores, y, weight=None, fresh=None):
+    """Fit a calibrator to scores, and return the probabilities that it gives them, or others."""
+    weight = np.ones(len(y)) if weight is None else weight
+    total = np.bincount(y, weights=weight, minlength=scores.values.shape[1])
+    calibrator = fit_calibrator(method, scores, y, weight)
+    return scores_to_proba(scores if fresh is None else fresh, calibrator, total / total.sum())
+
+
 # The sigmoid
 
 
@@ -189,7 +199,7 @@ def test_one_label_is_calibrated_as_by_scikit_learn(learner, method):
     of_row = np.arange(len(y)) % 5
     folds = [(np.flatnonzero(of_row != f), np.flatnonzero(of_row == f)) for f in range(5)]
     theirs = CalibratedClassifierCV(learner, method=method, cv=folds, ensemble=False).fit(X, y)
-    ours = Tilted(learner, calibration=method, cv=folds).fit(X, y)
+    ours = one_factor("tilted", learner, calibration=method, cv=folds).fit(X, y)
     fresh, _ = noisy_binary(seed=9)
     np.testing.assert_allclose(ours.estimate(fresh).d, theirs.predict_proba(fresh), atol=5e-4)
 
@@ -220,7 +230,7 @@ def log_loss(p, y):
     return -np.log(p[np.arange(len(y)), y]).mean()
 
 
-@pytest.mark.parametrize("kind", [SigmoidCalibrator, IsotonicCalibrator])
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
 def test_distorted_probabilities_improve_on_fresh_rows(kind):
     shifts = [0.0, 1.0, -0.5]
 
@@ -230,9 +240,9 @@ def test_distorted_probabilities_improve_on_fresh_rows(kind):
 
     f, y = multinomial_rows(3000, 1, 0.7, shifts)
     fresh, y_fresh = multinomial_rows(3000, 2, 0.7, shifts)
-    calibrator = kind().fit(distorted(f), y, np.ones(len(y)))
     before = log_loss(distorted(fresh).values, y_fresh)
-    after = log_loss(np.maximum(calibrator.predict_proba(distorted(fresh)), 1e-4), y_fresh)
+    p = calibrated(kind, distorted(f), y, fresh=distorted(fresh))
+    after = log_loss(np.maximum(p, 1e-4), y_fresh)
     best = log_loss(softmax(0.7 * fresh + shifts, axis=1), y_fresh)
     assert after < 0.75 * before
     assert after < best + 0.1
@@ -274,25 +284,21 @@ def test_scale_and_offset_of_decision_values_do_not_matter(factor):
     np.testing.assert_allclose(p, expected, atol=2e-3)
 
 
-@pytest.mark.parametrize("kind", [SigmoidCalibrator, IsotonicCalibrator])
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_weight_two_is_the_row_twice(kind, n_classes):
     f, y = multinomial_rows(80, 6, 1.0, np.zeros(n_classes))
     weight = np.where(np.arange(80) % 3 == 0, 2.0, 1.0)
     rows = np.repeat(np.arange(80), weight.astype(int))
-    one = kind().fit(Scores(f, False), y, weight).predict_proba(Scores(f, False))
-    two = (
-        kind()
-        .fit(Scores(f[rows], False), y[rows], np.ones(len(rows)))
-        .predict_proba(Scores(f, False))
-    )
+    one = calibrated(kind, Scores(f, False), y, weight)
+    two = calibrated(kind, Scores(f[rows], False), y[rows], fresh=Scores(f, False))
     np.testing.assert_allclose(one, two, atol=1e-4)
 
 
 # Degenerate scores
 
 
-@pytest.mark.parametrize("kind", [SigmoidCalibrator, IsotonicCalibrator])
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize(
     "values",
     [
@@ -306,15 +312,15 @@ def test_weight_two_is_the_row_twice(kind, n_classes):
 )
 def test_zeros_among_probabilities(kind, values):
     scores = Scores(np.array(values), True)
-    calibrator = kind().fit(scores, np.array([0, 1, 0, 1]), np.ones(4))
-    p = calibrator.predict_proba(scores)
+    y = np.array([0, 1, 0, 1])
+    p = calibrated(kind, scores, y)
     assert np.isfinite(p).all()
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
     unseen = Scores(np.zeros_like(scores.values), True)
-    zeros = calibrator.predict_proba(unseen)
+    zeros = calibrated(kind, scores, y, fresh=unseen)
     assert np.isfinite(zeros).all()
     np.testing.assert_allclose(zeros.sum(axis=1), 1.0, rtol=1e-12)
-    if kind is SigmoidCalibrator:
+    if kind == "sigmoid":
         assert ((p > 0.0) & (p < 1.0)).all()
 
 
@@ -353,20 +359,20 @@ def test_scores_that_rank_backwards_are_ignored():
 
 
 @pytest.mark.parametrize("as_probabilities", [True, False])
-@pytest.mark.parametrize("kind", [SigmoidCalibrator, IsotonicCalibrator])
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
 def test_constant_scores_give_the_frequencies(kind, as_probabilities):
     y = np.array([0, 0, 0, 0, 0, 1, 1, 2] * 20)
     scores = Scores(np.tile([0.2, 0.5, 0.3], (160, 1)), as_probabilities)
-    p = kind().fit(scores, y, np.ones(160)).predict_proba(scores)
+    p = calibrated(kind, scores, y)
     np.testing.assert_allclose(p, np.tile([0.625, 0.25, 0.125], (160, 1)), atol=0.02)
 
 
-@pytest.mark.parametrize("kind", [SigmoidCalibrator, IsotonicCalibrator])
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_class_without_out_of_fold_rows(kind, n_classes):
     f, _ = multinomial_rows(40, 7, 1.0, np.zeros(n_classes))
     y = np.zeros(40, dtype=int) if n_classes == 2 else np.arange(40) % 2
-    p = kind().fit(Scores(f, False), y, np.ones(40)).predict_proba(Scores(f, False))
+    p = calibrated(kind, Scores(f, False), y)
     assert np.isfinite(p).all()
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
     assert (p[:, -1] < 0.2).all()
@@ -380,13 +386,12 @@ def test_isotonic_of_two_classes_is_scikit_learns():
     y = (v + np.random.default_rng(1).normal(size=100) > 0).astype(int)
     weight = np.random.default_rng(2).exponential(size=100)
     step = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(v, y, weight)
-    p = IsotonicCalibrator().fit(two_columns(v), y, weight).predict_proba(two_columns(v))
+    p = calibrated("isotonic", two_columns(v), y, weight)
     np.testing.assert_allclose(p[:, 1], step.predict(v), atol=1e-12)
 
 
 def test_isotonic_of_many_classes_is_normalised():
     f, y = multinomial_rows(300, 8, 1.0, [0.0, 0.5, -0.5])
-    calibrator = IsotonicCalibrator().fit(Scores(f, False), y, np.ones(300))
     steps = np.column_stack(
         [
             IsotonicRegression(y_min=0, y_max=1).fit(f[:, k], y == k).predict(f[:, k])
@@ -395,10 +400,10 @@ def test_isotonic_of_many_classes_is_normalised():
     )
     claimed = steps.sum(axis=1) > 0.0
     expected = steps[claimed] / steps[claimed].sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(
-        calibrator.predict_proba(Scores(f, False))[claimed], expected, atol=1e-12
-    )
-    nowhere = calibrator.predict_proba(Scores(np.full((2, 3), -100.0), False))
+    p = calibrated("isotonic", Scores(f, False), y)
+    np.testing.assert_allclose(p[claimed], expected, atol=1e-12)
+    far = Scores(np.full((2, 3), -100.0), False)
+    nowhere = calibrated("isotonic", Scores(f, False), y, fresh=far)
     np.testing.assert_allclose(nowhere, [np.bincount(y) / 300] * 2, atol=1e-12)
 
 
@@ -408,9 +413,11 @@ def test_isotonic_of_many_classes_is_normalised():
 def test_models_are_calibrated_out_of_fold():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 4)), rng.integers(0, 2, 300)  # y does not depend on X
-    raw = Tilted(DecisionTreeClassifier(), calibration=None, random_state=0).fit(X, y)
+    raw = one_factor("tilted", DecisionTreeClassifier(), calibration=None, random_state=0).fit(
+        X, y
+    )
     assert set(np.unique(raw.estimate(X).d)) == {0.0, 1.0}
-    auto = Tilted(DecisionTreeClassifier(), random_state=0).fit(X, y).estimate(X).d
+    auto = one_factor("tilted", DecisionTreeClassifier(), random_state=0).fit(X, y).estimate(X).d
     assert (np.abs(auto - 0.5) < 0.2).all()
 
 
@@ -440,7 +447,7 @@ class Counting(DummyClassifier):
 def test_folds_of_the_calibration(settings, expected):
     X, y = noisy_binary(60)
     Counting.rows = []
-    Tilted(Counting(), **settings).fit(X, y)
+    one_factor("tilted", Counting(), **settings).fit(X, y)
     assert Counting.rows == expected
 
 
@@ -456,7 +463,9 @@ def test_rare_classes_and_few_rows(learner, method, n):
     Y[1] = 1  # label 1, two labels and no label occur once each
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = Powerset(learner, calibration=method, cv=2 if n < 6 else 5, random_state=0)
+        model = one_factor(
+            "powerset", learner, calibration=method, cv=2 if n < 6 else 5, random_state=0
+        )
         P, d = model.fit(X, Y).estimate(X)
     assert P.shape == (n, 2, 2)
     assert np.isfinite(P).all()
@@ -468,10 +477,15 @@ def test_pairwise_decision_values_raise():
     s = np.arange(120) % 3  # cardinality: three classes, and three pairs of classes
     X = np.column_stack([4.0 * s, np.zeros(120)]) + 0.3 * rng.normal(size=(120, 2))
     Y = (np.arange(2) < s[:, None]).astype(int)
-    d = Tilted(SVC(decision_function_shape="ovr"), random_state=0).fit(X, Y).estimate(X).d
+    d = (
+        one_factor("tilted", SVC(decision_function_shape="ovr"), random_state=0)
+        .fit(X, Y)
+        .estimate(X)
+        .d
+    )
     assert (d.argmax(axis=1) == s).all()
     sentence = "estimator SVC has decision_function_shape 'ovo', a score for each pair of classes"
     pairwise = make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo"))
     for learner in (SVC(decision_function_shape="ovo"), pairwise):
         with pytest.raises(ValueError, match=sentence):
-            Tilted(learner, random_state=0).fit(X, Y)
+            one_factor("tilted", learner, random_state=0).fit(X, Y)

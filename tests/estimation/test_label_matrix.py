@@ -19,9 +19,9 @@ from threadpoolctl import threadpool_info
 import fgfm
 from fgfm import FGFMClassifier
 from fgfm._utils.parallel import limit_openmp
-from fgfm.estimation import _fitting
-from fgfm.estimation._learner import fits_label_matrix, flat_learner, label_scores
-from fgfm.estimation._target_folds import StratifiedFolds, _rarest_label
+from fgfm.estimation._folds import TargetFolds, _rarest_label
+from fgfm.estimation._learner import fits_label_matrix, flat_learner
+from fgfm.estimation._scores import label_scores
 from multilabel import X, Y, assert_same, interleaved_folds, make_data
 
 FITS = []  # shapes of the targets
@@ -207,7 +207,7 @@ def test_folds_spread_rare_labels():
     labels = (rng.random((200, 6)) < [0.5, 0.4, 0.3, 0.05, 0.04, 0.03]).astype(int)
     rarest = _rarest_label(labels)
     assert (rarest[~labels.any(axis=1)] == 6).all()
-    folds = StratifiedFolds(5, 0).shared(None, labels)
+    folds = TargetFolds(5, 0).shared(None, labels)
     for i in np.flatnonzero(labels.sum(axis=0) < 20):
         tested = [labels[test, i].sum() for _, test in folds]
         assert max(tested) - min(tested) <= 2
@@ -233,19 +233,9 @@ def test_scores_of_a_wrong_shape():
             return np.zeros(len(X))
 
     with pytest.raises(
-        ValueError, match=r"scores of shape \(60,\) after a fit to a matrix of lab"
+        ValueError, match=r"Flat returned scores of shape \(60,\): .* of 60 rows and 4 labels"
     ):
-        label_scores(Flat().fit(X, Y), X, False)
-
-
-def test_long_fits_warn_once(monkeypatch):
-    FGFMClassifier(GaussianNB(), method="tilted").fit(X, Y)
-    monkeypatch.setattr(_fitting, "_LONG", 0.0)
-    with pytest.warns(UserWarning, match="GaussianNB is fitted to each of 4 labels, .*FDec") as w:
-        FGFMClassifier(GaussianNB(), method="tilted").fit(X, Y)
-    assert len(w) == 1
-    FGFMClassifier(KNeighborsClassifier(3), method="tilted").fit(X, Y)
-    FGFMClassifier(GaussianNB(), method="tilted").fit(X, Y[:, 0])
+        label_scores(Flat().fit(X, Y), X, 4)
 
 
 def test_openmp_threads_are_limited():

@@ -6,13 +6,10 @@ import numpy as np
 from sklearn.dummy import DummyClassifier
 
 from fgfm.cardinality import (
-    from_joint,
-)
-from fgfm.estimation import (
-    Powerset,
+    of_joint,
 )
 from fgfm.ridge import fit_ridge_logistic
-from multilabel import close, interleaved_folds, make_data
+from multilabel import close, interleaved_folds, make_data, one_factor
 from oracle import (
     cardinality_distribution,
 )
@@ -23,13 +20,13 @@ def test_powerset_is_the_sum_over_label_sets():
     sets, code = np.unique(Y, axis=0, return_inverse=True)
     (by_hand,) = fit_ridge_logistic(X, [code.ravel()], cv=interleaved_folds(80))
     proba = by_hand.predict_proba(X)
-    model = Powerset(cv=interleaved_folds(80)).fit(X, Y)
-    assert (model.labelsets_ == sets).all()
+    model = one_factor("powerset", cv=interleaved_folds(80)).fit(X, Y)
+    assert (model.fitted_method().labelsets == sets).all()
     P, d = model.estimate(X)
-    close(P, from_joint(sets, proba))
+    close(P, of_joint(sets, proba))
     close(d, cardinality_distribution(sets, proba)[:, : d.shape[1]])
-    assert (model.mode(X) == sets[proba.argmax(axis=1)]).all()
-    assert model.mode(X).dtype == np.int8
+    assert (model.predict_mode(X) == sets[proba.argmax(axis=1)]).all()
+    assert model.predict_mode(X).dtype == np.int8
 
 
 def test_row_without_any_probable_class_gets_the_frequencies():
@@ -38,5 +35,5 @@ def test_row_without_any_probable_class_gets_the_frequencies():
             return np.zeros((len(X), len(self.classes_)))
 
     X, Y = make_data(40, 2)
-    d = Powerset(Silent(), calibration=None).fit(X, Y).estimate(X[:2]).d
+    d = one_factor("powerset", Silent(), calibration=None).fit(X, Y).estimate(X[:2]).d
     close(d[0], np.bincount(Y.sum(axis=1), minlength=3) / 40)

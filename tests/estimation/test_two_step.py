@@ -6,14 +6,11 @@ import numpy as np
 from sklearn.dummy import DummyClassifier
 
 from fgfm.cardinality import (
-    from_conditionals,
     is_coherent,
-)
-from fgfm.estimation import (
-    TwoStep,
+    of_conditionals,
 )
 from fgfm.ridge import fit_ridge_logistic
-from multilabel import close, interleaved_folds, make_data
+from multilabel import close, interleaved_folds, make_data, one_factor
 
 
 def by_hand(X, Y, cv):
@@ -35,18 +32,18 @@ def by_hand(X, Y, cv):
 def test_two_step_is_the_product_of_its_models():
     X, Y = make_data(80)
     d, q = by_hand(X, Y, interleaved_folds(80))
-    raw = TwoStep(coherent=False, cv=interleaved_folds(80)).fit(X, Y).estimate(X)
+    raw = one_factor("two-step", coherent=False, cv=interleaved_folds(80)).fit(X, Y).estimate(X)
     close(raw.d, d)
     close(raw.P, d[:, None, 1:] * q)
     assert not is_coherent(raw.P, raw.d).any()
-    coherent = TwoStep(cv=interleaved_folds(80)).fit(X, Y).estimate(X)
+    coherent = one_factor("two-step", cv=interleaved_folds(80)).fit(X, Y).estimate(X)
     close(coherent.d, d)
-    close(coherent.P, from_conditionals(q, d))
+    close(coherent.P, of_conditionals(q, d))
 
 
 def test_models_use_the_cardinality_as_a_feature():
     X, Y = make_data(400)
-    P, d = TwoStep(cv=interleaved_folds(400), coherent=False).fit(X, Y).estimate(X)
+    P, d = one_factor("two-step", cv=interleaved_folds(400), coherent=False).fit(X, Y).estimate(X)
     q = P / d[:, None, 1:]
     assert (np.diff(q, axis=2) > 0.0).all()  # each label is more probable among more labels
 
@@ -60,7 +57,7 @@ def test_base_learners_get_the_cardinality_as_last_column():
             return super().fit(X, y)
 
     X, Y = make_data(20, 3)
-    TwoStep(Recorder(), calibration=None).fit(X, Y)
+    one_factor("two-step", Recorder(), calibration=None).fit(X, Y)
     assert [x.shape[1] for x in seen] == [3, 4, 4, 4]
     for x in seen[1:]:
         assert (x[:, :3] == X).all()

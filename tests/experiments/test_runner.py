@@ -8,8 +8,8 @@ import joblib
 import pytest
 from joblib.parallel import ThreadingBackend
 
+from fgfm.experiments._reproduce import run_tasks
 from fgfm.experiments._result_file import ResultFile
-from fgfm.experiments._runner import run_tasks
 
 
 def test_a_killed_worker_raises_and_finished_results_are_kept(tmp_path):

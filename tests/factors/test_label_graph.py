@@ -24,15 +24,12 @@ def symmetric(m, edges):
     return p
 
 
-def test_rules():
+def test_one_of_two_tests_suffices():
     p = np.ones((3, 3))
     p[0, 1], p[1, 0], p[1, 2] = 0.001, 0.002, 0.003
     np.fill_diagonal(p, np.nan)
     assert as_lists(group_labels(p, correction=None).factors) == [[0, 1, 2]]
-    by_and = group_labels(p, rule="and", correction=None)
-    assert as_lists(by_and.factors) == [[0, 1], [2]]
-    stricter = group_labels(p, 0.0015, "and", correction=None)
-    assert as_lists(stricter.factors) == [[0], [1], [2]]
+    assert as_lists(group_labels(p, 0.0015, correction=None).factors) == [[0, 1], [2]]
 
 
 def test_corrections_are_those_of_scipy():
@@ -41,20 +38,16 @@ def test_corrections_are_those_of_scipy():
     np.fill_diagonal(p, np.nan)
     upper = np.triu_indices(5, 1)
 
-    def corrected(rule, correction):
-        return group_labels(p, rule=rule, correction=correction).p_values
+    def corrected(correction):
+        return group_labels(p, correction=correction).p_values
 
-    smaller, larger = np.fmin(p, p.T)[upper], np.fmax(p, p.T)[upper]
-    for method in ("bh", "by"):
-        for rule, family in (("or", np.minimum(1.0, 2 * smaller)), ("and", larger)):
-            expected = false_discovery_control(family, method=method)
-            np.testing.assert_allclose(corrected(rule, method)[upper], expected)
-    for rule, family in (("or", 20 * smaller), ("and", 10 * larger)):
-        found = corrected(rule, "bonferroni")
-        np.testing.assert_allclose(found[upper], np.minimum(1.0, family))
-        np.testing.assert_array_equal(found, found.T)
-    np.testing.assert_array_equal(corrected("or", None)[upper], smaller)
-    np.testing.assert_array_equal(corrected("and", None)[upper], larger)
+    smaller = np.fmin(p, p.T)[upper]
+    expected = false_discovery_control(np.minimum(1.0, 2 * smaller))
+    np.testing.assert_allclose(corrected("bh")[upper], expected)
+    found = corrected("bonferroni")
+    np.testing.assert_allclose(found[upper], np.minimum(1.0, 20 * smaller))
+    np.testing.assert_array_equal(found, found.T)
+    np.testing.assert_array_equal(corrected(None)[upper], smaller)
 
 
 def test_symmetric_test_counts_once():
@@ -76,7 +69,7 @@ def test_pairs_that_are_not_tested_do_not_count():
 
 def test_corrections_remove_edges():
     p = symmetric(4, {(0, 1): 0.003, (1, 2): 0.0001, (2, 3): 0.006})
-    expected = {None: 1, "bonferroni": 3, "bh": 2, "by": 3}
+    expected = {None: 1, "bonferroni": 3, "bh": 2}
     assert {c: len(group_labels(p, correction=c).factors) for c in expected} == expected
 
 
@@ -154,7 +147,6 @@ def test_published_grouping_is_not_a_transitive_closure():
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        ({"rule": "xor"}, ValueError, r"^rule is 'xor': it must be one of 'or', 'and'$"),
         ({"alpha": 5}, ValueError, r"^alpha is 5: it must be a number in \(0, 1\)$"),
         ({"alpha": "5"}, TypeError, r"^alpha is '5': it must be a number in \(0, 1\)$"),
         ({"correction": "holm"}, ValueError, r"^correction is 'holm': it must be one of None"),

@@ -28,7 +28,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import fgfm
 from fgfm import FDecider, FGFMClassifier
-from fgfm.estimation import Powerset, Reweighted
 from multilabel import X, Y
 
 pytest.importorskip("skops")
@@ -50,8 +49,6 @@ MODELS = {
     "direct": (FGFMClassifier("ridge", method="direct", random_state=0), X, Y, True),
     "powerset": (FGFMClassifier("ridge", method="powerset", random_state=0), X, Y, True),
     "one label": (FGFMClassifier("ridge", random_state=0), X, Y[:, 0], True),
-    "reweighted": (Reweighted(random_state=0), X, Y, True),
-    "label sets": (Powerset(random_state=0), X, Y, True),
     "decider": (FDecider(), PROBA, Y, True),
     "decider, isotonic": (FDecider(calibration="isotonic"), PROBA, Y, True),
     "decider, macro": (FDecider(average="macro"), PROBA, Y, True),

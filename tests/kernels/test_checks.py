@@ -33,7 +33,6 @@ def constraints():
 
 
 CSR = (floats(5), integers(0, 1, 2, 0, 3), integers(0, 2, 3, 5))
-NARROW_CSR = (CSR[0], CSR[1].astype(np.uint32), CSR[2])
 NODES = [np.array(x, np.int32) for x in ([1, -1, -1], [2, -1, -1], [0, -1, -1])]
 FACTORS = (integers(2, 1, 1), integers(2, 1, 1))
 CALLS = {
@@ -85,9 +84,6 @@ CALLS = {
     "transpose": lambda: [floats(N, M), floats(M, N)],
     "tilt": lambda: [floats(N, M, S), floats(N, S + 1), floats(N, M, S)],
     "condition": lambda: [floats(N, M), floats(N, S + 1), floats(N, M, S)],
-    "add_columns": lambda: [floats(N, M), floats(M)],
-    "multiply_columns": lambda: [floats(N, M), floats(N, M), floats(M)],
-    "weighted_gram": lambda: [*NARROW_CSR, floats(N), floats(M, M)],
     "apply_trees": lambda: [
         *(np.zeros((N, 1), np.float32), integers(0), *NODES, floats(3)),
         *(np.zeros(3, np.uint8), np.zeros((N, 1), np.int32)),
@@ -154,7 +150,6 @@ def test_arrays_of_other_shapes_are_refused(name):
         "decide_cardinality_rows": (0,),
         "decide_sample_rows": (0,),
         "tilt": (0,),
-        "add_columns": (0,),
         "apply_trees": (0,),  # returns False
         "grow_tree": (7,),
         "decide_factor_rows": (3, 4),  # only the factors of several labels are read
@@ -187,7 +182,6 @@ def test_arrays_of_other_shapes_are_refused(name):
         ("grow_tree", 1, np.full(5, 64, np.uint8), "bins must be less than 64"),
         ("grow_tree", 2, np.zeros(5, np.int32), "indices of a row must increase"),
         ("grow_tree", 9, 0, "leaf must be 1 or more"),
-        ("weighted_gram", 1, np.full(5, M, np.uint32), "indices must be rows of gram"),
     ],
 )
 def test_messages(name, at, value, message):
@@ -201,12 +195,3 @@ def test_a_distribution_without_columns_is_refused():
     """A model with max_cardinality -1, or cardinalities [-1], asks for it."""
     with pytest.raises(ValueError, match="d must have one row for each row of p, and a column"):
         native.poisson_binomial(floats(N, M), np.empty((N, 0)))
-
-
-def test_products_of_wrong_indices_are_refused():
-    for rows in (
-        (*NARROW_CSR[:2], integers(0, 2, 3, 6)),
-        (CSR[0], CSR[1].astype(np.uint32) + 1, CSR[2]),
-    ):
-        with pytest.raises(ValueError, match="must"):
-            native.multiply_rows(rows, floats(M, 2), floats(N, 2))

@@ -44,7 +44,7 @@ def test_short_and_long_rows_are_decided_alike(row, beta, zero_division, nonempt
 
 def independent_value(row, labels, beta, zero_division):
     """Return the expected F of a set of independent labels, from their P."""
-    P = cardinality.from_marginals([row])[0]
+    P = cardinality.of_marginals([row])[0]
     k = labels.sum()
     if k == 0:
         return zero_division * float(np.prod(1.0 - np.array(row)))

@@ -34,7 +34,7 @@ def test_few_columns_for_independent_labels(m, beta2):
     rng = np.random.default_rng(m)
     counts = []
     for power in (1, 2, 4, 8):
-        P = cardinality.from_marginals(rng.random((3, m)) ** power)
+        P = cardinality.of_marginals(rng.random((3, m)) ** power)
         counts += [count_columns(row, beta2) for row in P]
     assert np.mean(counts) <= 5.0
     assert max(counts) <= 12
@@ -46,7 +46,7 @@ def test_few_columns_for_uncertain_cardinality():
     m = 60
     sizes = np.where(rng.random(80) < 0.5, rng.integers(1, 4, 80), rng.integers(40, 60, 80))
     sets = np.array([rng.permutation(np.arange(m) < size) for size in sizes]).astype(int)
-    P = cardinality.from_joint(sets, rng.dirichlet(np.full(80, 0.3), size=20))
+    P = cardinality.of_joint(sets, rng.dirichlet(np.full(80, 0.3), size=20))
     counts = [count_columns(row) for row in P]
     assert max(counts) <= 25  # of 60
 

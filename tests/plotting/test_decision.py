@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -103,14 +102,6 @@ def test_many_labels():
     # All chosen labels are shown.
     assert len(DecisionDisplay(p, np.ones(150)).plot(max_labels=5).order_) == 150
     assert len(DecisionDisplay(p, labels).plot().order_) == 30
-
-
-def test_names_do_not_reach_into_the_neighbouring_axes():
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3))
-    DecisionDisplay.from_marginals([[0.6, 0.3]], label_names=LONG[:2], ax=right)
-    figure.draw_without_rendering()
-    edge = left.get_window_extent().x1
-    assert all(text.get_window_extent().x0 > edge for text in right.get_yticklabels())
 
 
 def test_long_names_are_shortened():

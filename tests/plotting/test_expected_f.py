@@ -44,7 +44,7 @@ def test_from_marginals_cardinalities_and_factors(objective):
     display = ExpectedFDisplay.from_marginals(p, row=1, **objective)
     check_display(display, decision.from_marginals(p, **objective), 1)
     P = oracle.cardinality_matrix(*oracle.random_joint(rng, 2, 5))
-    display = ExpectedFDisplay.from_cardinalities(P, row=1, **objective)
+    display = ExpectedFDisplay.from_factors([P], [range(5)], row=1, **objective)
     check_display(display, decision.from_cardinalities(P, **objective), 1)
     factors = [[3, 0], [1, 4, 2], [5]]
     joints = [oracle.random_joint(rng, 2, len(factor)) for factor in factors]
@@ -65,7 +65,7 @@ def test_distribution_that_disagrees_with_P(objective):
     P = 0.2 * rng.random((2, 4, 3))
     d = rng.dirichlet(np.ones(4), 2)
     decided = decision.from_cardinalities(P, distribution=d, **objective)
-    display = ExpectedFDisplay.from_cardinalities(P, distribution=d, row=1, **objective)
+    display = ExpectedFDisplay.from_factors([P], [range(4)], distributions=[d], row=1, **objective)
     check_display(display, decided, 1)
     parts, factors = [P, P[:, :2, :2]], [[0, 1, 2, 3], [4, 5]]
     ds = [d, rng.dirichlet(np.ones(3), 2)]
@@ -80,7 +80,7 @@ def test_distribution_that_disagrees_with_P(objective):
 def test_single_precision_is_accepted():
     rng = np.random.default_rng(4)
     P = oracle.cardinality_matrix(*oracle.random_joint(rng, 1, 5)).astype(np.float32)
-    display = ExpectedFDisplay.from_cardinalities(P)
+    display = ExpectedFDisplay.from_factors([P], [range(5)])
     expected = decision.from_cardinalities(P).expected_f[0]
     assert display.values[display.size] == pytest.approx(expected, rel=1e-5)
 
@@ -219,9 +219,9 @@ def test_plot_again_makes_a_new_figure(classifier, music):
             r"^proba\[1, 1\] is 1.2: probabilities must lie in \[0, 1\]$",
         ),
         (
-            lambda: ExpectedFDisplay.from_cardinalities([[[0.5]], [[-0.5]]], row=1),
+            lambda: ExpectedFDisplay.from_factors([[[[0.5]], [[-0.5]]]], [[0]], row=1),
             ValueError,
-            r"^P\[1, 0, 0\] is -0.5: probabilities must lie",
+            r"^Ps\[0\]\[1, 0, 0\] is -0.5: probabilities must lie",
         ),
         (
             lambda: ExpectedFDisplay.from_factors([[[[0.5]]], [[[2.0]]]], [[0], [1]]),

@@ -16,9 +16,7 @@ from fgfm.plotting import CalibrationDisplay, DecisionDisplay, ExpectedFDisplay
 LONG = [f"regulation of the transport of protein {k} across the membrane" for k in range(150)]
 FIGURES = {
     "own": None,
-    "small": {"figsize": (4, 3)},
-    "small constrained": {"figsize": (4, 3), "layout": "constrained"},
-    "default": {},
+    "constrained": {"layout": "constrained"},
 }
 
 
@@ -75,10 +73,12 @@ def test_without_matplotlib(display, monkeypatch):
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
+    data = ([[0]], [[0]]) if display == "LabelGraphDisplay" else ([0.1, 0.5], [0.0, 1.0])
+    display_of_data = getattr(fgfm.plotting, display)(*data)
     with pytest.raises(
         ImportError, match=f"^{display} needs matplotlib: pip install 'fgfm\\[plot"
     ):
-        getattr(fgfm.plotting, display)([0.1, 0.5], [0.0, 1.0]).plot()
+        display_of_data.plot()
 
 
 def test_import_does_not_import_matplotlib():

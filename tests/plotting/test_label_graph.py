@@ -137,8 +137,8 @@ def test_more_than_200_labels_have_no_names():
             r"^graph has shape \(0, 0\): it must have at least one label$",
         ),
         (
-            lambda fitted: LabelGraphDisplay.from_p_values(np.ones((3, 3)), rule="xor"),
-            r"^rule is 'xor': it must be one of 'or', 'and'$",
+            lambda fitted: LabelGraphDisplay.from_p_values(np.ones((3, 3)), correction="x"),
+            r"^correction is 'x': it must be one of None, 'bonferroni', 'bh'$",
         ),
     ],
 )
@@ -160,7 +160,7 @@ class Pairs(BaseEstimator):
     [
         (
             "independent",
-            r"^estimator is a FGFMClassifier, which has no p_values_: it must be an I",
+            r"^estimator is a FGFMClassifier, which has no effects_: it must be an I",
         ),
         (Pairs(), r"^estimator is a FGFMClassifier with a Pairs as factor_finder_, which has no "),
     ],

@@ -1,72 +1,57 @@
-"""The design matrix: groups of equal rows, rotation, and subsets that threads share."""
+"""The design matrix: groups of equal rows, and copies in other processes."""
 
 from __future__ import annotations
 
-import gc
 import pickle
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from fgfm.ridge._design import Design, group_rows
-from ridge_cases import sparse_rows
+from fgfm.ridge import fit_ridge_logistic
+from fgfm.ridge._design import Design, _equal_rows
+from ridge_cases import binary_rows
 
 
 def test_equal_rows_are_grouped():
     X = np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 1.0], [-0.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
-    assert (group_rows(X.T, 6) == [0, 1, 0, 0, 1, 1]).all()
+    of_row, first = _equal_rows(X)
+    assert (of_row == [0, 1, 0, 0, 1, 1]).all()
+    assert first == [0, 1]
+
+
+@pytest.mark.parametrize("n_values", [2, 300, 900])
+def test_groups_are_those_of_numpy(n_values):
+    X = np.random.default_rng(0).integers(0, n_values, (2000, 1)).astype(float)
+    X = np.column_stack([X, -X])
+    of_row, first = _equal_rows(X)
+    _, at, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    assert sorted(first) == sorted(at)
+    assert len({*zip(of_row, inverse.ravel(), strict=True)}) == len(at)
 
 
 def test_mostly_different_rows_are_not_grouped():
-    assert group_rows(np.arange(6.0)[None], 6) is None
+    assert _equal_rows(np.arange(6.0)[:, None])[0] is None
+    assert _equal_rows(np.array([0.0, 1.0, 2.0, 0.0, 1.0, 2.0])[:, None])[0] is not None
 
 
-@pytest.mark.parametrize("centred", [False, True])
-@pytest.mark.parametrize("shape", [(40, 7), (12, 30)])
-@pytest.mark.parametrize("extra", [False, True])
-def test_coefficients_give_the_same_logits(centred, shape, extra):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=shape) + 3.0
-    X[1] = X[0]
-    column = rng.integers(0, 2, shape[0]).astype(float) if extra else None
-    groups = Design(X, np.ones(shape[0]), centred=centred).grouped(column)
-    theta = rng.normal(size=(groups.Z.shape[1], 2))
-    coef, intercept = groups.coefficients(theta)
-    wide = X if column is None else np.column_stack([X, column])
-    np.testing.assert_allclose(
-        (groups.Z @ theta)[groups.of_row], wide @ coef.T + intercept, atol=1e-9
-    )
-    if shape[1] > shape[0]:  # rotated: weights of the same length, in fewer columns
-        assert groups.Z.shape[1] <= shape[0] + 1
-        np.testing.assert_allclose((coef**2).sum(axis=1), (theta[1:] ** 2).sum(axis=0))
+def test_equal_rows_count_as_their_number():
+    X, y = binary_rows(60, 3, 3)
+    folds = [(np.arange(40), np.arange(40, 60)), (np.arange(20, 60), np.arange(20))]
+    (grouped,) = fit_ridge_logistic(X, [y], cv=folds)
+    apart = X + 1e-13 * np.random.default_rng(0).normal(size=X.shape)
+    assert Design(apart, np.ones(60), centred=True).grouped(None).of_row.max() == 59
+    (model,) = fit_ridge_logistic(apart, [y], cv=folds)
+    assert model.penalty == grouped.penalty
+    np.testing.assert_allclose(model.cv_losses, grouped.cv_losses, atol=1e-8)
+    np.testing.assert_allclose(model.coef, grouped.coef, atol=1e-8)
 
 
-def test_subsets_are_shared_while_in_use():
-    X, _, _ = sparse_rows()
-    design = Design(X, np.ones(X.shape[0]), centred=True)
-    train = np.arange(60)
-    groups = design.sparse_rows()
-    subset = design.subset(groups, train)
-    assert subset.Z.shape[0] == 60
-    assert design.subset(groups, train) is subset
-    assert design.subset(groups, train.copy()) is not subset
-    del subset
-    gc.collect()
-    assert len(design._subsets) == 0
-
-
-def test_subset_that_keeps_all_groups_makes_no_copy():
-    X, _, _ = sparse_rows()
-    design = Design(X, np.ones(X.shape[0]), centred=True)
-    groups = design.sparse_rows()
-    subset = design.subset(groups, np.arange(60), keep_all=True)
-    assert subset.Z is groups.Z
-    assert (subset.weight == (np.arange(X.shape[0]) < 60)).all()
-
-
-def test_pickled_design_gives_the_same_rows():
-    X, _, s = sparse_rows()
-    design = Design(X, np.ones(X.shape[0]), centred=True)
-    groups = design.grouped(s.astype(float))
-    again = pickle.loads(pickle.dumps(design)).grouped(s.astype(float))
-    assert (groups.Z == again.Z).all()
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_pickled_design_gives_the_same_rows(form):
+    X, s = binary_rows(60, 4, 4)
+    design = Design(form(X), np.ones(60), centred=True)
+    extra = s.astype(float)
+    groups, again = design.grouped(extra), pickle.loads(pickle.dumps(design)).grouped(extra)
+    assert (groups.of_row == again.of_row).all()
+    assert (groups.mean == again.mean).all()

@@ -7,8 +7,9 @@ import pytest
 from scipy import sparse
 from sklearn.model_selection import ShuffleSplit
 
-from fgfm.ridge import RidgeLogistic, _design, fit_ridge_logistic
+from fgfm.ridge import RidgeLogistic, _fit, fit_ridge_logistic
 from multilabel import interleaved_folds
+from ridge_cases import LargeDesign
 
 GRID = 10.0 ** np.arange(-2, 3)
 
@@ -47,12 +48,12 @@ def refitted(X, y, penalty, cv, weight=None, extra=None):
     return proba
 
 
-@pytest.fixture(params=["newton", "batch"])
+@pytest.fixture(params=["cholesky", "conjugate"])
 def tolerance(request, monkeypatch):
     """Select the solver of small or of large models; return its accuracy in folds."""
-    if request.param == "batch":
-        monkeypatch.setattr(_design, "NEWTON_LIMIT", 0)
-    return {"newton": 1e-6, "batch": 1e-4}[request.param]
+    if request.param == "conjugate":
+        monkeypatch.setattr(_fit, "Design", LargeDesign)
+    return {"cholesky": 1e-6, "conjugate": 1e-4}[request.param]
 
 
 def assert_same_fits(one, other):

@@ -17,7 +17,6 @@ from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, NuSVR, OneClassSVM
 
 import fgfm
 from fgfm import FDecider, FGFMClassifier
-from fgfm.estimation import Powerset
 from fgfm.store import foreign_classes
 from multilabel import X, Y
 
@@ -224,7 +223,10 @@ def test_wrong_cardinalities_are_refused(kind, cardinalities, path):
 @pytest.mark.parametrize("value", [-1, 0, 1, 2_000_000_000, "4", None])
 @pytest.mark.parametrize("name", ["max_cardinality", "n_labels"])
 def test_wrong_sizes_are_refused(name, value, path):
-    for model in (FGFMClassifier("ridge", random_state=0), Powerset(random_state=0)):
+    for model in (
+        FGFMClassifier("ridge", random_state=0),
+        FGFMClassifier("ridge", method="powerset", random_state=0),
+    ):
         fgfm.save(model.fit(X, Y), path)
         set_array(path, name, lambda _: value)
         with pytest.raises(ValueError, match=r"model\.fgfm is damaged"):

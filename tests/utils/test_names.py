@@ -13,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 from decider_data import independent
 from fgfm import FDecider, FDeciderCV, FGFMClassifier, decision, f_measure
 from fgfm._utils.names import check_same_names, column_names
-from fgfm.estimation import Tilted
 from fgfm.evaluation import evaluate, evaluate_fitted
 from fgfm.factors import ILFCompo
 from fgfm.metrics import abstention_threshold
@@ -120,7 +119,6 @@ CALLS = {
     "FGFMClassifier": lambda x, y: classifier().fit(x, y),
     "weight of FGFMClassifier": lambda x, y: classifier().fit(FRAME, Y, WEIGHT.loc[x.index]),
     "score of FGFMClassifier": lambda x, y: classifier().fit(P, Y).score(x, y),
-    "Tilted": lambda x, y: Tilted().fit(x, y),
     "ILFCompo": lambda x, y: ILFCompo(random_state=0).fit(x, y),
     "RidgeLogistic": lambda x, y: RidgeLogistic().fit(x, y[0]),
     "evaluate": lambda x, y: evaluate(SCALED, x, y, folds=2, inner_folds=0),

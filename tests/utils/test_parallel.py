@@ -55,6 +55,8 @@ def test_size_of_a_shared_argument_includes_its_arrays():
     assert sys.getsizeof(Arguments([array, None, 3])) == empty + array.nbytes
     assert sys.getsizeof(Arguments(matrix)) == empty + content
     assert sys.getsizeof(Arguments(Arguments(array))) > empty + array.nbytes
+    frame = pytest.importorskip("pandas").DataFrame(np.zeros((1000, 3)))
+    assert sys.getsizeof(Arguments(frame)) >= empty + 3 * array.nbytes
 
 
 def blas_threads():

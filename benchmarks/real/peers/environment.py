@@ -27,25 +27,7 @@ class PeerError(RuntimeError):
 
 
 def install(peer: Peer, folder: str | os.PathLike[str]) -> Path:
-    """Install a package into an environment of its own, unless it is installed.
-
-    Parameters
-    ----------
-    peer : Peer
-        The package.
-    folder : str or path-like
-        Folder of the environments. The output of venv and pip is kept in ``ENVIRONMENT.log``.
-
-    Returns
-    -------
-    Path
-        The Python of the environment.
-
-    Raises
-    ------
-    PeerError
-        If the installation fails, with the last error of pip.
-    """
+    """Install a package into an environment of its own, unless it is installed."""
     folder = Path(folder).absolute()
     home = folder / peer.environment
     python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")

@@ -28,21 +28,7 @@ class PeerLimit(PeerError, TimeoutError):  # noqa: N818
 
 
 class PeerRun(NamedTuple):
-    """The result of another package on a split.
-
-    Attributes
-    ----------
-    labels : dict of str to ndarray of int8, shape (n, m)
-        Label sets of the test rows, by rule.
-    expected_f : dict of str to (ndarray of float64, shape (n,), or None)
-        Expected F-measure of each row, by rule, if the package computes it.
-    proba : ndarray or CSR array of float64, shape (n, m), or None
-        Marginal probabilities of the test rows, if the package returns them.
-    fit_s, predict_s : float
-        Seconds; `predict_s` is for all rules together.
-    peak_mib : float
-        Peak memory in MiB, including libraries and data; NaN if unknown.
-    """
+    """The result of another package on a split."""
 
     labels: dict[str, npt.NDArray[np.int8]]
     expected_f: dict[str, npt.NDArray[np.float64] | None]
@@ -62,35 +48,7 @@ def run_peer(
     seed: int = 0,
     limit: float | None = None,
 ) -> PeerRun:
-    """Fit another package to training rows and return its decisions for test rows.
-
-    Parameters
-    ----------
-    peer : Peer
-        The package.
-    python : str or path-like
-        The Python of its environment, from `install`.
-    X_train, X_test : array-like or sparse matrix, shape (rows, features)
-        Features.
-    Y_train : array-like of 0 and 1, shape (rows, m)
-        Labels of the training rows.
-    seed : int, default=0
-        Random seed.
-    limit : float, optional
-        Time limit in seconds, from the start of its Python to its end.
-
-    Returns
-    -------
-    PeerRun
-        Label sets, times and memory.
-
-    Raises
-    ------
-    PeerLimit
-        If the limit is exceeded. The process and those that it started are killed.
-    PeerError
-        If it fails, with the last line of its output, or if its result is invalid.
-    """
+    """Fit another package to training rows and return its decisions for test rows."""
     labels = np.asarray(Y_train, dtype=np.int8)
     with tempfile.TemporaryDirectory(prefix="fgfm-peer-", ignore_cleanup_errors=True) as name:
         folder = Path(name)

@@ -11,27 +11,7 @@ _SCRIPTS = Path(__file__).parent / "scripts"
 
 
 class Peer(NamedTuple):
-    """A package to compare with.
-
-    Attributes
-    ----------
-    name : str
-        Short name, for files and tables.
-    title : str
-        Description in one line.
-    environment : str
-        Name of the environment; peers of one package share it.
-    requirements : tuple of str
-        Requirements that pip installs.
-    script : Path
-        The script that the environment's Python runs.
-    rules : tuple of str
-        Names of the label sets that it returns.
-    url : str
-        Address of the package.
-    citation : str
-        The method that it implements.
-    """
+    """A package to compare with."""
 
     name: str
     title: str

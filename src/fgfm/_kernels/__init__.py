@@ -26,10 +26,13 @@ header                   contents
 ``tilt``, ``condition``  inclusion probabilities given the number of labels
 ``poisson_binomial``     distribution of the number of independent labels
 ``betting``              bets against a hypothesis about a mean
-``ridge``                multinomial logistic regression by Newton's method
-``cg``                   Newton steps of many such models on sparse rows
-``columns``, ``gram``    column sums and weighted Gram matrices
-``sparse_rows``          products of sparse rows with many columns
+``ridge``                ridge logistic regressions, with the penalty chosen by cross-validation
+``ridge_problem``        the penalised likelihood of one of them
+``ridge_newton``         Newton's method for several of them on the same rows
+``ridge_cg``             its steps by conjugate gradients
+``ridge_rows``           products of dense or sparse rows with many columns
+``exponentials``         exp and log(1 + x) of vectors
+``grouping``             groups of equal rows
 ``transpose``            transposition of strided matrices
 ``forest``               decision trees of several outputs, grown on features in bins
 ``trees``                leaves of rows in decision trees
@@ -62,12 +65,11 @@ from typing import Any
 __all__ = [
     "NOT_PROBABILITY",
     "Constraints",
+    "RidgeRows",
     "Rules",
-    "add_columns",
     "apply_trees",
     "bet",
     "condition",
-    "conjugate_gradients",
     "constrain_csr_rows",
     "constrain_dense_rows",
     "decide_cardinality_rows",
@@ -81,17 +83,15 @@ __all__ = [
     "decide_sample_rows",
     "decide_sparse_factor_rows",
     "find_infeasible_rows",
-    "fit_path",
+    "fit_ridge",
+    "group_rows",
     "grow_tree",
-    "multiply_columns",
-    "multiply_rows",
     "native",
     "poisson_binomial",
     "rank_candidates",
     "search",
     "tilt",
     "transpose",
-    "weighted_gram",
 ]
 
 
@@ -105,12 +105,11 @@ native = _import_native()
 
 NOT_PROBABILITY: float = native.NOT_PROBABILITY
 Constraints: Any = native.Constraints
+RidgeRows: Any = native.RidgeRows
 Rules: Any = native.Rules
-add_columns: Any = native.add_columns
 apply_trees: Any = native.apply_trees
 bet: Any = native.bet
 condition: Any = native.condition
-conjugate_gradients: Any = native.conjugate_gradients
 constrain_csr_rows: Any = native.constrain_csr_rows
 constrain_dense_rows: Any = native.constrain_dense_rows
 decide_cardinality_rows: Any = native.decide_cardinality_rows
@@ -124,13 +123,11 @@ decide_joint_rows: Any = native.decide_joint_rows
 decide_sample_rows: Any = native.decide_sample_rows
 decide_sparse_factor_rows: Any = native.decide_sparse_factor_rows
 find_infeasible_rows: Any = native.find_infeasible_rows
-fit_path: Any = native.fit_path
+fit_ridge: Any = native.fit_ridge
+group_rows: Any = native.group_rows
 grow_tree: Any = native.grow_tree
-multiply_columns: Any = native.multiply_columns
-multiply_rows: Any = native.multiply_rows
 poisson_binomial: Any = native.poisson_binomial
 rank_candidates: Any = native.rank_candidates
 search: Any = native.search
 tilt: Any = native.tilt
 transpose: Any = native.transpose
-weighted_gram: Any = native.weighted_gram

@@ -15,15 +15,13 @@
 
 #include "betting.hpp"
 #include "cardinalities.hpp"
-#include "cg.hpp"
 #include "checks.hpp"
-#include "columns.hpp"
 #include "condition.hpp"
 #include "constrained.hpp"
 #include "constrained_marginals.hpp"
 #include "factors.hpp"
 #include "forest.hpp"
-#include "gram.hpp"
+#include "grouping.hpp"
 #include "jaccard.hpp"
 #include "joint.hpp"
 #include "marginals.hpp"
@@ -131,29 +129,26 @@ Result bind_dense_rows(Array<const T, 2> proba, double beta2, double zero_divisi
                                     matrix(labels), expected.data()));
 }
 
-template <class T>
-using Csr = std::tuple<Array<const T, 1>, Array<const std::uint32_t, 1>, Array<const Index, 1>>;
-
-template <class T>
-SparseRows<T> sparse_rows(const Csr<T>& rows) {
-    return {std::get<0>(rows).data(), std::get<1>(rows).data(), span(std::get<2>(rows))};
+// The capsules of scipy.linalg.cython_blas and cython_lapack, in the order of `Lapack`.
+static Lapack lapack(const std::vector<nb::capsule>& capsules) {
+    Lapack result;
+    Index at = 0;
+    const auto set = [&](auto& function) {
+        function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
+            capsules.at(at++).data());
+    };
+    set(result.dgemm);
+    set(result.dsyrk);
+    set(result.dpotrf);
+    set(result.dpotri);
+    set(result.spotrf);
+    set(result.spotri);
+    return result;
 }
 
-template <class T>
-void bind_conjugate_gradients(Csr<T> Z, Csr<T> transposed, Array<const double, 1> weight,
-                              Array<const double, 2> prob, Array<const double, 2> extra,
-                              Index n_logits, bool reference, Array<const double, 2> diagonal,
-                              Array<const double, 2> scale, std::vector<Array<const T, 3>> inverses,
-                              Array<const double, 1> accuracy, Array<const Index, 1> limit,
-                              Array<double, 2> step, Array<double, 2> residual,
-                              Array<double, 1> total, Array<Index, 1> products) {
-    NewtonSystems<T> systems{sparse_rows<T>(Z), sparse_rows<T>(transposed), weight.data(),
-                             matrix(prob), matrix(extra), n_logits, reference, matrix(diagonal),
-                             matrix(scale), {}, accuracy.data(), limit.data()};
-    for (const auto& inverse : inverses) systems.inverses.push_back(inverse.data());
-    const NewtonSteps steps{matrix(step), matrix(residual), total.data(), products.data()};
-    ConjugateGradients<T>(systems, steps).solve();
-}
+struct RidgeRows {
+    std::shared_ptr<const Rows> rows;
+};
 
 template <class T>
 Result bind_dense_columns(nb::ndarray<const T, nb::ndim<2>, nb::device::cpu> proba, double beta2,
@@ -473,49 +468,10 @@ NB_MODULE(MODULE_NAME, module) {
     module.def(
         "bet",
         [](Array<const double, 2> values, double mean, Array<double, 1> wealth) {
+            require(wealth.size() == values.shape(1), "wealth must have one number for each column");
             bet(matrix(values), mean, wealth.data());
         },
         without_gil, "values"_a, "mean"_a, "wealth"_a.noconvert());
-    module.def(
-        "add_columns",
-        [](Array<const double, 2> values, Array<double, 1> sums) {
-            require(sums.size() == values.shape(1), "sums must have one number for each column");
-            add_columns(matrix(values), sums.data());
-        },
-        without_gil, "values"_a, "sums"_a.noconvert());
-    module.def(
-        "multiply_columns",
-        [](Array<const double, 2> left, Array<const double, 2> right, Array<double, 1> sums) {
-            require(left.shape(0) == right.shape(0) && left.shape(1) == right.shape(1) &&
-                        sums.size() == left.shape(1),
-                    "left and right must have one shape, and sums one number for each column");
-            multiply_columns(matrix(left), matrix(right), sums.data());
-        },
-        without_gil, "left"_a, "right"_a, "sums"_a.noconvert());
-    module.def("conjugate_gradients", &bind_conjugate_gradients<double>, without_gil, "Z"_a, "transposed"_a, "weight"_a.noconvert(), "prob"_a.noconvert(), "extra"_a.noconvert(), "n_logits"_a, "reference"_a, "diagonal"_a.noconvert(), "scale"_a.noconvert(), "inverses"_a, "accuracy"_a.noconvert(), "limit"_a.noconvert(), "step"_a.noconvert(), "residual"_a.noconvert(), "total"_a.noconvert(), "products"_a.noconvert());
-    module.def("conjugate_gradients", &bind_conjugate_gradients<float>, without_gil, "Z"_a, "transposed"_a, "weight"_a.noconvert(), "prob"_a.noconvert(), "extra"_a.noconvert(), "n_logits"_a, "reference"_a, "diagonal"_a.noconvert(), "scale"_a.noconvert(), "inverses"_a, "accuracy"_a.noconvert(), "limit"_a.noconvert(), "step"_a.noconvert(), "residual"_a.noconvert(), "total"_a.noconvert(), "products"_a.noconvert());
-    module.def(
-        "multiply_rows",
-        [](Csr<double> Z, Array<const double, 2> V, Array<double, 2> product) {
-            const auto& [data, indices, indptr] = Z;
-            require(data.size() == indices.size() && product.shape(1) == V.shape(1),
-                    "product must have a row for each row of Z and a column for each of V");
-            require_rows(span(indptr), product.shape(0), data.size());
-            require_indices(span(indices), 0, V.shape(0), "indices must be rows of V");
-            multiply_rows(sparse_rows<double>(Z), matrix(V), matrix(product));
-        },
-        without_gil, "Z"_a, "V"_a, "product"_a.noconvert());
-    module.def(
-        "weighted_gram",
-        [](Array<const double, 1> data, Array<const std::uint32_t, 1> indices,
-           Array<const Index, 1> indptr, Array<const double, 1> weight, Array<double, 2> gram) {
-            require(data.size() == indices.size() && gram.shape(0) == gram.shape(1),
-                    "gram must be square, and indices have one number for each entry");
-            require_rows(span(indptr), weight.size(), data.size());
-            require_indices(span(indices), 0, gram.shape(0), "indices must be rows of gram");
-            weighted_gram(data.data(), indices.data(), span(indptr), weight.data(), matrix(gram));
-        },
-        without_gil, "data"_a, "indices"_a, "indptr"_a, "weight"_a, "gram"_a.noconvert());
     module.def(
         "apply_trees",
         [](Array<const float, 2> X, Array<const Index, 1> root,
@@ -559,19 +515,67 @@ NB_MODULE(MODULE_NAME, module) {
             return grower.grow(span(rows), {l[0], l[1], l[2], b[0], b[1]});
         },
         without_gil, "columns"_a, "bins"_a, "indices"_a, "indptr"_a, "zero_bin"_a, "values"_a, "weight"_a, "rows"_a.noconvert(), "most_features"_a, "leaf"_a, "seed"_a, "links"_a.noconvert(), "bytes"_a.noconvert());
-    // `gemm` is the capsule "dgemm" of scipy.linalg.cython_blas.__pyx_capi__.
-    module.def("fit_path", [](nb::capsule gemm, Array<const double, 2> Z,
-                              Array<const double, 2> pairs, Array<const double, 2> counts,
-                              Array<const double, 2> test_Z, Array<const double, 2> test_counts,
-                              Array<const double, 1> penalties, double share, Index first,
-                              double tol, Index max_iter, double reuse, Array<double, 3> theta,
-                              Array<double, 1> losses, Array<Index, 1> steps) {
-        const auto multiply = reinterpret_cast<Gemm>(gemm.data());
-        nb::gil_scoped_release release;
-        RidgePath path(multiply, matrix(Z), matrix(pairs), matrix(counts), share, first);
-        path.fit(matrix(test_Z), matrix(test_counts), span(penalties), tol, max_iter, reuse,
-                 theta.data(), losses.data(), steps.data());
-    }, "gemm"_a, "Z"_a, "pairs"_a, "counts"_a, "test_Z"_a, "test_counts"_a, "penalties"_a, "share"_a, "first"_a, "tol"_a, "max_iter"_a, "reuse"_a, "theta"_a.noconvert(), "losses"_a.noconvert(), "steps"_a.noconvert());
+    module.def(
+        "group_rows",
+        [](Array<const double, 2> X, Index most, Array<Index, 1> group) {
+            require(group.size() == X.shape(0), "group must have one number for each row of X");
+            return group_rows(matrix(X), most, group.data());
+        },
+        without_gil, "X"_a, "most"_a, "group"_a.noconvert());
+    nb::class_<RidgeRows>(module, "RidgeRows")
+        .def("__init__",
+             [](RidgeRows* self, const std::vector<nb::capsule>& capsules,
+                Array<const double, 2> Z) {
+                 new (self) RidgeRows{std::make_shared<const Rows>(lapack(capsules), matrix(Z))};
+             },
+             "lapack"_a, "Z"_a)
+        .def("__init__",
+             [](RidgeRows* self, const std::vector<nb::capsule>& capsules,
+                Array<const double, 1> data, Array<const std::uint32_t, 1> indices,
+                Array<const Index, 1> indptr, Index p) {
+                 require(data.size() == indices.size() && indptr.size() > 0,
+                         "indices must have one number for each entry, and indptr at least one");
+                 require_rows(span(indptr), indptr.size() - 1, data.size());
+                 require_indices(span(indices), 0, p, "indices must be features");
+                 new (self) RidgeRows{std::make_shared<const Rows>(
+                     lapack(capsules), data.data(), indices.data(), span(indptr), p)};
+             },
+             "lapack"_a, "data"_a, "indices"_a, "indptr"_a, "p"_a);
+    module.def(
+        "fit_ridge",
+        [](const RidgeRows& rows, Array<const Index, 1> group, Array<const double, 1> weight,
+           const std::vector<std::tuple<Array<const Index, 1>, Array<const Index, 1>>>& folds,
+           Array<const std::int32_t, 2> code, Index K, Array<const double, 2> extra,
+           Array<const double, 1> penalties, bool penalize_intercept, bool reference_class,
+           double tol, Index max_iter, bool cholesky, Index batch, Array<double, 2> theta,
+           Array<Index, 1> best, Array<double, 2> losses, Array<Index, 1> steps,
+           Array<Index, 1> failed, Array<double, 2> held_out) {
+            const std::size_t n = group.size(), targets = code.shape(0);
+            require(weight.size() == n && code.shape(1) == n,
+                    "weight and code must have one number for each row");
+            require_indices(span(group), 0, rows.rows->count(), "group must be rows of Z");
+            require_indices(std::span(code.data(), code.size()), 0, K, "code must be classes");
+            for (const auto& [train, test] : folds) {
+                require_indices(span(train), 0, n, "folds must be rows");
+                require_indices(span(test), 0, n, "folds must be rows");
+            }
+            require(theta.shape(0) == targets && best.size() == targets &&
+                        losses.shape(0) == targets && steps.size() == targets &&
+                        failed.size() == targets &&
+                        losses.shape(1) == folds.size() * penalties.size() &&
+                        (held_out.size() == 0 ||
+                         held_out.size() == targets * n * static_cast<std::size_t>(K)),
+                    "results must have one row for each target");
+            RidgeInputs inputs{rows.rows, span(group), span(weight), {}, matrix(code), K, matrix(extra)};
+            for (const auto& [train, test] : folds) inputs.folds.push_back({span(train), span(test)});
+            const RidgeOptions options{span(penalties), penalize_intercept, reference_class, tol,
+                                       max_iter, cholesky, batch};
+            const RidgeResults results{matrix(theta), span(best), matrix(losses), span(steps),
+                                       span(failed), matrix(held_out)};
+            nb::gil_scoped_release release;
+            RidgeFitter(inputs, options, results).fit();
+        },
+        "rows"_a, "group"_a, "weight"_a, "folds"_a, "code"_a, "K"_a, "extra"_a, "penalties"_a, "penalize_intercept"_a, "reference_class"_a, "tol"_a, "max_iter"_a, "cholesky"_a, "batch"_a, "theta"_a.noconvert(), "best"_a.noconvert(), "losses"_a.noconvert(), "steps"_a.noconvert(), "failed"_a.noconvert(), "held_out"_a.noconvert());
 
     // Parts of kernels that only tests call by themselves.
     module.def(

@@ -1,335 +1,433 @@
-// Ridge-penalised multinomial logistic regression along a path of penalties, by Newton's method.
+// Ridge logistic regressions of many targets, each with its penalty chosen by cross-validation.
 //
-// Rows that are equal are one group. With logits eta = Z theta, (G, J), over the logit 0 of the
-// reference class, and N[g, k] the weight of class k in group g, minimise for one penalty after the
-// other
+// For one penalty after the other, from the largest to the smallest, the objective of
+// `ridge_problem.hpp` is minimised on the training rows of every fold, each time from the minimum
+// before. The penalty with the least log-loss on the test rows, averaged over the folds, is used for
+// the fit to all rows. Targets are independent: a small model is fitted by itself with Cholesky
+// factors, larger ones in batches by conjugate gradients, because one product with the rows then
+// serves many of them (`ridge_newton.hpp`).
 //
-//     - sum_gk N[g, k] log p_k(eta_g) + penalty * sum_j (|theta_j|^2 - share * (sum_k theta_jk)^2)
-//
-// where j runs over the penalised rows of theta. share = 1 / K is scikit-learn's symmetric softmax
-// with its redundant class solved for: adding a constant to the weights of all K classes changes no
-// probability, and this is what is left of their squares at the best constant. share = 0 penalises
-// the distance to the reference class.
-//
-// The first column of Z is the constant. It stays the first pivot of the Cholesky factor: all later
-// pivots are then at least the penalty, also where the data are separable and every probability is
-// almost 0 or 1.
+// Small penalties take most of the time. A large model stops when its mean loss has fallen below
+// that of the largest penalty, and then exceeds the least so far. It may rise before it falls: where
+// many columns are irrelevant, and a relevant one is small.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <utility>
+#include <map>
+#include <memory>
+#include <numeric>
 #include <vector>
 
-#include "arrays.hpp"
+#include "ridge_newton.hpp"
 
 namespace fgfm {
 
-constexpr double CLIP = 1e-15;     // of a probability whose logarithm is taken to judge it
-constexpr double DESCENT = 1e-4;   // part of the promised descent that a step must keep
-constexpr double SHORT_STEP = 0.1;    // a step cut to less than this is damped the next time
-constexpr double SHORTEST_STEP = 1e-6;  // a direction is given up at this length
-constexpr double FIRST_DAMPING = 1e-6;  // a hundred times more each time
+constexpr double CLEARLY_WORSE = 0.05;  // part of the least loss by which a target stops
+constexpr double LOSS_NOISE = 1e-6;     // inaccuracy of a mean loss
+// Fits of large models in folds only serve to choose a penalty. They end when the logits are accurate
+// to 1e-5, or the mean loss to 1e-8. The losses on held-out rows were then off by 1e-7 for penalties
+// above 0.1, by 3e-6 at 0.01, and by 1e-4 at 1e-4 (enron, bibtex).
+constexpr double FOLD_TOLERANCE = 3e-3;
+constexpr double FOLD_GAP = 1e-8;
+// With more folds than this each trains on all rows, those of others with weight 0: up to a tenth
+// more work, and no copies of the rows.
+constexpr Index COPIED_FOLDS = 10;
 
-// The matrix product of BLAS, as scipy.linalg.cython_blas exports it (Fortran order, pointers).
-using Gemm = void (*)(char*, char*, int*, int*, int*, double*, double*, int*, double*, int*,
-                      double*, double*, int*);
-
-struct OwnedMatrix {
-    std::vector<double> values;
-    Index rows, cols;
-
-    OwnedMatrix(Index rows, Index cols) : values(rows * cols), rows(rows), cols(cols) {}
-    double* operator[](Index i) { return values.data() + i * cols; }
-    const double* operator[](Index i) const { return values.data() + i * cols; }
-    operator Matrix<const double>() const { return {values.data(), rows, cols}; }
+struct RidgeFold {
+    std::span<const Index> train, test;  // rows
 };
 
-class RidgePath {
+struct RidgeInputs {
+    std::shared_ptr<const Rows> groups;  // (G, q) distinct rows
+    std::span<const Index> group;        // (n,) of each row
+    std::span<const double> weight;      // (n,) of each row
+    std::vector<RidgeFold> folds;
+    Matrix<const std::int32_t> code;     // (T, n) class of each row
+    Index K;                             // classes of each target
+    Matrix<const double> extra;          // (T, n) one more column for each target; or (0, 0)
+};
+
+struct RidgeOptions {
+    std::span<const double> penalties;  // (L,)
+    bool penalize_intercept, reference_class;
+    double tol;
+    Index max_iter;
+    bool cholesky;  // small models: one target at a time
+    Index batch;    // targets at a time
+};
+
+// For each target; the logits of theta are all classes but the first, except of large symmetric
+// models, where they are all classes.
+struct RidgeResults {
+    Matrix<double> theta;     // (T, q C)
+    std::span<Index> best;    // (T,) index of the penalty
+    Matrix<double> losses;    // (T, folds L), preset to inf
+    std::span<Index> steps;   // (T,) largest number in a fit
+    std::span<Index> failed;  // (T,) fits that did not converge
+    Matrix<double> held_out;  // (T, n K), preset to NaN; or (0, 0)
+};
+
+class RidgeFitter {
 public:
-    RidgePath(Gemm gemm, Matrix<const double> Z, Matrix<const double> pairs,
-              Matrix<const double> counts, double share, Index first)
-        : gemm_(gemm), Z_(Z), pairs_(pairs), counts_(counts), share_(share), first_(first),
-          p_(Z.cols), J_(counts.cols - 1), total_(Z.rows, 0.0), bound_(Z.cols, 1e-300),
-          residual_(Z.rows, J_), curvature_(Z.rows, J_ * (J_ + 1) / 2),
-          weighted_(pairs.rows == 0 ? Z.rows : 0, Z.cols),
-          blocks_(pairs.rows == 0 ? Z.cols : curvature_.cols,
-                  pairs.rows == 0 ? Z.cols : pairs.cols),
-          gradient_(p_, J_), H_(p_ * J_, p_ * J_), L_(p_ * J_, p_ * J_) {
-        for (Index g = 0; g < Z.rows; ++g) {
-            for (Index k = 0; k <= J_; ++k) total_[g] += counts[g][k];
-        }
-        for (Index g = 0; g < Z.rows; ++g) {
-            for (Index j = 0; j < p_; ++j) bound_[j] += 0.25 * total_[g] * Z[g][j] * Z[g][j];
+    RidgeFitter(const RidgeInputs& inputs, const RidgeOptions& options, const RidgeResults& results)
+        : in_(inputs), options_(options), results_(results), order_(options.penalties.size()),
+          last_fold_(inputs.weight.size(), -1) {
+        std::iota(order_.begin(), order_.end(), 0);
+        std::stable_sort(order_.begin(), order_.end(), [&](Index a, Index b) {
+            return options.penalties[a] > options.penalties[b];
+        });
+        // If all rows are equal, the probabilities are the class frequencies: the intercept is then
+        // not penalised, even under the paper's penalty.
+        first_ = in_.groups->count() == 1 || !options.penalize_intercept ? 1 : 0;
+        const Index n = length(in_.weight), n_folds = length(std::span(in_.folds));
+        std::vector<Index> every(n);
+        std::iota(every.begin(), every.end(), 0);
+        all_ = training_rows(every, true);
+        folds_.reserve(n_folds);
+        for (Index f = 0; f < n_folds; ++f) {
+            const auto& [train, test] = in_.folds[f];
+            folds_.push_back({training_rows(train, n_folds > COPIED_FOLDS), some_rows(test, false)});
+            for (const Index i : test) last_fold_[i] = f;
         }
     }
 
-    void fit(Matrix<const double> test_Z, Matrix<const double> test_counts,
-             std::span<const double> penalties, double tol, Index max_iter, double reuse,
-             double* theta, double* losses, Index* steps);
+    void fit() {
+        for (Index t = 0; t < in_.code.rows; t += options_.batch) {
+            fit_batch(t, std::min(options_.batch, in_.code.rows - t));
+        }
+    }
 
 private:
-    Gemm gemm_;
-    Matrix<const double> Z_, pairs_, counts_;
-    double share_;
-    Index first_, p_, J_;
-    std::vector<double> total_;  // (G,) weight of each group
-    std::vector<double> bound_;  // (p,) the largest curvature that any probabilities could give
-    OwnedMatrix residual_, curvature_, weighted_, blocks_, gradient_, H_, L_;
+    // Distinct rows of a subset, and where they are.
+    struct Subset {
+        std::shared_ptr<const Rows> rows;
+        std::vector<double> weight;   // of each row
+        std::vector<Index> position;  // (G,) of each group among the rows, or -1
+        std::vector<Index> groups;    // of each row
+    };
+    struct Training : Subset {
+        TrainingRows shared;
+    };
+    struct FoldRows {
+        Training train;
+        Subset test;
+    };
+    // Problems with the same number of classes in the training rows of a fold.
+    struct Paths {
+        Index fold;
+        LogitModel model;
+        std::unique_ptr<Newton> newton;
+        std::vector<std::unique_ptr<RidgeProblem>> problems;
+        std::vector<RidgeProblem*> active;
+    };
 
-    // out = op(a) b in C order, op the transpose or nothing
-    void multiply(Matrix<const double> a, bool transpose, Matrix<const double> b,
-                  double* out) const {
-        int m = static_cast<int>(b.cols), n = static_cast<int>(transpose ? a.cols : a.rows),
-            k = static_cast<int>(b.rows), lda = std::max(1, m), ldb = static_cast<int>(a.cols);
-        double one = 1.0, zero = 0.0;
-        char plain = 'N', flag = transpose ? 'T' : 'N';
-        if (m == 0 || n == 0) return;
-        ldb = std::max(1, ldb);
-        // in Fortran order: out^T = b^T op(a)^T
-        gemm_(&plain, &flag, &m, &n, &k, &one, const_cast<double*>(b.data), &lda,
-              const_cast<double*>(a.data), &ldb, &zero, out, &lda);
-    }
+    const RidgeInputs& in_;
+    const RidgeOptions& options_;
+    const RidgeResults& results_;
+    std::vector<Index> order_;      // of the penalties, from the largest to the smallest
+    std::vector<Index> last_fold_;  // (n,) that holds a row out
+    Index first_;
+    Training all_;
+    std::vector<FoldRows> folds_;
 
-    // Set the probabilities of all classes but the reference; return the negative log-likelihood.
-    double evaluate(const OwnedMatrix& eta, OwnedMatrix& prob) const {
-        double loss = 0.0;
-        for (Index g = 0; g < eta.rows; ++g) {
-            const double *logit = eta[g], *count = counts_[g];
-            double* p = prob[g];
-            if (J_ == 1) {
-                const double u = logit[0], e = std::exp(-std::abs(u));
-                p[0] = u >= 0.0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
-                // log(1 + exp(u)) = max(u, 0) + log(1 + e): no cancellation where the row is certain
-                loss += (u >= 0.0 ? count[0] * u : -count[1] * u) + total_[g] * std::log1p(e);
-                continue;
-            }
-            double top = 0.0;
-            for (Index k = 0; k < J_; ++k) top = std::max(top, logit[k]);
-            double mass = std::exp(-top), linear = count[0] * top;
-            for (Index k = 0; k < J_; ++k) {
-                p[k] = std::exp(logit[k] - top);
-                mass += p[k];
-                linear += count[k + 1] * (top - logit[k]);
-            }
-            for (Index k = 0; k < J_; ++k) p[k] /= mass;
-            loss += linear + total_[g] * std::log(mass);
+    Subset some_rows(std::span<const Index> rows, bool keep_all) const {
+        const Index G = in_.groups->count();
+        std::vector<double> weight(G, 0.0);
+        Subset subset;
+        for (const Index i : rows) weight[in_.group[i]] += in_.weight[i];
+        subset.position.assign(G, -1);
+        for (Index g = 0; g < G; ++g) {
+            if (!keep_all && weight[g] == 0.0) continue;
+            subset.position[g] = static_cast<Index>(subset.groups.size());
+            subset.groups.push_back(g);
+            subset.weight.push_back(weight[g]);
         }
-        return loss;
+        const bool all = static_cast<Index>(subset.groups.size()) == G;
+        subset.rows = all ? in_.groups : std::make_shared<const Rows>(*in_.groups, subset.groups);
+        return subset;
     }
 
-    // Return the squares of the rows of theta from `first` on that the penalty multiplies.
-    double squares(const OwnedMatrix& theta) const {
-        double result = 0.0;
-        for (Index j = first_; j < p_; ++j) {
-            double row = 0.0;
-            for (Index k = 0; k < J_; ++k) {
-                result += theta[j][k] * theta[j][k];
-                row += theta[j][k];
+    Training training_rows(std::span<const Index> rows, bool keep_all) const {
+        Training training{some_rows(rows, keep_all), {}};
+        training.shared.rows = training.rows;
+        training.shared.weight = training.weight;
+        prepare(training.shared, options_.cholesky);
+        return training;
+    }
+
+    LogitModel model(Index K) const {
+        const bool symmetric = K > 2 && !options_.reference_class;
+        if (symmetric && !options_.cholesky) return {K, K, false, 0.0, first_};
+        return {K, K - 1, true, symmetric ? 1.0 / static_cast<double>(K) : 0.0, first_};
+    }
+
+    // Return the weight of each class in each row of a subset, (rows, K).
+    std::vector<double> class_counts(const Subset& subset, std::span<const Index> rows, Index target,
+                                     const std::vector<Index>& classes) const {
+        const Index K = static_cast<Index>(classes.size());
+        std::vector<Index> column(in_.K, -1);
+        for (Index k = 0; k < K; ++k) column[classes[k]] = k;
+        std::vector<double> counts(subset.groups.size() * K, 0.0);
+        const std::int32_t* code = in_.code[target];
+        for (const Index i : rows) {
+            const Index k = column[code[i]];
+            if (k >= 0) counts[subset.position[in_.group[i]] * K + k] += in_.weight[i];
+        }
+        return counts;
+    }
+
+    std::vector<double> extra_column(const Subset& subset, Index target) const {
+        std::vector<double> extra;
+        if (in_.extra.rows == 0) return extra;
+        for (const Index g : subset.groups) extra.push_back(in_.extra[target][g]);
+        return extra;
+    }
+
+    // Return a problem whose theta is 0, with intercepts that give the class frequencies if they are
+    // not penalised.
+    std::unique_ptr<RidgeProblem> problem(Index target, const LogitModel& model,
+                                          std::vector<Index> classes, const Training& train,
+                                          std::span<const Index> rows) const {
+        auto p = std::make_unique<RidgeProblem>();
+        p->target = target;
+        p->counts = class_counts(train, rows, target, classes);
+        p->extra = extra_column(train, target);
+        const Index K = model.K, C = model.C, G = static_cast<Index>(train.groups.size());
+        for (Index g = 0; g < static_cast<Index>(p->extra.size()); ++g) {
+            p->extra_bound += 0.25 * train.weight[g] * p->extra[g] * p->extra[g];
+        }
+        if (!p->extra.empty()) p->extra_bound += 1e-300;
+        p->theta.assign((train.rows->columns() + !p->extra.empty()) * C, 0.0);
+        if (first_ == 1) {
+            std::vector<double> level(K, 0.0);
+            for (Index g = 0; g < G; ++g) {
+                for (Index k = 0; k < K; ++k) level[k] += p->counts[g * K + k];
             }
-            result -= share_ * row * row;
+            double mean = 0.0;
+            for (double& x : level) mean += (x = std::log(x)) / static_cast<double>(K);
+            const double zero = model.reference ? level[0] : mean;
+            for (Index k = 0; k < C; ++k) p->theta[k] = level[K - C + k] - zero;
+        }
+        p->classes = std::move(classes);
+        return p;
+    }
+
+    // Return the problems of a fold, and set the test losses (B,) that no fit can change: test rows
+    // of a class without training rows have probability 0; those of the only class probability 1.
+    std::vector<Paths> fold_paths(Index f, Index first, std::span<double> fixed) {
+        const auto& [train, test] = in_.folds[f];
+        std::map<Index, Paths> by_size;
+        for (Index b = 0; b < length(fixed); ++b) {
+            const std::int32_t* code = in_.code[first + b];
+            std::vector<bool> trained(in_.K, false);
+            for (const Index i : train) trained[code[i]] = true;
+            std::vector<Index> classes;
+            for (Index k = 0; k < in_.K; ++k) {
+                if (trained[k]) classes.push_back(k);
+            }
+            const Index K = static_cast<Index>(classes.size());
+            fixed[b] = 0.0;
+            for (const Index i : test) {
+                if (!trained[code[i]]) {
+                    fixed[b] -= in_.weight[i] * std::log(CLIP);
+                } else if (K == 1) {
+                    fixed[b] -= in_.weight[i] * std::log(1.0 - CLIP);
+                }
+            }
+            hold_out(f, first + b, classes);
+            if (K == 1) continue;
+            Paths& paths = by_size[K];
+            if (!paths.newton) {
+                paths.fold = f;
+                paths.model = model(K);
+                paths.newton = std::make_unique<Newton>(folds_[f].train.shared, paths.model,
+                                                        options_.cholesky, length(std::span(folds_)));
+            }
+            auto p = problem(first + b, paths.model, classes, folds_[f].train, train);
+            p->test_counts = class_counts(folds_[f].test, test, first + b, classes);
+            p->test_extra = extra_column(folds_[f].test, first + b);
+            paths.active.push_back(p.get());
+            paths.problems.push_back(std::move(p));
+        }
+        std::vector<Paths> result;
+        for (auto& [size, paths] : by_size) {
+            paths.newton->start(paths.active);
+            result.push_back(std::move(paths));
         }
         return result;
     }
 
-    void fill_gradient(const OwnedMatrix& prob, const OwnedMatrix& theta, double penalty) {
-        for (Index g = 0; g < Z_.rows; ++g) {
-            for (Index k = 0; k < J_; ++k) {
-                residual_[g][k] = total_[g] * prob[g][k] - counts_[g][k + 1];
+    void record(const RidgeProblem& p) {
+        results_.steps[p.target] = std::max(results_.steps[p.target], std::abs(p.steps));
+        results_.failed[p.target] += p.steps < 0;
+    }
+
+    void fit_batch(Index first, Index size) {
+        const Index n_folds = length(std::span(folds_)), L = length(options_.penalties);
+        std::vector<Paths> all_paths;
+        std::vector<std::vector<double>> fixed(n_folds, std::vector<double>(size));
+        for (Index f = 0; f < n_folds; ++f) {
+            for (Paths& paths : fold_paths(f, first, fixed[f])) all_paths.push_back(std::move(paths));
+        }
+        std::vector<double> mass(n_folds, 0.0), least(size, INF);
+        for (Index f = 0; f < n_folds; ++f) {
+            for (const Index i : in_.folds[f].test) mass[f] += in_.weight[i];
+        }
+        std::vector<bool> stopped(size, false);
+        StoppingRule rule{options_.tol, 0.0, options_.max_iter};
+        if (!options_.cholesky) rule = {std::max(rule.tol, FOLD_TOLERANCE), FOLD_GAP, rule.max_iter};
+        for (const Index at : order_) {
+            std::vector<std::vector<double>> sums = fixed;
+            for (Paths& paths : all_paths) {
+                std::erase_if(paths.active,
+                              [&](RidgeProblem* p) { return stopped[p->target - first]; });
+                if (paths.active.empty()) continue;
+                paths.newton->follow(paths.active, options_.penalties[at], rule);
+                set_test_logits(paths, paths.active, &RidgeProblem::theta);
+                for (RidgeProblem* p : paths.active) {
+                    record(*p);
+                    sums[paths.fold][p->target - first] += test_loss(paths.model, *p);
+                }
+            }
+            std::vector<bool> better(size, false);
+            for (Index b = 0; b < size; ++b) {
+                if (stopped[b]) continue;
+                double mean = 0.0;
+                for (Index f = 0; f < n_folds; ++f) {
+                    const double loss = sums[f][b] / mass[f];
+                    results_.losses[first + b][f * L + at] = loss;
+                    mean += loss;
+                }
+                mean /= static_cast<double>(n_folds);
+                Index& best = results_.best[first + b];
+                // of equal ones the first in the grid
+                better[b] = mean < least[b] || (mean == least[b] && at < best);
+                if (better[b]) {
+                    best = at;
+                    least[b] = mean;
+                }
+                stopped[b] = !options_.cholesky && best != order_[0] &&
+                             mean > (1.0 + CLEARLY_WORSE) * least[b] + LOSS_NOISE;
+            }
+            for (Paths& paths : all_paths) {
+                for (RidgeProblem* p : paths.active) {
+                    if (better[p->target - first]) p->best = p->theta;
+                }
             }
         }
-        multiply(Z_, true, residual_, gradient_[0]);
-        for (Index j = first_; j < p_; ++j) {
-            double row = 0.0;
-            for (Index k = 0; k < J_; ++k) row += theta[j][k];
-            for (Index k = 0; k < J_; ++k) {
-                gradient_[j][k] += 2.0 * penalty * (theta[j][k] - share_ * row);
+        for (Paths& paths : all_paths) hold_out(paths);
+        refit(first, size, all_paths);
+    }
+
+    // Set the logits of the test rows.
+    void set_test_logits(Paths& paths, std::span<RidgeProblem* const> problems,
+                         std::vector<double> RidgeProblem::*theta) {
+        const Rows& rows = *folds_[paths.fold].test.rows;
+        paths.newton->for_blocks(problems, [&](std::span<RidgeProblem* const> block) {
+            paths.newton->multiply(rows, block, theta, &RidgeProblem::test_extra,
+                                   &RidgeProblem::test_eta);
+        });
+    }
+
+    // Return the negative log-likelihood of the test rows, with all probabilities clipped.
+    static double test_loss(const LogitModel& model, const RidgeProblem& p) {
+        const double log_zero = std::log(CLIP), log_one = std::log(1.0 - CLIP);
+        const auto clipped = [=](double x) { return std::clamp(x, log_zero, log_one); };
+        const Index n = static_cast<Index>(p.test_counts.size()) / model.K;
+        double loss = 0.0;
+        if (model.C == 1) {
+            for (Index g = 0; g < n; g += LANES) {
+                const Index some = std::min(LANES, n - g);
+                const Lanes u = some == LANES ? load(&p.test_eta[g]) : load_some(&p.test_eta[g], some, 0.0);
+                const Lanes size = u < Lanes{} ? -u : u, log_mass = log_one_plus(exp_negative(-size));
+                for (Index i = 0; i < some; ++i) {
+                    const double* count = &p.test_counts[2 * (g + i)];
+                    loss -= count[0] * clipped(-std::max(u[i], 0.0) - log_mass[i]);
+                    loss -= count[1] * clipped(std::min(u[i], 0.0) - log_mass[i]);
+                }
+            }
+            return loss;
+        }
+        std::vector<double> proba(model.K);
+        for (Index g = 0; g < n; ++g) {
+            class_probabilities(model, &p.test_eta[g * model.C], proba.data());
+            for (Index k = 0; k < model.K; ++k) {
+                const double count = p.test_counts[g * model.K + k];
+                if (count > 0.0) loss -= count * clipped(std::log(proba[k]));
+            }
+        }
+        return loss;
+    }
+
+    // Set the probabilities of held-out rows that no fit can change: 0, or 1 of the only class.
+    void hold_out(Index f, Index target, const std::vector<Index>& classes) {
+        if (results_.held_out.rows == 0) return;
+        for (const Index i : in_.folds[f].test) {
+            double* out = results_.held_out[target] + i * in_.K;
+            if (last_fold_[i] != f) continue;
+            std::fill(out, out + in_.K, 0.0);
+            if (classes.size() == 1) out[classes[0]] = 1.0;
+        }
+    }
+
+    // Set the probabilities of held-out rows with the chosen penalties.
+    void hold_out(Paths& paths) {
+        if (results_.held_out.rows == 0) return;
+        const Subset& test = folds_[paths.fold].test;
+        const Index K = paths.model.K, n = static_cast<Index>(test.groups.size());
+        std::vector<double> proba(n * K);
+        for (const auto& problem : paths.problems) {
+            RidgeProblem* const p = problem.get();
+            set_test_logits(paths, std::span(&p, 1), &RidgeProblem::best);
+            for (Index g = 0; g < n; ++g) {
+                class_probabilities(paths.model, &p->test_eta[g * paths.model.C], &proba[g * K]);
+            }
+            for (const Index i : in_.folds[paths.fold].test) {
+                if (last_fold_[i] != paths.fold) continue;
+                double* out = results_.held_out[p->target] + i * in_.K;
+                const double* from = &proba[test.position[in_.group[i]] * K];
+                for (Index k = 0; k < K; ++k) out[p->classes[k]] = from[k];
             }
         }
     }
 
-    // Fill the lower triangle of H, whose index is j * J + k.
-    //
-    // `pairs` holds the products of the columns of Z two by two, or nothing where that is too much.
-    void fill_hessian(const OwnedMatrix& prob, double penalty) {
-        const Index G = Z_.rows;
-        Index c = 0;
-        for (Index k = 0; k < J_; ++k) {
-            for (Index a = 0; a <= k; ++a, ++c) {
-                for (Index g = 0; g < G; ++g) {
-                    const double same = k == a ? prob[g][k] : 0.0;
-                    curvature_[g][c] = total_[g] * (same - prob[g][k] * prob[g][a]);
-                }
+    // Fit all rows with the chosen penalties, from the mean of the folds that have all classes.
+    void refit(Index first, Index size, const std::vector<Paths>& all_paths) {
+        std::vector<Index> classes(in_.K), every(in_.weight.size());
+        std::iota(classes.begin(), classes.end(), 0);
+        std::iota(every.begin(), every.end(), 0);
+        const LogitModel own = model(in_.K);
+        Newton newton(all_.shared, own, options_.cholesky, length(std::span(folds_)));
+        std::vector<std::unique_ptr<RidgeProblem>> problems;
+        for (Index b = 0; b < size; ++b) {
+            problems.push_back(problem(first + b, own, classes, all_, every));
+        }
+        std::vector<double> complete(size, 0.0);  // number of these folds
+        for (const Paths& paths : all_paths) {
+            if (paths.model.K != in_.K) continue;
+            for (const auto& p : paths.problems) {
+                std::vector<double>& theta = problems[p->target - first]->theta;
+                if (complete[p->target - first]++ == 0.0) std::fill(theta.begin(), theta.end(), 0.0);
+                for (std::size_t j = 0; j < theta.size(); ++j) theta[j] += p->best[j];
             }
         }
-        if (pairs_.rows > 0) multiply(curvature_, true, pairs_, blocks_[0]);
-        c = 0;
-        for (Index k = 0; k < J_; ++k) {
-            for (Index a = 0; a <= k; ++a, ++c) {
-                if (pairs_.rows == 0) {
-                    for (Index g = 0; g < G; ++g) {
-                        const double w = curvature_[g][c];
-                        for (Index j = 0; j < p_; ++j) weighted_[g][j] = w * Z_[g][j];
-                    }
-                    multiply(Z_, true, weighted_, blocks_[0]);  // (p, p)
-                }
-                const double* pair = pairs_.rows > 0 ? blocks_[c] : nullptr;
-                for (Index j = 0; j < p_; ++j) {
-                    for (Index i = 0; i <= j; ++i) {
-                        const double value = pair ? *pair++ : blocks_[j][i];
-                        H_[j * J_ + k][i * J_ + a] = value;
-                        H_[j * J_ + a][i * J_ + k] = value;
-                    }
-                }
+        std::vector<RidgeProblem*> every_problem;
+        for (Index b = 0; b < size; ++b) {
+            RidgeProblem* p = problems[b].get();
+            if (complete[b] > 0.0) {
+                for (double& x : p->theta) x /= complete[b];
             }
+            every_problem.push_back(p);
         }
-        for (Index j = first_; j < p_; ++j) {
-            for (Index k = 0; k < J_; ++k) {
-                H_[j * J_ + k][j * J_ + k] += 2.0 * penalty;
-                for (Index a = 0; a <= k; ++a) {
-                    H_[j * J_ + k][j * J_ + a] -= 2.0 * penalty * share_;
-                }
-            }
-        }
-    }
-
-    // Set L to the Cholesky factor of H + damping * bound; return false if there is none.
-    bool factorize(double damping) {
-        for (Index i = 0; i < H_.rows; ++i) {
-            double* own = L_[i];
-            for (Index j = 0; j < i; ++j) {
-                const double* other = L_[j];
-                own[j] = (H_[i][j] - dot(own, other, j)) / other[j];
-            }
-            const double pivot = H_[i][i] + damping * bound_[i / J_] - dot(own, own, i);
-            if (!(pivot > 1e-15 * H_[i][i])) return false;
-            own[i] = std::sqrt(pivot);
-        }
-        return true;
-    }
-
-    // Solve L L^T x = x in place.
-    void solve(double* x) const {
-        const Index d = L_.rows;
-        for (Index i = 0; i < d; ++i) {
-            const double* row = L_[i];
-            x[i] = (x[i] - dot(row, x, i)) / row[i];
-        }
-        for (Index i = d - 1; i >= 0; --i) {
-            const double* row = L_[i];
-            x[i] /= row[i];
-            for (Index j = 0; j < i; ++j) x[j] -= row[j] * x[i];
+        newton.start(every_problem);
+        for (RidgeProblem* p : every_problem) p->penalty = options_.penalties[results_.best[p->target]];
+        newton.fit(every_problem, {options_.tol, 0.0, options_.max_iter});
+        for (RidgeProblem* p : every_problem) {
+            record(*p);
+            std::copy(p->theta.begin(), p->theta.end(), results_.theta[p->target]);
         }
     }
 };
-
-// Return the negative log-likelihood of logits, with all probabilities clipped.
-inline double clipped_loss(const OwnedMatrix& eta, Matrix<const double> counts) {
-    double loss = 0.0;
-    for (Index g = 0; g < eta.rows; ++g) {
-        const double* logit = eta[g];
-        double top = 0.0;
-        for (Index k = 0; k < eta.cols; ++k) top = std::max(top, logit[k]);
-        double mass = std::exp(-top);
-        for (Index k = 0; k < eta.cols; ++k) mass += std::exp(logit[k] - top);
-        for (Index k = 0; k <= eta.cols; ++k) {
-            if (counts[g][k] > 0.0) {
-                const double u = k > 0 ? logit[k - 1] : 0.0;
-                const double p = std::exp(u - top) / mass;
-                loss -= counts[g][k] * std::log(std::min(std::max(p, CLIP), 1.0 - CLIP));
-            }
-        }
-    }
-    return loss;
-}
-
-// Fill theta (L, p, J), the test losses (L,) and the numbers of steps (L,).
-//
-// theta[0] is the start for penalties[0]; every other penalty starts where the one before ended.
-// `counts` is (G, K), the reference class first; `test_Z` and `test_counts` have rows of their own.
-// `first` is the first penalised row of theta.
-//
-// A Hessian is reused until the logits have moved by `reuse` since it was formed. The error after a
-// step is about its own length times what they have moved; an iteration ends where that is below
-// the square of `tol`, or where rounding lets it shrink no more. `steps` is negative where
-// `max_iter` steps were too few.
-//
-// Where an early step has driven all probabilities to 0 and 1, hardly any curvature is left and a
-// Newton step leads astray. It is then damped by a multiple of the largest curvature that any
-// probabilities could give.
-inline void RidgePath::fit(Matrix<const double> test_Z, Matrix<const double> test_counts,
-                           std::span<const double> penalties, double tol, Index max_iter,
-                           double reuse, double* theta, double* losses, Index* steps) {
-    const double infinity = std::numeric_limits<double>::infinity();
-    const Index G = Z_.rows, d = p_ * J_;
-    OwnedMatrix current(p_, J_), trial(p_, J_), step(p_, J_);
-    OwnedMatrix eta(G, J_), trial_eta(G, J_), eta_step(G, J_), prob(G, J_), trial_prob(G, J_);
-    OwnedMatrix test_eta(test_Z.rows, J_);
-    std::copy(theta, theta + d, current[0]);
-    multiply(Z_, false, current, eta[0]);
-    double likelihood = evaluate(eta, prob);
-    for (Index at = 0; at < length(penalties); ++at) {
-        const double penalty = penalties[at];
-        double value = likelihood + penalty * squares(current);
-        steps[at] = -max_iter;
-        double moved = infinity, before = infinity, damping = 0.0;
-        for (Index iteration = 0; iteration < max_iter; ++iteration) {
-            fill_gradient(prob, current, penalty);
-            if (moved > reuse) {
-                fill_hessian(prob, penalty);
-                moved = 0.0;
-                while (!factorize(damping) && damping < 1e100) {
-                    damping = std::max(FIRST_DAMPING, 100.0 * damping);
-                }
-            }
-            step.values = gradient_.values;
-            solve(step[0]);
-            multiply(Z_, false, step, eta_step[0]);
-            double longest = 0.0, descent = 0.0;
-            for (const double x : eta_step.values) longest = std::max(longest, std::abs(x));
-            for (Index j = 0; j < d; ++j) descent += gradient_.values[j] * step.values[j];
-            const double slack = 1e-13 * (std::abs(value) + 1.0);  // rounding of the two values
-            double size = 1.0, trial_value = 0.0;
-            bool accepted = false;
-            while (true) {
-                for (Index g = 0; g < G * J_; ++g) {
-                    trial_eta.values[g] = eta.values[g] - size * eta_step.values[g];
-                }
-                for (Index j = 0; j < d; ++j) {
-                    trial.values[j] = current.values[j] - size * step.values[j];
-                }
-                trial_value = evaluate(trial_eta, trial_prob);
-                trial_value += penalty * squares(trial);
-                accepted = trial_value <= value - DESCENT * size * descent + slack;
-                if (accepted || size < SHORTEST_STEP) break;
-                size *= 0.5;
-            }
-            if (accepted) {
-                std::swap(current.values, trial.values);
-                std::swap(eta.values, trial_eta.values);
-                std::swap(prob.values, trial_prob.values);
-                value = trial_value;
-            }
-            const bool exact = accepted && size == 1.0 && damping == 0.0;
-            moved = exact ? moved + longest : infinity;
-            if (size < SHORT_STEP) {
-                damping = std::max(FIRST_DAMPING, 100.0 * damping);
-            } else {
-                damping = damping > FIRST_DAMPING ? 0.01 * damping : 0.0;
-            }
-            const bool stalled = descent <= 10.0 * slack && longest > 0.5 * before;
-            if (longest * moved <= tol * tol || stalled) {
-                steps[at] = iteration + 1;
-                break;
-            }
-            before = longest;
-        }
-        std::copy(current.values.begin(), current.values.end(), theta + at * d);
-        likelihood = value - penalty * squares(current);
-        multiply(test_Z, false, current, test_eta[0]);
-        losses[at] = clipped_loss(test_eta, test_counts);
-    }
-}
 
 }  // namespace fgfm

@@ -18,7 +18,6 @@ import numpy.typing as npt
 __all__ = [
     "BLOCK_BYTES",
     "float_block",
-    "float_dtype",
     "n_threads",
     "n_workers",
     "row_blocks",
@@ -81,6 +80,8 @@ def run_blocks(n: int, row_bytes: int, threads: int, work: Callable[[slice], Any
 
     The error of the first block that fails is raised; blocks that have not started are cancelled.
     """
+    if threads == 1 and 0 < n * row_bytes <= BLOCK_BYTES:
+        return [work(slice(0, n))]
     blocks = row_blocks(n, row_bytes, threads)
     if threads == 1 or len(blocks) < 2:
         return [work(block) for block in blocks]
@@ -94,9 +95,5 @@ def run_blocks(n: int, row_bytes: int, threads: int, work: Callable[[slice], Any
 
 def float_block(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Convert a block for the kernels: float32 or float64, C-contiguous, in native byte order."""
-    return np.require(array, float_dtype(array.dtype), ["C"])
-
-
-def float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type that the kernels read: float32 for float32, float64 for any other."""
-    return np.dtype(np.float32 if (dtype.kind, dtype.itemsize) == ("f", 4) else np.float64)
+    dtype = np.float32 if array.dtype.type is np.float32 else np.float64
+    return np.ascontiguousarray(array, dtype=dtype)

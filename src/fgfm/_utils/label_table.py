@@ -172,10 +172,10 @@ def set_label_attributes(estimator: Any, table: LabelTable) -> None:
         estimator.label_names_in_ = table.names
 
 
-def format_labels(
-    labels: npt.NDArray[np.int8], form: str, dtype: str, classes: npt.NDArray[Any]
-) -> Any:
-    """Return predicted labels (n, m) in the form and dtype of the y of `fit`."""
+def format_labels(labels: Any, form: str, dtype: str, classes: npt.NDArray[Any]) -> Any:
+    """Return predicted labels (n, m), dense or CSR, in the form and dtype of the y of `fit`."""
+    if sparse.issparse(labels):
+        return (labels.toarray() if form == "dense" else labels).astype(dtype)
     if form == "flat":
         return classes[labels[:, 0]]
     if form == "dense":

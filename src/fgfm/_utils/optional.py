@@ -11,20 +11,6 @@ __all__ = ["import_optional"]
 def import_optional(module: str, purpose: str, extra: str) -> Any:
     """Import a module, or raise an ImportError that says how to install it.
 
-    Parameters
-    ----------
-    module : str
-        The name of the module.
-    purpose : str
-        What needs it, such as "reading Parquet".
-    extra : str
-        The extra of fgfm that installs it, such as "data".
-
-    Returns
-    -------
-    module
-        The imported module.
-
     Examples
     --------
     >>> import_optional("no_such_library.core", "drawing", "plot")

@@ -40,31 +40,15 @@ def _n_bytes(value: Any) -> int:
         return value.__sizeof__()
     if isinstance(value, (list, tuple)):
         return sum(_n_bytes(part) for part in value)
+    if hasattr(value, "memory_usage"):  # a data frame of pandas
+        return sys.getsizeof(value)
     return int(getattr(value, "nbytes", 0))
 
 
 def run_jobs(
     jobs: Iterable[Any], n_jobs: Any, prefer: str | None = None, *, ordered: bool = True
 ) -> Iterator[Any]:
-    """Run jobs and iterate over their results, as they come if the backend supports it.
-
-    Parameters
-    ----------
-    jobs : iterable
-        Calls, by scikit-learn's ``delayed``.
-    n_jobs : int or None
-        Number of jobs at a time, as in joblib.
-    prefer : {"threads", "processes"}, optional
-        The kind of backend if none is configured, as in joblib.
-    ordered : bool, default=True
-        Return the results in the order of the jobs. False is meant for long jobs: they are
-        dispatched one by one, and no result waits for an earlier job.
-
-    Returns
-    -------
-    iterator
-        The results.
-    """
+    """Run jobs and iterate over their results, as they come if the backend supports it."""
     hint: dict[str, Any] = {} if prefer is None else {"prefer": prefer}
     backend, _ = get_active_backend(**hint)
     return_as = "generator" if ordered else "generator_unordered"
@@ -82,18 +66,6 @@ def limit_openmp(n_workers: int, n_values: int) -> Iterator[None]:
 
     Threads that wait for each other at barriers take very long on cores that are busy. joblib
     limits them in its own processes, but neither in threads nor on the workers of a cluster.
-
-    Parameters
-    ----------
-    n_workers : int
-        Number of fits at the same time, which share the cores.
-    n_values : int
-        Number of values of X; small fits get one thread.
-
-    Yields
-    ------
-    None
-        Nothing.
     """
     pools = _openmp_pools(len(sys.modules))
     most = 1 if n_values <= _SMALL else max(1, cpu_count() // n_workers)

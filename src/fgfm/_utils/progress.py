@@ -44,17 +44,6 @@ def current_callback() -> ProgressCallback | None:
 def report_progress(callback: ProgressCallback | None) -> Iterator[None]:
     """Call a function with the progress of all fits inside the context.
 
-    Parameters
-    ----------
-    callback : callable or None
-        Called with the stage ("label factors", "models"), the number of steps done, and the
-        number of steps in all.
-
-    Yields
-    ------
-    None
-        Nothing.
-
     Examples
     --------
     >>> from fgfm import FGFMClassifier
@@ -72,15 +61,7 @@ def report_progress(callback: ProgressCallback | None) -> Iterator[None]:
 
 
 class FitProgress:
-    """Report the progress of one fit: to the callback, to the terminal, to scikit-learn 1.9.
-
-    Parameters
-    ----------
-    estimator : scikit-learn estimator
-        The estimator that is fitted.
-    verbose : int
-        0 prints nothing, 1 a line every five seconds, 2 a line for every model.
-    """
+    """Report the progress of one fit: to the callback, to the terminal, to scikit-learn 1.9."""
 
     def __init__(self, estimator: Any, verbose: int) -> None:
         self.estimator = estimator

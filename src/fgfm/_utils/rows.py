@@ -34,6 +34,8 @@ def frame_library(value: Any) -> str | None:
 
 def n_rows(X: Any) -> int:
     """Return the number of rows."""
+    if not hasattr(X, "shape") and not hasattr(X, "__len__"):
+        X = np.asarray(X)
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 

@@ -22,19 +22,23 @@ Conditionally Independent Label Subsets. ECML PKDD 2016. doi:10.1007/978-3-319-4
 
 from __future__ import annotations
 
-from fgfm.cardinality._build import from_conditionals, from_joint, from_marginals, from_samples
+from fgfm.cardinality._build import of_conditionals, of_joint, of_marginals, of_samples
 from fgfm.cardinality._coherence import distribution, is_coherent, make_coherent
 from fgfm.cardinality._merge import MergedFactors, merge_distributions, merge_factors
 
 __all__ = [
     "MergedFactors",
     "distribution",
-    "from_conditionals",
-    "from_joint",
-    "from_marginals",
-    "from_samples",
     "is_coherent",
     "make_coherent",
     "merge_distributions",
     "merge_factors",
+    "of_conditionals",
+    "of_joint",
+    "of_marginals",
+    "of_samples",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -23,13 +23,13 @@ from fgfm._utils.validation import (
 from fgfm.cardinality._coherence import logit
 from fgfm.cardinality._merge import convolve
 
-__all__ = ["from_conditionals", "from_joint", "from_marginals", "from_samples"]
+__all__ = ["of_conditionals", "of_joint", "of_marginals", "of_samples"]
 
 Floats = npt.NDArray[np.float64]
 Real = npt.NDArray[Any]
 
 
-def from_joint(labelsets: Any, proba: Any) -> Floats:
+def of_joint(labelsets: Any, proba: Any) -> Floats:
     r"""Compute P from the probabilities of whole label sets.
 
     For label sets :math:`y^1 .. y^L` with probabilities :math:`w_1 .. w_L`,
@@ -50,7 +50,7 @@ def from_joint(labelsets: Any, proba: Any) -> Floats:
 
     Examples
     --------
-    >>> P = from_joint([[0, 0], [1, 0], [1, 1]], [[0.2, 0.5, 0.3]])
+    >>> P = of_joint([[0, 0], [1, 0], [1, 1]], [[0.2, 0.5, 0.3]])
     >>> P[0]
     array([[0.5, 0.3],
            [0. , 0.3]])
@@ -73,7 +73,7 @@ def from_joint(labelsets: Any, proba: Any) -> Floats:
     return P
 
 
-def from_samples(samples: Any) -> Floats:
+def of_samples(samples: Any) -> Floats:
     r"""Estimate P by relative frequencies in samples of the label set.
 
     For samples :math:`y^1 .. y^T` of the labels of a row,
@@ -92,7 +92,7 @@ def from_samples(samples: Any) -> Floats:
 
     Examples
     --------
-    >>> P = from_samples([[[0, 0], [1, 0], [1, 0], [1, 1]]])
+    >>> P = of_samples([[[0, 0], [1, 0], [1, 0], [1, 1]]])
     >>> P[0]
     array([[0.5 , 0.25],
            [0.  , 0.25]])
@@ -114,7 +114,7 @@ def from_samples(samples: Any) -> Floats:
     return P
 
 
-def from_marginals(
+def of_marginals(
     proba: Any, distribution: Any = None, *, method: Literal["tilt", "condition"] = "tilt"
 ) -> Floats:
     r"""Compute P from the marginal probability of each label, p_i = p(y_i = 1).
@@ -170,17 +170,17 @@ def from_marginals(
 
     Examples
     --------
-    >>> from_marginals([[0.5, 0.2]])[0]
+    >>> of_marginals([[0.5, 0.2]])[0]
     array([[0.4, 0.1],
            [0.1, 0.1]])
 
     The same marginals, with at most one label at a time:
 
-    >>> P = from_marginals([[0.5, 0.2]], distribution=[[0.4, 0.6]])
+    >>> P = of_marginals([[0.5, 0.2]], distribution=[[0.4, 0.6]])
     >>> P[0].round(3)
     array([[0.4],
            [0.2]])
-    >>> from_marginals([[0.5, 0.2]], distribution=[[0.4, 0.6]], method="condition")[0].round(3)
+    >>> of_marginals([[0.5, 0.2]], distribution=[[0.4, 0.6]], method="condition")[0].round(3)
     array([[0.48],
            [0.12]])
     """
@@ -203,7 +203,7 @@ def from_marginals(
     return _tilted(proba, d) if method == "tilt" else _conditioned(proba, d)
 
 
-def from_conditionals(proba: Any, distribution: Any) -> Floats:
+def of_conditionals(proba: Any, distribution: Any) -> Floats:
     r"""Compute P from the probability of each label given the number of labels.
 
     For :math:`q_i(s) = p(y_i = 1 \mid |y| = s)` and :math:`d_s = p(|y| = s)`,
@@ -235,7 +235,7 @@ def from_conditionals(proba: Any, distribution: Any) -> Floats:
     Examples
     --------
     >>> q = [[[0.6, 0.9], [0.3, 0.9], [0.3, 0.4]]]  # the columns sum to 1.2 and 2.2
-    >>> from_conditionals(q, [[0.2, 0.5, 0.3]])[0].round(3)
+    >>> of_conditionals(q, [[0.2, 0.5, 0.3]])[0].round(3)
     array([[0.261, 0.255],
            [0.119, 0.255],
            [0.119, 0.089]])

@@ -24,3 +24,7 @@ def main() -> None:
         app(prog_name="fgfm")
     except KeyboardInterrupt:  # during imports or exit; commands handle their own
         sys.exit(130)
+
+
+def __dir__() -> list[str]:
+    return __all__

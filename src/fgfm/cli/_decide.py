@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fgfm._utils.memory import peak_bytes
 from fgfm._utils.text import counted
 from fgfm.cli._console import json_text, plain_errors, rows_counter, say
 from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels, read_constraints
@@ -177,7 +177,7 @@ def decide(
             progress=progress,
         )
     if as_json:
-        say(json_text(report._asdict() | {"peak_mebibytes": peak_bytes() / 2**20}))
+        say(json_text(report._asdict() | {"peak_mebibytes": _peak_bytes() / 2**20}))
     elif stats:
         say(_statistics(report, "F" if measure == "f" else "Jaccard index"))
 
@@ -189,5 +189,22 @@ def _statistics(report: DecideReport, measure: str) -> str:
         lines[0] += f", {expected} {report.mean_expected_f:.4f}"
     if report.kept:
         lines.append(f"{counted(report.kept, 'file')} already up to date")
-    lines.append(f"{report.seconds:.2f} s, peak memory {peak_bytes() / 2**20:.0f} MiB")
+    lines.append(f"{report.seconds:.2f} s, peak memory {_peak_bytes() / 2**20:.0f} MiB")
     return "\n".join(lines)
+
+
+def _peak_bytes() -> float:
+    """Return the peak resident memory of this process in bytes; NaN if it is unknown."""
+    try:  # getrusage reports the peak of the parent process on Linux if that is higher
+        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+            for line in file:
+                if line.startswith("VmHWM:"):
+                    return 1024.0 * int(line.split()[1])
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:  # Windows
+        return math.nan
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(peak if sys.platform == "darwin" else 1024 * peak)

@@ -41,19 +41,11 @@ Alpha = Annotated[
     float, typer.Option(metavar="A", help="Level of the tests, after the correction.")
 ]
 Test = Annotated[
-    str, typer.Option(metavar="NAME", help="Test of independence: auto, mi, moments, g or gcm.")
-]
-Rule = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME", help="Join two labels if either test rejects (or), or both (and)."
-    ),
+    str, typer.Option(metavar="NAME", help="Test of independence: auto, mi, moments or gcm.")
 ]
 Correction = Annotated[
     str,
-    typer.Option(
-        metavar="NAME", help="Correction for multiple tests: bonferroni, bh, by or none."
-    ),
+    typer.Option(metavar="NAME", help="Correction for multiple tests: bonferroni, bh or none."),
 ]
 MaxSize = Annotated[
     int | None,
@@ -75,7 +67,6 @@ def factors(
     data: Data,
     alpha: Alpha = 0.01,
     test: Test = "auto",
-    rule: Rule = "or",
     correction: Correction = "bonferroni",
     max_size: MaxSize = None,
     edges: Edges = 5,
@@ -141,7 +132,6 @@ def _find_factors(data: Path, split: str | None, params: Mapping[str, Any]) -> _
     finder = ILFCompo(
         params["test"],
         params["alpha"],
-        params["rule"],
         correction=None if correction == "none" else correction,
         max_factor_size=params["max_size"],
         n_jobs=None if jobs == 1 else jobs,
@@ -186,8 +176,7 @@ def _edges(finder: Any) -> list[_Edge]:
     from scipy import sparse
 
     p = finder.edge_p_values_  # (m, m)
-    stronger = np.fmax if finder.rule == "or" else np.fmin
-    strength = stronger(finder.effects_, finder.effects_.T)
+    strength = np.fmax(finder.effects_, finder.effects_.T)
     i, j = sparse.triu(finder.graph_, 1).nonzero()
     order = np.lexsort((j, i, -strength[i, j], p[i, j]))
     return [
@@ -209,7 +198,6 @@ def _as_json(found: _Found) -> str:
         "features": int(found.shape[1]),
         "test": _test_name(finder),
         "alpha": finder.alpha,
-        "rule": finder.rule,
         "correction": finder.correction,
         "factors": [[names[k] for k in factor] for factor in finder.factors_],
         "edges": [
@@ -262,7 +250,7 @@ def _heading(found: _Found) -> list[str]:
         wrapped(
             f"{counted(len(finder.factors_), 'factor')}, {counted(len(found.edges), 'edge')} "
             f"among {m * (m - 1) // 2} pairs: test {_test_name(finder)}, alpha {finder.alpha:g}, "
-            f"{correction} correction, rule {finder.rule}"
+            f"{correction} correction"
         ),
     ]
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fgfm._utils.html import Cell, escape, format_html, format_html_table
 from fgfm._utils.text import clipped, counted
 from fgfm.cli._evaluation_text import (
     RULE_NAMES,
@@ -24,6 +23,7 @@ from fgfm.cli._evaluation_text import (
     measure_name,
     threshold_note,
 )
+from fgfm.cli._html import Cell, escape, format_html, format_html_table
 from fgfm.evaluation import AVERAGES
 from fgfm.plotting import CalibrationDisplay
 

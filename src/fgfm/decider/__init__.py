@@ -6,3 +6,7 @@ from fgfm.decider._cross_validated import FDeciderCV
 from fgfm.decider._decider import FDecider
 
 __all__ = ["FDecider", "FDeciderCV"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import indexable
@@ -21,10 +21,9 @@ from fgfm._utils.names import check_same_index
 from fgfm._utils.parallel import run_jobs
 from fgfm._utils.rows import n_rows, take_rows
 from fgfm._utils.validation import clip_probabilities, row_weights
-from fgfm.decider._decider import FDecider
-from fgfm.decider._entries import dense_entries
+from fgfm.decider._decider import DeciderMixin, FDecider
 from fgfm.decider._inputs import Probabilities
-from fgfm.decider._known_rows import check_new_rows, feature_entries, known_rows, row_digests
+from fgfm.decider._known_rows import feature_entries, known_rows, row_digests
 from fgfm.decider._models import (
     TrainingRows,
     all_labels,
@@ -34,9 +33,8 @@ from fgfm.decider._models import (
     predict_labels,
     takes_several_labels,
 )
-from fgfm.decision import Decision
+from fgfm.estimation._entries import Entries, dense_entries
 from fgfm.estimation._learner import learner_input_tags
-from fgfm.metrics import AbstentionThreshold
 
 __all__ = ["FDeciderCV"]
 
@@ -44,9 +42,10 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 _FOLDS = 5
+_OF_MODEL = {"estimator", "cv", "random_state"}  # other parameters are those of the decider
 
 
-class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     """A model with F-optimal decisions, learned from its cross-validated probabilities.
 
     `fit` predicts the probabilities of all rows in folds, fits an `FDecider` to them, and fits the
@@ -87,8 +86,8 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     See Also
     --------
-    FDecider : The same for probabilities that are there already.
-    fgfm.FGFMClassifier : A classifier with a model of its own for the number of labels.
+    FDecider : The same for the probabilities of a model that is fitted elsewhere.
+    fgfm.FGFMClassifier : A classifier that also models the number of labels.
 
     Notes
     -----
@@ -195,7 +194,8 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         FDeciderCV
             The fitted estimator.
         """
-        decider = self._make_decider()
+        params = self.get_params(deep=False)
+        decider = FDecider(**{name: params[name] for name in params if name not in _OF_MODEL})
         decider._check_parameters()
         check_model(self.estimator)
         check_same_index(X=X, y=y, sample_weight=sample_weight)
@@ -260,19 +260,6 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return fit_params | {"sample_weight": weight}
 
-    def _make_decider(self) -> FDecider:
-        return FDecider(
-            beta=self.beta,
-            average=self.average,
-            calibration=self.calibration,
-            nonempty=self.nonempty,
-            zero_division=self.zero_division,
-            min_labels=self.min_labels,
-            max_labels=self.max_labels,
-            constraints=self.constraints,
-            n_jobs=self.n_jobs,
-        )
-
     def _cross_validate(self, training: TrainingRows, rows: Integers, n: int) -> Floats:
         """Return out-of-fold probabilities of all training rows; NaN for rows in no test fold.
 
@@ -299,166 +286,12 @@ class FDeciderCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         p = predict_labels(self.estimator_, X, len(self._columns))
         return all_labels(p, self._columns, self._constants)
 
-    def _given(self, X: Any) -> Probabilities:
+    def _fitted(self) -> FDecider:
+        return self.decider_
+
+    def _read(self, X: Any) -> Probabilities:
         """Return the probabilities of the fitted model as `FDecider` reads them."""
         return Probabilities(dense_entries(clip_probabilities(self._marginals(X), "X")), X, None)
 
-    def _given_new(self, X: Any, y: Any) -> Probabilities:
-        """Return the same, if X and y are not rows of `fit`."""
-        given = self._given(X)
-        if not self.decider_._per_batch:  # which is refused
-            table = read_labels(y, n_rows(X), type(self).__name__)
-            check_new_rows(self._known_rows, row_digests(feature_entries(X), table.labels))
-        return given
-
-    def _column_names(self) -> list[Any]:
-        return self.decider_._column_names()
-
-    def decide(self, X: Any) -> Decision:
-        """Compute F-optimal label sets and their expected F-measure, as `FDecider.decide`.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, p)
-            Features.
-
-        Returns
-        -------
-        Decision
-            ``labels`` and ``expected_f``.
-        """
-        given = self._given(X)
-        return self.decider_._decide(given)
-
-    def predict(self, X: Any) -> Any:
-        """Predict F-optimal label sets, each row by itself.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, p)
-            Features.
-
-        Returns
-        -------
-        ndarray or sparse matrix of shape (n, m), or ndarray of shape (n,)
-            Labels, of the dtype of y in `fit`; sparse if y was sparse; classes if y was flat.
-        """
-        given = self._given(X)
-        return self.decider_._predict(given)
-
-    def predict_frame(self, X: Any) -> Any:
-        """Predict F-optimal label sets as a data frame.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, p)
-            Features.
-
-        Returns
-        -------
-        data frame of shape (n, m)
-            One column per label, with the index of X.
-        """
-        given = self._given(X)
-        return self.decider_._predict_frame(given)
-
-    def expected_f(self, X: Any) -> Any:
-        """Compute the F-measure to expect of the label sets that `decide` returns.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, p)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (m,), or float
-            One value per row for "samples", per label for "macro", and one for "micro".
-        """
-        return self.decide(X).expected_f
-
-    def predict_proba(self, X: Any) -> Any:
-        """Return calibrated probabilities.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, p)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n, m)
-            The probability of each label. With a flat y the probabilities of its classes.
-        """
-        given = self._given(X)
-        return self.decider_._predict_proba(given)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Compute the F-measure of the predictions, for the average and beta of this estimator.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, p)
-            Features.
-        y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
-            True labels.
-        sample_weight : array-like of shape (n,), optional
-            Sample weights.
-
-        Returns
-        -------
-        float
-            The F-measure.
-        """
-        given = self._given(X)
-        return self.decider_._score(given, y, sample_weight)
-
-    def lower_bound(self, X: Any, y: Any, confidence: float = 0.95) -> float:
-        """Compute a lower confidence bound on the mean F-measure of new rows.
-
-        As `FDecider.lower_bound`: it holds if X and y are rows drawn from the distribution of the
-        new rows, used neither in `fit`, nor to choose between models; for "samples" only.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, p)
-            Features.
-        y : array-like, sparse matrix or data frame of shape (n, m)
-            True labels.
-        confidence : float in (0, 1), default=0.95
-            Least probability that the bound holds.
-
-        Returns
-        -------
-        float
-            The bound.
-        """
-        given = self._given_new(X, y)
-        return self.decider_._lower_bound(given, y, confidence)
-
-    def select(
-        self, X: Any, y: Any, target: float, confidence: float = 0.95
-    ) -> AbstentionThreshold:
-        """Find which rows to answer so that their mean F-measure reaches a target.
-
-        As `FDecider.select`: it holds if X and y are rows drawn from the distribution of the new
-        rows, used neither in `fit`, nor to choose between models; for "samples" only.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, p)
-            Features.
-        y : array-like, sparse matrix or data frame of shape (n, m)
-            True labels.
-        target : float in (0, 1)
-            Mean F-measure that answered rows must reach.
-        confidence : float in (0, 1), default=0.95
-            Least probability that they do.
-
-        Returns
-        -------
-        AbstentionThreshold
-            ``threshold``, ``answered`` and ``mean_f``.
-        """
-        given = self._given_new(X, y)
-        return self.decider_._select(given, y, target, confidence)
+    def _row_values(self, X: Any, given: Probabilities) -> Entries:
+        return feature_entries(X)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fgfm._utils.blocks import n_threads
 from fgfm._utils.label_table import (
     LabelTable,
-    format_labels,
     read_labels,
     read_true_labels,
     set_label_attributes,
@@ -26,7 +26,7 @@ from fgfm._utils.names import (
     made_up,
 )
 from fgfm._utils.parallel import one_blas_thread
-from fgfm._utils.rows import as_frames, frame_maker
+from fgfm._utils.rows import as_frames
 from fgfm._utils.validation import (
     check_average,
     check_beta,
@@ -36,8 +36,6 @@ from fgfm._utils.validation import (
     resolve_nonempty,
     row_weights,
 )
-from fgfm.decider._calibration import IsotonicCalibrator, NoCalibrator, ShrunkCalibrator
-from fgfm.decider._entries import Entries
 from fgfm.decider._inputs import (
     Probabilities,
     check_class_order,
@@ -50,6 +48,10 @@ from fgfm.decider._joint_model import JointModel
 from fgfm.decider._known_rows import check_new_rows, known_rows, row_digests
 from fgfm.decider._weighted import as_counts, limit_f
 from fgfm.decision import Constraints, Decision, from_cardinalities, from_marginals
+from fgfm.decision._objective import Objective
+from fgfm.estimation._calibration import IsotonicCalibrator, NoCalibrator, ShrunkCalibrator
+from fgfm.estimation._entries import Entries
+from fgfm.estimation._label_sets import LabelSetMixin
 from fgfm.metrics import (
     AbstentionThreshold,
     abstention_threshold,
@@ -57,19 +59,174 @@ from fgfm.metrics import (
     mean_lower_bound,
 )
 
-__all__ = ["FDecider"]
+__all__ = ["DeciderMixin", "FDecider"]
 
 Floats = npt.NDArray[np.float64]
 
-_CALIBRATORS = {
+_CALIBRATORS: dict[str | None, Any] = {
     "auto": ShrunkCalibrator,
     "sigmoid": ShrunkCalibrator,
-    "isotonic": IsotonicCalibrator,
+    "isotonic": partial(IsotonicCalibrator, with_margin=True),
     None: NoCalibrator,
 }
 
 
-class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class DeciderMixin(LabelSetMixin):
+    """The methods of `FDecider` and `FDeciderCV`, which read rows in different forms.
+
+    A subclass also has `_known_rows`, digests of the rows of `fit`.
+    """
+
+    _known_rows: Any
+
+    def _read(self, X: Any) -> Probabilities:
+        """Return the probabilities of rows."""
+        raise NotImplementedError
+
+    def _row_values(self, X: Any, given: Probabilities) -> Entries:
+        """Return the values by which rows of `fit` are recognised."""
+        raise NotImplementedError
+
+    def _labels(self, X: Any) -> Any:
+        """Return labels (n, m), dense or CSR, each row decided by itself."""
+        given = self._read(X)
+        return self._fitted()._predict_labels(given)
+
+    def decide(self, X: Any) -> Decision:
+        """Compute F-optimal label sets and their expected F-measure.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Rows, as in `fit`.
+
+        Returns
+        -------
+        Decision
+            ``labels`` of shape (n, m), 0 or 1, and ``expected_f``: of shape (n,) for "samples",
+            (m,) for "macro", a number for "micro". With a flat y, ``labels`` of shape (n,) and a
+            number. ``labels`` is sparse if X has sparse probabilities, and a data frame if X is
+            one.
+        """
+        given, decider = self._read(X), self._fitted()
+        labels, expected_f = decider._decide(given.entries, given.sparse_class)
+        names = decider._column_names()
+        return Decision(*as_frames(labels, expected_f, given.X, names, decider.average))
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return calibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Rows, as in `fit`.
+
+        Returns
+        -------
+        ndarray or sparse matrix of shape (n, m)
+            The probability of each label under the learned model. With a flat y the probabilities
+            of its classes.
+        """
+        given, decider = self._read(X), self._fitted()
+        p = decider._marginals(given.entries).to_matrix(given.sparse_class)
+        if decider.multilabel_:
+            return p
+        p = p.toarray() if sparse.issparse(p) else p
+        return np.hstack([1.0 - p, p])[:, : len(decider.classes_)]
+
+    def lower_bound(self, X: Any, y: Any, confidence: float = 0.95) -> float:
+        """Compute a lower confidence bound on the mean F-measure of new rows.
+
+        With a probability of at least `confidence`, the mean F-measure of the predictions for new
+        rows is at least the bound. This holds for any number of rows, whatever the model and its
+        calibration are worth, if
+
+        - X and y are rows drawn from the distribution of the new rows, and
+        - they were used neither to train the model, nor in ``fit``, nor to choose between models.
+          Rows of ``fit`` are recognised and refused.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Probabilities (n, m), as in ``fit``.
+        y : array-like, sparse matrix or data frame of shape (n, m)
+            True labels.
+        confidence : float in (0, 1), default=0.95
+            Least probability that the bound holds.
+
+        Returns
+        -------
+        float
+            The bound.
+
+        See Also
+        --------
+        fgfm.metrics.mean_lower_bound : The bound for other measures.
+
+        Notes
+        -----
+        For the average "samples" and a matrix y only: macro- and micro-averaged F-measures are not
+        means over rows.
+        """
+        return mean_lower_bound(self._row_f(X, y)[1], confidence)
+
+    def select(
+        self, X: Any, y: Any, target: float, confidence: float = 0.95
+    ) -> AbstentionThreshold:
+        """Find which rows to answer so that their mean F-measure reaches a target.
+
+        Answer new rows whose `expected_f` is at least the threshold, and abstain from the others:
+        with a probability of at least `confidence`, the mean F-measure of answered rows is at
+        least `target`. This rests on what `lower_bound` rests on: X and y are rows drawn from the
+        distribution of the new rows, used neither for the model, nor in ``fit``.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Probabilities (n, m), as in ``fit``.
+        y : array-like, sparse matrix or data frame of shape (n, m)
+            True labels.
+        target : float in (0, 1)
+            Mean F-measure that answered rows must reach.
+        confidence : float in (0, 1), default=0.95
+            Least probability that they do.
+
+        Returns
+        -------
+        AbstentionThreshold
+            ``threshold``, infinite if no rows qualify; ``answered``, the fraction of the given
+            rows above it, and ``mean_f``, their mean F-measure.
+
+        See Also
+        --------
+        fgfm.metrics.abstention_threshold : The same for other measures and scores.
+        """
+        return abstention_threshold(*self._row_f(X, y), target, confidence)
+
+    def _row_f(self, X: Any, y: Any) -> tuple[Floats, Floats]:
+        """Return the expected and the obtained F-measure of each row."""
+        given, decider = self._read(X), self._fitted()
+        if decider._per_batch:
+            found = f"average is {decider.average!r}" if decider.multilabel_ else "y is flat"
+            raise ValueError(
+                f"{found}: the guarantee needs average='samples' and a matrix y, since other "
+                "F-measures are not means over rows"
+            )
+        check_same_index(X=given.X, y=y)
+        Y = read_labels(y, len(given.entries.p), type(self).__name__, keep_sparse=True).labels
+        check_new_rows(self._known_rows, row_digests(self._row_values(X, given), Y))
+        labels, expected_f = decider._decide_rows(given.entries, given.sparse_class)
+        f = f_measure(
+            read_true_labels(y, decider),
+            labels,
+            decider.beta,
+            zero_division=decider.zero_division,
+            per_row=True,
+        )
+        return expected_f, f
+
+
+class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     r"""F-optimal decisions from the probabilities of any fitted model.
 
     `fit` takes the probabilities that a model predicts for validation rows, which it was not
@@ -305,9 +462,9 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "average='samples'"
             )
         if limited:
-            no_rows = np.empty((0, given.entries.m, 1))
             nonempty = resolve_nonempty(self.nonempty, self.nonempty_)
-            from_cardinalities(no_rows, nonempty=nonempty, **self._limits(given.entries))
+            limits = self._limits(given.entries)
+            Objective.checked(1.0, 1.0, nonempty, None, **limits).constraints(given.entries.m)
 
     def _limits(self, entries: Entries) -> dict[str, Any]:
         """Return the constraints as `fgfm.decision` takes them."""
@@ -340,250 +497,23 @@ class FDecider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_same_names(column_names(X), self._column_names_in, "X", "fit")
         return read_probabilities(self, X, not self.multilabel_, reset=False)
 
-    def decide(self, X: Any) -> Decision:
-        """Compute F-optimal label sets and their expected F-measure.
+    def _row_values(self, X: Any, given: Probabilities) -> Entries:
+        return given.entries
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or list of arrays
-            Probabilities (n, m), as in `fit`.
+    def _score_average(self) -> Any:
+        return self.average if self.multilabel_ else "macro"
 
-        Returns
-        -------
-        Decision
-            ``labels`` of shape (n, m), 0 or 1, and ``expected_f``: of shape (n,) for "samples",
-            (m,) for "macro", a number for "micro". With a flat y, ``labels`` of shape (n,) and a
-            number. ``labels`` is sparse if X is, and a data frame if X is one.
-        """
-        return self._decide(self._read(X))
-
-    def _decide(self, given: Probabilities) -> Decision:
-        entries, kind = given.entries, given.sparse_class
+    def _decide(self, entries: Entries, kind: Any) -> Decision:
+        """Decide rows: labels as an array, or as `kind`, a class of CSR."""
         if self._per_batch:
-            decision = self._decide_batch(self._marginals(entries), kind)
-        else:
-            decision = self._decide_rows(entries, kind)
-        return Decision(*as_frames(*decision, given.X, self._column_names(), self.average))
+            return self._decide_batch(self._marginals(entries), kind)
+        return self._decide_rows(entries, kind)
 
     def _column_names(self) -> list[Any]:
         """Return the column names of data frames of labels."""
         if not self.multilabel_:
             return ["labels"]
         return list(vars(self).get("label_names_in_", self.classes_))
-
-    def predict(self, X: Any) -> Any:
-        """Predict F-optimal label sets, each row by itself.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or list of arrays
-            Probabilities (n, m), as in `fit`.
-
-        Returns
-        -------
-        ndarray or sparse matrix of shape (n, m), or ndarray of shape (n,)
-            Labels, of the dtype of y in `fit`; sparse if y was sparse; classes if y was flat.
-        """
-        return self._predict(self._read(X))
-
-    def _predict(self, given: Probabilities) -> Any:
-        labels = self._predict_labels(given)
-        if sparse.issparse(labels):
-            if self._label_form == "dense":
-                return labels.toarray().astype(self._label_dtype)
-            return labels.astype(self._label_dtype)
-        return format_labels(labels, self._label_form, self._label_dtype, self.classes_)
-
-    def predict_frame(self, X: Any) -> Any:
-        """Predict F-optimal label sets as a data frame.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or list of arrays
-            Probabilities (n, m), as in `fit`.
-
-        Returns
-        -------
-        data frame of shape (n, m)
-            One column per label, with the index of X; a polars data frame if X is one, otherwise a
-            pandas data frame.
-        """
-        return self._predict_frame(self._read(X))
-
-    def _predict_frame(self, given: Probabilities) -> Any:
-        make_frame = frame_maker(given.X, "predict_frame")
-        labels = self._predict_labels(given)
-        labels = labels.toarray() if sparse.issparse(labels) else labels
-        values = labels.astype(self._label_dtype) if self.multilabel_ else self.classes_[labels]
-        return make_frame(values, self._column_names())
-
-    def expected_f(self, X: Any) -> Any:
-        """Compute the F-measure to expect of the label sets that `decide` returns.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or list of arrays
-            Probabilities (n, m), as in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (m,), or float
-            One value per row for "samples", per label for "macro", and one for "micro".
-        """
-        return self.decide(X).expected_f
-
-    def predict_proba(self, X: Any) -> Any:
-        """Return calibrated probabilities.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or list of arrays
-            Probabilities (n, m), as in `fit`.
-
-        Returns
-        -------
-        ndarray or sparse matrix of shape (n, m)
-            The probability of each label under the learned model. With a flat y the probabilities
-            of its classes.
-        """
-        return self._predict_proba(self._read(X))
-
-    def _predict_proba(self, given: Probabilities) -> Any:
-        p = self._marginals(given.entries).to_matrix(given.sparse_class)
-        if self.multilabel_:
-            return p
-        p = p.toarray() if sparse.issparse(p) else p
-        return np.hstack([1.0 - p, p])[:, : len(self.classes_)]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Compute the F-measure of the predictions, for the average and beta of this estimator.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or list of arrays
-            Probabilities (n, m), as in `fit`.
-        y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
-            True labels.
-        sample_weight : array-like of shape (n,), optional
-            Sample weights.
-
-        Returns
-        -------
-        float
-            The F-measure.
-        """
-        return self._score(self._read(X), y, sample_weight)
-
-    def _score(self, given: Probabilities, y: Any, sample_weight: Any) -> float:
-        check_same_index(X=given.X, y=y, sample_weight=sample_weight)
-        average: Any = self.average if self.multilabel_ else "macro"
-        score: float = f_measure(
-            read_true_labels(y, self),
-            self._predict_labels(given),
-            self.beta,
-            average=average,
-            zero_division=self.zero_division,
-            sample_weight=sample_weight,
-        )
-        return score
-
-    def lower_bound(self, X: Any, y: Any, confidence: float = 0.95) -> float:
-        """Compute a lower confidence bound on the mean F-measure of new rows.
-
-        With a probability of at least `confidence`, the mean F-measure of the predictions for new
-        rows is at least the bound. This holds for any number of rows, whatever the model and its
-        calibration are worth, if
-
-        - X and y are rows drawn from the distribution of the new rows, and
-        - they were used neither to train the model, nor in ``fit``, nor to choose between models.
-          Rows of ``fit`` are recognised and refused.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or list of arrays
-            Probabilities (n, m), as in ``fit``.
-        y : array-like, sparse matrix or data frame of shape (n, m)
-            True labels.
-        confidence : float in (0, 1), default=0.95
-            Least probability that the bound holds.
-
-        Returns
-        -------
-        float
-            The bound.
-
-        See Also
-        --------
-        fgfm.metrics.mean_lower_bound : The bound for other measures.
-
-        Notes
-        -----
-        For the average "samples" and a matrix y only: macro- and micro-averaged F-measures are not
-        means over rows.
-        """
-        return self._lower_bound(self._read(X), y, confidence)
-
-    def _lower_bound(self, given: Probabilities, y: Any, confidence: float) -> float:
-        return mean_lower_bound(self._row_f(given, y)[1], confidence)
-
-    def select(
-        self, X: Any, y: Any, target: float, confidence: float = 0.95
-    ) -> AbstentionThreshold:
-        """Find which rows to answer so that their mean F-measure reaches a target.
-
-        Answer new rows whose `expected_f` is at least the threshold, and abstain from the others:
-        with a probability of at least `confidence`, the mean F-measure of answered rows is at
-        least `target`. This rests on what `lower_bound` rests on: X and y are rows drawn from the
-        distribution of the new rows, used neither for the model, nor in ``fit``.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or list of arrays
-            Probabilities (n, m), as in ``fit``.
-        y : array-like, sparse matrix or data frame of shape (n, m)
-            True labels.
-        target : float in (0, 1)
-            Mean F-measure that answered rows must reach.
-        confidence : float in (0, 1), default=0.95
-            Least probability that they do.
-
-        Returns
-        -------
-        AbstentionThreshold
-            ``threshold``, infinite if no rows qualify; ``answered``, the fraction of the given
-            rows above it, and ``mean_f``, their mean F-measure.
-
-        See Also
-        --------
-        fgfm.metrics.abstention_threshold : The same for other measures and scores.
-        """
-        return self._select(self._read(X), y, target, confidence)
-
-    def _select(
-        self, given: Probabilities, y: Any, target: float, confidence: float
-    ) -> AbstentionThreshold:
-        return abstention_threshold(*self._row_f(given, y), target, confidence)
-
-    def _row_f(self, given: Probabilities, y: Any) -> tuple[Floats, Floats]:
-        """Return the expected and the obtained F-measure of each row."""
-        if self._per_batch:
-            found = f"average is {self.average!r}" if self.multilabel_ else "y is flat"
-            raise ValueError(
-                f"{found}: the guarantee needs average='samples' and a matrix y, since other "
-                "F-measures are not means over rows"
-            )
-        check_same_index(X=given.X, y=y)
-        Y = read_labels(y, len(given.entries.p), type(self).__name__, keep_sparse=True).labels
-        check_new_rows(self._known_rows, row_digests(given.entries, Y))
-        labels, expected_f = self._decide_rows(given.entries, given.sparse_class)
-        f = f_measure(
-            read_true_labels(y, self),
-            labels,
-            self.beta,
-            zero_division=self.zero_division,
-            per_row=True,
-        )
-        return expected_f, f
 
     def _predict_labels(self, given: Probabilities) -> Any:
         """Return labels (n, m), dense or CSR, each row by itself."""

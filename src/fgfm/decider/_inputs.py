@@ -21,7 +21,7 @@ from fgfm._utils.validation import (
     sparse_marginals,
     stacked_classes,
 )
-from fgfm.decider._entries import Entries, dense_entries, sparse_entries
+from fgfm.estimation._entries import Entries, dense_entries, sparse_entries
 
 __all__ = [
     "Probabilities",
@@ -49,7 +49,7 @@ def count_rows(X: Any) -> int:
     """Return the number of rows of probabilities in any form."""
     if _is_list_of_pairs(X):
         return n_rows(X[0])
-    return n_rows(X if hasattr(X, "__len__") or hasattr(X, "shape") else np.asarray(X))
+    return n_rows(X)
 
 
 def read_probabilities(owner: Any, X: Any, flat: bool, *, reset: bool) -> Probabilities:
@@ -195,7 +195,7 @@ def _positive_class(X: Any, logits: bool) -> Any:
 
 
 def on_host(X: Any) -> Any:
-    """Return a tensor of PyTorch or CuPy as a NumPy array; anything else as it is."""
+    """Return a tensor of PyTorch or CuPy as a NumPy array; anything else unchanged."""
     if hasattr(X, "detach"):
         return X.detach().cpu().numpy()
     if type(X).__module__.partition(".")[0] == "cupy":

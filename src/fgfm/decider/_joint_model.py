@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fgfm._kernels import poisson_binomial
 from fgfm._utils.blocks import run_blocks
 from fgfm._utils.log_linear_pool import LogLinearPool
-from fgfm.cardinality import from_marginals
-from fgfm.decider._calibration import ShrunkCalibrator
-from fgfm.decider._entries import Entries
-from fgfm.estimation._exponent import fit_exponents, powered
+from fgfm.cardinality import of_marginals
+from fgfm.estimation._calibration import ShrunkCalibrator
+from fgfm.estimation._entries import Entries
+from fgfm.estimation._exponent import fit_exponents, independent_cardinalities, powered
 
 __all__ = ["JointModel", "RowModel"]
 
@@ -90,7 +89,9 @@ class JointModel:
         else:
             q = self.calibrator.predict(entries)
         code = np.searchsorted(self.cardinalities, s)
-        self.pool = LogLinearPool().fit([self._independent(q.p)], code, weight)
+        self.pool = LogLinearPool().fit(
+            [independent_cardinalities(q.p, self.cardinalities)], code, weight
+        )
         self.exponents = fit_exponents(q.p, Y, weight)
         return self
 
@@ -113,9 +114,11 @@ class JointModel:
             return RowModel(p[:, :, None], np.hstack([1.0 - p, p]))
         S = max(1, int(self.cardinalities[-1]))
         d = np.zeros((len(q.p), S + 1))
-        d[:, self.cardinalities] = self.pool.predict_proba([self._independent(q.p)])
+        d[:, self.cardinalities] = self.pool.predict_proba(
+            [independent_cardinalities(q.p, self.cardinalities)]
+        )
         d = _possible(d, q)[:, : q.p.shape[1] + 1]  # the K stored labels may be fewer than S
-        return RowModel(from_marginals(powered(q.p, *self.exponents), d, method="condition"), d)
+        return RowModel(of_marginals(powered(q.p, *self.exponents), d, method="condition"), d)
 
     def marginals(self, entries: Entries, threads: int) -> Entries:
         """Return the probability of each entry under the model."""
@@ -131,12 +134,6 @@ class JointModel:
         """Call ``work(rows)`` for blocks of rows, with at most 64 MiB of P per thread."""
         n, K = entries.p.shape
         run_blocks(n, max(1, K * max(1, int(self.cardinalities[-1])) // 2), threads, work)
-
-    def _independent(self, p: Floats) -> Floats:
-        """Return the probabilities (n, C) of `cardinalities` for independent labels."""
-        pi = np.empty((len(p), int(self.cardinalities[-1]) + 1))
-        poisson_binomial(np.ascontiguousarray(p), pi)
-        return pi[:, self.cardinalities]
 
 
 def _possible(d: Floats, q: Entries) -> Floats:

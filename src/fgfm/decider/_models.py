@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from fgfm._utils.label_table import LabelTable
 from fgfm._utils.rows import take_param_rows, take_rows
+from fgfm.estimation._scores import label_scores
 
 __all__ = [
     "TrainingRows",
@@ -123,41 +123,12 @@ def all_labels(p: Floats, columns: Integers, values: Floats) -> Floats:
 def predict_labels(estimator: Any, X: Any, m: int) -> Floats:
     """Return the probabilities (n, m) of m labels from a fitted model of any kind.
 
-    ``predict_proba`` may return an array (n, m), a list of arrays (n, classes), or the two columns
-    of a binary model. Decision values become probabilities by a sigmoid, to be calibrated.
+    Decision values become probabilities by a sigmoid, to be calibrated.
     """
-    name = type(estimator).__name__
-    if hasattr(estimator, "predict_proba"):
-        found = estimator.predict_proba(X)
-        if isinstance(found, list):
-            classes = getattr(estimator, "classes_", [np.arange(2)] * len(found))
-            found = np.column_stack(
-                [_positive(part, c, name) for part, c in zip(found, classes, strict=True)]
-            )
-        elif m == 1 and np.shape(found)[1:] == (2,):
-            found = np.asarray(found)[:, 1:]
-    else:
-        found = np.asarray(estimator.decision_function(X), dtype=np.float64)
-        found = expit(found[:, None] if found.ndim == 1 else found)
-    found = found.toarray() if sparse.issparse(found) else np.asarray(found, dtype=np.float64)
-    if found.ndim != 2 or found.shape[1] != m:
-        raise ValueError(
-            f"estimator {name} predicts an array of shape {found.shape} and y has {m} labels: it "
-            "must predict one probability for each label"
-        )
-    return found
-
-
-def _positive(part: Any, classes: Any, name: str) -> Floats:
-    """Return the probability of the second of two classes; of one class, whether it is 1."""
-    part = np.asarray(part, dtype=np.float64)
-    if part.shape[1] == 2:
-        return np.asarray(part[:, 1])
-    if part.shape[1] == 1:
-        return np.full(len(part), float(np.asarray(classes).ravel()[0] == 1))
-    raise ValueError(
-        f"estimator {name} predicts {part.shape[1]} classes for a label: a label must be 0 or 1"
-    )
+    values, are_probabilities = label_scores(estimator, X, m)  # (n, m, 2)
+    if are_probabilities:
+        return values[:, :, 1]
+    return np.asarray(expit(values[:, :, 1] - values[:, :, 0]))
 
 
 def check_classes(estimator: Any, table: LabelTable) -> None:

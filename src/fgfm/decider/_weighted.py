@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fgfm.decider._entries import Entries
+from fgfm.estimation._entries import Entries
 
 __all__ = ["as_counts", "limit_f"]
 

@@ -20,9 +20,9 @@ function             given
 ==================== ==========================================================
 
 ``average`` sets which labels form a problem: those of a row (``"samples"``), the column of a label
-(``"macro"``), or all entries of the batch (``"micro"``). Rows are independent of each other, so
-that a column is decided from its marginals, and a batch by F-GFM with every row as a factor: both
-exactly, for any dependence between the labels of a row.
+(``"macro"``, ``"weighted"``), or all entries of the batch (``"micro"``). Rows are independent of
+each other, so that a column is decided from its marginals, and a batch by F-GFM with every row as
+a factor: both exactly, for any dependence between the labels of a row.
 
 Ties: the smaller set wins, then the lower label index; the empty set wins its ties. Values with a
 relative difference below 1e-12 count as equal. (`from_marginals` compares labels by their
@@ -52,13 +52,15 @@ Conditionally Independent Label Subsets. ECML PKDD 2016. doi:10.1007/978-3-319-4
 
 from __future__ import annotations
 
-from fgfm.decision._cardinalities import from_cardinalities
 from fgfm.decision._constraints import Constraints
-from fgfm.decision._factors import from_factors
-from fgfm.decision._joint import from_joint
-from fgfm.decision._marginals import from_marginals
+from fgfm.decision._functions import (
+    from_cardinalities,
+    from_factors,
+    from_joint,
+    from_marginals,
+    from_samples,
+)
 from fgfm.decision._objective import Decision
-from fgfm.decision._samples import from_samples
 
 __all__ = [
     "Constraints",
@@ -69,3 +71,7 @@ __all__ = [
     "from_marginals",
     "from_samples",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

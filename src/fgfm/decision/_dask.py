@@ -15,11 +15,11 @@ import numpy as np
 from scipy import sparse
 
 from fgfm._utils.validation import check_same_rows
-from fgfm.decision._averages import Route
-from fgfm.decision._marginals_dense import DenseMarginals
+from fgfm.decision._marginals import Marginals
 from fgfm.decision._objective import Decision, Objective
+from fgfm.decision._problem import Problem, decide
 
-__all__ = ["any_dask", "decide_columns_lazily", "decide_lazily"]
+__all__ = ["any_dask", "decide_lazily"]
 
 
 def any_dask(*values: Any) -> bool:
@@ -29,101 +29,90 @@ def any_dask(*values: Any) -> bool:
 
 
 def decide_lazily(
-    decide: Callable[..., Decision], arrays: Mapping[str, Any], **shared: Any
+    kind: type[Problem],
+    arrays: Mapping[str, Any],
+    objective: Objective,
+    average: str,
+    shared: Mapping[str, Any],
 ) -> Decision:
-    """Build a decision of Dask arrays.
+    """Build a decision of Dask arrays, which share their tasks.
 
-    Parameters
-    ----------
-    decide : callable
-        Decides from blocks of the arrays and the shared arguments.
-    arrays : mapping of str to array-like
-        The arrays, with the same rows, by the name of the argument. At least one is a Dask array;
-        the chunks of rows are those of the first one.
-    **shared : object
-        Further arguments of `decide`, the same for all blocks.
-
-    Returns
-    -------
-    Decision
-        ``labels`` and ``expected_f`` as Dask arrays, which share their tasks.
+    `arrays` have the same rows, by the name of the argument; at least one is a Dask array, and the
+    chunks of rows are those of the first one. `shared` are further arguments of the problem, the
+    same for all blocks.
     """
     from dask import array
 
-    decided, empty = _map_row_blocks(decide, arrays, shared)
-    labels = array.blockwise(
-        _labels,
-        ("row", "label"),
-        decided,
-        ("row",),
-        new_axes={"label": empty.labels.shape[1]},
-        meta=empty.labels,
-    )
-    expected_f = array.blockwise(_expected_f, ("row",), decided, ("row",), meta=empty.expected_f)
-    return Decision(labels, expected_f)
-
-
-def decide_columns_lazily(
-    route: Route, arrays: Mapping[str, Any], objective: Objective, **shared: Any
-) -> Decision:
-    """Build a decision of each label over the rows, of Dask arrays.
-
-    Blocks of rows become marginals, which are rechunked to blocks of labels.
-    """
-    from dask import array
-
-    def marginals_of(*blocks: Any, **kwargs: Any) -> Any:
-        marginals = route.marginals(*blocks, **kwargs)
-        return marginals.checked() if isinstance(marginals, DenseMarginals) else marginals
-
-    blocks, empty = _map_row_blocks(marginals_of, arrays, shared)
-    m = empty.shape[1]
-    marginals = array.blockwise(
-        _itself, ("row", "label"), blocks, ("row",), new_axes={"label": m}, meta=empty
-    )
-    n = marginals.shape[0]
-    if math.isnan(n):
-        name = next(name for name, value in arrays.items() if any_dask(value))
-        raise ValueError(
-            f"the number of rows of {name} is not known, and average='macro' decides all rows of "
-            "a label together: call its compute_chunk_sizes()"
+    name = next(name for name, value in arrays.items() if any_dask(value))
+    if average == "micro":
+        raise TypeError(
+            f"{name} is a Dask array: average='micro' decides all rows together, so it must be an "
+            f"array in memory; use {name}.compute()"
         )
-    marginals = marginals.rechunk({0: -1, 1: "auto"})
-    decided = array.blockwise(
-        _decide_columns,
-        ("label",),
-        marginals,
-        ("row", "label"),
-        columns=route.columns,
-        objective=objective,
-        meta=np.empty(0, dtype=object),
-    )
+    arrays = {name: _array_with_rows(a, name) for name, a in arrays.items()}
+    _check_unknown_chunks(arrays)
+    no_rows = _problem_without_rows(kind, arrays, objective, shared)
+    m = no_rows.shape[1]
+    if average == "samples":
+        decided = _map_row_blocks(_decide_rows, arrays, kind, shared, objective=objective)
+        axis, new_axis = "row", {"label": m}
+    else:
+        meta = no_rows.marginals().valid()
+        blocks = _map_row_blocks(_marginals, arrays, kind, shared)
+        marginals = array.blockwise(
+            _itself, ("row", "label"), blocks, ("row",), new_axes={"label": m}, meta=meta
+        )
+        n = marginals.shape[0]
+        if math.isnan(n):
+            raise ValueError(
+                f"the number of rows of {name} is not known, and average={average!r} decides all "
+                "rows of a label together: call its compute_chunk_sizes()"
+            )
+        marginals = marginals.rechunk({0: -1, 1: "auto"})
+        decided = array.blockwise(
+            _decide_columns,
+            ("label",),
+            marginals,
+            ("row", "label"),
+            objective=objective,
+            meta=np.empty(0, dtype=object),
+        )
+        axis, new_axis = "label", {"row": n}
     labels = array.blockwise(
-        _labels,
-        ("row", "label"),
-        decided,
-        ("label",),
-        new_axes={"row": n},
-        meta=route.columns(empty, objective).labels,
+        _labels, ("row", "label"), decided, (axis,), new_axes=new_axis, meta=no_rows.no_labels()
     )
-    expected_f = array.blockwise(_expected_f, ("label",), decided, ("label",), meta=np.empty(0))
+    expected_f = array.blockwise(_expected_f, (axis,), decided, (axis,), meta=np.empty(0))
     return Decision(labels, expected_f)
+
+
+def _problem_without_rows(
+    kind: type[Problem],
+    arrays: Mapping[str, Any],
+    objective: Objective,
+    shared: Mapping[str, Any],
+) -> Problem:
+    """Return the problem of no rows, which shows types; it validates all shapes and limits."""
+    try:
+        problem = kind.read(*[_no_rows(a) for a in arrays.values()], **shared)
+        objective.constraints(problem.shape[1], sparse=problem.is_sparse)
+    except ValueError as error:
+        shapes = ", ".join(f"{name} {np.shape(a)}" for name, a in arrays.items())
+        error.add_note(f"raised for arrays without rows; with all rows the shapes are: {shapes}")
+        raise
+    return problem
 
 
 def _map_row_blocks(
-    function: Callable[..., Any], arrays: Mapping[str, Any], shared: Mapping[str, Any]
-) -> tuple[Any, Any]:
-    """Apply a function to blocks of rows.
-
-    Returns a Dask array with one object per block, and the result for no rows, which shows its
-    type.
-    """
+    function: Callable[..., Any],
+    arrays: Mapping[str, Any],
+    kind: type[Problem],
+    shared: Mapping[str, Any],
+    **parameters: Any,
+) -> Any:
+    """Apply a function to the problems of blocks of rows; return a Dask array of its results."""
     from dask import array, delayed
 
-    arrays = {name: _array_with_rows(a, name) for name, a in arrays.items()}
     leading = next(a for a in arrays.values() if any_dask(a))
-    _check_unknown_chunks(arrays)
-    empty = _call_without_rows(function, arrays, shared)
     row_counts = {name: n for name, a in arrays.items() if not math.isnan(n := np.shape(a)[0])}
     if row_counts:
         check_same_rows(list(row_counts.values()), list(row_counts))
@@ -133,28 +122,17 @@ def _map_row_blocks(
         indexed += [chunked, ("row", *(f"axis {axis} of {k}" for axis in range(1, chunked.ndim)))]
     starts = np.cumsum([0, *leading.chunks[0][:-1]])  # (blocks,) NaN where not known
     indexed += [array.from_array(starts, chunks=1), ("row",)]
-    results = array.blockwise(
+    return array.blockwise(
         _apply_to_block,
         ("row",),
         *indexed,
         function=function,
+        kind=kind,
+        parameters=parameters,
         align_arrays=False,
         meta=np.empty(0, dtype=object),
         **{name: delayed(value, traverse=False) for name, value in shared.items()},
     )
-    return results, empty
-
-
-def _call_without_rows(
-    function: Callable[..., Any], arrays: Mapping[str, Any], shared: Mapping[str, Any]
-) -> Any:
-    """Call a function with no rows: this validates all arguments, and shows its type."""
-    try:
-        return function(*[_no_rows(a) for a in arrays.values()], **shared)
-    except ValueError as error:
-        shapes = ", ".join(f"{name} {np.shape(a)}" for name, a in arrays.items())
-        error.add_note(f"raised for arrays without rows; with all rows the shapes are: {shapes}")
-        raise
 
 
 def _array_with_rows(value: Any, name: str) -> Any:
@@ -209,16 +187,17 @@ def _rechunk(array: Any, value: Any, rows: tuple[int, ...]) -> Any:
     return value.rechunk(chunks)
 
 
-def _apply_to_block(*blocks: Any, function: Callable[..., Any], **shared: Any) -> Any:
+def _apply_to_block(
+    *blocks: Any,
+    function: Callable[..., Any],
+    kind: type[Problem],
+    parameters: Mapping[str, Any],
+    **shared: Any,
+) -> Any:
     """Apply a function to one block of rows; the last block is the number of its first row."""
-    arrays = []
-    for block in blocks:
-        while isinstance(block, list):  # blockwise passes an axis that is not in the output so
-            (block,) = block
-        arrays.append(block)
-    *arrays, start = arrays
+    *arrays, start = map(_only_block, blocks)
     try:
-        return function(*arrays, **shared)
+        return function(kind.read(*arrays, **shared), **parameters)
     except ValueError as error:
         first = float(start[0])
         if first:
@@ -227,13 +206,24 @@ def _apply_to_block(*blocks: Any, function: Callable[..., Any], **shared: Any) -
         raise
 
 
-def _decide_columns(
-    block: Any, columns: Callable[..., Decision], objective: Objective
-) -> Decision:
-    """Decide for one block of labels."""
-    while isinstance(block, list):  # blockwise passes an axis that is not in the output so
+def _only_block(block: Any) -> Any:
+    """Return a block, which blockwise puts in a list for each axis that is not in the output."""
+    while isinstance(block, list):
         (block,) = block
-    return columns(block.tocsr() if sparse.issparse(block) else block, objective)
+    return block
+
+
+def _decide_rows(problem: Problem, objective: Objective) -> Decision:
+    return decide(problem, objective, "samples")
+
+
+def _marginals(problem: Problem) -> Any:
+    return problem.marginals().valid()
+
+
+def _decide_columns(block: Any, objective: Objective) -> Decision:
+    """Decide for one block of labels."""
+    return decide(Marginals.read(_only_block(block)), objective, "macro")
 
 
 def _itself(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`from_factors`: F-GFM, decisions from the P of independent factors."""
+"""Independent factors of labels, with the P of each: GFM for one factor, F-GFM for several."""
 
 from __future__ import annotations
 
@@ -9,208 +9,341 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import (
-    check_distribution_count,
+    check_cardinality_matrix,
     check_distributions,
     check_factors,
     check_parts,
-    part_list,
+    check_probabilities,
+    clip_probabilities,
+    distribution_array,
+    raise_excess_mass,
+    tolerance,
     unit_rows,
 )
-from fgfm.decision._averages import Route, decide_rows_as_factors
-from fgfm.decision._cardinalities import decide_one_factor, factor_marginals
-from fgfm.decision._constraints import Constraints
-from fgfm.decision._factors_dense import decide_dense_factors, decide_singletons
-from fgfm.decision._factors_sparse import (
-    decide_sparse_factors,
-    decide_sparse_rows_as_factors,
-    side_by_side,
-)
-from fgfm.decision._inputs import decide
-from fgfm.decision._limits import Limits
-from fgfm.decision._marginals_sparse import valid_csr
+from fgfm.decision._marginals import Marginals, decide_marginal_rows
 from fgfm.decision._objective import Decision, Objective
+from fgfm.decision._problem import DenseProblem, Problem, run_kernel
+from fgfm.decision._quadrature import rules
 
-__all__ = ["from_factors"]
+__all__ = ["Cardinalities", "Factors", "Layout", "OneRowOfFactors"]
 
 Real = npt.NDArray[Any]
+Integers = npt.NDArray[np.int64]
 
 
-def from_factors(
-    Ps: Sequence[Any],
-    factors: Sequence[Sequence[int]],
-    *,
-    distributions: Sequence[Any] | None = None,
-    beta: float = 1.0,
-    zero_division: float = 1.0,
-    nonempty: bool = False,
-    average: str = "samples",
-    min_labels: int = 0,
-    max_labels: int | None = None,
-    constraints: Constraints | None = None,
-    n_jobs: int | None = None,
-) -> Decision:
-    r"""Decide from the P of label factors that are independent of each other: F-GFM.
+class Layout(NamedTuple):
+    """The sizes of factors in the order in which the kernels read them, those of one label last.
 
-    Maximises :math:`E[F_\beta(y, h)]` over all label sets h for :math:`p(y) = \prod_f p(y_f)`,
-    where the factors :math:`f` partition the labels and
-    :math:`p^f_{is} = p(y_i = 1, |y_f| = s)` is given for each. The P of all labels, which the
-    published algorithm computes in cubic time, is not formed.
+    Attributes
+    ----------
+    sizes, depths : ndarray of int
+        m_f and S_f of each factor.
+    members : ndarray of int
+        The labels of all factors, one after the other.
+    n_multiple : int
+        The number of factors before those of one label, whose P are marginals.
+    """
+
+    sizes: Integers
+    depths: Integers
+    members: Integers
+    n_multiple: int
+
+    @property
+    def total_depth(self) -> int:
+        """The size of all distributions of a row, without those of marginals."""
+        return int((self.depths[: self.n_multiple] + 1).sum())
+
+
+class Factors(DenseProblem):
+    """Factors of labels that are independent of each other.
 
     Parameters
     ----------
-    Ps : list of array-like of shape (n, m_f, S_f), or sparse matrix of shape (n, m_f)
-        The P of each factor, as for `from_cardinalities`. Many factors of one label can be given
-        together, as a sparse matrix of their marginals; entries that it does not store are 0.
-    factors : list of list of int
-        The labels of each factor, in the order of its P, or of the columns of a sparse matrix.
-        Every label is in exactly one factor.
-    distributions : list of array-like of shape (n, S_f + 1), default=None
-        The probabilities of 0 to S_f labels of each factor, if they come from separate models. By
-        default they are computed from `Ps`.
-    beta : float, default=1.0
-        Recall is considered `beta` times as important as precision.
-    zero_division : float, default=1.0
-        The value of 0/0, an empty decision where the true set is empty, from 0 to 1.
-    nonempty : bool, default=False
-        Condition on the true set not being empty, for the decision and its expectation. A row of
-        zeros contradicts this condition: it gets the empty set, an expectation of NaN, and a
-        warning.
-    average : {"samples", "macro", "micro"}, default="samples"
-        The F-measure to maximise: of each row; of each label over all rows; or of all entries
-        together. Rows are independent of each other. `zero_division` and `nonempty` apply to each
-        problem: row, label, or batch.
-    min_labels, max_labels : int, default=0 and None
-        The least and the largest number of labels to decide for; None is no limit. With
-        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
-        conditioned as with `nonempty`.
-    constraints : Constraints, default=None
-        Further constraints on the label sets: labels that are required, forbidden, exclude each
-        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
-    n_jobs : int, default=None
-        The number of threads, as in joblib. It does not change the result.
-
-    Returns
-    -------
-    Decision
-        ``labels`` of shape (n, m), in CSR if one of `Ps` is a sparse matrix, and ``expected_f`` of
-        shape (n,), of shape (m,) for ``average="macro"``, a number for ``"micro"``.
-
-    See Also
-    --------
-    fgfm.cardinality.merge_factors : Compute the P of all labels.
-
-    Examples
-    --------
-    Label 1 alone, and labels 0 and 2 of which exactly one is present:
-
-    >>> import fgfm
-    >>> P_alone = [[[0.5]]]
-    >>> P_pair = [[[0.75], [0.25]]]
-    >>> labels, expected_f = fgfm.decision.from_factors([P_alone, P_pair], [[1], [0, 2]])
-    >>> labels
-    array([[1, 1, 0]], dtype=int8)
-    >>> expected_f.round(4)
-    array([0.6875])
-
-    Many factors of one label, few of them possible, and a pair: the labels are returned in CSR.
-
-    >>> from scipy import sparse
-    >>> alone = sparse.csr_array(([0.5, 0.9], ([0, 0], [7, 99_997])), shape=(1, 99_998))
-    >>> labels, _ = fgfm.decision.from_factors(
-    ...     [alone, P_pair], [range(99_998), [99_998, 99_999]]
-    ... )
-    >>> labels.shape, labels.indices.tolist()
-    ((1, 100000), [7, 99997, 99998])
+    parts : sequence of ndarray of shape (n, m_f, S_f)
+        The P of each factor.
+    members : sequence of ndarray of shape (m_f,)
+        The labels of each factor.
+    distributions : sequence of ndarray of shape (n, S_f + 1), or None
+        The distributions of the factors, if they do not come from P.
+    names, distribution_names : sequence of str
+        The name of each P, and of each distribution, in error messages.
+    m : int, default=None
+        The number of labels, if not all of them are in the factors.
     """
-    limits = Limits.checked(min_labels, max_labels, constraints)
-    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, limits=limits)
-    parts = part_list(Ps)
-    arrays = {f"Ps[{f}]": P for f, P in enumerate(parts)}
-    if distributions is not None:
-        check_distribution_count(distributions, len(parts))
-        arrays |= {f"distributions[{f}]": d for f, d in enumerate(distributions)}
-    return decide(
-        arrays,
-        objective,
-        average,
-        _ROUTE,
-        _array_api_route,
-        n_factors=len(parts),
-        factors=factors,
-    )
 
+    def __init__(
+        self,
+        parts: Sequence[Real],
+        members: Sequence[Integers],
+        distributions: Sequence[Real] | None,
+        names: Sequence[str],
+        distribution_names: Sequence[str] = (),
+        m: int | None = None,
+    ) -> None:
+        self.parts, self.members, self.distributions = parts, members, distributions
+        self.names, self._distribution_names = names, distribution_names
+        self.shape = len(parts[0]), m or sum(map(len, members))
+        self.slack = max(map(tolerance, parts))
+        # The kernel treats factors of one label as marginals, through power sums. A factor with a
+        # given distribution is not one of them, since its P need not agree with the distribution.
+        single = [distributions is None and P.shape[1] == 1 for P in parts]
+        self._order = sorted(range(len(parts)), key=lambda f: single[f])
+        self.layout = Layout(
+            np.array([parts[f].shape[1] for f in self._order]),
+            np.array([parts[f].shape[2] for f in self._order]),
+            np.concatenate([members[f] for f in self._order]),
+            len(parts) - sum(single),
+        )
+        self.row_bytes = 8 * sum(P.shape[1] * P.shape[2] for P in parts)
 
-class _Factors(NamedTuple):
-    """The P of each factor, its labels, and its distribution if that does not come from P."""
+    @classmethod
+    def read(cls, *arrays: Any, n_factors: int, factors: Any) -> Problem:
+        """Return the problem of the P of each factor, followed by their distributions, if any."""
+        parts = check_parts(arrays[:n_factors], allow_sparse=True)
+        members = check_factors(factors, [P.shape[1] for P in parts])
+        distributions = check_distributions(arrays[n_factors:] or None, parts)
+        names = [f"Ps[{f}]" for f in range(n_factors)]
+        if any(map(sparse.issparse, parts)):
+            from fgfm.decision._factors_sparse import sparse_problem
 
-    parts: list[Any]
-    members: list[npt.NDArray[np.int64]]
-    distributions: list[Real] | None
+            return sparse_problem(parts, members, names)
+        kind = cls
+        if n_factors == 1:
+            kind = Cardinalities
+        elif distributions is None and all(P.shape[1] == 1 for P in parts):
+            kind = _SingleLabels
+        distribution_names = [f"distributions[{f}]" for f in range(n_factors)]
+        return kind(parts, members, distributions, names, distribution_names)
 
-    @property
-    def is_sparse(self) -> bool:
-        """Whether one of the P is a sparse matrix of marginals."""
-        return any(sparse.issparse(P) for P in self.parts)
+    def decide_block(
+        self, rows: slice, objective: Objective, constraints: Any, labels: Real, expected_f: Real
+    ) -> None:
+        """Decide some of the rows."""
+        arguments = (
+            self.d_rows(rows),
+            self.distributions is not None,
+            *self.layout,
+            self.slack,
+            *objective.kernel_arguments,
+            rules(objective.beta),
+            labels,
+            expected_f,
+            constraints,
+        )
+        kernel = objective.measure.kernels["factors"]
+        values = self.P_rows(rows)
+        row, factor = run_kernel(kernel, values, arguments, labels, lambda: self.check(rows))
+        if row >= 0:
+            self.raise_excess(row, factor, rows)
 
-    @property
-    def names(self) -> list[str]:
-        """The names of the P in error messages."""
-        return [f"Ps[{f}]" for f in range(len(self.parts))]
+    def P_rows(self, rows: slice) -> Real:
+        """Return P of some rows, (rows, sum_f m_f S_f)."""
+        return _by_rows([self.parts[f][rows] for f in self._order])
 
-    def valid_distributions(self) -> list[Real] | None:
-        """Return the distributions, scaled to sum to 1."""
+    def d_rows(self, rows: slice) -> Real:
+        """Return d of some rows, (rows, sum_f (S_f + 1)), or space in which the kernel has it."""
         if self.distributions is None:
-            return None
-        return [unit_rows(d, f"distributions[{f}]") for f, d in enumerate(self.distributions)]
+            return np.empty((len(self.parts[0][rows]), self.layout.total_depth))
+        return _by_rows([self._unit_rows(f, rows) for f in self._order])
+
+    def _unit_rows(self, f: int, rows: slice) -> Real:
+        assert self.distributions is not None
+        return unit_rows(self.distributions[f][rows], self._distribution_names[f], rows.start)
+
+    def check(self, rows: slice) -> None:
+        """Raise unless all values of some rows are probabilities, up to rounding."""
+        for P, name in zip(self.parts, self.names, strict=True):
+            check_probabilities(P[rows], name, rows.start)
+
+    def raise_excess(self, row: int, factor: int, rows: slice) -> None:
+        """Raise for a factor of a block of rows that has too much probability."""
+        f = self._order[factor]
+        raise_excess_mass(self.parts[f][rows], row, self.names[f], rows.start)
+
+    def marginals(self) -> Marginals:
+        """Return the marginals."""
+        if self.distributions is not None:  # they are not used, but validated
+            for f in range(len(self.parts)):
+                self._unit_rows(f, slice(0, self.shape[0]))
+        columns = [self._factor_marginals(f) for f in range(len(self.parts))]
+        order = np.argsort(np.concatenate(self.members))  # (m,) the column of each label
+        return Marginals(np.concatenate(columns, axis=1)[:, order])
+
+    def _factor_marginals(self, f: int) -> Real:
+        """Return the marginals of a factor, (n, m_f), valid."""
+        P, name = self.parts[f], self.names[f]
+        n, m, S = P.shape
+        marginals = np.empty((n, m))
+        s = np.arange(1, S + 1)
+
+        def read_block(rows: slice) -> None:
+            block = clip_probabilities(P[rows], name, rows.start)
+            p = block.sum(axis=2, dtype=np.float64, out=marginals[rows])
+            over = p.max(axis=1)
+            if self.distributions is None:  # a given distribution need not agree with P
+                d = block.sum(axis=1, dtype=np.float64) / s  # (rows, S), d_s = sum_i p_is / s
+                over = np.maximum(over, d.sum(axis=1))
+            wrong = over > 1.0 + tolerance(block)
+            if wrong.any():
+                raise_excess_mass(block, int(wrong.argmax()), name, rows.start)
+            np.minimum(p, 1.0, out=p)
+
+        run_blocks(n, m * S * P.itemsize, 1, read_block)
+        return marginals
+
+    def as_one_row(self, threads: int = 1) -> OneRowOfFactors:
+        """Return the factors of all rows as those of one row."""
+        n, m = self.shape
+        several = self._order[: self.layout.n_multiple]
+        groups = [group for group in (several, self._order[len(several) :]) if group]
+        start = m * np.arange(n)[:, None]  # (n, 1) the number of the first entry of each row
+        entries = [start + np.concatenate([self.members[f] for f in group]) for group in groups]
+        shapes = [[self.parts[f].shape for f in group] for group in groups]
+        layout = Layout(
+            np.concatenate([np.tile([size for _, size, _ in group], n) for group in shapes]),
+            np.concatenate([np.tile([depth for _, _, depth in group], n) for group in shapes]),
+            np.concatenate([group.ravel() for group in entries]),
+            n * len(several),
+        )
+        values = [_by_rows([self.parts[f] for f in group]).reshape(-1) for group in groups]
+        d = None if self.distributions is None else self.d_rows(slice(0, n)).reshape(1, -1)
+        joined = values[0] if len(values) == 1 else np.concatenate(values)
+        return OneRowOfFactors(joined, d, layout, n * m, self.slack, rows_of=self)
 
 
-def _read(arrays: Sequence[Any], n_factors: int, factors: Any) -> _Factors:
-    """Validate the P of each factor, followed by their distributions, if any."""
-    parts = check_parts(arrays[:n_factors], allow_sparse=True)
-    members = check_factors(factors, [P.shape[1] for P in parts])
-    return _Factors(parts, members, check_distributions(arrays[n_factors:] or None, parts))
+class Cardinalities(Factors):
+    """One factor: GFM."""
+
+    @classmethod
+    def read(cls, P: Any, distribution: Any = None) -> Problem:  # type: ignore[override]
+        """Return the problem of P, (n, m, S), and perhaps its distribution, (n, S + 1)."""
+        P = check_cardinality_matrix(P)
+        n, m, S = P.shape
+        if distribution is not None:
+            distribution = [distribution_array(distribution, "distribution", n, S)]
+        return cls([P], [np.arange(m)], distribution, ["P"], ["distribution"])
+
+    def decide_block(
+        self, rows: slice, objective: Objective, constraints: Any, labels: Real, expected_f: Real
+    ) -> None:
+        """Decide some of the rows."""
+        block = float_block(self.parts[0][rows])
+        if self.distributions is None:
+            mass = np.full((2, len(block)), np.nan)  # NaN: the kernel computes it from P
+        else:
+            d = self._unit_rows(0, rows)
+            mass = np.stack([d[:, 0], d[:, 1:].sum(axis=1)])  # of the empty set, and of all others
+        arguments = (
+            mass,
+            self.members[0],
+            self.slack,
+            *objective.kernel_arguments,
+            labels,
+            expected_f,
+            constraints,
+        )
+        kernel = objective.measure.kernels["cardinalities"]
+        row, _ = run_kernel(kernel, block, arguments, labels, lambda: self.check(rows))
+        if row >= 0:
+            self.raise_excess(row, 0, rows)
 
 
-def _decide_rows(*arrays: Any, n_factors: int, factors: Any, objective: Objective) -> Decision:
-    read = _read(arrays, n_factors, factors)
-    parts, members, distributions = read
-    if read.is_sparse:
-        return decide_sparse_factors(parts, members, objective)
-    if len(parts) == 1:
-        d = distributions[0] if distributions else None
-        return decide_one_factor(parts[0], d, members[0], objective, "Ps[0]", "distributions[0]")
-    if distributions is None and all(P.shape[1] == 1 for P in parts):
-        return decide_singletons(parts, members, objective)
-    return decide_dense_factors(parts, members, distributions, objective)
+class _SingleLabels(Factors):
+    """Factors of one label each: independent labels."""
+
+    def decide_block(
+        self, rows: slice, objective: Objective, constraints: Any, labels: Real, expected_f: Real
+    ) -> None:
+        """Decide some of the rows."""
+        factor_of = np.argsort(self.layout.members)  # (m,) the factor of each label
+        proba = np.concatenate([self.parts[f][rows, :, 0] for f in factor_of], axis=1)
+        decided = Decision(labels, expected_f)
+        decide_marginal_rows(
+            float_block(proba), objective, constraints, decided, lambda: self.check(rows)
+        )
 
 
-def _marginals(*arrays: Any, n_factors: int, factors: Any) -> Any:
-    read = _read(arrays, n_factors, factors)
-    any_mass = read.valid_distributions() is not None
-    blocks = [
-        valid_csr(P, name) if sparse.issparse(P) else factor_marginals(P, name, any_mass=any_mass)
-        for P, name in zip(read.parts, read.names, strict=True)
-    ]
-    order = np.argsort(np.concatenate(read.members))  # (m,) the column of each label
-    if not read.is_sparse:
-        return np.concatenate(blocks, axis=1)[:, order]
-    return side_by_side(blocks, order)
+class OneRowOfFactors(Factors):
+    """One row with many factors, whose P are stored one after the other.
+
+    Parameters
+    ----------
+    values : ndarray of shape (sum of m_f S_f,)
+        P of all factors.
+    d : ndarray of shape (1, sum of S_f + 1), or None
+        Their distributions, if they do not come from P.
+    layout : Layout
+        The sizes and labels of the factors.
+    m : int
+        The number of labels.
+    slack : float
+        The rounding error that is allowed for a probability.
+    rows_of : Factors, optional
+        The problem whose rows are factors here, if its values may not be valid.
+    """
+
+    def __init__(
+        self,
+        values: Real,
+        d: Real | None,
+        layout: Layout,
+        m: int,
+        slack: float,
+        rows_of: Factors | None = None,
+    ) -> None:
+        self._values, self._d = values.reshape(1, -1), d
+        self.distributions = None if d is None else [d]
+        self.layout, self.shape, self.slack, self._rows_of = layout, (1, m), slack, rows_of
+        self.row_bytes = values.nbytes
+
+    @classmethod
+    def of_possible_labels(cls, blocks: Sequence[tuple[Real, Real]], S: int) -> OneRowOfFactors:
+        """Return the problem of rows that are factors with P of depth S.
+
+        For each block of rows, `blocks` has P of the possible labels, (labels, S), and which these
+        are, (rows, m).
+        """
+        possible = np.concatenate([possible for _, possible in blocks])  # (n, m)
+        sizes = np.count_nonzero(possible, axis=1)
+        sizes = sizes[sizes > 0]  # rows without a possible label change no product
+        depths = np.full(len(sizes), S)
+        layout = Layout(sizes, depths, np.flatnonzero(possible), len(sizes))
+        values = np.concatenate([P for P, _ in blocks]).reshape(-1)
+        return cls(values, None, layout, possible.size, 1e-9)
+
+    def decide_rows(self, objective: Objective) -> Decision:
+        """Decide the row."""
+        if len(self.layout.sizes):
+            return super().decide_rows(objective)
+        labels = np.zeros(self.shape, dtype=np.int8)
+        return Decision(labels, np.array([objective.value_without_labels]))
+
+    def P_rows(self, rows: slice) -> Real:
+        """Return P of the row, (1, sum_f m_f S_f)."""
+        return self._values
+
+    def d_rows(self, rows: slice) -> Real:
+        """Return d of the row, (1, sum_f (S_f + 1)), or space in which the kernel has it."""
+        return np.empty((1, self.layout.total_depth)) if self._d is None else self._d
+
+    def check(self, rows: slice) -> None:
+        """Raise unless all values are probabilities, up to rounding."""
+        if self._rows_of is not None:
+            self._rows_of.check(slice(0, self._rows_of.shape[0]))
+
+    def raise_excess(self, row: int, factor: int, rows: slice) -> None:
+        """Raise for a factor that has too much probability."""
+        if self._rows_of is not None:
+            row, factor = divmod(factor, self._rows_of.layout.n_multiple)
+            self._rows_of.raise_excess(row, factor, slice(0, self._rows_of.shape[0]))
 
 
-def _decide_batch(*arrays: Any, n_factors: int, factors: Any, objective: Objective) -> Decision:
-    read = _read(arrays, n_factors, factors)
-    if read.is_sparse:
-        return decide_sparse_rows_as_factors(read.parts, read.members, objective)
-    return decide_rows_as_factors(
-        read.parts, read.members, read.valid_distributions(), read.names, objective
-    )
-
-
-def _array_api_route() -> Route:
-    from fgfm.decision._factors_array_api import ROUTE
-
-    return ROUTE
-
-
-_ROUTE = Route(_decide_rows, _marginals, _decide_batch)
+def _by_rows(arrays: Sequence[Real]) -> npt.NDArray[np.float64]:
+    """Return the values of several arrays (n, ..) as (n, W); a single one without a copy."""
+    flat = [array.reshape(len(array), -1) for array in arrays]
+    if len(flat) == 1:
+        return np.ascontiguousarray(flat[0], dtype=np.float64)
+    return np.concatenate(flat, axis=1, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Decisions from independent factors, on arrays of PyTorch, CuPy and JAX.
+"""Independent factors of labels, on arrays of PyTorch, CuPy and JAX.
 
 Formulas and bounds are those of `fgfm._kernels.factors`: for label i of factor f,
 
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fgfm._kernels import native
 from fgfm._utils.validation import (
     CARDINALITY_AXES,
     DISTRIBUTION_AXES,
@@ -25,132 +26,54 @@ from fgfm._utils.validation import (
     check_factors,
     check_same_rows,
 )
+from fgfm.decision import _factors
 from fgfm.decision._array_api.backend import Backend, common_backend, read_array
-from fgfm.decision._array_api.checks import read_distribution, read_factors
-from fgfm.decision._array_api.columns import Columns, decide_columns, gather, rank_candidates
+from fgfm.decision._array_api.checks import read_cardinalities, read_distribution, read_factors
+from fgfm.decision._array_api.columns import (
+    Columns,
+    decide_by_kernel,
+    decide_cardinality_columns,
+    decide_columns,
+    gather,
+    rank_candidates,
+)
+from fgfm.decision._array_api.power_sums import TAIL
 from fgfm.decision._array_api.precision import full_precision
-from fgfm.decision._array_api.selection import decide_blocks, power_of_two
-from fgfm.decision._averages import Route
-from fgfm.decision._marginals_array_api import TAIL, decide_each_label
+from fgfm.decision._array_api.problem import ArrayProblem
+from fgfm.decision._array_api.selection import power_of_two
+from fgfm.decision._marginals_array_api import Marginals
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import nodes
 
-__all__ = ["GROWTH", "ROUTE", "decide_rows_as_factors", "marginals_of", "with_no_label"]
+__all__ = ["Cardinalities", "Factors", "GivenFactors", "with_no_label"]
 
 Array = Any
 _LONGEST_FACTOR = 16  # labels of a factor that the Triton kernel takes
 _MOST_LABELS = 1024  # labels of a row, with numbers padded to powers of two
-GROWTH = (2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)  # exponents at which the tail of s is bounded
+_GROWTH = native.GROWTH  # exponents at which the tail of s is bounded
 
 
-class _Layout(NamedTuple):
-    """How the factors are read: in groups of one shape and dtype, whose labels are then sorted."""
+class FactorProblem(ArrayProblem):
+    """Rows with factors, whose P and distributions are padded to one number of cardinalities."""
 
-    groups: list[list[int]]  # factors
-    place: Array  # (m,) the position of each label in the concatenated groups
-    factor: Array  # (m,) the factor of each label, numbered in the order of the groups
+    def factors(self, rows: slice) -> GivenFactors:
+        """Return P, (n, m, S), and the distributions, (n, F, S + 1), of some of the rows."""
+        raise NotImplementedError
 
+    def marginals(self) -> Marginals:
+        """Return the marginals."""
+        xp = self.backend.xp
+        P = self.factors(slice(0, self.shape[0])).P
+        return Marginals(xp.clip(xp.sum(P, axis=2), 0.0, 1.0))
 
-class _Factors(NamedTuple):
-    """The P of each factor, their distributions if given, and how they are read."""
-
-    backend: Backend
-    parts: list[Array]
-    distributions: list[Array]
-    members: list[npt.NDArray[np.int64]]  # the labels of each factor
-    layout: _Layout
-    longest: int  # the largest S_f
-
-    def read(self, rows: slice) -> tuple[Array, Array]:
-        """Return P of all labels, (n, m, longest), and d of all factors, (n, F, longest + 1)."""
-        return _read_block(
-            self.backend, self.parts, self.distributions, self.layout, self.longest, rows
-        )
+    def as_one_row(self, threads: int = 1) -> GivenFactors:
+        """Return the factors of all rows as those of one row."""
+        given = self.factors(slice(0, self.shape[0]))
+        return GivenFactors.of_rows(given.backend, given.P, given.d, given.factor)
 
 
-def _read(arrays: Sequence[Any], n_factors: int, factors: Any) -> _Factors:
-    """Validate the P of each factor, (n, m_f, S_f), followed by their distributions, if any."""
-    parts, xp = [], None
-    names = [f"Ps[{f}]" for f in range(n_factors)]
-    for name, value in zip(names, arrays[:n_factors], strict=True):
-        P, namespace = read_array(value, name, CARDINALITY_AXES)
-        check_cardinality_shape(tuple(P.shape), name)
-        parts.append(P)
-        xp = xp or namespace
-    check_same_rows([P.shape[0] for P in parts], names)
-    members = check_factors(factors, [P.shape[1] for P in parts])
-    distributions = []
-    for f, value in enumerate(arrays[n_factors:]):
-        name = f"distributions[{f}]"
-        d, _ = read_array(value, name, DISTRIBUTION_AXES)
-        check_distribution_shape(tuple(d.shape), name, parts[f].shape[0], parts[f].shape[2])
-        distributions.append(d)
-        names.append(name)
-    backend = common_backend([*parts, *distributions], names, xp)
-    layout = _layout(backend, parts, members)
-    longest = max(P.shape[2] for P in parts)
-    return _Factors(backend, parts, distributions, list(members), layout, longest)
-
-
-def _decide_rows(*arrays: Any, n_factors: int, factors: Any, objective: Objective) -> Decision:
-    read = _read(arrays, n_factors, factors)
-    backend = read.backend
-    objective = backend.representable(objective)
-    n, m = read.parts[0].shape[0], read.layout.place.shape[0]
-
-    if _has_kernel(read):
-        from fgfm.decision._factors_triton import decide_factors
-
-        decided = decide_factors(backend, read.parts, read.members, objective)
-        if decided is not None:
-            return decided
-
-    def decide(rows: slice) -> tuple[Array, Array]:
-        return _decide_block(backend, *read.read(rows), read.layout.factor, objective)
-
-    most_nodes = len(nodes(objective.beta, m, m).log_z)
-    row_bytes = (
-        2 * m * read.longest + 7 * most_nodes * m + most_nodes * n_factors
-    ) * backend.itemsize
-    return decide_blocks(backend, n, m, row_bytes, decide)
-
-
-def _has_kernel(read: _Factors) -> bool:
-    """Return True if the Triton kernel for small factors applies."""
-    if read.distributions or not read.backend.has_triton:
-        return False
-    n, F, size = read.parts[0].shape[0], len(read.parts), max(P.shape[1] for P in read.parts)
-    padded = power_of_two(size, 1 << 30) * power_of_two(F, 1 << 30)
-    return n > 0 and max(size, read.longest) <= _LONGEST_FACTOR and padded <= _MOST_LABELS
-
-
-def _marginals(*arrays: Any, n_factors: int, factors: Any) -> Array:
-    read = _read(arrays, n_factors, factors)
-    P, _ = read.read(slice(0, read.parts[0].shape[0]))
-    return marginals_of(read.backend, P)
-
-
-def _decide_batch(*arrays: Any, n_factors: int, factors: Any, objective: Objective) -> Decision:
-    read = _read(arrays, n_factors, factors)
-    P, d = read.read(slice(0, read.parts[0].shape[0]))
-    return decide_rows_as_factors(read.backend, P, d, read.layout.factor, objective)
-
-
-def marginals_of(backend: Backend, P: Array) -> Array:
-    """Return the marginals, (n, m), from P, (n, m, S)."""
-    return backend.xp.clip(backend.xp.sum(P, axis=2), 0.0, 1.0)
-
-
-def with_no_label(backend: Backend, d: Array) -> Array:
-    """Prepend d_0 to d_1 .. d_S, (n, F, S)."""
-    present = backend.xp.sum(d, axis=2, keepdims=True)
-    return backend.xp.concat([backend.xp.clip(1.0 - present, 0.0, None), d], axis=2)
-
-
-def decide_rows_as_factors(
-    backend: Backend, P: Array, d: Array, factor: Array, objective: Objective
-) -> Decision:
-    """Decide all rows together, where every row has the same factors.
+class GivenFactors(FactorProblem):
+    """Factors with valid P and distributions.
 
     Parameters
     ----------
@@ -162,30 +85,214 @@ def decide_rows_as_factors(
         The distributions of the factors.
     factor : array of shape (m,)
         The factor of each label.
-    objective : Objective
-        What is maximised.
-
-    Returns
-    -------
-    Decision
-        With the expectation of the batch.
     """
-    xp = backend.xp
-    n, m, S = P.shape
-    F = d.shape[1]
-    if n == 0:
-        labels = xp.zeros((0, m), dtype=xp.int8, device=backend.device)
-        return Decision(labels, backend.array(objective.value_without_labels))
-    first = F * xp.arange(n, dtype=factor.dtype, device=backend.device)[:, None]  # (n, 1)
-    with np.errstate(all="ignore"):  # array-api-strict computes with NumPy
-        labels, expected_f = _decide_block(
+
+    def __init__(self, backend: Backend, P: Array, d: Array, factor: Array) -> None:
+        self.backend, self.P, self.d, self.factor = backend, P, d, factor
+        self.shape = P.shape[0], P.shape[1]
+        self.row_bytes = P.shape[1] * P.shape[2] * backend.itemsize
+
+    @classmethod
+    def of_rows(
+        cls, backend: Backend, P: Array, d: Array, factor: Array | None = None
+    ) -> GivenFactors:
+        """Return one row with the factors of all rows; by default each row is one factor."""
+        xp = backend.xp
+        n, m, S = P.shape
+        F = d.shape[1]
+        if factor is None:
+            factor = xp.zeros((m,), dtype=xp.int64, device=backend.device)
+        first = F * xp.arange(n, dtype=factor.dtype, device=backend.device)[:, None]  # (n, 1)
+        return cls(
             backend,
             xp.reshape(P, (1, n * m, S)),
             xp.reshape(d, (1, n * F, S + 1)),
             xp.reshape(first + factor[None, :], (n * m,)),
-            backend.representable(objective),
         )
-    return Decision(xp.reshape(labels, (n, m)), expected_f[0])
+
+    def decide_block(self, rows: slice, objective: Objective) -> tuple[Array, Array]:
+        """Return labels and expectations of some of the rows."""
+        P, d = self.P[rows, ...], self.d[rows, ...]
+        return _decide_factor_rows(self.backend, P, d, self.factor, objective)
+
+
+class Cardinalities(FactorProblem):
+    """One factor, with P of shape (n, m, S): GFM.
+
+    Parameters
+    ----------
+    P : array of shape (n, m, S)
+        The joint probabilities of each label and the cardinality.
+    distribution : array of shape (n, S + 1), optional
+        The distribution of the cardinality, if it does not come from P.
+    """
+
+    host = _factors.Cardinalities
+
+    def __init__(self, P: Any, distribution: Any = None) -> None:
+        self._P, xp = read_array(P, "P", CARDINALITY_AXES)
+        check_cardinality_shape(tuple(self._P.shape), "P")
+        n, m, S = self._P.shape
+        self.shape = n, m
+        arrays, names = [self._P], ["P"]
+        self._distribution = distribution
+        if distribution is not None:
+            self._distribution, _ = read_array(distribution, "distribution", DISTRIBUTION_AXES)
+            check_distribution_shape(tuple(self._distribution.shape), "distribution", n, S)
+            arrays, names = [self._P, self._distribution], ["P", "distribution"]
+        self.backend = common_backend(arrays, names, xp)
+        # A row needs P, two copies of it, and about 40 vectors of m labels during the search.
+        self.row_bytes = m * (3 * S + 40) * self.backend.itemsize
+
+    def factors(self, rows: slice) -> GivenFactors:
+        """Return P, (n, m, S), and its distribution, (n, 1, S + 1), of some of the rows."""
+        backend, given = self.backend, self._distribution
+        P, d = read_cardinalities(
+            backend, self._P[rows, ...], "P", rows.start, any_mass=given is not None
+        )
+        if given is None:
+            d = with_no_label(backend, d[:, None, :])
+        else:
+            d = read_distribution(backend, given[rows, ...], "distribution", rows.start)
+            d = d[:, None, :]
+        factor = backend.xp.zeros((P.shape[1],), dtype=backend.xp.int64, device=backend.device)
+        return GivenFactors(backend, P, d, factor)
+
+    def decide_without_limits(self, objective: Objective) -> Decision:
+        """Decide each row."""
+        if self._distribution is None:
+            decided = decide_by_kernel(self.backend, self._P, self._s, objective)
+            if decided is not None:
+                return Decision(*decided)
+        return super().decide_without_limits(objective)
+
+    @property
+    def _s(self) -> npt.NDArray[np.float64]:
+        """The cardinalities of P."""
+        return np.arange(1.0, self._P.shape[2] + 1.0)
+
+    def decide_block(self, rows: slice, objective: Objective) -> tuple[Array, Array]:
+        """Return labels and expectations of some of the rows."""
+        xp = self.backend.xp
+        given = self.factors(rows)
+        d = given.d[:, 0, :]
+        absent, present = d[:, 0], xp.sum(d[:, 1:], axis=1)
+        if self._distribution is None:
+            present = xp.clip(present, 0.0, 1.0)
+            absent = 1.0 - present
+        return decide_cardinality_columns(
+            self.backend, given.P, self._s, absent, present, objective
+        )
+
+
+class _Layout(NamedTuple):
+    """How the factors are read: in groups of one shape and dtype, whose labels are then sorted."""
+
+    groups: list[list[int]]  # factors
+    place: Array  # (m,) the position of each label in the concatenated groups
+    factor: Array  # (m,) the factor of each label, numbered in the order of the groups
+
+
+class Factors(FactorProblem):
+    """Factors of labels that are independent of each other.
+
+    Parameters
+    ----------
+    *arrays : array
+        The P of each factor, (n, m_f, S_f), followed by their distributions, (n, S_f + 1), if any.
+    n_factors : int
+        The number of factors.
+    factors : sequence of sequence of int
+        The labels of each factor.
+    """
+
+    host = _factors.Factors
+
+    def __init__(self, *arrays: Any, n_factors: int, factors: Any) -> None:
+        names = [f"Ps[{f}]" for f in range(n_factors)]
+        parts, xp = [], None
+        for name, value in zip(names, arrays[:n_factors], strict=True):
+            P, namespace = read_array(value, name, CARDINALITY_AXES)
+            check_cardinality_shape(tuple(P.shape), name)
+            parts.append(P)
+            xp = xp or namespace
+        n = check_same_rows([P.shape[0] for P in parts], names)
+        self._members = check_factors(factors, [P.shape[1] for P in parts])
+        distributions = []
+        for f, value in enumerate(arrays[n_factors:]):
+            names.append(f"distributions[{f}]")
+            d, _ = read_array(value, names[-1], DISTRIBUTION_AXES)
+            check_distribution_shape(tuple(d.shape), names[-1], n, parts[f].shape[2])
+            distributions.append(d)
+        self._parts, self._distributions = parts, distributions
+        self.backend = backend = common_backend([*parts, *distributions], names, xp)
+        self._layout = _layout(backend, parts, self._members)
+        self._longest = max(P.shape[2] for P in parts)  # the largest S_f
+        self.shape = n, self._layout.place.shape[0]
+
+    def decide_without_limits(self, objective: Objective) -> Decision:
+        """Decide each row."""
+        if self._has_kernel():
+            from fgfm.decision._factors_triton import decide_factors
+
+            decided = decide_factors(self.backend, self._parts, self._members, objective)
+            if decided is not None:
+                return decided
+        m = self.shape[1]
+        R = len(nodes(objective.beta, m, m).log_z)  # nodes, at most
+        numbers = 2 * m * self._longest + 7 * R * m + R * len(self._parts)
+        self.row_bytes = numbers * self.backend.itemsize
+        return super().decide_without_limits(objective)
+
+    def _has_kernel(self) -> bool:
+        """Return True if the Triton kernel for small factors applies."""
+        if self._distributions or not self.backend.has_triton:
+            return False
+        F, size = len(self._parts), max(P.shape[1] for P in self._parts)
+        padded = power_of_two(size, 1 << 30) * power_of_two(F, 1 << 30)
+        is_short = max(size, self._longest) <= _LONGEST_FACTOR
+        return self.shape[0] > 0 and is_short and padded <= _MOST_LABELS
+
+    def decide_block(self, rows: slice, objective: Objective) -> tuple[Array, Array]:
+        """Return labels and expectations of some of the rows."""
+        return self.factors(rows).decide_block(slice(None), objective)
+
+    def factors(self, rows: slice) -> GivenFactors:
+        """Return P, (n, m, S), and the distributions, (n, F, S + 1), of some of the rows."""
+        backend, xp, longest = self.backend, self.backend.xp, self._longest
+        P_groups, d_groups = [], []
+        for group in self._layout.groups:
+            stacked = xp.stack([self._parts[f][rows, ...] for f in group], axis=1)
+            P, d = read_factors(
+                backend,
+                stacked,  # (n, F, m_f, S_f)
+                [f"Ps[{f}]" for f in group],
+                rows.start,
+                any_mass=bool(self._distributions),
+            )
+            if self._distributions:
+                given = [
+                    read_distribution(
+                        backend,
+                        self._distributions[f][rows, ...],
+                        f"distributions[{f}]",
+                        rows.start,
+                    )
+                    for f in group
+                ]
+                d = xp.stack(given, axis=1)  # (n, F, S_f + 1)
+            else:
+                d = with_no_label(backend, d)  # (n, F, S_f + 1)
+            P_groups.append(_padded(backend, xp.reshape(P, (P.shape[0], -1, P.shape[3])), longest))
+            d_groups.append(_padded(backend, d, longest + 1))
+        P = xp.take(xp.concat(P_groups, axis=1), self._layout.place, axis=1)
+        return GivenFactors(backend, P, xp.concat(d_groups, axis=1), self._layout.factor)
+
+
+def with_no_label(backend: Backend, d: Array) -> Array:
+    """Prepend d_0 to d_1 .. d_S, (n, F, S)."""
+    present = backend.xp.sum(d, axis=2, keepdims=True)
+    return backend.xp.concat([backend.xp.clip(1.0 - present, 0.0, None), d], axis=2)
 
 
 def _layout(
@@ -205,42 +312,6 @@ def _layout(
     )
 
 
-def _read_block(
-    backend: Backend,
-    parts: Sequence[Array],
-    distributions: Sequence[Array],
-    layout: _Layout,
-    longest: int,
-    rows: slice,
-) -> tuple[Array, Array]:
-    """Return P of all labels, (n, m, longest), and d of all factors, (n, F, longest + 1)."""
-    xp = backend.xp
-    P_groups, d_groups = [], []
-    for group in layout.groups:
-        stacked = xp.stack([parts[f][rows, ...] for f in group], axis=1)  # (n, F, m_f, S_f)
-        P, d = read_factors(
-            backend,
-            stacked,
-            [f"Ps[{f}]" for f in group],
-            rows.start,
-            any_mass=bool(distributions),
-        )
-        if distributions:
-            given = [
-                read_distribution(
-                    backend, distributions[f][rows, ...], f"distributions[{f}]", rows.start
-                )
-                for f in group
-            ]
-            d = xp.stack(given, axis=1)  # (n, F, S_f + 1)
-        else:
-            d = with_no_label(backend, d)  # (n, F, S_f + 1)
-        P_groups.append(_padded(backend, xp.reshape(P, (P.shape[0], -1, P.shape[3])), longest))
-        d_groups.append(_padded(backend, d, longest + 1))
-    P = xp.take(xp.concat(P_groups, axis=1), layout.place, axis=1)
-    return P, xp.concat(d_groups, axis=1)
-
-
 def _padded(backend: Backend, array: Array, size: int) -> Array:
     """Pad the last axis with zeros."""
     missing = size - array.shape[-1]
@@ -251,7 +322,7 @@ def _padded(backend: Backend, array: Array, size: int) -> Array:
     return backend.xp.concat([array, zeros], axis=-1)
 
 
-def _decide_block(
+def _decide_factor_rows(
     backend: Backend, P: Array, d: Array, factor: Array, objective: Objective
 ) -> tuple[Array, Array]:
     """Decide from P, (n, m, S), and the distributions of the factors, (n, F, S + 1)."""
@@ -304,12 +375,9 @@ def _cardinality_bound(backend: Backend, histogram: Array, total: int) -> Array:
     """
     xp, S = backend.xp, histogram.shape[1]
     upper = xp.sum(histogram, axis=1) * 0.0 + float(total)
-    for rate in GROWTH:
+    for rate in _GROWTH:
         if rate * S < 50.0:  # exp(t S) stays far from overflow
             growth = backend.array(np.expm1(rate * np.arange(1.0, S + 1.0)))
             bound = (TAIL + xp.sum(histogram * growth, axis=1)) / rate + S
             upper = xp.where(bound < upper, bound, upper)
     return xp.where(upper > 1.0, upper, 1.0)
-
-
-ROUTE = Route(_decide_rows, _marginals, _decide_batch, decide_each_label)

@@ -1,97 +1,79 @@
-"""The steps that all five public functions share, for every type of array.
+"""From the arguments of a public function to a problem, and from its decision to the same type.
 
-Each function has two routes: one for NumPy arrays and all that converts to them, which also
-decides the blocks of Dask arrays, and one for arrays of PyTorch, CuPy and JAX.
+Lists, masked arrays, data frames and whatever NumPy converts become problems of NumPy arrays; so
+do the blocks of Dask arrays. Arrays of PyTorch, CuPy and JAX become problems of these libraries.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from fgfm._utils.rows import as_frames
-from fgfm._utils.validation import check_average
+from fgfm._utils.validation import check_choice, is_flat
 from fgfm.decision._array_api.libraries import describe, is_array_api, library_of
-from fgfm.decision._averages import Route
-from fgfm.decision._dask import any_dask, decide_columns_lazily, decide_lazily
+from fgfm.decision._dask import any_dask, decide_lazily
 from fgfm.decision._objective import Decision, Objective
+from fgfm.decision._problem import AVERAGES, Problem, decide
 
-__all__ = ["check_array_types", "decide", "is_flat"]
+__all__ = ["check_array_types", "decide_arrays"]
 
 
-def decide(
+def decide_arrays(
+    kind: type[Problem],
     arrays: Mapping[str, Any],
     objective: Objective,
     average: Any,
-    with_numpy: Route,
-    with_array_api: Callable[[], Route],
     columns: Any = None,
     **shared: Any,
 ) -> Decision:
-    """Decide with the implementation for the given average and type of arrays.
+    """Decide from arrays of any type.
 
     Parameters
     ----------
+    kind : type
+        The kind of problem, the class for NumPy arrays.
     arrays : mapping of str to array-like
         The arrays with one entry per row, by the name of the argument.
     objective : Objective
         What is maximised.
-    average : {"samples", "macro", "micro"}
-        Whether a problem is a row, a label, or the batch.
-    with_numpy : Route
-        The implementations, called as ``f(*arrays, objective=objective, **shared)``.
-    with_array_api : callable
-        Returns the implementations for arrays of PyTorch, CuPy and JAX.
+    average : str
+        One of `AVERAGES`.
     columns : sequence, default=None
         The column names of the labels, if the first array is a data frame.
     **shared : object
-        Further arguments of the implementations, the same for all rows.
+        Further arguments of the problem, the same for all rows.
 
     Returns
     -------
     Decision
         Of the same array type as the first array.
     """
-    check_average(average)
-    is_device_array = check_array_types(arrays)
-    values = list(arrays.values())
-    if is_flat(values[0]):
+    check_choice(average, "average", AVERAGES)
+    first = next(iter(arrays.values()))
+    is_numpy = set(map(type, arrays.values())) == {np.ndarray}
+    on_device = not is_numpy and check_array_types(arrays)
+    flat = is_flat(first)
+    if flat:
         average = "macro"  # one label, whatever the average
     if objective.limits is not None:
-        objective.limits.check_problem(average, objective.measure, flat=is_flat(values[0]))
-    if not is_device_array and any_dask(*values):
-        decision = _decide_dask(arrays, average, with_numpy, objective=objective, **shared)
-        return _squeezed(decision) if is_flat(values[0]) else decision
-    route = with_array_api() if is_device_array else with_numpy
-    decision = route.decide(average, *values, objective=objective, **shared)
-    if is_device_array and shared.get("logits"):
-        from fgfm.decision._marginals_array_api import with_input_dtype
-
-        decision = with_input_dtype(decision, values[0])
-    if is_device_array and objective.limits is not None:
-        from fgfm.decision._array_api.host import constrain_on_host
-
-        decision = constrain_on_host(decision, values, objective, with_numpy.samples, shared)
-    if objective.nonempty:
-        smallest = "the empty set" if objective.limits is None else "the smallest allowed set"
-        _warn_about_impossible_problems(decision.expected_f, average, smallest)
-    if is_flat(values[0]):
-        decision = _squeezed(decision)
-    if is_flat(values[0]):
-        columns = [getattr(values[0], "name", None)]
-    return Decision(*as_frames(*decision, values[0], columns, average))
-
-
-def is_flat(value: Any) -> bool:
-    """Return True for 1-D arrays, series, and lists of numbers."""
-    if hasattr(value, "ndim"):  # a nested tensor of PyTorch has no shape
-        return bool(value.ndim == 1)
-    if hasattr(value, "shape"):
-        return len(value.shape) == 1
-    return isinstance(value, (list, tuple)) and len(value) > 0 and np.ndim(value[0]) == 0
+        objective.limits.check_problem(average, objective.measure, flat=flat)
+    if on_device:
+        kind = getattr(import_module(f"{kind.__module__}_array_api"), kind.__name__)
+    if not (is_numpy or on_device) and any_dask(*arrays.values()):
+        decision = decide_lazily(kind, arrays, objective, average, shared)
+    else:
+        decision = decide(kind.read(*arrays.values(), **shared), objective, average)
+        if objective.nonempty:
+            _warn_about_impossible_problems(decision.expected_f, average, objective)
+    if flat:
+        decision = Decision(decision.labels[:, 0], decision.expected_f[0])
+        columns = [getattr(first, "name", None)]
+    return decision if is_numpy else Decision(*as_frames(*decision, first, columns, average))
 
 
 def check_array_types(arrays: Mapping[str, Any]) -> bool:
@@ -130,25 +112,7 @@ def _check_list(value: Any, name: str) -> None:
         value = value[0]
 
 
-def _decide_dask(arrays: Mapping[str, Any], average: str, route: Route, **shared: Any) -> Decision:
-    """Build a lazy decision."""
-    if average == "samples":
-        return decide_lazily(route.samples, arrays, **shared)
-    if average == "macro":
-        return decide_columns_lazily(route, arrays, **shared)
-    name = next(name for name, value in arrays.items() if any_dask(value))
-    raise TypeError(
-        f"{name} is a Dask array: average='micro' decides all rows together, so it must be an "
-        f"array in memory; use {name}.compute()"
-    )
-
-
-def _squeezed(decision: Decision) -> Decision:
-    """Return the decision of one label as 1-D labels and a scalar."""
-    return Decision(decision.labels[:, 0], decision.expected_f[0])
-
-
-def _warn_about_impossible_problems(expected_f: Any, average: str, smallest: str) -> None:
+def _warn_about_impossible_problems(expected_f: Any, average: str, objective: Objective) -> None:
     """Warn about problems with d_0 = 1 under nonempty=True."""
     if is_array_api(expected_f):
         from fgfm.decision._array_api.backend import first_nan
@@ -159,13 +123,15 @@ def _warn_about_impossible_problems(expected_f: Any, average: str, smallest: str
         count, first = len(impossible), impossible[0] if len(impossible) else 0
     if not count:
         return
+    smallest = "the empty set" if objective.limits is None else "the smallest allowed set"
     problem = "row" if average == "samples" else "label"
-    what = f"{problem}s without probability for a non-empty label set"
     which = f": {count}, the first is {problem} {first}; they get {smallest} and"
-    if average == "macro":
-        what = "labels without probability in any row"
-    if average == "micro":
+    if average == "samples":
+        what = "rows without probability for a non-empty label set"
+    elif average == "micro":
         what, which = "no label has a probability in any row", ": the decision is empty, with"
+    else:
+        what = "labels without probability in any row"
     warnings.warn(
         f"{what}, although nonempty=True{which} expected_f NaN", UserWarning, stacklevel=4
     )

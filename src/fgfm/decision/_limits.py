@@ -10,10 +10,12 @@ import numpy.typing as npt
 from fgfm._kernels import Constraints as KernelConstraints
 from fgfm._utils.validation import check_count
 from fgfm.decision._constraints import Constraints, LabelNumbers
+from fgfm.decision._measures import Measure
 
 __all__ = ["Limits"]
 
 Integers = npt.NDArray[np.int64]
+_NO_CONSTRAINTS = Constraints()
 
 
 class Limits(NamedTuple):
@@ -21,7 +23,7 @@ class Limits(NamedTuple):
 
     min_labels: int
     max_labels: int | None
-    constraints: Constraints | None
+    constraints: Constraints
     names: tuple[Any, ...] | None
 
     @classmethod
@@ -44,16 +46,17 @@ class Limits(NamedTuple):
             raise TypeError(
                 f"constraints is {constraints!r}: it must be a fgfm.decision.Constraints or None"
             )
-        if min_labels == 0 and max_labels is None and constraints in (None, Constraints()):
+        if min_labels == 0 and max_labels is None and constraints in (None, _NO_CONSTRAINTS):
             return None
         if names is not None and not any(isinstance(name, str) for name in names):
             names = None  # numbers, such as the default columns of pandas
-        return cls(min_labels, max_labels, constraints, None if names is None else tuple(names))
+        names = None if names is None else tuple(names)
+        return cls(min_labels, max_labels, constraints or _NO_CONSTRAINTS, names)
 
-    def check_problem(self, average: str, measure: str, *, flat: bool = False) -> None:
-        """Raise unless each row is a problem of its own, and the measure is the F-measure."""
-        if average != "samples" or measure != "f":
-            other = "measure='jaccard'" if measure == "jaccard" else f"average={average!r}"
+    def check_problem(self, average: str, measure: Measure, *, flat: bool = False) -> None:
+        """Raise unless each row is decided by itself, for a measure that can be constrained."""
+        if average != "samples" or not measure.has_limits:
+            other = f"average={average!r}" if measure.has_limits else f"measure={measure.name!r}"
             if flat:
                 other = "1-D probabilities, those of a binary classifier"
             raise ValueError(
@@ -67,7 +70,7 @@ class Limits(NamedTuple):
         Raises ValueError if no set satisfies them.
         """
         labels = LabelNumbers(m, self.names)
-        constraints = (self.constraints or Constraints()).numbered(m, self.names)
+        constraints = self.constraints.numbered(m, self.names)
         if sparse and constraints.parents and constraints.costs and (self.min_labels or nonempty):
             # Which labels of probability 0 fill up a set at least cost is another problem.
             raise ValueError(

@@ -1,210 +1,212 @@
-"""`from_marginals`: decisions from marginal probabilities of independent labels."""
+"""Independent labels from a NumPy array of marginals: rows, columns, all entries."""
 
 from __future__ import annotations
 
+import math
+import threading
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._utils.validation import check_flag, real_array, stacked_classes
-from fgfm.decision._averages import Route
-from fgfm.decision._constraints import Constraints
-from fgfm.decision._inputs import decide, is_flat
-from fgfm.decision._limits import Limits
-from fgfm.decision._marginals_dense import (
-    DenseMarginals,
-    decide_dense_entries,
-    decide_dense_marginals,
-)
-from fgfm.decision._marginals_sparse import (
-    decide_csr_entries,
-    decide_sparse_marginals,
-    valid_csr,
-)
+from fgfm._kernels import NOT_PROBABILITY, constrain_dense_rows, transpose
+from fgfm._utils.blocks import BLOCK_BYTES, float_block, run_blocks
+from fgfm._utils.validation import check_logits, check_marginals, is_flat, real_array
+from fgfm.decision._marginals_sparse import SparseMarginals
 from fgfm.decision._objective import Decision, Objective
+from fgfm.decision._problem import DenseProblem, Problem, run_kernel
+from fgfm.decision._quadrature import rules
 
-__all__ = ["decide_marginals", "from_marginals"]
+__all__ = ["Marginals", "decide_marginal_rows"]
+
+Real = npt.NDArray[Any]
+_STRIP_BYTES = 128  # of a row: two cache lines
+_ALL = slice(None)
+_MANY_ROWS = 8192  # columns of fewer rows are transposed
+_CHUNK = 16  # columns, a multiple of what the kernel reads together
 
 
-def from_marginals(
-    proba: Any,
-    *,
-    beta: float = 1.0,
-    zero_division: float = 1.0,
-    nonempty: bool = False,
-    measure: str = "f",
-    average: str = "samples",
-    min_labels: int = 0,
-    max_labels: int | None = None,
-    constraints: Constraints | None = None,
-    logits: bool = False,
-    n_jobs: int | None = None,
-) -> Decision:
-    r"""Decide from marginal probabilities, assuming labels independent given the row.
-
-    Maximises :math:`E[F_\beta(y, h)]` over all label sets h for
-    :math:`p(y) = \prod_i p_i^{y_i} (1 - p_i)^{1 - y_i}`. The best set of each size holds the most
-    probable labels; all sizes that can be optimal are compared, in time linear in the number of
-    labels.
+class Marginals(DenseProblem):
+    """Independent labels with marginals of shape (n, m), or (n,) for one label.
 
     Parameters
     ----------
-    proba : array-like, sparse matrix or data frame of shape (n, m) or (n,)
-        The probability of each label. Entries that a sparse matrix does not store are 0. CSR is
-        read in place, block by block, with the entries of a row in any order; other sparse formats
-        are converted to CSR. 1-D probabilities, or a series, are those of a binary classifier: one
-        problem over all rows, whatever the `average`. A list of m arrays of shape (n, 2), as
-        ``predict_proba`` of scikit-learn's forests returns, holds both classes of each label.
-    beta : float, default=1.0
-        Recall is considered `beta` times as important as precision.
-    zero_division : float, default=1.0
-        The value of 0/0, an empty decision where the true set is empty, from 0 to 1. It is 1 in
-        the definition above, and 0 by default in scikit-learn.
-    nonempty : bool, default=False
-        Condition on the true set not being empty, for the decision and its expectation. A row in
-        which no label is possible contradicts this condition: it gets the empty set, an
-        expectation of NaN, and a warning.
-    measure : {"f", "jaccard"}, default="f"
-        The measure whose expectation is maximised: :math:`F_\beta`, or the Jaccard index
-        :math:`|y \cap h| / |y \cup h|` (intersection over union), for which `beta` must be 1.
-    average : {"samples", "macro", "micro"}, default="samples"
-        The F-measure to maximise: of each row; of each label over all rows; or of all entries
-        together. `zero_division` and `nonempty` apply to each problem: row, label, or batch.
-    min_labels, max_labels : int, default=0 and None
-        The least and the largest number of labels to decide for; None is no limit. With
-        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
-        conditioned as with `nonempty`.
-    constraints : Constraints, default=None
-        Further constraints on the label sets: labels that are required, forbidden, exclude each
-        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
+    proba : array-like of shape (n, m) or (n,)
+        Probabilities or logits.
     logits : bool, default=False
-        Whether `proba` holds logits, of which the probabilities are the sigmoid.
-    n_jobs : int, default=None
-        The number of threads, as in joblib. It does not change the result.
-
-    Returns
-    -------
-    Decision
-        ``labels`` of the shape of `proba`, and ``expected_f`` (the expected Jaccard index, if that
-        is the measure) of shape (n,), of shape (m,) for ``average="macro"``, a number for
-        ``"micro"`` and for 1-D `proba`. Arrays; CSR labels if `proba` is sparse; a data frame and
-        a series if it is a pandas or polars data frame; Dask arrays if it is a Dask array.
-
-    See Also
-    --------
-    from_factors : Decisions where groups of labels depend on each other.
-    fgfm.cardinality.from_marginals : Marginals combined with a model of the number of labels.
-
-    Notes
-    -----
-    The published algorithm (Ye, Chai, Lee and Chieu, ICML 2012) takes quadratic time.
-
-    ``np.array(predict_proba(X))[:, :, 1]`` of a forest is (label, row): transposed. If there are
-    as many rows as labels this cannot be detected; pass the list itself.
-
-    Columns are decided in strips, without a copy of the array, and the labels are in Fortran
-    order; ``average="micro"`` with `logits` copies the array.
-
-    Only this function has ``measure="jaccard"``. For independent labels hits and true labels
-    outside h are independent, so that :math:`E[J(y, h)] = \sum_{i \in h} p_i \; E[1 / (|h| + S)]`
-    with S the number of true labels outside h; the best set of each size again holds the most
-    probable labels. For dependent labels the expectation is not determined by the probabilities
-    :math:`p(y_i = 1, |y| = s)` from which the other functions decide.
-
-    Examples
-    --------
-    >>> import fgfm
-    >>> labels, expected_f = fgfm.decision.from_marginals([[0.8, 0.45, 0.4], [0.1, 0.2, 0.05]])
-    >>> labels
-    array([[1, 1, 1],
-           [0, 0, 0]], dtype=int8)
-    >>> expected_f.round(4)
-    array([0.6674, 0.684 ])
-
-    The largest macro F1, and the largest F1 of a binary classifier:
-
-    >>> proba = [[0.8, 0.1], [0.4, 0.2], [0.3, 0.1]]
-    >>> fgfm.decision.from_marginals(proba, average="macro").labels
-    array([[1, 0],
-           [1, 0],
-           [0, 0]], dtype=int8)
-    >>> labels, expected_f = fgfm.decision.from_marginals([0.8, 0.4, 0.1])
-    >>> labels, round(float(expected_f), 4)
-    (array([1, 1, 0], dtype=int8), 0.6776)
-
-    The best set for F need not be the best one for the Jaccard index:
-
-    >>> proba = [[0.7, 0.4], [0.7, 0.5]]
-    >>> fgfm.decision.from_marginals(proba).labels
-    array([[1, 1],
-           [1, 1]], dtype=int8)
-    >>> labels, expected_jaccard = fgfm.decision.from_marginals(proba, measure="jaccard")
-    >>> labels
-    array([[1, 0],
-           [1, 1]], dtype=int8)
-    >>> expected_jaccard.round(4)
-    array([0.56, 0.6 ])
+        Whether the probabilities are the sigmoid of `proba`.
+    rows_of : Marginals, optional
+        The problem whose entries `proba` has in one row; errors name their places.
     """
-    columns = getattr(proba, "columns", None)
-    limits = Limits.checked(min_labels, max_labels, constraints, columns)
-    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, measure, limits)
-    logits = check_flag(logits, "logits")
-    return decide(
-        {"proba": stacked_classes(proba, logits=logits)},
-        objective,
-        average,
-        _ROUTE,
-        _array_api_route,
-        columns=columns,
-        logits=logits,
-    )
 
+    def __init__(self, proba: Any, logits: bool = False, rows_of: Marginals | None = None) -> None:
+        self._given = real_array(proba, "proba", ("row",) if is_flat(proba) else ("row", "label"))
+        self._logits = logits
+        self._rows_of = rows_of
+        self.values = self._given if self._given.ndim == 2 else self._given[:, None]
+        self.shape = self.values.shape
+        self.row_bytes = self.shape[1] * self.values.itemsize
 
-def decide_marginals(proba: Any, objective: Objective, logits: bool = False) -> Decision:
-    """Decide each row from marginals, (n, m), dense or sparse."""
-    marginals = _read(proba, logits)
-    if not isinstance(marginals, DenseMarginals):
-        return decide_sparse_marginals(marginals, objective)
-    n, m = marginals.shape
-    return decide_dense_marginals(
-        n,
-        m,
-        marginals.values.itemsize,
-        objective,
-        lambda rows: marginals.proba(marginals.values[rows]),
-        marginals.check,
-    )
+    @classmethod
+    def read(cls, proba: Any, logits: bool = False) -> Problem:
+        """Return the problem of a dense array, or of a sparse matrix."""
+        if not sparse.issparse(proba):
+            return cls(proba, logits)
+        if logits:
+            raise ValueError(
+                "proba is a sparse matrix and logits is True: entries that are not stored would "
+                "have the probability 1/2; pass a dense array, or a sparse matrix of probabilities"
+            )
+        return SparseMarginals([proba], ["proba"])
 
+    def decide_block(
+        self, rows: slice, objective: Objective, constraints: Any, labels: Real, expected_f: Real
+    ) -> None:
+        """Decide some of the rows."""
+        decided = Decision(labels, expected_f)
+        proba = float_block(self.values[rows])
+        if self._logits:
+            proba = _sigmoid(proba)
+        decide_marginal_rows(proba, objective, constraints, decided, lambda: self._check(rows))
 
-def _marginals(proba: Any, logits: bool = False) -> Any:
-    marginals = _read(proba, logits)
-    return marginals if isinstance(marginals, DenseMarginals) else valid_csr(marginals, "proba")
+    def marginals(self) -> Marginals:
+        """Return the problem itself."""
+        return self
 
+    def as_one_row(self, threads: int = 1) -> Marginals:
+        """Return all entries as one row."""
+        return Marginals(self.values.reshape(1, -1), self._logits, rows_of=self)
 
-def _decide_entries(proba: Any, objective: Objective, logits: bool = False) -> Decision:
-    marginals = _marginals(proba, logits)
-    if isinstance(marginals, DenseMarginals):
-        return decide_dense_entries(marginals, objective)
-    return decide_csr_entries(marginals, objective)
+    def valid(self) -> Real:
+        """Validate all values; return the probabilities, with rounding errors clipped."""
+        self._check()
+        proba = float_block(self.values)
+        return np.clip(_sigmoid(proba) if self._logits else proba, 0.0, 1.0)
 
+    def decide_columns(self, objective: Objective) -> Decision:
+        """Decide each column: one problem per label, over the rows.
 
-def _read(proba: Any, logits: bool) -> Any:
-    """Return marginals as `DenseMarginals`, or as the given sparse matrix."""
-    if not sparse.issparse(proba):
-        axes = ("row",) if is_flat(proba) else ("row", "label")
-        return DenseMarginals(real_array(proba, "proba", axes), logits)
-    if logits:
-        raise ValueError(
-            "proba is a sparse matrix and logits is True: entries that are not stored would have "
-            "the probability 1/2; pass a dense array, or a sparse matrix of probabilities"
+        The kernel for whole rows decides long columns in which many rows are expected, if the rows
+        are stored one after the other; the others are transposed.
+        """
+        kernel = objective.measure.kernels.get("dense columns")
+        if kernel is None or not self._has_long_columns():
+            return self._decide_strips(objective)
+        n, m = self.shape
+        labels, expected_f = np.zeros((n, m), dtype=np.int8), np.empty(m)
+        done = np.zeros(m, dtype=np.uint8)
+        statuses = []
+
+        def decide_chunk(chunk: slice) -> None:
+            columns = slice(chunk.start * _CHUNK, min(m, chunk.stop * _CHUNK))
+            status = kernel(
+                self.values[:, columns],
+                *objective.kernel_arguments,
+                rules(objective.beta),
+                labels[:, columns],
+                expected_f[columns],
+                done[columns],
+            )
+            statuses.append(status[1])
+
+        # The columns of a chunk are read together: one chunk for each thread.
+        n_chunks = math.ceil(m / _CHUNK)
+        chunk_bytes = BLOCK_BYTES * objective.threads // n_chunks
+        run_blocks(n_chunks, chunk_bytes, objective.threads, decide_chunk)
+        left = np.flatnonzero(done == 0)
+        # Invalid values are named there, and rounding errors clipped; few columns are copied.
+        if NOT_PROBABILITY in statuses or 2 * len(left) > m:
+            return self._decide_strips(objective)
+        for start in range(0, len(left), _CHUNK):
+            at = left[start : start + _CHUNK]
+            labels[:, at], expected_f[at] = Marginals(self.values[:, at])._decide_strips(objective)
+        return Decision(labels, expected_f)
+
+    def _has_long_columns(self) -> bool:
+        """Return True if there are many rows, of probabilities one after the other."""
+        n, m = self.shape
+        values = self.values
+        return (
+            not self._logits
+            and n >= _MANY_ROWS
+            and m >= 4
+            and values.dtype in (np.float32, np.float64)
+            and values.dtype.isnative
+            and values.strides[1] == values.itemsize
+            and values.strides[0] % values.itemsize == 0
         )
+
+    def _decide_strips(self, objective: Objective) -> Decision:
+        """Decide each column, transposed.
+
+        Strips of columns are transposed to rows one after the other, so that the array is not
+        copied as a whole; they are wide enough to read most cache lines once. The labels are in
+        Fortran order, column by column.
+        """
+        n, m = self.shape
+        values = self.values
+        chosen, expected_f = np.zeros((m, n), dtype=np.int8), np.empty(m)
+        width = min(m, max(_STRIP_BYTES, BLOCK_BYTES // n) // values.itemsize)
+        own = threading.local()  # work space of a thread
+
+        def decide_strip(strip: slice) -> None:
+            labels = slice(strip.start * width, min(m, strip.stop * width))
+            if not hasattr(own, "buffer"):
+                own.buffer = np.empty((width, n), dtype=float_block(values[:0]).dtype)
+            columns = _transposed(values[:, labels], own.buffer)  # (labels, n)
+            if self._logits:
+                columns = _sigmoid(columns)
+            decided = Decision(chosen[labels], expected_f[labels])
+            decide_marginal_rows(
+                columns, objective, None, decided, lambda: self._check(_ALL, labels)
+            )
+
+        run_blocks(math.ceil(m / width), BLOCK_BYTES, objective.threads, decide_strip)
+        return Decision(chosen.T, expected_f)
+
+    def _check(self, rows: slice = _ALL, labels: slice = _ALL) -> None:
+        """Raise unless all values of some rows and labels are valid, up to rounding."""
+        if self._rows_of is not None:
+            self._rows_of._check()
+            return
+        check = check_logits if self._logits else check_marginals
+        first = rows.start or 0, labels.start or 0
+        if self._given.ndim == 1:
+            check(self._given[rows], "proba", first[:1])
+        else:
+            check(self._given[rows, labels], "proba", first)
+
+
+def decide_marginal_rows(
+    proba: Real,
+    objective: Objective,
+    constraints: Any,
+    decision: Decision,
+    check: Callable[[], None],
+) -> None:
+    """Run the kernel for independent labels on rows of probabilities; fill in the decision."""
+    arguments = (*objective.kernel_arguments, rules(objective.beta), *decision)
+    kernel = objective.measure.kernels["dense rows"]
+    run_kernel(kernel, proba, arguments, decision.labels, check)
+    if constraints is not None:
+        constrain_dense_rows(proba, *arguments, constraints)
+
+
+def _sigmoid(logits: Real) -> Real:
+    from scipy.special import expit
+
+    proba: Real = expit(logits, dtype=np.float64)  # float32 has none below a logit of -104
     return proba
 
 
-def _array_api_route() -> Route:
-    from fgfm.decision._marginals_array_api import ROUTE
-
-    return ROUTE
-
-
-_ROUTE = Route(decide_marginals, _marginals, _decide_entries)
+def _transposed(block: Real, buffer: Real) -> Real:
+    """Return the columns of a block as the rows of a contiguous array, perhaps the buffer."""
+    if block.T.flags.c_contiguous:
+        return block.T
+    if block.dtype != buffer.dtype or any(step % block.itemsize for step in block.strides):
+        block = float_block(block)
+    columns = buffer[: block.shape[1]]
+    transpose(block, columns)
+    return columns

@@ -20,31 +20,180 @@ import triton.language as tl
 
 from fgfm._utils.validation import check_probabilities
 from fgfm.decision._array_api.backend import Backend, multiprocessors, to_host
-from fgfm.decision._array_api.functions_triton import add_pair, nan_min, one_minus_exp, times
+from fgfm.decision._array_api.functions_triton import (
+    SMALL,
+    above,
+    add_pair,
+    exponent,
+    nan_min,
+    next_level,
+    one_minus_exp,
+    powers,
+    times,
+)
 from fgfm.decision._array_api.selection import largest_labels
-from fgfm.decision._marginals_array_api import SMALL
 from fgfm.decision._marginals_triton_dense import DENSE, MANY, POSTPONED, decide_dense_rows
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import nodes
 
 __all__ = ["check_rows", "decide_listed", "decide_rows"]
 
-_CHUNK = 8  # labels of a list processed at once, at all nodes
-_PLACES = 64  # labels of a list processed at once otherwise
+_CHUNK = tl.constexpr(8)  # labels of a list processed at once, at all nodes
+_PLACES = tl.constexpr(64)  # labels of a list processed at once otherwise
 _LISTS = 6  # work space of a program, in row lengths
-_FEW = (
-    128  # rows with more candidates, or more than MANY expected labels, are left to a second call
-)
+_FEW = 128  # rows with more candidates, or more than MANY labels expected, need a second call
 _REGISTERS = 128  # per thread; with more, a multiprocessor could run too few threads
-_OUTSIDE = -1.0  # in place of an expected F: a value outside [0, 1]
+_OUTSIDE = tl.constexpr(-1.0)  # in place of an expected F: a value outside [0, 1]
+_POSTPONED, _DENSE = map(tl.constexpr, (POSTPONED, DENSE))
 _ROW = 1024  # labels per warp
 _WARPS = 64  # warps per multiprocessor to launch
 _PROBED = 16384  # rows of a large array that are decided first
 
 
 @triton.jit
-def _add(a1, a2, a3, a4, b1, b2, b3, b4):
+def _add_four(a1, a2, a3, a4, b1, b2, b3, b4):
     return a1 + b1, a2 + b2, a3 + b3, a4 + b4
+
+
+# Lists and tables store every other element: with consecutive elements the compiler would
+# distribute a tile over threads along the labels, and sums over labels would cross threads.
+
+
+@triton.jit
+def _list_tile(p, marked, to):
+    """List the marked labels of a tile; return their number."""
+    gaps = tl.where(marked, 2, 0)
+    before = tl.cumsum(gaps, 1)
+    own_count = tl.sum(gaps, 1)
+    start = tl.cumsum(own_count) - own_count - 2
+    tl.store(to + start[:, None] + before, p, mask=marked)
+    return tl.sum(own_count) // 2
+
+
+@triton.jit
+def _small_exponent(p, u, rest, DOUBLE, REST):
+    """Return -log prod (1 - p u) at the nodes, over a tile of small labels.
+
+    With REST, `rest` has the power sums of labels that are not in the tile.
+    """
+    # four more powers in float64, small enough to be summed in float32
+    x1, x2, x3, x4, x5, x6, x7, x8 = powers(p, p.dtype, tl.float32)
+    s1, s2, s3, s4 = tl.reduce(
+        (tl.sum(x1, 1), tl.sum(x2, 1), tl.sum(x3, 1), tl.sum(x4, 1)), 0, _add_four
+    )
+    s5, s6, s7, s8 = 0.0, 0.0, 0.0, 0.0
+    if DOUBLE:
+        s5, s6, s7, s8 = tl.reduce(
+            (tl.sum(x5, 1), tl.sum(x6, 1), tl.sum(x7, 1), tl.sum(x8, 1)), 0, _add_four
+        )
+    if REST:
+        s1 += tl.load(rest)
+        s2 += tl.load(rest + 1)
+        s3 += tl.load(rest + 2)
+        s4 += tl.load(rest + 3)
+        if DOUBLE:
+            s5 += tl.load(rest + 4).to(tl.float32)
+            s6 += tl.load(rest + 5).to(tl.float32)
+            s7 += tl.load(rest + 6).to(tl.float32)
+            s8 += tl.load(rest + 7).to(tl.float32)
+    return exponent(s1, s2, s3, s4, s5, s6, s7, s8, u)
+
+
+@triton.jit
+def _product_and_top(values, count, zeta, NODES):
+    """Return prod (1 - p u) at the nodes, over a list of labels, and the largest of them."""
+    k = tl.arange(0, _CHUNK)[None, :] * 2 + tl.arange(0, NODES)[:, None] * 0
+    tile = tl.full([NODES, _CHUNK], 1.0, zeta.dtype)
+    for start in range(0, count, _CHUNK):
+        x = tl.load(values + 2 * start + k, mask=k < 2 * (count - start), other=0.0)
+        tile *= (1.0 - x) + x * zeta[:, None]
+    place = tl.arange(0, _PLACES)
+    highest = tl.zeros([_PLACES], zeta.dtype)
+    for start in range(0, count, _PLACES):
+        x = tl.load(values + 2 * (start + place), mask=start + place < count, other=0.0)
+        highest = tl.maximum(highest, x)
+    return tl.reduce(tile, 1, times), tl.max(highest)
+
+
+@triton.jit
+def _lower_bound(values, count, top, spread):
+    """Return a lower bound on the optimum / (1 + beta^2), by two steps of Dinkelbach's iteration.
+
+    The labels are a list, and `top` is the largest one of the row.
+    """
+    place = tl.arange(0, _PLACES)
+    level = top / (spread + 1.0)
+    for step in tl.static_range(2):  # noqa: B007
+        mass = tl.zeros([_PLACES], values.dtype.element_ty)
+        number = tl.zeros([_PLACES], tl.int32)
+        for start in range(0, count, _PLACES):
+            x = tl.load(values + 2 * (start + place), mask=start + place < count, other=0.0)
+            own_mass, marks = above(x, level)
+            mass += own_mass
+            number += marks
+        total_mass, total_number = tl.reduce((mass, number), 0, add_pair)
+        level = tl.maximum(level, next_level(total_mass, total_number, spread))
+    return level
+
+
+@triton.jit
+def _list_again(values, count, least, to):
+    """List the labels of a list that are at least `least`; return their number."""
+    place = tl.arange(0, _PLACES)
+    found = count * 0
+    for start in range(0, count, _PLACES):
+        x = tl.load(values + 2 * (start + place), mask=start + place < count, other=0.0)
+        marks = (x >= least).to(tl.int32)
+        tl.store(to + 2 * (found + tl.cumsum(marks) - 1), x, mask=x >= least)
+        found += tl.sum(marks)
+    return found
+
+
+@triton.jit
+def _sort(values, count, to, NODES):
+    """Sort a list by counting: a rank is the number of larger or earlier equal labels."""
+    lane = tl.arange(0, NODES)
+    other = tl.arange(0, _CHUNK)[None, :] * 2 + lane[:, None] * 0
+    for start in range(0, count, NODES):
+        own = start + lane
+        x = tl.load(values + 2 * own, mask=own < count, other=-1.0)
+        place = lane * 0
+        for other_start in range(0, count, _CHUNK):
+            known = other < 2 * (count - other_start)
+            y = tl.load(values + 2 * other_start + other, mask=known, other=-1.0)
+            earlier = (y == x[:, None]) & (other < 2 * (own - other_start)[:, None])
+            place += tl.sum(((y > x[:, None]) | earlier).to(tl.int32), 1)
+        tl.store(to + 2 * place, x, mask=own < count)
+
+
+@triton.jit
+def _best_size(values, limit, factor, zeta, leap, z_powers, tie, NODES):
+    """Return the best size up to a limit, its value, and the largest value, from a sorted list.
+
+    V_k = sum_r factor_r z_r^(k - 1) sum_{i <= k} p_i / (1 - p_i u_r), a chunk of sizes at a time.
+    `leap` is z_r to the number of sizes of a chunk.
+    """
+    item = tl.arange(0, _CHUNK)
+    k = item[None, :] * 2 + tl.arange(0, NODES)[:, None] * 0
+    total = zeta * 0.0
+    peak = tie * 0.0
+    best = tie * 0.0
+    size = limit * 0
+    for start in range(0, limit, _CHUNK):
+        x = tl.load(values + 2 * start + k, mask=k < 2 * (limit - start), other=0.0)
+        own_factor = (1.0 - x) + x * zeta[:, None]
+        part = x / tl.where(own_factor > 0.0, own_factor, 1.0)
+        sums = tl.cumsum(part, 1) + total[:, None]
+        value = tl.sum(sums * (factor[:, None] * tl.load(z_powers)), 0)
+        value = tl.where(start + item < limit, value, 0.0)
+        high = tl.max(value)
+        if high * (1.0 - tie) > peak:  # a smaller set wins a tie
+            size = start + 1 + tl.min(tl.where(value >= high * (1.0 - tie), item, _CHUNK))
+            best = tl.sum(tl.where(start + 1 + item == size, value, 0.0))
+        peak = tl.maximum(peak, high)
+        total += tl.sum(part, 1)
+        factor *= leap
+    return size, best, peak
 
 
 @triton.jit(do_not_specialize=["n", "row_step", "label_step", "m"])
@@ -63,14 +212,9 @@ def _kernel(
     WIDTH: tl.constexpr,  # a row is a tile of WIDTH x DEPTH labels, each thread has DEPTH
     DEPTH: tl.constexpr,
     NODES: tl.constexpr,
-    CHUNK: tl.constexpr,
-    PLACES: tl.constexpr,
     FEW: tl.constexpr,
     MANY: tl.constexpr,
     REST: tl.constexpr,
-    OUTSIDE: tl.constexpr,
-    POSTPONED: tl.constexpr,
-    DENSE: tl.constexpr,
     DOUBLE: tl.constexpr,
     NONEMPTY: tl.constexpr,
 ):
@@ -78,104 +222,48 @@ def _kernel(
     BLOCK: tl.constexpr = DEPTH * WIDTH
     column = tl.arange(0, WIDTH)[:, None] + tl.arange(0, DEPTH)[None, :] * WIDTH
     lane = tl.arange(0, NODES)
-    item = tl.arange(0, CHUNK)
-    many = tl.arange(0, PLACES)
-    every_node = lane[:, None] * 0
     zeta = tl.load(table + lane)
     u = tl.load(table + NODES + lane)
     scale = tl.load(table + 2 * NODES + lane)
     leap = tl.load(table + 3 * NODES + lane)
-    settings = table + (4 + 2 * CHUNK) * NODES
+    z_powers = table + 4 * NODES
+    z_powers += tl.arange(0, _CHUNK)[None, :] * (2 * NODES) + lane[:, None] * 2
+    settings = table + (4 + 2 * _CHUNK) * NODES
     beta2 = tl.load(settings)
     zero_division = tl.load(settings + 1)
     tie = tl.load(settings + 2)
     margin = tl.load(settings + 3)
     share = tl.load(settings + 4)
-    small = tl.load(settings + 5)
-    # Lists and tables store every other element: with consecutive elements the compiler would
-    # distribute a tile over threads along the labels, and sums over labels would cross threads.
-    item_row = item[None, :] * 2
-    z_powers = table + 4 * NODES + item[None, :] * (2 * NODES) + lane[:, None] * 2
     is_empty = lane == NODES - 1  # the last node has zeta = 0: the probability of the empty set
     first = tl.program_id(0).to(tl.int64)  # offsets in large arrays exceed 32 bits
     large_list = lists + first * (6 * BLOCK)
     found_list = large_list + 2 * BLOCK
     sorted_list = found_list + 2 * BLOCK
     for row in range(first, n, tl.num_programs(0)):
-        inside = column < m
-        p = tl.load(proba + row * row_step + column, mask=inside, other=0.0).to(dtype)
-
+        p = tl.load(proba + row * row_step + column, mask=column < m, other=0.0).to(dtype)
         mean = tl.sum(tl.sum(p, 1))
         if REST:  # the row does not list all labels
             mean += tl.load(rest + 8 * row)
         least_spread = tl.reduce(tl.reduce(p - p * p, 1, nan_min), 0, nan_min)
         if mean > MANY:  # left to the second call; P(y = 0) is negligible
             tl.store(tied + row, 0)
-            tl.store(expected + row, tl.where(least_spread >= 0.0, DENSE, OUTSIDE))
+            tl.store(expected + row, tl.where(least_spread >= 0.0, _DENSE, _OUTSIDE))
         else:
-            # power sums of the small labels; the large labels go into a list
-            is_large = p > small
-            gaps = tl.where(is_large, 2, 0)
-            before = tl.cumsum(gaps, 1)
-            own_count = tl.sum(gaps, 1)
-            count = tl.sum(own_count) // 2
-            start_at = tl.cumsum(own_count) - own_count - 2
-            tl.store(large_list + start_at[:, None] + before, p, mask=is_large)
-            few = tl.where(is_large, 0.0, p)
-            few2 = few * few
-            few3 = few2 * few
-            few4 = few2 * few2
-            s1, s2, s3, s4 = tl.reduce(
-                (tl.sum(few, 1), tl.sum(few2, 1), tl.sum(few3, 1), tl.sum(few4, 1)), 0, _add
-            )
-            if REST:
-                s1 += tl.load(rest + 8 * row)
-                s2 += tl.load(rest + 8 * row + 1)
-                s3 += tl.load(rest + 8 * row + 2)
-                s4 += tl.load(rest + 8 * row + 3)
-            u2 = u * u
-            exponent = u * (s1 + u * (s2 / 2 + u * (s3 / 3 + u * (s4 / 4))))
-            if DOUBLE:  # four more powers, small enough to be summed in float32
-                few = few.to(tl.float32)
-                few4 = few4.to(tl.float32)
-                few5 = few4 * few
-                few6 = few5 * few
-                s5, s6, s7, s8 = tl.reduce(
-                    (
-                        tl.sum(few5, 1),
-                        tl.sum(few6, 1),
-                        tl.sum(few6 * few, 1),
-                        tl.sum(few4 * few4, 1),
-                    ),
-                    0,
-                    _add,
-                )
-                if REST:
-                    s5 += tl.load(rest + 8 * row + 4).to(tl.float32)
-                    s6 += tl.load(rest + 8 * row + 5).to(tl.float32)
-                    s7 += tl.load(rest + 8 * row + 6).to(tl.float32)
-                    s8 += tl.load(rest + 8 * row + 7).to(tl.float32)
-                exponent += u2 * u2 * u * (s5 / 5 + u * (s6 / 6 + u * (s7 / 7 + u * (s8 / 8))))
+            # D(zeta) = prod_i (1 - p_i u), of the labels in a list and of the small ones
+            is_large = p > SMALL
+            count = _list_tile(p, is_large, large_list)
+            small = tl.where(is_large, 0.0, p)
+            small_part = _small_exponent(small, u, rest + 8 * row, DOUBLE, REST)
             tl.debug_barrier()
-
-            # D(zeta) = prod_i (1 - p_i u)
-            tile = tl.full([NODES, CHUNK], 1.0, dtype)
-            for start in range(0, count, CHUNK):
-                k = item_row + every_node
-                x = tl.load(large_list + 2 * start + k, mask=k < 2 * (count - start), other=0.0)
-                tile *= (1.0 - x) + x * zeta[:, None]
-            product = tl.reduce(tile, 1, times)
-            highest = tl.zeros([PLACES], dtype)
-            for start in range(0, count, PLACES):
-                x = tl.load(large_list + 2 * (start + many), mask=start + many < count, other=0.0)
-                highest = tl.maximum(highest, x)
-            top = tl.max(highest)
+            product, top = _product_and_top(large_list, count, zeta, NODES)
             if count == 0:
                 top = tl.max(tl.max(p, 1))
             small_at_empty, none_large = tl.reduce(
-                (tl.where(is_empty, exponent, 0.0), tl.where(is_empty, product, 0.0)), 0, add_pair
+                (tl.where(is_empty, small_part, 0.0), tl.where(is_empty, product, 0.0)),
+                0,
+                add_pair,
             )
-            product *= tl.exp(-exponent)
+            product *= tl.exp(-small_part)
             log_empty = tl.log(none_large) - small_at_empty
             if NONEMPTY:
                 empty = mean * 0.0
@@ -184,87 +272,30 @@ def _kernel(
                 empty = zero_division * none_large * tl.exp(-small_at_empty)
                 present = mean * 0.0 + 1.0
 
-            # a lower bound on the optimum: the maximum of mass / (spread + size) over sets of the
-            # most probable labels (Jensen), by Dinkelbach's iteration
-            spread = beta2 * (1.0 + mean)
-            level = top / (spread + 1.0)
-            for step in tl.static_range(2):  # noqa: B007
-                mass = tl.zeros([PLACES], dtype)
-                number = tl.zeros([PLACES], dtype)
-                for start in range(0, count, PLACES):
-                    x = tl.load(
-                        large_list + 2 * (start + many), mask=start + many < count, other=0.0
-                    )
-                    held = x > level
-                    mass += tl.where(held, x, 0.0)
-                    number += tl.where(held, 1.0, 0.0)
-                total_mass, total_number = tl.reduce((mass, number), 0, add_pair)
-                level = tl.maximum(level, total_mass / (spread + total_number))
+            # the candidates: p (1 + beta^2) (1 + 1 / (beta^2 + 2)) >= V, i.e. p >= V share
+            level = _lower_bound(large_list, count, top, beta2 * (1.0 + mean))
             floor = tl.maximum((1.0 + beta2) * level, empty)
             least = tl.minimum(top, floor * share)
             beaten = (1.0 + beta2) * mean <= empty * (1.0 + tie) * (beta2 * mean + 1.0)
             least = tl.where(beaten, 2.0, least)
-
-            # the candidates: p (1 + beta^2) (1 + 1 / (beta^2 + 2)) >= V, i.e. p >= V share
             found = count * 0
-            if least > small:
-                for start in range(0, count, PLACES):
-                    x = tl.load(
-                        large_list + 2 * (start + many), mask=start + many < count, other=0.0
-                    )
-                    marks = (x >= least).to(tl.int32)
-                    tl.store(found_list + 2 * (found + tl.cumsum(marks) - 1), x, mask=x >= least)
-                    found += tl.sum(marks)
+            if least > SMALL:
+                found = _list_again(large_list, count, least, found_list)
             else:
-                is_found = (p >= least) & (p > 0.0)
-                gaps = tl.where(is_found, 2, 0)
-                before = tl.cumsum(gaps, 1)
-                own_count = tl.sum(gaps, 1)
-                start_at = tl.cumsum(own_count) - own_count - 2
-                tl.store(found_list + start_at[:, None] + before, p, mask=is_found)
-                found = tl.sum(own_count) // 2
+                found = _list_tile(p, (p >= least) & (p > 0.0), found_list)
             postponed = found > FEW
             found = tl.where(postponed, 0, found)
             tl.debug_barrier()
-
-            # sort by counting: the rank is the number of larger or earlier equal candidates
-            for start in range(0, found, NODES):
-                own = start + lane
-                x = tl.load(found_list + 2 * own, mask=own < found, other=-1.0)
-                place = lane * 0
-                for other_start in range(0, found, CHUNK):
-                    other = item_row + every_node
-                    known = other < 2 * (found - other_start)
-                    y = tl.load(found_list + 2 * other_start + other, mask=known, other=-1.0)
-                    earlier = (y == x[:, None]) & (other < 2 * (own - other_start)[:, None])
-                    place += tl.sum(((y > x[:, None]) | earlier).to(tl.int32), 1)
-                tl.store(sorted_list + 2 * place, x, mask=own < found)
+            _sort(found_list, found, sorted_list, NODES)
             tl.debug_barrier()
 
-            # V_k for all sizes up to the bound of T(k), a chunk of sizes at a time
+            # all sizes up to the bound of T(k)
             most = mean * ((1.0 + beta2) / floor * (1.0 + margin) - beta2) + 1.0
             most = tl.where(most < m, most, m * 1.0)
             limit = tl.where(found > 0, tl.minimum(found, most.to(tl.int32)), 0)
-            factor = scale * product
-            total = u * 0.0
-            peak = mean * 0.0
-            best = mean * 0.0
-            size = limit * 0
-            for start in range(0, limit, CHUNK):
-                k = item_row + every_node
-                x = tl.load(sorted_list + 2 * start + k, mask=k < 2 * (limit - start), other=0.0)
-                own_factor = (1.0 - x) + x * zeta[:, None]
-                part = x / tl.where(own_factor > 0.0, own_factor, 1.0)
-                sums = tl.cumsum(part, 1) + total[:, None]
-                value = tl.sum(sums * (factor[:, None] * tl.load(z_powers)), 0)
-                value = tl.where(start + item < limit, value, 0.0)
-                high = tl.max(value)
-                if high * (1.0 - tie) > peak:  # a smaller set wins a tie
-                    size = start + 1 + tl.min(tl.where(value >= high * (1.0 - tie), item, CHUNK))
-                    best = tl.sum(tl.where(start + 1 + item == size, value, 0.0))
-                peak = tl.maximum(peak, high)
-                total += tl.sum(part, 1)
-                factor *= leap
+            size, best, peak = _best_size(
+                sorted_list, limit, scale * product, zeta, leap, z_powers, tie, NODES
+            )
             if NONEMPTY:
                 wins = (peak > 0.0) & (present > 0.0)
                 answer = tl.where(wins, best / present, float("nan"))
@@ -281,8 +312,8 @@ def _kernel(
             tl.store(
                 labels + row * label_step + column, (p >= last).to(tl.int8), mask=column < stop
             )
-            answer = tl.where(postponed, POSTPONED + tl.maximum(log_empty, -999.0), answer)
-            tl.store(expected + row, tl.where(least_spread >= 0.0, answer, OUTSIDE))
+            answer = tl.where(postponed, tl.maximum(log_empty, -999.0) + _POSTPONED, answer)
+            tl.store(expected + row, tl.where(least_spread >= 0.0, answer, _OUTSIDE))
 
 
 @lru_cache(maxsize=64)
@@ -298,8 +329,8 @@ def _table(beta: float, m: int, settings: tuple[float, ...], dtype: Any, device:
     scale[: len(rule.weight)] = (1.0 + beta2) * rule.weight
     scale *= zeta * np.exp(log_z)
     zeta[-1], u[-1] = 0.0, 1.0
-    z_powers = np.exp(np.arange(_CHUNK)[:, None] * log_z)  # (chunk, width)
-    heads = np.concatenate([zeta, u, scale, np.exp(_CHUNK * log_z)])
+    z_powers = np.exp(np.arange(_CHUNK.value)[:, None] * log_z)  # (chunk, width)
+    heads = np.concatenate([zeta, u, scale, np.exp(_CHUNK.value * log_z)])
     flat = np.concatenate([heads, np.repeat(z_powers, 2, axis=1).ravel(), settings])
     return torch.as_tensor(flat, dtype=dtype, device=device), width
 
@@ -349,12 +380,12 @@ def _decide(
     if first < n:
         _launch(backend, proba[first:], labels[first:], expected[first:], tied[first:], objective)
     outside, postponed, ties = torch.stack(  # in one transfer
-        [(expected == _OUTSIDE).sum(), (expected <= POSTPONED).sum(), tied.count_nonzero()]
+        [(expected == _OUTSIDE.value).sum(), (expected <= POSTPONED).sum(), tied.count_nonzero()]
     ).tolist()
     if ties:
         _resolve_ties(backend, proba, labels, tied)
     if outside:
-        at = (expected == _OUTSIDE).nonzero()[:, 0]
+        at = (expected == _OUTSIDE.value).nonzero()[:, 0]
         check_rows(backend, proba, at)
         labels[at], expected[at] = _decide(
             backend, proba[at].clamp(0.0, 1.0), objective, by_library, probing=False
@@ -423,7 +454,6 @@ def _launch(
         backend.tie,
         margin,
         (1.0 - margin) / ((1.0 + beta2) * (1.0 + 1.0 / (beta2 + 2.0))),
-        SMALL,
     )
     table, nodes_wide = _table(
         objective.beta, max(m, reach), settings, backend.dtype, proba.device
@@ -448,14 +478,9 @@ def _launch(
             WIDTH=32 * warps,
             DEPTH=block // (32 * warps),
             NODES=nodes_wide,
-            CHUNK=_CHUNK,
-            PLACES=_PLACES,
             FEW=_FEW if rest is None else m,
             MANY=MANY if rest is None else 1e9,
             REST=rest is not None,
-            OUTSIDE=_OUTSIDE,
-            POSTPONED=POSTPONED,
-            DENSE=DENSE,
             DOUBLE=backend.itemsize == 8,
             NONEMPTY=objective.nonempty,
             num_warps=warps,

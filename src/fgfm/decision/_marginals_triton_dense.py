@@ -13,14 +13,19 @@ import torch
 import triton
 import triton.language as tl
 
-from fgfm.decision._array_api.functions_triton import add_pair
+from fgfm.decision._array_api.functions_triton import (
+    above,
+    add_eight,
+    add_pair,
+    next_level,
+    powers,
+)
 from fgfm.decision._marginals_triton_window import (
     RULES,
-    add_eight,
     best_rank,
-    powers,
     rank_list,
     table_of,
+    with_empty_set,
 )
 from fgfm.decision._objective import Objective
 
@@ -29,10 +34,11 @@ __all__ = ["DENSE", "MANY", "POSTPONED", "decide_dense_rows"]
 MANY = 150.0  # expected labels of a row; with more, it is not empty but for exp(-MANY)
 POSTPONED = -2.0  # plus log P(y = 0), in place of the expected F of a row that is not decided
 DENSE = POSTPONED - 1000.0  # instead, if more than MANY labels are expected
-_LEVELS = 16  # intervals of sizes [2^j, 2^(j + 1)]
+_MANY, _POSTPONED, _RULES = map(tl.constexpr, (MANY, POSTPONED, RULES))
+_LEVELS = tl.constexpr(16)  # intervals of sizes [2^j, 2^(j + 1)]
 _WINDOWS = ((32, 4.0), (256, 24.0))  # capacity of the list, labels expected on each side
 _REGISTERS = 128  # per thread, so that a multiprocessor runs 16 warps
-_STEPS = 12  # of Dinkelbach's iteration, at most
+_STEPS = tl.constexpr(12)  # of Dinkelbach's iteration, at most
 
 
 @triton.jit(do_not_specialize=["n", "row_step", "label_step", "m"])
@@ -52,13 +58,7 @@ def _dense_kernel(
     DEPTH: tl.constexpr,
     TILE: tl.constexpr,
     CAPACITY: tl.constexpr,
-    CHUNK: tl.constexpr,
-    RULES: tl.constexpr,
-    LEVELS: tl.constexpr,
-    STEPS: tl.constexpr,
     NEAR: tl.constexpr,
-    MANY: tl.constexpr,
-    POSTPONED: tl.constexpr,
     NONEMPTY: tl.constexpr,
 ):
     dtype = expected.dtype.element_ty
@@ -67,7 +67,7 @@ def _dense_kernel(
     zeros = tl.zeros([TILE], tl.float64)
     ones = zeros + 1.0
     first = tl.program_id(0).to(tl.int64)  # offsets in large arrays exceed 32 bits
-    values = space + first * (2 * CAPACITY + 4 * RULES)
+    values = space + first * (2 * CAPACITY + 4 * _RULES)
     sorted_values = values + CAPACITY
     nodes = sorted_values + CAPACITY
     own_places = places + first * (2 * CAPACITY)
@@ -85,13 +85,11 @@ def _dense_kernel(
         level = mean / (spread + m)
         before = level * 0.0
         step = n * 0
-        while (level > before * 1.01) & (step < STEPS):  # the last step squares the error
-            held = p > level
-            mass, number = tl.reduce(
-                (tl.sum(tl.where(held, p, 0.0), 1), tl.sum(held.to(tl.int32), 1)), 0, add_pair
-            )
+        while (level > before * 1.01) & (step < _STEPS):  # the last step squares the error
+            masses, marks = above(p, level)
+            mass, number = tl.reduce((tl.sum(masses, 1), tl.sum(marks, 1)), 0, add_pair)
             before = level
-            level = mass / (spread + number)
+            level = next_level(mass, number, spread)
             step += 1
         near = tl.sum(tl.sum((tl.abs(p - level) < 0.125 * level).to(tl.int32), 1))
         # b high / (b E) is what Jensen's inequality loses in the bound on smaller sets
@@ -111,7 +109,7 @@ def _dense_kernel(
             is_near = (x >= low) & (x <= high)
             is_above = x > high
             x = tl.maximum(x, 0.0)
-            x1, x2, x3, x4, x5, x6, x7, x8 = powers(x, tl.float32)
+            x1, x2, x3, x4, x5, x6, x7, x8 = powers(x, tl.float64, tl.float32)
             s1 += x1
             s2 += x2
             s3 += x3
@@ -141,15 +139,15 @@ def _dense_kernel(
                 size += found
         s = tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight)
         a = tl.reduce((a1, a2, a3, a4, a5, a6, a7, a8), 0, add_eight)
-        above = tl.sum(number).to(tl.float64)
+        number_above = tl.sum(number).to(tl.float64)
         fits = size < CAPACITY
         size = tl.where(fits, size, 0)
         tl.debug_barrier()
-        rank_list(values, own_places, sorted_values, sorted_places, size, CAPACITY, CHUNK)
+        rank_list(values, own_places, sorted_values, sorted_places, size, CAPACITY)
         best, taken, proven = best_rank(
             sorted_values,
             size,
-            above,
+            number_above,
             low.to(tl.float64),
             high.to(tl.float64),
             s,
@@ -157,25 +155,16 @@ def _dense_kernel(
             size_limit,
             table,
             nodes,
-            RULES,
             CAPACITY,
-            LEVELS,
+            _LEVELS,
         )
-        best *= 1.0 + b
-        log_empty = tl.load(expected + row).to(tl.float64) - POSTPONED
-        absent = tl.exp(tl.maximum(log_empty, -700.0))
-        if NONEMPTY:
-            wins = best > 0.0
-            best = best / (1.0 - absent)
-        else:
-            empty = tl.load(table + 1) * absent
-            wins = best > empty * (1.0 + tl.load(table + 2))
-            best = tl.where(wins, best, empty)
+        log_empty = tl.load(expected + row).to(tl.float64) - _POSTPONED
+        best, wins = with_empty_set(best, log_empty, table, NONEMPTY)
         high = high.to(tl.float64)
         last = tl.load(sorted_values + taken - 1, mask=taken > 0, other=high).to(dtype)
         last = tl.where(wins, last, 2.0)
         end = tl.load(sorted_places + taken - 1, mask=taken > 0, other=-1)
-        known = (mean > MANY) | (log_empty > -1000.0)
+        known = (mean > _MANY) | (log_empty > -1000.0)
         ready = fits & proven & valid & known
         # The row is read again, from the cache: kept in registers, it would leave few to others.
         p = tl.load(own + column, mask=column < m, other=0.0).to(dtype)
@@ -206,7 +195,7 @@ def decide_dense_rows(
                 rows,
                 labels,
                 expected,
-                table_of(objective, device),
+                table_of(objective.beta, objective.zero_division, device),
                 torch.empty((count, 2 * capacity + 4 * RULES), dtype=torch.float64, device=device),
                 torch.empty((count, 2 * capacity), dtype=torch.int32, device=device),
                 len(rows),
@@ -217,13 +206,7 @@ def decide_dense_rows(
                 DEPTH=block // (32 * warps),
                 TILE=32 * warps,
                 CAPACITY=capacity,
-                CHUNK=8,
-                RULES=RULES,
-                LEVELS=_LEVELS,
-                STEPS=_STEPS,
                 NEAR=near,
-                MANY=MANY,
-                POSTPONED=POSTPONED,
                 NONEMPTY=objective.nonempty,
                 num_warps=warps,
                 maxnreg=_REGISTERS if warps == 1 else None,

@@ -22,15 +22,24 @@ import triton
 import triton.language as tl
 
 from fgfm.decision._array_api.backend import Backend, work_bytes
-from fgfm.decision._array_api.functions_triton import nan_max, nan_min
+from fgfm.decision._array_api.functions_triton import (
+    SMALL,
+    above,
+    add_eight,
+    add_powers,
+    exponent,
+    nan_max,
+    nan_min,
+    next_level,
+)
 from fgfm.decision._marginals_triton import check_rows, decide_listed
+from fgfm.decision._marginals_triton_dense import MANY
 from fgfm.decision._marginals_triton_window import (
     RULES,
-    add_eight,
     best_rank,
-    powers,
     rank_list,
     table_of,
+    with_empty_set,
 )
 from fgfm.decision._objective import Decision, Objective
 
@@ -45,12 +54,17 @@ _FEW_ROWS = 8
 _CAPACITY = 1024  # labels near the threshold of a row
 _LONGEST_LIST = 16384  # labels
 _STEPS = 4  # of Dinkelbach's iteration over all labels, at most
-_LEVELS = 32  # intervals of sizes [2^j, 2^(j + 1)]
-_SUMS = 13  # numbers of a part in the first pass: power sums, extremes, those above the threshold
-_STATE = 18  # numbers of a row: eight power sums, and
+_LEVELS = tl.constexpr(32)  # intervals of sizes [2^j, 2^(j + 1)]
+_SUMS = tl.constexpr(13)  # numbers of a part in the first pass: eight power sums, and
+_ABOVE, _MASS, _NEAR, _SMALLEST, _LARGEST = map(tl.constexpr, range(8, 13))
+_STATE = tl.constexpr(18)  # numbers of a row: eight power sums, and
 _LEVEL, _ACTIVE, _LOW, _HIGH, _LISTED = map(tl.constexpr, range(8, 13))
 _LEAST, _TOP, _LAST, _END, _STATUS = map(tl.constexpr, range(13, 18))
-_DECIDED, _IN_LIST, _OUTSIDE, _FAILED = range(4)  # status
+_DECIDED, _IN_LIST, _OUTSIDE, _FAILED = map(tl.constexpr, range(4))  # status
+_RULES = tl.constexpr(RULES)
+_MANY = tl.constexpr(MANY)  # with fewer expected labels, all that are not small are listed
+_NEARBY = tl.constexpr(0.125)  # relative distance of labels near the threshold, which are counted
+_AROUND = tl.constexpr(24.0)  # labels expected on each side of the threshold in a list
 
 
 @triton.jit
@@ -61,7 +75,6 @@ def _take_sample(
     m,
     stride,
     beta2,
-    STATE: tl.constexpr,
     SAMPLE: tl.constexpr,
     DTYPE: tl.constexpr,
 ):
@@ -69,14 +82,12 @@ def _take_sample(
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, SAMPLE).to(tl.int64) * stride + stride // 2
     x = tl.load(proba + row * row_step + at, mask=at < m, other=0.0).to(DTYPE)
-    own = state + row * STATE
+    own = state + row * _STATE
     spread = beta2 * (1.0 / stride + tl.sum(x))
     level = spread * 0.0
     for step in range(6):  # noqa: B007
-        held = x > level
-        mass = tl.sum(tl.where(held, x, 0.0))
-        # spread underflows where beta is tiny and the sample is 0
-        level = mass / tl.maximum(spread + tl.sum(held.to(tl.int32)), 1e-30)
+        masses, marks = above(x, level)
+        level = next_level(tl.sum(masses), tl.sum(marks), spread)
     tl.store(own + _LEVEL, level.to(tl.float64))
     tl.store(own + _ACTIVE, 1.0)
 
@@ -98,23 +109,21 @@ def _sum_parts(
     parts,
     PART: tl.constexpr,
     TILE: tl.constexpr,
-    SUMS: tl.constexpr,
-    STATE: tl.constexpr,
     DTYPE: tl.constexpr,
     FIRST: tl.constexpr,
 ):
     """Sum over a part of a row: all labels (FIRST), and those above the threshold and near it."""
     row = (tl.program_id(0) // parts).to(tl.int64)
     part = tl.program_id(0) % parts
-    own = state + row * STATE
+    own = state + row * _STATE
     level = tl.load(own + _LEVEL)
     start = part.to(tl.int64) * PART
     stop = tl.minimum(start + PART, m)
     if not FIRST:
         stop = tl.where(tl.load(own + _ACTIVE) > 0.0, stop, start)
     level = level.to(DTYPE)
-    lower = 0.875 * level
-    upper = 1.125 * level
+    lower = level * (1.0 - _NEARBY)
+    upper = level * (1.0 + _NEARBY)
     item = tl.arange(0, TILE)
     zero = tl.zeros([TILE], tl.float64)
     s1, s2, s3, s4, mass = zero, zero, zero, zero, zero
@@ -131,30 +140,22 @@ def _sum_parts(
         x = following.to(DTYPE)
         at = first + TILE + item
         following = tl.load(values + first + TILE, mask=at < stop, other=0.0)
-        held = x > level
-        number += held.to(tl.int32)
-        mass += tl.where(held, x, 0.0).to(tl.float64)
+        own_mass, is_above = above(x, level)
+        number += is_above
+        mass += own_mass.to(tl.float64)
         near += ((x > lower) & (x < upper)).to(tl.int32)
         if FIRST:
             least = nan_min(least, x)
             top = nan_max(top, x)
-            x1, x2, x3, x4, x5, x6, x7, x8 = powers(x, DTYPE)
-            s1 += x1
-            s2 += x2
-            s3 += x3
-            s4 += x4
-            s5 += x5
-            s6 += x6
-            s7 += x7
-            s8 += x8
-    to = sums + row * parts * SUMS + part
-    tl.store(to + 8 * parts, tl.sum(number).to(tl.float64))
-    tl.store(to + 9 * parts, tl.sum(mass))
-    tl.store(to + 10 * parts, tl.sum(near).to(tl.float64))
+            s1, s2, s3, s4, s5, s6, s7, s8 = add_powers(x, s1, s2, s3, s4, s5, s6, s7, s8, DTYPE)
+    to = sums + row * parts * _SUMS + part
+    tl.store(to + parts * _ABOVE, tl.sum(number).to(tl.float64))
+    tl.store(to + parts * _MASS, tl.sum(mass))
+    tl.store(to + parts * _NEAR, tl.sum(near).to(tl.float64))
     if FIRST:
         _store_sums(to, parts, tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight))
-        tl.store(to + 11 * parts, tl.reduce(least, 0, nan_min).to(tl.float64))
-        tl.store(to + 12 * parts, tl.reduce(top, 0, nan_max).to(tl.float64))
+        tl.store(to + parts * _SMALLEST, tl.reduce(least, 0, nan_min).to(tl.float64))
+        tl.store(to + parts * _LARGEST, tl.reduce(top, 0, nan_max).to(tl.float64))
 
 
 @triton.jit
@@ -184,7 +185,7 @@ def _total_near(sums, parts, WIDE: tl.constexpr):
     zero = tl.zeros([WIDE], tl.float64)
     number, mass, near = zero, zero, zero
     for start in range(0, parts, WIDE):
-        at = sums + 8 * parts + start + item
+        at = sums + parts * _ABOVE + start + item
         known = start + item < parts
         number += tl.load(at, mask=known, other=0.0)
         mass += tl.load(at + parts, mask=known, other=0.0)
@@ -199,23 +200,21 @@ def _plan(
     parts,
     m,
     beta2,
-    SUMS: tl.constexpr,
-    STATE: tl.constexpr,
     WIDE: tl.constexpr,
     DTYPE: tl.constexpr,
     FIRST: tl.constexpr,
 ):
     """Take a step of Dinkelbach's iteration, and choose which labels are listed."""
     row = tl.program_id(0).to(tl.int64)
-    own = state + row * STATE
-    from_row = sums + row * parts * SUMS
+    own = state + row * _STATE
+    from_row = sums + row * parts * _SUMS
     if FIRST:
         _store_sums(own, 1, _total(from_row, parts, WIDE))
         item = tl.arange(0, WIDE)
         bottom = tl.zeros([WIDE], tl.float64)
         top = tl.zeros([WIDE], tl.float64)
         for start in range(0, parts, WIDE):
-            at = from_row + 11 * parts + start + item
+            at = from_row + parts * _SMALLEST + start + item
             known = start + item < parts
             bottom = nan_min(bottom, tl.load(at, mask=known, other=0.0))
             top = nan_max(top, tl.load(at + parts, mask=known, other=0.0))
@@ -228,8 +227,8 @@ def _plan(
         mean = tl.load(own)
         highest = tl.load(own + _TOP)
         weight = beta2 * (1.0 + mean)
-        level = tl.maximum(mass / (weight + number), highest / (weight + 1.0))
-        density = tl.maximum(near, 1.0) / (0.25 * tl.maximum(before, 1e-300))
+        level = tl.maximum(next_level(mass, number, weight), highest / (weight + 1.0))
+        density = tl.maximum(near, 1.0) / (tl.maximum(before, 1e-300) * (2.0 * _NEARBY))
         change = tl.abs(level - before)
         # Newton's method for the root of mass - level (weight + number), which is convex in level,
         # ends below the root: by about this error.
@@ -241,15 +240,15 @@ def _plan(
         level += tl.where(close, error, 0.0)
         # Sets of nearly the best value, as 6e-12 of it is lost, end this many labels away.
         flat = tl.sqrt(6e-12 * density * (weight + number) * level)
-        reach = 1.5 * level / tl.maximum(mean, 1e-300) + (24.0 + 2.0 * flat) / density
+        reach = 1.5 * level / tl.maximum(mean, 1e-300) + (2.0 * flat + _AROUND) / density
         reach += error
-        listed = (mean < 150.0) & (number < 4096.0)
+        listed = (mean < _MANY) & (number < 4096.0)
         low = tl.maximum(level - reach, least)
         high = level + tl.minimum(reach, 0.5 * tl.maximum(1.0 - level, 0.0))
         tl.store(own + _LEVEL, level)
         tl.store(own + _ACTIVE, tl.where(close | listed, 0.0, 1.0))
         # rounded, so that they can be compared with probabilities
-        low = tl.where(listed, tl.minimum(least, 1.0 / 64.0), low)
+        low = tl.where(listed, tl.minimum(least, SMALL), low)
         low = tl.where(highest > 0.0, low, 2.0).to(DTYPE)  # no list of zeros
         high = tl.where(listed, 2.0, high).to(DTYPE)
         tl.store(own + _LOW, low.to(tl.float64))
@@ -272,16 +271,14 @@ def _list_parts(
     capacity,
     PART: tl.constexpr,
     TILE: tl.constexpr,
-    SUMS: tl.constexpr,
-    STATE: tl.constexpr,
     DTYPE: tl.constexpr,
 ):
     """List the labels between low and high, in any order, and sum powers of those above."""
     at_row = (tl.program_id(0) // parts).to(tl.int64)
     part = tl.program_id(0) % parts
     row = tl.load(rows + at_row).to(tl.int64)
-    low = tl.load(state + row * STATE + _LOW).to(DTYPE)
-    high = tl.load(state + row * STATE + _HIGH).to(DTYPE)
+    low = tl.load(state + row * _STATE + _LOW).to(DTYPE)
+    high = tl.load(state + row * _STATE + _HIGH).to(DTYPE)
     start = part.to(tl.int64) * PART
     stop = tl.minimum(start + PART, m)
     item = tl.arange(0, TILE)
@@ -289,7 +286,7 @@ def _list_parts(
     s1, s2, s3, s4 = zero, zero, zero, zero
     zero = tl.zeros([TILE], tl.float32)
     s5, s6, s7, s8 = zero, zero, zero, zero
-    above = item * 0
+    number = item * 0
     from_row = proba + row * row_step + item
     following = tl.load(from_row + start, mask=start + item < stop, other=-1.0)
     for first in range(start, stop, TILE):
@@ -301,16 +298,10 @@ def _list_parts(
         marks = is_listed.to(tl.int32)
         some = tl.sum(marks + (TILE + 1) * is_above.to(tl.int32))
         if some > 0:
-            above += is_above.to(tl.int32)
-            x1, x2, x3, x4, x5, x6, x7, x8 = powers(tl.where(is_above, x, 0.0), tl.float32)
-            s1 += x1
-            s2 += x2
-            s3 += x3
-            s4 += x4
-            s5 += x5
-            s6 += x6
-            s7 += x7
-            s8 += x8
+            number += is_above.to(tl.int32)
+            s1, s2, s3, s4, s5, s6, s7, s8 = add_powers(
+                tl.where(is_above, x, 0.0), s1, s2, s3, s4, s5, s6, s7, s8, tl.float32
+            )
             found = some % (TILE + 1)
             if found > 0:
                 to = tl.atomic_add(counts + at_row, found) + tl.cumsum(marks, 0) - 1
@@ -318,9 +309,9 @@ def _list_parts(
                 to = at_row * capacity + to
                 tl.store(values + to, x.to(tl.float64), mask=is_listed)
                 tl.store(places + to, first + item, mask=is_listed)
-    to = sums + at_row * parts * SUMS + part
+    to = sums + at_row * parts * _SUMS + part
     _store_sums(to, parts, tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight))
-    tl.store(to + 8 * parts, tl.sum(above).to(tl.float64))
+    tl.store(to + parts * _ABOVE, tl.sum(number).to(tl.float64))
 
 
 @triton.jit
@@ -337,27 +328,20 @@ def _compare(
     table,
     parts,
     m,
-    SUMS: tl.constexpr,
-    STATE: tl.constexpr,
     WIDE: tl.constexpr,
     CAPACITY: tl.constexpr,
-    CHUNK: tl.constexpr,
-    RULES: tl.constexpr,
-    LEVELS: tl.constexpr,
     NONEMPTY: tl.constexpr,
 ):
     """Decide each row from its list."""
     row = tl.program_id(0).to(tl.int64)
-    own = state + row * STATE
-    from_row = sums + row * parts * SUMS
+    own = state + row * _STATE
+    from_row = sums + row * parts * _SUMS
     listed = tl.load(own + _LISTED) > 0.0
     size = tl.load(counts + row)
     fits = (size < CAPACITY) & (tl.load(own + _ACTIVE) == 0.0)
     size = tl.where(fits & ~listed, size, 0).to(tl.int32)
     to = row * CAPACITY
-    rank_list(
-        values + to, places + to, sorted_values + to, sorted_places + to, size, CAPACITY, CHUNK
-    )
+    rank_list(values + to, places + to, sorted_values + to, sorted_places + to, size, CAPACITY)
     s1 = tl.load(own)
     s2 = tl.load(own + 1)
     s3 = tl.load(own + 2)
@@ -367,44 +351,35 @@ def _compare(
     s7 = tl.load(own + 6)
     s8 = tl.load(own + 7)
     a = _total(from_row, parts, WIDE)
-    above = _total_near(from_row, parts, WIDE)[0]
+    number = _total_near(from_row, parts, WIDE)[0]
     high = tl.load(own + _HIGH)
     best, taken, proven = best_rank(
         sorted_values + to,
         size,
-        above,
+        number,
         tl.load(own + _LOW),
         high,
         (s1, s2, s3, s4, s5, s6, s7, s8),
         a,
         s1 * 0.0 + m,
         table,
-        nodes + row * (4 * RULES),
-        RULES,
+        nodes + row * (4 * _RULES),
         CAPACITY,
-        LEVELS,
+        _LEVELS,
     )
-    best *= 1.0 + tl.load(table)
     # log P(y = 0), where all labels are small
-    certain = (s1 > 100.0) | (tl.load(own + _TOP) <= 1.0 / 64.0)
-    log_empty = s1 + s2 / 2 + s3 / 3 + s4 / 4 + s5 / 5 + s6 / 6 + s7 / 7 + s8 / 8
-    absent = tl.exp(-tl.minimum(log_empty, 700.0))
-    if NONEMPTY:
-        wins = best > 0.0
-        best = best / (1.0 - absent)
-    else:
-        empty = tl.load(table + 1) * absent
-        wins = best > empty * (1.0 + tl.load(table + 2))
-        best = tl.where(wins, best, empty)
+    certain = (s1 > 100.0) | (tl.load(own + _TOP) <= SMALL)
+    log_empty = -exponent(s1, s2, s3, s4, s5, s6, s7, s8, 1.0)
+    best, wins = with_empty_set(best, log_empty, table, NONEMPTY)
     last = tl.load(sorted_values + to + taken - 1, mask=taken > 0, other=high)
     end = tl.load(sorted_places + to + taken - 1, mask=taken > 0, other=-1)
-    status = tl.where(fits & proven & certain, 0.0, 3.0)
-    status = tl.where(listed, 1.0, status)
+    status = tl.where(fits & proven & certain, _DECIDED, _FAILED)
+    status = tl.where(listed, _IN_LIST, status)
     valid = (tl.load(own + _LEAST) >= 0.0) & (tl.load(own + _TOP) <= 1.0)  # False for NaN
-    status = tl.where(valid, status, 2.0)
+    status = tl.where(valid, status, _OUTSIDE)
     tl.store(own + _LAST, tl.where(wins, last, 2.0))
     tl.store(own + _END, end.to(tl.float64))
-    tl.store(own + _STATUS, status)
+    tl.store(own + _STATUS, status.to(tl.float64))
     tl.store(expected + row, best.to(expected.dtype.element_ty))
 
 
@@ -418,16 +393,15 @@ def _mark(
     parts,
     PART: tl.constexpr,
     TILE: tl.constexpr,
-    STATE: tl.constexpr,
     DTYPE: tl.constexpr,
     INTEGER: tl.constexpr,
 ):
     """Write the labels of the rows that are decided."""
     row = (tl.program_id(0) // parts).to(tl.int64)
     part = tl.program_id(0) % parts
-    own = state + row * STATE
+    own = state + row * _STATE
     start = part.to(tl.int64) * PART
-    stop = tl.where(tl.load(own + _STATUS) == 0.0, tl.minimum(start + PART, m), start)
+    stop = tl.where(tl.load(own + _STATUS) == _DECIDED, tl.minimum(start + PART, m), start)
     # Labels of probability `last` are chosen up to the place `end`; after it, larger ones.
     last = tl.load(own + _LAST).to(DTYPE)
     end = tl.load(own + _END).to(tl.int64)
@@ -459,7 +433,7 @@ def decide_rows(
     n, m = proba.shape
     labels = torch.empty((n, m), dtype=torch.int8, device=proba.device)
     expected = torch.empty((n,), dtype=backend.dtype, device=proba.device)
-    row_bytes = 8 * (4 * _CAPACITY + _SUMS * triton.cdiv(m, _PART))
+    row_bytes = 8 * (4 * _CAPACITY + _SUMS.value * triton.cdiv(m, _PART))
     rows = n if n * row_bytes < 1 << 28 else max(1, work_bytes(backend) // row_bytes)
     for start in range(0, n, rows):
         part = slice(start, start + rows)
@@ -493,19 +467,19 @@ def _decide_block(
             _decide_near_thresholds(proba, labels, expected, objective, state, lists)
             status, step = state[:, _STATUS.value], steps
             worst = int(status.max())
-            if worst < _FAILED:
+            if worst < _FAILED.value:
                 break
-    if worst == _DECIDED:
+    if worst == _DECIDED.value:
         return
-    at = (status == _OUTSIDE).nonzero()[:, 0]
+    at = (status == _OUTSIDE.value).nonzero()[:, 0]
     if len(at):
         check_rows(backend, proba, at, first_row)
         again = decide_rows(backend, proba[at].clamp(0.0, 1.0), objective, by_library)
         labels[at], expected[at] = again
-    at = (status == _IN_LIST).nonzero()[:, 0]
+    at = (status == _IN_LIST.value).nonzero()[:, 0]
     counts = lists.counts[at]
     short = counts <= _LONGEST_LIST
-    failed = torch.cat([at[~short], (status == _FAILED).nonzero()[:, 0]])
+    failed = torch.cat([at[~short], (status == _FAILED.value).nonzero()[:, 0]])
     at, counts = at[short], counts[short]
     if len(at):
         longest = int(counts.max())
@@ -539,9 +513,9 @@ def _dtype(proba: Any) -> Any:
 
 
 def _sample_thresholds(proba: Any, objective: Objective) -> Any:
-    """Return the state of each row, (n, _STATE), with thresholds that a sample suggests."""
+    """Return the state of each row, (n, _STATE.value), with thresholds that a sample suggests."""
     n, m = proba.shape
-    state = torch.empty((n, _STATE), dtype=torch.float64, device=proba.device)
+    state = torch.empty((n, _STATE.value), dtype=torch.float64, device=proba.device)
     sample = _SAMPLES[m > _FEW_LABELS]
     _take_sample[(n,)](
         proba,
@@ -550,7 +524,6 @@ def _sample_thresholds(proba: Any, objective: Objective) -> Any:
         m,
         triton.cdiv(m, sample),
         objective.beta2,
-        STATE=_STATE,
         SAMPLE=sample,
         DTYPE=_dtype(proba),
         num_warps=max(4, sample // 1024),
@@ -562,7 +535,7 @@ def _find_thresholds(proba: Any, objective: Objective, state: Any, steps: range)
     """Take steps of Dinkelbach's iteration for the rows whose thresholds are not close enough."""
     n, m = proba.shape
     parts = triton.cdiv(m, _PART)
-    sums = torch.empty((n, parts, _SUMS), dtype=torch.float64, device=proba.device)
+    sums = torch.empty((n, parts, _SUMS.value), dtype=torch.float64, device=proba.device)
     dtype, wide = _dtype(proba), _wide(parts)
     for step in steps:
         _sum_parts[(n * parts,)](
@@ -574,8 +547,6 @@ def _find_thresholds(proba: Any, objective: Objective, state: Any, steps: range)
             parts,
             PART=_PART,
             TILE=_TILE,
-            SUMS=_SUMS,
-            STATE=_STATE,
             DTYPE=dtype,
             FIRST=step == 0,
             num_warps=1,
@@ -586,8 +557,6 @@ def _find_thresholds(proba: Any, objective: Objective, state: Any, steps: range)
             parts,
             m,
             objective.beta2,
-            SUMS=_SUMS,
-            STATE=_STATE,
             WIDE=wide,
             DTYPE=dtype,
             FIRST=step == 0,
@@ -600,7 +569,7 @@ def _list_labels(proba: Any, rows: Any, state: Any, capacity: int) -> _Lists:
     m, device = proba.shape[1], proba.device
     parts = triton.cdiv(m, _PART)
     lists = _Lists(
-        torch.empty((len(rows), parts, _SUMS), dtype=torch.float64, device=device),
+        torch.empty((len(rows), parts, _SUMS.value), dtype=torch.float64, device=device),
         torch.zeros(len(rows), dtype=torch.int64, device=device),
         torch.empty((len(rows), capacity), dtype=torch.float64, device=device),
         torch.empty((len(rows), capacity), dtype=torch.int64, device=device),
@@ -616,8 +585,6 @@ def _list_labels(proba: Any, rows: Any, state: Any, capacity: int) -> _Lists:
         capacity,
         PART=_PART,
         TILE=_TILE,
-        SUMS=_SUMS,
-        STATE=_STATE,
         DTYPE=_dtype(proba),
         num_warps=1,
     )
@@ -640,16 +607,11 @@ def _decide_near_thresholds(
         torch.empty_like(lists.places),
         torch.empty((n, 4 * RULES), dtype=torch.float64, device=device),
         expected,
-        table_of(objective, device),
+        table_of(objective.beta, objective.zero_division, device),
         triton.cdiv(m, _PART),
         m,
-        SUMS=_SUMS,
-        STATE=_STATE,
         WIDE=_wide(triton.cdiv(m, _PART)),
         CAPACITY=_CAPACITY,
-        CHUNK=8,
-        RULES=RULES,
-        LEVELS=_LEVELS,
         NONEMPTY=objective.nonempty,
         num_warps=8,
     )
@@ -664,7 +626,6 @@ def _decide_near_thresholds(
         parts,
         PART=_WRITTEN,
         TILE=512,
-        STATE=_STATE,
         DTYPE=dtype,
         INTEGER=tl.int64 if dtype is tl.float64 else tl.int32,
         num_warps=4,

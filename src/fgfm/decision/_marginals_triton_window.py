@@ -23,39 +23,18 @@ import torch
 import triton
 import triton.language as tl
 
-from fgfm.decision._array_api.functions_triton import one_minus_exp
-from fgfm.decision._objective import Objective
+from fgfm.decision._array_api.functions_triton import TAIL, exponent, one_minus_exp, powers
 from fgfm.decision._quadrature import rule_tables
 
-__all__ = [
-    "RULES",
-    "add_eight",
-    "best_rank",
-    "powers",
-    "rank_list",
-    "table_of",
-]
+__all__ = ["RULES", "best_rank", "rank_list", "table_of", "with_empty_set"]
 
 RULES = 32  # rules of 1, 2, .., 32 nodes, which serve a_max / a_min up to 3000
-TIE = 1e-12  # as in the compiled kernels
-
-
-@triton.jit
-def add_eight(a1, a2, a3, a4, a5, a6, a7, a8, b1, b2, b3, b4, b5, b6, b7, b8):
-    """Add two tuples of power sums."""
-    return a1 + b1, a2 + b2, a3 + b3, a4 + b4, a5 + b5, a6 + b6, a7 + b7, a8 + b8
-
-
-@triton.jit
-def powers(x, HIGH: tl.constexpr):
-    """Return x, x^2, .., x^8: four powers in float64, and four that matter less in HIGH."""
-    y = x.to(HIGH)
-    y2 = y * y
-    y4 = y2 * y2
-    y6 = y4 * y2
-    x = x.to(tl.float64)
-    x2 = x * x
-    return x, x2, x2 * x, x2 * x2, y4 * y, y6, y6 * y, y4 * y4
+_RULES = tl.constexpr(RULES)
+_CHUNK = tl.constexpr(8)  # labels of a list that are compared at once
+_TIE = 1e-12  # as in the compiled kernels
+_BETA2, _ZERO_DIVISION, _TIED, _RATIOS = map(tl.constexpr, range(4))  # places in the table
+_AMPLE = tl.constexpr(200.0)  # E[X] / b from which eight power sums suffice
+_LOST = tl.constexpr(1e-11)  # relative error of the bounds
 
 
 @triton.jit
@@ -121,15 +100,15 @@ def _no_larger_below(rank, m, low, base, b, m1, m2, m3, m4, variance, skewness, 
 
 
 @triton.jit
-def rank_list(values, places, sorted_values, sorted_places, size, CAPACITY, CHUNK):
+def rank_list(values, places, sorted_values, sorted_places, size, CAPACITY):
     """Sort the first `size` values of a list downwards, equal ones by place, by counting."""
     own = tl.arange(0, CAPACITY)
     known = own < size
     x = tl.load(values + own, mask=known, other=-1.0)
     at = tl.load(places + own, mask=known, other=0)
     rank = own * 0
-    for start in range(0, size, CHUNK):
-        other = start + tl.arange(0, CHUNK)
+    for start in range(0, size, _CHUNK):
+        other = start + tl.arange(0, _CHUNK)
         y = tl.load(values + other, mask=other < size, other=-1.0)
         place = tl.load(places + other, mask=other < size, other=0)
         earlier = (y[None, :] == x[:, None]) & (place[None, :] < at[:, None])
@@ -140,53 +119,50 @@ def rank_list(values, places, sorted_values, sorted_places, size, CAPACITY, CHUN
 
 
 @triton.jit
-def best_rank(
-    sorted_values, size, above, low, high, s, a, m, table, nodes, RULES, CAPACITY, LEVELS
-):
+def best_rank(sorted_values, size, above, low, high, s, a, m, table, nodes, CAPACITY, LEVELS):
     """Find the best set among those that end in a sorted list, and prove that no other is better.
 
     Parameters: the list and its length, the number of labels above it, and their power sums `a`;
     the interval of probabilities that it covers; the power sums `s` of all m labels; the table of
-    `table_of`; room for 4 RULES numbers.
+    `table_of`; room for 4 `RULES` numbers.
 
     Returns the value of the best set divided by 1 + b, how many labels of the list are in it, and
     True if the bounds confirm that it is optimal.
     """
     s1, s2, s3, s4, s5, s6, s7, s8 = s
     a1, a2, a3, a4, a5, a6, a7, a8 = a
-    b = tl.load(table)
-    tie = tl.load(table + 2)
+    b = tl.load(table + _BETA2)
+    tie = tl.load(table + _TIED)
     variance = s1 - s2
     skewness = s1 - 3.0 * s2 + 2.0 * s3
     base = b * s1
 
-    # the rule for the cardinalities that occur but for a probability of exp(-34)
-    reach = 34.0 / 3.0 + tl.sqrt(34.0 * 34.0 / 9.0 + 68.0 * s1)
+    # the rule for the cardinalities that occur but for a probability of exp(-TAIL)
+    reach = tl.sqrt(s1 * (2.0 * TAIL) + TAIL * TAIL / 9.0) + TAIL / 3.0
     most = tl.minimum(m, 1.0 + s1 + reach)
-    a_min = b * tl.maximum(1.0, s1 - tl.sqrt(68.0 * s1)) + tl.maximum(above, 1.0)
+    a_min = b * tl.maximum(1.0, s1 - tl.sqrt(s1 * (2.0 * TAIL))) + tl.maximum(above, 1.0)
     a_max = b * most + above + size
-    node = tl.arange(0, RULES)
-    rule = tl.sum((tl.load(table + 3 + node) * a_min < a_max).to(tl.int32))
-    served = rule < RULES
-    rule = tl.minimum(rule, RULES - 1)  # it has rule + 1 nodes
+    node = tl.arange(0, _RULES)
+    rule = tl.sum((tl.load(table + _RATIOS + node) * a_min < a_max).to(tl.int32))
+    served = rule < _RULES
+    rule = tl.minimum(rule, _RULES - 1)  # it has rule + 1 nodes
     used = node <= rule
-    start = table + 3 + RULES + rule * (rule + 1) // 2
+    start = table + _RATIOS + _RULES + rule * (rule + 1) // 2
     log_z = -tl.load(start + node, mask=used, other=0.0) / a_min
-    shift: tl.constexpr = RULES * (RULES + 1) // 2
+    shift: tl.constexpr = _RULES * (_RULES + 1) // 2
     weight = tl.load(start + shift + node, mask=used, other=0.0) / a_min
     u = one_minus_exp(b * log_z)
-    exponent = u * (s5 * (1.0 / 5) + u * (s6 * (1.0 / 6) + u * (s7 * (1.0 / 7) + u * s8 / 8)))
-    exponent = u * (s1 + u * (s2 / 2 + u * (s3 * (1.0 / 3) + u * (s4 / 4 + exponent))))
     tl.store(nodes + node, log_z)
-    tl.store(nodes + RULES + node, u)
-    tl.store(nodes + 2 * RULES + node, weight)
-    tl.store(nodes + 3 * RULES + node, b * log_z - exponent)
+    tl.store(nodes + _RULES + node, u)
+    tl.store(nodes + 2 * _RULES + node, weight)
+    log_product = -exponent(s1, s2, s3, s4, s5, s6, s7, s8, u)
+    tl.store(nodes + 3 * _RULES + node, b * log_z + log_product)
     tl.debug_barrier()
 
     # V_k / (1 + b) = sum_r w_r z_r^k zeta_r D(zeta_r) sum_j u_r^j S_(j+1)(k), from k = above on
     item = tl.arange(0, CAPACITY)
     x = tl.load(sorted_values + item - 1, mask=(item > 0) & (item <= size), other=0.0)
-    x1, x2, x3, x4, x5, x6, x7, x8 = powers(x, tl.float32)
+    x1, x2, x3, x4, x5, x6, x7, x8 = powers(x, tl.float64, tl.float32)
     t1 = a1 + tl.cumsum(x1, 0)
     t2 = a2 + tl.cumsum(x2, 0)
     t3 = a3 + tl.cumsum(x3, 0)
@@ -199,9 +175,9 @@ def best_rank(
     value = k * 0.0
     for r in range(rule + 1):
         z = tl.load(nodes + r)
-        v = tl.load(nodes + RULES + r)
-        scale = tl.load(nodes + 2 * RULES + r)
-        shifted = tl.load(nodes + 3 * RULES + r)
+        v = tl.load(nodes + _RULES + r)
+        scale = tl.load(nodes + 2 * _RULES + r)
+        shifted = tl.load(nodes + 3 * _RULES + r)
         total = t5 + v * (t6 + v * (t7 + v * t8))
         total = t1 + v * (t2 + v * (t3 + v * (t4 + v * total)))
         value += scale * tl.exp(k * z + shifted) * total
@@ -210,7 +186,7 @@ def best_rank(
     chosen = tl.min(tl.where(value >= peak * (1.0 - tie), item, CAPACITY))
     best = tl.sum(tl.where(item == chosen, value, 0.0))
 
-    least = peak * (1.0 - 1e-11)
+    least = peak * (1.0 - _LOST)
     end = item == size
     e1 = tl.sum(tl.where(end, t1, 0.0))
     e2 = tl.sum(tl.where(end, t2, 0.0))
@@ -222,19 +198,36 @@ def best_rank(
     right = _no_larger_below(
         above + size, m, low, base, b, e1, e2, e3, e4, variance, skewness, least, LEVELS
     )
-    ample = base + above >= 200.0 * b  # so that eight power sums suffice
-    return best, chosen, left & right & served & ample
+    return best, chosen, left & right & served & (base + above >= b * _AMPLE)
+
+
+@triton.jit
+def with_empty_set(best, log_empty, table, NONEMPTY: tl.constexpr):
+    """Return the expected F, and True if the best set is better than the empty set.
+
+    `best` is the value of the best set divided by 1 + b, `log_empty` is log P(y = 0).
+    """
+    best *= 1.0 + tl.load(table + _BETA2)
+    absent = tl.exp(tl.maximum(log_empty, -700.0))
+    if NONEMPTY:
+        wins = best > 0.0
+        best = best / (1.0 - absent)
+    else:
+        empty = tl.load(table + _ZERO_DIVISION) * absent
+        wins = best > empty * (1.0 + tl.load(table + _TIED))
+        best = tl.where(wins, best, empty)
+    return best, wins
 
 
 @lru_cache(maxsize=64)
-def table_of(objective: Objective, device: Any) -> Any:
+def table_of(beta: float, zero_division: float, device: Any) -> Any:
     """Return a tensor of beta^2, zero_division, the tolerance for ties, and the rules.
 
     Kernels take numbers as float32, but tensors as float64. A rule is its largest a_max / a_min;
     then the exponents of all rules follow, and the weights.
     """
-    rules = rule_tables(objective.beta)
+    rules = rule_tables(beta)
     count = int(rules.start[RULES])
-    head = np.array([objective.beta2, objective.zero_division, TIE])
+    head = np.array([beta * beta, zero_division, _TIE])
     flat = [head, rules.ratio[:RULES], rules.exponent[:count], rules.weight[:count]]
     return torch.as_tensor(np.concatenate(flat), dtype=torch.float64, device=device)

@@ -1,22 +1,17 @@
-"""The decision, the objective that it maximises, and the call of a kernel on a block of rows."""
+"""The decision, and the objective that it maximises."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from fgfm._kernels import NOT_PROBABILITY, Rules
 from fgfm._utils.blocks import n_threads
 from fgfm._utils.validation import check_beta, check_choice, check_flag, check_zero_division
 from fgfm.decision._limits import Limits
-from fgfm.decision._quadrature import rules
+from fgfm.decision._measures import MEASURES, Measure
 
-__all__ = ["Decision", "Objective", "empty_decision", "run_kernel"]
-
-Real = npt.NDArray[Any]
+__all__ = ["Decision", "Objective"]
 
 
 class Decision(NamedTuple):
@@ -38,21 +33,6 @@ class Decision(NamedTuple):
     labels: Any
     expected_f: Any
 
-    def at(self, rows: slice) -> Decision:
-        """Return the decision for some of the rows.
-
-        Parameters
-        ----------
-        rows : slice
-            The rows.
-
-        Returns
-        -------
-        Decision
-            Views of ``labels`` and ``expected_f``, which is that of rows.
-        """
-        return Decision(self.labels[rows], self.expected_f[rows])
-
 
 class Objective(NamedTuple):
     """The measure whose expectation is maximised, over which sets, and the number of threads."""
@@ -62,8 +42,8 @@ class Objective(NamedTuple):
     zero_division: float
     nonempty: bool
     threads: int
-    measure: str = "f"
-    limits: Limits | None = None
+    measure: Measure
+    limits: Limits | None
 
     @classmethod
     def checked(
@@ -72,21 +52,31 @@ class Objective(NamedTuple):
         zero_division: Any,
         nonempty: Any,
         n_jobs: Any,
+        min_labels: Any = 0,
+        max_labels: Any = None,
+        constraints: Any = None,
+        names: Any = None,
         measure: Any = "f",
-        limits: Limits | None = None,
     ) -> Objective:
-        """Validate the parameters that the five public functions share, and the measure."""
+        """Validate the parameters that the public functions share.
+
+        `names` are the names of the labels, if they have any.
+        """
+        limits = None
+        unlimited = max_labels is None and constraints is None and type(min_labels) is int
+        if min_labels != 0 or not unlimited:
+            limits = Limits.checked(min_labels, max_labels, constraints, names)
         beta = check_beta(beta)
-        check_choice(measure, "measure", ("f", "jaccard"))
-        if measure == "jaccard" and beta != 1.0:
-            raise ValueError(f"beta is {beta!r}: it must be 1 if measure is 'jaccard'")
+        check_choice(measure, "measure", tuple(MEASURES))
+        if beta != 1.0 and not MEASURES[measure].has_beta:
+            raise ValueError(f"beta is {beta!r}: it must be 1 if measure is {measure!r}")
         return cls(
             beta,
             beta * beta,
             check_zero_division(zero_division),
             check_flag(nonempty, "nonempty"),
             n_threads(n_jobs),
-            measure,
+            MEASURES[measure],
             limits,
         )
 
@@ -94,20 +84,6 @@ class Objective(NamedTuple):
     def kernel_arguments(self) -> tuple[float, float, bool]:
         """The parameters that every kernel takes."""
         return self.beta2, self.zero_division, self.nonempty
-
-    def constraints(self, m: int, *, sparse: bool = False) -> Any:
-        """Return the limits of sets of m labels as the kernels take them, or None.
-
-        Raises ValueError if no set satisfies them, or if `sparse` probabilities are not enough.
-        """
-        if self.limits is None:
-            return None
-        return self.limits.for_labels(m, nonempty=self.nonempty, sparse=sparse)
-
-    @property
-    def rules(self) -> Rules:
-        """The quadrature rules for this beta."""
-        return rules(self.beta)
 
     @property
     def empty_value(self) -> float:
@@ -122,47 +98,11 @@ class Objective(NamedTuple):
         """The value of a problem without labels: a column, or all entries, of no rows."""
         return np.nan if self.nonempty else self.zero_division
 
+    def constraints(self, m: int, *, sparse: bool = False) -> Any:
+        """Return the limits of sets of m labels as the kernels take them, or None.
 
-def empty_decision(n: int, m: int) -> Decision:
-    """Allocate a decision for n rows of m labels, with no label chosen yet."""
-    return Decision(np.zeros((n, m), dtype=np.int8), np.empty(n))
-
-
-def run_kernel(
-    kernel: Callable[..., tuple[int, float, int]],
-    values: Real,
-    arguments: tuple[Any, ...],
-    chosen: Real,
-    check: Callable[[], None],
-) -> tuple[int, int]:
-    """Run a kernel on a block of rows, so that valid input is read once.
-
-    A kernel accepts values in [0, 1] only, and stops at the first other value. Then `check` raises
-    if the value is wrong by more than rounding; else the kernel runs again on clipped values.
-
-    Parameters
-    ----------
-    kernel : callable
-        A function of `fgfm._kernels`.
-    values : ndarray
-        The probabilities.
-    arguments : tuple
-        Further arguments of the kernel.
-    chosen : ndarray
-        The array among `arguments` that the kernel marks chosen labels in.
-    check : callable
-        Raises unless all values are probabilities, up to rounding.
-
-    Returns
-    -------
-    row : int
-        The first row with too much probability, or -1.
-    factor : int
-        The factor of this row that has too much.
-    """
-    row, status, factor = kernel(values, *arguments)
-    if status == NOT_PROBABILITY:
-        check()
-        chosen[...] = 0
-        row, status, factor = kernel(np.clip(values, 0.0, 1.0), *arguments)
-    return row, factor
+        Raises ValueError if no set satisfies them, or if `sparse` probabilities are not enough.
+        """
+        if self.limits is None:
+            return None
+        return self.limits.for_labels(m, nonempty=self.nonempty, sparse=sparse)

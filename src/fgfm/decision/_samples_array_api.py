@@ -1,39 +1,45 @@
-"""Decisions from draws of the label set, on arrays of PyTorch, CuPy and JAX."""
+"""Draws of the label set, on arrays of PyTorch, CuPy and JAX."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from fgfm.decision._array_api.backend import Backend, common_backend, read_array
+from fgfm.decision import _samples
+from fgfm.decision._array_api.backend import common_backend, read_array
 from fgfm.decision._array_api.checks import read_labels
 from fgfm.decision._array_api.columns import Columns, decide_columns, rank_candidates
 from fgfm.decision._array_api.precision import full_precision
-from fgfm.decision._array_api.selection import decide_blocks
-from fgfm.decision._averages import Route
-from fgfm.decision._factors_array_api import decide_rows_as_factors, with_no_label
-from fgfm.decision._marginals_array_api import decide_each_label
-from fgfm.decision._objective import Decision, Objective
+from fgfm.decision._array_api.problem import ArrayProblem
+from fgfm.decision._factors_array_api import GivenFactors, with_no_label
+from fgfm.decision._marginals_array_api import Marginals
+from fgfm.decision._objective import Objective
 
-__all__ = ["ROUTE"]
+__all__ = ["Samples"]
 
 Array = Any
 
 
-def _read(samples: Any) -> tuple[Array, Backend]:
-    samples, xp = read_array(samples, "samples", ("row", "draw", "label"))
-    return samples, common_backend([samples], ["samples"], xp)
+class Samples(ArrayProblem):
+    """Draws of the label set of each row, of shape (n, T, m)."""
 
+    host = _samples.Samples
 
-def _decide_rows(samples: Any, objective: Objective) -> Decision:
-    """Decide each row from draws of the label set, (n, T, m)."""
-    samples, backend = _read(samples)
-    xp = backend.xp
-    objective = backend.representable(objective)
-    n, T, m = samples.shape
-    beta2 = objective.beta2
+    def __init__(self, samples: Any) -> None:
+        self._samples, xp = read_array(samples, "samples", ("row", "draw", "label"))
+        self.backend = common_backend([self._samples], ["samples"], xp)
+        n, T, m = self._samples.shape
+        self.shape = n, m
+        self.row_bytes = m * (4 * T + 40) * self.backend.itemsize
 
-    def decide_block(rows: slice) -> tuple[Array, Array]:
-        draws = read_labels(backend, samples[rows, ...], "samples", rows.start)  # (n, T, m)
+    def _draws(self, rows: slice) -> Array:
+        """Return the draws of some rows, (n, T, m), valid."""
+        return read_labels(self.backend, self._samples[rows, ...], "samples", rows.start)
+
+    def decide_block(self, rows: slice, objective: Objective) -> tuple[Array, Array]:
+        """Return labels and expectations of some of the rows."""
+        backend, xp, beta2 = self.backend, self.backend.xp, objective.beta2
+        draws = self._draws(rows)
+        T = draws.shape[1]
         s = xp.sum(draws, axis=2)  # (n, T)
         is_nonempty = s > 0.0
         present = backend.count_true(is_nonempty, 1) / T
@@ -52,30 +58,21 @@ def _decide_rows(samples: Any, objective: Objective) -> Decision:
         )
         return decide_columns(backend, columns, candidates, empty, present, objective)
 
-    return decide_blocks(backend, n, m, m * (4 * T + 40) * backend.itemsize, decide_block)
+    def marginals(self) -> Marginals:
+        """Return the shares of the draws that have each label."""
+        draws = self._draws(slice(0, self.shape[0]))
+        return Marginals(self.backend.xp.sum(draws, axis=1) / draws.shape[1])
 
-
-def _marginals(samples: Any) -> Array:
-    samples, backend = _read(samples)
-    draws = read_labels(backend, samples, "samples", 0)
-    return backend.xp.sum(draws, axis=1) / samples.shape[1]
-
-
-def _decide_batch(samples: Any, objective: Objective) -> Decision:
-    """Decide all rows together."""
-    samples, backend = _read(samples)
-    xp = backend.xp
-    draws = read_labels(backend, samples, "samples", 0)  # (n, T, m)
-    n, T, m = draws.shape
-    size = xp.sum(draws, axis=2)  # (n, T)
-    largest = backend.fetch(xp.max(size))[0] if n else 0.0
-    s = backend.one_to(max(1, int(largest)))
-    has_size = backend.floats(size[:, :, None] == s[None, None, :])  # (n, T, S)
-    with full_precision(backend):
-        P = xp.permute_dims(draws, (0, 2, 1)) @ has_size / T  # (n, m, S)
-    d = with_no_label(backend, xp.sum(has_size, axis=1)[:, None, :] / T)  # (n, 1, S + 1)
-    factor = xp.zeros((m,), dtype=xp.int64, device=backend.device)
-    return decide_rows_as_factors(backend, P, d, factor, objective)
-
-
-ROUTE = Route(_decide_rows, _marginals, _decide_batch, decide_each_label)
+    def as_one_row(self, threads: int = 1) -> GivenFactors:
+        """Return the rows as the factors of one row."""
+        backend, xp = self.backend, self.backend.xp
+        draws = self._draws(slice(0, self.shape[0]))  # (n, T, m)
+        T = draws.shape[1]
+        size = xp.sum(draws, axis=2)  # (n, T)
+        (largest,) = backend.fetch(xp.max(size))
+        s = backend.one_to(max(1, int(largest)))
+        has_size = backend.floats(size[:, :, None] == s[None, None, :])  # (n, T, S)
+        with full_precision(backend):
+            P = xp.permute_dims(draws, (0, 2, 1)) @ has_size / T  # (n, m, S)
+        d = with_no_label(backend, xp.sum(has_size, axis=1)[:, None, :] / T)  # (n, 1, S + 1)
+        return GivenFactors.of_rows(backend, P, d)

@@ -1,36 +1,31 @@
-"""Estimate P from features and labels, for one label factor.
+r"""Estimates of P from features and labels, for each label factor.
 
-Five estimators with one protocol (`FactorModel`): ``fit(X, Y)`` on the labels of the factor, then
-``estimate(X)``.
+``FGFMClassifier(method=...)`` chooses how :math:`p_{is} = p(y_i = 1, |y| = s)` and
+:math:`d_s = p(|y| = s)` of a factor are estimated, with any scikit-learn classifier as base
+learner:
 
-- `Reweighted`: one model per label and one of the number of labels; the distribution of the number
-  of labels is learned from out-of-fold predictions of both;
-- `TwoStep`: a model of the number of labels, and one per label given that number (the paper);
-- `Tilted`: a model of the number of labels and one per label, combined by tilting the marginals;
-- `Direct`: one multinomial model per label;
-- `Powerset`: one multinomial model of the label set.
+- "reweighted": one model per label and one of the number of labels; the distribution of the number
+  of labels is learned from held-out predictions of both;
+- "two-step": a model of the number of labels, and one per label given that number (the paper);
+- "tilted": a model of the number of labels and one per label, combined by tilting the marginals;
+- "direct": one multinomial model per label, over 0 and the numbers of labels;
+- "powerset": one multinomial model of the label set.
 
-The base learner is any scikit-learn classifier, by default `fgfm.ridge.RidgeLogistic`.
+An object of yours can take their place. It is a scikit-learn estimator (each factor gets its own
+``sklearn.base.clone``) with two methods:
+
+- ``fit(X, Y)``, with Y of shape (n, m) the labels of the factor, 0 or 1; also ``sample_weight`` if
+  the classifier is given weights;
+- ``estimate(X)``, which returns P of shape (n, m, S), or the pair of P and d of shape (n, S + 1).
 """
 
 from __future__ import annotations
 
 from fgfm.estimation._calibration import needs_calibration
-from fgfm.estimation._direct import Direct
-from fgfm.estimation._powerset import Powerset
-from fgfm.estimation._reweighted import Reweighted
-from fgfm.estimation._tilted import Tilted
-from fgfm.estimation._two_step import TwoStep
-from fgfm.estimation._types import FactorEstimate, FactorModel, Repair
+from fgfm.estimation._estimates import FactorEstimate, Repair
 
-__all__ = [
-    "Direct",
-    "FactorEstimate",
-    "FactorModel",
-    "Powerset",
-    "Repair",
-    "Reweighted",
-    "Tilted",
-    "TwoStep",
-    "needs_calibration",
-]
+__all__ = ["FactorEstimate", "Repair", "needs_calibration"]
+
+
+def __dir__() -> list[str]:
+    return __all__

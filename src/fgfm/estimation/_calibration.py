@@ -1,48 +1,80 @@
-"""Calibration of base learners on out-of-fold scores.
+"""Calibrators of probabilities, and which base learners need one.
 
 F-optimal decisions from badly calibrated probabilities can be worse than a threshold. Boosting,
 forests, support vector machines and naive Bayes are known to be miscalibrated; logistic regression
-is not. A calibrator is fitted to out-of-fold scores, for two classes or more: the model of the
-cardinality |y| is calibrated too.
+is not.
+
+`SigmoidCalibrator` maps the scores of one model for all classes of its target, which may be the
+number of labels, to probabilities. `ShrunkCalibrator` maps the probabilities of many labels, from
+few rows, and so does `NoCalibrator`. `IsotonicCalibrator` serves both.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import expit, log_softmax, logit, softmax
 from sklearn.isotonic import IsotonicRegression
 
-__all__ = ["IsotonicCalibrator", "Scores", "SigmoidCalibrator", "needs_calibration"]
+from fgfm.estimation._entries import Entries, dense_entries
+from fgfm.estimation._scores import Scores
+
+__all__ = [
+    "CALIBRATIONS",
+    "IsotonicCalibrator",
+    "NoCalibrator",
+    "ShrunkCalibrator",
+    "SigmoidCalibrator",
+    "fit_calibrator",
+    "needs_calibration",
+    "scores_to_proba",
+]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-# Classes with miscalibrated probabilities, by library and name, so that none is imported.
+# Classes of scikit-learn with miscalibrated probabilities, by name, so that none is imported.
 _MISCALIBRATED = {
-    "sklearn": {
-        "AdaBoostClassifier",
-        "BaggingClassifier",
-        "BernoulliNB",
-        "CategoricalNB",
-        "ComplementNB",
-        "DecisionTreeClassifier",
-        "ExtraTreeClassifier",
-        "ExtraTreesClassifier",
-        "GaussianNB",
-        "GradientBoostingClassifier",
-        "HistGradientBoostingClassifier",
-        "MultinomialNB",
-        "NuSVC",
-        "RandomForestClassifier",
-        "SVC",
-    },
+    "AdaBoostClassifier",
+    "BaggingClassifier",
+    "BernoulliNB",
+    "CategoricalNB",
+    "ComplementNB",
+    "DecisionTreeClassifier",
+    "ExtraTreeClassifier",
+    "ExtraTreesClassifier",
+    "GaussianNB",
+    "GradientBoostingClassifier",
+    "HistGradientBoostingClassifier",
+    "MultinomialNB",
+    "NuSVC",
+    "RandomForestClassifier",
+    "SVC",
 }
 _BOOSTING = {"catboost", "lightgbm", "xgboost"}  # all classifiers of these libraries
 _SMALLEST = 1e-300  # probabilities are raised to this before taking logarithms
+
+CALIBRATIONS = ("sigmoid", "isotonic")  # of the scores of one model
+
+# Constants of `ShrunkCalibrator`.
+_EDGE = 1e-4  # probabilities are clipped to [_EDGE, 1 - _EDGE] before their logits are taken
+_STEPS = 60  # alternations of a Newton step and an update of the common values
+_CONVERGED = 1e-4
+_HALVINGS = 12  # of a step, at most
+_ROUNDING = 1e-9  # a fall of the log-posterior that may be a rounding error
+_LEAST_SLOPE = 0.02
+_LEAST_REST = 0.1  # of the information about a logit if a row is left out
+# Priors of the common values. The slope is 1 for calibrated probabilities; the variances count as
+# _PRIOR_LABELS more labels would, so that few labels do not make them 0.
+_SLOPE_VARIANCE = 0.25
+_TREND_VARIANCE = 0.04
+_PRIOR_LABELS = 2.0
+_SLOPE_SPREAD = 0.02
+_SHIFT_SPREAD = 0.1
 
 
 def needs_calibration(estimator: Any) -> bool:
@@ -72,7 +104,7 @@ def needs_calibration(estimator: Any) -> bool:
         return True
     for base in type(estimator).__mro__:
         library = base.__module__.partition(".")[0]
-        if library in _BOOSTING or base.__name__ in _MISCALIBRATED.get(library, ()):
+        if library in _BOOSTING or (library == "sklearn" and base.__name__ in _MISCALIBRATED):
             return True
     if hasattr(estimator, "steps"):
         return needs_calibration(estimator.steps[-1][1])
@@ -80,13 +112,6 @@ def needs_calibration(estimator: Any) -> bool:
     if any(hasattr(estimator, attribute) for attribute in searches):
         return needs_calibration(estimator.estimator)
     return False
-
-
-class Scores(NamedTuple):
-    """Scores of a model for each class: probabilities, or decision values."""
-
-    values: Floats  # (n, K)
-    are_probabilities: bool
 
 
 def _logarithms(scores: Scores, floor: Floats) -> Floats:
@@ -119,22 +144,7 @@ class SigmoidCalibrator:
     """
 
     def fit(self, scores: Scores, code: Integers, weight: Floats) -> SigmoidCalibrator:
-        """Fit slope and shifts.
-
-        Parameters
-        ----------
-        scores : Scores
-            Out-of-fold scores (n, K).
-        code : ndarray of shape (n,)
-            Class of each row, 0 to K - 1.
-        weight : ndarray of shape (n,)
-            Sample weights.
-
-        Returns
-        -------
-        SigmoidCalibrator
-            The fitted calibrator.
-        """
+        """Fit slope and shifts to held-out scores (n, K) and the class of each row, 0 to K - 1."""
         K = scores.values.shape[1]
         positive = np.where(scores.values > 0.0, scores.values, np.inf)
         smallest = positive.min(axis=0)  # (K,)
@@ -173,82 +183,311 @@ class SigmoidCalibrator:
         return self
 
     def predict_proba(self, scores: Scores) -> Floats:
-        """Return calibrated probabilities.
-
-        Parameters
-        ----------
-        scores : Scores
-            Scores (n, K).
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-            Probabilities; rows sum to 1.
-        """
+        """Return calibrated probabilities (n, K)."""
         f = _logarithms(scores, self.floor_)
         return np.asarray(softmax(self.slope_ * f + self.shifts_, axis=1))
 
 
 class IsotonicCalibrator:
-    """Calibrator with an isotonic regression per class, normalised over the classes.
+    """Calibrator with an isotonic regression per label or class.
 
-    It assumes less than the sigmoid and needs more rows: about a thousand.
+    It assumes less than the sigmoids and needs more rows: about a thousand.
+
+    Parameters
+    ----------
+    with_margin : bool, default=False
+        Keep a distance of 1 / (n + 2) from 0 and 1, with n the sum of the weights.
 
     Attributes
     ----------
-    regressors_ : list of IsotonicRegression
-        One per class; for two classes only that of the second.
-    frequencies_ : ndarray of shape (K,)
-        Class frequencies, the probabilities of rows that get 0 for every class.
+    regressors_ : list of IsotonicRegression or None
+        One per label; None for a label without stored entries, whose probabilities do not change.
+    margin_ : float
+        The distance.
     """
 
-    def fit(self, scores: Scores, code: Integers, weight: Floats) -> IsotonicCalibrator:
-        """Fit the isotonic regressions.
+    def __init__(self, with_margin: bool = False) -> None:
+        self.with_margin = with_margin
 
-        Parameters
-        ----------
-        scores : Scores
-            Out-of-fold scores (n, K).
-        code : ndarray of shape (n,)
-            Class of each row, 0 to K - 1.
-        weight : ndarray of shape (n,)
-            Sample weights.
-
-        Returns
-        -------
-        IsotonicCalibrator
-            The fitted calibrator.
-        """
-        K = scores.values.shape[1]
-        total = np.bincount(code, weights=weight, minlength=K)
-        self.frequencies_ = total / total.sum()
-        self.regressors_ = []
-        for k in range(1 if K == 2 else 0, K):
-            regressor = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-            regressor.fit(scores.values[:, k], code == k, sample_weight=weight)
+    def fit(self, entries: Entries, Y: Floats, weight: Floats) -> IsotonicCalibrator:
+        """Fit the regressions to scores of n rows and the truth (n, K) at them, 0 or 1."""
+        self.margin_ = 1.0 / (float(weight.sum()) + 2.0) if self.with_margin else 0.0
+        self.regressors_: list[Any] = []
+        w = np.broadcast_to(weight[:, None], Y.shape)
+        for place in _places(entries):
+            regressor = None
+            if (w[place] > 0.0).any():
+                regressor = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+                regressor.fit(entries.p[place], Y[place], sample_weight=w[place])
             self.regressors_.append(regressor)
         return self
 
-    def predict_proba(self, scores: Scores) -> Floats:
-        """Return calibrated probabilities.
+    def predict(self, entries: Entries) -> Entries:
+        """Return the same entries with calibrated probabilities."""
+        q = entries.p.copy()
+        for place, regressor in zip(_places(entries), self.regressors_, strict=True):
+            if regressor is not None and entries.p[place].size:
+                q[place] = regressor.predict(entries.p[place])
+        return entries.with_p(np.clip(q, self.margin_, 1.0 - self.margin_))
 
-        Parameters
-        ----------
-        scores : Scores
-            Scores (n, K).
 
-        Returns
-        -------
-        ndarray of shape (n, K)
-            Probabilities; rows sum to 1.
+def _places(entries: Entries) -> list[Any]:
+    """Return, for each label, the index of its entries."""
+    if entries.labels is None:
+        return [(slice(None), j) for j in range(entries.m)]
+    flat = entries.labels.ravel()
+    order = np.argsort(flat, kind="stable")
+    bounds = np.searchsorted(flat[order], np.arange(entries.m + 1))
+    K = entries.labels.shape[1]
+    return [divmod(order[i:j], K) for i, j in pairwise(bounds)]
+
+
+class NoCalibrator:
+    """Keep probabilities, but away from 0 and 1 by a rounding error."""
+
+    def fit(self, entries: Entries, Y: Floats, weight: Floats) -> NoCalibrator:
+        """Fit nothing."""
+        return self
+
+    def predict(self, entries: Entries) -> Entries:
+        """Return the same entries, clipped."""
+        return entries.with_p(np.clip(entries.p, 1e-12, 1.0 - 1e-12))
+
+
+def fit_calibrator(
+    method: str, scores: Scores, code: Integers, weight: Floats
+) -> SigmoidCalibrator | IsotonicCalibrator:
+    """Fit a calibrator of the scores (n, K) of one model, to the class of each row."""
+    if method == "sigmoid":
+        return SigmoidCalibrator().fit(scores, code, weight)
+    entries = _class_entries(scores.values)
+    one_hot = code[:, None] == np.arange(scores.values.shape[1])[-entries.m :]
+    return IsotonicCalibrator().fit(entries, one_hot.astype(np.float64), weight)
+
+
+def scores_to_proba(scores: Scores, calibrator: Any, frequencies: Floats) -> Floats:
+    """Return probabilities (n, K); rows whose scores are all 0 get the frequencies (K,)."""
+    if isinstance(calibrator, SigmoidCalibrator):
+        return calibrator.predict_proba(scores)
+    p = scores.values
+    if calibrator is not None:
+        p = calibrator.predict(_class_entries(p)).p
+        if p.shape[1] == 1:
+            return np.hstack([1.0 - p, p])
+    total = p.sum(axis=1, keepdims=True)
+    p = np.where(total > 0.0, p, frequencies)
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
+def _class_entries(values: Floats) -> Entries:
+    """Return the scores of each class as entries; of two classes only those of the second."""
+    return dense_entries(values[:, 1:] if values.shape[1] == 2 else values)
+
+
+class ShrunkCalibrator:
+    r"""Calibrator with a slope and a shift per label, shrunk towards common values.
+
+    With :math:`l_{rj}` the logit of the probability of label j in row r, centred at c,
+
+    .. math:: q_{rj} = \sigma(a_j (l_{rj} - c) + b_j), \qquad
+              a_j \sim N(a, \sigma^2), \quad b_j \sim N(b + t z_j, \tau^2),
+
+    where :math:`z_j` is the centred logit of the mean probability of the label: rare and frequent
+    labels may be wrong in different directions. The slopes and shifts are posterior modes; the
+    common values and variances maximise the marginal likelihood, approximated at these modes
+    (an EM algorithm with Laplace's approximation), under weak priors (empirical Bayes): labels are
+    shrunk by as much as the rows show that they agree. A probability is the mean of
+    the sigmoid over the posterior, approximated by
+    :math:`\sigma(\eta / \sqrt{1 + \pi v / 8})` for a logit of mean :math:`\eta` and variance v
+    (MacKay, 1992): a label that no row has is not taken to be impossible.
+
+    Attributes
+    ----------
+    center_ : float
+        The centre c.
+    slopes_, shifts_ : ndarray of shape (m,)
+        The slopes a_j and shifts b_j.
+    slope_variances_, shift_variances_, covariances_ : ndarray of shape (m,)
+        Their posterior variances and covariances.
+    """
+
+    def fit(self, entries: Entries, Y: Floats, weight: Floats) -> ShrunkCalibrator:
+        """Fit slopes and shifts to probabilities of n rows and the truth (n, K), 0 or 1."""
+        w = np.broadcast_to(weight[:, None], Y.shape)
+        if entries.labels is not None:
+            w = w * (entries.labels < entries.m)
+        x = _logits(entries.p)  # (n, K)
+        self.center_ = _center(x, Y, w)
+        rows = _LogisticRows(entries, x - self.center_, Y, w)
+        z = _logits(entries.by_label(w * entries.p) / weight.sum())  # (m,)
+        z = z - z.mean()
+        common = _Common(1.0, self.center_, 0.0, 0.05, 0.25)  # the identity
+        slopes, shifts = np.full(entries.m, common.slope), np.full(entries.m, common.shift)
+        likelihood = rows.log_likelihood(slopes, shifts)
+        for _ in range(_STEPS):
+            step = rows.newton_step(slopes, shifts, common, z)
+            length = np.abs(step.slopes) + np.abs(step.shifts)
+            damping = 1.0 / np.maximum(1.0, 0.5 * length)
+            # Where probabilities are near 0 and 1 the curvature is nearly 0, and a step may lead
+            # beyond the mode: it is shortened until the log-posterior of its label does not fall.
+            before = likelihood - common.penalty(slopes, shifts, z)
+            for _ in range(_HALVINGS):
+                new_slopes = slopes + damping * step.slopes
+                new_shifts = shifts + damping * step.shifts
+                likelihood = rows.log_likelihood(new_slopes, new_shifts)
+                fell = likelihood - common.penalty(new_slopes, new_shifts, z) < before - _ROUNDING
+                if not fell.any():
+                    break
+                damping = np.where(fell, 0.5 * damping, damping)
+            slopes, shifts = new_slopes, new_shifts
+            updated = common.update(slopes, shifts, step, z)
+            moved = max(updated.distance(common), float((damping * length).max()))
+            common = updated
+            if moved < _CONVERGED:
+                break
+        self.slopes_, self.shifts_ = np.maximum(slopes, _LEAST_SLOPE), shifts
+        self.slope_variances_ = step.slope_variances
+        self.shift_variances_ = step.shift_variances
+        self.covariances_ = step.covariances
+        return self
+
+    def predict(self, entries: Entries) -> Entries:
+        """Return the same entries with calibrated probabilities."""
+        return _sigmoid_mean(entries, *self._posterior(entries))
+
+    def predict_left_out(self, entries: Entries, Y: Floats, weight: Floats) -> Entries:
+        """Return calibrated probabilities of the rows of `fit` as if each had been left out.
+
+        The posterior without one row follows from that with all by a Newton step; common values
+        are kept. Of a weight above 1, which is a row several times, 1 is left out.
         """
-        K = len(self.frequencies_)
-        if K == 2:
-            p = self.regressors_[0].predict(scores.values[:, 1])
-            return np.column_stack([1.0 - p, p])
-        p = np.column_stack(
-            [step.predict(scores.values[:, k]) for k, step in enumerate(self.regressors_)]
-        )  # (n, K)
-        total = p.sum(axis=1, keepdims=True)
-        p = np.where(total > 0.0, p, self.frequencies_)
-        return np.asarray(p / p.sum(axis=1, keepdims=True))
+        eta, variance = self._posterior(entries)
+        q = expit(eta)
+        removed = np.minimum(weight, 1.0)[:, None] * variance
+        rest = np.maximum(1.0 - removed * q * (1.0 - q), _LEAST_REST)
+        return _sigmoid_mean(entries, eta - removed * (Y - q) / rest, variance / rest)
+
+    def _posterior(self, entries: Entries) -> tuple[Floats, Floats]:
+        """Return the mean and the variance of the logit of each entry, both (n, K)."""
+        x = _logits(entries.p) - self.center_
+        eta = entries.of_label(self.slopes_) * x + entries.of_label(self.shifts_)
+        variance = (
+            entries.of_label(self.slope_variances_) * x * x
+            + 2.0 * entries.of_label(self.covariances_) * x
+            + entries.of_label(self.shift_variances_)
+        )
+        return eta, variance
+
+
+def _sigmoid_mean(entries: Entries, eta: Floats, variance: Floats) -> Entries:
+    """Return the entries with the mean of the sigmoid of normal logits."""
+    return entries.with_p(np.asarray(expit(eta / np.sqrt(1.0 + np.pi / 8.0 * variance))))
+
+
+class _Step(NamedTuple):
+    """A Newton step of each label, and the inverse of its Hessian: the posterior variances."""
+
+    slopes: Floats  # (m,)
+    shifts: Floats
+    slope_variances: Floats
+    shift_variances: Floats
+    covariances: Floats
+
+
+class _Common(NamedTuple):
+    """The values that labels share: means and variances of slopes and shifts."""
+
+    slope: float
+    shift: float
+    trend: float
+    slope_variance: float
+    shift_variance: float
+
+    def penalty(self, slopes: Floats, shifts: Floats, z: Floats) -> Floats:
+        """Return minus the logarithm of the prior density (m,), up to a constant."""
+        return 0.5 * (
+            (slopes - self.slope) ** 2 / self.slope_variance
+            + (shifts - (self.shift + self.trend * z)) ** 2 / self.shift_variance
+        )
+
+    def update(self, slopes: Floats, shifts: Floats, step: _Step, z: Floats) -> _Common:
+        """Return the maximum of the marginal likelihood: the M step."""
+        slope = (slopes.sum() / self.slope_variance + 1.0 / _SLOPE_VARIANCE) / (
+            len(z) / self.slope_variance + 1.0 / _SLOPE_VARIANCE
+        )
+        shift = float((shifts - self.trend * z).mean())
+        trend = float(z @ (shifts - shift)) / (
+            float(z @ z) + self.shift_variance / _TREND_VARIANCE
+        )
+        return _Common(
+            slope,
+            shift,
+            trend,
+            _variance(slopes - slope, step.slope_variances, _SLOPE_SPREAD),
+            _variance(shifts - shift - trend * z, step.shift_variances, _SHIFT_SPREAD),
+        )
+
+    def distance(self, other: _Common) -> float:
+        """Return the largest difference, of variances by their logarithms."""
+        one, two = (np.array([*c[:3], *np.log(c[3:])]) for c in (self, other))
+        return float(np.abs(one - two).max())
+
+
+class _LogisticRows(NamedTuple):
+    """Logistic regressions of all labels on their own logits x."""
+
+    entries: Entries
+    x: Floats  # (n, K)
+    Y: Floats  # (n, K)
+    w: Floats  # (n, K)
+
+    def _eta(self, slopes: Floats, shifts: Floats) -> Floats:
+        return self.entries.of_label(slopes) * self.x + self.entries.of_label(shifts)
+
+    def log_likelihood(self, slopes: Floats, shifts: Floats) -> Floats:
+        """Return the log-likelihood (m,) of each label."""
+        eta = self._eta(slopes, shifts)
+        return self.entries.by_label(self.w * (self.Y * eta - np.logaddexp(0.0, eta)))
+
+    def newton_step(self, slopes: Floats, shifts: Floats, common: _Common, z: Floats) -> _Step:
+        """Return the Newton step of each label: the solution of two equations."""
+        by_label, prior = self.entries.by_label, common.shift + common.trend * z
+        q = expit(self._eta(slopes, shifts))
+        residual, curvature = self.w * (self.Y - q), self.w * q * (1.0 - q)
+        cx = curvature * self.x
+        slope_gradient = by_label(residual * self.x) - (slopes - common.slope) / (
+            common.slope_variance
+        )
+        shift_gradient = by_label(residual) - (shifts - prior) / common.shift_variance
+        aa = by_label(cx * self.x) + 1.0 / common.slope_variance
+        bb = by_label(curvature) + 1.0 / common.shift_variance
+        ab = by_label(cx)
+        det = aa * bb - ab * ab
+        return _Step(
+            (bb * slope_gradient - ab * shift_gradient) / det,
+            (aa * shift_gradient - ab * slope_gradient) / det,
+            bb / det,
+            aa / det,
+            -ab / det,
+        )
+
+
+def _logits(p: Floats) -> Floats:
+    """Return the logits of clipped probabilities."""
+    return np.asarray(logit(np.clip(p, _EDGE, 1.0 - _EDGE)))
+
+
+def _center(x: Floats, Y: Floats, w: Floats) -> float:
+    """Return the middle between the mean logits of absent and of present labels.
+
+    Slopes and shifts about this centre are nearly uncorrelated.
+    """
+    present, absent = w * Y, w * (1.0 - Y)
+    means = [float((part * x).sum()) / max(1.0, float(part.sum())) for part in (present, absent)]
+    return 0.5 * (means[0] + means[1])
+
+
+def _variance(deviations: Floats, posterior: Floats, spread: float) -> float:
+    """Return the variance of a parameter over labels, with its prior."""
+    total = float((deviations**2 + posterior).sum()) + _PRIOR_LABELS * spread
+    return total / (len(deviations) + _PRIOR_LABELS)

@@ -1,4 +1,4 @@
-"""Exponents of the odds in the distribution of a label set given its size."""
+"""Independent labels given their number: its distribution, and exponents of the odds."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy.typing as npt
 from scipy.optimize import brentq, root
 from scipy.special import expit
 
+from fgfm._kernels import poisson_binomial
 from fgfm._utils.blocks import row_blocks
-from fgfm.cardinality import from_marginals
+from fgfm.cardinality import of_marginals
 
-__all__ = ["fit_exponent", "fit_exponents", "powered"]
+__all__ = ["fit_exponent", "fit_exponents", "independent_cardinalities", "powered"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -20,6 +21,16 @@ Integers = npt.NDArray[np.int64]
 _ROWS = 2000  # that exponents are fitted to, at most
 _LEAST, _MOST = 0.05, 20.0
 _MARGIN = 1e-12
+
+
+def independent_cardinalities(p: Floats, cardinalities: Integers) -> Floats:
+    """Return the probabilities (n, K) of increasing numbers of independent labels.
+
+    p (n, m) are their marginals, `cardinalities` (K,) the numbers.
+    """
+    pi = np.empty((len(p), int(cardinalities[-1]) + 1))
+    poisson_binomial(np.ascontiguousarray(p), pi)
+    return pi[:, cardinalities]
 
 
 def powered(p: Floats, exponent: float, of_rest: float | None = None) -> Floats:
@@ -42,24 +53,9 @@ def fit_exponent(p: Floats, Y: Floats, weight: Floats, most: float = _MOST) -> f
     r"""Fit the exponent t of :math:`p(y \mid |y|) \propto \prod_i o_i^{t y_i}`.
 
     The derivative of log p(y | \|y\|) by t is the sum of (y_i - p(y_i = 1 | \|y\|)) times the
-    logit. It decreases in t, so that it has one zero.
-
-    Parameters
-    ----------
-    p : ndarray of shape (n, m)
-        Held-out probabilities, with odds o; labels of probability 0 are impossible.
-    Y : ndarray of shape (n, m)
-        True labels, 0 or 1.
-    weight : ndarray of shape (n,)
-        Sample weights.
-    most : float, default=20
-        The largest exponent.
-
-    Returns
-    -------
-    float
-        The exponent: 1 for independent labels, and less where labels exclude each other, because
-        their probabilities account for that already.
+    logit. It decreases in t, so that it has one zero. p (n, m) are held-out probabilities with
+    odds o, Y (n, m) the true labels. The exponent, at most `most`, is 1 for independent labels,
+    and less where labels exclude each other: their probabilities account for that already.
     """
     gradient = _gradient(p, Y, weight)
     if gradient is None:
@@ -83,21 +79,8 @@ def fit_exponents(p: Floats, Y: Floats, weight: Floats) -> Floats:
     r"""Fit t and u of :math:`p(y \mid |y|) \propto \prod_i (p_i^t / (1 - p_i)^u)^{y_i}`.
 
     They are 1 and 1 for independent labels, and 1 and 0 for one label per row of probability p_i.
-    The log-likelihood is concave, with a prior about (1, 1); u is not negative.
-
-    Parameters
-    ----------
-    p : ndarray of shape (n, m)
-        Held-out probabilities; labels of probability 0 are impossible.
-    Y : ndarray of shape (n, m)
-        True labels, 0 or 1.
-    weight : ndarray of shape (n,)
-        Sample weights.
-
-    Returns
-    -------
-    ndarray of shape (2,)
-        t and u.
+    The log-likelihood is concave, with a prior about (1, 1); u is not negative. p (n, m) are
+    held-out probabilities, Y (n, m) the true labels. Return t and u, (2,).
     """
     start = np.ones(2)
     gradient = _gradient(p, Y, weight)
@@ -126,7 +109,7 @@ def _gradient(p: Floats, Y: Floats, weight: Floats) -> Callable[[float, float], 
     def gradient(t: float, u: float) -> Floats:
         total = np.zeros(2)
         for block in blocks:
-            P = from_marginals(powered(p[block], t, u), given[block], method="condition")
+            P = of_marginals(powered(p[block], t, u), given[block], method="condition")
             residual = Y[block] - P.sum(axis=2)
             present, absent = (float((part[block] * residual).sum()) for part in scores)
             total += [present, -absent]

@@ -1,11 +1,10 @@
-"""Base learners: checks of the estimator, of its features, and of the scores that it predicts."""
+"""Base learners: their settings, checks of the estimator and of its features."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
@@ -14,30 +13,37 @@ from sklearn.utils import InputTags, get_tags
 from sklearn.utils.validation import validate_data
 
 from fgfm._utils.rows import frame_library, n_rows
-from fgfm.estimation._calibration import Scores
+from fgfm.estimation._scores import last_step
 from fgfm.ridge import RidgeLogistic
 
 __all__ = [
     "AUTO",
     "RIDGE",
+    "LearnerSettings",
     "check_learner",
     "check_not_frozen",
-    "class_scores",
     "fits_label_matrix",
     "flat_learner",
     "is_auto",
     "is_ridge",
-    "label_scores",
     "learner_input_tags",
     "seed_learner",
     "validate_features",
     "validate_raw_features",
 ]
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-
 AUTO, RIDGE = "auto", "ridge"  # the base learners that have names
+
+
+class LearnerSettings(NamedTuple):
+    """The base learner and how to fit it."""
+
+    estimator: Any = None  # "auto", "ridge", None for "ridge", or a scikit-learn classifier
+    calibration: Any = "auto"  # as in FGFMClassifier
+    cv: Any = None  # folds for the penalty of "ridge" and for calibration
+    n_jobs: int | None = None
+    random_state: Any = None  # seeds the folds, and base learners without a seed
+    fit_params: dict[str, Any] | None = None  # for fit; None passes the sample weights, if any
 
 
 def is_auto(learner: Any) -> bool:
@@ -46,7 +52,7 @@ def is_auto(learner: Any) -> bool:
 
 
 def is_ridge(learner: Any) -> bool:
-    """Return True if a base learner is ridge logistic regression, which has a path of its own."""
+    """Return True if a base learner is ridge logistic regression."""
     return (
         learner is None
         or (isinstance(learner, str) and learner == RIDGE)
@@ -74,7 +80,7 @@ def check_learner(learner: Any) -> None:
         raise TypeError(
             f"estimator is {learner!r}: it must have predict_proba or decision_function"
         )
-    if isinstance(_last_step(learner)[1], (MultiOutputClassifier, ClassifierChain)):
+    if isinstance(last_step(learner)[1], (MultiOutputClassifier, ClassifierChain)):
         raise TypeError(
             f"estimator is {learner!r}, a model of all labels: pass its base learner, which is "
             "fitted to one label at a time, or use fgfm.FDeciderCV"
@@ -83,7 +89,7 @@ def check_learner(learner: Any) -> None:
 
 def check_not_frozen(learner: Any, m: int) -> None:
     """Raise TypeError if one fitted model would be used for each of m labels."""
-    if m > 1 and isinstance(_last_step(learner)[1], FrozenEstimator):
+    if m > 1 and isinstance(last_step(learner)[1], FrozenEstimator):
         raise TypeError(
             f"estimator is {learner!r}, which is not fitted again, and y has {m} labels: a model "
             "is fitted to each label; fgfm.FDeciderCV takes a fitted model of all labels"
@@ -109,22 +115,9 @@ def learner_input_tags(learner: Any) -> InputTags:
 def validate_features(owner: Any, X: Any, learner: Any, *, reset: bool) -> Any:
     """Validate features as far as the base learner does not validate them itself.
 
-    Parameters
-    ----------
-    owner : scikit-learn estimator
-        The estimator whose ``n_features_in_`` and ``feature_names_in_`` are set or compared with.
-    X : array-like, sparse matrix or data frame of shape (n, p)
-        Features.
-    learner : scikit-learn classifier or None
-        The base learner. The default one takes numbers. Any other gets X in the form that the user
-        passed, with names, categories and missing values.
-    reset : bool
-        True in ``fit``.
-
-    Returns
-    -------
-    array, sparse matrix or data frame
-        Features for the base learner.
+    "auto" and "ridge" take numbers. Any other learner gets X in the form that the user passed,
+    with names, categories and missing values. The attributes ``n_features_in_`` and
+    ``feature_names_in_`` of `owner` are set in ``fit`` (`reset`), and compared with later.
     """
     try:
         if is_ridge(learner):
@@ -212,7 +205,7 @@ def fits_label_matrix(learner: Any) -> bool:
     and monotonic constraints are defined for one target, and a meta-estimator such as a search
     has measures for one target: they are fitted to each label.
     """
-    learner = _last_step(learner)[1]
+    learner = last_step(learner)[1]
     if not hasattr(learner, "get_params"):
         return False
     params = learner.get_params(deep=False)
@@ -232,19 +225,10 @@ def fits_label_matrix(learner: Any) -> bool:
 
 def flat_learner(learner: Any) -> Any:
     """Return a base learner that can be fitted to one target, such as the number of labels."""
-    prefix, last = _last_step(learner)
+    prefix, last = last_step(learner)
     if _is_named(last, "CatBoostClassifier") and _has_multi_label_loss(last.get_params()):
         return clone(learner).set_params(**{f"{prefix}loss_function": "MultiClass"})
     return learner
-
-
-def _last_step(learner: Any) -> tuple[str, Any]:
-    """Return the last step of a pipeline, and the prefix of its parameters."""
-    prefix = ""
-    while hasattr(learner, "steps"):
-        name, learner = learner.steps[-1]
-        prefix += f"{name}__"
-    return prefix, learner
 
 
 def _is_named(learner: Any, name: str) -> bool:
@@ -255,99 +239,3 @@ def _is_named(learner: Any, name: str) -> bool:
 def _has_multi_label_loss(params: dict[str, Any]) -> bool:
     loss = str(params.get("loss_function")).partition(":")[0]
     return loss in ("MultiLogloss", "MultiCrossEntropy")
-
-
-def label_scores(estimator: Any, X: Any, prefer_decision: bool) -> Scores:
-    """Return the scores of a learner that was fitted to a matrix of m labels.
-
-    Parameters
-    ----------
-    estimator : scikit-learn classifier
-        The fitted learner.
-    X : array, sparse matrix or data frame of shape (n, p)
-        Features.
-    prefer_decision : bool
-        Use ``decision_function`` where the learner has it, rather than ``predict_proba``.
-
-    Returns
-    -------
-    Scores
-        Of 0 and 1 for each label, (n, m, 2). ``predict_proba`` may return an array (n, m) of the
-        probabilities of 1, or a list with the probabilities of the classes of each label.
-    """
-    n = n_rows(X)
-    if prefer_decision and hasattr(estimator, "decision_function"):
-        values = np.asarray(estimator.decision_function(X), dtype=np.float64)
-        return Scores(_check_label_scores(np.stack([-0.5 * values, 0.5 * values], -1), n), False)
-    returned = estimator.predict_proba(X)
-    if isinstance(returned, list):
-        values = np.zeros((n, len(returned), 2))
-        for i, (p, classes) in enumerate(zip(returned, estimator.classes_, strict=True)):
-            values[:, i, np.asarray(classes, dtype=np.int64)] = p  # perhaps of one class only
-    else:
-        p = np.asarray(returned, dtype=np.float64)
-        values = np.stack([1.0 - p, p], axis=-1)
-    return Scores(_check_label_scores(values, n), True)
-
-
-def _check_label_scores(values: Floats, n: int) -> Floats:
-    if values.ndim != 3 or len(values) != n or not np.isfinite(values).all():
-        raise ValueError(
-            f"estimator returned scores of shape {values.shape[:-1]}"
-            f"{'' if np.isfinite(values).all() else ' that are not all finite'} after a fit to a "
-            f"matrix of labels: there must be a finite number for each of {n} rows and each label"
-        )
-    return values
-
-
-def class_scores(estimator: Any, X: Any, classes: Integers, prefer_decision: bool) -> Scores:
-    """Return the scores of a fitted learner for every class of the target.
-
-    Parameters
-    ----------
-    estimator : scikit-learn classifier
-        The fitted learner, which may have seen only some of the classes.
-    X : array, sparse matrix or data frame of shape (n, p)
-        Features.
-    classes : ndarray of shape (K,)
-        All classes of the target, in increasing order.
-    prefer_decision : bool
-        Use ``decision_function`` where the learner has it, rather than ``predict_proba``.
-
-    Returns
-    -------
-    Scores
-        Probabilities (n, K), 0 for classes that the learner has not seen; or decision values, the
-        minimum of all for such classes.
-    """
-    seen = np.searchsorted(classes, np.asarray(estimator.classes_))
-    if prefer_decision and hasattr(estimator, "decision_function"):
-        _check_not_pairwise(estimator, len(seen))
-        values = np.asarray(estimator.decision_function(X), dtype=np.float64)
-        if values.ndim == 1:  # of the second class
-            values = np.column_stack([-0.5 * values, 0.5 * values])
-        probabilities, missing = False, values.min(initial=0.0)
-    else:
-        values = np.asarray(estimator.predict_proba(X), dtype=np.float64)
-        if values.ndim == 1 or values.shape[1] == 1 < len(seen):
-            values = np.column_stack([1.0 - values.ravel(), values.ravel()])
-        probabilities, missing = True, 0.0
-    if values.shape != (n_rows(X), len(seen)) or not np.isfinite(values).all():
-        raise ValueError(
-            f"estimator {type(estimator).__name__} returned scores of shape {values.shape}"
-            f"{'' if np.isfinite(values).all() else ' that are not all finite'}: there must be a "
-            f"finite number for each of {n_rows(X)} rows and {len(seen)} classes"
-        )
-    scores = np.full((len(values), len(classes)), missing)  # (n, K)
-    scores[:, seen] = values
-    return Scores(scores, probabilities)
-
-
-def _check_not_pairwise(estimator: Any, n_classes: int) -> None:
-    """Raise if decision values belong to pairs of classes: three classes have three pairs."""
-    estimator = _last_step(estimator)[1]
-    if n_classes > 2 and getattr(estimator, "decision_function_shape", None) == "ovo":
-        raise ValueError(
-            f"estimator {type(estimator).__name__} has decision_function_shape 'ovo', a score for "
-            "each pair of classes: it must be 'ovr', a score for each class"
-        )

@@ -34,3 +34,7 @@ __all__ = [
     "evaluate_decider",
     "evaluate_fitted",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -165,21 +165,7 @@ def evaluate_fitted(model: Any, X: Any, Y: Any, *, random_state: int = 0) -> Eva
 
 
 class _Fits:
-    """Fit and apply the models of one evaluation, and report the progress.
-
-    Parameters
-    ----------
-    model : FGFMClassifier or Pipeline
-        The model.
-    inner_folds : int
-        Number of folds within the training rows, for the threshold.
-    seed : int
-        Seed for shuffling.
-    progress : callable or None
-        See `evaluate`.
-    n_runs : int
-        Number of calls of `decide`.
-    """
+    """Fit and apply the models of one evaluation, and report the progress."""
 
     def __init__(
         self, model: Any, inner_folds: int, seed: int, progress: Any, n_runs: int

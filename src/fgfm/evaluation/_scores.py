@@ -165,21 +165,7 @@ def _to_json(value: Any) -> Any:
 
 
 class Decided(NamedTuple):
-    """Decisions of all rules for some rows, by one model.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (k,)
-        Indices of the rows.
-    sets : dict of str to dict of str to ndarray of shape (k, m)
-        Label sets by average and rule.
-    expected_f : ndarray of shape (k,)
-        Expected F-measure of the rule "f_optimal".
-    thresholds : dict of str to tuple of float
-        Thresholds of the rule "threshold" by average.
-    n_factors : int
-        Number of label factors of the model.
-    """
+    """Decisions of all rules for some rows, by one model."""
 
     rows: npt.NDArray[np.int64]
     sets: dict[str, dict[str, Labels]]
@@ -196,26 +182,7 @@ def score(
     folds: int,
     threshold_from: str,
 ) -> Evaluation:
-    """Score the decisions of all folds together.
-
-    Parameters
-    ----------
-    parts : list of Decided
-        Decisions of each fold.
-    labels : ndarray of bool, shape (n, m)
-        True labels.
-    beta, zero_division : float
-        Parameters of the F-measure.
-    folds : int
-        Number of folds; 0 estimates standard errors over rows.
-    threshold_from : str
-        The rows that thresholds were chosen on.
-
-    Returns
-    -------
-    Evaluation
-        All scores.
-    """
+    """Score the decisions of all folds together."""
     rows = np.concatenate([part.rows for part in parts])
     truth = labels[rows]  # in the order of decisions
     expected = np.concatenate([part.expected_f for part in parts])
@@ -304,20 +271,6 @@ def score_measures(
 
     A ratio of sums, such as the micro F-measure, is linear in the rows to first order; the
     spread of its terms gives the standard error (delta method).
-
-    Parameters
-    ----------
-    truth, decided : ndarray of bool, shape (n, m)
-        True and decided labels.
-    f : ndarray of shape (n,)
-        F-measure of each row.
-    beta : float
-        The beta of the F-measure.
-
-    Returns
-    -------
-    dict of str to tuple
-        Value and terms, shape (n,), of each measure.
     """
     hits = truth & decided
     union = (truth | decided).sum(axis=1)

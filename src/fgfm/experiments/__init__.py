@@ -20,3 +20,7 @@ __all__ = [
     "reproduce",
     "write_report",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -44,82 +44,31 @@ _DEGREE = 4  # of the products of features: every label has four features as par
 
 
 class Settings(NamedTuple):
-    """What the results of all cells of a run depend on.
-
-    Attributes
-    ----------
-    seed : int
-        Seed of networks, samples and folds.
-    beta : float
-        The beta of the F-measure.
-    n_test : int
-        Number of test rows.
-    estimates : {"published", "ours"}
-        "published": as in the authors' scripts: P need not be coherent, intercepts are
-        penalised, multinomial models have a reference class without weights, and labels are
-        grouped by `published_grouping`. "ours": the defaults of this package.
-    """
+    """What the results of all cells of a run depend on."""
 
     seed: int = 0
     beta: float = 1.0
     n_test: int = 5000
-    estimates: str = "published"
+    estimates: str = "published"  # as in the authors' scripts; "ours": defaults of this package
 
 
 class Cell(NamedTuple):
-    """A data set, a base learner, and the methods to run.
+    """A data set, a base learner, and the methods to run."""
 
-    Attributes
-    ----------
-    structure : tuple of int
-        Sizes of the label factors.
-    n : int
-        Number of training rows.
-    repetition : int
-        Number of the random distribution, from 1.
-    learner : {"linear", "interactions"}
-        The base learner.
-    methods : tuple of str
-        The methods to run.
-    settings : Settings
-        The settings of the run.
-    """
-
-    structure: tuple[int, ...]
-    n: int
-    repetition: int
+    structure: tuple[int, ...]  # sizes of the label factors
+    n: int  # training rows
+    repetition: int  # number of the random distribution, from 1
     learner: str
     methods: tuple[str, ...]
     settings: Settings
 
     def key(self, method: str) -> Key:
-        """Return the key of a method's row in the results file.
-
-        Parameters
-        ----------
-        method : str
-            The method.
-
-        Returns
-        -------
-        tuple
-            Structure, size, repetition, learner and method.
-        """
+        """Return the key of a method's row in the results file."""
         return structure_name(self.structure), self.n, self.repetition, self.learner, method
 
 
 def structure_name(sizes: Sequence[int]) -> str:
     """Format the sizes of label factors.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        The sizes.
-
-    Returns
-    -------
-    str
-        The sizes, joined by "+".
 
     Examples
     --------
@@ -132,16 +81,6 @@ def structure_name(sizes: Sequence[int]) -> str:
 def partition_name(factors: Sequence[Any]) -> str:
     """Format label factors.
 
-    Parameters
-    ----------
-    factors : sequence of sequences of int
-        The labels of each factor.
-
-    Returns
-    -------
-    str
-        Labels joined by spaces, factors by bars.
-
     Examples
     --------
     >>> partition_name([[0, 2], [1]])
@@ -151,18 +90,7 @@ def partition_name(factors: Sequence[Any]) -> str:
 
 
 def run_cell(cell: Cell) -> list[Row]:
-    """Fit the methods to one data set and score their decisions.
-
-    Parameters
-    ----------
-    cell : Cell
-        The data set, the learner and the methods.
-
-    Returns
-    -------
-    list of tuple
-        One `Record` per method, as a plain tuple.
-    """
+    """Fit the methods to one data set and score their decisions."""
     seed, beta, n_test, estimates = cell.settings
     network, train, test = paper_data(
         cell.structure, cell.repetition, cell.n, n_test=n_test, seed=seed
@@ -187,17 +115,7 @@ def run_cell(cell: Cell) -> list[Row]:
 
 
 class _Models:
-    """The classifiers of a cell; methods with the same label factors share one.
-
-    Parameters
-    ----------
-    cell : Cell
-        The cell.
-    train : Sample
-        The training rows.
-    inputs : ndarray of shape (2^p, p)
-        All rows of features.
-    """
+    """The classifiers of a cell; methods with the same label factors share one."""
 
     def __init__(self, cell: Cell, train: Sample, inputs: npt.NDArray[Any]) -> None:
         self.settings = cell.settings
@@ -243,22 +161,7 @@ def _partition(method: str, network: LabelNetwork, train: Sample, estimates: str
 
 
 def find_factors(X: Any, Y: Any, estimates: str = "published") -> Partition:
-    """Find label factors by ILF-Compo with the paper's settings.
-
-    Parameters
-    ----------
-    X : array-like of shape (n, p)
-        Features.
-    Y : array-like of shape (n, m)
-        Labels.
-    estimates : {"published", "ours"}, default="published"
-        How labels are grouped: as in the authors' scripts, or by connected components.
-
-    Returns
-    -------
-    list of ndarray
-        The labels of each factor.
-    """
+    """Find label factors by ILF-Compo with the paper's settings."""
     finder = ILFCompo("mi", _ALPHA, correction=None).fit(X, Y)
     if estimates == "published":
         return published_grouping(finder.p_values_, _ALPHA)

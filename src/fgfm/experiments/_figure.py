@@ -31,18 +31,7 @@ _TITLES = {"published": "published estimates", "ours": "our estimates"}
 
 
 def new_figure(width: float, height: float) -> Any:
-    """Create a figure without pyplot.
-
-    Parameters
-    ----------
-    width, height : float
-        Size in inches.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure, without axes.
-    """
+    """Create a figure without pyplot."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -51,23 +40,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def draw(results: PaperResults, learner: str = "linear") -> Any:
-    """Draw mean F and differences from GFM against the number of training rows.
-
-    Parameters
-    ----------
-    results : PaperResults
-        The results.
-    learner : str, default="linear"
-        The base learner.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One row of panels per structure. The first column shows mean F of all methods, where the
-        0.5 threshold is far below the F-optimal decisions. The next columns, one for each kind
-        of estimates, show F minus that of GFM with 95 % intervals, where the small differences
-        between F-optimal decisions are visible.
-    """
+    """Draw mean F and differences from GFM against the number of training rows."""
     summaries = [run.summary for run in results.runs.values()]
     settings = summaries[0].settings
     structures = settings["structures"]
@@ -174,22 +147,7 @@ def _format_axes(ax: Any, sizes: Sequence[int]) -> None:
 
 
 def save_figure(figure: Any, folder: Path, name: str) -> list[Path]:
-    """Save a figure as PNG, PDF and SVG; the same figure gives the same bytes.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        The figure.
-    folder : Path
-        The folder of the files.
-    name : str
-        Name of the files, without the extension.
-
-    Returns
-    -------
-    list of Path
-        The files.
-    """
+    """Save a figure as PNG, PDF and SVG; the same figure gives the same bytes."""
     import matplotlib as mpl
 
     paths = []

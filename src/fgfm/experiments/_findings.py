@@ -30,25 +30,7 @@ _MARGIN = 0.002  # a method that loses less than this is "at least as good"
 def find(
     f: Values, differences: Sequence[Difference], rises: Sequence[Difference], *, judge: bool
 ) -> list[Finding]:
-    """Compare the statements of the paper with the results of a run.
-
-    Parameters
-    ----------
-    f : Values
-        F-measures of all cells.
-    differences : sequence of Difference
-        Differences between methods.
-    rises : sequence of Difference
-        Differences between sizes.
-    judge : bool
-        Whether to state if each claim holds. A run with other estimates than the paper's is no
-        test of the paper: its findings have the verdict None.
-
-    Returns
-    -------
-    list of Finding
-        Those for which the run has the methods, structures and sizes.
-    """
+    """Compare the statements of the paper with the results of a run."""
     found = _rise(f, [r for r in rises if r.learner == "linear"])
     for second, topic, claim in (
         ("gfm", "F-GFM ILF against GFM", "F-GFM ILF is at least as good as GFM"),

@@ -104,19 +104,7 @@ class FactorScore(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A statement of the paper, and what the run shows about it.
-
-    Attributes
-    ----------
-    topic : str
-        What is compared, in neutral words.
-    claim : str
-        The statement of the paper.
-    verdict : str or None
-        Whether it holds; None in a run with other estimates than the paper's.
-    detail : str
-        The numbers.
-    """
+    """A statement of the paper, and what the run shows about it."""
 
     topic: str
     claim: str

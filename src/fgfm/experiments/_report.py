@@ -1,4 +1,4 @@
-"""Write the results of the paper's experiment: figure, text, summary and HTML page."""
+"""Write the results of the paper's experiment: figure, text and summary."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 from fgfm._utils.atomic import atomic_file
 from fgfm.experiments._figure import draw, save_figure
-from fgfm.experiments._page import format_page
 from fgfm.experiments._reproduce import PaperResults
 from fgfm.experiments._table import format_tables
 
@@ -16,7 +15,7 @@ __all__ = ["write_report"]
 
 
 def write_report(results: PaperResults, command: str) -> list[Path]:
-    """Write the figure, tables, a summary and an HTML page into the output folder.
+    """Write the figure, the tables and a summary into the output folder.
 
     Parameters
     ----------
@@ -28,8 +27,8 @@ def write_report(results: PaperResults, command: str) -> list[Path]:
     Returns
     -------
     list of Path
-        The files: ``figure.png``, ``figure.pdf``, ``figure.svg``, ``table.txt``,
-        ``summary.json`` and ``report.html``.
+        The files: ``figure.png``, ``figure.pdf``, ``figure.svg``, ``table.txt`` and
+        ``summary.json``.
     """
     folder = results.folder
     paths = save_figure(draw(results), folder, "figure")
@@ -41,7 +40,6 @@ def write_report(results: PaperResults, command: str) -> list[Path]:
     texts = {
         "table.txt": f"{command}\n\n{format_tables(results)}",
         "summary.json": json.dumps(summary, indent=1, allow_nan=False) + "\n",
-        "report.html": format_page(results, command, folder / "figure.svg"),
     }
     for name, text in texts.items():
         with atomic_file(folder / name) as file:

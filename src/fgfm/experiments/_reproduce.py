@@ -7,22 +7,28 @@ each structure, 5000 test rows.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sklearn.utils.parallel import delayed
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
 from fgfm._utils.blocks import n_threads
+from fgfm._utils.parallel import run_jobs
 from fgfm._utils.validation import check_beta, check_choice, check_count
 from fgfm.experiments._cell import ESTIMATES, LEARNERS, METHODS, Cell, Settings, run_cell
 from fgfm.experiments._records import Record, Summary
-from fgfm.experiments._result_file import ResultFile
-from fgfm.experiments._runner import Progress, run_tasks
+from fgfm.experiments._result_file import ResultFile, Row
 from fgfm.experiments._summary import summarise
 from fgfm.synthetic import STRUCTURES, factor_sizes_of, paper_data
 
-__all__ = ["SIZES", "PaperResults", "PaperRun", "reproduce"]
+__all__ = ["SIZES", "PaperResults", "PaperRun", "Progress", "reproduce", "run_tasks"]
+
+Progress = Callable[[int, int], object]  # called with the finished and with all tasks
 
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
 _INTERACTIONS = ("largest", "all", "none")
@@ -103,8 +109,8 @@ def reproduce(
     Parameters
     ----------
     out : str or path-like
-        Output folder, created if necessary. The results of each kind of estimates have a folder
-        of their own in it, ``published`` or ``ours``: ``results.csv`` grows cell by cell,
+        Output folder, created if necessary. The results of each kind of estimates are in its
+        subfolder ``published`` or ``ours``: ``results.csv`` grows cell by cell,
         ``settings.json`` records what the results depend on.
     estimates : {"published", "ours", "both"}, default="published"
         How probabilities are estimated. "published": as in the authors' scripts: P need not be
@@ -243,3 +249,48 @@ def _without_results(cell: Cell, results: ResultFile) -> Cell:
 def _shifted(progress: Progress, finished: int, total: int) -> Progress:
     """Return a callback that counts the cells of one run as a part of all runs."""
     return lambda done, _: progress(finished + done, total)
+
+
+def run_tasks(
+    work: Callable[[Any], list[Row]],
+    tasks: Sequence[Any],
+    results: ResultFile,
+    n_jobs: int | None,
+    progress: Progress | None,
+) -> None:
+    """Run tasks and append the rows of each to the results when it ends.
+
+    With joblib backends that return all results at the end (Ray's, or "multiprocessing"), the
+    rows of all but the first task are appended then.
+    """
+    if progress is not None:
+        progress(0, len(tasks))
+    for done, rows in enumerate(_compute(work, tasks, n_jobs), start=1):
+        results.append(rows)
+        if progress is not None:
+            progress(done, len(tasks))
+    if tasks:
+        results.rewrite()
+
+
+def _compute(
+    work: Callable[[Any], list[Row]], tasks: Sequence[Any], n_jobs: int | None
+) -> Iterator[list[Row]]:
+    """Yield the rows of each task, in the order in which the tasks end."""
+    # The first task runs in this process: an error in it is shown as it is.
+    for task in tasks[:1]:
+        yield _run_on_one_core(work, task)
+    jobs = (delayed(_run_on_one_core)(work, task) for task in tasks[1:])
+    try:
+        yield from run_jobs(jobs, n_jobs, ordered=False)
+    except BrokenExecutor as error:
+        raise ChildProcessError(
+            "a worker process was killed, perhaps because memory ran out; finished results are "
+            "kept, and the same call continues from there"
+        ) from error
+
+
+def _run_on_one_core(work: Callable[[Any], list[Row]], task: Any) -> list[Row]:
+    """Run a task without threads: the processes use all cores already."""
+    with threadpool_limits(1):
+        return work(task)

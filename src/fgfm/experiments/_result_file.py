@@ -23,20 +23,7 @@ Row = tuple[Any, ...]
 
 
 class ResultFile:
-    """A CSV file of rows with unique keys, and the settings that its rows depend on.
-
-    Parameters
-    ----------
-    path : path
-        The file; created if it does not exist.
-    columns : dict of str to callable
-        The columns: name, and the function that parses a value (`int`, `float`, `str`).
-    n_key : int
-        Number of leading columns that form the key of a row.
-    settings : dict
-        What the rows depend on. They are stored in ``settings.json`` beside the file; opening a
-        file of other settings raises.
-    """
+    """A CSV file of rows with unique keys, and the settings that its rows depend on."""
 
     def __init__(
         self, path: Path, columns: dict[str, Any], n_key: int, settings: dict[str, Any]
@@ -52,13 +39,7 @@ class ResultFile:
 
     @contextmanager
     def opened(self) -> Iterator[ResultFile]:
-        """Read the file and keep it open for appending, locked against other programs.
-
-        Yields
-        ------
-        ResultFile
-            The file.
-        """
+        """Read the file and keep it open for appending, locked against other programs."""
         with self.path.with_suffix(".lock").open("wb") as lock:
             _acquire_lock(lock, self.path)
             exists = self.path.exists()
@@ -74,13 +55,7 @@ class ResultFile:
                 self._file.close()
 
     def append(self, rows: Iterable[Row]) -> None:
-        """Append rows to the open file, in a single write.
-
-        Parameters
-        ----------
-        rows : iterable of tuple
-            The rows; their keys must be new.
-        """
+        """Append rows to the open file, in a single write."""
         rows = list(rows)
         for row in rows:
             self._add(row)
@@ -88,13 +63,7 @@ class ResultFile:
         self._file.flush()
 
     def discard(self, keys: Iterable[Row]) -> None:
-        """Remove rows from the open file.
-
-        Parameters
-        ----------
-        keys : iterable of tuple
-            The keys of the rows.
-        """
+        """Remove rows from the open file."""
         keys = list(keys)
         for key in keys:
             del self.rows[key]
@@ -163,17 +132,7 @@ def _acquire_lock(lock: Any, path: Path) -> None:
 
 
 def _check_settings(path: Path, settings: dict[str, Any], required: bool) -> None:
-    """Store the settings of the results, or raise if other settings are stored.
-
-    Parameters
-    ----------
-    path : path
-        The file of the settings.
-    settings : dict
-        What the results depend on.
-    required : bool
-        The file must exist, because there are results already.
-    """
+    """Store the settings of the results, or raise if other settings are stored."""
     if not path.exists():
         if required:
             raise ValueError(

@@ -25,35 +25,12 @@ class PairedTest(NamedTuple):
 
 
 def standard_error(values: Floats) -> float:
-    """Return the standard error of a mean; NaN for a single value.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        The values.
-
-    Returns
-    -------
-    float
-        The standard error.
-    """
+    """Return the standard error of a mean; NaN for a single value."""
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
 
 
 def paired_t_test(differences: Floats) -> PairedTest:
-    """Test the hypothesis that paired differences have mean 0.
-
-    Parameters
-    ----------
-    differences : ndarray of shape (n,)
-        The differences.
-
-    Returns
-    -------
-    PairedTest
-        Mean, standard error, ends of the 95 % interval, and p-value. The p-value is 1 if all
-        differences are 0, and NaN if there is one difference or all are equal but not 0.
-    """
+    """Test the hypothesis that paired differences have mean 0."""
     mean, error = float(differences.mean()), standard_error(differences)
     if not error > 0.0:  # one difference, or all equal: the t statistic is undefined
         p = 1.0 if len(differences) > 1 and mean == 0.0 else float("nan")
@@ -66,16 +43,6 @@ def paired_t_test(differences: Floats) -> PairedTest:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Correct p-values for multiple testing by Holm's method.
-
-    Parameters
-    ----------
-    p_values : sequence of float
-        The p-values; NaN is left out of the correction.
-
-    Returns
-    -------
-    list of float
-        The corrected p-values, in the same order.
 
     Examples
     --------
@@ -95,24 +62,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def score_factors(
     found: Iterable[Iterable[int]], true: Iterable[Iterable[int]]
 ) -> tuple[float, float, bool]:
-    """Compare two partitions by the pairs of labels that share a factor; 0/0 is 1.
-
-    Parameters
-    ----------
-    found : iterable of iterable of int
-        The learned factors.
-    true : iterable of iterable of int
-        The true factors.
-
-    Returns
-    -------
-    precision : float
-        Share of the learned pairs that are true.
-    recall : float
-        Share of the true pairs that were learned.
-    exact : bool
-        Whether the partitions are equal.
-    """
+    """Compare two partitions by the pairs of labels that share a factor; 0/0 is 1."""
     learned, expected = _pairs(found), _pairs(true)
     common = len(learned & expected)
     precision = common / len(learned) if learned else 1.0

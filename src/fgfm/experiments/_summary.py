@@ -28,15 +28,7 @@ _PAIRS = (
 
 
 class Values:
-    """A number of each record, as arrays over repetitions.
-
-    Parameters
-    ----------
-    records : iterable of Record
-        The records.
-    value : callable
-        Returns the number of a record.
-    """
+    """A number of each record, as arrays over repetitions."""
 
     def __init__(self, records: Iterable[Record], value: Callable[[Record], float]) -> None:
         cells: dict[Any, dict[int, float]] = defaultdict(dict)
@@ -57,20 +49,7 @@ class Values:
 
 
 def summarise(records: Sequence[Record], settings: dict[str, Any]) -> Summary:
-    """Summarise the records of a run.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        The records; all methods of a cell have the same repetitions.
-    settings : dict
-        Settings of the run.
-
-    Returns
-    -------
-    Summary
-        Means, paired differences, factor scores and findings.
-    """
+    """Summarise the records of a run."""
     f = Values(records, lambda r: r.f)
     differences = [d for pair in _PAIRS for d in _method_differences(f, *pair)]
     rises = _size_differences(f)

@@ -12,8 +12,7 @@
 from __future__ import annotations
 
 from fgfm.factors._dag import factors_from_dag
-from fgfm.factors._g_batch import GTest
-from fgfm.factors._g_test import g_test
+from fgfm.factors._g_test import GTest, g_test
 from fgfm.factors._gcm import GCM
 from fgfm.factors._ilf import ILFCompo
 from fgfm.factors._label_graph import Cut, Grouping, group_labels, published_grouping
@@ -36,3 +35,7 @@ __all__ = [
     "markov_boundary",
     "published_grouping",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -62,15 +62,8 @@ class Columns(NamedTuple):
     def blocks(self, cells: int) -> Iterator[tuple[slice, slice]]:
         """Split the columns into blocks whose tables have at most about `MAX_CELLS` cells.
 
-        Parameters
-        ----------
-        cells : int
-            Number of cells that one indicator needs: strata times levels of the target.
-
-        Yields
-        ------
-        tuple of slice
-            The columns of the block, and their indicators.
+        One indicator needs `cells` of them, strata times levels of the target. Yields the columns
+        of a block and their indicators.
         """
         d, Q = len(self.levels), int(self.starts[-1])
         width = max(1, MAX_CELLS // max(1, cells))  # indicators in a block
@@ -80,15 +73,10 @@ class Columns(NamedTuple):
             yield slice(first, last), slice(int(self.starts[first]), int(self.starts[last]))
 
     def counts(self, strata: Strata, part: slice) -> Integers:
-        """Count some indicators by stratum and level of the target.
+        """Count some indicators by stratum and level of the target, (K, L, Q).
 
         The counts are S^T B for the one-hot matrix S of the pairs (stratum, level), (rows, K L),
         and the indicators B, (rows, Q).
-
-        Returns
-        -------
-        ndarray of shape (K, L, Q)
-            Counts for K strata, L levels of the target and Q indicators.
         """
         K, L = strata.counts.shape
         if sparse.issparse(self.indicators):
@@ -138,20 +126,7 @@ def refine(codes: Integers, n_codes: int, values: Integers, levels: int) -> tupl
 
 
 def combine(columns: Sequence[tuple[Integers, int]], n: int) -> tuple[Integers, int]:
-    """Return the stratum of each row, and the number of strata.
-
-    Parameters
-    ----------
-    columns : sequence of (codes, levels)
-        The columns that define the strata, each with its number of levels.
-    n : int
-        Number of rows.
-
-    Returns
-    -------
-    tuple of (ndarray of shape (n,), int)
-        Strata, numbered from 0, and how many there are.
-    """
+    """Return the stratum of each of n rows, by columns (codes, levels), and how many there are."""
     codes, count = np.zeros(n, dtype=np.int64), 1
     for values, levels in columns:
         codes, count = refine(codes, count, values, levels)

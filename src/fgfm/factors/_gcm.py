@@ -11,8 +11,8 @@ faster than :math:`n^{-1/2}` (Shah and Peters, 2020). Two matrix products comput
 There are three extensions. *Few rows with both labels*: the normal approximation fails (two labels
 of 3 percent without a common row among 1000 rows would be called dependent), and the sums are
 compared with a Poisson distribution instead (`_null_distribution`). *Dependence that changes with
-x*: the products are also summed with weights that depend on x, here within groups of rows
-(Scheidegger, Hoerrmann and Buehlmann, 2022). *Predictions that share rows*: the default regression
+x*: the products are also summed within groups of rows, as weights that depend on x do
+(Scheidegger, Hoerrmann and Buehlmann, 2022). *Predictions that share rows*: the regression
 measures by how much they inflate the variance of T (`_regression`).
 
 References
@@ -31,25 +31,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 
-from fgfm.factors._pairwise import PairwiseResult, Progress
+from fgfm.factors._leave_one_out import combine_columns, scale, standardise
+from fgfm.factors._pairwise import PairwiseResult, Progress, check_labels
 from fgfm.factors._regression import regress_labels
-from fgfm.factors._residual_products import Weights, pairwise_p_values
-from fgfm.factors._residuals import Residuals, cross_fitted_probabilities, residual_moments
-from fgfm.factors._scaling import scale, standardise
-from fgfm.factors._validation import check_labels
+from fgfm.factors._residual_products import Residuals, pairwise_p_values, residual_moments
 
 __all__ = ["GCM"]
 
-Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 _N_STEPS = 4  # of the progress: two of the regression, the groups, the tests
 # Sparse features with at most this many cells are densified, since trees are faster on dense
 # arrays; up to the larger number if at least one cell in ten is not zero.
 _DENSE_CELLS = 5_000_000
 _MAX_DENSE_CELLS = 50_000_000
+_N_TARGETS = 32  # random combinations of columns that trees are grown for
+_MIN_ROWS = 20  # of a leaf
 
 
 class GCM(BaseEstimator):  # type: ignore[misc]
@@ -68,25 +68,8 @@ class GCM(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    estimator : classifier or regressor, optional
-        Model of a label given the features: a classifier with ``predict_proba``, or a regressor.
-        An estimator that supports several outputs is fitted once for all labels, others label by
-        label. It must be flexible: effects that it cannot express make false edges. The default
-        is linear or logistic ridge regression, whichever predicts the label better, followed by a
-        random forest on the residuals, for all labels at once.
-    weights : {"auto", "fixed"}, callable, array-like or None, default="auto"
-        How dependence that changes with x is detected, in addition to its mean. "auto": both kinds
-        of groups above. "fixed": groups of rows that differ in the features, independently of the
-        labels. None: not at all. An array of integers of shape (n,) (or a callable that returns
-        one for X) defines groups; an array of floats of shape (n,) or (n, K) the values of K
-        weight functions, each of which counts as one test. It must not depend on Y.
-    cv : int, splitter or iterable, default=5
-        Folds for `estimator`; an integer stands for shuffled folds. The default regression needs
-        none: it leaves out each row by itself.
     random_state : int, RandomState instance or None, default=None
-        Seed of the forest, the folds and the groups.
-    n_jobs : int, optional
-        Number of jobs for the regressions. The result does not depend on it.
+        Seed of the forest and of the groups.
 
     See Also
     --------
@@ -99,12 +82,14 @@ class GCM(BaseEstimator):  # type: ignore[misc]
     have more common rows than a Poisson variable allows. A constant label is independent of all
     others: p = 1.
 
-    The default regression finds linear effects at any sample size, curves and steps from about 200
-    rows, but pure interactions of continuous features (no feature is informative by itself) only
-    from some thousand rows; below, such confounding makes false edges. If all labels share one
-    steep direction the level is nearly kept: at alpha = 0.01 it rejected 0.005 to 0.02 of
-    independent pairs for a logistic curve of slope 3 or 4 along the sum of 5 or 10 features
-    (n = 200 to 3000), but 0.06 for a jump from 0.1 to 0.9 along it (n = 1000).
+    The regression is linear or logistic ridge, whichever predicts the label better, followed by a
+    random forest on the residuals, for all labels at once. It finds linear effects at any sample
+    size, curves and steps from about 200 rows, but pure interactions of continuous features (no
+    feature is informative by itself) only from some thousand rows; below, such confounding makes
+    false edges. If all labels share one steep direction the level is nearly kept: at alpha = 0.01
+    it rejected 0.005 to 0.02 of independent pairs for a logistic curve of slope 3 or 4 along the
+    sum of 5 or 10 features (n = 200 to 3000), but 0.06 for a jump from 0.1 to 0.9 along it
+    (n = 1000).
 
     Examples
     --------
@@ -123,20 +108,8 @@ class GCM(BaseEstimator):  # type: ignore[misc]
            [False,  True, False]])
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        weights: Any = "auto",
-        cv: Any = 5,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.weights = weights
-        self.cv = cv
+    def __init__(self, random_state: Any = None) -> None:
         self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def pairs(
         self, X: Any, Y: Any, *, n_jobs: int | None = None, progress: Progress | None = None
@@ -150,7 +123,7 @@ class GCM(BaseEstimator):  # type: ignore[misc]
         Y : array-like or sparse matrix of shape (n, m)
             Labels, 0 or 1.
         n_jobs : int, optional
-            Number of jobs; by default that of the constructor.
+            Number of jobs for the regressions. The result does not depend on it.
         progress : callable, optional
             Called with the number of steps done and the number of steps in all.
 
@@ -160,63 +133,27 @@ class GCM(BaseEstimator):  # type: ignore[misc]
             Symmetric p-values; the effects are estimated root mean square correlations of the
             residuals given x, in [0, 1].
         """
-        self._check_parameters()
-        X = _check_features(X, allow_nan=self.estimator is not None)
+        X = _check_features(X)
         labels = check_labels(Y, X.shape[0])  # (n, m)
-        n_jobs = self.n_jobs if n_jobs is None else n_jobs
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         m = labels.shape[1]
         varied = np.flatnonzero(labels.any(axis=0) & ~labels.all(axis=0))
         steps = _StepCounter(progress)
-        weights = Weights.from_user(self.weights, X)
         p_values, effects = np.ones((m, m)), np.zeros((m, m))
         if len(varied) > 1:
             # Trees read single precision, which loses small variation around a large mean.
             Z = scale(X) if sparse.issparse(X) else standardise(X)
-            features = Z if self.estimator is None else X
-            residuals = self._residuals(
-                features, labels[:, varied].astype(float), rng, n_jobs, steps
-            )
-            weights = weights.with_groups(self.weights, Z, residuals, rng)
+            target = labels[:, varied].astype(np.float64)
+            residuals = residual_moments(target, *regress_labels(Z, target, rng, n_jobs, steps))
+            groupings = [_groups_by_fit(Z, residuals, rng), _groups_by_products(Z, residuals, rng)]
             steps()
-            result = pairwise_p_values(residuals, weights)
+            result = pairwise_p_values(residuals, groupings)
             p_values[np.ix_(varied, varied)] = result.p_values
             effects[np.ix_(varied, varied)] = result.effects
         np.fill_diagonal(p_values, np.nan)
         np.fill_diagonal(effects, np.nan)
         steps.finish()
         return PairwiseResult(p_values, effects, None)
-
-    def _residuals(
-        self, X: Any, Y: Floats, rng: np.random.Generator, n_jobs: int | None, steps: _StepCounter
-    ) -> Residuals:
-        if self.estimator is None:
-            R, inflation = regress_labels(X, Y, rng, n_jobs, steps)
-            return residual_moments(Y, R, inflation)
-        seed = int(rng.integers(2**31))
-        P = cross_fitted_probabilities(self.estimator, X, Y, self.cv, seed, n_jobs, steps)
-        return residual_moments(Y, Y - P)
-
-    def _check_parameters(self) -> None:
-        if isinstance(self.weights, str) and self.weights not in ("auto", "fixed"):
-            raise ValueError(
-                f"weights is {self.weights!r}: it must be 'auto', 'fixed', None, an array or a "
-                "function of X"
-            )
-        estimator = self.estimator
-        if estimator is None:
-            return
-        predicts = any(hasattr(estimator, method) for method in ("predict_proba", "predict"))
-        if isinstance(estimator, type) or not hasattr(estimator, "fit") or not predicts:
-            raise TypeError(
-                f"estimator is {estimator!r}: it must be None, a classifier with predict_proba, "
-                "or a regressor"
-            )
-        if is_classifier(estimator) and not hasattr(estimator, "predict_proba"):
-            raise TypeError(
-                f"estimator is {estimator!r}, a classifier without predict_proba: "
-                "it must predict probabilities"
-            )
 
 
 class _StepCounter:
@@ -237,18 +174,61 @@ class _StepCounter:
             self()
 
 
-def _check_features(X: Any, *, allow_nan: bool) -> Any:
+def _check_features(X: Any) -> Any:
     """Validate features, and densify sparse ones that are small enough."""
     X = check_array(
-        X,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        order="C",
-        ensure_all_finite="allow-nan" if allow_nan else True,
-        input_name="X",
+        X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", input_name="X"
     )
     if sparse.issparse(X):
         cells = X.shape[0] * X.shape[1]
         if cells <= max(_DENSE_CELLS, min(_MAX_DENSE_CELLS, 10 * X.nnz)):
             X = X.toarray()
     return X
+
+
+# A dependence whose sign changes with x cancels in an average over all rows, but not within groups
+# of similar rows. The groups are the leaves of a small regression tree; the target of the tree
+# defines which rows are similar.
+
+
+def _groups_by_fit(X: Any, residuals: Residuals, rng: np.random.Generator) -> Integers:
+    """Return up to 8 groups of rows that differ in the fitted probabilities of the labels."""
+    target = combine_columns(residuals.fitted, _N_TARGETS, rng)
+    tree = _make_tree(X.shape[0], 8, 20, rng).fit(X, target)
+    return _renumber(tree.apply(X))
+
+
+def _groups_by_products(X: Any, residuals: Residuals, rng: np.random.Generator) -> Integers:
+    """Return groups of rows that differ in the products of residuals, up to 4 of each half.
+
+    The tree of one half of the rows is grown on the other half: otherwise the products would
+    select the groups in which they are tested.
+    """
+    n = X.shape[0]
+    half = rng.permutation(n) % 2
+    R = residuals.values
+    # (sum_i e_i R_i)^2 - sum_i R_i^2 = sum_{i != j} e_i e_j R_i R_j: random signs e give random
+    # signed sums of the products of all pairs.
+    signs = rng.choice([-1.0, 1.0], (R.shape[1], _N_TARGETS))
+    target = (R @ signs) ** 2 - np.sum(R * R, axis=1, keepdims=True)  # (n, targets)
+    groups = np.empty(n, dtype=np.int64)
+    for side in (0, 1):
+        grown, cut = np.flatnonzero(half == side), np.flatnonzero(half != side)
+        tree = _make_tree(n, 4, 30, rng).fit(X[grown], target[grown])
+        groups[cut] = 2 * tree.apply(X[cut]) + side
+    return _renumber(groups)
+
+
+def _make_tree(n: int, leaves: int, share: int, rng: np.random.Generator) -> Any:
+    """Return a regression tree whose leaves have n / share rows or more."""
+    from sklearn.tree import DecisionTreeRegressor  # slow to import, and used by GCM only
+
+    return DecisionTreeRegressor(
+        max_leaf_nodes=leaves,
+        min_samples_leaf=max(_MIN_ROWS, n // share),
+        random_state=int(rng.integers(2**31)),
+    )
+
+
+def _renumber(leaves: Any) -> Integers:
+    return np.unique(leaves, return_inverse=True)[1].reshape(-1).astype(np.int64)

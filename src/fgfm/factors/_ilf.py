@@ -9,14 +9,10 @@ References
 ----------
 Gasse, M., Aussem, A. and Elghazel, H. (2015). On the Optimality of Multi-Label Classification
 under Subset Zero-One Loss for Distributions Satisfying the Composition Property. ICML 2015.
-
-Gasse, M. and Aussem, A. (2016). Identifying the Irreducible Disjoint Factors of a Multivariate
-Probability Distribution. PGM 2016.
 """
 
 from __future__ import annotations
 
-import numbers
 import sys
 from typing import Any
 
@@ -35,16 +31,15 @@ from fgfm.factors._feature_types import (
     is_discrete,
     rows_in_populated_strata,
 )
+from fgfm.factors._g_test import KINDS
 from fgfm.factors._gcm import GCM
 from fgfm.factors._label_graph import CORRECTIONS, group_labels
 from fgfm.factors._mutual_information import MutualInformation
-from fgfm.factors._pairwise import PairwiseResult, Progress
-from fgfm.factors._validation import check_alpha, check_labels
+from fgfm.factors._pairwise import PairwiseResult, Progress, check_alpha, check_labels
 
 __all__ = ["ILFCompo"]
 
-_TESTS = ("auto", "mi", "moments", "g", "gcm")
-_G_TESTS = ("mi", "moments", "g")
+_TESTS = ("auto", *KINDS, "gcm")
 _AUTO_DISCRETE = "moments"  # "auto" for discrete features: keeps its level where "mi" does not
 _ROWS_PER_FEATURE = 5  # with fewer rows "auto" takes "gcm"
 _POPULATED_SHARE = 0.5  # with a smaller share of rows in populated strata as well
@@ -62,7 +57,7 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    test : {"auto", "mi", "moments", "g", "gcm"} or object, default="auto"
+    test : {"auto", "mi", "moments", "gcm"} or object, default="auto"
         Test of pairs of labels.
 
         - "mi": G tests given the Markov boundary of one of the two labels, for discrete features,
@@ -70,7 +65,6 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
           without the noise of its random tables;
         - "moments": the same with the exact mean and variance of G. With small strata "mi" rejects
           far more rarely than alpha, and finds less; this test keeps its level;
-        - "g": the same with asymptotic degrees of freedom;
         - "gcm": the generalised covariance measure, for any features (`GCM`); categories are
           one-hot encoded, and missing numbers replaced by the mean, with an indicator;
         - "auto": "moments" if the features are integers or categories with at most `max_levels`
@@ -80,23 +74,16 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
     alpha : float, default=0.01
         Two labels are dependent if their p-value, corrected, is at most alpha. It is also the
         level of the tests that select features, which are not corrected.
-    rule : {"or", "and"}, default="or"
-        Each pair is tested twice, given the Markov boundary of either label. Join the labels if
-        either test rejects, or only if both do.
-    correction : {None, "bonferroni", "bh", "by"}, default="bonferroni"
-        Correction of the p-values for the number of pairs: Bonferroni; Benjamini-Hochberg;
-        Benjamini-Yekutieli; or none, as in the paper. A single false edge merges two factors, so
+    correction : {None, "bonferroni", "bh"}, default="bonferroni"
+        Correction of the p-values for the number of pairs: Bonferroni; Benjamini-Hochberg; or
+        none, as in the paper. A single false edge merges two factors, so
         that the probability of any false edge matters: with m unrelated labels it is at most alpha
         by Bonferroni, and without a correction close to 1 - (1 - alpha)^(m (m - 1) / 2), 0.36 for
-        10 labels and 1.00 for 40. A pair that is tested twice counts as two by rule "or",
-        m (m - 1) tests in all, and as one by rule "and".
+        10 labels and 1.00 for 40. A pair that is tested twice, given the Markov boundary of either
+        label, counts as two: m (m - 1) tests in all.
     max_factor_size : int, optional
         Largest number of labels in a factor. The weakest edges of a larger factor are cut: those
         with the largest p-value first, then with the smallest effect, then by index.
-    method : {"composition", "general"}, default="composition"
-        "general" does not assume the Composition property: labels are tested in order, given all
-        earlier ones and those found independent so far. Its conditioning sets grow with the number
-        of labels, so that it needs many rows. For discrete features only.
     max_levels : int, default=10
         Largest number of levels of a discrete feature.
     n_jobs : int, optional
@@ -164,11 +151,9 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         self,
         test: Any = "auto",
         alpha: float = 0.01,
-        rule: str = "or",
         *,
         correction: str | None = "bonferroni",
         max_factor_size: int | None = None,
-        method: str = "composition",
         max_levels: int = 10,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -176,10 +161,8 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.test = test
         self.alpha = alpha
-        self.rule = rule
         self.correction = correction
         self.max_factor_size = max_factor_size
-        self.method = method
         self.max_levels = max_levels
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -221,11 +204,10 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         if names is not None:
             self.label_names_in_ = np.asarray([str(name) for name in names], dtype=object)
         varies = np.asarray(labels.any(axis=0) & ~labels.all(axis=0))  # (m,)
-        result = self._test_pairs(X, labels, alpha, int(varies.sum()))
+        result = self._test_pairs(X, labels, alpha)
         grouping = group_labels(
             result.p_values,
             alpha,
-            self.rule,
             correction=self.correction,
             effects=result.effects,
             tested=varies[:, None] & varies,
@@ -259,28 +241,18 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
             ensure_all_finite="allow-nan",
         )
 
-    def _test_pairs(
-        self, X: Any, Y: npt.NDArray[np.bool_], alpha: float, n_varied: int
-    ) -> PairwiseResult:
+    def _test_pairs(self, X: Any, Y: npt.NDArray[np.bool_], alpha: float) -> PairwiseResult:
         """Test all pairs, by the test that was requested or that suits the features."""
         options: dict[str, Any] = {
             "n_jobs": self.n_jobs,
             "progress": _make_progress(self.verbose),
         }
-        if (self.test in _G_TESTS or self.method == "general") and has_missing(X):
-            raise ValueError(
-                f"X has missing values: with test={self.test!r} and method={self.method!r} it "
-                "must not have any; encode them as a level of their own"
-            )
-        if self.method == "general":
-            df = _AUTO_DISCRETE if self.test == "auto" else self.test
-            # Each test decides about the conditioning set of the next, so that the level is
-            # corrected in advance.
-            pairs = max(1, n_varied * (n_varied - 1) // 2)
-            level = alpha / pairs if self.correction == "bonferroni" else alpha
-            self.test_ = MutualInformation(alpha, df, max_levels=self.max_levels)
-            return self.test_.ordered_pairs(X, Y, level=level, **options)
-        if self.test in _G_TESTS:
+        if self.test in KINDS:
+            if has_missing(X):
+                raise ValueError(
+                    f"X has missing values: with test={self.test!r} it must not have any; encode "
+                    "them as one more level"
+                )
             self.test_ = MutualInformation(alpha, self.test, max_levels=self.max_levels)
             return self.test_.pairs(X, Y, **options)
         if not isinstance(self.test, str):
@@ -292,7 +264,7 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
             boundaries = result.markov_boundaries or []
             if rows_in_populated_strata(X, boundaries) >= _POPULATED_SHARE:
                 return result
-        self.test_ = GCM(random_state=self.random_state, n_jobs=self.n_jobs)
+        self.test_ = GCM(self.random_state)
         return self.test_.pairs(as_numbers(X), Y, **options)
 
     def _suits_g_tests(self, X: Any) -> bool:
@@ -303,9 +275,7 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> float:
         """Validate the parameters, and return alpha as a float."""
-        check_choice(self.rule, "rule", ("or", "and"))
         check_choice(self.correction, "correction", CORRECTIONS)
-        check_choice(self.method, "method", ("composition", "general"))
         if isinstance(self.test, str):
             check_choice(self.test, "test", _TESTS)
         elif isinstance(self.test, type) or not callable(getattr(self.test, "pairs", None)):
@@ -313,23 +283,8 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
                 f"test is {self.test!r}: it must be one of {', '.join(map(repr, _TESTS))}, "
                 "or an object (an instance) with a method pairs(X, Y, *, n_jobs, progress)"
             )
-        if self.method == "general":
-            if self.test not in ("auto", *_G_TESTS):
-                raise ValueError(
-                    f"test is {self.test!r}: with method='general' it must be 'auto', 'mi', "
-                    "'moments' or 'g'"
-                )
-            if self.correction in ("bh", "by"):
-                raise ValueError(
-                    f"correction is {self.correction!r}: with method='general', where each test "
-                    "decides about the next, it must be None or 'bonferroni'"
-                )
-        size = self.max_factor_size
-        integral = isinstance(size, numbers.Integral) and not isinstance(size, bool)
-        if size is not None and not (integral and size >= 1):
-            raise ValueError(
-                f"max_factor_size is {size!r}: it must be None or an integer, 1 or more"
-            )
+        if self.max_factor_size is not None:
+            check_count(self.max_factor_size, "max_factor_size", 1)
         check_count(self.max_levels, "max_levels", 1)
         n_threads(self.n_jobs)
         return check_alpha(self.alpha)

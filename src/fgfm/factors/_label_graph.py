@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.stats import false_discovery_control
 
 from fgfm._utils.validation import check_choice
-from fgfm.factors._validation import check_alpha
+from fgfm.factors._pairwise import check_alpha
 
 __all__ = [
     "CORRECTIONS",
@@ -25,7 +25,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-CORRECTIONS = (None, "bonferroni", "bh", "by")
+CORRECTIONS = (None, "bonferroni", "bh")
 
 
 class Cut(NamedTuple):
@@ -69,7 +69,6 @@ class Grouping(NamedTuple):
 def group_labels(
     p_values: Any,
     alpha: float = 0.01,
-    rule: str = "or",
     *,
     correction: str | None = "bonferroni",
     effects: Any = None,
@@ -81,12 +80,11 @@ def group_labels(
     Parameters
     ----------
     p_values : array-like of shape (m, m)
-        ``p_values[i, j]`` is the p-value of label i against label j; the diagonal is not used.
+        ``p_values[i, j]`` is the p-value of label i against label j; the diagonal is not used. The
+        smaller one of the two tests of a pair counts.
     alpha : float, default=0.01
         Two labels are joined if their p-value, corrected, is at most alpha.
-    rule : {"or", "and"}, default="or"
-        Join two labels if either of their two tests rejects, or only if both do.
-    correction : {None, "bonferroni", "bh", "by"}, default="bonferroni"
+    correction : {None, "bonferroni", "bh"}, default="bonferroni"
         Correction for the number of pairs, as in `fgfm.ILFCompo`.
     effects : array-like of shape (m, m), optional
         Strength of each dependence, which decides between edges with equal p-values when edges
@@ -118,11 +116,10 @@ def group_labels(
     """
     p_values = np.asarray(p_values, dtype=np.float64)
     alpha = check_alpha(alpha)
-    check_choice(rule, "rule", ("or", "and"))
     check_choice(correction, "correction", CORRECTIONS)
     m = len(p_values)
-    uncorrected = _combine_directions(p_values, rule)
-    corrected = _correct(p_values, uncorrected, rule, correction, tested)
+    uncorrected = np.fmin(p_values, p_values.T)
+    corrected = _correct(p_values, uncorrected, correction, tested)
     joined = corrected <= alpha
     if tested is not None:
         joined &= tested
@@ -131,8 +128,7 @@ def group_labels(
     if max_factor_size is not None:
         p = uncorrected[i, j]
         effects = np.zeros((m, m)) if effects is None else np.asarray(effects)
-        stronger = np.fmax if rule == "or" else np.fmin
-        weight = stronger(effects, effects.T)[i, j]
+        weight = np.fmax(effects, effects.T)[i, j]
         weakest_first = np.lexsort((j, i, weight, -p))
         owner = _bounded_components(i, j, weakest_first[::-1], m, max_factor_size)
         cut = owner[i] != owner[j]
@@ -144,24 +140,17 @@ def group_labels(
     return Grouping(component_members(component), graph, cuts, corrected)
 
 
-def _combine_directions(p_values: Floats, rule: str) -> Floats:
-    """Return the smaller of p_ij and p_ji by rule "or", the larger one by rule "and"."""
-    return np.asarray((np.fmin if rule == "or" else np.fmax)(p_values, p_values.T))
-
-
 def _correct(
     p_values: Floats,
     combined: Floats,
-    rule: str,
     correction: str | None,
     tested: npt.NDArray[np.bool_] | None,
 ) -> Floats:
     """Correct the p-values of pairs for their number.
 
-    Each pair is one hypothesis with two tests. The larger of two p-values, rule "and", is a valid
-    p-value by itself; the smaller one, rule "or", is valid after doubling (Bonferroni within the
-    pair). A symmetric matrix holds one test per pair, which is not doubled. Pairs that were not
-    tested are neither changed nor counted.
+    Each pair is one hypothesis with two tests: the smaller p-value is valid after doubling
+    (Bonferroni within the pair). A symmetric matrix holds one test per pair, which is not doubled.
+    Pairs that were not tested are neither changed nor counted.
     """
     if correction is None:
         return combined
@@ -169,12 +158,12 @@ def _correct(
     family = combined[at]
     if len(family) == 0:
         return combined
-    if rule == "or" and not np.array_equal(p_values, p_values.T, equal_nan=True):
+    if not np.array_equal(p_values, p_values.T, equal_nan=True):
         family = np.minimum(1.0, 2.0 * family)
     if correction == "bonferroni":
         family = np.minimum(1.0, family * len(family))
     else:
-        family = false_discovery_control(family, method=correction)
+        family = false_discovery_control(family)  # Benjamini-Hochberg
     corrected = combined.copy()
     corrected[at] = family
     corrected.T[at] = family

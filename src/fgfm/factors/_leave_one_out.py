@@ -27,9 +27,15 @@ from scipy.special import expit
 from sklearn.utils.parallel import delayed
 
 from fgfm._utils.parallel import one_blas_thread, run_jobs
-from fgfm.factors._scaling import standardise
 
-__all__ = ["feature_basis", "logistic_residuals", "ridge_residuals"]
+__all__ = [
+    "combine_columns",
+    "feature_basis",
+    "logistic_residuals",
+    "ridge_residuals",
+    "scale",
+    "standardise",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -41,6 +47,48 @@ _MAX_LOGISTIC = 20_000_000_000  # rows x squared features x labels, for full log
 _NEWTON_STEPS = 12
 _MAX_LEVERAGE = 0.1  # linear predictors with a larger mean leverage follow single rows
 _N_INDEX = 5  # principal components of linear predictors
+
+
+def combine_columns(Z: Any, limit: int, rng: np.random.Generator) -> Floats:
+    """Return the columns as a dense array, or `limit` random signed sums if there are more."""
+    if Z.shape[1] <= limit:
+        return np.asarray(Z.toarray() if sparse.issparse(Z) else Z)
+    signs = rng.choice([-1.0, 1.0], (Z.shape[1], limit))
+    return np.asarray(Z @ signs)
+
+
+def standardise(X: Any) -> Any:
+    """Scale columns to variance 1, and centre them if they are dense.
+
+    Constant columns become 0, where a column counts as constant if it varies by no more than
+    rounding.
+    """
+    X = scale(X)
+    if sparse.issparse(X):
+        mean = X.mean(axis=0)
+        spread = np.sqrt(np.maximum(X.multiply(X).mean(axis=0) - mean**2, 0.0))
+        # The difference of squares above loses half of the digits.
+        return X @ sparse.diags_array(_inverse(spread, 1e-7))
+    X = X - X.mean(axis=0)
+    return X * _inverse(np.sqrt((X**2).mean(axis=0)), 1e-15)
+
+
+def scale(X: Any) -> Any:
+    """Divide each column by its largest absolute value, so that squares cannot overflow."""
+    if sparse.issparse(X):
+        X = sparse.csc_array(X, dtype=np.float64, copy=True)
+        top = np.asarray(abs(X).max(axis=0).toarray()).reshape(-1)
+        X.data /= np.repeat(top, np.diff(X.indptr)) + (X.data == 0.0)
+        return sparse.csr_array(X)
+    X = np.asarray(X, dtype=np.float64)
+    top = np.abs(X).max(axis=0, initial=0.0)
+    return X / np.where(top > 0.0, top, 1.0)
+
+
+def _inverse(spread: Floats, smallest: float) -> Floats:
+    """Return 1 / spread, and 0 where the spread is at most `smallest`."""
+    varies = spread > smallest
+    return np.where(varies, 1.0 / np.where(varies, spread, 1.0), 0.0)
 
 
 def feature_basis(X: Any, rng: np.random.Generator) -> tuple[Floats, Floats]:

@@ -23,9 +23,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_array
 
+from fgfm._utils.validation import check_choice
 from fgfm.factors._contingency import Columns, encode, make_strata, refine
-from fgfm.factors._g_batch import DegreesOfFreedom, g_test_columns, g_test_each
-from fgfm.factors._validation import check_alpha, check_labels
+from fgfm.factors._g_test import KINDS, g_test_columns, g_test_each
+from fgfm.factors._pairwise import check_alpha, check_labels
 
 __all__ = ["grow", "iamb", "markov_boundary", "shrink", "strongest"]
 
@@ -36,13 +37,7 @@ _TIE = 1e-9  # relative differences up to this are taken for rounding
 
 
 def markov_boundary(
-    X: Any,
-    y: Any,
-    alpha: float = 0.01,
-    *,
-    df: str = "mi",
-    n_tables: int = 100,
-    random_state: Any = None,
+    X: Any, y: Any, alpha: float = 0.01, *, df: str = "mi"
 ) -> npt.NDArray[np.int64]:
     r"""Find the features given which all other features are irrelevant to a label.
 
@@ -57,12 +52,8 @@ def markov_boundary(
         The label, 0 or 1.
     alpha : float, default=0.01
         A feature is added if its p-value is at most alpha.
-    df : {"mi", "moments", "g", "permutation"}, default="mi"
-        Degrees of freedom of the tests.
-    n_tables : int, default=100
-        Number of random tables for "permutation".
-    random_state : int, sequence of int or None, default=None
-        Seed for "permutation".
+    df : {"mi", "moments"}, default="mi"
+        Degrees of freedom of the tests, as in `fgfm.factors.g_test`.
 
     Returns
     -------
@@ -86,52 +77,32 @@ def markov_boundary(
     >>> markov_boundary(X, y)
     array([1, 3])
     """
-    degrees = DegreesOfFreedom.validate(df, n_tables)
+    check_choice(df, "df", KINDS)
     alpha = check_alpha(alpha)
     X = check_array(X, accept_sparse="csc", dtype=None)
     target = check_labels(y, X.shape[0], "y")  # (n, 1)
     if target.shape[1] != 1:
         raise ValueError(f"y has shape {target.shape}: it must have 1 dimension (row)")
-    rng = np.random.default_rng(random_state)
-    return iamb(encode(X), [target[:, 0].astype(np.int64)], alpha, degrees, [rng])[0]
+    return iamb(encode(X), [target[:, 0].astype(np.int64)], alpha, df)[0]
 
 
-def iamb(
-    columns: Columns,
-    targets: Sequence[Integers],
-    alpha: float,
-    df: DegreesOfFreedom,
-    rngs: Sequence[Any],
-) -> list[Integers]:
+def iamb(columns: Columns, targets: Sequence[Integers], alpha: float, df: str) -> list[Integers]:
     """Find the Markov boundaries of several 0/1 targets, each ascending.
 
     The targets do not influence each other. They advance in step, so that each step of all of
     them is one batch of tests.
     """
-    grown = grow(columns, targets, alpha, df, rngs)
-    return shrink(columns, targets, grown, alpha, df, rngs)
+    return shrink(columns, targets, grow(columns, targets, alpha, df), alpha, df)
 
 
-def grow(
-    columns: Columns,
-    targets: Sequence[Integers],
-    alpha: float,
-    df: DegreesOfFreedom,
-    rngs: Sequence[Any],
-) -> list[list[int]]:
-    """Add the most strongly associated column while its p-value is at most alpha.
-
-    Returns
-    -------
-    list of list of int
-        The columns of each target, in the order of inclusion.
-    """
+def grow(columns: Columns, targets: Sequence[Integers], alpha: float, df: str) -> list[list[int]]:
+    """Add the most strongly associated column, in this order, while p is at most alpha."""
     members: list[list[int]] = [[] for _ in targets]
     strata = [(np.zeros(len(target), dtype=np.int64), 1) for target in targets]
     active = list(range(len(targets)))
     while active:
         problems = [make_strata(targets[t], 2, *strata[t]) for t in active]
-        result = g_test_columns(problems, columns, df, [rngs[t] for t in active])
+        result = g_test_columns(problems, columns, df)
         growing = []
         for row, t in enumerate(active):
             G, p = result.statistic[row], result.p_value[row]
@@ -160,8 +131,7 @@ def shrink(
     targets: Sequence[Integers],
     members: Sequence[Sequence[int]],
     alpha: float,
-    df: DegreesOfFreedom,
-    rngs: Sequence[Any],
+    df: str,
 ) -> list[Integers]:
     """Remove the member with the largest p-value given the others while it exceeds alpha.
 
@@ -178,8 +148,7 @@ def shrink(
             strata = _leave_one_out(mine, len(targets[t]))
             problems += [make_strata(targets[t], 2, *rest) for rest in strata]
             others += mine
-        owner = [t for t in active for _ in kept[t]]
-        p_values = g_test_each(problems, others, df, [rngs[t] for t in owner]).p_value
+        p_values = g_test_each(problems, others, df).p_value
         shrinking = []
         for t in active:
             p, p_values = p_values[: len(kept[t])], p_values[len(kept[t]) :]

@@ -35,20 +35,7 @@ _LARGE_COUNT = 1e4  # for larger lambda SciPy's incomplete gamma functions lose 
 
 
 def equivalent_count(k2: Floats, k3: Floats, k4: Floats | None = None) -> Floats:
-    """Return lambda, from the skewness of the sum, or from its kurtosis if that is more extreme.
-
-    Parameters
-    ----------
-    k2, k3 : ndarray
-        Variance and third cumulant of each sum.
-    k4 : ndarray, optional
-        Fourth cumulant. By default the skewness decides alone.
-
-    Returns
-    -------
-    ndarray
-        The Poisson mean of each sum.
-    """
+    """Return lambda, from the skewness of a sum, or from its kurtosis if that is more extreme."""
     rate = _rate_by_skewness(k2, k3)
     if k4 is None:
         return rate
@@ -107,20 +94,6 @@ def _temme(a: Floats, x: Floats) -> Floats:
 
 def two_sided(S: Floats, k2: Floats, k3: Floats, k4: Floats | None = None) -> Floats:
     """Return the two-sided p-value of each sum, twice the smaller tail.
-
-    Parameters
-    ----------
-    S : ndarray
-        Sums.
-    k2, k3 : ndarray
-        Variance and third cumulant of each sum under independence.
-    k4 : ndarray, optional
-        Fourth cumulant.
-
-    Returns
-    -------
-    ndarray
-        P-values.
 
     Examples
     --------

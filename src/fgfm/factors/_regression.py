@@ -34,8 +34,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm.factors._leave_one_out import feature_basis, logistic_residuals, ridge_residuals
-from fgfm.factors._scaling import combine_columns
+from fgfm.factors._leave_one_out import (
+    combine_columns,
+    feature_basis,
+    logistic_residuals,
+    ridge_residuals,
+)
 
 __all__ = ["RegressionResult", "regress_labels"]
 

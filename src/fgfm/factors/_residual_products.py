@@ -1,87 +1,120 @@
 r"""Tests of all pairs of labels from their residuals: the generalised covariance measure.
 
 For labels i and j the products :math:`R_i R_j` of residuals have mean 0 given x if the labels are
-independent given x. Tested are their sum over all rows, their weighted sums, and whether their
-mean differs between groups of rows.
+independent given x. Tested are their sum over all rows, and whether their mean differs between
+groups of rows. The moments of a residual given x are needed for pairs of labels with few common
+rows: the observed products of such a pair say little about those that could have been observed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaincc
 
-from fgfm._utils.validation import first_index, place
 from fgfm.factors._null_distribution import equivalent_count, signed_normal, two_sided
 from fgfm.factors._pairwise import PairwiseResult
-from fgfm.factors._residuals import Residuals
-from fgfm.factors._row_groups import groups_by_features, groups_by_fit, groups_by_products
 
-__all__ = ["Weights", "pairwise_p_values"]
+__all__ = ["Residuals", "pairwise_p_values", "residual_moments"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
+_SMALLEST = 0.1  # smallest conditional probability, as a share of the label's frequency
+_ROWS_PER_BIN = 20  # rows with the rarer value of the label
+_MAX_BINS = 10
 _ENOUGH = 30.0  # equivalent number of common rows from which the variance is the observed one
 _TINY = np.finfo(float).tiny
 
 
-class Weights(NamedTuple):
-    """Groups of rows and weight functions along which the dependence may differ."""
+class Residuals(NamedTuple):
+    """Residuals of m labels, with their second to fourth moments given x."""
 
-    groups: list[Integers]  # (n,) each
-    functions: Floats  # (n, K)
-
-    @classmethod
-    def from_user(cls, weights: Any, X: Any) -> Weights:
-        """Validate the parameter `weights`; the groups of "auto" and "fixed" are added later."""
-        n = X.shape[0]
-        none = np.empty((n, 0))
-        if weights is None or isinstance(weights, str):
-            return cls([], none)
-        array = np.asarray(weights(X) if callable(weights) else weights)
-        if array.ndim not in (1, 2) or array.shape[0] != n or array.dtype.kind not in "fiub":
-            raise ValueError(
-                f"weights has shape {array.shape} and dtype {array.dtype}: with {n} rows it must "
-                f"hold groups (integers of shape ({n},)) or weight functions (floats of shape "
-                f"({n},) or ({n}, K))"
-            )
-        if array.ndim == 1 and array.dtype.kind in "iub":
-            return cls([np.unique(array, return_inverse=True)[1].reshape(-1)], none)
-        functions = array.reshape(n, -1).astype(np.float64)
-        wrong = ~np.isfinite(functions)
-        if wrong.any():
-            index = first_index(wrong)
-            raise ValueError(
-                f"{place('weights', index[: array.ndim])} is {functions[index]!s}: "
-                "weights must be finite"
-            )
-        return cls([], functions)
-
-    def with_groups(
-        self, kind: Any, X: Any, residuals: Residuals, rng: np.random.Generator
-    ) -> Weights:
-        """Add the groups of rows of "auto" or "fixed"; other weights are returned as they are."""
-        if not isinstance(kind, str):
-            return self
-        makers: tuple[Callable[..., Integers], ...] = (groups_by_features,)
-        if kind == "auto":
-            makers = (groups_by_fit, groups_by_products)
-        return self._replace(groups=[make(X, residuals, rng) for make in makers])
+    values: Floats  # (n, m)
+    variance: Floats  # (n, m)
+    third: Floats  # (n, m)
+    fourth: Floats  # (n, m)
+    fitted: Floats  # (n, m)
+    inflation: float  # variance of a sum of products, over the sum of their variances
 
 
-def pairwise_p_values(residuals: Residuals, weights: Weights) -> PairwiseResult:
-    """Test all pairs of labels by the mean, by each grouping and by each weight function.
+def residual_moments(Y: Floats, R: Floats, inflation: float = 1.0) -> Residuals:
+    """Estimate the conditional moments of residuals by those of a Bernoulli variable.
+
+    The fitted values are shrunk towards the label's frequency until they are calibrated. With
+    the resulting probability p, a Bernoulli variable has variance v = p (1 - p), third moment
+    v (1 - 2 p) and fourth moment v (1 - 3 v). These are then scaled to the observed residuals
+    within bins of rows with similar fitted values.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, m)
+        Labels, none of them constant.
+    R : ndarray of shape (n, m)
+        Their residuals.
+    inflation : float, default=1.0
+        As in `Residuals`.
+
+    Returns
+    -------
+    Residuals
+        The residuals with their moments.
+    """
+    n, m = Y.shape
+    fitted = Y - R
+    frequency = Y.mean(axis=0)
+    centred = fitted - fitted.mean(axis=0)
+    # Least-squares slope of the label on its fitted value, in [0, 1].
+    spread = np.maximum(np.sum(centred**2, axis=0), np.finfo(float).tiny)
+    slope = np.clip(np.sum(centred * (Y - frequency), axis=0) / spread, 0.0, 1.0)
+    p = np.clip(
+        frequency + slope * centred,
+        _SMALLEST * frequency,
+        1.0 - _SMALLEST * (1.0 - frequency),
+    )
+    bernoulli2 = p * (1.0 - p)  # (n, m)
+    bernoulli4 = bernoulli2 * (1.0 - 3.0 * bernoulli2)
+    scale, fourth = np.empty_like(p), np.empty_like(p)
+    rarer = np.minimum(Y.sum(axis=0), n - Y.sum(axis=0))
+    n_bins = np.clip(rarer // _ROWS_PER_BIN, 1, _MAX_BINS).astype(int)
+    for i in range(m):
+        bins = _bins(fitted[:, i], n_bins[i])
+        scale[:, i] = _ratio(bins, R[:, i] ** 2, bernoulli2[:, i])
+        fourth[:, i] = bernoulli4[:, i] * _ratio(bins, R[:, i] ** 4, bernoulli4[:, i])
+    variance = scale * bernoulli2
+    third = variance * np.sqrt(scale) * (1.0 - 2.0 * p)
+    return Residuals(R, variance, third, fourth, fitted, inflation)
+
+
+def _ratio(bins: npt.NDArray[np.int64], observed: Floats, expected: Floats) -> Floats:
+    """Return, for each row, the ratio of two sums over its bin."""
+    ratio = np.bincount(bins, observed) / np.maximum(np.bincount(bins, expected), 1e-300)
+    return np.asarray(ratio[bins])
+
+
+def _bins(values: Floats, n_bins: int) -> npt.NDArray[np.int64]:
+    """Return the bin of each value: bins of about equal size, equal values in the same bin.
+
+    Values are rounded first: Y - (Y - p) is p up to rounding, and the last digit would depend
+    on Y.
+    """
+    _, place, times = np.unique(np.round(values, 9), return_inverse=True, return_counts=True)
+    middle = np.cumsum(times) - times + times // 2
+    return np.asarray((middle * n_bins // len(values))[place.reshape(-1)])
+
+
+def pairwise_p_values(residuals: Residuals, groupings: Sequence[Integers]) -> PairwiseResult:
+    """Test all pairs of labels by the mean, and by its differences between groups of rows.
 
     Parameters
     ----------
     residuals : Residuals
         Residuals of m labels.
-    weights : Weights
-        Groups of rows, and weight functions.
+    groupings : sequence of ndarray of shape (n,)
+        Groups of rows, numbered from 0; each grouping is one more test.
 
     Returns
     -------
@@ -95,18 +128,13 @@ def pairwise_p_values(residuals: Residuals, weights: Weights) -> PairwiseResult:
     # z^2 exceeds 1, its mean under independence, by about n times the squared mean correlation of
     # the residuals; Q exceeds df by about n times the variance of the correlation over groups.
     effect = np.maximum(z**2 - 1.0, 0.0)
-    for groups in weights.groups:
+    for groups in groupings:
         Q, df = _heterogeneity(residuals, groups)
         if df == 0:
             continue
         n_tests += 1
         smallest = np.minimum(smallest, gammaincc(df / 2.0, Q / 2.0))  # P(chi-square_df > Q)
         effect = np.maximum(effect, np.maximum(z**2 - 1.0, 0.0) + np.maximum(Q - df, 0.0))
-    for w in weights.functions.T:
-        p, z = _test_sum(residuals, w)
-        n_tests += 1
-        smallest = np.minimum(smallest, p)
-        effect = np.maximum(effect, z**2 - 1.0)
     with np.errstate(divide="ignore"):  # log1p(-1), where p is 1
         p_values = -np.expm1(n_tests * np.log1p(-smallest))  # Sidak: 1 - (1 - p)^tests
     return PairwiseResult(p_values, np.sqrt(np.minimum(effect / n, 1.0)), None)
@@ -121,8 +149,8 @@ class _Cumulants(NamedTuple):
     k4: Floats  # (m, m)
 
 
-def _cumulants(residuals: Residuals, rows: Any, w: Floats | None = None) -> _Cumulants:
-    """Sum w R_i R_j over some rows, and the cumulants of the terms, by matrix products.
+def _cumulants(residuals: Residuals, rows: Any) -> _Cumulants:
+    """Sum R_i R_j over some rows, and the cumulants of the terms, by matrix products.
 
     Under independence the r-th moment of R_i R_j given x is the product of the moments of R_i and
     R_j. The mean is 0, so that the second and third cumulants are the moments, and the fourth is
@@ -133,25 +161,20 @@ def _cumulants(residuals: Residuals, rows: Any, w: Floats | None = None) -> _Cum
     K, M = residuals.third[rows], residuals.fourth[rows]
     a = residuals.inflation
 
-    def sums(Z: Floats, power: int) -> Floats:
-        if w is None:
-            return np.asarray(Z.T @ Z)
-        product = Z.T @ (w[:, None] ** power * Z)
-        return np.asarray((product + product.T) / 2.0)  # symmetric to the last bit
-
-    k4 = sums(M, 4) - 3.0 * sums(V * V, 4)
-    return _Cumulants(sums(R, 1), a * sums(V, 2), a**1.5 * sums(K, 3), a**2 * k4)
+    V2 = V * V
+    k4 = M.T @ M - 3.0 * (V2.T @ V2)
+    return _Cumulants(R.T @ R, a * (V.T @ V), a**1.5 * (K.T @ K), a**2 * k4)
 
 
-def _test_sum(residuals: Residuals, w: Floats | None = None) -> tuple[Floats, Floats]:
-    """Test whether the (weighted) mean of R_i R_j is zero: p-values and standardised sums.
+def _test_sum(residuals: Residuals) -> tuple[Floats, Floats]:
+    """Test whether the mean of R_i R_j is zero: p-values and standardised sums.
 
     The variance of the sum is that of the observed products, as in Shah and Peters (2020), if
     enough rows have both labels; otherwise it is the expected one.
     """
-    S, k2, k3, k4 = _cumulants(residuals, slice(None), w)
+    S, k2, k3, k4 = _cumulants(residuals, slice(None))
     R2 = residuals.values**2
-    observed = R2.T @ (R2 if w is None else w[:, None] ** 2 * R2)
+    observed = R2.T @ R2
     observed = residuals.inflation * (observed + observed.T) / 2.0
     z = S / np.sqrt(np.maximum(k2, _TINY))
     k2 = np.where(equivalent_count(k2, k3, k4) >= _ENOUGH, observed, k2)

@@ -28,3 +28,7 @@ def __getattr__(name: str) -> Any:
 
     globals()["f_scorer"] = scorer
     return scorer
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -29,7 +29,7 @@ def f_measure(  # numpydoc ignore=GL08
     Y_pred: Any,
     beta: float = ...,
     *,
-    average: Literal["samples", "macro", "micro"] = ...,
+    average: Literal["samples", "macro", "weighted", "micro"] = ...,
     zero_division: float = ...,
     per_row: Literal[False] = ...,
     sample_weight: Any = ...,
@@ -89,11 +89,12 @@ def f_measure(
         columns and, in pandas, the same index, in the same order.
     beta : float, default=1.0
         Weight of recall relative to precision.
-    average : {"samples", "macro", "micro"} or None, default="samples"
+    average : {"samples", "macro", "weighted", "micro"} or None, default="samples"
         ``"samples"``: the mean over rows of their F-measure. ``"macro"``: the mean over labels of
-        the F-measure of their columns. ``"micro"``: the F-measure of all entries together. None:
-        the F-measure of each column. With 1-D labels all of them are the F-measure of the positive
-        class.
+        the F-measure of their columns. ``"weighted"``: this mean weighted by the number of
+        positives of each label, if there are any. ``"micro"``: the F-measure of all entries
+        together. None: the F-measure of each column. With 1-D labels all of them are the F-measure
+        of the positive class.
     zero_division : float in [0, 1], default=1.0
         Value of predicting no label for a row, or column, that has none.
     per_row : bool, default=False
@@ -157,7 +158,7 @@ def f_measure(
     """
     beta = check_beta(beta)
     zero_division = check_zero_division(zero_division)
-    check_choice(average, "average", ("samples", "macro", "micro", None))
+    check_choice(average, "average", ("samples", "macro", "weighted", "micro", None))
     if check_flag(per_row, "per_row"):
         if sample_weight is not None:
             raise ValueError(
@@ -194,7 +195,10 @@ def f_measure(
         counts = counts.sum(axis=1, keepdims=True)  # (3, 1)
     both, of_true, of_predicted = counts
     f = _f(both, of_true, of_predicted, beta, zero_division)  # (m,) or (1,)
-    return f if average is None else float(f.mean())
+    if average is None:
+        return f
+    weighted = average == "weighted" and of_true.any()
+    return float(np.average(f, weights=of_true if weighted else None))
 
 
 def _f(both: Real, of_true: Real, of_predicted: Real, beta: float, zero_division: float) -> Floats:

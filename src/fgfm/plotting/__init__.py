@@ -3,8 +3,7 @@
 - `ExpectedFDisplay`: the expected F-measure of the best set of each size, for one row;
 - `DecisionDisplay`: the probabilities of a row's labels, with the chosen ones marked;
 - `CalibrationDisplay`: obtained against expected F-measure;
-- `LabelGraphDisplay`: the label factors as a graph;
-- `PValueDisplay`: the p-values of all pairs of labels.
+- `LabelGraphDisplay`: the label factors as a graph.
 
 As in scikit-learn, a display keeps its data and draws them by ``plot``; ``from_estimator`` does
 both for a fitted `fgfm.FGFMClassifier`, and further class methods (``from_marginals``,
@@ -18,12 +17,14 @@ from fgfm.plotting._calibration import CalibrationDisplay
 from fgfm.plotting._decision import DecisionDisplay
 from fgfm.plotting._expected_f import ExpectedFDisplay
 from fgfm.plotting._label_graph import LabelGraphDisplay
-from fgfm.plotting._p_values import PValueDisplay
 
 __all__ = [
     "CalibrationDisplay",
     "DecisionDisplay",
     "ExpectedFDisplay",
     "LabelGraphDisplay",
-    "PValueDisplay",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -14,9 +14,13 @@ from fgfm._utils.validation import check_beta, check_count, check_same_rows
 from fgfm.classifier import FGFMClassifier
 from fgfm.decider import FDecider, FDeciderCV
 from fgfm.metrics import CalibrationBins, calibration_bins, f_measure
-from fgfm.plotting._estimator import classifier_and_features, decide_arrays
-from fgfm.plotting._figure import f_symbol, font_points, import_pyplot, set_labels, text_scale
-from fgfm.plotting._validation import check_vector
+from fgfm.plotting._common import (
+    check_vector,
+    classifier_and_features,
+    decide_arrays,
+    f_symbol,
+    new_axes,
+)
 
 __all__ = ["CalibrationDisplay"]
 
@@ -108,49 +112,40 @@ class CalibrationDisplay:
         CalibrationDisplay
             The display, with the artists as attributes.
         """
-        plt = import_pyplot("CalibrationDisplay")
         measure = f_symbol(check_beta(self.beta))
         n_bins = check_count(n_bins, "n_bins", 1)
         expected, obtained, n_left_out = self._validate()
         self.bins_ = calibration_bins(expected, obtained, n_bins)
         difference = obtained - expected
         self.mean_difference_ = float(difference.mean())
-        scale = 1.0 if ax is None else text_scale(ax)
-        if ax is None:
-            _, ax = plt.subplots(figsize=(5.4, 5.0), layout="constrained")
+        ax = new_axes("CalibrationDisplay", (5.4, 5.0)) if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         rows = counted(len(expected), "row")
         if n_left_out:
             rows = f"{rows}; {n_left_out:,} with NaN left out"
         self._draw(expected, rows)
-        set_labels(
-            ax,
-            scale,
-            _title(difference) if title is None else title,
+        ax.set(
+            title=_title(difference) if title is None else title,
             xlabel=f"expected {measure}",
             ylabel=f"obtained {measure}",
         )
         if legend:
-            ax.legend(
-                handles=[self.line_, self.diagonal_, self.histogram_],
-                loc="best",
-                fontsize=font_points("small", scale),
-            )
+            ax.legend(handles=[self.line_, self.diagonal_, self.histogram_], fontsize="small")
         return self
 
     def _validate(self) -> tuple[Floats, Floats, int]:
         """Return expected and obtained F-measures without NaN, and the number of NaN."""
         expected = check_vector(self.expected_f, "expected_f", "row")
         obtained = check_vector(self.obtained_f, "obtained_f", "row", len(expected))
-        rules = {"expected_f": "a non-negative number, or NaN", "obtained_f": "in [0, 1]"}
-        wrong = {
-            "expected_f": np.isinf(expected) | (expected < 0.0),
-            "obtained_f": ~((obtained >= 0.0) & (obtained <= 1.0)),
-        }
-        for name, values in (("expected_f", expected), ("obtained_f", obtained)):
-            if wrong[name].any():
-                at = int(np.argmax(wrong[name]))
-                raise ValueError(f"{name}[{at}] is {values[at]!s}: it must be {rules[name]}")
+        no_expectation = np.isinf(expected) | (expected < 0.0)
+        outside = ~((obtained >= 0.0) & (obtained <= 1.0))
+        for name, values, wrong, rule in (
+            ("expected_f", expected, no_expectation, "a non-negative number, or NaN"),
+            ("obtained_f", obtained, outside, "in [0, 1]"),
+        ):
+            if wrong.any():
+                at = int(np.argmax(wrong))
+                raise ValueError(f"{name}[{at}] is {values[at]!s}: it must be {rule}")
         known = ~np.isnan(expected)
         if not known.any():
             raise ValueError("expected_f is NaN in every row: at least one must be a number")

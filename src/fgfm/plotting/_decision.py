@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from fgfm import decision as decisions
 from fgfm._utils.names import check_same_index, check_same_names, column_names
 from fgfm._utils.rows import n_rows
-from fgfm._utils.text import counted
+from fgfm._utils.text import clipped, counted
 from fgfm._utils.validation import (
     check_beta,
     check_count,
@@ -21,32 +22,23 @@ from fgfm._utils.validation import (
     clip_probabilities,
     real_array,
 )
-from fgfm.plotting._estimator import (
+from fgfm.plotting._common import (
+    check_label_names,
+    check_vector,
     classifier_and_features,
     decide_arrays,
     decide_row,
-    decision_inputs,
     dense,
-    label_names_of,
+    f_symbol,
+    new_axes,
     select_row,
 )
-from fgfm.plotting._figure import (
-    f_symbol,
-    font_points,
-    import_pyplot,
-    make_left_margin,
-    set_labels,
-    shorten_names,
-    text_scale,
-)
-from fgfm.plotting._validation import check_label_names, check_vector
 
 __all__ = ["DecisionDisplay"]
 
 Floats = npt.NDArray[np.float64]
 
-_MIN_LINE = 8.5  # points; smallest height of a line where the number of labels is chosen
-_MIN_FONT = 4.0  # points; smaller names are not drawn
+_NAME = 30  # letters of a name
 
 
 class DecisionDisplay:
@@ -122,7 +114,7 @@ class DecisionDisplay:
         self,
         ax: Any = None,
         *,
-        max_labels: int | None = None,
+        max_labels: int = 30,
         legend: bool = True,
         title: str | None = None,
     ) -> DecisionDisplay:
@@ -132,11 +124,9 @@ class DecisionDisplay:
         ----------
         ax : matplotlib Axes, optional
             Axes to draw into; by default those of a new figure, whose height grows with the number
-            of labels shown. Axes in a figure without a layout engine become narrower if the names
-            need the space.
-        max_labels : int, optional
-            Number of labels shown: all chosen ones, and the most probable of the others. By
-            default 30, or as many as fit into the given axes.
+            of labels shown.
+        max_labels : int, default=30
+            Number of labels shown: all chosen ones, and the most probable of the others.
         legend : bool, default=True
             Whether to draw the legend.
         title : str, optional
@@ -147,60 +137,47 @@ class DecisionDisplay:
         DecisionDisplay
             The display, with the artists as attributes.
         """
-        plt = import_pyplot("DecisionDisplay")
         p, chosen = self._validate()
         m = len(p)
         names = check_label_names(self.label_names, m)
         measure = f_symbol(check_beta(self.beta))
-        if max_labels is None:
-            max_labels = 30 if ax is None else int(np.clip(_height(ax) / _MIN_LINE, 3, 30))
         self.order_ = _shown(p, chosen, check_count(max_labels, "max_labels", 1))
         n_shown = len(self.order_)
-        scale = 1.0 if ax is None else text_scale(ax)
         if ax is None:
-            height = float(np.clip(1.5 + 0.2 * n_shown, 3.0, 15.0))
-            _, ax = plt.subplots(figsize=(6.4, height), layout="constrained")
+            ax = new_axes("DecisionDisplay", (6.4, np.clip(1.5 + 0.2 * n_shown, 3.0, 15.0)))
         self.ax_, self.figure_ = ax, ax.figure
-        note = 14.0 * scale if n_shown < m else 0.0  # points below the labels
-        line = (_height(ax) - note) / (n_shown + 0.2)  # points per label
-        dot = min(6.0, 0.65 * line)
-        bottom = n_shown - 0.4
-        self._draw_labels(p[self.order_], chosen[self.order_], min(3.0, 0.3 * line), dot)
-        legend_font = font_points("small", scale)
-        set_labels(
-            ax,
-            scale,
-            self._title(measure, int(chosen.sum()), m) if title is None else title,
+        # Points for each label, with some for the axis and the title of a layout engine.
+        line = float(ax.get_window_extent().height) * 65.0 / float(ax.figure.dpi) / n_shown
+        self._draw_labels(p[self.order_], chosen[self.order_], min(6.0, 0.65 * line))
+        ax.set(
+            title=self._title(measure, int(chosen.sum()), m) if title is None else title,
             xlabel="probability",
-            pad=6.0 + 1.5 * legend_font * legend,
+            xlim=(0.0, 1.0),
+            ylim=(n_shown - 0.4, -0.6),
+            xticks=[0.0, 0.25, 0.5, 0.75, 1.0],
         )
-        self._write_names(names, min(0.85 * line, 10.0 * scale))
-        ax.tick_params(axis="y", length=0, pad=2.0 + 0.5 * dot)
+        short = _shorten(names)
+        ax.set_yticks(
+            range(n_shown),
+            [short[i] for i in self.order_],
+            fontsize=min(0.85 * line, 10.0),
+            parse_math=False,
+        )
+        ax.tick_params(axis="y", length=0)
         ax.spines[["top", "right"]].set_visible(False)
-        ax.set(xlim=(0.0, 1.0), ylim=(bottom + note / line, -0.6))
-        ax.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0])
         self.text_ = None
         if n_shown < m:
             self.text_ = ax.text(
+                0.99,
                 0.01,
-                bottom + 0.5 * note / line,
                 _not_shown(np.delete(p, self.order_)),
-                va="center",
-                fontsize=legend_font,
+                transform=ax.transAxes,
+                ha="right",
+                fontsize="small",
                 style="italic",
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
             )
         if legend:
-            ax.legend(
-                loc="lower center",
-                bbox_to_anchor=(0.5, 1.0),
-                ncols=2,
-                frameon=False,
-                borderpad=0.0,
-                borderaxespad=0.2,
-                markerscale=max(1.0, 4.5 / dot),
-                fontsize=legend_font,
-            )
+            ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.05), fontsize="small")
         return self
 
     def _validate(self) -> tuple[Floats, npt.NDArray[np.bool_]]:
@@ -211,14 +188,12 @@ class DecisionDisplay:
         check_labels(labels, "labels")
         return p, labels == 1.0
 
-    def _draw_labels(
-        self, p: Floats, chosen: npt.NDArray[np.bool_], thickness: float, dot: float
-    ) -> None:
-        """Draw a line and a dot for each label shown; sizes are in points."""
+    def _draw_labels(self, p: Floats, chosen: npt.NDArray[np.bool_], dot: float) -> None:
+        """Draw a line and a dot of the given size in points for each label shown."""
         ax = self.ax_
         at = np.arange(len(p))
-        ax.hlines(at[~chosen], 0.0, p[~chosen], color="0.6", linewidth=thickness / 3.0)
-        ax.hlines(at[chosen], 0.0, p[chosen], color="C0", linewidth=thickness)
+        ax.hlines(at[~chosen], 0.0, p[~chosen], color="0.6", linewidth=dot / 6.0)
+        ax.hlines(at[chosen], 0.0, p[chosen], color="C0", linewidth=dot / 2.0)
         ax.axvline(0.5, color="0.3", linestyle="--", linewidth=1.0, zorder=1)
         style = {"linestyle": "none", "marker": "o", "clip_on": False, "zorder": 3}
         (self.chosen_,) = ax.plot(
@@ -237,18 +212,6 @@ class DecisionDisplay:
             # The layout engine would place an artist without dots at a corner of the figure.
             dots.set_in_layout(False)
 
-    def _write_names(self, names: Sequence[str], font: float) -> None:
-        """Write the names of the labels shown, shortened to the space on the left."""
-        ax = self.ax_
-        if font < _MIN_FONT:
-            ax.set_yticks([])
-            return
-        letter = 0.62 * font  # average width in points
-        longest = max(len(names[i]) for i in self.order_)
-        short = shorten_names(names, int(make_left_margin(ax, letter * longest) / letter))
-        shown = [short[i] for i in self.order_]
-        ax.set_yticks(range(len(shown)), shown, fontsize=font, parse_math=False)
-
     def _title(self, measure: str, size: int, m: int) -> str:
         count = f"{size} of {counted(m, 'label')}"
         if self.expected_f is None:
@@ -260,7 +223,6 @@ class DecisionDisplay:
         cls,
         estimator: Any,
         X: Any,
-        Y: Any = None,
         *,
         row: int = 0,
         label_names: Sequence[str] | None = None,
@@ -275,9 +237,6 @@ class DecisionDisplay:
             Fitted.
         X : array-like, sparse matrix or data frame of shape (n, p)
             Features.
-        Y : object, optional
-            Not used: the expectation is that of the model. Present for the same call as
-            `CalibrationDisplay.from_estimator`.
         row : int, default=0
             Index of the row of X to draw.
         label_names : sequence of str, optional
@@ -295,15 +254,18 @@ class DecisionDisplay:
         """
         classifier, X = classifier_and_features(estimator, select_row(X, row, "X"))
         decision = decide_row(partial(decide_arrays, classifier), [X], [X], row)
-        inputs = decision_inputs(classifier, X)
         p = np.empty(decision.labels.shape[1])
-        for factor, P in zip(inputs.factors, inputs.Ps, strict=True):
+        for factor, (P, _) in zip(classifier.factors_, classifier.estimate(X), strict=True):
             p[factor] = np.minimum(P[0].sum(axis=1), 1.0)
+        if label_names is None and not classifier.multilabel_:
+            label_names = list(classifier.classes_[-1:])  # the positive class of a flat y
+        elif label_names is None:
+            label_names = getattr(classifier, "label_names_in_", None)
         return cls(
             p,
             decision.labels[0],
             expected_f=float(decision.expected_f[0]),
-            label_names=label_names_of(classifier) if label_names is None else label_names,
+            label_names=label_names,
             beta=classifier.beta,
         ).plot(ax, **options)
 
@@ -406,9 +368,16 @@ class DecisionDisplay:
         ).plot(ax, **options)
 
 
-def _height(ax: Any) -> float:
-    """Return the height of axes in points."""
-    return float(ax.get_window_extent().height) * 72.0 / float(ax.figure.dpi)
+def _shorten(names: Sequence[str]) -> list[str]:
+    """Shorten long names in the middle; those that become equal get the index of the label."""
+    whole = [" ".join(name.split()) for name in names]
+    count = Counter(clipped(name, _NAME) for name in whole)
+    return [
+        clipped(name, _NAME)
+        if len(name) <= _NAME or count[clipped(name, _NAME)] == 1
+        else f"{clipped(name, _NAME - 4 - len(str(at)))} ({at})"
+        for at, name in enumerate(whole)
+    ]
 
 
 def _shown(p: Floats, chosen: npt.NDArray[np.bool_], max_labels: int) -> npt.NDArray[np.int64]:

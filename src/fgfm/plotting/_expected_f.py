@@ -20,22 +20,17 @@ from fgfm._utils.validation import (
     unit_rows,
 )
 from fgfm.decision import Decision
-from fgfm.plotting._estimator import (
+from fgfm.plotting._common import (
+    check_vector,
     classifier_and_features,
     decide_arrays,
     decide_row,
-    decision_inputs,
     dense,
+    f_symbol,
+    new_axes,
     select_row,
 )
-from fgfm.plotting._figure import f_symbol, font_points, import_pyplot, set_labels, text_scale
-from fgfm.plotting._set_sizes import (
-    SetSizes,
-    sizes_of_cardinalities,
-    sizes_of_factors,
-    sizes_of_marginals,
-)
-from fgfm.plotting._validation import check_vector
+from fgfm.plotting._set_sizes import SetSizes, sizes_of_factors, sizes_of_marginals
 
 __all__ = ["ExpectedFDisplay"]
 
@@ -141,28 +136,23 @@ class ExpectedFDisplay:
         ExpectedFDisplay
             The display, with the artists as attributes.
         """
-        plt = import_pyplot("ExpectedFDisplay")
         measure = f_symbol(check_beta(self.beta))
         values, bounds, size = self._validate()
         m = len(values) - 1
         last = _last_shown(values, bounds, size)
         if max_size is not None:
             last = min(m, check_count(max_size, "max_size", 1))
-        scale = 1.0 if ax is None else text_scale(ax)
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+        ax = new_axes("ExpectedFDisplay", (6.4, 4.8)) if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         self._draw(values, bounds if bound else None, size, last)
         value = f"expected {measure} = {values[size]:.3f} with {size} of {counted(m, 'label')}"
-        set_labels(
-            ax,
-            scale,
-            value if title is None else title,
+        ax.set(
+            title=value if title is None else title,
             xlabel="size of the label set",
             ylabel=f"expected {measure}",
         )
         if legend:
-            ax.legend(loc="best", fontsize=font_points("small", scale))
+            ax.legend(fontsize="small")
         return self
 
     def _validate(self) -> tuple[Floats, Floats | None, int]:
@@ -232,7 +222,7 @@ class ExpectedFDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, Y: Any = None, *, row: int = 0, ax: Any = None, **options: Any
+        cls, estimator: Any, X: Any, *, row: int = 0, ax: Any = None, **options: Any
     ) -> ExpectedFDisplay:
         """Draw the set sizes of a row as a fitted classifier evaluates them.
 
@@ -242,9 +232,6 @@ class ExpectedFDisplay:
             Fitted. Its beta, zero_division and nonempty apply.
         X : array-like, sparse matrix or data frame of shape (n, p)
             Features.
-        Y : object, optional
-            Not used: the expectation is that of the model. Present for the same call as
-            `CalibrationDisplay.from_estimator`.
         row : int, default=0
             Index of the row of X to draw.
         ax : matplotlib Axes, optional
@@ -259,7 +246,9 @@ class ExpectedFDisplay:
         """
         classifier, X = classifier_and_features(estimator, select_row(X, row, "X"))
         decision = decide_row(partial(decide_arrays, classifier), [X], [X], row)
-        Ps, ds, _, objective = decision_inputs(classifier, X)
+        Ps, ds = zip(*classifier.estimate(X), strict=True)
+        params = classifier.decision_params()
+        objective = {name: params[name] for name in ("beta", "zero_division", "nonempty")}
         sizes = _sizes(Ps, ds, objective)
         return cls._from_sizes(sizes, decision, objective["beta"]).plot(ax, **options)
 
@@ -308,60 +297,6 @@ class ExpectedFDisplay:
         of_row = select_row(proba, row, "proba")
         decision = decide_row(decide, [of_row], [proba], row)
         sizes = sizes_of_marginals(np.clip(dense(of_row)[0], 0.0, 1.0), **objective)
-        return cls._from_sizes(sizes, decision, beta).plot(ax, **options)
-
-    @classmethod
-    def from_cardinalities(
-        cls,
-        P: Any,
-        *,
-        distribution: Any = None,
-        row: int = 0,
-        beta: float = 1.0,
-        zero_division: float = 1.0,
-        nonempty: bool = False,
-        ax: Any = None,
-        **options: Any,
-    ) -> ExpectedFDisplay:
-        """Draw the set sizes of a row of joint probabilities of label and cardinality.
-
-        Parameters
-        ----------
-        P : array-like of shape (n, m, S)
-            Joint probabilities, as for `fgfm.decision.from_cardinalities`.
-        distribution : array-like of shape (n, S + 1), optional
-            The probabilities of 0 to S labels, if P does not determine them.
-        row : int, default=0
-            Index of the row to draw.
-        beta : float, default=1.0
-            Weight of recall relative to precision.
-        zero_division : float, default=1.0
-            F-measure of an empty prediction if the true set is empty, in [0, 1].
-        nonempty : bool, default=False
-            Assume that the true set is not empty.
-        ax : matplotlib Axes, optional
-            Axes to draw into.
-        **options : dict
-            Keyword arguments of `plot`.
-
-        Returns
-        -------
-        ExpectedFDisplay
-            The display.
-        """
-        objective: dict[str, Any] = {
-            "beta": beta,
-            "zero_division": zero_division,
-            "nonempty": nonempty,
-        }
-
-        def decide(P: Any, d: Any) -> Decision:  # numpydoc ignore=GL08
-            return decisions.from_cardinalities(P, distribution=d, **objective)
-
-        of_row = select_row(P, row, "P")
-        d = None if distribution is None else select_row(distribution, row, "distribution")
-        decision = decide_row(decide, [of_row, d], [P, distribution], row)
-        sizes = _sizes([of_row], None if d is None else [d], objective)
         return cls._from_sizes(sizes, decision, beta).plot(ax, **options)
 
     @classmethod
@@ -436,8 +371,6 @@ def _sizes(Ps: Sequence[Any], ds: Sequence[Any] | None, objective: dict[str, Any
     if ds is None:
         ds = [cardinality.distribution(P) for P in Ps]
     given = [unit_rows(np.asarray(d), "d")[0] for d in ds]
-    if len(parts) == 1:
-        return sizes_of_cardinalities(parts[0], given[0], **objective)
     return sizes_of_factors(parts, given, **objective)
 
 

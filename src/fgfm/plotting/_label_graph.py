@@ -8,32 +8,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from fgfm._utils.text import counted
 from fgfm.factors import group_labels
-from fgfm.plotting._estimator import factor_finder
-from fgfm.plotting._figure import import_pyplot, points_per_unit
-from fgfm.plotting._graph_layout import Layout, factor_layout
-from fgfm.plotting._validation import (
-    check_factors,
-    check_label_names,
-    check_matrix,
-    check_square,
-)
+from fgfm.plotting._common import check_label_names, new_axes
 
-__all__ = ["LabelGraphDisplay", "factor_title"]
+__all__ = ["LabelGraphDisplay"]
 
 Floats = npt.NDArray[np.float64]
 
 _SINGLE_COLOR = "0.62"  # grey, for labels that are a factor by themselves
+_PAGE = np.array([16.0, 12.0])  # inches; the largest figure
+_ROTATED = 8  # names of larger factors are rotated
 
 
 class LabelGraphDisplay:
     """Graph of the labels: an edge for each dependence, a colour for each factor.
 
-    Every factor of several labels has a disc of its own, larger ones near the centre. Distances
-    within a factor follow the number of edges between labels. Stronger dependences have wider and
-    darker edges. Labels that are a factor by themselves are in grey rows at the bottom.
+    The labels of a factor stand on a circle, the largest factor first. Stronger dependences have
+    wider and darker edges. Labels that are a factor by themselves are in grey rows at the bottom.
 
     Parameters
     ----------
@@ -58,10 +53,6 @@ class LabelGraphDisplay:
         The edges, weakest first.
     text_ : list of matplotlib Text
         The names shown.
-
-    See Also
-    --------
-    PValueDisplay : The p-values of all pairs.
 
     Examples
     --------
@@ -122,51 +113,48 @@ class LabelGraphDisplay:
         LabelGraphDisplay
             The display, with the artists as attributes.
         """
-        plt = import_pyplot("LabelGraphDisplay")
         graph = sparse.csr_array(self.graph).astype(float)
-        check_square(graph.shape, "graph")
+        _check_square(graph.shape, "graph")
         m = graph.shape[0]
-        factors = check_factors(self.factors, m)
+        factors = _check_factors(self.factors, m)
         label_names = check_label_names(self.label_names, m)
-        i, j, strength = _edges(graph, self.strengths)
         named = names is True or (names == "auto" and m <= 200)
-        lengths = np.array([len(name) for name in label_names]) if named else None
-        layout = factor_layout(graph, factors, lengths)
-        low, high = layout.extent()
+        length = max(map(len, label_names)) if named else 0
+        places, angles, size = _place(factors, 0.3 + 0.085 * length)
         if ax is None:
-            # One inch per unit, the distance of neighbours, up to the size of a page.
-            size = (high - low) * min(1.0, *(np.array([16.0, 12.0]) / (high - low)))
-            size = np.maximum(size + np.array([0.0, 0.4]), [4.0, 3.0])  # with the title
-            _, ax = plt.subplots(figsize=tuple(size), layout="constrained")
+            inches = size * min(1.0, *(_PAGE / size))
+            ax = new_axes("LabelGraphDisplay", np.maximum(inches, [4.0, 3.0]))
         self.ax_, self.figure_ = ax, ax.figure
-        ax.set(xlim=(low[0] - 0.2, high[0] + 0.2), ylim=(low[1] - 0.2, high[1] + 0.2))
-        ax.set_aspect("equal")
+        ax.set(xlim=(0.0, size[0]), ylim=(size[1], 0.0), aspect="equal")
         ax.set_axis_off()
-        unit = points_per_unit(ax)
-        colors = _factor_colors(plt, factors, cmap)  # (m, 4)
-        self._draw_discs(factors, layout, colors)
-        self._draw_edges(layout.labels[i], layout.labels[j], strength, unit)
-        area = np.clip(0.22 * unit, 2.5, 16.0) ** 2 if node_size is None else node_size
+        # Inches per unit, of which a name of ten letters takes one; text and dots are in points.
+        unit = min(1.0, *(np.array(ax.figure.get_size_inches()) / size))
+        colors = _factor_colors(factors, cmap)  # (m, 4)
+        i, j, strength = _edges(graph, self.strengths)
+        self._draw_edges(places[i], places[j], strength, unit)
+        area = (3.0 + 8.0 * unit) ** 2 if node_size is None else node_size
         self.nodes_ = ax.scatter(
-            *layout.labels.T, s=area, c=colors, edgecolors="white", linewidths=0.8, zorder=2
+            *places.T, s=area, c=colors, edgecolors="white", linewidths=0.8, zorder=2
         )
         self.text_ = []
-        if named:
-            self._write_names(label_names, layout.labels, graph, unit, float(np.sqrt(area)))
-        ax.set_title(factor_title(factors) if title is None else title)
+        crowded = np.zeros(m, dtype=bool)
+        for factor in factors:
+            crowded[factor] = len(factor) > _ROTATED
+        for k in range(m if named else 0):
+            style = _name_style(angles[k], float(np.sqrt(area)), bool(crowded[k]))
+            self.text_.append(
+                ax.annotate(
+                    label_names[k],
+                    places[k],
+                    textcoords="offset points",
+                    fontsize=max(4.0, 10.0 * unit),
+                    zorder=3,
+                    **style,
+                )
+            )
+        count = f"{counted(m, 'label')} in {counted(len(factors), 'factor')}"
+        ax.set_title(count if title is None else title)
         return self
-
-    def _draw_discs(self, factors: Sequence[Any], layout: Layout, colors: Floats) -> None:
-        """Draw a tinted disc behind each factor of several labels."""
-        from matplotlib.collections import PatchCollection
-        from matplotlib.patches import Circle
-
-        several = [k for k, factor in enumerate(factors) if len(factor) > 1]
-        discs = [Circle(tuple(layout.centres[k]), layout.radii[k]) for k in several]
-        tints = [(*colors[factors[k][0]][:3], 0.10) for k in several]
-        self.ax_.add_collection(
-            PatchCollection(discs, facecolors=tints, edgecolors="none", zorder=0)
-        )
 
     def _draw_edges(self, starts: Floats, ends: Floats, strength: Floats, unit: float) -> None:
         """Draw the edges, thinner and lighter if they are weak or many."""
@@ -174,41 +162,15 @@ class LabelGraphDisplay:
 
         n_edges = len(strength)
         crowd = min(1.0, 60.0 / max(1, n_edges)) ** 0.5  # 1 up to 60 edges, then smaller
-        relative = np.ones(n_edges)
-        if n_edges and strength.max() > 0:
-            relative = strength / strength.max()
+        relative = strength / strength.max() if n_edges and strength.max() > 0 else strength + 1.0
         self.edges_ = LineCollection(
             list(np.stack([starts, ends], axis=1)),  # (E, 2, 2)
-            linewidths=np.clip(0.1 * unit, 0.5, 4.5) * (0.15 + relative * (0.25 + 0.75 * crowd)),
+            linewidths=(1.0 + 3.5 * unit) * (0.15 + relative * (0.25 + 0.75 * crowd)),
             colors=[(0.15, 0.15, 0.15, (0.15 + 0.2 * crowd) + 0.5 * r) for r in relative],
             capstyle="round",
             zorder=1,
         )
         self.ax_.add_collection(self.edges_)
-
-    def _write_names(
-        self, names: Sequence[str], places: Floats, graph: Any, unit: float, dot: float
-    ) -> None:
-        """Write each name above or below its dot, on the side with fewer edges."""
-        from matplotlib.patheffects import withStroke
-
-        font = float(np.clip(0.17 * unit, 4.0, 10.0))
-        y = places[:, 1]
-        upwards = np.where(graph @ y < graph.sum(axis=1) * y, 1.0, -1.0)  # neighbours are below
-        for place, up, name in zip(places, upwards, names, strict=True):
-            self.text_.append(
-                self.ax_.annotate(
-                    name,
-                    place,
-                    xytext=(0.0, 0.6 * up * dot),
-                    textcoords="offset points",
-                    ha="center",
-                    va="bottom" if up > 0 else "top",
-                    fontsize=font,
-                    zorder=3,
-                    path_effects=[withStroke(linewidth=0.25 * font, foreground="white")],
-                )
-            )
 
     @classmethod
     def from_estimator(
@@ -237,11 +199,11 @@ class LabelGraphDisplay:
         LabelGraphDisplay
             The display.
         """
-        finder, names = factor_finder(estimator)
+        finder, names = _factor_finder(estimator)
         return cls(
             finder.graph_,
             finder.factors_,
-            strengths=_symmetric(finder.effects_, finder.rule),
+            strengths=np.fmax(finder.effects_, finder.effects_.T),
             label_names=names if label_names is None else label_names,
         ).plot(ax, **options)
 
@@ -251,7 +213,6 @@ class LabelGraphDisplay:
         p_values: Any,
         *,
         alpha: float = 0.01,
-        rule: str = "or",
         correction: str | None = "bonferroni",
         strengths: Any = None,
         label_names: Sequence[str] | None = None,
@@ -266,9 +227,7 @@ class LabelGraphDisplay:
             ``p_values[i, j]`` is the p-value of label i against label j.
         alpha : float, default=0.01
             Level of the tests.
-        rule : {"or", "and"}, default="or"
-            Draw an edge if either of the two tests rejects, or only if both do.
-        correction : {None, "bonferroni", "bh", "by"}, default="bonferroni"
+        correction : {None, "bonferroni", "bh"}, default="bonferroni"
             Correction for the number of pairs, as in `fgfm.ILFCompo`.
         strengths : array-like of shape (m, m), optional
             Strength of each dependence; by default the logarithm of 1 / p, at most 30.
@@ -284,29 +243,110 @@ class LabelGraphDisplay:
         LabelGraphDisplay
             The display.
         """
-        p = check_matrix(p_values, "p_values")
-        grouping = group_labels(p, alpha, rule, correction=correction)
+        p = _check_matrix(p_values, "p_values")
+        grouping = group_labels(p, alpha, correction=correction)
         if strengths is None:
             strengths = -np.log(np.maximum(p, np.exp(-30.0)))
-        else:
-            strengths = check_matrix(strengths, "strengths")
+        strengths = _check_matrix(strengths, "strengths")
         return cls(
             grouping.graph,
             grouping.factors,
-            strengths=_symmetric(strengths, rule),
+            strengths=np.fmax(strengths, strengths.T),
             label_names=label_names,
         ).plot(ax, **options)
 
 
-def factor_title(factors: Sequence[Any]) -> str:
-    """Return the numbers of labels and factors as text."""
+def _factor_finder(estimator: Any) -> tuple[Any, Any]:
+    """Return the fitted `ILFCompo` of an estimator, and the names of the labels, if any."""
+    if isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    check_is_fitted(estimator, "factors_")
+    finder = getattr(estimator, "factor_finder_", estimator)
+    missing = [name for name in ("effects_", "graph_") if not hasattr(finder, name)]
+    if missing:
+        kind = type(estimator).__name__
+        inside = (
+            "" if finder is estimator else f" with a {type(finder).__name__} as factor_finder_"
+        )
+        raise ValueError(
+            f"estimator is a {kind}{inside}, which has no {missing[0]}: it must be an ILFCompo, "
+            "or a classifier with factors found by one (factors='ilf', two labels or more)"
+        )
+    names = getattr(estimator, "label_names_in_", None)
+    return finder, getattr(finder, "label_names_in_", None) if names is None else names
+
+
+def _check_square(shape: tuple[int, ...], name: str, m: int | None = None) -> None:
+    """Raise unless a shape is (m, m) with at least one label."""
+    if len(shape) != 2 or shape[0] != shape[1] or m not in (None, shape[0]):
+        wanted = "(m, m)" if m is None else str((m, m))
+        raise ValueError(f"{name} has shape {shape}: it must be {wanted}")
+    if shape[0] == 0:
+        raise ValueError(f"{name} has shape {shape}: it must have at least one label")
+
+
+def _check_matrix(values: Any, name: str, m: int | None = None) -> Floats:
+    """Return a square array of floats, of shape (m, m) if m is given."""
+    array = np.asarray(values, dtype=np.float64)
+    _check_square(array.shape, name, m)
+    return array
+
+
+def _check_factors(factors: Sequence[Any], m: int) -> list[npt.NDArray[np.int64]]:
+    """Return the factors as arrays; they must partition the m labels."""
+    arrays = [np.asarray(factor, dtype=np.int64) for factor in factors]
+    members = np.sort(np.concatenate(arrays)) if arrays else np.empty(0)
+    if not np.array_equal(members, np.arange(m)):
+        raise ValueError(
+            f"factors is {factors!r}: it must contain each of the labels 0 to {m - 1} once"
+        )
+    return arrays
+
+
+def _place(factors: Sequence[Any], width: float) -> tuple[Floats, Floats, Floats]:
+    """Place labels whose names have a width, in rows.
+
+    The labels of a factor stand on a circle, with their names outside. Circles fill rows from left
+    to right, the largest first, then single labels; y points downwards. Returned are the positions
+    (m, 2), the angles of the names (m,), NaN for names below a label, and the size of the whole.
+    """
+    ordered = sorted(factors, key=len, reverse=True)  # stable
     m = sum(map(len, factors))
-    return f"{counted(m, 'label')} in {counted(len(factors), 'factor')}"
+    radii = [0.08 * len(f) if len(f) > 6 else 0.5 * (len(f) > 1) for f in ordered]
+    boxes = []
+    for factor, r in zip(ordered, radii, strict=True):
+        around = width if len(factor) > 2 else width / 2.0 + 0.1
+        above = 0.4 if len(factor) <= _ROTATED else width + 0.2
+        boxes.append((2.0 * (r * (len(factor) > 2) + around), 2.0 * (r + above)))
+    row = max(boxes[0][0], 1.5 * np.sqrt(sum(w * h for w, h in boxes)))  # width of a row
+    places, angles = np.empty((m, 2)), np.full(m, np.nan)
+    x = y = height = right = 0.0
+    for factor, r, (w, h) in zip(ordered, radii, boxes, strict=True):
+        if x + w > row + 1e-9 or (len(factor) == 1 and x > 0.0 and height > h):  # a new row
+            x, y, height = 0.0, y + height, 0.0
+        turn = 2.0 * np.pi * np.arange(len(factor)) / len(factor) - np.pi / 2.0  # from the top
+        centre = np.array([x + w / 2.0, y + h / 2.0])
+        places[factor] = centre + r * np.column_stack([np.cos(turn), np.sin(turn)])
+        if len(factor) > 1:
+            angles[factor] = turn
+        x, height = x + w, max(height, h)
+        right = max(right, x)
+    return places, angles, np.array([right, y + height])
 
 
-def _symmetric(strengths: Any, rule: str) -> Floats:
-    """Return the strength of each pair: of the stronger test by "or", of the weaker by "and"."""
-    return np.asarray((np.fmax if rule == "or" else np.fmin)(strengths, np.transpose(strengths)))
+def _name_style(angle: float, dot: float, rotated: bool) -> dict[str, Any]:
+    """Return how the name of a label is written: away from its circle, or below it."""
+    if np.isnan(angle):
+        return {"xytext": (0.0, -0.7 * dot), "ha": "center", "va": "top"}
+    x, y = np.cos(angle), -np.sin(angle)  # in points y points upwards
+    style: dict[str, Any] = {"xytext": (0.8 * dot * x, 0.8 * dot * y)}
+    if rotated:
+        turned = np.degrees(np.arctan2(y, x)) + (180.0 if x < -1e-9 else 0.0)
+        ha = "right" if x < -1e-9 else "left"
+        return style | {"ha": ha, "va": "center", "rotation": turned, "rotation_mode": "anchor"}
+    if abs(x) < 0.3:
+        return style | {"ha": "center", "va": "bottom" if y > 0.0 else "top"}
+    return style | {"ha": "left" if x > 0.0 else "right", "va": "center"}
 
 
 def _edges(graph: Any, strengths: Any) -> tuple[Any, Any, Floats]:
@@ -314,16 +354,17 @@ def _edges(graph: Any, strengths: Any) -> tuple[Any, Any, Floats]:
     i, j = sparse.triu(graph, 1).nonzero()
     if strengths is None:
         return i, j, np.ones(len(i))
-    strength = np.nan_to_num(check_matrix(strengths, "strengths", graph.shape[0])[i, j])
+    strength = np.nan_to_num(_check_matrix(strengths, "strengths", graph.shape[0])[i, j])
     order = np.argsort(strength, kind="stable")
     return i[order], j[order], np.maximum(strength[order], 0.0)
 
 
-def _factor_colors(plt: Any, factors: Sequence[Any], cmap: Any) -> Floats:
+def _factor_colors(factors: Sequence[Any], cmap: Any) -> Floats:
     """Return the colour of each label, (m, 4)."""
+    from matplotlib import colormaps
     from matplotlib.colors import to_rgba
 
-    cmap = plt.get_cmap(cmap)
+    cmap = colormaps.get_cmap(cmap)
     colors = np.tile(to_rgba(_SINGLE_COLOR), (sum(map(len, factors)), 1))
     several = [factor for factor in factors if len(factor) > 1]
     for k, factor in enumerate(several):

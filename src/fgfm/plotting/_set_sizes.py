@@ -18,13 +18,13 @@ functions at :math:`\zeta_r = z_r^{\beta^2}` (docs/design.md, "Separating s from
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SetSizes", "sizes_of_cardinalities", "sizes_of_factors", "sizes_of_marginals"]
+__all__ = ["SetSizes", "sizes_of_factors", "sizes_of_marginals"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -52,15 +52,6 @@ def sizes_of_marginals(p: Floats, beta: float, zero_division: float, nonempty: b
     return _with_empty_set(values, W @ C.sum(axis=0), log_empty, zero_division, nonempty)
 
 
-def sizes_of_cardinalities(
-    P: Floats, d: Floats, beta: float, zero_division: float, nonempty: bool
-) -> SetSizes:
-    """Return the value of each size for P (m, S) and d (S + 1,)."""
-    s = np.arange(1, P.shape[1] + 1)
-    values, bounds = _best_of_each_size(P, lambda k: (1.0 + beta**2) / (beta**2 * s + k))
-    return _with_empty_set(values, bounds, _log_empty(d), zero_division, nonempty)
-
-
 def sizes_of_factors(
     Ps: Sequence[Floats],
     ds: Sequence[Floats],
@@ -76,7 +67,12 @@ def sizes_of_factors(
     G = np.concatenate([P @ powers[1 : P.shape[1] + 1] for P in Ps])  # (m, R)
     D = np.stack([d @ powers[: len(d)] for d in ds])  # (F, R)
     C = _expectations(G, D, np.repeat(np.arange(len(Ps)), sizes))
-    values, bounds = _best_of_each_size(C, lambda k: (1.0 + beta**2) * weight * np.exp(k * log_z))
+    m = len(C)
+    values, bounds = np.empty(m), np.empty(m)
+    for k in range(1, m + 1):  # the k largest Delta_ik = C_i . w_k, and all of them
+        delta = C @ ((1.0 + beta**2) * weight * np.exp(k * log_z))  # (m,)
+        bounds[k - 1] = delta.sum()
+        values[k - 1] = np.partition(delta, m - k)[m - k :].sum()
     log_empty = sum(_log_empty(d) for d in ds)
     return _with_empty_set(values, bounds, log_empty, zero_division, nonempty)
 
@@ -99,17 +95,6 @@ def _expectations(G: Floats, D: Floats, factor: npt.NDArray[np.int64]) -> Floats
     with np.errstate(divide="ignore"):  # where D is 0, so is G
         product = np.exp(np.log(D).sum(axis=0))
     return np.asarray(G * np.divide(product, own, out=np.zeros_like(own), where=own > 0.0))
-
-
-def _best_of_each_size(C: Floats, weights: Callable[[int], Floats]) -> tuple[Floats, Floats]:
-    """Return the sum of the k largest Delta_ik = C_i . w_k, and of all of them, for k = 1 .. m."""
-    m = len(C)
-    values, bounds = np.empty(m), np.empty(m)
-    for k in range(1, m + 1):
-        delta = C @ weights(k)  # (m,)
-        bounds[k - 1] = delta.sum()
-        values[k - 1] = np.partition(delta, m - k)[m - k :].sum()
-    return values, bounds
 
 
 def _log_empty(d: Floats) -> float:

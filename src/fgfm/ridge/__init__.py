@@ -1,4 +1,4 @@
-r"""Ridge logistic regression with the penalty chosen by cross-validation: the default learner.
+r"""The learner of the paper: ridge logistic regression with a cross-validated penalty.
 
 A target with classes y and weights W is modelled by minimising
 
@@ -7,19 +7,22 @@ A target with classes y and weights W is modelled by minimising
     - \sum_i w_i \log p(y_i \mid x_i) + \lambda \sum_{kj} W_{kj}^2
 
 for every penalty :math:`\lambda` of a grid, and by taking the penalty with the least log-loss on
-held-out rows. `fit_ridge_logistic` fits all penalties, folds and targets together; `RidgeLogistic`
-is the same for one target, as a scikit-learn classifier.
+held-out rows. `RidgeLogistic` is a scikit-learn classifier. `fgfm.estimation` fits many targets on
+the same features together, by `fit_ridge_logistic`.
 
-The modules, from the outside in: ``_estimator``, ``_fit`` (the public function), ``_chunks``
-(targets that are fitted together), ``_newton`` (small models, by Cholesky factors), ``_batch``
-(large models, many at a time), ``_newton_cg``, ``_cg``, ``_sparse_cg``, ``_preconditioner`` and
-``_objective`` (their solver), ``_arrays`` (NumPy arrays, or tensors on a device), ``_problem``
-(types that both solvers share) and ``_design`` (the rows, grouped and centred).
+The modules, from the outside in: ``_estimator``, ``_fit`` (validation), ``_solver`` (chunks of
+targets, in parallel) and ``_design`` (the rows, grouped and centred). The algorithms are compiled:
+``fgfm/_kernels/ridge.hpp``.
 """
 
 from __future__ import annotations
 
 from fgfm.ridge._estimator import RidgeLogistic
-from fgfm.ridge._fit import RidgeFit, fit_ridge_logistic
+from fgfm.ridge._fit import fit_ridge_logistic as fit_ridge_logistic
+from fgfm.ridge._solver import RidgeFit as RidgeFit
 
-__all__ = ["RidgeFit", "RidgeLogistic", "fit_ridge_logistic"]
+__all__ = ["RidgeLogistic"]  # the others are for the packages of fgfm
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,4 +1,4 @@
-"""`RidgeLogistic`: the default learner as a scikit-learn classifier."""
+"""`RidgeLogistic`: the learner of the paper as a scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from fgfm._utils.names import check_same_index
-from fgfm._utils.validation import row_weights
-from fgfm.ridge._fit import check_settings, fit_checked_targets, softmax_probabilities
+from fgfm.ridge._fit import check_settings, fit_ridge_logistic
+from fgfm.ridge._solver import softmax_probabilities
 
 __all__ = ["RidgeLogistic"]
 
@@ -53,10 +53,6 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         square of `tol`.
     random_state : int, RandomState instance or None, default=None
         Shuffles the folds if `cv` is an integer.
-    device : str, torch.device or None, default=None
-        Device of PyTorch, such as "cuda", on which a model of more than 300 unknowns is fitted, in
-        double precision; `fgfm.FGFMClassifier` fits all labels there at once. Features, classes
-        and fitted attributes are NumPy arrays in any case. None uses the CPU, without PyTorch.
 
     Attributes
     ----------
@@ -80,9 +76,36 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     feature_names_in_ : ndarray of shape (p,)
         Their names, if X has them.
 
-    See Also
-    --------
-    fit_ridge_logistic : The same for many targets at once; its notes describe the algorithms.
+    Notes
+    -----
+    Equal rows are grouped, and the folds are weights on the groups. Penalties are fitted from the
+    largest to the smallest, each with a warm start. A model with at most 300 unknowns,
+    (columns + 1) (K - 1), is fitted by Newton steps with a Cholesky factor and a line search.
+    Columns beyond the number of rows do not count, because the weights are rotated into the span
+    of the rows.
+
+    Steps of larger models are solved for by conjugate gradients. Where many products are needed,
+    and there are at most 1023 columns, inverses of the blocks of the Hessian that belong to one
+    class precondition them. With sparse features a step is in single precision where twice the
+    penalty is at least 1e-5 of the largest curvature; gradients, losses and the stopping rule are
+    in double precision. When the mean loss has been less than that of the largest penalty, and
+    exceeds the least so far by 5 % (and by 1e-6), smaller penalties are not tried, and their
+    losses are inf. A loss that would fall once more, below its least, is missed.
+
+    A class without training rows in a fold gets the probability 0 there, and the only class of a
+    fold the probability 1; probabilities are clipped to [1e-15, 1 - 1e-15]. A target with one
+    class in all needs no model.
+
+    Conventions elsewhere, for the same minimum:
+
+    ============================================ =================================================
+    here                                         there
+    ============================================ =================================================
+    ``penalties=[c]``                            ``sklearn.linear_model.LogisticRegression(
+                                                 C=1 / (2 * c))``
+    ``penalize_intercept=True``,                 ``nnet::multinom(decay = c)`` in R, which the
+    ``reference_class=True``                     paper's experiments use
+    ============================================ =================================================
 
     Examples
     --------
@@ -100,8 +123,6 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ValueError: penalties[1] is -1.0: penalties must be finite and greater than 0
     """
 
-    device = None  # default for models that were saved before there was this parameter
-
     def __init__(
         self,
         penalties: Any = None,
@@ -112,7 +133,6 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         max_iter: int = 100,
         tol: float = 1e-5,
         random_state: Any = None,
-        device: Any = None,
     ) -> None:
         self.penalties = penalties
         self.cv = cv
@@ -121,7 +141,6 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
-        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -149,21 +168,23 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-        settings = check_settings(
-            self.penalties,
-            self.penalize_intercept,
-            self.reference_class,
-            self.max_iter,
-            self.tol,
-            self.device,
+        options = {
+            name: getattr(self, name)
+            for name in ("penalties", "penalize_intercept", "reference_class", "max_iter", "tol")
+        }
+        self.penalties_ = check_settings(**options).penalties
+        (fit,) = fit_ridge_logistic(
+            X,
+            [y],
+            sample_weight=sample_weight,
+            cv=self.cv,
+            random_state=self.random_state,
+            **options,
         )
-        weight = row_weights(sample_weight, X.shape[0], "X")
-        (fit,) = fit_checked_targets(X, [y], [None], weight, self.cv, self.random_state, settings)
         self.classes_ = fit.classes
         self.coef_ = fit.coef
         self.intercept_ = fit.intercept
         self.penalty_ = fit.penalty
-        self.penalties_ = settings.penalties
         self.cv_losses_ = fit.cv_losses
         self.n_iter_ = fit.n_iter
         return self

@@ -10,3 +10,7 @@ from __future__ import annotations
 from fgfm.stack._learner import StackedLearner, StackedPredictions
 
 __all__ = ["StackedLearner", "StackedPredictions"]
+
+
+def __dir__() -> list[str]:
+    return __all__

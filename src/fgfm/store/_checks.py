@@ -14,7 +14,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import OneHotEncoder
 
-from fgfm.classifier import FGFMClassifier
 from fgfm.decider import FDecider
 from fgfm.store._trees import check_owner_of_trees
 
@@ -83,8 +82,8 @@ def _check_attributes(part: Any) -> None:
             raise ValueError(f"{attribute} of a {name} must have {p} columns: {np.shape(rows)}")
     if isinstance(part, OneHotEncoder):
         _check_categories(found)
-    if "strategies" in found:
-        _check_strategies(found["strategies"], len(found["models"].classes))
+    if name == "FactorModels":
+        _check_methods(found["methods"], len(found["models"].classes))
     if "first_column" in found:
         wanted = sum(len(classes) for classes in found["classes"])
         for width in (
@@ -130,17 +129,17 @@ def _check_generator(generator: Any) -> None:
         raise ValueError(f"a random generator has the position {position}, not 0 to {most}")
 
 
-def _check_strategies(strategies: list[Any], n_targets: int) -> None:
+def _check_methods(methods: list[Any], n_targets: int) -> None:
     """Raise ValueError unless the numbers of labels of factors are within those of the models."""
-    for strategy in strategies:
-        sets = getattr(strategy, "labelsets", None)
+    for method in methods:
+        sets = getattr(method, "labelsets", None)
         most = n_targets if sets is None else sets.shape[1]
-        m, S = strategy.n_labels, strategy.max_cardinality
+        m, S = method.n_labels, method.max_cardinality
         if not (type(m) is type(S) is int and 1 <= m <= most):
             raise ValueError(f"a factor has {m!r} labels, with models of {most}")
-        _check_cardinalities(strategy.cardinalities, m)
-        if max(1, strategy.cardinalities[-1]) != S:
-            raise ValueError(f"max_cardinality is {S}: cardinalities are {strategy.cardinalities}")
+        _check_cardinalities(method.cardinalities, m)
+        if max(1, method.cardinalities[-1]) != S:
+            raise ValueError(f"max_cardinality is {S}: cardinalities are {method.cardinalities}")
 
 
 def _check_cardinalities(cardinalities: Any, m: int) -> None:
@@ -161,16 +160,14 @@ def _check_predictions(model: Any) -> None:
         if hasattr(vars(model).get("_model"), "cardinalities"):
             _check_cardinalities(model._model.cardinalities, len(model.classes_))
         one = sparse.csr_array(([0.5], ([0], [0])), (1, p))
-        rows, methods = one if p > _DENSE else np.full((1, p), 0.5), ["predict", "predict_proba"]
+        rows = one if p > _DENSE else np.full((1, p), 0.5)
     else:
         if not hasattr(model._factor_models, "models"):
             return  # objects of the user
         if hasattr(model._factor_models.models, "models"):
             return  # base learners
         rows = sparse.csr_array(np.ones((1, p)) if p <= _WIDE else (1, p))
-        is_classifier = isinstance(model, FGFMClassifier)
-        methods = ["predict", "predict_proba"] if is_classifier else ["estimate"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for method in methods:
-            getattr(model, method)(rows)
+        model.predict(rows)
+        model.predict_proba(rows)

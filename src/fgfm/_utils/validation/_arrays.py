@@ -15,6 +15,7 @@ __all__ = [
     "check_same_rows",
     "first_entry",
     "first_index",
+    "is_flat",
     "place",
     "real_array",
     "row_weights",
@@ -89,6 +90,15 @@ def check_real(dtype: Any, name: str, expected: str = "float32 or float64") -> N
     """Raise unless a NumPy dtype is boolean, integer or real floating point."""
     if dtype.kind not in "fiub":
         raise TypeError(f"{name} has dtype {dtype}: it must hold real numbers ({expected})")
+
+
+def is_flat(value: Any) -> bool:
+    """Return True for 1-D arrays, series, and lists of numbers."""
+    if hasattr(value, "ndim"):  # a nested tensor of PyTorch has no shape
+        return bool(value.ndim == 1)
+    if hasattr(value, "shape"):
+        return len(value.shape) == 1
+    return isinstance(value, (list, tuple)) and len(value) > 0 and np.ndim(value[0]) == 0
 
 
 def check_axes(shape: tuple[int, ...], name: str, axes: Sequence[str]) -> None:

@@ -9,6 +9,9 @@ themselves are beside the others of the same problem, such as
 - `backend`: namespace, device and precision of a computation, and transfers to the host;
 - `precision`: full precision of float32 matrix products;
 - `checks`: validation on the device;
+- `problem`: blocks of rows, and constraints;
+- `measure_f`, `measure_jaccard`: bounds and values of sets of independent labels;
+- `power_sums`: products over small probabilities;
 - `columns`: GFM from columns of Delta;
-- `selection`: the best set size and its labels, and blocks of rows.
+- `selection`: the best set size and its labels.
 """

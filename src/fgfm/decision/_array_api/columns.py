@@ -68,25 +68,8 @@ def rank_candidates(
 ) -> Candidates:
     """Order the labels by marginal, and discard those that are in no optimal set.
 
-    Parameters
-    ----------
-    backend : Backend
-        Namespace, device and precision.
-    p : array of shape (n, m)
-        The marginals.
-    weighted : array of shape (n, m)
-        E[y_i s].
-    s_max : array of shape (n,)
-        An upper bound on s.
-    empty : array of shape (n,)
-        The value of the empty set.
-    objective : Objective
-        What is maximised.
-
-    Returns
-    -------
-    Candidates
-        The remaining labels, in order.
+    `p`, (n, m), are the marginals, `weighted`, (n, m), is E[y_i s], `s_max`, (n,), an upper bound
+    on s, and `empty`, (n,), the value of the empty set.
     """
     xp, beta2 = backend.xp, objective.beta2
     order = xp.argsort(p, axis=1, descending=True, stable=True)  # (n, m)
@@ -119,25 +102,10 @@ def gather(backend: Backend, values: Array, order: Array) -> Array:
 def decide_by_kernel(
     backend: Backend, P: Array, s: Floats, objective: Objective, masses: Sequence[Array] = ()
 ) -> tuple[Array, Array] | None:
-    """Decide from P, (n, m, Q), by a Triton kernel.
+    """Decide from P, (n, m, Q), by a Triton kernel; return None if none applies, or P is invalid.
 
-    Parameters
-    ----------
-    backend : Backend
-        Namespace, device and precision.
-    P : array of shape (n, m, Q)
-        The joint probabilities of each label and of cardinality ``s[q]``.
-    s : ndarray of shape (Q,)
-        The cardinalities that can occur.
-    objective : Objective
-        What is maximised.
-    masses : sequence of two arrays of shape (n,), or none
-        The probabilities that the true set is empty, and that it is not, if not those of P.
-
-    Returns
-    -------
-    labels, expected_f : array of shape (n, m) and (n,)
-        Or None if no kernel applies, or P may not be valid.
+    `s`, (Q,), are the cardinalities of P. `masses` are the probabilities that the true set is
+    empty, and that it is not, two arrays (n,), if not those of P.
     """
     n, m, Q = P.shape
     fits = n > 0 and m <= _MOST_LABELS and Q <= _MOST_CARDINALITIES
@@ -153,25 +121,10 @@ def decide_by_kernel(
 def decide_cardinality_columns(
     backend: Backend, P: Array, s: Floats, absent: Array, present: Array, objective: Objective
 ) -> tuple[Array, Array]:
-    """Decide a block from P; return labels and expected F-measure.
+    """Decide a block from P, (n, m, Q); return labels and expected F-measure.
 
-    Parameters
-    ----------
-    backend : Backend
-        Namespace, device and precision.
-    P : array of shape (n, m, Q)
-        The joint probabilities of each label and of cardinality ``s[q]``.
-    s : ndarray of shape (Q,)
-        The cardinalities that can occur.
-    absent, present : array of shape (n,)
-        The probabilities that the true set is empty, and that it is not.
-    objective : Objective
-        What is maximised.
-
-    Returns
-    -------
-    labels, expected_f : array of shape (n, m) and (n,)
-        The decision.
+    `s`, (Q,), are the cardinalities of P; `absent` and `present`, (n,), the probabilities that the
+    true set is empty, and that it is not.
     """
     xp, beta2 = backend.xp, objective.beta2
     decided = decide_by_kernel(backend, P, s, objective, [absent, present])

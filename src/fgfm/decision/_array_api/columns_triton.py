@@ -19,7 +19,7 @@ import triton
 import triton.language as tl
 
 from fgfm.decision._array_api.backend import Backend, multiprocessors
-from fgfm.decision._array_api.functions_triton import one_minus_exp, times
+from fgfm.decision._array_api.functions_triton import above, one_minus_exp, times
 from fgfm.decision._objective import Objective
 
 __all__ = [
@@ -34,13 +34,14 @@ __all__ = [
 
 _FEW = 64  # candidates in the list of a row; rows with more are decided by a second call
 SIZES = 4  # set sizes evaluated at once
+_SIZES = tl.constexpr(SIZES)
 _ROW = 512  # labels per warp
 _REGISTERS = 128  # per thread, so that a multiprocessor runs 16 warps
 _MORE_REGISTERS = 168  # for P in float64
 _ALL_REGISTERS = 1 << 16  # of a multiprocessor
-_MARGIN = 1e-4  # of the bound that discards labels, for the rounding of float32
-_OUTSIDE = -1.0  # in place of an expected F: P is not valid, or only up to rounding
-_POSTPONED = -2.0  # or the row has more candidates than its list
+_MARGIN = tl.constexpr(1e-4)  # of the bound that discards labels, for the rounding of float32
+_OUTSIDE = tl.constexpr(-1.0)  # in place of an expected F: P is not valid, or only up to rounding
+_POSTPONED = tl.constexpr(-2.0)  # or the row has more candidates than its list
 
 
 class Tables(NamedTuple):
@@ -110,6 +111,159 @@ def _deltas(C, weights, k, Q, sizes, one, SIZES: tl.constexpr, LIST: tl.constexp
 
 # `one` is 1, unknown to the compiler. With elements known to be consecutive it would distribute
 # a tile over threads along the vector of a load, and sums would cross threads.
+
+
+@triton.jit
+def _label_sums(P, position, used, cardinalities, one, ALL, S, PADDED_S, CHUNK, FACTORS):
+    """Return p_i, E[y_i s] and sum_s p_is / s of a row of P; NaN if some p_is is not valid."""
+    dtype = cardinalities.dtype.element_ty
+    total = tl.zeros([ALL], dtype)
+    share = tl.zeros([ALL], dtype)
+    weighted = tl.zeros([ALL], tl.float32)
+    for begin in range(0, S, CHUNK):
+        s = begin + tl.arange(0, CHUNK)
+        x = tl.load(P + position[None, :] * S + s[:, None], mask=used[None, :], other=0.0)
+        x = x.to(dtype)
+        x = tl.where(x >= 0.0, x, float("nan"))
+        total += tl.sum(x, 0)
+        x_s = x * tl.load(cardinalities + s * one)[:, None]
+        weighted += tl.sum(x_s.to(tl.float32), 0)
+        if FACTORS == 0:
+            share += tl.sum(x * tl.load(cardinalities + PADDED_S + s * one)[:, None], 0)
+    return total, weighted, share
+
+
+@triton.jit
+def _factor_distributions(P, to, F, L, S, PADDED_S, FACTORS):
+    """Return d_1 .. d_S of the factors of a row, (PADDED_S, FACTORS); also store them."""
+    factor = tl.arange(0, FACTORS)
+    every_s = tl.arange(0, PADDED_S)
+    dtype = to.dtype.element_ty
+    d = tl.zeros([PADDED_S, FACTORS], dtype)
+    inside = (factor < F)[None, :] & (every_s < S)[:, None]
+    for member in range(L):
+        where = (factor * L + member)[None, :] * S + every_s[:, None]
+        d += tl.load(P + where, mask=inside, other=0.0).to(dtype)
+    d /= (every_s + 1)[:, None]
+    tl.store(to + every_s[:, None] * FACTORS + factor[None, :], d)
+    return d
+
+
+@triton.jit
+def _log_absent(present):
+    """Return log(1 - y) in float64, without cancellation where y is small."""
+    y = present.to(tl.float64)
+    series = -y * (1.0 + y * (0.5 + y * (1.0 / 3.0 + y * 0.25)))
+    return tl.where(y < 1e-4, series, tl.log(tl.maximum(1.0 - y, 1e-30)))
+
+
+@triton.jit
+def _bounds(p, weighted, mean, b):
+    """Return two bounds, by four steps of Dinkelbach's iteration for each.
+
+    The first is the largest lower bound on the value of a set of the most probable labels, divided
+    by 1 + b (Jensen). The second is an upper bound on the largest M_k / (b + 1 + k), where M_k is
+    the sum of the k largest p.
+    """
+    level = tl.max(p) / (b * (1.0 + mean) + 1.0)
+    ratio = tl.max(p) / (b + 2.0)
+    highest = ratio
+    floor = mean * 0.0
+    for step in tl.static_range(4):  # noqa: B007
+        is_above = p > level
+        own_mass, marks = above(p, ratio)
+        mass, W, number, other_mass, other_number = tl.reduce(
+            (
+                tl.where(is_above, p, 0.0),
+                tl.where(is_above, weighted, 0.0),
+                is_above.to(tl.float32),
+                own_mass,
+                marks.to(tl.float32),
+            ),
+            0,
+            _add,
+        )
+        level = mass * mass / tl.where(mass > 0.0, b * W + number * mass, 1.0)
+        floor = tl.maximum(floor, level)
+        rest = tl.maximum(other_mass - (b + 1.0 + other_number) * ratio, 0.0)
+        highest = ratio + rest / (b + 1.0)
+        ratio += rest / (b + 1.0 + other_number)
+    return floor, highest
+
+
+@triton.jit
+def _list_columns(P, own, listed, C, one, S, CHUNK, LIST):
+    """Store the columns of the candidates: P itself."""
+    item = tl.arange(0, LIST)
+    for begin in range(0, S, CHUNK):
+        s = begin + tl.arange(0, CHUNK)
+        x = tl.load(P + own[None, :] * S + s[:, None], mask=listed[None, :], other=0.0)
+        tl.store(C + s[:, None] * LIST + (item * one)[None, :], x.to(C.dtype.element_ty))
+
+
+@triton.jit
+def _list_node_columns(P, own, listed, d, C, scale, L, Q, one, S, PADDED_S, FACTORS, LIST):
+    """Store the columns of the candidates: E[y_i zeta^s] at the nodes of the rule."""
+    item = tl.arange(0, LIST)
+    every_s = tl.arange(0, PADDED_S)
+    none = tl.maximum(1.0 - tl.sum(d, 0), 0.0)
+    own_d = tl.load(C + Q * LIST + every_s[:, None] * FACTORS + (own // L)[None, :])
+    own_none = tl.maximum(1.0 - tl.sum(own_d, 0), 0.0)
+    inside = listed[None, :] & (every_s < S)[:, None]
+    x = tl.load(P + own[None, :] * S + every_s[:, None], mask=inside, other=0.0).to(d.dtype)
+    for q in range(Q):
+        zeta_powers = tl.load(scale + Q + q * PADDED_S + every_s * one)[:, None]
+        D = none + tl.sum(d * zeta_powers, 0)
+        product = tl.reduce(D, 0, times) * tl.load(scale + q)
+        own_D = own_none + tl.sum(own_d * zeta_powers, 0)
+        G = tl.sum(x * zeta_powers, 0)
+        c = G * (product / tl.where(own_D > 0.0, own_D, 1.0))
+        tl.store(C + q * LIST + item * one, c)
+
+
+@triton.jit
+def _best_size(C, weights, count, Q, sizes, tie, one, LIST):
+    """Return the best size, its value, and the largest value.
+
+    V_k, k = 1, 2, .., until the sum of all Delta is less than the best value.
+    """
+    peak = tie * 0.0
+    best = tie * 0.0
+    bound = tie * 0.0
+    size = count * 0
+    k = count * 0
+    ahead = tl.arange(0, _SIZES)
+    while (k < count) & (bound >= peak):
+        delta = _deltas(C, weights, k, Q, sizes, one, _SIZES, LIST)
+        value = _largest_sums(delta, k + 1 + ahead)
+        high = tl.max(value)
+        if high * (1.0 - tie) > best:  # a smaller set wins a tie
+            size = k + 1 + tl.min(tl.where(value >= high * (1.0 - tie), ahead, _SIZES))
+            best = tl.sum(tl.where(k + 1 + ahead == size, value, 0.0))
+        peak = tl.maximum(peak, high)
+        bound = tl.min(tl.sum(delta, 1)) * (1.0 + tie)
+        k += _SIZES
+    return size, best, peak
+
+
+@triton.jit
+def _mark_labels(labels, label, listed, C, weights, size, m, Q, sizes, tie, one, LIST):
+    """Mark the labels of the best set; among equal ones those of lowest index."""
+    INTEGER: tl.constexpr = tl.core.get_int_dtype(C.dtype.element_ty.primitive_bitwidth, True)
+    gain = _deltas(C, weights, size - 1, Q, sizes, one, 1, LIST)
+    chosen_size = size + tl.arange(0, 1)
+    bits = _kth_largest(gain.to(INTEGER, bitcast=True), chosen_size)
+    last = bits.to(gain.dtype, bitcast=True)[:, None]
+    chosen = gain > last * (1.0 + tie)
+    equal = (gain >= last * (1.0 - tie)) & (gain <= last * (1.0 + tie))
+    left = chosen_size - tl.sum(chosen.to(tl.int32), 1)
+    key = tl.where(equal, 1 + m - label[None, :], 0)
+    if tl.max(tl.sum(equal.to(tl.int32), 1) - left) > 0:
+        equal = key >= _kth_largest(key, left)[:, None]
+    ones = tl.full([1, LIST], 1, tl.int8)
+    tl.store(labels + label[None, :], ones, mask=(chosen | equal) & listed[None, :])
+
+
 @triton.jit(do_not_specialize=["n", "F", "L", "Q", "sizes", "one"])
 def _kernel(
     P,
@@ -136,17 +290,12 @@ def _kernel(
     FACTORS: tl.constexpr,  # 0: C is P
     LABELS: tl.constexpr,
     LIST: tl.constexpr,
-    SIZES: tl.constexpr,
     SPACE: tl.constexpr,
     LISTED: tl.constexpr,  # only the rows of a list
     MASSES: tl.constexpr,  # the probabilities of empty and other sets are given
     NONEMPTY: tl.constexpr,
-    MARGIN: tl.constexpr,
-    OUTSIDE: tl.constexpr,
-    POSTPONED: tl.constexpr,
 ):
     dtype = expected.dtype.element_ty
-    INTEGER: tl.constexpr = tl.core.get_int_dtype(dtype.primitive_bitwidth, True)
     ALL: tl.constexpr = LABELS * FACTORS if FACTORS > 0 else LABELS
     beta2 = tl.load(table)
     zero_division = tl.load(table + 1)
@@ -162,7 +311,6 @@ def _kernel(
         used = flat < L
         position = flat
     item = tl.arange(0, LIST)
-    every_s = tl.arange(0, PADDED_S)
     first = tl.program_id(0).to(tl.int64)
     found += first * LIST
     C = space + first * SPACE
@@ -171,43 +319,18 @@ def _kernel(
         if LISTED:
             row = tl.load(rows + at)
         start = P + row * row_step
-
-        # p_i, E[y_i s] and d_s; NaN if some p_is is not valid
-        total = tl.zeros([ALL], dtype)
-        share = tl.zeros([ALL], dtype)
-        weighted = tl.zeros([ALL], tl.float32)
-        for begin in range(0, S, CHUNK):
-            s = begin + tl.arange(0, CHUNK)
-            x = tl.load(
-                start + position[None, :] * S + s[:, None], mask=used[None, :], other=0.0
-            ).to(dtype)
-            x = tl.where(x >= 0.0, x, float("nan"))
-            total += tl.sum(x, 0)
-            x_s = x * tl.load(cardinalities + s * one)[:, None]
-            weighted += tl.sum(x_s.to(tl.float32), 0)
-            if FACTORS == 0:
-                share += tl.sum(x * tl.load(cardinalities + PADDED_S + s * one)[:, None], 0)
+        total, weighted, share = _label_sums(
+            start, position, used, cardinalities, one, ALL, S, PADDED_S, CHUNK, FACTORS
+        )
         valid = tl.sum((total <= 1.0 + slack).to(tl.int32)) == ALL
-        possible = total > 0.0
         p = total.to(tl.float32)  # bounds with a margin need no more digits
         mean = tl.sum(p)
         if FACTORS > 0:
             weighted += (mean - p) * p  # at least E[y_i s], see docs/design.md
-            factor = tl.arange(0, FACTORS)
-            d = tl.zeros([PADDED_S, FACTORS], dtype)
-            inside = (factor < F)[None, :] & (every_s < S)[:, None]
-            for member in range(L):
-                where = (factor * L + member)[None, :] * S + every_s[:, None]
-                d += tl.load(start + where, mask=inside, other=0.0).to(dtype)
-            d /= (every_s + 1)[:, None]
-            tl.store(C + Q * LIST + every_s[:, None] * FACTORS + factor[None, :], d)
+            d = _factor_distributions(start, C + Q * LIST, F, L, S, PADDED_S, FACTORS)
             own_present = tl.sum(d, 0)
             valid = valid & (tl.sum((own_present <= 1.0 + slack).to(tl.int32)) == FACTORS)
-            none = tl.maximum(1.0 - own_present, 0.0)
-            y = own_present.to(tl.float64)
-            series = -y * (1.0 + y * (0.5 + y * (1.0 / 3.0 + y * 0.25)))  # log(1 - y)
-            log_absent = tl.where(y < 1e-4, series, tl.log(tl.maximum(1.0 - y, 1e-30)))
-            log_empty = tl.sum(log_absent)
+            log_empty = tl.sum(_log_absent(own_present))
             absent = tl.exp(log_empty).to(dtype)
             present = one_minus_exp(log_empty).to(dtype)
         elif MASSES:
@@ -220,114 +343,43 @@ def _kernel(
             absent = 1.0 - present
         empty = absent * 0.0 if NONEMPTY else absent * zero_division
 
-        # Two iterations of Dinkelbach. `level` is the largest lower bound on the value of a set of
-        # the most probable labels (Jensen), `ratio` the largest M_k / (beta^2 + 1 + k), where M_k
-        # is the sum of the k largest p.
-        b = tl.minimum(beta2, 1e18).to(tl.float32)  # beyond it, F equals recall in float32
-        level = tl.max(p) / (b * (1.0 + mean) + 1.0)
-        ratio = tl.max(p) / (b + 2.0)
-        highest = ratio
-        floor = mean * 0.0
-        for step in tl.static_range(4):  # noqa: B007
-            above = p > level
-            other_above = p > ratio
-            mass, W, number, other_mass, other_number = tl.reduce(
-                (
-                    tl.where(above, p, 0.0),
-                    tl.where(above, weighted, 0.0),
-                    above.to(tl.float32),
-                    tl.where(other_above, p, 0.0),
-                    other_above.to(tl.float32),
-                ),
-                0,
-                _add,
-            )
-            level = mass * mass / tl.where(mass > 0.0, b * W + number * mass, 1.0)
-            floor = tl.maximum(floor, level)
-            rest = tl.maximum(other_mass - (b + 1.0 + other_number) * ratio, 0.0)
-            highest = ratio + rest / (b + 1.0)  # its upper bound
-            ratio += rest / (b + 1.0 + other_number)
-
         # candidates: p / (beta^2 + 2) + sqrt(ratio p) >= V / (1 + beta^2)
+        b = tl.minimum(beta2, 1e18).to(tl.float32)  # beyond it, F equals recall in float32
+        floor, highest = _bounds(p, weighted, mean, b)
         floor = tl.maximum(floor, empty.to(tl.float32) / (1.0 + b))
         root = tl.sqrt(highest) + tl.sqrt(highest + 4.0 * floor / (b + 2.0))
         root = 2.0 * floor / tl.where(root > 0.0, root, 1.0)
-        is_candidate = (p >= root * root * (1.0 - MARGIN)) & possible
+        is_candidate = (p >= root * root * (1.0 - _MARGIN)) & (total > 0.0)
         place = tl.cumsum(is_candidate.to(tl.int32), 0) - 1
         count = tl.sum(is_candidate.to(tl.int32))
         tl.store(found + place, position, mask=is_candidate & (place < LIST))
         postponed = count > LIST
         count = tl.where(valid & (count <= LIST), count, 0)
         tl.debug_barrier()
-
-        # the columns of the candidates
         listed = item < count
         own = tl.load(found + item * one, mask=listed, other=0)
         if FACTORS > 0:
-            own_d = tl.load(C + Q * LIST + every_s[:, None] * FACTORS + (own // L)[None, :])
-            own_none = tl.maximum(1.0 - tl.sum(own_d, 0), 0.0)
-            inside = listed[None, :] & (every_s < S)[:, None]
-            x = tl.load(start + own[None, :] * S + every_s[:, None], mask=inside, other=0.0).to(
-                dtype
+            _list_node_columns(
+                start, own, listed, d, C, scale, L, Q, one, S, PADDED_S, FACTORS, LIST
             )
-            for q in range(Q):
-                powers = tl.load(scale + Q + q * PADDED_S + every_s * one)[:, None]
-                D = none + tl.sum(d * powers, 0)
-                product = tl.reduce(D, 0, times) * tl.load(scale + q)
-                own_D = own_none + tl.sum(own_d * powers, 0)
-                G = tl.sum(x * powers, 0)
-                c = G * (product / tl.where(own_D > 0.0, own_D, 1.0))
-                tl.store(C + q * LIST + item * one, c)
         else:
-            for begin in range(0, S, CHUNK):
-                s = begin + tl.arange(0, CHUNK)
-                x = tl.load(
-                    start + own[None, :] * S + s[:, None], mask=listed[None, :], other=0.0
-                ).to(dtype)
-                tl.store(C + s[:, None] * LIST + (item * one)[None, :], x)
+            _list_columns(start, own, listed, C, one, S, CHUNK, LIST)
         tl.debug_barrier()
 
-        # V_k, k = 1, 2, .., until the sum of all Delta is less than the best value
-        peak = absent * 0.0
-        best = absent * 0.0
-        bound = absent * 0.0
-        size = count * 0
-        k = count * 0
-        ahead = tl.arange(0, SIZES)
-        while (k < count) & (bound >= peak):
-            delta = _deltas(C, weights, k, Q, sizes, one, SIZES, LIST)
-            value = _largest_sums(delta, k + 1 + ahead)
-            high = tl.max(value)
-            if high * (1.0 - tie) > best:  # a smaller set wins a tie
-                size = k + 1 + tl.min(tl.where(value >= high * (1.0 - tie), ahead, SIZES))
-                best = tl.sum(tl.where(k + 1 + ahead == size, value, 0.0))
-            peak = tl.maximum(peak, high)
-            bound = tl.min(tl.sum(delta, 1)) * (1.0 + tie)
-            k += SIZES
+        size, best, peak = _best_size(C, weights, count, Q, sizes, tie, one, LIST)
         if NONEMPTY:
             wins = (peak > 0.0) & (present > 0.0)
             answer = tl.where(wins, best / tl.where(wins, present, 1.0), float("nan"))
         else:
             wins = peak > empty * (1.0 + tie)
             answer = tl.where(wins, best, empty)
-
-        # the labels; among equal ones those of lowest index
         if wins:
             label = tl.load(column + own, mask=listed, other=0)
-            gain = _deltas(C, weights, size - 1, Q, sizes, one, 1, LIST)
-            chosen_size = size + tl.arange(0, 1)
-            bits = _kth_largest(gain.to(INTEGER, bitcast=True), chosen_size)
-            last = bits.to(dtype, bitcast=True)[:, None]
-            chosen = gain > last * (1.0 + tie)
-            equal = (gain >= last * (1.0 - tie)) & (gain <= last * (1.0 + tie))
-            left = chosen_size - tl.sum(chosen.to(tl.int32), 1)
-            key = tl.where(equal, 1 + m - label[None, :], 0)
-            if tl.max(tl.sum(equal.to(tl.int32), 1) - left) > 0:
-                equal = key >= _kth_largest(key, left)[:, None]
-            to = labels + row * m + label[None, :]
-            tl.store(to, tl.full([1, LIST], 1, tl.int8), mask=(chosen | equal) & listed[None, :])
-        answer = tl.where(postponed, POSTPONED, answer)
-        tl.store(expected + row, tl.where(valid, answer, OUTSIDE))
+            _mark_labels(
+                labels + row * m, label, listed, C, weights, size, m, Q, sizes, tie, one, LIST
+            )
+        answer = tl.where(postponed, _POSTPONED, answer)
+        tl.store(expected + row, tl.where(valid, answer, _OUTSIDE))
         tl.debug_barrier()
 
 
@@ -416,25 +468,8 @@ def decide_table(
 ) -> tuple[Any, Any] | None:
     """Decide a block of rows; return labels and expected F, or None if P may not be valid.
 
-    Parameters
-    ----------
-    backend : Backend
-        Namespace, device and precision.
-    P : Tensor of shape (n, F, L, S) or (n, L, S)
-        The P of factors, or the P of all labels.
-    m : int
-        The number of labels.
-    tables : Tables
-        The columns of Delta.
-    objective : Objective
-        What is maximised.
-    masses : Tensor of shape (n, 2), default=None
-        The probabilities that the true set is empty, and that it is not, if not those of P.
-
-    Returns
-    -------
-    labels, expected_f : Tensor of shape (n, m) and (n,)
-        Or None.
+    P is that of factors, (n, F, L, S), or of all m labels, (n, L, S). `masses`, (n, 2), are the
+    probabilities that the true set is empty, and that it is not, if not those of P.
     """
     n = P.shape[0]
     labels = torch.zeros((n, m), dtype=torch.int8, device=P.device)
@@ -445,12 +480,12 @@ def decide_table(
     P = P.contiguous()
     _launch(backend, P, tables, objective, masses, None, results)
     outside, postponed = torch.stack(  # in one transfer
-        [(expected == _OUTSIDE).sum(), (expected == _POSTPONED).sum()]
+        [(expected == _OUTSIDE.value).sum(), (expected == _POSTPONED.value).sum()]
     ).tolist()
     if outside:
         return None
     if postponed:
-        at = (expected == _POSTPONED).nonzero()[:, 0]
+        at = (expected == _POSTPONED.value).nonzero()[:, 0]
         _launch(backend, P, tables, objective, masses, at, results)
     return results
 
@@ -512,14 +547,10 @@ def _launch(
             FACTORS=factors,
             LABELS=wide_L,
             LIST=length,
-            SIZES=SIZES,
             SPACE=space,
             LISTED=rows is not None,
             MASSES=masses is not None,
             NONEMPTY=objective.nonempty,
-            MARGIN=_MARGIN,
-            OUTSIDE=_OUTSIDE,
-            POSTPONED=_POSTPONED,
             num_warps=warps,
             maxnreg=registers if warps == 1 else None,
         )

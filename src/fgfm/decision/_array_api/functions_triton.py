@@ -1,11 +1,30 @@
-"""Functions that several Triton kernels call."""
+"""Functions and constants that several Triton kernels use."""
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
 
-__all__ = ["add_pair", "nan_max", "nan_min", "one_minus_exp", "times"]
+from fgfm.decision._array_api import power_sums
+
+__all__ = [
+    "SMALL",
+    "TAIL",
+    "above",
+    "add_eight",
+    "add_pair",
+    "add_powers",
+    "exponent",
+    "nan_max",
+    "nan_min",
+    "next_level",
+    "one_minus_exp",
+    "powers",
+    "times",
+]
+
+SMALL = tl.constexpr(power_sums.SMALL)
+TAIL = tl.constexpr(power_sums.TAIL)
 
 
 @triton.jit
@@ -39,3 +58,55 @@ def one_minus_exp(x):
     for j in tl.static_range(0, 17):
         series = 1.0 + x * (1.0 / (18 - j)) * series
     return tl.where(x > -0.5, -x * series, 1.0 - tl.exp(x))
+
+
+# Dinkelbach's iteration for the maximum of mass / (spread + number) over the sets of the most
+# probable labels: Jensen's lower bound on the optimum, divided by 1 + beta^2.
+
+
+@triton.jit
+def above(x, level):
+    """Return what each label adds to the mass and the number of the labels above a level."""
+    held = x > level
+    return tl.where(held, x, 0.0), held.to(tl.int32)
+
+
+@triton.jit
+def next_level(mass, number, spread):
+    """Return the next level from the mass and the number of the labels above the last one."""
+    return mass / tl.maximum(spread + number, 1e-30)  # spread underflows where beta is tiny
+
+
+# Power sums S_j = sum_i p_i^j, j = 1 .. 8.
+
+
+@triton.jit
+def powers(x, LOW: tl.constexpr, HIGH: tl.constexpr):
+    """Return x, x^2, .., x^8: four powers in LOW, and four that matter less in HIGH."""
+    y = x.to(HIGH)
+    y2 = y * y
+    y4 = y2 * y2
+    y6 = y4 * y2
+    x = x.to(LOW)
+    x2 = x * x
+    return x, x2, x2 * x, x2 * x2, y4 * y, y6, y6 * y, y4 * y4
+
+
+@triton.jit
+def add_eight(a1, a2, a3, a4, a5, a6, a7, a8, b1, b2, b3, b4, b5, b6, b7, b8):
+    """Add two tuples of power sums."""
+    return a1 + b1, a2 + b2, a3 + b3, a4 + b4, a5 + b5, a6 + b6, a7 + b7, a8 + b8
+
+
+@triton.jit
+def add_powers(x, s1, s2, s3, s4, s5, s6, s7, s8, HIGH: tl.constexpr):
+    """Add the powers of x to sums in float64, and in HIGH from the fifth on."""
+    x1, x2, x3, x4, x5, x6, x7, x8 = powers(x, tl.float64, HIGH)
+    return s1 + x1, s2 + x2, s3 + x3, s4 + x4, s5 + x5, s6 + x6, s7 + x7, s8 + x8
+
+
+@triton.jit
+def exponent(s1, s2, s3, s4, s5, s6, s7, s8, u):
+    """Return -log prod_i (1 - p_i u) from the power sums, by Horner's rule."""
+    high = s5 * (1.0 / 5) + u * (s6 * (1.0 / 6) + u * (s7 * (1.0 / 7) + u * (s8 * (1.0 / 8))))
+    return u * (s1 + u * (s2 / 2 + u * (s3 * (1.0 / 3) + u * (s4 / 4 + u * high))))

@@ -1,16 +1,13 @@
-"""The best set size and its labels, and blocks of rows."""
+"""The best set size and its labels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
+from fgfm.decision._array_api.backend import Backend
+from fgfm.decision._objective import Objective
 
-from fgfm.decision._array_api.backend import Backend, work_bytes
-from fgfm.decision._objective import Decision, Objective
-
-__all__ = ["best_size", "decide_blocks", "largest_labels", "power_of_two"]
+__all__ = ["best_size", "largest_labels", "power_of_two"]
 
 Array = Any
 
@@ -23,52 +20,13 @@ def power_of_two(count: float, limit: int) -> int:
     return min(limit, 1 << max(0, int(count) - 1).bit_length())
 
 
-def decide_blocks(
-    backend: Backend,
-    n: int,
-    m: int,
-    row_bytes: int,
-    decide: Callable[[slice], tuple[Array, Array]],
-) -> Decision:
-    """Call ``decide(rows)`` for blocks of rows that fit in `work_bytes`, and join the results."""
-    xp = backend.xp
-    rows = max(1, work_bytes(backend) // max(1, row_bytes))
-    with np.errstate(all="ignore"):  # array-api-strict computes with NumPy
-        blocks = [decide(slice(start, min(start + rows, n))) for start in range(0, n, rows)]
-    if not blocks:
-        return Decision(
-            xp.zeros((0, m), dtype=xp.int8, device=backend.device),
-            xp.zeros((0,), dtype=backend.dtype, device=backend.device),
-        )
-    if len(blocks) == 1:
-        return Decision(*blocks[0])
-    return Decision(
-        xp.concat([labels for labels, _ in blocks]), xp.concat([value for _, value in blocks])
-    )
-
-
 def best_size(
     backend: Backend, objective: Objective, V: Array, empty: Array, present: Array
 ) -> tuple[Array, Array]:
-    """Return the size of the best set of each row, and its expected F-measure.
+    """Return the size of the best set of each row, and its expected F-measure, (n,), as floats.
 
-    Parameters
-    ----------
-    backend : Backend
-        Namespace, device and precision.
-    objective : Objective
-        What is maximised.
-    V : array of shape (n, K)
-        The values of the best sets of sizes 1 .. K.
-    empty : array of shape (n,)
-        The value of the empty set.
-    present : array of shape (n,)
-        The probability that the true set is not empty.
-
-    Returns
-    -------
-    size, expected_f : array of shape (n,)
-        Both as floats.
+    V, (n, K), are the values of the best sets of sizes 1 .. K, `empty`, (n,), that of the empty
+    set, and `present`, (n,), is the probability that the true set is not empty.
     """
     xp = backend.xp
     peak = xp.max(V, axis=1)  # (n,)
@@ -85,25 +43,10 @@ def best_size(
 
 
 def largest_labels(backend: Backend, value: Array, least: Array, size: Array, tie: float) -> Array:
-    """Mark the `size` labels of largest value; among equal ones those of lowest index.
+    """Mark the labels of largest value; among equal ones those of lowest index: (n, m), int8.
 
-    Parameters
-    ----------
-    backend : Backend
-        Namespace, device and precision.
-    value : array of shape (n, m)
-        The value of each label.
-    least : array of shape (n,)
-        The smallest value among the labels to choose.
-    size : array of shape (n,)
-        The number of labels to choose.
-    tie : float
-        Values with a smaller relative difference count as equal.
-
-    Returns
-    -------
-    array of shape (n, m)
-        0 or 1, as int8.
+    `value` is (n, m), `least`, (n,), the smallest value among the labels to choose, and `size`,
+    (n,), their number. Values with a relative difference below `tie` count as equal.
     """
     xp = backend.xp
     low, high = (least * (1.0 - tie))[:, None], (least * (1.0 + tie))[:, None]

@@ -1,0 +1,141 @@
+"""What displays share: new axes, validation, and one row of a table or of a classifier."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from fgfm._utils.optional import import_optional
+from fgfm._utils.rows import n_rows, take_rows
+from fgfm._utils.validation import check_axes, real_array
+from fgfm.classifier import FGFMClassifier
+from fgfm.decision import Decision
+
+__all__ = [
+    "check_label_names",
+    "check_vector",
+    "classifier_and_features",
+    "decide_arrays",
+    "decide_row",
+    "dense",
+    "f_symbol",
+    "new_axes",
+    "select_row",
+]
+
+Floats = npt.NDArray[np.float64]
+
+
+def new_axes(display: str, size: Any) -> Any:
+    """Return the axes of a new figure; matplotlib is optional."""
+    plt = import_optional("matplotlib.pyplot", display, "plot")
+    return plt.subplots(figsize=tuple(size), layout="constrained")[1]
+
+
+def f_symbol(beta: float) -> str:
+    """Return the symbol of the F-measure, as mathematics for matplotlib."""
+    return rf"$F_{{{beta:g}}}$"
+
+
+def check_label_names(names: Sequence[str] | None, m: int) -> list[str]:
+    """Return the names of m labels, by default their indices."""
+    if names is None:
+        return [str(k) for k in range(m)]
+    if len(names) != m:
+        raise ValueError(f"label_names has {len(names)} names: it must have {m}, one per label")
+    return [str(name) for name in names]
+
+
+def check_vector(values: Any, name: str, axis: str, n: int | None = None) -> Floats:
+    """Return a non-empty flat array of floats, of length n if that is given."""
+    array = real_array(values, name, (axis,))
+    if len(array) == 0 or n not in (None, len(array)):
+        wanted = "one number or more" if n is None else f"{n} numbers"
+        raise ValueError(
+            f"{name} has shape {array.shape}: it must have {wanted}, one for each {axis}"
+        )
+    return array.astype(np.float64)
+
+
+def select_row(table: Any, row: Any, name: str) -> Any:
+    """Return one row as a table of the same type; errors call the table `name`."""
+    if isinstance(row, (bool, np.bool_)) or not isinstance(row, (int, np.integer)):
+        raise TypeError(f"row is {row!r}: it must be an integer, the index of a row")
+    n = n_rows(table)
+    if not 0 <= row < n:
+        raise ValueError(f"row is {row}: {name} has {n} rows, so it must be from 0 to {n - 1}")
+    if sparse.issparse(table):
+        table = table.tocsr()
+    return take_rows(table, slice(int(row), int(row) + 1))
+
+
+def dense(table: Any) -> Floats:
+    """Return a table as a dense array of floats."""
+    array = table.toarray() if sparse.issparse(table) else np.asarray(table)
+    return np.asarray(array, dtype=np.float64)
+
+
+def decide_row(
+    decide: Callable[..., Decision], of_row: Sequence[Any], of_all: Sequence[Any], row: int
+) -> Decision:
+    """Call `decide` with the arguments of one row.
+
+    Errors refer to the index of the row in the whole tables, whose arguments are `of_all`.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a contradiction raises an error below
+        try:
+            decision = decide(*of_row)
+        except ValueError:
+            decide(*of_all)  # raises the same error with the right index
+            raise
+    if np.ndim(decision.expected_f) == 0:  # 1-D probabilities are one problem
+        check_axes(np.shape(of_all[0]), "proba", ("row", "label"))
+    if np.isnan(np.asarray(decision.expected_f)[0]):
+        raise ValueError(
+            f"row {row} has no probability for a non-empty label set, which nonempty=True "
+            "assumes: there is no decision to draw"
+        )
+    return decision
+
+
+def classifier_and_features(
+    estimator: Any, X: Any, kinds: tuple[type[Any], ...] = (FGFMClassifier,)
+) -> tuple[Any, Any]:
+    """Return the fitted classifier, which may end a pipeline, and X transformed by the pipeline.
+
+    The classifier must be of one of the given kinds.
+    """
+    pipeline = estimator
+    if isinstance(estimator, Pipeline):
+        estimator = pipeline.steps[-1][1]
+    if not isinstance(estimator, kinds):
+        inside = "" if estimator is pipeline else f" that ends with a {type(estimator).__name__}"
+        names = " or ".join(kind.__name__ for kind in kinds)
+        raise TypeError(
+            f"estimator is a {type(pipeline).__name__}{inside}: it must be an {names}, or a "
+            "pipeline that ends with one"
+        )
+    check_is_fitted(estimator)
+    if isinstance(pipeline, Pipeline) and len(pipeline.steps) > 1:
+        X = pipeline[:-1].transform(X)
+    return estimator, X
+
+
+def decide_arrays(classifier: Any, X: Any) -> Decision:
+    """Return the decision of a classifier as arrays (n, m) and (n,), whatever X and y are."""
+    labels, expected_f = classifier.decide(X)
+    if np.ndim(expected_f) == 0 or getattr(classifier, "average", "samples") != "samples":
+        raise ValueError(
+            f"estimator is a {type(classifier).__name__} that decides batches: the expected "
+            "F-measures of rows need average='samples' and a matrix y"
+        )
+    labels = labels.toarray() if sparse.issparse(labels) else np.asarray(labels)
+    return Decision(labels.reshape(len(labels), -1), np.asarray(expected_f))
