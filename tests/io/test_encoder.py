@@ -141,6 +141,14 @@ def test_numbers_dates_and_categories():
         FeatureEncoder().transform(train)
 
 
+def test_dates_far_away_and_none():
+    dates = ["2001-01-01", "9999-12-31", "1066-10-14", "-1", None, "0001-01-01"]
+    with pytest.warns(UserWarning, match="'-1' is not a date"):
+        found = FeatureEncoder(date=["d"]).fit_transform({"d": dates})
+    assert found[:, 2].tolist() == [2001, 9999, 1066, 1533.5, 1533.5, 1]
+    assert found[:, 4].tolist() == [0, 4, 6, 2.0, 2.0, 0]
+
+
 def test_rare_categories_share_a_feature():
     texts = [f"c{k}" for k in np.random.default_rng(0).geometric(0.2, size=2000)]
     counts = pd.Series(texts).value_counts()

@@ -216,16 +216,17 @@ def as_days(
     """Return dates as days from 1970, NaN where one is missing or in another notation."""
     import pandas as pd
 
-    found = pd.to_datetime(
-        pd.Series(texts, dtype=object), format=format, errors="coerce", utc=True
-    )
     missing = pd.isna(texts)
-    days = (found - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
-    values = np.floor(days.to_numpy(np.float64))
+    cells = pd.Series(texts, dtype=object)
+    if format == "ISO8601":  # pandas reads -1 as the first day of a year
+        cells = cells.where([isinstance(t, str) and t[:4].isdigit() for t in texts], None)
+    found = pd.to_datetime(cells, format=format, errors="coerce", utc=True)
+    days = found.dt.tz_localize(None).to_numpy().astype("datetime64[D]")  # also 9999-12-31
+    values = np.where(np.isnat(days), np.nan, days.astype(np.int64).astype(np.float64))
     if faults is not None:
         example = "1999-12-31" if format == "ISO8601" else format
         faults.add(name, texts, np.isnan(values) & ~missing, f"a date such as {example}")
-    return np.asarray(values)
+    return values
 
 
 def date_format(texts: npt.NDArray[Any]) -> str | None:

@@ -283,7 +283,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         import pandas as pd
 
         days = as_days(as_texts(column), self.date_formats_[name], name, faults)
-        dates = pd.to_datetime(pd.Series(days), unit="D").dt
+        known = np.where(np.isnan(days), np.iinfo(np.int64).min, days).astype(np.int64)  # or NaT
+        dates = pd.Series(known.astype("datetime64[D]").astype("datetime64[s]")).dt
         parts = {f"{name} days": days - self.first_days_[name]}
         for part, attribute in DATE_PARTS.items():
             parts[f"{name} {part}"] = getattr(dates, attribute).to_numpy(np.float64)
