@@ -96,6 +96,7 @@ HEAD = "@relation r\n@attribute x numeric\n@attribute c {u,v}\n@data\n"
         ("@attribute x\n@data\n1\n", "line 1: .* is not a line of an ARFF header"),
         ("@attribute x {a\n@data\n1\n", "attribute 'x' has type '{a'"),
         (HEAD.replace("c {", "x {") + "1,u\n", "two attributes are called 'x'"),
+        (HEAD.replace(" r\n", " '-C 2'\n") + "1,u\n", "the relation declares 2 labels of 2 attr"),
     ],
 )
 def test_invalid_arff_raises(tmp_path, text, message):

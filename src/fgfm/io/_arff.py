@@ -225,6 +225,9 @@ def _declared_labels(path: Path, relation: str, names: list[str]) -> list[str] |
     if match is None:
         return None
     count = int(match[1])
+    if not 0 < abs(count) < len(names):
+        reason = f"the relation declares {count} labels of {len(names)} attributes"
+        raise DataError(f"{reason}: there must be a label and a feature", source=path)
     return names[:count] if count > 0 else names[count:]
 
 
