@@ -238,3 +238,43 @@ def test_good_data_have_no_notes(tmp_path):
     command = ["fit", tmp_path / "d.csv", "-l", "-3", "--category", "x", "-o", tmp_path / "m.fgfm"]
     assert run_ok(*command).stderr == ""
     assert "note" not in run_ok("predict", tmp_path / "m.fgfm", tmp_path / "d.csv").stderr
+
+
+def test_labels_in_every_form_give_the_same_model(films, tmp_path):
+    few = films[:120].drop(columns=["plot", "film_id"])
+    sets = few["genres"].str.split("|")
+    names = pd.DataFrame([[*found, *[None] * (8 - len(found))] for found in sets.tolist()])
+    base = few.drop(columns="genres")
+    forms = {
+        "bars.csv": few,
+        "lists.csv": base.assign(genres=sets.map(str)),
+        "names.csv": base.assign(**names.set_axis([f"genre{k}" for k in range(8)], axis=1)),
+        "lists.parquet": base.assign(genres=sets),
+    }
+    printed = set()
+    for name, frame in forms.items():
+        path = tmp_path / name
+        if path.suffix == ".csv":
+            frame.to_csv(path, index=False)
+        else:
+            frame.to_parquet(path)
+        options = ["--labels", "genre*", "-e", "ridge", "--factors", "independent"]
+        run_ok("fit", path, *options, "-o", tmp_path / "m.fgfm")
+        found = run_ok("predict", tmp_path / "m.fgfm", path)
+        assert "ignored" not in found.stderr
+        printed.add(found.stdout)
+        evaluated = run_ok("evaluate", path, "--model", tmp_path / "m.fgfm")
+        assert "8 labels" in evaluated.stdout
+    assert len(printed) == 1
+
+
+def test_missing_labels_and_hints(tmp_path):
+    rows = [f"{k},{k % 2},{'' if k % 5 == 0 else k % 3 // 2}" for k in range(60)]
+    (tmp_path / "d.csv").write_text("x,a,b\n" + "\n".join(rows) + "\n")
+    command = ["fit", tmp_path / "d.csv", "-l", "-2", "-e", "ridge", "-o", tmp_path / "m.fgfm"]
+    command += ["--number", "x"]
+    assert "labels   2, 0.77 per row" in run_ok(*command).stdout
+    unknown = run_ok(*command, "--missing-labels", "--factors", "independent")
+    assert "labels   2, 0.77 per row" in unknown.stdout
+    result = run("factors", tmp_path / "d.csv")
+    assert_one_line_error(result, "such as 'a', 'b' (0 or 1) (option: --labels)")

@@ -299,7 +299,7 @@ def test_progress_on_a_terminal(files):
     with started_on_terminal(*command) as (process, terminal):
         seen = read_terminal(terminal)
         assert process.wait(120) == 0
-    assert b"rows read" in seen
+    assert b"reading" in seen
     assert b"folds" in seen
 
 
