@@ -219,7 +219,8 @@ def test_other_loaded_pipelines_stay_what_they_are(tmp_path):
 def test_displays_take_pipelines_and_labels(display, kind):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     model = kind(TfidfVectorizer(), ridge()).fit(TEXTS, Y)
-    assert display.from_estimator(model, TEXTS, Y).figure_ is not None
+    labels = [Y] if display is plotting.CalibrationDisplay else []
+    assert display.from_estimator(model, TEXTS, *labels).figure_ is not None
     pyplot.close("all")
 
 
