@@ -231,7 +231,7 @@ def test_columns_of_texts_are_named(library, learner):
     columns = {"x": [1.0, 2.0, 3.0, 4.0], "plot": ["a b", "c", "d", "e"]}
     Y = [[0, 1], [1, 0], [0, 1], [1, 1]]
     rule = (
-        r"X has a column without numbers, 'plot': encode texts, .*fgfm\.data\.FeatureEncoder\(\)"
+        r"X has a column without numbers, 'plot': encode texts, .*fgfm\.io\.FeatureEncoder\(\)"
     )
     with pytest.raises(ValueError, match=rule):
         FGFMClassifier(learner).fit(frames.DataFrame(columns), Y)
