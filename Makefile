@@ -15,7 +15,7 @@ test test-all test-hostile test-old: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper picture docs test test-all test-hostile test-old test-sanitized recipes lint format \
+.PHONY: help demo picture docs test test-all test-hostile test-old test-sanitized recipes lint format \
     wheel bench bench-fit bench-paper \
     bench-real quadrature clean
 
@@ -24,12 +24,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
 	@echo "PYTHON=python3.12 chooses the Python for a new .venv."
 
-demo: .venv/.stamp-dev ## the paper's experiment with 15 of its 100 repetitions (a minute or two)
-	@$(BIN)/fgfm reproduce --reps 15 --out outputs/demo
-	@echo "The whole, with 100 repetitions: make paper"
-
-paper: .venv/.stamp-dev ## the paper's experiment, whole (7 minutes on two cores)
-	@$(BIN)/fgfm reproduce --out outputs/paper
+demo: .venv/.stamp-dev ## the paper's experiment, whole: table, figure and findings (2 or 3 minutes on two cores)
+	@$(BIN)/fgfm reproduce --out outputs/demo
 
 picture: .venv/.stamp-dev ## draw the picture of the README again, after new results
 	@$(BIN)/python docs/figures/gain.py

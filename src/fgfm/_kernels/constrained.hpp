@@ -68,7 +68,7 @@ struct Constraints {
     bool has_groups() const { return groups > 0; }
     bool has_parents() const { return !parent.empty(); }
     bool admits_empty() const { return min_labels == 0 && required.empty(); }
-    // Return a bound on the number of labels in the sets of rows with so many possible labels each.
+    // Return a bound on the number of labels in the sets of rows with that many possible labels each.
     Index most_chosen(std::span<const Index> possible) const {
         Index result = 0;
         for (const Index count : possible) {

@@ -27,7 +27,7 @@
 namespace fgfm {
 
 constexpr double SURELY_NONEMPTY = 100.0;  // expected labels: exp(-100) does not change a sum
-constexpr Index RESTART = 64;  // powers of z are advanced by multiplication for so many steps
+constexpr Index RESTART = 64;  // powers of z are advanced by multiplication for this many steps
 
 // Arrays for one row of up to m labels.
 struct MarginalsWorkspace {
@@ -184,7 +184,7 @@ double decide_marginals_row(std::span<const T> p, std::int8_t* chosen, const Obj
     PowerSums sums{};
     double from = next_above(SMALL);  // labels below are in the power sums
     Index count = m;                  // of the others
-    bool listed = false;              // these are listed, or so many that p itself serves as the list
+    bool listed = false;              // these are listed; if false, p itself serves as the list
     const auto is_listed = [&] { return 4 * count < m || m <= 4 * FEW; };
     const auto list = [&] { return std::span<const double>(work.value.data(), count); };
     Bounds moments{beta2, 0.0, 0.0};

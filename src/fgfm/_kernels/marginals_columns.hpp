@@ -21,7 +21,7 @@ namespace fgfm {
 constexpr Index COLUMN_SAMPLE = 4096;  // rows, at least
 constexpr Index COLUMN_STEP = 32;      // between them, at most
 constexpr Index COLUMN_BLOCK = 128;    // rows that stay in the cache while columns take turns
-constexpr Index WIDEST_WINDOW = 16;    // a window has at most one of so many values
+constexpr Index WIDEST_WINDOW = 16;    // a window has at most one of this many values
 constexpr double MANY_EXPECTED = 2e5;  // rows of a column
 constexpr Index FEW_POWERS = 4;        // power sums: so few if many rows are expected: u is small
 

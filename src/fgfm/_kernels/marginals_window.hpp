@@ -67,7 +67,7 @@ struct Moments {
     }
     // The lower bound of the set whose next threshold is t.
     double value_at(double t) const { return (1.0 + beta2) * t; }
-    // How far from the threshold t optimal sets end, with so many labels per unit of probability:
+    // How far from the threshold t optimal sets end, with that many labels per unit of probability:
     // moving the threshold by x costs about density x^2 / 2 of the numerator, and the two bounds
     // differ by about one threshold.
     double reach(double t, double density, Index) const {

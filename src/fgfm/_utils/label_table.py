@@ -187,7 +187,7 @@ def format_labels(labels: Any, form: str, dtype: str, classes: npt.NDArray[Any])
 def read_true_labels(y: Any, classifier: Any) -> Any:
     """Return the labels to score a fitted classifier against, checked to be those of its `fit`.
 
-    A flat y becomes a column of 0 and 1; a matrix is returned as it is.
+    A flat y becomes a column of 0 and 1; a matrix is returned unchanged.
     """
     classes = classifier.classes_
     _check_not_masked(y)

@@ -1,7 +1,7 @@
 """Parallel jobs with joblib: in threads, in processes, or on a cluster.
 
 joblib's backends for Dask and Ray send an argument to a worker once, however many jobs take it, if
-it is an argument of its own, the same object in each job, and large according to
+it is a separate argument, the same object in each job, and large according to
 ``sys.getsizeof``. Arrays are; objects that hold arrays derive from `Shared`.
 """
 

@@ -23,7 +23,7 @@ __all__ = ["LEVEL", "find"]
 Floats = npt.NDArray[np.float64]
 
 LEVEL = 0.05  # of the tests, after Holm's correction
-_SMALL = 200  # "small" training sets have at most so many rows
+_SMALL = 200  # "small" training sets have at most this many rows
 _MARGIN = 0.002  # a method that loses less than this is "at least as good"
 
 

@@ -277,7 +277,7 @@ def _compute(
     work: Callable[[Any], list[Row]], tasks: Sequence[Any], n_jobs: int | None
 ) -> Iterator[list[Row]]:
     """Yield the rows of each task, in the order in which the tasks end."""
-    # The first task runs in this process: an error in it is shown as it is.
+    # The first task runs in this process: an error in it is shown with its traceback.
     for task in tasks[:1]:
         yield _run_on_one_core(work, task)
     jobs = (delayed(_run_on_one_core)(work, task) for task in tasks[1:])

@@ -30,7 +30,7 @@ KINDS = ("number", "category", "date", "text")  # that can be declared
 # Parts of a date, beside the days since the first one, and their names in pandas.
 DATE_PARTS = {"year": "year", "month": "month", "weekday": "day_of_week"}
 
-_MANY = 20  # rows from which a value of its own in each row makes an identifier
+_MANY = 20  # rows from which a different value in each row makes an identifier
 _FEW = 255  # categories up to which a table without texts stays dense
 _RARE_CATEGORIES = 20  # in columns of more categories those of fewer than _RARE_ROWS share one
 _RARE_ROWS = 5
@@ -78,7 +78,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     - date: the year, the month, the weekday (0 is Monday) and the days since the first date.
     - text: TF-IDF of words and pairs of words; of character n-grams where texts have few words or
       no spaces.
-    - identifier: a code or number of its own for each row. It is left out.
+    - identifier: a code or number that differs in each row. It is left out.
 
     Sparse features are numbers, which are returned as they are. Numbers of tables are scaled to
     unit variance where there are texts or many categories. A cell that is not a number or date

@@ -30,7 +30,7 @@ _TASKS = 8  # per worker: more would balance the load no better, and send the in
 # Columns of weights in a chunk of large models: more would hardly make products with the rows
 # faster.
 _COLUMNS = 64
-# Entries of an array of a chunk, (n or p, columns): 32 MB. Each fold has arrays of its own, so
+# Entries of an array of a chunk, (n or p, columns): 32 MB. Each fold has its arrays, so
 # that a chunk has fewer columns if there are more folds than _FOLDS.
 _ENTRIES = 1 << 22
 _FOLDS = 3

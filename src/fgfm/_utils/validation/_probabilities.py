@@ -137,7 +137,7 @@ def stacked_classes(proba: Any, name: str = "proba", *, logits: bool = False) ->
     """Return marginals (n, m) from a list of m arrays (n, 2), the probabilities of both classes.
 
     This is what ``predict_proba`` of scikit-learn's forests and trees returns. Anything else is
-    returned as it is, except for 3-D arrays: the order of their axes cannot be known. A list with
+    returned unchanged, except for 3-D arrays: the order of their axes cannot be known. A list with
     `logits` is an error, since its elements are probabilities.
     """
     axes: tuple[int, ...] = ()
