@@ -8,7 +8,7 @@ A target with classes y and weights W is modelled by minimising
 
 for every penalty :math:`\lambda` of a grid, and by taking the penalty with the least log-loss on
 held-out rows. `RidgeLogistic` is a scikit-learn classifier. `fgfm.estimation` fits many targets on
-the same features together, by `fit_ridge_logistic`.
+the same features together, by ``fit_ridge_logistic``.
 
 The modules, from the outside in: ``_estimator``, ``_fit`` (validation), ``_solver`` (chunks of
 targets, in parallel) and ``_design`` (the rows, grouped and centred). The algorithms are compiled:
