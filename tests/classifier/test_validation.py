@@ -230,9 +230,7 @@ def test_columns_of_texts_are_named(library, learner):
     frames = pytest.importorskip(library)
     columns = {"x": [1.0, 2.0, 3.0, 4.0], "plot": ["a b", "c", "d", "e"]}
     Y = [[0, 1], [1, 0], [0, 1], [1, 1]]
-    rule = (
-        r"X has a column without numbers, 'plot': encode texts, .*fgfm\.io\.FeatureEncoder\(\)"
-    )
+    rule = r"X has a column without numbers, 'plot': encode texts, .*fgfm\.io\.FeatureEncoder\(\)"
     with pytest.raises(ValueError, match=rule):
         FGFMClassifier(learner).fit(frames.DataFrame(columns), Y)
     model = FGFMClassifier(learner).fit(frames.DataFrame({"x": columns["x"]}), Y)
