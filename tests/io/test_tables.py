@@ -34,7 +34,7 @@ def read(path, **options):
         (b"a;b\n1;u,v\n", [["1", "u,v"]]),
         (b"a\tb\n1\tu,v\n", [["1", "u,v"]]),
         (b'"a", b \n1,2\n', [["1", "2"]]),
-        (gzip.compress(b"a,b\n1,2\n"), [["1", "2"]]),
+        (gzip.compress(b"a,b\n1,2\n", mtime=0), [["1", "2"]]),
         ("a,b\n٣,é\n".encode(), [["٣", "é"]]),
         (b"a,b\n", []),
     ],
