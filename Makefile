@@ -24,7 +24,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
 	@echo "PYTHON=python3.12 chooses the Python for a new .venv."
 
-demo: .venv/.stamp-dev ## the paper's experiment, whole: table, figure and findings (2 or 3 minutes on two cores)
+demo: .venv/.stamp-dev ## the paper's experiment, whole: table, figure and findings (2 minutes on two cores)
 	@$(BIN)/fgfm reproduce --out outputs/demo
 
 picture: .venv/.stamp-dev ## draw the picture of the README again, after new results
