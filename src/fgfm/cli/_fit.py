@@ -93,7 +93,8 @@ def _fit_file(path: Path, out: Path, split: str | None, params: Mapping[str, Any
     data, encoder, X = load_encoded(path, params)
     model = make_model(data, encoder, X, params)
     rows = split_rows(data, split)
-    X, Y = X[rows], data.Y[rows]  # type: ignore[index]
+    assert data.Y is not None  # `load_encoded` requires labels
+    X, Y = X[rows], data.Y[rows]
     notes = label_notes(Y, data.label_names)
     read_seconds = time.perf_counter() - start
     with (

@@ -252,8 +252,10 @@ def _fit_ridge(
     models = RidgeModels(found, [target.extra is not None for target in targets])
     if not held_out:
         return models, None
-    # each row has its own value of the additional feature
-    proba: Any = lambda target, extra: found[target].held_out  # noqa: E731
+
+    def proba(target: int, extra: Any) -> Any:
+        return found[target].held_out  # each row has its own value of the additional feature
+
     return models, Predictions(n_rows(X), models.classes, proba)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -127,12 +128,12 @@ def open_probabilities(
                 wanted if labels is None else list(labels),
                 table.has_names,
                 blocks,
-                _no_rows(table, ids),
+                _no_rows(ids),
             )
 
 
 def _numbered(found: list[str], labels: Sequence[str] | None, source: str) -> list[str]:
-    """Return the names of a matrix without names: those of the decider, if they are as many."""
+    """Return the names of columns without names: those of the decider, which must be as many."""
     if labels is not None and len(labels) != len(found):
         reason = f"the number of labels is {len(found)}: it must be {len(labels)}"
         raise DataError(reason, source=source)
@@ -160,21 +161,14 @@ def _split_columns(
     if not ids and table.has_names and any(map(ID_NAME.search, names)):
         first = next(batches, None)
         if first is not None:
-            batches = _with_first(first, batches)
+            batches = chain([first], batches)
             ids = [n for n in names if ID_NAME.search(n) and not _fits(first.column(n), content)]
             wanted = [name for name in names if name not in ids]
     if not wanted:
         reason = "there are no labels: every column is an id column"
         raise DataError(reason, source=source, arguments=["ids"])
-    if labels is not None:
-        wanted = _numbered(wanted, None, source)
-        _numbered(wanted, labels, source)
+    _numbered(wanted, labels, source)
     return ids, wanted, batches
-
-
-def _with_first(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
 
 
 def _fits(column: Any, content: str) -> bool:
@@ -190,7 +184,8 @@ def _fits(column: Any, content: str) -> bool:
     )
 
 
-def _no_rows(table: Table, ids: Sequence[str]) -> Any:
+def _no_rows(ids: Sequence[str]) -> Any:
+    """Return the id columns without rows, None if there are none."""
     import pyarrow as pa
 
     return pa.table({name: pa.array([], "string") for name in ids}) if ids else None
