@@ -372,3 +372,14 @@ def test_memory_does_not_grow_with_rows(tmp_path):
         command = [sys.executable, "-c", script, tmp_path / "p.csv", tmp_path / "s.parquet"]
         peaks.append(int(subprocess.run(command, capture_output=True, check=True).stdout))
     assert peaks[1] - peaks[0] < 60_000  # KiB; the table alone would be 50 MB of numbers
+
+
+@pytest.mark.parametrize(
+    ("cells", "hint"), [(["1", "2"], False), (["-2.5", "0.5"], True)], ids=["codes", "logits"]
+)
+def test_only_numbers_that_may_be_logits_are_called_so(tmp_path, cells, hint):
+    path = tmp_path / "p.csv"
+    path.write_text("art,doc\n" + "".join(f"0.5,{cell}\n" for cell in cells))
+    with pytest.raises(DataError, match="must be an id column") as caught:
+        decide(path, tmp_path / "sets.csv")
+    assert ("sigmoid" in str(caught.value)) == hint

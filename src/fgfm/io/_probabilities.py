@@ -259,13 +259,16 @@ def _check_values(
         return
     row, column, value = first_entry(values, wrong)
     noun, rule = _CONTENTS[content]
-    hint = "a column that is not a label must be an id column; apply a sigmoid to logits"
+    hint, arguments = "a column that is not a label must be an id column", ["ids"]
+    cells = values[:, [column]]
+    if (np.mod(cells if isinstance(cells, np.ndarray) else cells.data, 1.0) != 0.0).any():
+        hint, arguments = f"{hint}; apply a sigmoid to logits", ["ids", "logits"]
     raise DataError(
         f"{value!s} is not {noun}: {rule}; {hint}",
         source=source,
         row=first + row,
         column=labels[column],
-        arguments=["ids", "logits"],
+        arguments=arguments,
     )
 
 
