@@ -261,7 +261,8 @@ def _check_values(
     noun, rule = _CONTENTS[content]
     hint, arguments = "a column that is not a label must be an id column", ["ids"]
     cells = values[:, [column]]
-    if (np.mod(cells if isinstance(cells, np.ndarray) else cells.data, 1.0) != 0.0).any():
+    cells = cells if isinstance(cells, np.ndarray) else cells.data
+    if (cells != np.floor(cells)).any():  # integers are codes, not logits
         hint, arguments = f"{hint}; apply a sigmoid to logits", ["ids", "logits"]
     raise DataError(
         f"{value!s} is not {noun}: {rule}; {hint}",
