@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,27 +27,18 @@ from benchmarks.datasets import Split, load
 from benchmarks.environment import show_progress
 from benchmarks.inputs import sparse_rows
 from benchmarks.measure import in_child, least_times
-from benchmarks.real.peers import PEERS, Peer, install, run_peer
+from benchmarks.peers import install
+from benchmarks.peers import run as run_peer
 from benchmarks.report import Column, Table, count, duration, mebibytes, number, ratio
 from fgfm import decision, f_measure
 
 __all__ = ["generated", "main", "real", "threshold", "top_k"]
 
 NAMES = ("eukaryote_go", "imdb", "delicious")
-ENVIRONMENTS = Path(__file__).parents[1] / "outputs" / "environments"
 LIMIT = 480.0  # seconds for one fit of the label tree
-_CHILD = Path(__file__).with_name("xcolumns_child.py")
-XCOLUMNS = Peer(
-    name="xcolumns",
-    title="xCOLUMNs",
-    environment="xcolumns",
-    requirements=("xcolumns==0.0.2", "numpy==2.4.6", "scipy==1.17.1"),
-    script=_CHILD,
-    rules=("top-k", "macro F1"),
-    url="https://pypi.org/project/xcolumns/",
-    citation="Schultheis, Wydmuch, Kotlowski, Babbar and Dembczynski (2023), Generalized test "
-    "utilities for long-tail performance in extreme multi-label classification, NeurIPS",
-)
+NAPKINXC = ("napkinXC==0.7.2", "numpy==2.4.6", "scipy==1.17.1")
+XCOLUMNS = ("xcolumns==0.0.2", "numpy==2.4.6", "scipy==1.17.1")
+_CHILDREN = Path(__file__).parent
 
 
 def threshold(proba: sparse.csr_array) -> sparse.csr_array:
@@ -71,14 +61,14 @@ def top_k(proba: sparse.csr_array, k: int) -> sparse.csr_array:
 
 
 def _xcolumns(
-    python: Path, proba: sparse.csr_array, k: int, seconds: float
+    proba: sparse.csr_array, k: int, seconds: float
 ) -> dict[str, tuple[float, sparse.csr_array]]:
-    """Return time and label sets of each rule."""
+    """Return time and label sets of each rule of xCOLUMNs."""
+    python = install("xcolumns", XCOLUMNS)
     with tempfile.TemporaryDirectory() as folder:
         given, result = Path(folder) / "proba.npz", Path(folder) / "labels.npz"
         sparse.save_npz(given, proba, compressed=False)
-        command = [str(python), str(_CHILD), str(given), str(k), str(result), str(seconds)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        printed = run_peer(python, _CHILDREN / "xcolumns_child.py", given, k, result, seconds)
         with np.load(result) as stored:
             return {
                 name: (
@@ -88,23 +78,30 @@ def _xcolumns(
                         shape=proba.shape,
                     ),
                 )
-                for name, took in json.loads(done.stdout.splitlines()[-1]).items()
+                for name, took in json.loads(printed).items()
             }
 
 
-def real(name: str, split: Split, environments: Path, seconds: float) -> Table:
+def _napkinxc(split: Split) -> tuple[sparse.csr_array, float, float]:
+    """Return the probabilities of a label tree of napkinXC, and the seconds of fit and predict."""
+    python = install("napkinxc", NAPKINXC)
+    parts = {}
+    for name in ("X_train", "Y_train", "X_test"):
+        matrix = sparse.csr_array(getattr(split, name))
+        parts |= {
+            f"{name}/{p}": getattr(matrix, p) for p in ("data", "indices", "indptr", "shape")
+        }
+    with tempfile.TemporaryDirectory() as folder:
+        given, result = Path(folder) / "split.npz", Path(folder) / "proba.npz"
+        np.savez(given, **parts)
+        printed = run_peer(python, _CHILDREN / "napkinxc_child.py", given, result, limit=LIMIT)
+        return sparse.csr_array(sparse.load_npz(result)), *json.loads(printed)
+
+
+def real(name: str, split: Split, seconds: float) -> Table:
     """Compare rules on the probabilities of one model."""
     show_progress(f"{name}: napkinXC")
-    peer = PEERS["napkinxc"]
-    run = run_peer(
-        peer,
-        install(peer, environments),
-        split.X_train,
-        split.Y_train,
-        split.X_test,
-        limit=LIMIT,
-    )
-    proba = sparse.csr_array(run.proba)
+    proba, fit_s, predict_s = _napkinxc(split)
     single = proba.astype(np.float32)
     n, m = proba.shape
     k = max(1, round(split.Y_train.sum() / len(split.Y_train)))
@@ -117,15 +114,10 @@ def real(name: str, split: Split, environments: Path, seconds: float) -> Table:
     }
     show_progress(f"{name}: decisions")
     times = least_times(tasks, seconds=seconds)
-    labels = {
-        "fgfm": tasks["fgfm"]().labels,
-        "fgfm, float32": tasks["fgfm, float32"]().labels,
-        "napkinXC, 0.5": run.labels["threshold"],
-        "napkinXC, top-k": run.labels["top-k"],
-    }
+    labels = {rule: getattr(task(), "labels", None) for rule, task in tasks.items()}
+    labels |= {rule: tasks[rule]() for rule, sets in labels.items() if sets is None}
     show_progress(f"{name}: xCOLUMNs")
-    python = install(XCOLUMNS, environments)
-    for rule, (took, found) in _xcolumns(python, proba, k, seconds).items():
+    for rule, (took, found) in _xcolumns(proba, k, seconds).items():
         times[f"xCOLUMNs, {rule}"], labels[f"xCOLUMNs, {rule}"] = took, found
     show_progress("")
     table = Table(
@@ -142,7 +134,7 @@ def real(name: str, split: Split, environments: Path, seconds: float) -> Table:
         f1 = f_measure(split.Y_test, sets)
         table.rows.append((rule, f1, sets.sum() / n, times[rule], times[rule] / times["fgfm"]))
     table.notes.append(
-        f"napkinXC took {duration(run.fit_s)} to fit and {duration(run.predict_s)} to predict; "
+        f"napkinXC took {duration(fit_s)} to fit and {duration(predict_s)} to predict; "
         "its rules are timed here on the CSR matrix."
     )
     if nonempty:
@@ -215,13 +207,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("names", nargs="*", default=NAMES, metavar="NAME", help="data sets")
     parser.add_argument("--only", choices=("real", "generated"), help="run one of the two parts")
     parser.add_argument("--quick", action="store_true", help="5000 generated rows, one second")
-    parser.add_argument(
-        "--environments",
-        type=Path,
-        default=ENVIRONMENTS,
-        metavar="PATH",
-        help="where the other packages are installed (default: outputs/environments)",
-    )
     options = parser.parse_args(arguments)
     start = time.perf_counter()
     if options.only != "real":
@@ -233,7 +218,7 @@ def main(arguments: list[str] | None = None) -> None:
                 split = load(name)
             except FileNotFoundError as error:
                 sys.exit(str(error))
-            table = real(name, split, options.environments, 1.0 if options.quick else 10.0)
+            table = real(name, split, 1.0 if options.quick else 10.0)
             print("\n".join(table.lines()), end="\n\n", flush=True)
     print(f"Total time: {duration(time.perf_counter() - start)}")
 

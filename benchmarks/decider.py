@@ -1,0 +1,349 @@
+"""Compare ``FDecider`` with tuned thresholds behind models: ``python -m benchmarks.decider``.
+
+A pair is a data set and a learner. The learner is fitted to training rows; every rule is tuned on
+the same validation rows (the out-of-bag rows of a forest, otherwise 30 % of the training rows) and
+scored on test rows, where 0/0 is 1. Probabilities are stored in the folder ``--cache``: with them
+``--again`` computes the rules only. ``--check`` computes nothing: it verifies the published tables
+from the stored results.
+
+The recipe of ``FDecider`` was chosen on the data sets of `DEVELOPMENT`; the others confirm it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from joblib import Parallel, delayed
+from scipy import sparse
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+
+from benchmarks.datasets import FOLDER, load
+from benchmarks.study import AVERAGES, DOCS, write
+from fgfm import FDecider, f_measure
+from fgfm._utils.atomic import atomic_file
+from fgfm.decision import from_marginals
+
+STORED = DOCS / "benchmark" / "decider"
+CACHE = Path("outputs") / "decider"
+DEVELOPMENT = (
+    "cal500", "emotions", "enron", "flags", "foodtruck", "genbase", "image", "langlog", "medical",
+    "reutersk500", "scene", "stackex_chess", "yeast",
+)  # fmt: skip
+CONFIRMATION = (
+    "bibtex", "corel5k", "eukaryote_go", "gnegativego", "gnegativepseaac", "gpositivego",
+    "gpositivepseaac", "ohsumed", "plantgo", "rcv1sub1", "stackex_philosophy", "tmc2007_500_kdis",
+    "virusgo", "viruspseaac", "yahoo_arts", "yahoo_business",
+)  # fmt: skip
+LEVEL = 0.005  # of F1: two rules that differ by less are level
+OURS, TUNED = "fdecider", ("threshold", "thresholds")
+
+Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[Any]
+
+
+class Rows(NamedTuple):
+    """Probabilities and labels of the validation rows and of the test rows."""
+
+    p_val: Floats
+    Y_val: Labels
+    p_test: Floats
+    Y_test: Labels
+
+
+# Learners: training rows and test rows -> validation rows (numbers), their probabilities, and
+# those of the test rows.
+Fitted = tuple[npt.NDArray[np.int64], Floats, Floats]
+TREES, CHUNK = 150, 10  # trees of many labels are large: few are in memory at a time
+
+
+def fit_forest(X: Any, Y: Labels, X_test: Any) -> Fitted:
+    """Fit 150 full trees of all labels; validation rows are those that a tree has not seen."""
+    held_out, count = np.zeros(Y.shape), np.zeros(len(Y))
+    test = np.zeros((X_test.shape[0], Y.shape[1]))
+    X, X_test = (one.astype(np.float32) for one in (X, X_test))
+    for seed in range(TREES // CHUNK):
+        forest = RandomForestClassifier(CHUNK, random_state=seed).fit(X, Y)
+        for tree, rows in zip(forest.estimators_, forest.estimators_samples_, strict=True):
+            unseen = np.setdiff1d(np.arange(len(Y)), rows)
+            held_out[unseen] += _of_class_1(forest.classes_, tree.predict_proba(X[unseen]))
+            count[unseen] += 1.0
+            test += _of_class_1(forest.classes_, tree.predict_proba(X_test))
+    rows = np.flatnonzero(count)
+    return rows, held_out[rows] / count[rows, None], test / TREES
+
+
+def _of_class_1(classes: Sequence[Any], proba: Sequence[Floats]) -> Floats:
+    """Return the probabilities of class 1 of each label, zeros where it does not occur."""
+    columns = [
+        p[:, list(c).index(1)] if 1 in c else np.zeros(len(p))
+        for c, p in zip(classes, proba, strict=True)
+    ]
+    return np.column_stack(columns)
+
+
+def _held_out(fit: Callable[[Any, Labels, list[Any]], list[Floats]]) -> Callable[..., Fitted]:
+    """Return a learner that keeps 30 % of the training rows for validation."""
+
+    def fitted(X: Any, Y: Labels, X_test: Any) -> Fitted:
+        order = np.random.default_rng(0).permutation(len(Y))
+        val, train = np.split(order, [round(0.3 * len(Y))])
+        p_val, p_test = fit(X[train], Y[train], [X[val], X_test])
+        return val, p_val, p_test
+
+    return fitted
+
+
+def _neighbours(X: Any, Y: Labels, rows: list[Any]) -> list[Floats]:
+    model = KNeighborsClassifier(10).fit(X, Y)
+    return [_of_class_1(model.classes_, model.predict_proba(one)) for one in rows]
+
+
+def _logistic(X: Any, Y: Labels, rows: list[Any]) -> list[Floats]:
+    varies = np.ptp(Y, axis=0) > 0
+    model = OneVsRestClassifier(LogisticRegression(max_iter=300)).fit(X, Y[:, varies])
+    return [_with_constants(model.predict_proba(one), Y, varies) for one in rows]
+
+
+def _boosting(X: Any, Y: Labels, rows: list[Any]) -> list[Floats]:
+    X, *rows = [one.toarray() if sparse.issparse(one) else one for one in (X, *rows)]
+    varies = np.ptp(Y, axis=0) > 0
+    model = OneVsRestClassifier(
+        HistGradientBoostingClassifier(early_stopping=False, random_state=0)
+    ).fit(X, Y[:, varies])
+    return [_with_constants(model.predict_proba(one), Y, varies) for one in rows]
+
+
+def _network(X: Any, Y: Labels, rows: list[Any]) -> list[Floats]:
+    model = MLPClassifier(128, max_iter=60, early_stopping=True, random_state=0).fit(X, Y)
+    return [model.predict_proba(one) for one in rows]
+
+
+def _with_constants(p: Floats, Y: Labels, varies: npt.NDArray[np.bool_]) -> Floats:
+    """Insert the labels that are constant on the training rows."""
+    whole = np.tile(Y[0].astype(np.float64), (len(p), 1))
+    whole[:, varies] = p.reshape(len(p), -1)
+    return whole
+
+
+LEARNERS: dict[str, Callable[..., Fitted]] = {
+    "forest": fit_forest,
+    "neighbours": _held_out(_neighbours),
+    "logistic": _held_out(_logistic),
+    "boosting": _held_out(_boosting),
+    "network": _held_out(_network),
+}
+MAX_SECONDS = 60.0  # of boosting, estimated
+
+
+def too_large(name: str, learner: str) -> bool:
+    """Return True for boosting whose estimated time exceeds the limit."""
+    X, Y, *_ = load(name)
+    (n, features), m = X.shape, Y.shape[1]
+    return learner == "boosting" and m * features * (6e-7 * n + 2e-3) > MAX_SECONDS
+
+
+def probabilities(name: str, learner: str, cache: Path) -> Rows:
+    """Return the probabilities of a learner, fitted unless they are stored."""
+    path = cache / f"{name}-{learner}.npz"
+    if not path.exists():
+        split = load(name)
+        val, p_val, p_test = LEARNERS[learner](split.X_train, split.Y_train, split.X_test)
+        cache.mkdir(parents=True, exist_ok=True)
+        with atomic_file(path) as file:
+            np.savez_compressed(
+                file,
+                p_val=p_val.astype(np.float32),
+                Y_val=split.Y_train[val].astype(np.uint8),
+                p_test=p_test.astype(np.float32),
+                Y_test=split.Y_test.astype(np.uint8),
+            )
+    with np.load(path) as file:
+        p_val, p_test = (file[key].astype(np.float64) for key in ("p_val", "p_test"))
+        return Rows(p_val, file["Y_val"], p_test, file["Y_test"])
+
+
+def rules(rows: Rows) -> Iterator[tuple[str, str, Labels, float]]:
+    """Yield average, rule, decisions for the test rows, and the F1 that the rule expects."""
+    p_val, Y_val, p, _ = rows
+    cuts = label_cuts(p_val, Y_val)
+    for average in AVERAGES:
+        yield average, "half", p > 0.5, np.nan
+        yield average, "threshold", p >= one_cut(p_val, Y_val, average), np.nan
+        yield average, "thresholds", p >= cuts, np.nan
+        labels, expected = from_marginals(p, average=average)
+        yield average, "f-optimal", labels, float(np.mean(expected))
+        decider = FDecider(average=average).fit(p_val, Y_val)
+        labels, expected = decider.decide(p)
+        yield average, OURS, labels, float(np.mean(expected))
+        yield average, "fdecider-rows", decider.predict(p), np.nan
+
+
+def one_cut(p: Floats, Y: Labels, average: str) -> float:
+    """Return the best single threshold: of 0.01, ..., 0.99 and percentiles of p."""
+    quantiles = np.linspace(0.0, 1.0, 101)
+    grid = np.r_[np.arange(1, 100) / 100.0, np.quantile(p, quantiles)]
+    if Y.any():
+        grid = np.r_[grid, np.quantile(p[Y.astype(bool)], quantiles)]
+    grid = np.unique(grid)
+    return float(grid[int(np.argmax([f_measure(Y, p >= t, average=average) for t in grid]))])
+
+
+def label_cuts(p: Floats, Y: Labels) -> Floats:
+    """Return the threshold of each label with the best F1, of all that separate two rows."""
+    n, m = p.shape
+    order = np.argsort(-p, axis=0, kind="stable")
+    p = np.take_along_axis(p, order, axis=0)  # (n, m), decreasing
+    hits = np.cumsum(np.take_along_axis(Y, order, axis=0), axis=0, dtype=np.int64)
+    f = np.empty((n + 1, m))  # of the first k rows, for k = 0, ..., n
+    f[0] = hits[-1] == 0
+    f[1:] = 2.0 * hits / (np.arange(1, n + 1)[:, None] + hits[-1])
+    f[1:n][p[1:] == p[:-1]] = -1.0  # no threshold separates equal probabilities
+    edges = np.vstack([np.full(m, np.inf), (p[1:] + p[:-1]) / 2.0, p[-1] / 2.0])
+    return np.asarray(np.take_along_axis(edges, f.argmax(axis=0)[None], axis=0)[0])
+
+
+def run(name: str, learner: str, cache: Path) -> list[dict[str, Any]]:
+    """Score all rules on a pair, and the guarantee of `FDecider` at 95 % confidence."""
+    rows = probabilities(name, learner, cache)
+    key = {"data": name, "learner": learner}
+    start = time.process_time()
+    found = [
+        key
+        | {"average": average, "rule": rule, "expected_f": expected, "bound": np.nan}
+        | {"f1": f_measure(rows.Y_test, labels, average=average)}
+        for average, rule, labels, expected in rules(rows)
+    ]
+    order = np.random.default_rng(0).permutation(len(rows.Y_val))
+    fit, bound = np.array_split(order, 2)
+    decider = FDecider(average="samples").fit(rows.p_val[fit], rows.Y_val[fit])
+    found.append(
+        key
+        | {"average": "samples", "rule": "guarantee", "expected_f": np.nan}
+        | {"bound": decider.lower_bound(rows.p_val[bound], rows.Y_val[bound], confidence=0.95)}
+        | {"f1": f_measure(rows.Y_test, decider.predict(rows.p_test))}
+    )
+    seconds = time.process_time() - start
+    print(f"{name}, {learner}: {seconds:.0f} s", file=sys.stderr, flush=True)
+    return found
+
+
+class Scores:
+    """The stored results, summarised for the data sets of development, the others, and all."""
+
+    def __init__(self, results: pd.DataFrame) -> None:
+        self.results = results
+        chosen = results["data"].isin(DEVELOPMENT)
+        groups = {"development": chosen, "confirmation": ~chosen, "all": chosen | ~chosen}
+        self.groups = {name: results[mask] for name, mask in groups.items() if mask.any()}
+
+    def matrix(self, group: str, average: str, value: str = "f1") -> pd.DataFrame:
+        """Return a value by pair (rows) and rule (columns)."""
+        part = self.groups[group].query("average == @average and rule != 'guarantee'")
+        return part.pivot(index=["data", "learner"], columns="rule", values=value)
+
+    def gain(self, group: str, average: str) -> pd.Series[float]:
+        """Return the F1 of FDecider minus that of the better of the tuned thresholds."""
+        f1 = self.matrix(group, average)
+        # The better kind is chosen by its mean, not for each pair by its test rows.
+        best = f1[list(TUNED)].mean().idxmax()
+        return f1[OURS] - f1[best]
+
+    def rows(self) -> Iterator[tuple[str, str, dict[str, str]]]:
+        """Yield group, average and the cells of the summary."""
+        for group in self.groups:
+            for average in AVERAGES:
+                f1, d = self.matrix(group, average), self.gain(group, average)
+                excess = (self.matrix(group, average, "expected_f") - f1)[OURS]
+                ahead, behind = (d > LEVEL).sum(), (d < -LEVEL).sum()
+                names = ("half", *TUNED, "f-optimal", OURS)
+                yield (
+                    group,
+                    average,
+                    {
+                        "pairs": str(len(f1)),
+                        **{name: f"{f1[name].mean():.3f}" for name in names},
+                        "gain": f"{d.mean():+.4f}",
+                        "ahead, level, behind": f"{ahead}, {len(d) - ahead - behind}, {behind}",
+                        "expected minus obtained": f"{excess.mean():+.3f}",
+                        "within .03": f"{(excess.abs() <= 0.03).mean():.0%}",
+                    },
+                )
+
+    def table(self) -> str:
+        """Return the summary, and the pairs, in Markdown."""
+        found = list(self.rows())
+        heads = list(found[0][2])
+        lines = ["| data sets | average | " + " | ".join(heads) + " |"]
+        lines.append("|---|---|" + "--:|" * len(heads))
+        for group, average, cells in found:
+            lines.append(f"| {group} | {average} | " + " | ".join(cells.values()) + " |")
+        bound = self.results.query("rule == 'guarantee'")
+        held = int((bound.f1 >= bound.bound).sum())
+        lines += ["", f"The lower bound at 95 % held in {held} of {len(bound)} pairs.", ""]
+        lines.append(
+            "| data set | learner | " + " | ".join(f"{a} | gain" for a in AVERAGES) + " |"
+        )
+        lines.append("|---|---|" + "--:|--:|" * len(AVERAGES))
+        f1 = {a: self.matrix("all", a)[OURS] for a in AVERAGES}
+        gain = {a: self.gain("all", a) for a in AVERAGES}
+        for pair in f1["samples"].index:
+            cells = [f"{f1[a][pair]:.3f} | {gain[a][pair]:+.3f}" for a in AVERAGES]
+            lines.append(f"| {pair[0]} | {pair[1]} | " + " | ".join(cells) + " |")
+        return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Run the pairs without a stored result, print the summary, and write it."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.decider", description=__doc__)
+    parser.add_argument("datasets", nargs="*", help="data sets (default: all)")
+    parser.add_argument("--learners", default=",".join(LEARNERS), help="default: %(default)s")
+    parser.add_argument("--out", type=Path, default=STORED, help="folder (default: %(default)s)")
+    parser.add_argument("--cache", type=Path, default=CACHE, help="folder (default: %(default)s)")
+    parser.add_argument("--again", action="store_true", help="compute stored results again")
+    parser.add_argument("-j", "--jobs", type=int, default=1, help="processes (default: 1)")
+    parser.add_argument("--check", action="store_true", help="verify what is published")
+    options = parser.parse_args()
+    path = options.out / "results.csv"
+    if not options.check:
+        pairs = [
+            (name, learner)
+            for name in options.datasets or (*DEVELOPMENT, *CONFIRMATION)
+            for learner in options.learners.split(",")
+            if (FOLDER / f"{name}.npz").exists() and not too_large(name, learner)
+        ]
+        if not pairs:
+            parser.error(f"{FOLDER} has none of the data sets: set FGFM_DATA")
+        stored = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=["data", "learner"])
+        done = set(zip(stored["data"], stored["learner"], strict=True))
+        if options.again:
+            keys = pd.MultiIndex.from_frame(stored[["data", "learner"]])
+            stored, done = stored[~keys.isin(pairs)], done - set(pairs)
+        jobs = (delayed(run)(*pair, options.cache) for pair in pairs if pair not in done)
+        for found in Parallel(n_jobs=options.jobs, return_as="generator")(jobs):
+            new = pd.DataFrame(found)
+            stored = pd.concat([stored, new]) if len(stored) else new
+            stored = stored.sort_values(["data", "learner", "average", "rule"])
+            write(path, stored.to_csv(index=False, float_format="%.6g"))
+    table = Scores(pd.read_csv(path)).table()
+    if options.check:
+        same = (options.out / "table.md").read_text() == table
+        print(f"table.md is {'' if same else 'not '}the table of results.csv")
+        sys.exit(not same)
+    write(options.out / "table.md", table)
+    print(table)
+
+
+if __name__ == "__main__":
+    main()
