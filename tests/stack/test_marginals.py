@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, log_expit
 
 import fgfm.stack._marginals as module
 from fgfm.stack._marginals import Floats, Logits, MarginalStack, _fit_label
@@ -93,3 +93,15 @@ def test_labels_that_features_prove_but_never_exclude_are_calibrated_at_both_end
     assert abs(bias(high)) < 0.015
     stack.link = np.array([1.0, 1.0, 0.0])  # a sigmoid: too low where labels cannot be excluded
     assert max(abs(bias(low)), abs(bias(high))) > 0.04
+
+
+@pytest.mark.parametrize("centre", [-6.0, -3.0, 0.0])
+def test_calibration_of_logits_that_are_far_too_wide(centre: float) -> None:
+    """Full Newton steps from the identity diverge here."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(centre, 1.5, (300, 40))
+    truth = expit(0.2 * log_expit(z) - 0.1 * log_expit(-z) - 1.0)
+    Y = (rng.random(z.shape) < truth).astype(float)
+    a, b, c = module._fit_link(z, Y, np.ones_like(z))
+    found = expit(a * log_expit(z) - b * log_expit(-z) + c)
+    assert np.abs(found - truth).mean() < 0.02

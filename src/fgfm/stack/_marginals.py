@@ -138,22 +138,33 @@ def _fit_link(z: Floats, Y: Floats, W: Floats) -> Floats:
     """Return the calibration (3,) of logits (n, m), with a ridge penalty about the identity."""
     identity = np.array([1.0, 1.0, 0.0])
     X = np.stack([log_expit(z).ravel(), -log_expit(-z).ravel(), np.ones(z.size)])  # (3, n m)
-    y, w, link = Y.ravel(), W.ravel(), identity.copy()
-    free = np.ones(3, dtype=np.bool_)
-    while True:
-        for _ in range(_STEPS):
-            q = expit(link @ X)
-            gradient = X[free] @ (w * (y - q)) - _PRIOR_LINK * (link - identity)[free]
-            hessian = (X[free] * (w * q * (1.0 - q))) @ X[free].T
-            step = np.linalg.solve(hessian + _PRIOR_LINK * np.eye(len(hessian)), gradient)
-            link[free] += step
-            if np.abs(step).max() < _CONVERGED:
+    y, w = Y.ravel(), W.ravel()
+
+    def loss(link: Floats) -> float:
+        t = link @ X
+        distance = float(((link - identity) ** 2).sum())
+        return float(w @ (np.logaddexp(0.0, t) - y * t)) + 0.5 * _PRIOR_LINK * distance
+
+    link, value = identity, loss(identity)
+    for _ in range(_STEPS):
+        q = expit(link @ X)
+        gradient = X @ (w * (y - q)) - _PRIOR_LINK * (link - identity)
+        hessian = (X * (w * q * (1.0 - q))) @ X.T + _PRIOR_LINK * np.eye(3)
+        # Slopes that are 0 and would fall are fixed there: the calibration is monotone.
+        free = (link > 0.0) | (gradient > 0.0) | [False, False, True]
+        step = np.zeros(3)
+        step[free] = np.linalg.solve(hessian[np.ix_(free, free)], gradient[free])
+        for size in 0.5 ** np.arange(20):  # far from the solution a full step may be too long
+            new = link + size * step
+            new[:2] = np.maximum(new[:2], 0.0)
+            if (new_value := loss(new)) <= value:
                 break
-        negative = (link < 0.0) & [True, True, False]
-        if not negative.any():
-            return link  # monotone
-        free &= ~negative
-        link[negative] = 0.0
+        else:
+            return link
+        moved, link, value = np.abs(new - link).max(), new, new_value
+        if moved < _CONVERGED:
+            break
+    return link
 
 
 def _step(a: Floats, hessian: Floats, gradient: Floats) -> Floats:
