@@ -35,6 +35,21 @@ def test_table_shows_edges(folder):
     assert "4 labels" in table.splitlines()[0]
 
 
+def test_tests_given_the_most_informative_features(folder, dataset):
+    command = ["factors", folder / "all.npz", *OPTIONS]
+    found = json.loads(run_ok(*command, "--max-features", "4", "--json").stdout)
+    assert (found["features"], found["features_used"]) == (5, 4)
+    finder = fgfm.ILFCompo("gcm", 0.2, correction=None).fit(dataset.X[:, :4], dataset.Y)
+    p = [max(finder.p_values_[i, j], finder.p_values_[j, i]) for i, j in _pairs(found)]
+    assert [edge["p_value"] for edge in found["edges"]] == p  # the fifth feature is noise
+    assert "4 of 5 features" in run_ok(*command, "--max-features", "4").stdout
+    assert "4 of" not in run_ok(*command, "--max-features", "0").stdout.splitlines()[0]
+
+
+def _pairs(found):
+    return [[NAMES.index(name) for name in edge["labels"]] for edge in found["edges"]]
+
+
 def test_maximum_size_cuts_edges(folder):
     table = run_ok("factors", folder / "all.npz", *OPTIONS, "--max-size", "2").stdout
     assert "to limit factor sizes" in table

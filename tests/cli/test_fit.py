@@ -186,8 +186,11 @@ def test_learners_by_name(folder, tmp_path, name, settings):
         (["all.npz", "-o", "."], "a folder: it must be a file"),
         (["all.npz", "-e", "rigde"], "it must be one of auto, ridge, logistic, forest"),
         (["all.npz", "-e", "no.such:Thing"], "No module named"),
-        (["all.npz", "-e", "sklearn.svm:Thing"], "has no class 'Thing'"),
-        (["all.npz", "-e", "knn", "--set", "k=3"], "it has n_neighbors, weights"),
+        (["all.npz", "-e", "sklearn.svm:Thing"], "has no attribute 'Thing'"),
+        (
+            ["all.npz", "-e", "knn", "--set", "k=3"],
+            "Invalid parameter 'k' for estimator KNeighbors",
+        ),
         (["all.npz", "--set", "k"], "it must be name=value"),
         (["all.npz", "-e", "sklearn.svm:LinearSVC", "--set", "C"], "it must be name=value"),
         (["all.npz", "--factors", "some"], "--factors is 'some': it must be"),
