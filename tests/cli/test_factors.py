@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-
-import pytest
 
 import fgfm
 from command_line import NAMES, assert_one_line_error, run, run_ok
@@ -71,24 +68,6 @@ def test_factors_can_be_passed_to_fit(folder, tmp_path):
         path = tmp_path / "model.fgfm"
         run_ok("fit", folder / "all.npz", "--factors", tmp_path / name, "-o", path)
         assert sorted(len(factor) for factor in fgfm.load(path)[-1].factors_) == expected
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["all.npz", "--alpha", "2"], "alpha is 2"),
-        (["all.npz", "--test", "x"], "test is 'x'"),
-        (["all.npz", "--correction", "x"], "correction is 'x'"),
-        (["all.npz", "--edges", "-1"], "--edges is -1"),
-        (["all.npz", "--graph", "g.bmp"], "must end in one of .png, .pdf, .svg"),
-        (["new.csv", "--drop", "id"], "(option: --labels)"),
-    ],
-)
-def test_invalid_input_gives_one_line(folder, monkeypatch, arguments, message):
-    monkeypatch.chdir(folder)
-    before = set(os.listdir())
-    assert_one_line_error(run("factors", *arguments), message)
-    assert set(os.listdir()) == before
 
 
 def test_missing_library_is_named(folder, monkeypatch, tmp_path):
