@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import pty
+import re
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 
 import fgfm
+import fgfm.cli
+import fgfm.io
 from command_line import (
     make_rows,
     read_terminal,
@@ -20,6 +26,7 @@ from command_line import (
     started,
     started_on_terminal,
 )
+from fgfm.cli._app import app
 
 COMMANDS = ["demo", "fit", "predict", "decide", "tune", "evaluate", "factors"]
 
@@ -148,6 +155,42 @@ def test_delete_character_leaves_json_valid(tmp_path):
     ).to_parquet(path)
     found = json.loads(run_ok("factors", path, "--labels", "l*", "--json").stdout)
     assert any("l\x7f0" in factor for factor in found["factors"])
+
+
+def long_options(text):
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+
+
+def test_texts_name_only_options_that_there_are():
+    """Messages and help name options of their command, or of one that the line names."""
+    commands = typer.main.get_command(app).commands
+    options = {
+        name: {opt for p in command.params for opt in (*p.opts, *p.secondary_opts)} | {"--help"}
+        for name, command in commands.items()
+    }
+    every = set().union(*options.values()) | {"--version"}
+    for path in sorted(Path(fgfm.cli.__file__).parent.glob("*.py")):
+        if path.stem == "_report":  # variables of CSS are written like options
+            continue
+        own = options.get(path.stem.removeprefix("_"), every) | {"--trust"}  # fit: of predict
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                for line in re.split(r"\n|; ", node.value):
+                    other = re.search(r"fgfm ([a-z]+)", line)
+                    allowed = own | options.get(other[1] if other else "", set())
+                    assert long_options(line) <= allowed, (path.name, line)
+
+
+def test_arguments_of_data_errors_are_options():
+    """A hint has the option of the same name, if the command has it: some command must."""
+    names = {p.name for c in typer.main.get_command(app).commands.values() for p in c.params}
+    found = set()
+    for path in Path(fgfm.io.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "arguments":
+                found |= {c.value for c in ast.walk(node.value) if isinstance(c, ast.Constant)}
+    assert "labels" in found
+    assert found <= names
 
 
 def test_unknown_option_is_refused():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pandas as pd
 import pytest
@@ -13,9 +12,6 @@ from sklearn.preprocessing import StandardScaler
 
 import fgfm
 from command_line import (
-    NAMES,
-    assert_one_line_error,
-    make_rows,
     read_terminal,
     run,
     run_ok,
@@ -96,39 +92,6 @@ def test_contradiction_of_nonempty_raises(tmp_path):
     )  # fmt: skip
     assert result.exit_code == 2
     assert "contradicts nonempty" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["new.csv", "--drop", "id"], "(option: --labels)"),
-        (["all.npz", "--folds", "1"], "folds is 1: it must be from 2 to 120"),
-        (["all.npz", "--inner-folds", "1"], "inner_folds is 1"),
-        (["all.npz", "--split", "test", "--test", "all.npz"], "give one of them"),
-        (["all.npz", "--test", "all.npz", "--model", "model.fgfm"], "give one of them"),
-        (["all.npz", "--split", "train"], "--split is 'train'"),
-        (["all.npz", "--test", "long.npz"], "is not a label of training"),
-        (["long.npz", "--model", "model.fgfm"], "is not a label of training"),
-        (
-            ["long.npz", "--model", "named.fgfm"],
-            "is not a label of training: there are 'red', 'green'",
-        ),
-        (
-            ["all.npz", "--model", "model.fgfm", "-e", "knn"],
-            "--learner is an option for fit",
-        ),
-        (["all.npz", "--model", "model.fgfm", "--set", "C=1"], "--set is an option for fitting"),
-    ],
-)
-def test_invalid_input_gives_one_line(folder, monkeypatch, model, arguments, message):
-    monkeypatch.chdir(folder)
-    if "named.fgfm" in arguments:
-        X, Y = make_rows()
-        named = fgfm.FGFMClassifier(factors="independent")
-        fgfm.save(named.fit(X, pd.DataFrame(Y, columns=NAMES)), "named.fgfm")
-    before = set(os.listdir())
-    assert_one_line_error(run("evaluate", *arguments), message)
-    assert set(os.listdir()) == before
 
 
 @pytest.mark.slow

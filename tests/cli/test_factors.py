@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-
-import pytest
 
 import fgfm
 from command_line import NAMES, assert_one_line_error, run, run_ok
@@ -35,6 +32,21 @@ def test_table_shows_edges(folder):
     assert "4 labels" in table.splitlines()[0]
 
 
+def test_tests_given_the_most_informative_features(folder, dataset):
+    command = ["factors", folder / "all.npz", *OPTIONS]
+    found = json.loads(run_ok(*command, "--max-features", "4", "--json").stdout)
+    assert (found["features"], found["features_used"]) == (5, 4)
+    finder = fgfm.ILFCompo("gcm", 0.2, correction=None).fit(dataset.X[:, :4], dataset.Y)
+    p = [max(finder.p_values_[i, j], finder.p_values_[j, i]) for i, j in _pairs(found)]
+    assert [edge["p_value"] for edge in found["edges"]] == p  # the fifth feature is noise
+    assert "4 of 5 features" in run_ok(*command, "--max-features", "4").stdout
+    assert "4 of" not in run_ok(*command, "--max-features", "0").stdout.splitlines()[0]
+
+
+def _pairs(found):
+    return [[NAMES.index(name) for name in edge["labels"]] for edge in found["edges"]]
+
+
 def test_maximum_size_cuts_edges(folder):
     table = run_ok("factors", folder / "all.npz", *OPTIONS, "--max-size", "2").stdout
     assert "to limit factor sizes" in table
@@ -56,24 +68,6 @@ def test_factors_can_be_passed_to_fit(folder, tmp_path):
         path = tmp_path / "model.fgfm"
         run_ok("fit", folder / "all.npz", "--factors", tmp_path / name, "-o", path)
         assert sorted(len(factor) for factor in fgfm.load(path)[-1].factors_) == expected
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["all.npz", "--alpha", "2"], "alpha is 2"),
-        (["all.npz", "--test", "x"], "test is 'x'"),
-        (["all.npz", "--correction", "x"], "correction is 'x'"),
-        (["all.npz", "--edges", "-1"], "--edges is -1"),
-        (["all.npz", "--graph", "g.bmp"], "must end in one of .png, .pdf, .svg"),
-        (["new.csv", "--drop", "id"], "(option: --labels)"),
-    ],
-)
-def test_invalid_input_gives_one_line(folder, monkeypatch, arguments, message):
-    monkeypatch.chdir(folder)
-    before = set(os.listdir())
-    assert_one_line_error(run("factors", *arguments), message)
-    assert set(os.listdir()) == before
 
 
 def test_missing_library_is_named(folder, monkeypatch, tmp_path):

@@ -155,67 +155,6 @@ def test_learners_by_name(folder, tmp_path, name, settings):
     assert label_sets(tmp_path / "sets.csv")[0] == sets
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["none.npz"], "none.npz"),
-        (
-            ["all.csv"],
-            "does not declare which columns are labels: name them, such as 'red', 'green', 'blue' "
-            "and 1 more (0 or 1) (option: --labels)",
-        ),
-        (["tags.csv"], "name them, such as 'tags' (lists) (option: --labels)"),
-        (["tags.csv", "-l", "tag"], "no column is called 'tag': did you mean 'tags'? (option"),
-        (["tags.csv", "-l", "tags", "--text", "plase"], "'plase' (did you mean 'place'?) (option"),
-        (
-            ["all.csv", "-l", "-4", "--date", "x1"],
-            "is not a date such as 1999-12-31, nor are ",
-        ),
-        (
-            ["tags.csv", "-l", "tags", "--number", "place"],
-            "row 0, column 'place': 'south' is not a number, nor are 119 further cells of 120: "
-            "declare what the column holds, or leave it out (options: --category, --text, --drop)",
-        ),
-        (
-            ["tags.csv", "-l", "tags", "--category", "id", "--number", "id"],
-            "the column 'id' is both number and category",
-        ),
-        (["all.csv", "-l", "purple"], "no column is called 'purple': there are 'x1', "),
-        (["all.csv", "-l", "-9"], "labels is -9: there are 9 columns"),
-        (["all.npz", "-o", "no/m"], "there is no folder"),
-        (["all.npz", "-o", "."], "a folder: it must be a file"),
-        (["all.npz", "-e", "rigde"], "it must be one of auto, ridge, logistic, forest"),
-        (["all.npz", "-e", "no.such:Thing"], "No module named"),
-        (["all.npz", "-e", "sklearn.svm:Thing"], "has no class 'Thing'"),
-        (["all.npz", "-e", "knn", "--set", "k=3"], "it has n_neighbors, weights"),
-        (["all.npz", "--set", "k"], "it must be name=value"),
-        (["all.npz", "-e", "sklearn.svm:LinearSVC", "--set", "C"], "it must be name=value"),
-        (["all.npz", "--factors", "some"], "--factors is 'some': it must be"),
-        (["all.npz", "--factors", "red,pink"], "no label 'pink'"),
-        (["all.npz", "--factors", "red|red"], "'red' occurs twice"),
-        (["all.npz", "--factors", "all.npz"], "all.npz is not a text file"),
-        (["all.npz", "--factors", "bad.json"], "bad.json must hold factors as lists of labels"),
-        (["all.npz", "--method", "x"], "method is 'x'"),
-        (["all.npz", "--calibration", "x"], "calibration is 'x'"),
-        (["all.npz", "--nonempty", "x"], "--nonempty is 'x'"),
-        (["all.npz", "--beta", "-1"], "beta is -1"),
-        (["all.npz", "--jobs", "0"], "n_jobs is 0"),
-        (["all.npz", "--split", "x"], "--split is 'x'"),
-        (["all.svm", "--split", "train"], "--split is 'train': all.svm has no split"),
-        (["all.svm", "-e", "boosting"], "give --dense"),
-        (["all.npz", "--format", "x"], "format is 'x'"),
-    ],
-)
-def test_invalid_input_gives_one_line(folder, monkeypatch, arguments, message):
-    monkeypatch.chdir(folder)
-    if "bad.json" in arguments:
-        (folder / "bad.json").write_text("[[1]]")
-    before = set(os.listdir())
-    out = [] if "-o" in arguments else ["-o", "m"]
-    assert_one_line_error(run("fit", *arguments, *out), message)
-    assert set(os.listdir()) == before
-
-
 def test_data_file_is_not_overwritten(folder, tmp_path):
     data = tmp_path / "all.csv"
     data.write_bytes((folder / "all.csv").read_bytes())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -12,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.preprocessing import StandardScaler
 
 import fgfm
 from command_line import (
@@ -223,41 +221,6 @@ def test_model_without_an_encoder_matches_columns_by_name(dataset, tmp_path):
     assert_one_line_error(
         run("predict", path, tmp_path / "gap.csv"), "column 'x2': it has texts or missing values"
     )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["all.npz", "all.npz", "-o", "s.csv"], "model saved by fgfm"),
-        (["all.csv", "all.npz", "-o", "s.csv"], "model saved by fgfm"),
-        (["none.fgfm", "all.npz", "-o", "s.csv"], "none.fgfm: no such file"),
-        (["scaler.fgfm", "all.npz", "-o", "s.csv"], "holds StandardScaler: it must hold a fitted"),
-        (["model.fgfm", "all.npz", "-o", "-", "--proba", "-"], "they must be two files"),
-        (["model.fgfm", "all.npz", "-o", "s.doc"], "has the extension '.doc'"),
-        (["model.fgfm", "all.npz", "--proba", "p.jsonl"], "written as CSV, TSV or Parquet"),
-        (["model.fgfm", "bad.csv", "-o", "s.csv"], "there are no columns 'x1', 'x2', 'x3' (did"),
-        (
-            ["model.fgfm", "all.npz", "-o", "s.csv", "--ids", "x"],
-            "ids is ['x']: all.npz has no named columns",
-        ),
-        (["model.fgfm", "new.csv", "-o", "s.csv", "--ids", "x"], "no column 'x' (did you mean 'x"),
-        (["model.fgfm", "wide.npz", "-o", "s.csv"], "X has 6 features, but"),
-        (["model.fgfm", "all.npz", "-o", "s.csv", "--beta", "nan"], "beta is nan"),
-        (["model.fgfm", "all.npz", "--average", "mean"], "average is 'mean': it must be"),
-        (["model.fgfm", "all.npz", "--average", "micro", "--max-labels", "1"], "'micro'"),
-    ],
-)
-def test_invalid_input_gives_one_line(folder, monkeypatch, model, arguments, message):
-    monkeypatch.chdir(folder)
-    if "scaler.fgfm" in arguments:
-        fgfm.save(StandardScaler().fit(np.eye(5)), "scaler.fgfm")
-    if "bad.csv" in arguments:
-        (folder / "bad.csv").write_text("X1,x-2,y,x4,x5\n1,2,3,4,5\n")
-    if "wide.npz" in arguments:
-        save_npz("wide.npz", np.eye(6))
-    before = set(os.listdir())
-    assert_one_line_error(run("predict", *arguments), message)
-    assert set(os.listdir()) == before
 
 
 def test_inputs_are_not_overwritten(folder, model, tmp_path):

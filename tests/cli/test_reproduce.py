@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import pty
 import signal
 import subprocess
 import sys
 import time
 
 import pytest
-from typer.testing import CliRunner
 
-from fgfm.cli._app import app
+from command_line import assert_one_line_error, read_terminal, run, run_ok, started_on_terminal
 from fgfm.experiments import reproduce
 
 PROGRAM = [sys.executable, "-m", "fgfm.cli", "reproduce"]
@@ -23,8 +21,7 @@ MORE = ["--sizes", "50,100", "--dags", "1,4", "--interactions", "none"]
 def test_command_prints_the_table_and_names_the_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     arguments = [*FEW, "--methods", "gfm,ilf", "--estimates", "both", "-o", "here", "-j", "1"]
-    done = CliRunner().invoke(app, ["reproduce", *arguments])
-    assert done.exit_code == 0, done.stderr
+    done = run_ok("reproduce", *arguments)
     assert "Published estimates" in done.stdout
     assert "Our estimates" in done.stdout
     assert "DAG 4 (8)" in done.stdout
@@ -33,7 +30,7 @@ def test_command_prints_the_table_and_names_the_files(tmp_path, monkeypatch):
     assert "summary.json" in done.stderr
     assert (tmp_path / "here" / "figure.svg").is_file()
     assert (tmp_path / "here" / "ours" / "results.csv").is_file()
-    again = CliRunner().invoke(app, ["reproduce", *arguments])
+    again = run_ok("reproduce", *arguments)
     assert again.stdout == done.stdout
     assert "nothing to compute: here contains all results" in again.stderr
 
@@ -53,10 +50,7 @@ def test_command_prints_the_table_and_names_the_files(tmp_path, monkeypatch):
 )
 def test_errors_are_one_sentence(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(app, ["reproduce", *arguments])
-    assert done.exit_code == 2
-    assert message in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert_one_line_error(run("reproduce", *arguments), message)
 
 
 @pytest.mark.slow
@@ -124,25 +118,8 @@ def test_control_c_explains_how_to_continue(tmp_path):
 
 @pytest.mark.slow
 def test_progress_bar_on_a_terminal(tmp_path):
-    mine, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*PROGRAM, *FEW, "--out", str(tmp_path / "here"), "--jobs", "1"],
-        stdout=subprocess.DEVNULL,
-        stderr=theirs,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
-    )
-    os.close(theirs)
-    seen = b""
-    while True:
-        try:
-            part = os.read(mine, 65536)
-        except OSError:  # the other end is closed
-            break
-        if not part:
-            break
-        seen += part
-    os.close(mine)
-    assert process.wait() == 0
-    assert b"data sets" in seen
-    assert b"/2" in seen
-    assert b"left" in seen
+    command = ["reproduce", *FEW, "--out", tmp_path / "here", "--jobs", "1"]
+    with started_on_terminal(*command) as (process, terminal):
+        seen = read_terminal(terminal)
+        assert process.wait() == 0
+    assert all(text in seen for text in (b"data sets", b"/2", b"left"))

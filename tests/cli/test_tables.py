@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -268,13 +270,25 @@ def test_labels_in_every_form_give_the_same_model(films, tmp_path):
     assert len(printed) == 1
 
 
-def test_missing_labels_and_hints(tmp_path):
-    rows = [f"{k},{k % 2},{'' if k % 5 == 0 else k % 3 // 2}" for k in range(60)]
-    (tmp_path / "d.csv").write_text("x,a,b\n" + "\n".join(rows) + "\n")
-    command = ["fit", tmp_path / "d.csv", "-l", "-2", "-e", "ridge", "-o", tmp_path / "m.fgfm"]
-    command += ["--number", "x"]
-    assert "labels   2, 0.77 per row" in run_ok(*command).stdout
-    unknown = run_ok(*command, "--missing-labels", "--factors", "independent")
-    assert "labels   2, 0.77 per row" in unknown.stdout
-    result = run("factors", tmp_path / "d.csv")
-    assert_one_line_error(result, "such as 'a', 'b' (0 or 1) (option: --labels)")
+def test_labels_that_were_not_observed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [(k, k % 2, "" if k % 5 == 0 else k % 3 // 2) for k in range(60)]
+    whole = pd.DataFrame(rows, columns=["x", "a", "b"])
+    whole.to_csv("d.csv", index=False)
+    whole[whole["b"] != ""].to_csv("observed.csv", index=False)
+    options = ["-l", "-2", "--number", "x"]
+    fit = ["fit", "d.csv", *options, "-e", "ridge", "--factors", "independent", "-o", "m.fgfm"]
+    assert "labels   2, 0.77 per row" in run_ok(*fit).stdout
+    assert "rows     60" in run_ok(*fit, "--missing-labels").stdout
+    for command in (["evaluate", "--folds", "3"], ["evaluate", "--model", "m.fgfm"], ["factors"]):
+        command += [*options, "--json"]
+        found = run_ok(*command, "d.csv", "--missing-labels")
+        expected = json.loads(run_ok(*command, "observed.csv").stdout) | {"data": "d.csv"}
+        assert json.loads(found.stdout) == expected
+        assert "12 of 60 rows left out: some of their labels were not observed" in found.stderr
+
+
+def test_no_row_with_all_labels_raises(tmp_path):
+    (tmp_path / "d.csv").write_text("x,a,b\n" + "1,,1\n2,0,\n" * 5)
+    result = run("evaluate", tmp_path / "d.csv", "-l", "-2", "--missing-labels")
+    assert_one_line_error(result, "--missing-labels: no row has all its labels")

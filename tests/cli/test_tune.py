@@ -167,6 +167,22 @@ def test_many_rows_are_sampled_for_the_cross_validation(rows, files, monkeypatch
     assert "obtained       by 3-fold cross-validation of 100 random rows:\n" in printed
 
 
+def test_labels_that_were_not_observed(files):
+    whole = pd.read_csv("y.csv", dtype=str)
+    gaps = whole["id"].isin(["d3", "d50"])
+    whole.assign(red=whole["red"].mask(gaps)).to_csv("gaps.csv", index=False)
+    whole[~gaps].to_csv("less.csv", index=False)
+    table = pd.read_csv("p.csv")
+    table[~table["id"].isin(["d3", "d50"])].to_csv("p_less.csv", index=False)
+    options = ["--ids", "id", "--json", "-o", "d.fgfm"]
+    found = run_ok("tune", "p.csv", "gaps.csv", *options, "--missing-labels")
+    expected = json.loads(run_ok("tune", "p_less.csv", "less.csv", *options).stdout)
+    same = ("rows", "labels_per_row", "expected_f", "cross_validation")
+    report = json.loads(found.stdout)
+    assert [report[name] for name in same] == [expected[name] for name in same]
+    assert "2 of 200 rows left out" in found.stderr
+
+
 def test_few_rows_have_no_cross_validation(files):
     (files / "p2.csv").write_text("a,b\n0.1,0.7\n0.8,0.6\n")
     (files / "y2.csv").write_text("a,b\n0,1\n1,1\n")

@@ -181,11 +181,8 @@ def test_empty_set():
 
 def test_options():
     p = np.random.default_rng(5).random((1, 150)) ** 8
-    display = ExpectedFDisplay.from_marginals(p, max_size=7, legend=False, bound=False, title="t")
+    display = ExpectedFDisplay.from_marginals(p, max_size=7)
     assert display.ax_.get_xlim()[1] < 8.0
-    assert display.ax_.get_legend() is None
-    assert display.bound_ is None
-    assert display.ax_.get_title() == "t"
     whole = ExpectedFDisplay(display.values, display.bounds, beta=2.0).plot()
     assert whole.ax_.get_ylabel() == "expected $F_{2}$"
     assert whole.chosen_.get_xdata()[0] == display.size  # by default the maximum

@@ -36,11 +36,10 @@ def test_from_classifier(network):
 
 def test_given_axes_and_options(fitted):
     figure, axes = plt.subplots(1, 2)
-    graph = LabelGraphDisplay.from_estimator(fitted, ax=axes[0], names=False, title="one")
+    graph = LabelGraphDisplay.from_estimator(fitted, ax=axes[0], names=False)
     assert graph.ax_ is axes[0]
     assert graph.figure_ is figure
     assert graph.text_ == []
-    assert axes[0].get_title() == "one"
     names = ["w", "x", "y", "z"]
     graph = LabelGraphDisplay.from_estimator(fitted, label_names=names)
     assert [text.get_text() for text in graph.text_] == names
@@ -73,11 +72,6 @@ def test_stronger_edges_are_wider():
 def test_no_edges():
     assert len(LabelGraphDisplay.from_p_values(np.ones((3, 3))).edges_.get_segments()) == 0
     assert LabelGraphDisplay([[0]], [[0]]).plot().ax_.get_title() == "1 label in 1 factor"
-
-
-def test_continuous_colour_map(chains):
-    display = LabelGraphDisplay.from_p_values(chains([2, 2, 2]), cmap="viridis")
-    assert len(np.unique(display.nodes_.get_facecolors(), axis=0)) == 3
 
 
 @pytest.mark.parametrize(

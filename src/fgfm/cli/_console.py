@@ -1,4 +1,4 @@
-"""Progress bars on standard error, and errors and warnings as one line each."""
+"""What commands print: results, tables, progress, and errors and warnings as one line each."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import os
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any, ParamSpec, TypeVar
 
 import typer
@@ -18,6 +19,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
@@ -29,12 +31,12 @@ from fgfm._utils.text import WIDTH, escaped, one_line
 __all__ = [
     "STAGES",
     "echo",
+    "format_table",
     "json_text",
+    "note",
     "plain_errors",
-    "progress_bar",
-    "rows_counter",
+    "progress",
     "say",
-    "spinner",
 ]
 
 P = ParamSpec("P")
@@ -45,8 +47,6 @@ STAGES = {"models": "fitting models", "label factors": "finding label factors"}
 
 _INVALID_INPUT = 2  # exit codes
 _INTERRUPTED = 130
-# Options that are not called like the arguments of `fgfm.io`.
-_OPTIONS = {"decider": "with", "header": "header or --no-header"}
 
 
 def echo(text: str) -> None:
@@ -54,7 +54,7 @@ def echo(text: str) -> None:
     typer.echo(escaped(text, keep="\n"))
 
 
-def say(text: str = "") -> None:
+def say(text: str) -> None:
     """Print lines to standard error, with control characters escaped.
 
     On a terminal, long ones are wrapped between words.
@@ -72,68 +72,67 @@ def say(text: str = "") -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def note(text: str | None) -> None:
+    """Print a note to standard error, if there is one."""
+    if text:
+        say(f"fgfm: note: {text}")
+
+
 def json_text(values: Mapping[str, Any], indent: int | None = None) -> str:
     """Return values as JSON, with null in the place of NaN, which JSON does not have."""
     return json.dumps({k: None if v != v else v for k, v in values.items()}, indent=indent)
 
 
-@contextmanager
-def progress_bar(description: str) -> Iterator[Callable[..., None]]:
-    """Show a progress bar with the remaining time, if standard error is a terminal.
+def format_table(
+    rows: Sequence[Sequence[str]], align: str = "", gap: str = "  ", width: int = 0
+) -> list[str]:
+    """Return the lines of a table whose columns are as wide as their cells, or as `width`.
 
-    Yields a function of the number of steps done, the number in all and, optionally, another
-    description.
+    `align` has < or > for each column; the others are aligned to the left.
+
+    Examples
+    --------
+    >>> format_table([("rows", "7"), ("labels", "12")], "<>")
+    ['rows     7', 'labels  12']
+    """
+    widths = [max(width, *map(len, column)) for column in zip_longest(*rows, fillvalue="")]
+    sides = align.ljust(len(widths), "<")
+    return [
+        gap.join(f"{cell:{s}{w}}" for cell, s, w in zip(row, sides, widths, strict=False)).rstrip()
+        for row in rows
+    ]
+
+
+@contextmanager
+def progress(description: str, steps: bool = False) -> Iterator[Callable[..., None]]:
+    """Show that work goes on, if standard error is a terminal.
+
+    Yields a function of the number of rows done; or, with `steps`, of the steps done, the steps
+    in all and, optionally, another description. The bar moves until the first step is done, then
+    it shows the share and the remaining time.
     """
     console = Console(stderr=True)
-    bar = Progress(
+    columns: list[ProgressColumn] = [
+        SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-        expand=True,
-    )
-    with bar:
+    ]
+    if steps:
+        columns[2:2] = [BarColumn(bar_width=None), MofNCompleteColumn()]
+        columns += [TextColumn("left"), TimeRemainingColumn()]
+    shown = console.is_terminal
+    with Progress(
+        *columns, console=console, transient=True, disable=not shown, expand=steps
+    ) as bar:
         task = bar.add_task(description, total=None)
 
-        def show(done: int, total: int, description: str | None = None) -> None:
-            # Until a step is done, the bar moves to show that work goes on.
-            bar.update(task, completed=done, total=total or None, description=description)
+        def show(done: int, total: int = 0, text: str = description) -> None:
+            if steps:
+                bar.update(task, completed=done, total=total if done else None, description=text)
+            else:
+                bar.update(task, description=f"{done:,} {text}")
 
         yield show
-
-
-@contextmanager
-def spinner(description: str) -> Iterator[None]:
-    """Show that work of unknown length goes on, if standard error is a terminal."""
-    with rows_counter(description, "{task.description}"):
-        yield
-
-
-@contextmanager
-def rows_counter(
-    description: str, text: str = "{task.completed:,.0f} {task.description}"
-) -> Iterator[Callable[[int], None]]:
-    """Show a count of unknown total, if standard error is a terminal.
-
-    Yields a function of the number of rows done. The text has fields of the task of rich.
-    """
-    console = Console(stderr=True)
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn(text, markup=False),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with bar:
-        task = bar.add_task(description, total=None)
-        yield lambda done: bar.update(task, completed=done)
 
 
 def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
@@ -148,29 +147,27 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
         except BrokenPipeError:  # the reader of our output has closed it
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
-        except (ValueError, TypeError, OSError, ImportError) as error:
-            say(f"fgfm: {_message(error, kwargs)}")
-            raise typer.Exit(_INVALID_INPUT) from error
         except KeyboardInterrupt:
             say("fgfm: stopped")
             raise typer.Exit(_INTERRUPTED) from None
         except Exception as error:
-            if not type(error).__module__.startswith("pyarrow"):
-                raise
-            say(f"fgfm: {_message(error, kwargs)}")  # a file that pyarrow cannot read or write
+            ours = isinstance(error, (ValueError, TypeError, OSError, ImportError))
+            if not ours and not type(error).__module__.startswith("pyarrow"):
+                raise  # typer's own, or a defect
+            say(f"fgfm: {_message(error, kwargs.get('context'))}")
             raise typer.Exit(_INVALID_INPUT) from error
 
     return run
 
 
-def _message(error: BaseException, options: Mapping[str, Any]) -> str:
-    """Return the message of an error on one line; it names only options that there are."""
+def _message(error: BaseException, context: Any) -> str:
+    """Return the message of an error on one line, with the options that help, if there are any."""
     from fgfm.io import DataError
 
     if isinstance(error, DataError):
-        names = [_OPTIONS.get(name, name) for name in error.arguments if name in options]
-        listed = ", ".join(f"--{name.replace('_', '-')}" for name in names)
-        hint = f" (option{'s' * (len(names) > 1)}: {listed})" if names else ""
+        flags = {} if context is None else _flags(context.command.params)
+        names = [flags[name] for name in error.arguments if name in flags]
+        hint = f" (option{'s' * (len(names) > 1)}: {', '.join(names)})" if names else ""
         place = f"{error.place}: " if error.place else ""
         return one_line(f"{place}{error.reason}{hint}")
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
@@ -178,6 +175,17 @@ def _message(error: BaseException, options: Mapping[str, Any]) -> str:
         name = os.fsdecode(name) if isinstance(name, (str, bytes)) else str(name)
         return f"{name}: {error.strerror[0].lower()}{error.strerror[1:]}"
     return one_line(error) or type(error).__name__
+
+
+def _flags(params: Sequence[Any]) -> dict[str, str]:
+    """Return the options of a command by their names, and by those of their parameters."""
+    found: dict[str, str] = {}
+    for param in params:
+        long = [text for text in (*param.opts, *param.secondary_opts) if text.startswith("--")]
+        if long:
+            keys = (param.name, long[0].removeprefix("--").replace("-", "_"))
+            found |= dict.fromkeys(keys, " or ".join(long))
+    return found
 
 
 def _warning_printer() -> Callable[..., None]:

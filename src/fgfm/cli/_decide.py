@@ -5,32 +5,14 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from fgfm._utils.text import counted
-from fgfm.cli._console import json_text, plain_errors, rows_counter, say
-from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels, read_constraints
-from fgfm.cli._models import load_decider
-from fgfm.cli._options import (
-    EXPECTED,
-    Average,
-    Beta,
-    Logits,
-    OutputSeparator,
-    ProbsFormat,
-    Wide,
-    ZeroDivision,
-    file_arguments,
-    given_options,
-    split_names,
-    text_options,
-    with_options,
-)
-
-if TYPE_CHECKING:
-    from fgfm.io import DecideReport
+from fgfm.cli import _options as opt
+from fgfm.cli._console import json_text, plain_errors, progress, say
+from fgfm.cli._models import load_decider, read_constraints
 
 __all__ = ["EPILOG", "decide"]
 
@@ -92,27 +74,6 @@ With = Annotated[
         help="Decider saved by fgfm tune, in the place of the options above.",
     ),
 ]
-Ids = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMNS",
-        help="Columns that are not labels, to copy to the output: names separated by commas; may "
-        "be repeated.",
-    ),
-]
-OutputFormat = Annotated[
-    str | None,
-    typer.Option(metavar="FORMAT", help="Format of the output: csv, tsv, jsonl or parquet."),
-]
-Jobs = Annotated[
-    int,
-    typer.Option(
-        "--jobs",
-        "-j",
-        metavar="N",
-        help="Number of threads, or of files at a time; -1 uses all cores.",
-    ),
-]
 Stats = Annotated[
     bool,
     typer.Option("--stats", help="Print the rows, the mean expected F-measure and the time."),
@@ -121,27 +82,27 @@ Json = Annotated[bool, typer.Option("--json", help="Print them as JSON, to stand
 
 
 @plain_errors
-@with_options(text_options)
+@opt.with_options(opt.text_options)
 def decide(
     context: typer.Context,
     probs: Probabilities,
     out: Out = Path("-"),
-    beta: Beta = 1.0,
-    zero_division: ZeroDivision = 1.0,
+    beta: opt.Beta = 1.0,
+    zero_division: opt.ZeroDivision = 1.0,
     nonempty: Nonempty = False,
-    average: Average = "samples",
+    average: opt.Average = "samples",
     measure: Measure = "f",
-    logits: Logits = False,
-    min_labels: MinLabels = None,
-    max_labels: MaxLabels = None,
-    constraints: ConstraintsFile = None,
+    logits: opt.Logits = False,
+    min_labels: opt.MinLabels = None,
+    max_labels: opt.MaxLabels = None,
+    constraints: opt.Constraints = None,
     decider: With = None,
-    ids: Ids = None,
-    format: ProbsFormat = None,
-    output_format: OutputFormat = None,
-    separator: OutputSeparator = ";",
-    wide: Wide = False,
-    jobs: Jobs = -1,
+    ids: opt.Ids = None,
+    format: opt.ProbsFormat = None,
+    output_format: opt.OutputFormat = None,
+    separator: opt.OutputSeparator = ";",
+    wide: opt.Wide = False,
+    jobs: opt.Jobs = -1,
     stats: Stats = False,
     as_json: Json = False,
     **options: Any,
@@ -149,59 +110,40 @@ def decide(
     """Decide label sets from a table of probabilities of any model."""
     from fgfm import io
 
-    given = [name for name in _OBJECTIVE if name in given_options(context)]
+    params = context.params
+    given = [name for name in _OBJECTIVE if name in opt.given_options(context)]
     if decider is not None and given:
         raise ValueError(
             f"--{given[0].replace('_', '-')} is an option on the decision, and --with is fitted "
             "for its own: leave one out"
         )
-    with rows_counter("rows decided") as progress:
-        decision: dict[str, Any] = {}  # with a decider, its own
+    with progress("rows decided") as show:
+        decision: dict[str, Any] = {"decider": decider and load_decider(decider)}
         if decider is None:
-            decision = {name: context.params[name] for name in _OBJECTIVE}
+            decision |= {name: params[name] for name in _OBJECTIVE}
             decision["min_labels"] = min_labels or 0
-            decision["constraints"] = (
-                None if constraints is None else read_constraints(constraints)
-            )
-        report = io.decide(
-            probs,
-            out,
-            decider=None if decider is None else load_decider(decider),
-            **decision,
-            ids=split_names(ids),
-            **file_arguments(context.params),
-            output_format=output_format,
-            separator=separator,
-            wide=wide,
-            n_jobs=jobs,
-            progress=progress,
-        )
+            decision["constraints"] = read_constraints(constraints)
+        written = {name: params[name] for name in ("output_format", "separator", "wide")}
+        source = opt.file_arguments(params)
+        report = io.decide(probs, out, **decision, **source, **written, n_jobs=jobs, progress=show)
+    memory = _peak_bytes() / 2**20
     if as_json:
-        say(json_text(report._asdict() | {"peak_mebibytes": _peak_bytes() / 2**20}))
+        say(json_text(report._asdict() | {"peak_mebibytes": memory}))
     elif stats:
-        say(_statistics(report, "F" if measure == "f" else "Jaccard index"))
-
-
-def _statistics(report: DecideReport, measure: str) -> str:
-    lines = [counted(report.rows, "row")]
-    if not math.isnan(report.mean_expected_f):
-        expected = EXPECTED[report.average].format(measure)
-        lines[0] += f", {expected} {report.mean_expected_f:.4f}"
-    if report.kept:
-        lines.append(f"{counted(report.kept, 'file')} already up to date")
-    lines.append(f"{report.seconds:.2f} s, peak memory {_peak_bytes() / 2**20:.0f} MiB")
-    return "\n".join(lines)
+        first = counted(report.rows, "row")
+        if not math.isnan(report.mean_expected_f):
+            name = opt.EXPECTED[report.average].format("F" if measure == "f" else "Jaccard index")
+            first += f", {name} {report.mean_expected_f:.4f}"
+        kept = [f"{counted(report.kept, 'file')} already up to date"] if report.kept else []
+        say("\n".join([first, *kept, f"{report.seconds:.2f} s, peak memory {memory:.0f} MiB"]))
 
 
 def _peak_bytes() -> float:
     """Return the peak resident memory of this process in bytes; NaN if it is unknown."""
-    try:  # getrusage reports the peak of the parent process on Linux if that is higher
-        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-            for line in file:
-                if line.startswith("VmHWM:"):
-                    return 1024.0 * int(line.split()[1])
-    except OSError:
-        pass
+    status = Path("/proc/self/status")  # on Linux, getrusage includes the peak before exec
+    if status.exists():
+        lines = status.read_text(encoding="ascii", errors="replace").splitlines()
+        return sum(1024.0 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
     try:
         import resource
     except ImportError:  # Windows

@@ -13,9 +13,9 @@ from typing import Annotated
 import typer
 
 from fgfm._utils.atomic import atomic_file
-from fgfm._utils.optional import import_optional
 from fgfm._utils.text import clipped, wrapped
 from fgfm.cli._console import echo, plain_errors
+from fgfm.cli._models import require_skops
 
 __all__ = ["COMMANDS", "EPILOG", "demo", "make_tables", "write_files"]
 
@@ -44,7 +44,7 @@ def demo(out: Out = Path("fgfm-demo")) -> None:
     rules and writes a page with charts; fit saves a model; predict writes the genres of the new
     films. It takes about a minute.
     """
-    import_optional("skops.io", "saving and loading models", "cli")  # before the commands
+    require_skops()
     start = time.perf_counter()
     write_files(out, make_tables())
     echo(f"$ cd {shlex.quote(str(out))}")

@@ -14,26 +14,19 @@ import typer
 
 from fgfm._utils.atomic import atomic_file
 from fgfm._utils.text import clipped, counted, listed
-from fgfm.cli._console import STAGES, echo, plain_errors, progress_bar, say, spinner
-from fgfm.cli._evaluation_text import Result, as_json_text, as_table
-from fgfm.cli._inputs import check_target, column_lines, load_encoded, split_rows
-from fgfm.cli._models import label_frame, load_model, make_model
-from fgfm.cli._options import (
-    Data,
-    Json,
-    Trust,
-    column_options,
-    dataset_arguments,
-    file_arguments,
-    given_options,
-    label_options,
-    model_options,
-    run_options,
-    split_names,
-    text_options,
-    with_options,
+from fgfm.cli import _options as opt
+from fgfm.cli._console import STAGES, echo, note, plain_errors, progress, say
+from fgfm.cli._data import (
+    check_target,
+    column_lines,
+    label_notes,
+    load_encoded,
+    observed_rows,
+    split_rows,
+    unsure_note,
 )
-from fgfm.cli._sanity import label_notes, unsure_note
+from fgfm.cli._evaluation_text import Result, as_json_text, as_table
+from fgfm.cli._models import label_frame, load_model, make_model
 
 if TYPE_CHECKING:
     from fgfm.io import Dataset, FeatureEncoder
@@ -89,20 +82,22 @@ InnerFolds = Annotated[
 
 
 @plain_errors
-@with_options(
-    label_options, model_options, column_options, text_options, run_options, learner="ridge"
+@opt.with_options(
+    *(opt.label_options, opt.model_options, opt.column_options, opt.text_options),
+    learner="ridge",
+    jobs=-1,
 )
 def evaluate(
     context: typer.Context,
-    data: Data,
+    data: opt.Data,
     model: Model = None,
-    trust: Trust = None,
+    trust: opt.Trust = None,
     test: Test = None,
     split: Split = None,
     folds: Folds = 5,
     inner_folds: InnerFolds = None,
     report: Report = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
     **options: Any,
 ) -> None:
     """Compare the F-optimal rule with thresholds.
@@ -114,11 +109,10 @@ def evaluate(
     all rows of DATA; everything that uses labels is computed from training rows only.
     """
     start = time.perf_counter()
-    given = given_options(context)
+    given = opt.given_options(context)
     _check_combination(model, test, split, given)
     if report is not None:
-        inputs = [path for path in (data, model, test) if path is not None]
-        check_target(report, "--report", inputs)
+        check_target(report, "--report", [path for path in (data, model, test) if path])
     if model is not None:
         result = _evaluate_model(model, data, context.params, given)
     else:
@@ -132,9 +126,7 @@ def evaluate(
     echo(as_json_text(result) if as_json else as_table(result))
     found = result.evaluation
     size = found.measures["labels_per_row"]["f_optimal"].value
-    unsure = unsure_note(found.expected_f.value, size, found.true_labels_per_row, result.beta)
-    if unsure:
-        say(f"fgfm: note: {unsure}")
+    note(unsure_note(found.expected_f.value, size, found.true_labels_per_row, result.beta))
     written = "" if report is None else f": {clipped(str(report), 60)}"
     say(f"{time.perf_counter() - start:.1f} s{written}")
 
@@ -158,17 +150,17 @@ def _evaluate_model(path: Path, data: Path, params: Mapping[str, Any], given: se
     from fgfm.evaluation import evaluate_fitted
     from fgfm.io import DataError
 
-    loaded = load_model(path, params["trust"] or [])
+    loaded = load_model(path, params["trust"])
     objective = ("beta", "zero_division", "nonempty")
     loaded.set_decision({name: params[name] for name in objective if name in given})
-    arguments = dataset_arguments(params) | {"require_labels": True}
+    arguments = opt.dataset_arguments(params) | {"require_labels": True}
     if loaded.encoder is not None and arguments["labels"] is None:
         arguments["labels"] = list(loaded.encoder.labels) or None
     if loaded.has_named_labels:
         arguments["label_names"] = loaded.label_names
-    with spinner(f"reading {clipped(data.name, 50)}"):
+    with progress(f"reading {clipped(data.name, 50)}"):
         whole = loaded.load(data, arguments)
-    rows = split_rows(whole, params["split"])
+    rows = observed_rows(whole.Y, split_rows(whole, params["split"]))
     chosen = whole.rows(rows)
     names = list(chosen.label_names)
     if len(names) != len(loaded.label_names) or (
@@ -181,7 +173,7 @@ def _evaluate_model(path: Path, data: Path, params: Mapping[str, Any], given: se
         )
     description = _describe(data, chosen.X, chosen.Y)
     description |= {"model": str(path), "protocol": "the rows of this file"}
-    with spinner(f"deciding {counted(chosen.X.shape[0], 'row')}"):
+    with progress(f"deciding {counted(chosen.X.shape[0], 'row')}"):
         evaluation = evaluate_fitted(loaded.model, chosen.X, chosen.Y, random_state=params["seed"])
     beta = float(loaded.classifier.beta)
     return Result(description, beta, evaluation, names, _row_names(whole)[rows].tolist())
@@ -206,17 +198,18 @@ def _evaluate_options(data: Path, test: Path | None, params: Mapping[str, Any]) 
 
     rows = _read_rows(data, test, params)
     names = rows.data.label_names
-    for note in label_notes(rows.Y, names):
-        say(f"fgfm: note: {note}")
+    for text in label_notes(rows.Y, names):
+        note(text)
     model = make_model(rows.data, rows.encoder, rows.X, params)
     columns = column_lines(rows.encoder, names)
-    with progress_bar(STAGES["models"]) as show:
+    with progress(STAGES["models"], steps=True) as show:
 
-        def progress(fits: int, total: int, stage: str, done: int, of: int) -> None:
+        def report(fits: int, total: int, stage: str, done: int, of: int) -> None:
             if columns:  # the options are valid
                 say("\n".join([*columns, ""]))
                 columns.clear()
-            show(fits, total, f"fit {fits + 1} of {total}: {STAGES.get(stage, stage)} {done}/{of}")
+            text = f"fit {fits + 1} of {total}: {STAGES.get(stage, stage)}"
+            show(fits * of + done, total * of, text)
 
         def first(fold: int, best: float, half: float) -> None:
             if fold == 1:  # something to read while the other folds are fitted
@@ -232,7 +225,7 @@ def _evaluate_options(data: Path, test: Path | None, params: Mapping[str, Any]) 
             folds=params["folds"],
             inner_folds=params["inner_folds"],
             random_state=params["seed"],
-            progress=progress,
+            progress=report,
             partial=first,
         )
     description = _describe(data, rows.X, rows.Y) | {"protocol": rows.protocol}
@@ -248,20 +241,21 @@ def _read_rows(path: Path, test: Path | None, params: Mapping[str, Any]) -> _Row
     data, encoder, X = load_encoded(path, params)
     found = [n for n, kind in encoder.kinds_.items() if kind == "identifier" and n in data.X]
     if found and data.ids is None and params["report"] is not None:  # the texts of the file
-        data = replace(data, ids=load(path, **dataset_arguments(params) | {"ids": found}).ids)
-    names, split = _row_names(data), params["split"]
+        ids = load(path, **opt.dataset_arguments(params) | {"ids": found}).ids
+        data = replace(data, ids=ids)
+    names, split, Y = _row_names(data), params["split"], data.Y
+    assert Y is not None  # `load_encoded` requires labels
     if split is not None:
         if split != "test":
             raise ValueError(f"--split is {split!r}: it must be test, the rows to evaluate on")
-        a, b = split_rows(data, "train"), split_rows(data, "test")
-        assert data.Y is not None
+        a, b = (observed_rows(Y, split_rows(data, part)) for part in ("train", "test"))
         protocol = f"fitted to {len(a)} training rows, evaluated on {len(b)}"
-        parts = (X[a], data.Y[a], X[b], data.Y[b])
-        return _Rows(data, encoder, *parts, names[b].tolist(), protocol)
+        return _Rows(data, encoder, X[a], Y[a], X[b], Y[b], names[b].tolist(), protocol)
+    a = observed_rows(Y)
     if test is None:
         protocol = f"{params['folds']}-fold cross-validation"
-        return _Rows(data, encoder, X, data.Y, None, None, names.tolist(), protocol)
-    with spinner(f"reading {clipped(test.name, 50)}"):
+        return _Rows(data, encoder, X[a], Y[a], None, None, names[a].tolist(), protocol)
+    with progress(f"reading {clipped(test.name, 50)}"):
         other = load(
             test,
             labels=list(data.label_columns) or None,
@@ -269,12 +263,14 @@ def _read_rows(path: Path, test: Path | None, params: Mapping[str, Any]) -> _Row
             require_labels=True,
             encoder=encoder,
             separator=params["separator"],
-            ids=split_names(params["ids"]),
-            **file_arguments(params),
+            missing_labels=params["missing_labels"],
+            **opt.file_arguments(params),
         )
+    other = other.rows(observed_rows(other.Y))
     count = counted(other.X.shape[0], "row")
     protocol = f"evaluated on {count} of {clipped(str(test), 40)}"
-    return _Rows(data, encoder, X, data.Y, other.X, other.Y, _row_names(other).tolist(), protocol)
+    rows = (X[a], Y[a], other.X, other.Y)
+    return _Rows(data, encoder, *rows, _row_names(other).tolist(), protocol)
 
 
 def _describe(path: Path, X: Any, Y: Any) -> dict[str, Any]:

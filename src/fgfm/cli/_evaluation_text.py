@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fgfm._utils.text import clipped, counted, wrapped
+from fgfm.cli._console import format_table
 
 if TYPE_CHECKING:
     from fgfm.evaluation import Evaluation, Value
@@ -16,13 +17,10 @@ __all__ = [
     "Result",
     "as_json_text",
     "as_table",
-    "calibration_note",
-    "errors_note",
-    "format_gain",
-    "format_value",
+    "average_rows",
     "heading",
-    "measure_name",
-    "threshold_note",
+    "measure_rows",
+    "notes",
 ]
 
 RULE_NAMES = {"f_optimal": "F-optimal", "half": "p > 0.5", "threshold": "p > t"}
@@ -35,6 +33,8 @@ _MEASURES = {
     "subset_accuracy": "subset accuracy",
     "labels_per_row": "labels per row",
 }
+_AVERAGES = {"samples": "instance_f", "macro": "macro_f", "micro": "micro_f"}
+Rows = list[list[str]]
 
 
 class Result(NamedTuple):
@@ -56,47 +56,49 @@ def as_json_text(result: Result) -> str:
 
 def as_table(result: Result) -> str:
     """Return the measures of each rule with their standard errors, and notes on them."""
-    found, beta = result.evaluation, result.beta
-    lines = [wrapped(line) for line in heading(result)]
-    lines += ["", _row("", RULE_NAMES.values())]
-    for measure, by_rule in found.measures.items():
-        cells = [format_value(measure, value) for value in by_rule.values()]
-        lines.append(_row(measure_name(measure, beta), cells))
-        if measure == "instance_f":
-            lines.append(_gains(found.gains))
-    lines += ["", wrapped(f"With label sets and t chosen for macro and micro F{beta:g}:")]
-    for average in ("macro", "micro"):
-        measure = f"{average}_f"
-        scores = found.averages[average]
-        cells = [format_value(measure, value) for value in scores.f.values()]
-        lines += [_row(measure_name(measure, beta), cells), _gains(scores.gains)]
-    lines.append("")
-    notes = [errors_note(result), calibration_note(result), threshold_note(result)]
-    return "\n".join([*lines, *map(wrapped, notes)])
+    first, *others = measure_rows(result)
+    by_average = [(row[:4], ["  gain of F-optimal", "", *row[4:]]) for row in average_rows(result)]
+    rows = [["", *RULE_NAMES.values()], first, by_average[0][1], *others]
+    chosen = [row for both in by_average[1:] for row in both]
+    table = format_table([*rows, *chosen], "<>>>", gap="", width=20)
+    title = wrapped(f"With label sets and t chosen for macro and micro F{result.beta:g}:")
+    return "\n".join(
+        [
+            *map(wrapped, heading(result)),
+            "",
+            *table[: len(rows)],
+            "",
+            title,
+            *table[len(rows) :],
+            "",
+            *map(wrapped, notes(result)),
+        ]
+    )
 
 
-def _row(name: str, cells: Iterable[str]) -> str:
-    return f"{name:<20}" + "".join(f"{cell:>20}" for cell in cells)
+def measure_rows(result: Result) -> Rows:
+    """Return the name of each measure, and the value of each rule with its standard error."""
+    return [
+        [_MEASURES[measure].format(beta=result.beta), *_cells(measure, by_rule)]
+        for measure, by_rule in result.evaluation.measures.items()
+    ]
 
 
-def _gains(gains: dict[str, Value]) -> str:
-    return _row("  gain of F-optimal", ["", *map(format_gain, gains.values())])
+def average_rows(result: Result) -> Rows:
+    """Return the name of each F-measure, the values of the rules chosen for it, and the gains."""
+    return [
+        [
+            _MEASURES[_AVERAGES[average]].format(beta=result.beta),
+            *_cells(average, scores.f),
+            *(f"{gain.value:+.4f} ({gain.standard_error:.4f})" for gain in scores.gains.values()),
+        ]
+        for average, scores in result.evaluation.averages.items()
+    ]
 
 
-def measure_name(measure: str, beta: float) -> str:
-    """Return the name of a measure of `fgfm.evaluation.MEASURES`."""
-    return _MEASURES[measure].format(beta=beta)
-
-
-def format_value(measure: str, value: Value) -> str:
-    """Return a value with its standard error in brackets."""
+def _cells(measure: str, values: dict[str, Value]) -> list[str]:
     digits = 2 if measure == "labels_per_row" else 4
-    return f"{value.value:.{digits}f} ({value.standard_error:.{digits}f})"
-
-
-def format_gain(gain: Value) -> str:
-    """Return a difference with its sign and its standard error."""
-    return f"{gain.value:+.4f} ({gain.standard_error:.4f})"
+    return [f"{v.value:.{digits}f} ({v.standard_error:.{digits}f})" for v in values.values()]
 
 
 def heading(result: Result) -> list[str]:
@@ -117,30 +119,18 @@ def heading(result: Result) -> list[str]:
     return [data, model]
 
 
-def errors_note(result: Result) -> str:
-    """Return the note on standard errors and on the number of labels."""
-    found = result.evaluation
-    over = f"{found.folds} folds" if found.folds else counted(found.n_rows, "row")
-    return (
-        f"Standard errors over {over} in brackets. True labels per row: "
-        f"{found.true_labels_per_row:.2f}."
-    )
-
-
-def calibration_note(result: Result) -> str:
-    """Return the note on the expected F-measure."""
+def notes(result: Result) -> tuple[str, str, str]:
+    """Return notes on standard errors, on the expected F-measure and on the threshold t."""
     found, excess = result.evaluation, result.evaluation.excess
-    direction = "above" if excess.value >= 0.0 else "below"
-    return (
-        f"Expected F{result.beta:g} {found.expected_f.value:.4f}, {abs(excess.value):.4f} "
-        f"({excess.standard_error:.4f}) {direction} the observed one; mean absolute "
-        f"difference over bins {found.bin_difference:.4f}."
-    )
-
-
-def threshold_note(result: Result) -> str:
-    """Return the note on the threshold t."""
-    found = result.evaluation
+    over = f"{found.folds} folds" if found.folds else counted(found.n_rows, "row")
     low, high = min(found.thresholds), max(found.thresholds)
     t = f"{low:.3f}" if high - low < 5e-4 else f"{low:.3f} to {high:.3f}"
-    return f"t = {t}, chosen on {found.threshold_from}."
+    side = "above" if excess.value >= 0.0 else "below"
+    return (
+        f"Standard errors over {over} in brackets. True labels per row: "
+        f"{found.true_labels_per_row:.2f}.",
+        f"Expected F{result.beta:g} {found.expected_f.value:.4f}, {abs(excess.value):.4f} "
+        f"({excess.standard_error:.4f}) {side} the observed one; mean absolute "
+        f"difference over bins {found.bin_difference:.4f}.",
+        f"t = {t}, chosen on {found.threshold_from}.",
+    )

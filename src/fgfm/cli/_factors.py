@@ -8,22 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+import numpy as np
 import typer
 
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import WIDTH, clipped, counted, wrapped
-from fgfm.cli._console import STAGES, echo, plain_errors, progress_bar, say
-from fgfm.cli._inputs import check_target, column_lines, load_encoded, split_rows
-from fgfm.cli._options import (
-    Data,
-    Json,
-    TrainSplit,
-    column_options,
-    label_options,
-    run_options,
-    text_options,
-    with_options,
-)
+from fgfm.cli import _options as opt
+from fgfm.cli._console import STAGES, echo, format_table, plain_errors, progress, say
+from fgfm.cli._data import check_target, column_lines, load_encoded, observed_rows, split_rows
 
 __all__ = ["EPILOG", "factors"]
 
@@ -33,6 +25,10 @@ Examples:
   fgfm factors emotions.npz --alpha 0.05 --graph emotions.png
   fgfm factors emotions.npz --json > factors.json
   fgfm fit emotions.npz --factors factors.json -o emotions.fgfm
+
+With very many features, such as words, the tests take minutes. They are made
+given the 200 features that say most about any single label, which takes
+seconds; --max-features 0 tests given all features.
 """
 _PICTURES = (".png", ".pdf", ".svg")
 _NAME = 25  # characters of a label in the table of edges
@@ -53,6 +49,14 @@ MaxSize = Annotated[
         metavar="N", help="Maximum number of labels of a factor; the weakest edges are cut."
     ),
 ]
+MaxFeatures = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        help="Number of features that the tests condition on: those of the largest F statistic "
+        "for a label; 0 for all.",
+    ),
+]
 Edges = Annotated[int, typer.Option(metavar="N", help="Number of edges to print per factor.")]
 Graph = Annotated[
     Path | None,
@@ -61,18 +65,19 @@ Graph = Annotated[
 
 
 @plain_errors
-@with_options(label_options, column_options, text_options, run_options)
+@opt.with_options(opt.label_options, opt.column_options, opt.text_options, jobs=-1)
 def factors(
     context: typer.Context,
-    data: Data,
+    data: opt.Data,
     alpha: Alpha = 0.01,
     test: Test = "auto",
     correction: Correction = "bonferroni",
     max_size: MaxSize = None,
+    max_features: MaxFeatures = 200,
     edges: Edges = 5,
     graph: Graph = None,
-    as_json: Json = False,
-    split: TrainSplit = None,
+    as_json: opt.Json = False,
+    split: opt.TrainSplit = None,
     **options: Any,
 ) -> None:
     """Find groups of labels that depend on each other.
@@ -83,9 +88,14 @@ def factors(
     """
     start = time.perf_counter()
     if graph is not None:
-        _check_picture(graph, data)
-    if edges < 0:
-        raise ValueError(f"--edges is {edges}: it must be 0 or more")
+        if graph.suffix.lower() not in _PICTURES:
+            names = ", ".join(_PICTURES)
+            raise ValueError(f"--graph is {graph}: its name must end in one of {names}")
+        check_target(graph, "--graph", [data])
+        import_optional("matplotlib.pyplot", "--graph", "cli")
+    for option, value in (("--edges", edges), ("--max-features", max_features)):
+        if value < 0:
+            raise ValueError(f"{option} is {value}: it must be 0 or more")
     found = _find_factors(data, split, context.params)
     echo(_as_json(found) if as_json else _as_table(found, edges))
     if graph is not None:
@@ -94,40 +104,39 @@ def factors(
     say(f"{time.perf_counter() - start:.1f} s")
 
 
-class _Edge(NamedTuple):
-    """Two dependent labels."""
-
-    i: int
-    j: int
-    p_value: float  # corrected
-    strength: float
-
-
 class _Found(NamedTuple):
     """A fitted `ILFCompo` with the description of its data."""
 
     finder: Any
     data: str
-    shape: tuple[int, int]  # of X
+    rows: int
+    features: int
+    used: int  # features that the tests condition on
     label_names: list[str]
-    edges: list[_Edge]  # the smallest p-value first
+    edges: list[tuple[int, int]]  # the smallest p-value first
+
+    def edge(self, i: int, j: int) -> tuple[float, float]:
+        """Return the corrected p-value and the strength of an edge."""
+        effects = self.finder.effects_
+        return float(self.finder.edge_p_values_[i, j]), float(np.fmax(effects, effects.T)[i, j])
+
+    @property
+    def test(self) -> str:
+        """The name of the test."""
+        df = getattr(self.finder.test_, "df", None)
+        return df if isinstance(df, str) else "gcm"
 
 
-def _check_picture(path: Path, data: Path) -> None:
-    if path.suffix.lower() not in _PICTURES:
-        raise ValueError(f"--graph is {path}: its name must end in one of {', '.join(_PICTURES)}")
-    check_target(path, "--graph", [data])
-    import_optional("matplotlib.pyplot", "--graph", "cli")
-
-
-def _find_factors(data: Path, split: str | None, params: Mapping[str, Any]) -> _Found:
+def _find_factors(path: Path, split: str | None, params: Mapping[str, Any]) -> _Found:
     """Read a file and learn its label factors."""
+    from scipy import sparse
+
     from fgfm import ILFCompo
     from fgfm._utils.progress import report_progress
 
-    rows, encoder, X = load_encoded(data, params)
-    chosen = split_rows(rows, split)
-    columns = column_lines(encoder, rows.label_names) or [f"{counted(X.shape[1], 'feature')}"]
+    data, encoder, X = load_encoded(path, params)
+    names = list(data.label_names)
+    columns = column_lines(encoder, names) or [counted(X.shape[1], "feature")]
     correction, jobs = params["correction"], params["jobs"]
     finder = ILFCompo(
         params["test"],
@@ -137,25 +146,45 @@ def _find_factors(data: Path, split: str | None, params: Mapping[str, Any]) -> _
         n_jobs=None if jobs == 1 else jobs,
         random_state=params["seed"],
     )
-    assert rows.Y is not None
-    X, Y = X[chosen], rows.Y[chosen]
-    with progress_bar(STAGES["label factors"]) as show:
+    assert data.Y is not None
+    chosen = observed_rows(data.Y, split_rows(data, split))
+    X, Y = X[chosen], data.Y[chosen].astype(np.int8)
+    used = _informative(X, Y, params["max_features"])
+    with progress(STAGES["label factors"], steps=True) as show:
 
-        def progress(stage: str, done: int, total: int) -> None:
+        def report(stage: str, done: int, total: int) -> None:
             if columns:  # the options are valid
-                say("\n".join([*columns, "", wrapped(_together(Y, rows.label_names)), ""]))
+                say("\n".join([*columns, "", wrapped(_together(Y, names)), ""]))
                 columns.clear()
             show(done, total, STAGES.get(stage, stage))
 
-        with report_progress(progress):
-            finder.fit(X, Y)
-    return _Found(finder, str(data), X.shape, list(rows.label_names), _edges(finder))
+        with report_progress(report):
+            finder.fit(X if used is None else X[:, used], Y)
+    i, j = sparse.triu(finder.graph_, 1).nonzero()
+    n_used = X.shape[1] if used is None else len(used)
+    found = _Found(finder, str(path), X.shape[0], X.shape[1], n_used, names, [])
+    p, strength = np.array([found.edge(*e) for e in zip(i, j, strict=True)]).reshape(-1, 2).T
+    order = np.lexsort((j, i, -strength, p))
+    return found._replace(edges=[(int(i[e]), int(j[e])) for e in order])
+
+
+def _informative(X: Any, Y: Any, most: int) -> Any:
+    """Return the features of the largest F statistic for any label, or None for all features.
+
+    What makes two labels dependent, though they are not given X, is associated with both.
+    """
+    from sklearn.feature_selection import f_classif
+
+    varies = (Y.min(axis=0) < Y.max(axis=0)).nonzero()[0]
+    if not 0 < most < X.shape[1] or not len(varies):
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):  # features that are constant in a class
+        F = np.max([np.nan_to_num(f_classif(X, Y[:, k])[0]) for k in varies], axis=0)  # (p,)
+    return np.sort(np.argsort(-F, kind="stable")[:most])
 
 
 def _together(Y: Any, names: Sequence[str]) -> str:
     """Return a sentence on the pairs of labels that occur together most often."""
-    import numpy as np
-
     Y = np.asarray(Y, dtype=np.float64)
     expected = np.outer(Y.sum(axis=0), Y.sum(axis=0)) / len(Y)  # if labels were independent
     excess = np.triu(Y.T @ Y - expected, 1) / np.sqrt(np.maximum(expected, 1.0))
@@ -170,44 +199,22 @@ def _together(Y: Any, names: Sequence[str]) -> str:
     return f"together, whatever the features: {often}"
 
 
-def _edges(finder: Any) -> list[_Edge]:
-    """Return the edges, sorted by p-value, then by strength."""
-    import numpy as np
-    from scipy import sparse
-
-    p = finder.edge_p_values_  # (m, m)
-    strength = np.fmax(finder.effects_, finder.effects_.T)
-    i, j = sparse.triu(finder.graph_, 1).nonzero()
-    order = np.lexsort((j, i, -strength[i, j], p[i, j]))
-    return [
-        _Edge(int(i[e]), int(j[e]), float(p[i[e], j[e]]), float(strength[i[e], j[e]]))
-        for e in order
-    ]
-
-
-def _test_name(finder: Any) -> str:
-    df = getattr(finder.test_, "df", None)
-    return str(df) if isinstance(df, str) else "gcm"
-
-
 def _as_json(found: _Found) -> str:
     finder, names = found.finder, found.label_names
+    edges = [
+        {"labels": [names[i], names[j]], "p_value": p, "strength": strength}
+        for (i, j), (p, strength) in ((edge, found.edge(*edge)) for edge in found.edges)
+    ]
     content = {
         "data": found.data,
-        "rows": int(found.shape[0]),
-        "features": int(found.shape[1]),
-        "test": _test_name(finder),
+        "rows": found.rows,
+        "features": found.features,
+        "features_used": found.used,
+        "test": found.test,
         "alpha": finder.alpha,
         "correction": finder.correction,
         "factors": [[names[k] for k in factor] for factor in finder.factors_],
-        "edges": [
-            {
-                "labels": [names[edge.i], names[edge.j]],
-                "p_value": edge.p_value,
-                "strength": edge.strength,
-            }
-            for edge in found.edges
-        ],
+        "edges": edges,
         "cuts": [
             {"labels": [names[cut.i], names[cut.j]], "p_value": cut.p_value}
             for cut in finder.cuts_
@@ -217,60 +224,50 @@ def _as_json(found: _Found) -> str:
 
 
 def _as_table(found: _Found, most: int) -> str:
-    """Return the factors of several labels with their edges, then the single labels."""
-    finder, names, edges = found.finder, found.label_names, found.edges
-    lines = _heading(found)
+    """Return each factor with its labels and at most `most` of its edges."""
+    finder, names, m = found.finder, found.label_names, len(found.label_names)
+    of = f"{found.used} of " if found.used < found.features else ""
+    lines = [
+        wrapped(
+            f"{clipped(found.data, 40)}: {counted(found.rows, 'row')}, "
+            f"{of}{counted(found.features, 'feature')}, {counted(m, 'label')}"
+        ),
+        wrapped(
+            f"{counted(len(finder.factors_), 'factor')}, {counted(len(found.edges), 'edge')} "
+            f"among {m * (m - 1) // 2} pairs: test {found.test}, alpha {finder.alpha:g}, "
+            f"{finder.correction or 'no'} correction"
+        ),
+    ]
     several = [factor for factor in finder.factors_ if len(factor) > 1]
     single = [names[factor[0]] for factor in finder.factors_ if len(factor) == 1]
     for k, factor in enumerate(several, start=1):
-        members = {int(label) for label in factor}
-        inside = [edge for edge in edges if edge.i in members]
+        inside = [edge for edge in found.edges if edge[0] in factor]
         lines += ["", f"factor {k}  {len(factor)} labels, {counted(len(inside), 'edge')}"]
-        lines.append(_wrapped_names([names[label] for label in factor]))
-        lines += [_edge_line(names, edge) for edge in inside[:most]]
+        lines += _wrapped_names([names[label] for label in factor])
+        rows = []
+        for i, j in inside[:most]:
+            p = found.edge(i, j)[0]
+            pair = f"    {clipped(names[i], _NAME)} - {clipped(names[j], _NAME)}"
+            rows.append((pair, "p < 1e-300" if p < 1e-300 else f"p = {p:.2g}"))
+        lines += format_table(rows)
         if most and len(inside) > most:
             lines.append(f"    and {len(inside) - most} more")
     if single:
-        lines += ["", f"single    {counted(len(single), 'label')}", _wrapped_names(single)]
+        lines += ["", f"single    {counted(len(single), 'label')}", *_wrapped_names(single)]
     if finder.cuts_:
         lines += ["", f"cut       {counted(len(finder.cuts_), 'edge')}, to limit factor sizes"]
     return "\n".join(lines)
 
 
-def _heading(found: _Found) -> list[str]:
-    """Return the lines on the data and the test."""
-    finder, m = found.finder, len(found.label_names)
-    n, p = found.shape
-    correction = finder.correction or "no"
-    return [
-        wrapped(
-            f"{clipped(found.data, 40)}: {counted(n, 'row')}, {counted(p, 'feature')}, "
-            f"{counted(m, 'label')}"
-        ),
-        wrapped(
-            f"{counted(len(finder.factors_), 'factor')}, {counted(len(found.edges), 'edge')} "
-            f"among {m * (m - 1) // 2} pairs: test {_test_name(finder)}, alpha {finder.alpha:g}, "
-            f"{correction} correction"
-        ),
-    ]
-
-
-def _wrapped_names(names: Sequence[str]) -> str:
-    """Return names separated by commas, with line breaks between names only."""
-    lines, line = [], " "
+def _wrapped_names(names: Sequence[str]) -> list[str]:
+    """Return lines of names separated by commas, with line breaks between names only."""
+    lines = [" "]
     for at, name in enumerate(names):
         part = f" {clipped(name, WIDTH - 4)}" + ("," if at < len(names) - 1 else "")
-        if len(line) + len(part) > WIDTH and line.strip():
-            lines.append(line)
-            line = " "
-        line += part
-    return "\n".join([*lines, line])
-
-
-def _edge_line(names: Sequence[str], edge: _Edge) -> str:
-    pair = f"{clipped(names[edge.i], _NAME)} - {clipped(names[edge.j], _NAME)}"
-    p = "< 1e-300" if edge.p_value < 1e-300 else f"= {edge.p_value:.2g}"
-    return f"    {pair:<{2 * _NAME + 3}}  p {p}"
+        if len(lines[-1]) + len(part) > WIDTH and lines[-1].strip():
+            lines.append(" ")
+        lines[-1] += part
+    return lines
 
 
 def _draw(found: _Found, path: Path) -> None:

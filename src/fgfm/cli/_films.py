@@ -14,54 +14,22 @@ __all__ = ["GENRES", "make_films"]
 
 # Who, deed and object of the sentences of each genre, and objects that only hint at it.
 _WORDS = {
-    "adventure": (
-        "captain explorer smuggler pilot",
-        "crosses maps survives reaches",
-        "desert treasure island jungle",
-        "river storm horse",
-    ),
-    "comedy": (
-        "waiter cousin landlord bride",
-        "imitates confuses invites forgets",
-        "wedding party parrot holiday",
-        "dinner hotel hat",
-    ),
-    "crime": (
-        "thief smuggler detective banker",
-        "robs betrays steals blackmails",
-        "loot jury prison evidence",
-        "bank diamond gun",
-    ),
-    "drama": (
-        "mother widow soldier farmer",
-        "loses forgives leaves raises",
-        "farm war illness debt",
-        "son father work",
-    ),
-    "fantasy": (
-        "wizard dragon knight ghost",
-        "enchants summons awakens rescues",
-        "kingdom spell prophecy throne",
-        "castle sword crown",
-    ),
-    "horror": (
-        "ghost vampire stranger monster",
-        "haunts devours stalks awakens",
-        "cellar grave blood scream",
-        "night corpse axe",
-    ),
-    "mystery": (
-        "detective stranger librarian duchess",
-        "suspects follows deciphers hides",
-        "clue alibi mansion evidence",
-        "secret key diary",
-    ),
-    "romance": (
-        "bride painter violinist lover",
-        "kisses marries misses leaves",
-        "heart rival dance promise",
-        "letter rose summer",
-    ),
+    "adventure": "captain explorer smuggler pilot/crosses maps survives reaches/"
+    "desert treasure island jungle/river storm horse",
+    "comedy": "waiter cousin landlord bride/imitates confuses invites forgets/"
+    "wedding party parrot holiday/dinner hotel hat",
+    "crime": "thief smuggler detective banker/robs betrays steals blackmails/"
+    "loot jury prison evidence/bank diamond gun",
+    "drama": "mother widow soldier farmer/loses forgives leaves raises/"
+    "farm war illness debt/son father work",
+    "fantasy": "wizard dragon knight ghost/enchants summons awakens rescues/"
+    "kingdom spell prophecy throne/castle sword crown",
+    "horror": "ghost vampire stranger monster/haunts devours stalks awakens/"
+    "cellar grave blood scream/night corpse axe",
+    "mystery": "detective stranger librarian duchess/suspects follows deciphers hides/"
+    "clue alibi mansion evidence/secret key diary",
+    "romance": "bride painter violinist lover/kisses marries misses leaves/"
+    "heart rival dance promise/letter rose summer",
 }
 Floats = npt.NDArray[np.float64]
 GENRES = tuple(_WORDS)
@@ -104,18 +72,9 @@ def make_films(n: int = 1000, random_state: int = 0) -> Any:
     director prefers some main genres; length and budget depend on the main genre. Three percent of
     the lengths and budgets are missing.
 
-    Parameters
-    ----------
-    n : int, default=1000
-        Number of films.
-    random_state : int, default=0
-        Seed; the same seed returns the same table.
-
-    Returns
-    -------
-    DataFrame
-        Columns ``id``, ``title``, ``released`` (a date), ``director``, ``plot``, ``minutes``,
-        ``budget`` (millions) and ``genres``, names of `GENRES` separated by ";".
+    The columns are ``id``, ``title``, ``released`` (a date), ``director``, ``plot``, ``minutes``,
+    ``budget`` (millions) and ``genres``, names of `GENRES` separated by ";". The same seed returns
+    the same table.
 
     Examples
     --------
@@ -140,7 +99,7 @@ def _film(rng: np.random.Generator, taste: Floats) -> dict[str, Any]:
     budget = 10.0 * _BUDGET[main] * np.exp(0.6 * rng.standard_normal())
     known = rng.random(2) >= _MISSING
     return {
-        "title": _title(rng, _WORDS[GENRES[main]] if rng.random() < 0.5 else _EVERYDAY),
+        "title": _title(rng, _words(GENRES[main]) if rng.random() < 0.5 else _EVERYDAY),
         "released": released.isoformat(),
         "director": f"{_FIRST[director % len(_FIRST)]} {_LAST[director // len(_FIRST)]}",
         "plot": _plot(rng, genres),
@@ -161,7 +120,7 @@ def _plot(rng: np.random.Generator, genres: npt.NDArray[np.bool_]) -> str:
         return "The plot is not known yet."
     words: list[tuple[str, ...]] = [_EVERYDAY]
     for name, has in zip(GENRES, genres, strict=True):
-        *clear, hints = _WORDS[name]
+        *clear, hints = _words(name)
         if rng.random() < (_ONLY_HINTED if has else _STRAY):
             words.append((*_EVERYDAY[:2], hints))
         elif has:
@@ -174,6 +133,10 @@ def _sentence(rng: np.random.Generator, words: tuple[str, ...]) -> str:
     article = "An" if who[0] in "aeiou" else "A"
     place = f" in {_pick(rng, _PLACES)}" if rng.random() < 0.3 else ""
     return f"{article} {who} {deed} the {what}{place}."
+
+
+def _words(genre: str) -> tuple[str, ...]:
+    return tuple(_WORDS[genre].split("/"))
 
 
 def _pick(rng: np.random.Generator, words: str) -> str:

@@ -9,22 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
-from fgfm._utils.optional import import_optional
 from fgfm._utils.text import clipped, counted
-from fgfm.cli._console import STAGES, echo, plain_errors, progress_bar, say
-from fgfm.cli._inputs import check_target, column_lines, load_encoded, split_rows
-from fgfm.cli._models import label_frame, make_model
-from fgfm.cli._options import (
-    Data,
-    TrainSplit,
-    column_options,
-    label_options,
-    model_options,
-    run_options,
-    text_options,
-    with_options,
+from fgfm.cli import _options as opt
+from fgfm.cli._console import STAGES, echo, format_table, note, plain_errors, progress, say
+from fgfm.cli._data import (
+    check_target,
+    column_lines,
+    label_notes,
+    load_encoded,
+    split_rows,
+    unsure_note,
 )
-from fgfm.cli._sanity import label_notes, unsure_note
+from fgfm.cli._models import label_frame, make_model, require_skops
 
 __all__ = ["EPILOG", "fit"]
 
@@ -40,27 +36,15 @@ Examples:
 
 In Python, fgfm.load("films.fgfm").predict(frame) returns the same label sets.
 """
-
-MissingLabels = Annotated[
-    bool,
-    typer.Option(
-        "--missing-labels",
-        help="A blank cell is a label that was not observed; otherwise it is no label.",
-    ),
+Out = Annotated[
+    Path, typer.Option("--out", "-o", metavar="MODEL", help="File to save the model to.")
 ]
 
 
 @plain_errors
-@with_options(label_options, model_options, column_options, text_options, run_options)
+@opt.with_options(opt.label_options, opt.model_options, opt.column_options, opt.text_options)
 def fit(
-    context: typer.Context,
-    data: Data,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="MODEL", help="File to save the model to.")
-    ],
-    split: TrainSplit = None,
-    missing_labels: MissingLabels = False,
-    **options: Any,
+    context: typer.Context, data: opt.Data, out: Out, split: opt.TrainSplit = None, **options: Any
 ) -> None:
     """Fit a model to a data file.
 
@@ -72,6 +56,8 @@ def fit(
     """
     from fgfm import store
 
+    require_skops()
+    check_target(out, "-o", [data])
     echo(_fit_file(data, out, split, context.params))
     refused = store.foreign_classes(out)
     if refused:
@@ -87,18 +73,16 @@ def _fit_file(path: Path, out: Path, split: str | None, params: Mapping[str, Any
     from fgfm import save
     from fgfm._utils.progress import report_progress
 
-    import_optional("skops.io", "saving and loading models", "cli")  # before the long fit
-    check_target(out, "-o", [path])
     start = time.perf_counter()
     data, encoder, X = load_encoded(path, params)
     model = make_model(data, encoder, X, params)
     rows = split_rows(data, split)
     assert data.Y is not None  # `load_encoded` requires labels
     X, Y = X[rows], data.Y[rows]
-    notes = label_notes(Y, data.label_names)
     read_seconds = time.perf_counter() - start
+    stage = STAGES["label factors" if params["factors"] == "ilf" else "models"]
     with (
-        progress_bar(STAGES["label factors" if params["factors"] == "ilf" else "models"]) as show,
+        progress(stage, steps=True) as show,
         report_progress(lambda stage, done, total: show(done, total, STAGES.get(stage, stage))),
     ):
         model.fit(X, label_frame(Y, data.label_names))
@@ -107,22 +91,21 @@ def _fit_file(path: Path, out: Path, split: str | None, params: Mapping[str, Any
     few = X[:_SAMPLE]
     found = model[-1].decide(model[:-1].transform(few) if len(model) > 1 else few)
     per_row = float(np.nansum(Y)) / len(Y)
+    for text in label_notes(Y, data.label_names):
+        note(text)
     size = float(found.labels.sum() / len(found.labels))
-    unsure = unsure_note(float(found.expected_f.mean()), size, per_row, params["beta"])
-    for note in [*notes, *([unsure] if unsure else [])]:
-        say(f"fgfm: note: {note}")
+    note(unsure_note(float(found.expected_f.mean()), size, per_row, params["beta"]))
     sizes = [len(factor) for factor in model[-1].factors_]
     columns = column_lines(encoder, data.label_names)
-    lines = [
-        *columns,
-        *([""] if columns else []),
-        f"data     {clipped(str(path), 60)}",
-        f"rows     {X.shape[0]}",
-        f"features {X.shape[1]}",
-        f"labels   {Y.shape[1]}, {per_row:.2f} per row",
-        f"factors  {len(sizes)} (largest: {counted(max(sizes), 'label')})",
-        f"learner  {clipped(params['learner'], 50)}, {params['method']}",
-        f"model    {clipped(str(out), 50)}, {out.stat().st_size / 1e6:.2f} MB",
-        f"time     {seconds:.1f} s (reading: {read_seconds:.1f} s)",
-    ]
-    return "\n".join(lines)
+    summary = {
+        "data": clipped(str(path), 60),
+        "rows": str(X.shape[0]),
+        "features": str(X.shape[1]),
+        "labels": f"{Y.shape[1]}, {per_row:.2f} per row",
+        "factors": f"{len(sizes)} (largest: {counted(max(sizes), 'label')})",
+        "learner": f"{clipped(params['learner'], 50)}, {params['method']}",
+        "model": f"{clipped(str(out), 50)}, {out.stat().st_size / 1e6:.2f} MB",
+        "time": f"{seconds:.1f} s (reading: {read_seconds:.1f} s)",
+    }
+    lines = format_table(list(summary.items()), gap=" ")
+    return "\n".join([*columns, "", *lines] if columns else lines)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-import inspect
+import pkgutil
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 __all__ = ["LEARNERS", "make_learner"]
@@ -43,41 +42,23 @@ def make_learner(name: str, settings: Sequence[str]) -> Any:
         return name
     if name == "auto":
         raise ValueError(f"--set is {settings[0]}: the learner auto has no parameters")
-    learner_class = _import_class(LEARNERS.get(name, name))
-    signature = inspect.signature(learner_class).parameters
-    names = [key for key, given in signature.items() if given.kind is not given.VAR_KEYWORD]
-    for key in values:
-        if key not in names and len(names) == len(signature):  # no **kwargs
-            raise ValueError(
-                f"--set is {key}={values[key]!r}: {learner_class.__name__} has no such parameter; "
-                f"it has {', '.join(names) or 'none'}"
-            )
     try:
-        return learner_class(**(_DEFAULTS.get(name, {}) | values))
+        learner = pkgutil.resolve_name(LEARNERS.get(name, name))(**_DEFAULTS.get(name, {}))
     except Exception as error:
-        raise ValueError(f"{learner_class.__name__} cannot be constructed: {error}") from error
-
-
-def _import_class(path: str) -> Any:
-    module_name, _, class_name = path.partition(":")
+        raise ValueError(f"--learner is {name!r}: {error}") from error
     try:
-        module = import_module(module_name)
-    except (ImportError, ValueError) as error:
-        raise ValueError(f"--learner is {path!r}: {error}") from error
-    found = getattr(module, class_name, None)
-    if not isinstance(found, type):
-        raise ValueError(f"--learner is {path!r}: {module_name} has no class {class_name!r}")
-    return found
+        return learner.set_params(**values)
+    except (AttributeError, ValueError) as error:
+        raise ValueError(f"--set is {' '.join(settings)}: {error}") from error
 
 
 def _parse_setting(text: str) -> tuple[str, Any]:
     """Return the name and the value of ``name=value``; a value is a Python literal or a text."""
-    name, equals, value = text.partition("=")
-    name, value = name.strip(), value.strip()
+    name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not name.isidentifier():
         raise ValueError(f"--set is {text!r}: it must be name=value, as in C=0.5")
+    words = {"true": True, "false": False, "none": None}
     try:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        words = {"true": True, "false": False, "none": None}
         return name, words.get(value.lower(), value)

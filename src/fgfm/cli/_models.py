@@ -1,7 +1,10 @@
-"""Models that commands fit or load."""
+"""Models that commands fit or load, and what options say about them."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,18 +13,30 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import ignored_columns, missing_columns
-from fgfm.cli._label_factors import read_factors
 from fgfm.cli._learners import make_learner
-from fgfm.cli._limits import read_constraints
 from fgfm.cli._options import read_flag
 
 if TYPE_CHECKING:
-    from fgfm.io import Dataset, FeatureEncoder
+    from fgfm.decision import Constraints
+    from fgfm.io import Dataset
 
-__all__ = ["LoadedModel", "label_frame", "load_decider", "load_model", "make_model"]
+__all__ = [
+    "LoadedModel",
+    "label_frame",
+    "load_decider",
+    "load_model",
+    "make_model",
+    "read_constraints",
+    "require_skops",
+]
 
 
-def make_model(data: Dataset, encoder: FeatureEncoder, X: Any, options: Mapping[str, Any]) -> Any:
+def require_skops() -> None:
+    """Raise before a long fit if models cannot be saved."""
+    import_optional("skops.io", "saving and loading models", "cli")
+
+
+def make_model(data: Dataset, encoder: Any, X: Any, options: Mapping[str, Any]) -> Any:
     """Return an unfitted pipeline for encoded features X: a scaler, if wanted, and a classifier.
 
     The options are those of the command on the model.
@@ -39,7 +54,7 @@ def make_model(data: Dataset, encoder: FeatureEncoder, X: Any, options: Mapping[
         factors=read_factors(options["factors"], data.label_names),
         method=method,
         calibration=None if calibration == "none" else calibration,
-        nonempty=read_flag(options["nonempty"], "--nonempty"),
+        nonempty=read_flag(options["nonempty"]),
         zero_division=options["zero_division"],
         beta=options["beta"],
         n_jobs=None if options["jobs"] == 1 else options["jobs"],
@@ -55,11 +70,8 @@ def make_model(data: Dataset, encoder: FeatureEncoder, X: Any, options: Mapping[
     # The stack "auto" takes features as they are; with other methods it stands for "ridge". The
     # encoder has scaled the numbers of a sparse table.
     as_they_are = learner == "auto" and method in ("reweighted", "tilted")
-    if options["scale"] and not as_they_are:
-        if not is_sparse:
-            steps.insert(0, ("scaler", StandardScaler()))
-        elif encoder.columns_ is None:
-            steps.insert(0, ("scaler", MaxAbsScaler()))
+    if options["scale"] and not as_they_are and not (is_sparse and encoder.columns_ is not None):
+        steps.insert(0, ("scaler", MaxAbsScaler() if is_sparse else StandardScaler()))
     return Pipeline(steps)
 
 
@@ -67,6 +79,77 @@ def label_frame(Y: Any, names: Sequence[str]) -> Any:
     """Return the labels as a data frame, so that the model stores their names."""
     pandas = import_optional("pandas", "fitting with the names of labels", "cli")
     return pandas.DataFrame(Y, columns=list(names))
+
+
+def read_factors(text: str, label_names: Sequence[str]) -> Any:
+    """Return label factors as `FGFMClassifier` accepts them.
+
+    The text is "ilf", "single" or "independent"; or factors as ``a,b|c``; or a file with such a
+    text, one factor per line, or with the JSON of ``fgfm factors --json``. Labels that are not
+    named are factors of their own.
+    """
+    if text in ("ilf", "single", "independent"):
+        return text
+    if not os.path.isfile(text) and not re.search("[|,]", text) and text not in label_names:
+        raise ValueError(
+            f"--factors is {text!r}: it must be ilf, single, independent, factors such as a,b|c, "
+            "or a file of factors"
+        )
+    named = _read_factor_file(Path(text)) if os.path.isfile(text) else _split_factors(text)
+    number = {name: k for k, name in enumerate(label_names)}
+    left = dict(number)
+    for label in (label for factor in named for label in factor):
+        if label not in number:
+            raise ValueError(f"--factors: there is no label {label!r} in the data")
+        if left.pop(label, None) is None:
+            raise ValueError(f"--factors: label {label!r} occurs twice")
+    given = [[number[label] for label in factor] for factor in named if factor]
+    return given + [[k] for k in left.values()]
+
+
+def _split_factors(text: str) -> list[list[str]]:
+    return [
+        [label for part in factor.split(",") if (label := part.strip())]
+        for factor in re.split(r"[|\n]", text)
+    ]
+
+
+def _read_factor_file(path: Path) -> list[list[str]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        if text.lstrip()[:1] not in ("{", "["):
+            return _split_factors(text)
+        found = json.loads(text)
+        found = found["factors"] if isinstance(found, dict) else found
+        if not all(isinstance(label, str) for factor in found for label in factor):
+            raise TypeError("labels must be strings")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"--factors: {path} is not a text file: {error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"--factors: {path} must hold factors as lists of labels, or an object with such "
+            f"'factors': {error}"
+        ) from error
+    return [list(factor) for factor in found]
+
+
+def read_constraints(path: Path | None) -> Constraints | None:
+    """Read constraints from a JSON file."""
+    from fgfm.decision import Constraints
+    from fgfm.io import DataError
+
+    if path is None:
+        return None
+    try:
+        found: Any = json.loads(path.read_text(encoding="utf-8-sig"))
+    except ValueError as error:
+        raise DataError(f"it is not JSON: {error}", source=path) from None
+    if not isinstance(found, dict):
+        raise DataError("it must be a JSON object of constraints", source=path)
+    try:
+        return Constraints.from_mapping(found)
+    except (TypeError, ValueError) as error:
+        raise DataError(str(error), source=path) from None
 
 
 class LoadedModel(NamedTuple):
@@ -81,16 +164,22 @@ class LoadedModel(NamedTuple):
         """Change the parameters of the decision that are not None, given as options."""
         values = {name: value for name, value in params.items() if value is not None}
         if "nonempty" in values:
-            values["nonempty"] = read_flag(values["nonempty"], "--nonempty")
-        if "constraints" in values:
-            constraints = read_constraints(values["constraints"])
-            values["constraints"] = constraints.numbered(len(self.label_names), self.label_names)
+            values["nonempty"] = read_flag(values["nonempty"])
+        constraints = read_constraints(values.pop("constraints", None))
+        if constraints is not None:
+            names = self.label_names
+            values["constraints"] = constraints.numbered(len(names), names)
         self.classifier.set_params(**values)
 
     @property
     def has_named_labels(self) -> bool:
         """Whether the model was fitted to labels with names."""
         return hasattr(self.classifier, "label_names_in_")
+
+    def transform(self, X: Any) -> Any:
+        """Return what the classifier takes, for features after the encoder."""
+        preprocessing = None if self.model is self.classifier else self.model[:-1]
+        return preprocessing.transform(X) if preprocessing else X  # one without steps is false
 
     def load_blocks(self, path: Path, arguments: Mapping[str, Any]) -> Iterator[Dataset]:
         """Read the features of a file, in blocks of rows if the model encodes a table."""
@@ -106,18 +195,17 @@ class LoadedModel(NamedTuple):
         from fgfm.io import load
 
         data = load(path, encoder=self.encoder, **arguments)
-        if self.encoder is None:
-            data = replace(data, X=_plain_features(data, self.model))
-        return data
+        return data if self.encoder else replace(data, X=_plain_features(data, self.model))
 
 
-def load_model(path: Path, trust: Sequence[str]) -> LoadedModel:
+def load_model(path: Path, trust: Sequence[str] | None) -> LoadedModel:
     """Load a model that holds an `FGFMClassifier`."""
     from sklearn.pipeline import Pipeline
 
     from fgfm import FGFMClassifier, store
     from fgfm.io import FeatureEncoder
 
+    trust = trust or []
     refused = [name for name in store.foreign_classes(path) if name not in trust]
     if refused:
         raise ValueError(
@@ -133,11 +221,10 @@ def load_model(path: Path, trust: Sequence[str]) -> LoadedModel:
             "a pipeline that ends with one"
         )
     encoder = steps[0] if isinstance(steps[0], FeatureEncoder) else None
-    after_encoder = model if encoder is None else model[1:]
     m = sum(len(factor) for factor in classifier.factors_)
     # Fitted to one 1-D label, the second class is the label.
     names = [str(name) for name in classifier.classes_[-m:]]
-    return LoadedModel(encoder, after_encoder, classifier, names)
+    return LoadedModel(encoder, model if encoder is None else model[1:], classifier, names)
 
 
 def load_decider(path: Path) -> Any:
@@ -166,7 +253,7 @@ def _plain_features(data: Dataset, model: Any) -> Any:
         return X
     if wanted is not None:
         names = [str(name) for name in wanted]
-        extra = [name for name in X.columns if name not in set(names)]
+        extra = [name for name in X.columns if name not in names]
         absent = [name for name in names if name not in X.columns]
         if absent:
             reason = f"{missing_columns(absent, extra)}, which training had"
@@ -182,8 +269,4 @@ def _plain_features(data: Dataset, model: Any) -> Any:
                 source=source,
                 column=name,
             )
-    width = getattr(model, "n_features_in_", X.shape[1])
-    if X.shape[1] != width:
-        reason = f"there are {X.shape[1]} features: the model has {width}"
-        raise DataError(reason, source=source)
-    return X if wanted is not None else X.to_numpy()
+    return X if wanted is not None else X.to_numpy()  # scikit-learn checks their number

@@ -17,25 +17,6 @@ from fgfm.cli._learners import LEARNERS
 
 __all__ = [
     "EXPECTED",
-    "Average",
-    "Beta",
-    "Calibration",
-    "Data",
-    "Drop",
-    "Format",
-    "Jobs",
-    "Json",
-    "Logits",
-    "Nonempty",
-    "Number",
-    "OutputSeparator",
-    "ProbsFormat",
-    "Seed",
-    "Separator",
-    "TrainSplit",
-    "Trust",
-    "Wide",
-    "ZeroDivision",
     "column_options",
     "dataset_arguments",
     "file_arguments",
@@ -44,7 +25,6 @@ __all__ = [
     "label_options",
     "model_options",
     "read_flag",
-    "run_options",
     "split_names",
     "text_options",
     "with_options",
@@ -69,48 +49,65 @@ Separator = Annotated[
     str | None,
     typer.Option(metavar="TEXT", help="Separator of label lists; by default ; | or , is found."),
 ]
+MissingLabels = Annotated[
+    bool,
+    typer.Option(
+        "--missing-labels",
+        help="A blank cell is a label that was not observed, otherwise no label. fgfm fit learns "
+        "from the other labels of such rows; other commands leave the rows out.",
+    ),
+]
 Format = Annotated[
     str | None,
     typer.Option(
-        "--format",
         metavar="FORMAT",
         help="Format of DATA: csv, tsv, parquet, jsonl, xlsx, arff, svmlight, xmc or npz; by "
         "default it follows from the file name.",
     ),
 ]
-Drop = Annotated[
+ProbsFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format", metavar="FORMAT", help="Format of PROBS: csv, tsv, parquet, jsonl, npy or npz."
+    ),
+]
+Ids = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMNS",
-        help="Columns to leave out: names separated by commas. As all options on columns, it may "
-        "be repeated.",
+        help="Columns that identify rows: names separated by commas; as all options on columns, "
+        "it may be repeated. They are neither features nor labels, are copied to the output, and "
+        "match the rows of two files.",
     ),
 ]
+Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help="Columns to leave out.")]
 Text = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help="Columns of free text.")]
 Category = Annotated[
     list[str] | None, typer.Option(metavar="COLUMNS", help="Columns that are categories.")
-]
-Strict = Annotated[
-    bool,
-    typer.Option(
-        "--strict",
-        help="A cell that is not a number, in a column of numbers, is an error; otherwise it is "
-        "taken as missing, with a warning.",
-    ),
 ]
 Number = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMNS", help="Columns of numbers, even if they look like ids."),
 ]
 Date = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help="Columns of dates.")]
-FitIds = Annotated[
-    list[str] | None,
-    typer.Option("--ids", metavar="COLUMNS", help="Columns of identifiers: left out."),
+MaxCategories = Annotated[
+    int,
+    typer.Option(metavar="N", help="Categories of a column beyond which the rarest share one."),
+]
+NFeatures = Annotated[
+    int | None, typer.Option(metavar="N", help="Number of features of svmlight rows.")
+]
+TrainSplit = Annotated[
+    str | None,
+    typer.Option(
+        "--split", metavar="PART", help="train: use only the training rows of a file with a split."
+    ),
 ]
 Delimiter = Annotated[
     str | None, typer.Option(metavar="CHAR", help="Delimiter of CSV; by default it is detected.")
 ]
 Decimal = Annotated[str, typer.Option(metavar="CHAR", help="Decimal mark of numbers in CSV.")]
+Encoding = Annotated[str, typer.Option(metavar="NAME", help="Encoding of text files.")]
 Header = Annotated[
     bool | None,
     typer.Option(
@@ -120,31 +117,16 @@ Header = Annotated[
         "one of the two is needed.",
     ),
 ]
-Encoding = Annotated[str, typer.Option(metavar="NAME", help="Encoding of text files.")]
-NFeatures = Annotated[
-    int | None, typer.Option(metavar="N", help="Number of features of svmlight rows.")
-]
-MaxCategories = Annotated[
-    int,
-    typer.Option(metavar="N", help="Categories of a column beyond which the rarest share one."),
-]
-Dense = Annotated[
-    bool, typer.Option("--dense", help="Make sparse features dense, if the learner needs it.")
-]
-TrainSplit = Annotated[
-    str | None,
+Strict = Annotated[
+    bool,
     typer.Option(
-        "--split", metavar="PART", help="train: use only the training rows of a file with a split."
-    ),
-]
-ProbsFormat = Annotated[
-    str | None,
-    typer.Option(
-        "--format", metavar="FORMAT", help="Format of PROBS: csv, tsv, parquet, jsonl, npy or npz."
+        "--strict",
+        help="A cell that is not a number, in a column of numbers, is an error; otherwise it is "
+        "taken as missing, with a warning.",
     ),
 ]
 
-# The label sets that are written.
+# What is written.
 Wide = Annotated[bool, typer.Option("--wide", help="Write a column of 0 and 1 for each label.")]
 OutputSeparator = Annotated[
     str,
@@ -152,8 +134,17 @@ OutputSeparator = Annotated[
         "--separator", metavar="TEXT", help="Separator of the labels of a row in the output."
     ),
 ]
+OutputFormat = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FORMAT",
+        help="Format of the output: csv, tsv, jsonl or parquet; by default it follows from the "
+        "file name.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")]
 
-# The model.
+# The model, and the decision.
 Learner = Annotated[
     str,
     typer.Option(
@@ -191,6 +182,25 @@ Calibration = Annotated[
         metavar="NAME", help="Calibration of probabilities: auto, sigmoid, isotonic or none."
     ),
 ]
+Scale = Annotated[
+    bool,
+    typer.Option(
+        "--scale/--no-scale",
+        help="Scale features to unit variance, sparse ones to a maximum of 1; the learner auto "
+        "needs no scaling.",
+    ),
+]
+Dense = Annotated[
+    bool, typer.Option("--dense", help="Make sparse features dense, if the learner needs it.")
+]
+Trust = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CLASS",
+        help="Full name of a class that MODEL may hold in addition to the safe ones. May be "
+        "repeated.",
+    ),
+]
 Average = Annotated[
     str,
     typer.Option(
@@ -222,12 +232,18 @@ Nonempty = Annotated[
         "rows is empty).",
     ),
 ]
-Scale = Annotated[
-    bool,
+MinLabels = Annotated[
+    int | None, typer.Option(metavar="N", help="Least number of labels of a row.")
+]
+MaxLabels = Annotated[
+    int | None, typer.Option(metavar="N", help="Largest number of labels of a row.")
+]
+Constraints = Annotated[
+    Path | None,
     typer.Option(
-        "--scale/--no-scale",
-        help="Scale features to unit variance, sparse ones to a maximum of 1; the learner auto "
-        "needs no scaling.",
+        metavar="FILE",
+        help="JSON object of constraints on the label set of a row: required, forbidden, groups "
+        "(at most one label of each), parents, costs; labels by name or number.",
     ),
 ]
 Jobs = Annotated[
@@ -235,18 +251,11 @@ Jobs = Annotated[
     typer.Option("--jobs", "-j", metavar="N", help="Number of parallel jobs; -1 uses all cores."),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Random seed.")]
-Trust = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="CLASS",
-        help="Full name of a class that MODEL may hold in addition to the safe ones. May be "
-        "repeated.",
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")]
 
 
-def label_options(labels: Labels = None, separator: Separator = None) -> None:
+def label_options(
+    labels: Labels = None, separator: Separator = None, missing_labels: MissingLabels = False
+) -> None:
     """Define the options on the labels of a table."""
 
 
@@ -262,7 +271,7 @@ def text_options(
 
 def column_options(
     drop: Drop = None,
-    ids: FitIds = None,
+    ids: Ids = None,
     text: Text = None,
     category: Category = None,
     number: Number = None,
@@ -270,8 +279,10 @@ def column_options(
     max_categories: MaxCategories = 255,
     format: Format = None,
     n_features: NFeatures = None,
+    jobs: Jobs = 1,
+    seed: Seed = 0,
 ) -> None:
-    """Define the options on the features of a data set; those on CSV follow."""
+    """Define the options on the features of a data set, and on the computation."""
 
 
 def model_options(
@@ -287,10 +298,6 @@ def model_options(
     dense: Dense = False,
 ) -> None:
     """Define the options on the model to fit."""
-
-
-def run_options(jobs: Jobs = 1, seed: Seed = 0) -> None:
-    """Define the options on the computation."""
 
 
 def with_options(*groups: Callable[..., None], **defaults: Any) -> Callable[[C], C]:
@@ -339,24 +346,21 @@ def label_columns(values: Sequence[str] | None) -> int | str | list[str] | None:
     return names
 
 
-def read_flag(text: str, option: str) -> bool | str:
-    """Return the value of yes, no or auto."""
+def read_flag(text: str) -> bool | str:
+    """Return the value of the option --nonempty."""
     values: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
     if text not in values:
-        raise ValueError(f"{option} is {text!r}: it must be auto, yes or no")
+        raise ValueError(f"--nonempty is {text!r}: it must be auto, yes or no")
     return values[text]
 
 
 def file_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of `fgfm.io.load` on the format of a file, from the options."""
+    names = ("format", "decimal", "encoding", "header", "strict")
     delimiter = params["delimiter"]
-    return {
-        "format": params["format"],
+    return {name: params[name] for name in names} | {
         "delimiter": "\t" if delimiter in ("\\t", "tab") else delimiter,
-        "decimal": params["decimal"],
-        "encoding": params["encoding"],
-        "header": params["header"],
-        "strict": params["strict"],
+        "ids": split_names(params["ids"]),
     }
 
 
@@ -365,8 +369,7 @@ def dataset_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
     return file_arguments(params) | {
         "labels": label_columns(params["labels"]),
         "separator": params["separator"],
-        "missing_labels": params.get("missing_labels", False),
+        "missing_labels": params["missing_labels"],
         "drop": split_names(params["drop"]),
-        "ids": split_names(params["ids"]),
         "n_features": params["n_features"],
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,26 +13,13 @@ import typer
 
 from fgfm._utils.text import clipped, counted
 from fgfm._utils.validation import check_average
-from fgfm.cli._console import plain_errors, rows_counter, say
-from fgfm.cli._inputs import check_target, split_rows
-from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels
+from fgfm.cli import _options as opt
+from fgfm.cli._console import note, plain_errors, progress, say
+from fgfm.cli._data import check_target, split_rows, unsure_note
 from fgfm.cli._models import LoadedModel, load_model
-from fgfm.cli._options import (
-    EXPECTED,
-    Average,
-    Format,
-    OutputSeparator,
-    Trust,
-    Wide,
-    file_arguments,
-    split_names,
-    text_options,
-    with_options,
-)
-from fgfm.cli._sanity import unsure_note
 
 if TYPE_CHECKING:
-    from fgfm.io import Dataset, LabelSetWriter, ProbabilityWriter
+    from fgfm.io import Dataset
 
 __all__ = ["EPILOG", "predict"]
 
@@ -49,8 +36,7 @@ The averages macro and micro decide all rows together: DATA is read into
 memory, and no expected F-measure is written beside a row.
 """
 _DECISION = ("beta", "zero_division", "nonempty", "min_labels", "max_labels", "constraints")
-_MOST_ROWS = 8192  # of a block
-_BLOCK_BYTES = 1 << 22
+_ROW_BYTES = 512  # least memory of a row: it limits the rows of a block
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="File saved by fgfm fit.")]
 Features = Annotated[Path, typer.Argument(metavar="DATA", help="File of features.")]
@@ -71,18 +57,6 @@ Proba = Annotated[
         help="Probability of each label: .csv, .tsv or .parquet; - is standard output.",
     ),
 ]
-OutputFormat = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FORMAT", help="Format of the output; by default it follows from the file name."
-    ),
-]
-Ids = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMNS", help="Columns of DATA to copy to the output: names separated by commas."
-    ),
-]
 NewBeta = Annotated[
     float | None, typer.Option(metavar="B", help="Replaces the beta of the model.")
 ]
@@ -100,27 +74,27 @@ Split = Annotated[
 
 
 @plain_errors
-@with_options(text_options)
+@opt.with_options(opt.text_options)
 def predict(
     context: typer.Context,
     model: Model,
     data: Features,
     out: Out = None,
     proba: Proba = None,
-    output_format: OutputFormat = None,
-    ids: Ids = None,
-    wide: Wide = False,
-    separator: OutputSeparator = ";",
-    average: Average = "samples",
+    output_format: opt.OutputFormat = None,
+    ids: opt.Ids = None,
+    wide: opt.Wide = False,
+    separator: opt.OutputSeparator = ";",
+    average: opt.Average = "samples",
     beta: NewBeta = None,
     zero_division: NewZeroDivision = None,
     nonempty: NewNonempty = None,
-    min_labels: MinLabels = None,
-    max_labels: MaxLabels = None,
-    constraints: ConstraintsFile = None,
+    min_labels: opt.MinLabels = None,
+    max_labels: opt.MaxLabels = None,
+    constraints: opt.Constraints = None,
     split: Split = None,
-    trust: Trust = None,
-    format: Format = None,
+    trust: opt.Trust = None,
+    format: opt.Format = None,
     **options: Any,
 ) -> None:
     """Predict the label sets of the rows of a file.
@@ -131,21 +105,22 @@ def predict(
     """
     start = time.perf_counter()
     check_average(average)
-    if out is None and proba is None:
-        out = "-"
+    out = "-" if out is None and proba is None else out
     _check_targets(out, proba, [model, data])
-    loaded = load_model(model, trust or [])
+    loaded = load_model(model, trust)
     loaded.set_decision({name: context.params[name] for name in _DECISION})
-    totals = _predict_file(loaded, data, out, proba, context.params)
-    n, beta = totals.rows, float(loaded.classifier.beta)
+    written = _Writer(loaded, out, proba, context.params)
+    with progress("rows predicted") as show, written:
+        for rows in _blocks(loaded, data, context.params):
+            written.predict(rows)
+            show(written.rows)
+    beta, n = float(loaded.classifier.beta), written.rows
     summary = f"{counted(n, 'row')} in {time.perf_counter() - start:.1f} s"
     if out is not None and n:
-        expected_f = totals.expected_f / totals.problems
-        summary += f", {EXPECTED[average].format(f'F{beta:g}')} {expected_f:.3f}"
+        expected_f = written.expected_f / written.problems
+        summary += f", {opt.EXPECTED[average].format(f'F{beta:g}')} {expected_f:.3f}"
         if average == "samples":
-            unsure = unsure_note(expected_f, totals.sizes / n, totals.labels / totals.first, beta)
-            if unsure:
-                say(f"fgfm: note: {unsure}")
+            note(unsure_note(expected_f, written.sizes / n, written.labels, beta))
     files = [clipped(name, 40) for name in (out, proba) if name not in (None, "-")]
     say(summary + (f": {', '.join(files)}" if files else ""))
 
@@ -154,99 +129,77 @@ def _check_targets(out: str | None, proba: str | None, inputs: list[Path]) -> No
     """Raise if a target cannot be written or is another file of the command."""
     if out == proba == "-":
         raise ValueError("-o and --proba are both -: they must be two files")
-    others = list(inputs)
     for target, option in ((out, "-o"), (proba, "--proba")):
         if target is not None and target != "-":
-            check_target(Path(target), option, others)
-            others.append(Path(target))
+            check_target(Path(target), option, inputs)
+            inputs = [*inputs, Path(target)]
 
 
-def _predict_file(
-    loaded: LoadedModel,
-    data: Path,
-    out: str | None,
-    proba: str | None,
-    params: Mapping[str, Any],
-) -> _Totals:
-    """Write label sets and probabilities; return sums over the rows."""
-    from fgfm.io import LabelSetWriter, ProbabilityWriter
-
-    names = loaded.label_names
-    label_sets, probabilities = None, None
-    if out is not None:
-        label_sets = LabelSetWriter(
-            out,
-            names,
-            format=params["output_format"],
-            separator=params["separator"],
-            wide=params["wide"],
-        )
-    if proba is not None:
-        format = params["output_format"] if out is None else None  # else it is that of -o
-        probabilities = ProbabilityWriter(proba, names, format=format)
-    arguments = file_arguments(params) | {"ids": split_names(params["ids"])}
-    totals = _Totals()
-    with ExitStack() as stack:
-        show = stack.enter_context(rows_counter("rows predicted"))
-        for writer in (label_sets, probabilities):
-            if writer is not None:
-                stack.enter_context(writer)
-        blocks: Iterable[Dataset] = loaded.load_blocks(data, arguments)
-        if params["average"] != "samples" or params["split"] is not None:
-            whole = loaded.load(data, arguments)
-            blocks = [whole.rows(split_rows(whole, params["split"]))]
-        for rows in blocks:
-            _write_predictions(
-                loaded, rows, params["average"], label_sets, probabilities, totals, show
-            )
-    return totals
-
-
-class _Totals:
-    """Sums over the rows."""
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self.expected_f = 0.0
-        self.problems = 0  # with an expected F-measure: rows, labels, or all entries
-        self.sizes = 0.0  # of the predicted sets
-        self.labels = 0.0  # expected in the first block
-        self.first = 0  # rows of the first block
-
-
-def _write_predictions(
-    loaded: LoadedModel,
-    rows: Dataset,
-    average: str,
-    label_sets: LabelSetWriter | None,
-    probabilities: ProbabilityWriter | None,
-    totals: _Totals,
-    show: Callable[[int], None],
-) -> None:
-    """Predict and write rows in smaller blocks, unless they are decided together."""
+def _blocks(loaded: LoadedModel, path: Path, params: Mapping[str, Any]) -> Iterator[Dataset]:
+    """Read a file in small blocks of rows; in one if its rows are decided together."""
     from fgfm._utils.blocks import row_blocks
 
-    n, m = rows.X.shape[0], len(loaded.label_names)
-    by_row = average == "samples"
-    preprocessing = None if loaded.model is loaded.classifier else loaded.model[:-1]
-    blocks = row_blocks(n, max(8 * m, _BLOCK_BYTES // _MOST_ROWS)) if by_row else [slice(0, n)]
-    for block in blocks:
-        X = rows.X.iloc[block] if hasattr(rows.X, "iloc") else rows.X[block]
-        if preprocessing:  # a pipeline without steps is false
-            X = preprocessing.transform(X)
-        ids = None if rows.ids is None else rows.ids.slice(block.start, X.shape[0])
-        if label_sets is not None:
-            labels, expected_f = map(np.asarray, loaded.classifier.decide(X, average=average))
-            label_sets.write(labels.reshape(X.shape[0], m), expected_f if by_row else None, ids)
-            totals.expected_f += float(np.sum(expected_f))
-            totals.problems += np.size(expected_f)
-            totals.sizes += float(labels.sum())
-        if probabilities is not None or (by_row and not totals.rows):
+    arguments = opt.file_arguments(params)
+    read: Iterable[Dataset]
+    if params["average"] != "samples" or params["split"] is not None:
+        whole = loaded.load(path, arguments)
+        read = [whole.rows(split_rows(whole, params["split"]))]
+    else:
+        read = loaded.load_blocks(path, arguments)
+    for block in read:
+        if params["average"] != "samples":
+            yield block
+        else:
+            row_bytes = max(8 * len(loaded.label_names), _ROW_BYTES)
+            yield from map(block.rows, row_blocks(block.X.shape[0], row_bytes))
+
+
+class _Writer(ExitStack):
+    """The files of the label sets and of the probabilities, and sums over their rows."""
+
+    def __init__(
+        self, loaded: LoadedModel, out: str | None, proba: str | None, params: Mapping[str, Any]
+    ) -> None:
+        from fgfm.io import LabelSetWriter, ProbabilityWriter
+
+        super().__init__()
+        self.loaded, self.average = loaded, params["average"]
+        self.label_sets = self.probabilities = None
+        names, format = loaded.label_names, params["output_format"]
+        if out is not None:
+            style = {"separator": params["separator"], "wide": params["wide"]}
+            self.label_sets = LabelSetWriter(out, names, format=format, **style)
+        if proba is not None:  # the format is that of -o, if both are given
+            format = format if out is None else None
+            self.probabilities = ProbabilityWriter(proba, names, format=format)
+        self.rows = 0
+        self.problems = 0  # with an expected F-measure: rows, labels, or all entries
+        self.expected_f = self.sizes = 0.0  # sums; sizes of the predicted sets
+        self.labels = 0.0  # expected labels of a row, in the first block
+
+    def __enter__(self) -> _Writer:
+        super().__enter__()
+        for writer in (self.label_sets, self.probabilities):
+            if writer is not None:
+                self.enter_context(writer)
+        return self
+
+    def predict(self, rows: Dataset) -> None:
+        """Predict and write some rows."""
+        X, m = self.loaded.transform(rows.X), len(self.loaded.label_names)
+        n, by_row = X.shape[0], self.average == "samples"
+        if self.label_sets is not None:
+            found = self.loaded.classifier.decide(X, average=self.average)
+            labels, expected_f = map(np.asarray, found)
+            self.label_sets.write(labels.reshape(n, m), expected_f if by_row else None, rows.ids)
+            self.expected_f += float(np.sum(expected_f))
+            self.problems += np.size(expected_f)
+            self.sizes += float(labels.sum())
+        if self.probabilities is not None or (by_row and not self.rows):
             # Fitted to one 1-D label, the classifier has a column for each of two classes.
-            proba = np.asarray(loaded.classifier.predict_proba(X))[:, -m:]
-            if not totals.rows:
-                totals.first, totals.labels = X.shape[0], float(proba.sum())
-            if probabilities is not None:
-                probabilities.write(proba, ids)
-        totals.rows += X.shape[0]
-        show(totals.rows)
+            proba = np.asarray(self.loaded.classifier.predict_proba(X))[:, -m:]
+            if not self.rows:
+                self.labels = float(proba.sum()) / max(1, n)
+            if self.probabilities is not None:
+                self.probabilities.write(proba, rows.ids)
+        self.rows += n

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shlex
 import sys
-import textwrap
 import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from fgfm.cli._console import echo, plain_errors, progress_bar, say
+from fgfm._utils.text import wrapped
+from fgfm.cli import _options as opt
+from fgfm.cli._console import echo, plain_errors, progress, say
 
 __all__ = ["EPILOG", "reproduce"]
 
@@ -47,43 +48,43 @@ def _parse_structures(text: str) -> list[Any]:
         ) from None
 
 
+Out = Annotated[
+    Path, typer.Option("--out", "-o", help="Output folder; a stopped run continues from it.")
+]
+Estimates = Annotated[
+    str,
+    typer.Option(
+        help="published: as in the authors' scripts; ours: the estimates of this package; both: "
+        "one after the other."
+    ),
+]
+Reps = Annotated[int, typer.Option(help="Random distributions of each structure.")]
+Sizes = Annotated[str, typer.Option(help="Numbers of training rows.")]
+Dags = Annotated[
+    str, typer.Option(help="Structures 1 to 4 of the paper, or factor sizes as in 3+3+2.")
+]
+Methods = Annotated[str, typer.Option(help="Methods to compare.")]
+Interactions = Annotated[
+    str,
+    typer.Option(
+        help="Sizes for which a learner with products of features is run too: largest, all or "
+        "none."
+    ),
+]
+
+
 @plain_errors
 def reproduce(
-    out: Annotated[
-        Path,
-        typer.Option("--out", "-o", help="Output folder; a stopped run continues from it."),
-    ] = Path("fgfm-paper"),
-    estimates: Annotated[
-        str,
-        typer.Option(
-            help="published: as in the authors' scripts; ours: the estimates of this package; "
-            "both: one after the other."
-        ),
-    ] = "published",
-    reps: Annotated[int, typer.Option(help="Random distributions of each structure.")] = 100,
-    sizes: Annotated[
-        str, typer.Option(help="Numbers of training rows.")
-    ] = "50,100,200,500,1000,2000,5000",
-    dags: Annotated[
-        str, typer.Option(help="Structures 1 to 4 of the paper, or factor sizes as in 3+3+2.")
-    ] = "1,2,3,4",
-    methods: Annotated[
-        str, typer.Option(help="Methods to compare.")
-    ] = "gfm,true,ilf,independent,threshold,bayes",
-    interactions: Annotated[
-        str,
-        typer.Option(
-            help="Sizes for which a learner with products of features is run too: largest, all "
-            "or none."
-        ),
-    ] = "largest",
-    beta: Annotated[
-        float, typer.Option(help="The beta of the F-measure; recall counts beta times as much.")
-    ] = 1.0,
-    seed: Annotated[int, typer.Option(help="Random seed of the experiment.")] = 0,
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", help="Number of processes; -1 for one per core.")
-    ] = -1,
+    out: Out = Path("fgfm-paper"),
+    estimates: Estimates = "published",
+    reps: Reps = 100,
+    sizes: Sizes = "50,100,200,500,1000,2000,5000",
+    dags: Dags = "1,2,3,4",
+    methods: Methods = "gfm,true,ilf,independent,threshold,bayes",
+    interactions: Interactions = "largest",
+    beta: opt.Beta = 1.0,
+    seed: opt.Seed = 0,
+    jobs: opt.Jobs = -1,
 ) -> None:
     """Run the experiment of Gasse and Aussem (2016).
 
@@ -93,9 +94,9 @@ def reproduce(
 
     start = time.perf_counter()
     done = 0
-    with progress_bar("simulating and fitting data sets") as show:
+    with progress("simulating and fitting data sets", steps=True) as show:
 
-        def progress(count: int, total: int) -> None:
+        def report(count: int, total: int) -> None:
             nonlocal done
             done = count
             show(count, total)
@@ -112,7 +113,7 @@ def reproduce(
                 beta=beta,
                 seed=seed,
                 n_jobs=jobs,
-                progress=progress,
+                progress=report,
             )
         except KeyboardInterrupt:
             say(f"{done} data sets are stored in {out}; the same command continues from there")
@@ -126,4 +127,4 @@ def reproduce(
         say(f"nothing to compute: {out} contains all results (remove it to start again)")
     names = [path.name for path in paths]
     names += [f"{name}/results.csv" for name in results.runs]
-    say(textwrap.fill(f"{out}: {', '.join(names)}", 80, subsequent_indent="  "))
+    say(wrapped(f"{out}: {', '.join(names)}", "  "))

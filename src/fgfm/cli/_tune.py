@@ -9,30 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fgfm._utils.optional import import_optional
 from fgfm._utils.text import clipped, counted
-from fgfm.cli._console import echo, json_text, plain_errors, progress_bar, spinner
-from fgfm.cli._inputs import check_target
-from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels, read_constraints
-from fgfm.cli._options import (
-    Average,
-    Beta,
-    Calibration,
-    Jobs,
-    Json,
-    Logits,
-    Nonempty,
-    ProbsFormat,
-    Seed,
-    Separator,
-    ZeroDivision,
-    file_arguments,
-    label_columns,
-    read_flag,
-    split_names,
-    text_options,
-    with_options,
-)
+from fgfm.cli import _options as opt
+from fgfm.cli._console import echo, format_table, json_text, plain_errors, progress
+from fgfm.cli._data import check_target, observed_rows
+from fgfm.cli._models import label_frame, read_constraints, require_skops
 
 if TYPE_CHECKING:
     from fgfm import FDecider
@@ -75,13 +56,6 @@ TrueLabels = Annotated[
 Out = Annotated[
     Path, typer.Option("--out", "-o", metavar="DECIDER", help="File to save the decider to.")
 ]
-Ids = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMNS",
-        help="Columns of either file that are not labels; those of both match the rows.",
-    ),
-]
 Folds = Annotated[
     int, typer.Option(metavar="N", help="Folds of the cross-validation; 0 for none.")
 ]
@@ -91,39 +65,31 @@ LabelsFormat = Annotated[
         metavar="FORMAT", help="Format of LABELS; by default it follows from the file name."
     ),
 ]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--labels", "-l", metavar="COLUMNS", help="Label columns of LABELS, as in fgfm fit."
-    ),
-]
 
 
 @plain_errors
-@with_options(text_options)
+@opt.with_options(opt.label_options, opt.text_options)
 def tune(
     context: typer.Context,
     probs: Probabilities,
-    labels: TrueLabels,
+    truth: TrueLabels,
     out: Out,
-    average: Average = "samples",
-    beta: Beta = 1.0,
-    calibration: Calibration = "auto",
-    nonempty: Nonempty = "auto",
-    zero_division: ZeroDivision = 1.0,
-    min_labels: MinLabels = None,
-    max_labels: MaxLabels = None,
-    constraints: ConstraintsFile = None,
-    logits: Logits = False,
-    ids: Ids = None,
-    columns: Columns = None,
+    average: opt.Average = "samples",
+    beta: opt.Beta = 1.0,
+    calibration: opt.Calibration = "auto",
+    nonempty: opt.Nonempty = "auto",
+    zero_division: opt.ZeroDivision = 1.0,
+    min_labels: opt.MinLabels = None,
+    max_labels: opt.MaxLabels = None,
+    constraints: opt.Constraints = None,
+    logits: opt.Logits = False,
+    ids: opt.Ids = None,
     folds: Folds = 5,
-    format: ProbsFormat = None,
+    format: opt.ProbsFormat = None,
     labels_format: LabelsFormat = None,
-    separator: Separator = None,
-    jobs: Jobs = -1,
-    seed: Seed = 0,
-    as_json: Json = False,
+    jobs: opt.Jobs = -1,
+    seed: opt.Seed = 0,
+    as_json: opt.Json = False,
     **options: Any,
 ) -> None:
     """Fit a decider to probabilities and true labels.
@@ -133,41 +99,42 @@ def tune(
     rows. Its F-measure by cross-validation on the validation rows is printed beside that of
     thresholds on the probabilities.
     """
+    from scipy import sparse
+
     from fgfm import save
-
-    import_optional("skops.io", "saving and loading models", "cli")  # before the long fit
-    check_target(out, "-o", [probs, labels])
-    start = time.perf_counter()
-    rows = _read(probs, labels, context.params)
-    _check_rows(rows, probs, labels)
-    decider = _make_decider(rows, context.params)
-    values = _fit(decider, rows, context.params)
-    save(decider, out)
-    values |= {"seconds": time.perf_counter() - start}
-    description = {"probabilities": str(probs), "labels_file": str(labels), "decider": str(out)}
-    if as_json:
-        echo(json_text(description | values, indent=1))
-    else:
-        echo(_as_table(description | values, out.stat().st_size))
-
-
-def _read(probs: Path, labels: Path, params: Mapping[str, Any]) -> Validation:
     from fgfm.io import load_validation
 
-    with spinner("reading"):
-        return load_validation(
+    require_skops()
+    check_target(out, "-o", [probs, truth])
+    start = time.perf_counter()
+    with progress("reading"):
+        rows = load_validation(
             probs,
-            labels,
-            ids=split_names(params["ids"]),
-            logits=params["logits"],
-            **file_arguments(params),
-            labels_format=params["labels_format"],
-            separator=params["separator"],
-            columns=label_columns(params["columns"]),
+            truth,
+            logits=logits,
+            labels_format=labels_format,
+            columns=opt.label_columns(options["labels"]),
+            separator=options["separator"],
+            missing_labels=options["missing_labels"],
+            **opt.file_arguments(context.params),
         )
+    if options["missing_labels"] and not sparse.issparse(rows.Y):
+        observed = observed_rows(rows.Y)
+        rows = rows._replace(proba=rows.proba[observed], Y=rows.Y[observed])
+    _check_rows(rows, probs, truth)
+    decider = _make_decider(rows, context.params)
+    values: dict[str, Any] = {
+        "probabilities": str(probs),
+        "labels_file": str(truth),
+        "decider": str(out),
+    }
+    values |= _fit(decider, rows, context.params)
+    save(decider, out)
+    values["seconds"] = time.perf_counter() - start
+    echo(json_text(values, indent=1) if as_json else _as_table(values, out.stat().st_size))
 
 
-def _check_rows(rows: Validation, probs: Path, labels: Path) -> None:
+def _check_rows(rows: Validation, probs: Path, truth: Path) -> None:
     """Raise if there is nothing to learn from."""
     from fgfm.io import DataError
 
@@ -178,7 +145,7 @@ def _check_rows(rows: Validation, probs: Path, labels: Path) -> None:
     if not rows.Y.sum():
         raise DataError(
             "there is no positive label: rows without labels cannot show how probable labels are",
-            source=labels,
+            source=truth,
         )
 
 
@@ -186,17 +153,14 @@ def _make_decider(rows: Validation, params: Mapping[str, Any]) -> FDecider:
     """Return the unfitted decider; a table of one label is that of a binary classifier."""
     from fgfm import FDecider
 
-    constraints = params["constraints"]
+    same = {name: params[name] for name in ("beta", "zero_division", "max_labels", "logits")}
     return FDecider(
-        beta=params["beta"],
+        **same,
         average="macro" if len(rows.label_names) == 1 else params["average"],
         calibration=None if params["calibration"] == "none" else params["calibration"],
-        nonempty=read_flag(params["nonempty"], "--nonempty"),
-        zero_division=params["zero_division"],
+        nonempty=opt.read_flag(params["nonempty"]),
         min_labels=params["min_labels"] or 0,
-        max_labels=params["max_labels"],
-        constraints=None if constraints is None else read_constraints(constraints),
-        logits=params["logits"],
+        constraints=read_constraints(params["constraints"]),
         n_jobs=None if params["jobs"] == 1 else params["jobs"],
     )
 
@@ -206,18 +170,15 @@ def _fit(decider: FDecider, rows: Validation, params: Mapping[str, Any]) -> dict
     import numpy as np
     from scipy import sparse
 
-    proba, Y = rows.proba, rows.Y
-    n, m = proba.shape
-    if not sparse.issparse(Y):
-        pandas = import_optional("pandas", "fitting with the names of labels", "cli")
-        Y = pandas.DataFrame(Y, columns=rows.label_names)
-    with spinner(f"fitting the decider to {counted(n, 'row')}"):
+    proba, n = rows.proba, rows.proba.shape[0]
+    Y = rows.Y if sparse.issparse(rows.Y) else label_frame(rows.Y, rows.label_names)
+    with progress(f"fitting the decider to {counted(n, 'row')}"):
         decider.fit(proba, Y)
         expected = float(np.mean(decider.expected_f(proba)))
     evaluation = _cross_validate(decider, proba, Y, params)
     return {
         "rows": n,
-        "labels": m,
+        "labels": len(rows.label_names),
         "labels_per_row": float(rows.Y.sum()) / n,
         "average": decider.average,
         "beta": float(decider.beta),
@@ -235,38 +196,37 @@ def _cross_validate(
     from fgfm._utils.rows import take_rows
     from fgfm.evaluation import evaluate_decider
 
-    folds = params["folds"]
+    n, folds, seed = proba.shape[0], params["folds"], params["seed"]
     with_labels = np.count_nonzero(np.asarray(Y.sum(axis=1)))
-    if folds == 0 or proba.shape[0] < 3 or with_labels < 2:
+    if folds == 0 or n < 3 or with_labels < 2:
         return None
-    if proba.shape[0] > _MOST_ROWS:
-        rng = np.random.default_rng(params["seed"])
-        chosen = np.sort(rng.choice(proba.shape[0], _MOST_ROWS, replace=False))
+    if n > _MOST_ROWS:
+        chosen = np.sort(np.random.default_rng(seed).choice(n, _MOST_ROWS, replace=False))
         proba, Y = proba[chosen], take_rows(Y, chosen)
-    with progress_bar("cross-validation: folds") as show:
-        return evaluate_decider(
-            decider, proba, Y, folds=folds, random_state=params["seed"], progress=show
-        )
+    with progress("cross-validation: folds", steps=True) as show:
+        return evaluate_decider(decider, proba, Y, folds=folds, random_state=seed, progress=show)
 
 
 def _as_table(values: Mapping[str, Any], size: int) -> str:
     f = f"F{values['beta']:g}"
     name = {"samples": f"{f} of rows"}.get(values["average"], f"{values['average']} {f}")
-    lines = [
-        f"probabilities  {clipped(values['probabilities'], 60)}",
-        f"true labels    {clipped(values['labels_file'], 60)}",
-        f"rows           {values['rows']}",
-        f"labels         {values['labels']}, {values['labels_per_row']:.2f} per row",
-        f"measure        {name}",
-        f"expected       {values['expected_f']:.4f}",
-    ]
-    found = values["cross_validation"]
+    lines = {
+        "probabilities": clipped(values["probabilities"], 60),
+        "true labels": clipped(values["labels_file"], 60),
+        "rows": str(values["rows"]),
+        "labels": f"{values['labels']}, {values['labels_per_row']:.2f} per row",
+        "measure": name,
+        "expected": f"{values['expected_f']:.4f}",
+    }
+    found, rules = values["cross_validation"], []
     if found is not None:
         of_rows = "" if found["n_rows"] == values["rows"] else f" of {found['n_rows']} random rows"
-        lines.append(f"obtained       by {found['folds']}-fold cross-validation{of_rows}:")
-        lines += [f"  {_RULES[rule]:<22}{f:.4f}" for rule, f in found["f"].items()]
-    lines += [
-        f"decider        {clipped(values['decider'], 50)}, {size / 1e3:.0f} kB",
-        f"time           {values['seconds']:.1f} s",
-    ]
-    return "\n".join(lines)
+        lines["obtained"] = f"by {found['folds']}-fold cross-validation{of_rows}:"
+        rules = format_table([(f"  {_RULES[r]}", f"{f:.4f}") for r, f in found["f"].items()])
+    last = {
+        "decider": f"{clipped(values['decider'], 50)}, {size / 1e3:.0f} kB",
+        "time": f"{values['seconds']:.1f} s",
+    }
+    width = len("probabilities")
+    head, tail = (format_table(list(part.items()), width=width) for part in (lines, last))
+    return "\n".join([*head, *rules, *tail])

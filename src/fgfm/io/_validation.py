@@ -65,6 +65,7 @@ def load_validation(
     encoding: str = "utf-8",
     header: bool | None = None,
     separator: str | None = None,
+    missing_labels: bool = False,
     columns: int | str | Sequence[str] | None = None,
 ) -> Validation:
     """Read the probabilities that a model predicts for validation rows, and their true labels.
@@ -93,6 +94,8 @@ def load_validation(
         How CSV and TSV are written in both files, as for `load`.
     separator : str, optional
         The separator of label lists; by default it is found.
+    missing_labels : bool, default=False
+        Whether a blank cell is a label that was not observed, NaN in Y.
     columns : int, str or sequence of str, optional
         The label columns of `labels`, as in `load`; by default "labels", or all but `ids`.
 
@@ -134,7 +137,14 @@ def load_validation(
         proba, proba_ids = table.read()
     wanted = names if has_names else None
     truth = _read_truth(
-        Path(labels), wanted, len(names), ids, labels_format, text, separator, columns
+        Path(labels),
+        wanted,
+        len(names),
+        ids,
+        labels_format,
+        text,
+        {"separator": separator, "missing": missing_labels},
+        columns,
     )
     for name in ids:
         if name not in _names(proba_ids) and name not in _names(truth.ids):
@@ -168,7 +178,7 @@ def _read_truth(
     ids: Sequence[str],
     format: str | None,
     text: TextFormat,
-    separator: str | None,
+    given: dict[str, Any],
     columns: int | str | Sequence[str] | None,
 ) -> _TrueLabels:
     """Read true labels, in the order of the names `wanted`, or of m labels without names."""
@@ -190,7 +200,7 @@ def _read_truth(
         labels = read_labels(
             {name: arrow.column(name).combine_chunks() for name in chosen},
             str(path),
-            separator=separator,
+            **given,
             known=wanted,
         )
         Y, found = labels.Y, list(labels.names)

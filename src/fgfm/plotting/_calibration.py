@@ -86,15 +86,10 @@ class CalibrationDisplay:
         self.obtained_f = obtained_f
         self.beta = beta
 
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        n_bins: int = 10,
-        legend: bool = True,
-        title: str | None = None,
-    ) -> CalibrationDisplay:
+    def plot(self, ax: Any = None, *, n_bins: int = 10) -> CalibrationDisplay:
         """Draw the bins, the diagonal and the histogram.
+
+        The title is the mean difference with its standard error.
 
         Parameters
         ----------
@@ -102,10 +97,6 @@ class CalibrationDisplay:
             Axes to draw into; by default those of a new figure.
         n_bins : int, default=10
             Number of bins; fewer if there are few rows or few distinct expectations.
-        legend : bool, default=True
-            Whether to draw the legend.
-        title : str, optional
-            Title; by default the mean difference with its standard error.
 
         Returns
         -------
@@ -125,12 +116,11 @@ class CalibrationDisplay:
             rows = f"{rows}; {n_left_out:,} with NaN left out"
         self._draw(expected, rows)
         ax.set(
-            title=_title(difference) if title is None else title,
+            title=_title(difference),
             xlabel=f"expected {measure}",
             ylabel=f"obtained {measure}",
         )
-        if legend:
-            ax.legend(handles=[self.line_, self.diagonal_, self.histogram_], fontsize="small")
+        ax.legend(handles=[self.line_, self.diagonal_, self.histogram_], fontsize="small")
         return self
 
     def _validate(self) -> tuple[Floats, Floats, int]:

@@ -110,15 +110,10 @@ class DecisionDisplay:
         self.label_names = label_names
         self.beta = beta
 
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        max_labels: int = 30,
-        legend: bool = True,
-        title: str | None = None,
-    ) -> DecisionDisplay:
+    def plot(self, ax: Any = None, *, max_labels: int = 30) -> DecisionDisplay:
         """Draw the labels, most probable first.
+
+        The title is the number of chosen labels and their expected F-measure.
 
         Parameters
         ----------
@@ -127,10 +122,6 @@ class DecisionDisplay:
             of labels shown.
         max_labels : int, default=30
             Number of labels shown: all chosen ones, and the most probable of the others.
-        legend : bool, default=True
-            Whether to draw the legend.
-        title : str, optional
-            Title; by default the number of chosen labels and their expected F-measure.
 
         Returns
         -------
@@ -146,38 +137,27 @@ class DecisionDisplay:
         if ax is None:
             ax = new_axes("DecisionDisplay", (6.4, np.clip(1.5 + 0.2 * n_shown, 3.0, 15.0)))
         self.ax_, self.figure_ = ax, ax.figure
-        # Points for each label, with some for the axis and the title of a layout engine.
-        line = float(ax.get_window_extent().height) * 65.0 / float(ax.figure.dpi) / n_shown
-        self._draw_labels(p[self.order_], chosen[self.order_], min(6.0, 0.65 * line))
+        self._draw_labels(p[self.order_], chosen[self.order_])
         ax.set(
-            title=self._title(measure, int(chosen.sum()), m) if title is None else title,
+            title=self._title(measure, int(chosen.sum()), m),
             xlabel="probability",
             xlim=(0.0, 1.0),
             ylim=(n_shown - 0.4, -0.6),
             xticks=[0.0, 0.25, 0.5, 0.75, 1.0],
         )
         short = _shorten(names)
-        ax.set_yticks(
-            range(n_shown),
-            [short[i] for i in self.order_],
-            fontsize=min(0.85 * line, 10.0),
-            parse_math=False,
-        )
+        # Points for each label, with some for the axis and the title.
+        line = float(ax.get_window_extent().height) * 65.0 / float(ax.figure.dpi) / n_shown
+        shown = [short[i] for i in self.order_]
+        ax.set_yticks(range(n_shown), shown, fontsize=min(0.85 * line, 10.0), parse_math=False)
         ax.tick_params(axis="y", length=0)
         ax.spines[["top", "right"]].set_visible(False)
         self.text_ = None
         if n_shown < m:
-            self.text_ = ax.text(
-                0.99,
-                0.01,
-                _not_shown(np.delete(p, self.order_)),
-                transform=ax.transAxes,
-                ha="right",
-                fontsize="small",
-                style="italic",
-            )
-        if legend:
-            ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.05), fontsize="small")
+            rest = _not_shown(np.delete(p, self.order_))
+            style = {"ha": "right", "fontsize": "small", "style": "italic"}
+            self.text_ = ax.text(0.99, 0.01, rest, transform=ax.transAxes, **style)
+        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.05), fontsize="small")
         return self
 
     def _validate(self) -> tuple[Floats, npt.NDArray[np.bool_]]:
@@ -188,25 +168,16 @@ class DecisionDisplay:
         check_labels(labels, "labels")
         return p, labels == 1.0
 
-    def _draw_labels(self, p: Floats, chosen: npt.NDArray[np.bool_], dot: float) -> None:
-        """Draw a line and a dot of the given size in points for each label shown."""
-        ax = self.ax_
-        at = np.arange(len(p))
-        ax.hlines(at[~chosen], 0.0, p[~chosen], color="0.6", linewidth=dot / 6.0)
-        ax.hlines(at[chosen], 0.0, p[chosen], color="C0", linewidth=dot / 2.0)
+    def _draw_labels(self, p: Floats, chosen: npt.NDArray[np.bool_]) -> None:
+        """Draw a line and a dot for each label shown."""
+        ax, at = self.ax_, np.arange(len(p))
+        ax.hlines(at[~chosen], 0.0, p[~chosen], color="0.6", linewidth=1.0)
+        ax.hlines(at[chosen], 0.0, p[chosen], color="C0", linewidth=3.0)
         ax.axvline(0.5, color="0.3", linestyle="--", linewidth=1.0, zorder=1)
-        style = {"linestyle": "none", "marker": "o", "clip_on": False, "zorder": 3}
-        (self.chosen_,) = ax.plot(
-            p[chosen], at[chosen], color="C0", markersize=dot, label="chosen", **style
-        )
+        style = {"linestyle": "none", "marker": "o", "markersize": 5, "clip_on": False}
+        (self.chosen_,) = ax.plot(p[chosen], at[chosen], color="C0", label="chosen", **style)
         (self.others_,) = ax.plot(
-            p[~chosen],
-            at[~chosen],
-            color="0.45",
-            mfc="white",
-            markersize=0.85 * dot,
-            label="not chosen",
-            **style,
+            p[~chosen], at[~chosen], color="0.45", mfc="white", label="not chosen", **style
         )
         for dots in (self.chosen_, self.others_):
             # The layout engine would place an artist without dots at a corner of the figure.

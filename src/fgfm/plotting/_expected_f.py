@@ -106,16 +106,8 @@ class ExpectedFDisplay:
         self.size = size
         self.beta = beta
 
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        max_size: int | None = None,
-        bound: bool = True,
-        legend: bool = True,
-        title: str | None = None,
-    ) -> ExpectedFDisplay:
-        """Draw the curve.
+    def plot(self, ax: Any = None, *, max_size: int | None = None) -> ExpectedFDisplay:
+        """Draw the curve, with the value and the size of the chosen set as title.
 
         Parameters
         ----------
@@ -124,12 +116,6 @@ class ExpectedFDisplay:
         max_size : int, optional
             Largest size shown; by default twice the size beyond which the bound excludes better
             sets, and at least 10.
-        bound : bool, default=True
-            Whether to draw the bound.
-        legend : bool, default=True
-            Whether to draw the legend.
-        title : str, optional
-            Title; by default the value and the size of the chosen set.
 
         Returns
         -------
@@ -144,15 +130,13 @@ class ExpectedFDisplay:
             last = min(m, check_count(max_size, "max_size", 1))
         ax = new_axes("ExpectedFDisplay", (6.4, 4.8)) if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
-        self._draw(values, bounds if bound else None, size, last)
-        value = f"expected {measure} = {values[size]:.3f} with {size} of {counted(m, 'label')}"
+        self._draw(values, bounds, size, last)
         ax.set(
-            title=value if title is None else title,
+            title=f"expected {measure} = {values[size]:.3f} with {size} of {counted(m, 'label')}",
             xlabel="size of the label set",
             ylabel=f"expected {measure}",
         )
-        if legend:
-            ax.legend(fontsize="small")
+        ax.legend(fontsize="small")
         return self
 
     def _validate(self) -> tuple[Floats, Floats | None, int]:
@@ -193,28 +177,11 @@ class ExpectedFDisplay:
                 k, bounds[1:], color="0.45", linestyle="--", linewidth=1.2, label="bound $T(k)$"
             )
         if not np.isnan(values[0]):
-            (self.empty_,) = ax.plot(
-                0,
-                values[0],
-                "s",
-                mfc="none",
-                color="C0",
-                markersize=6,
-                label="empty set",
-                clip_on=False,
-            )
+            (self.empty_,) = ax.plot(0, values[0], "s", mfc="none", color="C0", label="empty set")
         ax.plot([size, size], [0.0, values[size]], color="C3", linestyle=":", linewidth=1.2)
-        (self.chosen_,) = ax.plot(
-            size,
-            values[size],
-            "D",
-            color="C3",
-            mec="white",
-            markersize=9,
-            label=f"chosen: {counted(size, 'label') if size else 'empty set'}",
-            zorder=3,
-            clip_on=False,
-        )
+        chosen = f"chosen: {counted(size, 'label') if size else 'empty set'}"
+        style = {"color": "C3", "mec": "white", "markersize": 9, "zorder": 3}
+        (self.chosen_,) = ax.plot(size, values[size], "D", label=chosen, **style)
         # The bound of small sets often exceeds 1: the scale is that of the values.
         top = 1.05 * max(1.0, float(np.nanmax(values)))
         ax.set(xlim=(-0.03 * last - 0.2, last * 1.03 + 0.2), ylim=(0.0, top))

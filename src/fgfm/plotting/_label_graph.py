@@ -83,16 +83,8 @@ class LabelGraphDisplay:
         self.strengths = strengths
         self.label_names = label_names
 
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        names: bool | str = "auto",
-        cmap: Any = "tab10",
-        node_size: float | None = None,
-        title: str | None = None,
-    ) -> LabelGraphDisplay:
-        """Draw the graph.
+    def plot(self, ax: Any = None, *, names: bool | str = "auto") -> LabelGraphDisplay:
+        """Draw the graph, with the numbers of labels and factors as title.
 
         Parameters
         ----------
@@ -101,12 +93,6 @@ class LabelGraphDisplay:
             of labels.
         names : bool or "auto", default="auto"
             Whether to write the names; "auto" writes up to 200.
-        cmap : str or matplotlib Colormap, default="tab10"
-            Colours of factors with more than one label, in turn.
-        node_size : float, optional
-            Area of a label's dot in square points.
-        title : str, optional
-            Title; by default the numbers of labels and factors.
 
         Returns
         -------
@@ -129,19 +115,19 @@ class LabelGraphDisplay:
         ax.set_axis_off()
         # Inches per unit, of which a name of ten letters takes one; text and dots are in points.
         unit = min(1.0, *(np.array(ax.figure.get_size_inches()) / size))
-        colors = _factor_colors(factors, cmap)  # (m, 4)
+        colors = _factor_colors(factors)  # (m, 4)
         i, j, strength = _edges(graph, self.strengths)
         self._draw_edges(places[i], places[j], strength, unit)
-        area = (3.0 + 8.0 * unit) ** 2 if node_size is None else node_size
+        dot = 3.0 + 8.0 * unit  # points
         self.nodes_ = ax.scatter(
-            *places.T, s=area, c=colors, edgecolors="white", linewidths=0.8, zorder=2
+            *places.T, s=dot**2, c=colors, edgecolors="white", linewidths=0.8, zorder=2
         )
         self.text_ = []
         crowded = np.zeros(m, dtype=bool)
         for factor in factors:
             crowded[factor] = len(factor) > _ROTATED
         for k in range(m if named else 0):
-            style = _name_style(angles[k], float(np.sqrt(area)), bool(crowded[k]))
+            style = _name_style(angles[k], dot, bool(crowded[k]))
             self.text_.append(
                 ax.annotate(
                     label_names[k],
@@ -152,8 +138,7 @@ class LabelGraphDisplay:
                     **style,
                 )
             )
-        count = f"{counted(m, 'label')} in {counted(len(factors), 'factor')}"
-        ax.set_title(count if title is None else title)
+        ax.set_title(f"{counted(m, 'label')} in {counted(len(factors), 'factor')}")
         return self
 
     def _draw_edges(self, starts: Floats, ends: Floats, strength: Floats, unit: float) -> None:
@@ -359,15 +344,11 @@ def _edges(graph: Any, strengths: Any) -> tuple[Any, Any, Floats]:
     return i[order], j[order], np.maximum(strength[order], 0.0)
 
 
-def _factor_colors(factors: Sequence[Any], cmap: Any) -> Floats:
-    """Return the colour of each label, (m, 4)."""
-    from matplotlib import colormaps
+def _factor_colors(factors: Sequence[Any]) -> Floats:
+    """Return the colour of each label, (m, 4): grey for single labels, else one per factor."""
     from matplotlib.colors import to_rgba
 
-    cmap = colormaps.get_cmap(cmap)
     colors = np.tile(to_rgba(_SINGLE_COLOR), (sum(map(len, factors)), 1))
-    several = [factor for factor in factors if len(factor) > 1]
-    for k, factor in enumerate(several):
-        # A qualitative map is used in turn, a continuous one from end to end.
-        colors[factor] = cmap(k % cmap.N if cmap.N <= 20 else k / max(1, len(several) - 1))
+    for k, factor in enumerate(factor for factor in factors if len(factor) > 1):
+        colors[factor] = to_rgba(f"C{k % 10}")
     return np.asarray(colors)

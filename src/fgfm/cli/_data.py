@@ -1,4 +1,4 @@
-"""Files that commands read and write."""
+"""Data sets that commands read, files that they write, and what is said about both."""
 
 from __future__ import annotations
 
@@ -7,18 +7,29 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fgfm._utils.text import WIDTH, clipped, counted, escaped
-from fgfm.cli._console import spinner
+import numpy as np
+
+from fgfm._utils.text import WIDTH, clipped, counted, listed
+from fgfm.cli._console import format_table, note, progress
 from fgfm.cli._options import dataset_arguments, split_names
 
 if TYPE_CHECKING:
     from fgfm.io import Dataset, FeatureEncoder
 
-__all__ = ["check_target", "column_lines", "load_encoded", "split_rows"]
+__all__ = [
+    "check_target",
+    "column_lines",
+    "label_notes",
+    "load_encoded",
+    "observed_rows",
+    "split_rows",
+    "unsure_note",
+]
 
 _MOST_NUMBERS = 8  # columns of numbers that are printed one by one
 _MOST = 40  # lines
-_KIND = 12  # width of the kind
+_LARGE = 1.5  # labels that are predicted for each that is expected: more is large
+_UNSURE = 0.5  # expected F-measure
 
 
 def load_encoded(path: Path, params: Mapping[str, Any]) -> tuple[Dataset, FeatureEncoder, Any]:
@@ -27,10 +38,11 @@ def load_encoded(path: Path, params: Mapping[str, Any]) -> tuple[Dataset, Featur
 
     arguments = dataset_arguments(params)
     kinds = {kind: split_names(params[kind]) for kind in ("text", "category", "number", "date")}
-    with spinner(f"reading {clipped(path.name, 50)}"):
+    with progress(f"reading {clipped(path.name, 50)}"):
         data = load(path, require_labels=True, **arguments)
         number = arguments["labels"]
-        if isinstance(number, int) and str(number) in {*data.label_columns, *_columns(data)}:
+        columns = {*data.label_columns, *getattr(data.X, "columns", ())}
+        if isinstance(number, int) and str(number) in columns:
             raise DataError(
                 f"{number} is both a number of columns and the name of a column: write "
                 f"'[{str(number)[0]}]{str(number)[1:]}' for the column",
@@ -49,8 +61,16 @@ def load_encoded(path: Path, params: Mapping[str, Any]) -> tuple[Dataset, Featur
     return data, encoder, X
 
 
-def _columns(data: Dataset) -> list[str]:
-    return list(getattr(data.X, "columns", ()))
+def observed_rows(Y: Any, rows: Any = None) -> Any:
+    """Return the numbers of the rows whose labels were all observed, among some or all rows."""
+    rows = np.arange(len(Y))[slice(None) if rows is None else rows]
+    left_out = np.isnan(Y[rows]).any(axis=1)
+    if left_out.all():
+        raise ValueError("--missing-labels: no row has all its labels, which this command needs")
+    if left_out.any():
+        count = f"{left_out.sum()} of {counted(len(rows), 'row')}"
+        note(f"{count} left out: some of their labels were not observed")
+    return rows[~left_out]
 
 
 def column_lines(encoder: FeatureEncoder, labels: Sequence[str]) -> list[str]:
@@ -72,12 +92,8 @@ def column_lines(encoder: FeatureEncoder, labels: Sequence[str]) -> list[str]:
     if encoder.labels:
         names = ", ".join(encoder.labels[:3]) + ", ..." * (len(encoder.labels) > 3)
         rows.append((names, "labels", counted(len(labels), "label")))
-    longest = max(len(escaped(name)) for name, _, _ in rows)
-    width = min(longest, WIDTH - _KIND - 4 - max(len(becomes) for _, _, becomes in rows))
-    return [
-        f"{clipped(name, width):<{width}}  {kind:<{_KIND}}{becomes}".rstrip()
-        for name, kind, becomes in rows
-    ]
+    width = WIDTH - 4 - sum(max(len(row[k]) for row in rows) for k in (1, 2))
+    return format_table([(clipped(name, width), *rest) for name, *rest in rows])
 
 
 def split_rows(data: Dataset, split: str | None) -> Any:
@@ -109,3 +125,34 @@ def check_target(path: Path, option: str, others: Sequence[Path]) -> None:
         raise ValueError(f"{option} is {path}: there is no folder {folder}")
     if not os.access(folder, os.W_OK):
         raise ValueError(f"{option} is {path}: the folder {folder} is not writable")
+
+
+def label_notes(Y: Any, names: Sequence[str]) -> list[str]:
+    """Return sentences on training rows (n, m) that teach little about the labels."""
+    counts = np.nansum(Y, axis=0)
+    if len(Y) == 1:
+        return ["there is one training row: every prediction will be its label set"]
+    if not counts.any():
+        return ["no training row has a label: every prediction will be the empty set"]
+    notes = []
+    for fixed, fault in ((0, "no training row has"), (len(Y), "every training row has")):
+        found = [name for name, count in zip(names, counts, strict=True) if count == fixed]
+        if found:
+            noun = "label" if len(found) == 1 else "labels"
+            notes.append(f"{fault} the {noun} {listed(found, 4)}: nothing can be learned there")
+    return notes
+
+
+def unsure_note(expected_f: float, size: float, labels: float, beta: float) -> str | None:
+    """Return a sentence if label sets are large or small because features hardly predict them.
+
+    The mean `size` of the predicted sets is compared with that of the true ones, or the expected
+    one, `labels`.
+    """
+    is_large, is_small = size > _LARGE * labels, _LARGE * size < labels
+    if not (expected_f < _UNSURE and (is_large or is_small)):
+        return None
+    return (
+        f"the label sets are {'large' if is_large else 'small'} because the model is unsure: "
+        f"expected F{beta:g} {expected_f:.2f}, {size:.1f} labels per row instead of {labels:.1f}"
+    )
