@@ -26,9 +26,9 @@ Examples:
   fgfm factors emotions.npz --json > factors.json
   fgfm fit emotions.npz --factors factors.json -o emotions.fgfm
 
-With very many features, such as words, the tests take minutes. They are made
-given the 200 features that say most about any single label, which takes
-seconds; --max-features 0 tests given all features.
+With very many features, such as words, the tests may take minutes.
+--max-features 200 takes seconds: it tests given those features only that say
+most about a single label, an approximation that may add edges.
 """
 _PICTURES = (".png", ".pdf", ".svg")
 _NAME = 25  # characters of a label in the table of edges
@@ -54,7 +54,7 @@ MaxFeatures = Annotated[
     typer.Option(
         metavar="N",
         help="Number of features that the tests condition on: those of the largest F statistic "
-        "for a label; 0 for all.",
+        "for a label; 0 for all, which is exact.",
     ),
 ]
 Edges = Annotated[int, typer.Option(metavar="N", help="Number of edges to print per factor.")]
@@ -73,7 +73,7 @@ def factors(
     test: Test = "auto",
     correction: Correction = "bonferroni",
     max_size: MaxSize = None,
-    max_features: MaxFeatures = 200,
+    max_features: MaxFeatures = 0,
     edges: Edges = 5,
     graph: Graph = None,
     as_json: opt.Json = False,
