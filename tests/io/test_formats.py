@@ -218,13 +218,13 @@ def test_invalid_npz_raises(tmp_path, arrays, message):
         load(tmp_path / "a.npz")
 
 
-def test_declared_shape_is_compared_before_memory_is_allocated(tmp_path):
+def test_declared_size_that_the_file_does_not_have_raises(tmp_path):
     content = io.BytesIO()
     header = {"descr": "<f8", "fortran_order": False, "shape": (10**12, 10**3)}
     np.lib.format.write_array_header_1_0(content, header)
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("X.npy", content.getvalue() + bytes(64))
-    with pytest.raises(DataError, match=r"its header declares \(1000000000000, 1000\)"):
+    with pytest.raises(DataError, match="array 'X': .* damaged"):
         load(tmp_path / "a.npz")
 
 

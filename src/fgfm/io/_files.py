@@ -103,9 +103,9 @@ def open_text(path: str | os.PathLike[str], encoding: str) -> Iterator[TextIO]:
     """Open a text file, decompressed if it is gzip, without the mark at its beginning."""
     check_encoding(encoding)
     with open_bytes(path) as file:
-        encoding = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+        marked = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
         try:
-            yield io.TextIOWrapper(file, encoding=encoding)
+            yield io.TextIOWrapper(file, encoding=marked)
         except UnicodeDecodeError as error:
             raise bad_encoding(encoding, path) from error
 

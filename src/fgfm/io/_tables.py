@@ -14,7 +14,7 @@ import re
 import sys
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, BinaryIO, NamedTuple
@@ -29,7 +29,6 @@ from fgfm.io._files import (
     bad_encoding,
     check_encoding,
     open_bytes,
-    open_text,
     source_name,
 )
 
@@ -224,13 +223,13 @@ def _open_csv(file: Any, path: Any, format: str, text: TextFormat) -> Table:
             yield from arrow_csv.open_csv(stream, *options)
         except pa.ArrowInvalid as error:
             if "Empty CSV file" not in str(error):
-                raise _csv_error(error, path, text, delimiter, used) from error
+                raise _csv_error(error, path, text, options[1], used) from error
 
     return Table(source, names, batches(), True, text.header is not False, text.decimal)
 
 
 def _csv_error(
-    error: Exception, path: Any, text: TextFormat, delimiter: str, used: int
+    error: Exception, path: Any, text: TextFormat, parsing: Any, used: int
 ) -> DataError:
     """Return an error of pyarrow as one that names the file and, where pyarrow does, the line.
 
@@ -241,9 +240,10 @@ def _csv_error(
     row = None if match is None else int(match[1]) - 1  # pyarrow counts from 1
     line = None
     if row is not None and os.path.isfile(path):
-        with open_text(path, text.encoding) as lines:
-            rows = csv.reader(islice(lines, used, None), delimiter=delimiter)
-            ends = (rows.line_num for cells in rows if cells)
+        with open_bytes(path) as file, suppress(csv.Error):  # a cell may be too long for Python
+            lines = io.TextIOWrapper(file, text.encoding, errors="replace", newline="")
+            rows = csv.reader(islice(lines, used, None), delimiter=parsing.delimiter)
+            ends = (rows.line_num for cells in rows if cells or not parsing.ignore_empty_lines)
             line = next((used + end for end in islice(ends, row, None)), None)
     if "UTF8" in reason or "UTF-8" in reason:
         return bad_encoding(text.encoding, path, line)
