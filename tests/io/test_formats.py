@@ -89,7 +89,6 @@ HEAD = "@relation r\n@attribute x numeric\n@attribute c {u,v}\n@data\n"
         (HEAD, "there are no rows after @data"),
         (HEAD + "1,u\n1\n", "line 6: there are 1 values: the header has 2 attributes"),
         (HEAD + "1_0,u\n", "line 5, column 'x': '1_0' is not a number"),
-        (HEAD + "1,w\n", "line 5, column 'c': 'w' is not one of the values"),
         (HEAD + "{0 1}\n1,u\n", "line 6: a sparse row must be in braces"),
         (HEAD + "{0 1,0 2}\n", "an entry of a sparse row must be an index from 0 to 1, once"),
         (HEAD + "{7 1}\n", "line 5: '7 1': an entry of a sparse row"),

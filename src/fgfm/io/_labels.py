@@ -21,6 +21,7 @@ from fgfm.io._errors import DataError
 
 __all__ = [
     "Labels",
+    "check_size",
     "label_order",
     "likely_labels",
     "read_labels",
@@ -129,7 +130,7 @@ def _from_flags(
 ) -> Labels:
     """Return labels of columns of 0 and 1."""
     names, n = list(columns), _length(columns)
-    _check_size(n, len(names), source)
+    check_size(n, len(names), source)
     Y = np.zeros((n, len(names)))
     for k, (name, column) in enumerate(columns.items()):
         texts = as_texts(column)
@@ -214,7 +215,7 @@ def _label_names(lists: list[set[str]], column: str, source: str) -> list[str]:
 
 def _indicator(lists: list[set[str]], names: Sequence[str], source: str) -> npt.NDArray[np.uint8]:
     """Return label sets as rows of 0 and 1."""
-    _check_size(len(lists), len(names), source)
+    check_size(len(lists), len(names), source)
     where = {name: k for k, name in enumerate(names)}
     Y = np.zeros((len(lists), len(names)), dtype=np.uint8)  # (n, m)
     for row, tags in enumerate(lists):
@@ -230,7 +231,8 @@ def _indicator(lists: list[set[str]], names: Sequence[str], source: str) -> npt.
     return Y
 
 
-def _check_size(n: int, m: int, source: str) -> None:
+def check_size(n: int, m: int, source: str) -> None:
+    """Raise if a dense matrix of labels is too large."""
     if n * m > _MAX_BYTES:
         raise DataError(
             f"{n} rows of {m} labels are too many: labels are a dense matrix of at most "

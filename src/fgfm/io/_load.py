@@ -147,8 +147,7 @@ def load(
             if isinstance(named, str):
                 raise ValueError(f"labels is {named!r}: {name} has no named columns")
             count = named if isinstance(named, int) else tuple(named or ()) or None
-            rows = read_svmlight(Path(path), format, encoding, n_features, count, zero_based)
-            found = Dataset(rows.X, rows.Y, rows.label_names, zero_based=rows.zero_based)
+            found = read_svmlight(Path(path), format, encoding, n_features, count, zero_based)
         elif format == "arff":
             found = _load_arff(Path(path), labels, given, encoding, drop)
         else:

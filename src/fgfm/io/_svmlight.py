@@ -9,17 +9,18 @@ from __future__ import annotations
 import re
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from fgfm._utils.text import quoted
+from fgfm.io._dataset import Dataset
 from fgfm.io._errors import DataError
 from fgfm.io._files import open_text
+from fgfm.io._labels import check_size
 
-__all__ = ["SparseRows", "read_svmlight"]
+__all__ = ["read_svmlight"]
 
 # Each run of digits has a single match, so that matching takes linear time.
 _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
@@ -31,15 +32,6 @@ _TOKEN = re.compile(rf"[0-9]{{1,9}}(?:,[0-9]{{1,9}})*|{_PAIR}")
 _HEADER = re.compile(r"([0-9]{1,9})[ \t]+([0-9]{1,9})[ \t]+([0-9]{1,9})[ \t]*")
 
 
-class SparseRows(NamedTuple):
-    """The content of a file of sparse rows."""
-
-    X: Any  # CSR of shape (n, p)
-    Y: npt.NDArray[np.uint8] | None  # (n, m)
-    label_names: tuple[str, ...]
-    zero_based: tuple[bool, bool]  # whether features, and labels, are numbered from 0
-
-
 def read_svmlight(
     path: Path,
     format: str,
@@ -47,7 +39,7 @@ def read_svmlight(
     n_features: int | None,
     labels: int | tuple[str, ...] | None,
     zero_based: tuple[bool, bool] | None,
-) -> SparseRows:
+) -> Dataset:
     """Read svmlight, with ``#`` for comments; or xmc, with a header and numbers from 0."""
     source = str(path)
     lines: list[int] = []
@@ -89,7 +81,7 @@ def read_svmlight(
         raise DataError("there are no rows", source=source)
     X, features_from_0 = _features(features, n_features, zero_based, lines, source)
     Y, names, labels_from_0 = _labels(tags, labels, zero_based, lines, source)
-    return SparseRows(X, Y, names, (features_from_0, labels_from_0))
+    return Dataset(X, Y, names, zero_based=(features_from_0, labels_from_0))
 
 
 def _malformed(text: str, source: str, line: int) -> DataError:
@@ -149,9 +141,8 @@ def _labels(
     counts = [len(row) for row in rows]
     from_0 = bool(len(numbers) and numbers.min() == 0) if zero_based is None else zero_based[1]
     columns = numbers - (not from_0)
-    names = labels if isinstance(labels, tuple) else None
-    m = len(names) if names is not None else labels or int(columns.max(initial=0)) + 1
-    assert isinstance(m, int)
+    names = labels if isinstance(labels, tuple) else ()
+    m = int(len(names) or labels or columns.max(initial=0) + 1)
     wrong = (columns < 0) | (columns >= m)
     at_row = np.repeat(np.arange(len(rows)), counts)
     if wrong.any():
@@ -162,9 +153,7 @@ def _labels(
             source=source,
             line=lines[at_row[at]],
         )
-    if len(rows) * m > 1 << 32:
-        reason = f"{len(rows)} rows of {m} labels are too many for a dense matrix of labels"
-        raise DataError(reason, source=source)
+    check_size(len(rows), m, source)
     Y = np.zeros((len(rows), m), dtype=np.uint8)  # (n, m)
     Y[at_row, columns] = 1
     return Y, names or tuple(str(k + (not from_0)) for k in range(m)), from_0
