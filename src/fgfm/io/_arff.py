@@ -187,9 +187,9 @@ def _read_sparse(
             numbers.append((row, j, _number(text, names[j], source, rows[row][0])))
         else:
             column[row] = None if text == "?" else text
-    at = np.array([(row, j) for row, j, _ in numbers], dtype=np.int64).reshape(-1, 2)
+    where = [row for row, _, _ in numbers], [j for _, j, _ in numbers]
     data = np.array([value for *_, value in numbers])
-    matrix = sparse.csr_array((data, (at[:, 0], at[:, 1])), shape=(len(rows), p))
+    matrix = sparse.csr_array((data, where), shape=(len(rows), p))
     if all(column is None for column in columns.values()):
         return matrix, None
     for j, name in enumerate(names):
