@@ -130,7 +130,7 @@ def test_averages_and_one_label_are_decided_together(table, tmp_path, average):
     assert_array_equal(pd.read_csv(tmp_path / "s.csv"), labels)
     assert_allclose(report.mean_expected_f, np.mean(expected_f), rtol=1e-12)
     assert report.average == average
-    one = decide(write(table[["arts"]], tmp_path / "one.csv"), tmp_path / "s.csv")
+    one = decide(write(table[["arts"]], tmp_path / "one.csv"), tmp_path / "s.csv", average=average)
     assert one.average == "macro"
     assert_array_equal(
         (pd.read_csv(tmp_path / "s.csv", keep_default_na=False)["labels"] == "arts").astype(int),

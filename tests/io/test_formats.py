@@ -223,7 +223,7 @@ def test_declared_size_that_the_file_does_not_have_raises(tmp_path):
     np.lib.format.write_array_header_1_0(content, header)
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("X.npy", content.getvalue() + bytes(64))
-    with pytest.raises(DataError, match="array 'X': .* damaged"):
+    with pytest.raises(DataError, match=r"array 'X': .* damaged"):
         load(tmp_path / "a.npz")
 
 

@@ -115,7 +115,8 @@ def decide(
         Parquet, at any depth; names that begin with "." or "_" are skipped.
     target : str or path-like
         The file of label sets, which is replaced when the new one is complete; "-" is standard
-        output. Or a folder, created if needed, for a file of the same name for each of `source`.
+        output, which has the rows before an error. Or a folder, created if needed, for a file of
+        the same name for each of `source`.
     decider : FDecider, optional
         A fitted decider, in the place of all arguments of `decision`. It decides each row by
         itself, also with "macro" and "micro": then by its thresholds. Its labels are found by
@@ -125,7 +126,8 @@ def decide(
         called like an identifier (``id``, ``doc_id``) and do not hold probabilities are.
     strict : bool, default=False
         Whether a cell that is not a number is an error; otherwise it is a probability of 0, with
-        a warning that counts them.
+        a warning that counts them. More than 5 % of a column, in the first block or in all rows,
+        are an error.
     format : {"csv", "tsv", "parquet", "jsonl", "xlsx", "npy", "npz"}, optional
         The format of the table; by default it follows from the file name.
     delimiter, decimal, encoding, header : optional
@@ -288,7 +290,8 @@ def _make_rule(
             return "samples", False, decider.decide
         return decider.average, False, lambda p: (decider.predict(p), None)
     decision = dict(settings.decision)
-    average = "macro" if m == 1 else decision.pop("average", "samples")
+    average = decision.pop("average", "samples")
+    average = "macro" if m == 1 else average
     constraints = decision.get("constraints")
     if isinstance(constraints, Constraints):
         names = table.label_names if table.has_names else None

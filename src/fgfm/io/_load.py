@@ -180,7 +180,9 @@ def _from_table(
     if arrow.num_rows == 0:
         raise DataError("there are no rows", source=source)
     columns = {name: arrow.column(name).combine_chunks() for name in table.names}
-    Y, label_names, chosen = None, (), []
+    Y: Any = None
+    label_names: tuple[str, ...] = ()
+    chosen: list[str] = []
     if labels is not None:
         chosen = [n for n in select_columns(table.names, labels, source) if n not in drop]
         Y, label_names = read_labels({name: columns[name] for name in chosen}, source, **given)
@@ -333,7 +335,9 @@ def load_blocks(
     """Read the features of a file in blocks of rows, encoded as in training.
 
     Memory does not grow with the number of rows of a table; other files are one block. The rows
-    have the same features for any size of the blocks.
+    have the same features for any size of the blocks. More than 5 % of cells of a column that are
+    not valid are an error after the last block; with blocks of the default size, also after the
+    first one.
 
     Parameters
     ----------

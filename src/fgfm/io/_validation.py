@@ -131,7 +131,8 @@ def load_validation(
         proba, proba_ids = table.read()
     path = Path(labels)
     labels_format = labels_format or detect_format(path)
-    true_ids = None
+    Y: Any
+    true_ids: Any = None
     if labels_format in TABLES:
         with open_table(path, labels_format, text) as truth:
             given = {"separator": separator, "known": known, "missing": missing_labels}
