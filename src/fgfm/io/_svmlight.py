@@ -72,8 +72,7 @@ def read_svmlight(
     X.sum_duplicates()
     if X.nnz < len(values):
         row = int(np.argmax(counts != np.diff(X.indptr)))
-        reason = "a feature occurs twice: it must have one value"
-        raise DataError(reason, source=source, line=lines[row])
+        raise DataError("a feature occurs twice in a row", source=source, line=lines[row])
     if labels is None and not any(tags):
         return Dataset(X, zero_based=(features_from_0, False))
     names = labels if isinstance(labels, tuple) else ()
@@ -92,8 +91,8 @@ def read_svmlight(
     check_size(len(lines), m, source)
     Y = np.zeros((len(lines), m), dtype=np.uint8)  # (n, m)
     Y[rows, columns] = 1
-    names = names or tuple(str(k + (not labels_from_0)) for k in range(m))
-    return Dataset(X, Y, names, zero_based=(features_from_0, labels_from_0))
+    numbered = tuple(str(k + (not labels_from_0)) for k in range(m))
+    return Dataset(X, Y, names or numbered, zero_based=(features_from_0, labels_from_0))
 
 
 def _read_rows(

@@ -142,11 +142,7 @@ def load_validation(
     if Y.shape[1] != len(names):
         reason = f"the number of labels is {Y.shape[1]}: it must be {len(names)}, that of the"
         raise DataError(f"{reason} probabilities", source=path)
-    id_names, true_names = (_column_names(table) for table in (proba_ids, true_ids))
-    absent = [name for name in ids if name not in {*id_names, *true_names}]
-    if absent:
-        raise DataError(missing_columns(absent, names), source=source, arguments=["ids"])
-    shared = [name for name in id_names if name in true_names]
+    shared = _shared_ids(proba_ids, true_ids, ids, names, source)
     if shared:
         Y = Y[_matching_rows(proba_ids.select(shared), true_ids.select(shared), source, path)]
     elif Y.shape[0] != proba.shape[0]:
@@ -210,8 +206,15 @@ def _labels_of_dataset(path: Path, format: str, known: list[str] | None) -> tupl
     return data.Y[:, order], known
 
 
-def _column_names(ids: Any) -> list[str]:
-    return [] if ids is None else list(ids.column_names)
+def _shared_ids(
+    ids: Any, true_ids: Any, given: Sequence[str], labels: Sequence[str], source: str
+) -> list[str]:
+    """Return the id columns that both files have; raise if a given one is in neither."""
+    mine, theirs = ([] if table is None else table.column_names for table in (ids, true_ids))
+    absent = [name for name in given if name not in {*mine, *theirs}]
+    if absent:
+        raise DataError(missing_columns(absent, labels), source=source, arguments=["ids"])
+    return [name for name in mine if name in theirs]
 
 
 def _matching_rows(ids: Any, true_ids: Any, source: str, labels: Path) -> Any:
