@@ -198,3 +198,24 @@ def test_rows_that_contradict_nonempty_raise():
     X, Y = np.arange(8.0)[:, None], np.zeros((8, 2), dtype=int)
     with pytest.raises(ValueError, match="8 of 8 rows have probability 0 for every label"):
         evaluate(model(nonempty=True), X, Y, folds=2, inner_folds=0)
+
+
+def test_rows_with_missing_labels_are_fitted_to_and_not_scored(data):
+    X, Y = data
+    missing = np.arange(len(Y)) % 6 == 0
+    partly = np.where(missing[:, None] & [True, False, False, True], np.nan, Y)
+    complete = np.flatnonzero(~missing)
+    for options in ({"inner_folds": 0}, {"inner_folds": 2}, {"inner_folds": None}):
+        found = evaluate(model(), X, partly, folds=3, **options)
+        assert found.n_rows == len(complete)
+        assert sorted(found.decisions.rows) == complete.tolist()
+        assert (found.decisions.truth == Y[found.decisions.rows]).all()
+    # The same as a fit to all rows, scored on those that are complete.
+    found = evaluate(model(), X, partly, X, partly, inner_folds=0)
+    fitted = model().fit(X, partly)
+    expected = fgfm.f_measure(Y[complete], fitted.predict(X[complete]))
+    assert_allclose(found.measures["instance_f"]["f_optimal"].value, expected, rtol=1e-12)
+    part = evaluate_fitted(fitted, X, np.where(np.isnan(partly), -1, partly))
+    assert part.as_dict() == evaluate_fitted(fitted, X[complete], Y[complete]).as_dict()
+    with pytest.raises(ValueError, match="Y has no row in which all labels were observed"):
+        evaluate(model(), X, np.where(np.arange(4) == 1, np.nan, Y))

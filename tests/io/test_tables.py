@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fgfm.io import DataError, FeatureEncoder, load, load_blocks
-from fgfm.io import _load as load_module
 from fgfm.io._tables import TextFormat, open_table
 
 
@@ -99,12 +98,16 @@ INVALID = {  # content: message
     "a,b,\n1,2,3\n": "column 3 has no name",
     "a,b\n1,2\n3\n": "line 3: expected 2 columns, got 1",
     "a,b\n1,2\n3,4,5\n": "line 3: expected 2 columns, got 3",
+    "\n\na,b\n\n1,2\n\n3\n": "line 7: expected 2 columns, got 1",
+    '"a\nc",b\n1,"u\n\nv"\n3\n': "line 6: expected 2 columns, got 1",
+    "a,b\r\n1,2\r\n3\r\n": "line 3: expected 2 columns, got 1",
+    "a,b\n" + "1,2\n" * 1_200_000 + "3\n": "line 1200002: expected 2 columns, got 1",
 }
 
 
-@pytest.mark.parametrize("text", INVALID)
+@pytest.mark.parametrize("text", INVALID, ids=INVALID.values())
 def test_invalid_csv_raises_with_the_place(tmp_path, text):
-    (tmp_path / "a.csv").write_text(text)
+    (tmp_path / "a.csv").write_bytes(text.encode())
     with pytest.raises(DataError, match="^" + str(tmp_path / "a.csv")) as error:
         load(tmp_path / "a.csv")
     assert INVALID[text] in str(error.value)
@@ -192,12 +195,14 @@ def write(frame, path):
         frame.to_csv(path, index=False, sep="\t")
     elif path.suffix == ".parquet":
         frame.to_parquet(path)
+    elif path.suffix == ".xlsx":
+        frame.to_excel(path, index=False)
     else:
         frame.to_json(path, orient="records", lines=True)
     return path
 
 
-@pytest.mark.parametrize("kind", ["tsv", "parquet", "jsonl"])
+@pytest.mark.parametrize("kind", ["tsv", "parquet", "jsonl", "xlsx"])
 def test_formats_and_frames_are_encoded_alike(tmp_path, frame, kind):
     expected = load(write(frame, tmp_path / "a.csv"), "tags")
     found = load(write(frame, tmp_path / f"a.{kind}"), "tags")
@@ -211,8 +216,8 @@ def test_formats_and_frames_are_encoded_alike(tmp_path, frame, kind):
         assert {**again.kinds_, "id": "identifier"} == {**encoder.kinds_, "id": "identifier"}
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
-def test_blocks_do_not_depend_on_their_size(tmp_path, frame, kind, monkeypatch):
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl", "xlsx"])
+def test_blocks_do_not_depend_on_their_size(tmp_path, frame, kind):
     path = write(frame[frame.columns[::-1]], tmp_path / f"a.{kind}")  # columns by name
     encoder = FeatureEncoder(labels=["tags"]).fit(load(path).X)
     whole = encoder.transform(load(path).X).toarray()
@@ -226,7 +231,6 @@ def test_blocks_do_not_depend_on_their_size(tmp_path, frame, kind, monkeypatch):
         )
     with pytest.raises(DataError, match=r"there is no column 'no' \(argument: ids\)"):
         list(load_blocks(path, encoder, ids=["no"]))
-    assert load_module.FORMATS[:5] == ("csv", "tsv", "parquet", "jsonl", "xlsx")
 
 
 def test_parquet(tmp_path, frame):
@@ -256,18 +260,37 @@ def test_json_lines(tmp_path):
             load(path)
 
 
+def test_json_values_of_several_types(tmp_path):
+    rows = ['{"x": 1, "y": null}'] * 9000 + ['{"x": "two", "y": "u"}', '{"x": 2.5}']
+    (tmp_path / "a.jsonl").write_text("\n".join(rows))
+    found = load(tmp_path / "a.jsonl")
+    assert found.X["x"].tolist()[8999:] == ["1", "two", "2.5"]
+    assert found.X["y"].notna().tolist()[8999:] == [False, True, False]
+    warning = "row 9000, column 'x': 'two' is not a number"
+    with pytest.warns(UserWarning, match=warning):
+        encoder = FeatureEncoder(category=["y"]).fit(found.X)
+    with pytest.warns(UserWarning, match=warning):
+        blocks = list(load_blocks(tmp_path / "a.jsonl", encoder, rows=4000))
+    assert [len(block.X) for block in blocks] == [4000, 4000, 1002]
+
+
 def test_excel(tmp_path, monkeypatch):
-    frame = pd.DataFrame({"x": [1.5, None], "t": ["a;b", "b"]})
-    monkeypatch.setattr(pd, "read_excel", lambda path: frame)
-    (tmp_path / "a.xlsx").touch()
-    assert load(tmp_path / "a.xlsx", "t").Y.tolist() == [[1, 1], [0, 1]]
-
-    def missing(path):
-        raise ImportError
-
-    monkeypatch.setattr(pd, "read_excel", missing)
+    path = tmp_path / "a.xlsx"
+    dates = pd.to_datetime(["2001-02-03", None, "2004-05-06"])
+    frame = pd.DataFrame({"x": [1.5, None, "n/a"], "when": dates, "t": ["a;b", None, "b"]})
+    frame.to_excel(path, index=False)
+    found = load(path, "t")
+    assert found.Y.tolist() == [[1, 1], [0, 0], [0, 1]]
+    assert FeatureEncoder().fit(found.X).kinds_ == {"x": "number", "when": "date"}
+    path.write_bytes(b"PK no workbook")
+    with pytest.raises(DataError, match=r"a\.xlsx: it is not an Excel file"):
+        load(path)
+    with pytest.raises(DataError, match="it does not exist"):
+        load(tmp_path / "b.xlsx")
+    frame.to_excel(path, index=False)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(ImportError, match="reading Excel files needs openpyxl: pip install"):
-        load(tmp_path / "a.xlsx")
+        load(path)
 
 
 def test_columns_apart(tmp_path):

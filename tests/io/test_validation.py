@@ -83,6 +83,17 @@ def test_labels_and_rows_are_matched(tmp_path, given):
     assert found.label_names == NAMES
 
 
+def test_rows_with_missing_labels_are_left_out(tmp_path):
+    p = write(P, tmp_path / "p.csv", names=list("abcd"))
+    partly = pd.DataFrame(Y, columns=list("abcd")).astype(float)
+    partly.loc[[3, 7], "b"] = np.nan
+    partly.to_csv(tmp_path / "y.csv", index=False)
+    found = load_validation(p, tmp_path / "y.csv", missing_labels=True)
+    assert_array_equal(found.proba, np.delete(P, [3, 7], axis=0))
+    assert_array_equal(found.Y, np.delete(Y, [3, 7], axis=0))
+    assert len(load_validation(p, tmp_path / "y.csv").Y) == 50
+
+
 def test_labels_of_a_data_set(tmp_path):
     np.savez(
         tmp_path / "y.npz", X=P, Y=Y[:, [1, 0, 2, 3]], label_names=np.array(NAMES)[[1, 0, 2, 3]]

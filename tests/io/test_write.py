@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from fgfm.io import LabelSetWriter, ProbabilityWriter, _write, decide
+from fgfm.io import LabelSetWriter, ProbabilityWriter, decide
 
 NAMES = ["a", "b, c"]
 LABELS = np.array([[1, 0], [1, 1], [0, 0]], dtype=np.int8)
@@ -33,21 +33,26 @@ def test_blocks_are_appended(kind, tmp_path):
 @pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-def test_many_rows_are_written_in_parts(format, wide, kind, tmp_path, monkeypatch):
-    def written(name):
-        path = tmp_path / f"{name}.{format}"
-        with LabelSetWriter(path, NAMES, wide=wide) as writer:
-            writer.write(kind(LABELS), EXPECTED_F, IDS)
-        with ProbabilityWriter(tmp_path / f"p_{name}.csv", NAMES) as writer:
-            writer.write(LABELS / 3, IDS)
-        sets = pa.parquet.read_table(path) if format == "parquet" else path.read_text()
-        return sets, (tmp_path / f"p_{name}.csv").read_text()
+def test_many_rows_are_written_in_parts(format, wide, kind, tmp_path):
+    n = 66_000  # more than are written at a time
+    labels, expected_f = np.tile(LABELS, (n // 3, 1)), np.tile(EXPECTED_F, n // 3)
+    ids = pa.concat_tables([IDS] * (n // 3)).combine_chunks()
 
-    whole = written("whole")
-    monkeypatch.setattr(_write, "_MOST_ROWS", 2)
-    assert written("parts") == whole
-    monkeypatch.setattr(_write, "_DENSE_NUMBERS", 1)
-    assert written("rows") == whole
+    def written(name, size):
+        path = tmp_path / f"{name}.{format}"
+        with (
+            LabelSetWriter(path, NAMES, wide=wide) as sets,
+            ProbabilityWriter(tmp_path / f"p_{name}.{format}", NAMES) as proba,
+        ):
+            for at in range(0, n, size):
+                part = slice(at, at + size)
+                sets.write(kind(labels[part]), expected_f[part], ids.slice(at, size))
+                proba.write(labels[part] / 3, ids.slice(at, size))
+        if format == "parquet":
+            return [pa.parquet.read_table(p) for p in (path, tmp_path / f"p_{path.name}")]
+        return path.read_text(), (tmp_path / f"p_{path.name}").read_text()
+
+    assert written("whole", n) == written("parts", 9000)
 
 
 def test_json_lines(tmp_path):
@@ -89,7 +94,7 @@ def test_wide_output_has_a_column_per_label(format, tmp_path):
 
 def test_header_without_rows(tmp_path):
     with LabelSetWriter(tmp_path / "s.tsv", NAMES) as writer:
-        writer.write_header(IDS.slice(0, 0))
+        writer.write(LABELS[:0], EXPECTED_F[:0], IDS.slice(0, 0))
     assert (tmp_path / "s.tsv").read_text() == "id\tk\tlabels\texpected_f\n"
 
 
@@ -110,7 +115,7 @@ def test_failure_keeps_the_old_file(tmp_path):
 
 def test_probabilities_are_read_by_decide(tmp_path):
     proba = np.random.default_rng(0).random((3, 2))
-    for format in ("csv", "tsv", "parquet"):
+    for format in ("csv", "tsv", "jsonl", "parquet"):
         path = tmp_path / f"p.{format}"
         with ProbabilityWriter(path, NAMES) as writer:
             writer.write(proba[:2], IDS.slice(0, 2))
@@ -128,8 +133,6 @@ def test_invalid_arguments_raise(tmp_path):
         LabelSetWriter(tmp_path / "s.csv", NAMES, separator=",")
     with pytest.raises(ValueError, match=r"a label is called 'expected_f'"):
         LabelSetWriter(tmp_path / "s.csv", ["expected_f"], wide=True)
-    with pytest.raises(ValueError, match=r"p.jsonl: probabilities are written as CSV, TSV or P"):
-        ProbabilityWriter(tmp_path / "p.jsonl", NAMES)
     ids = pa.table({"a": [1, 2, 3]})
     with (
         ProbabilityWriter(tmp_path / "p.csv", NAMES) as writer,

@@ -54,7 +54,7 @@ Proba = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Probability of each label: .csv, .tsv or .parquet; - is standard output.",
+        help="Probability of each label: .csv, .tsv, .jsonl or .parquet; - is standard output.",
     ),
 ]
 NewBeta = Annotated[

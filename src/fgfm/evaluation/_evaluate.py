@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from sklearn.pipeline import Pipeline
 
 from fgfm._utils.names import check_same_index, check_same_names, column_names
 from fgfm._utils.progress import current_callback, report_progress
-from fgfm._utils.rows import n_rows, take_rows
+from fgfm._utils.rows import take_rows
+from fgfm._utils.validation import real_array
 from fgfm.classifier import FGFMClassifier
 from fgfm.decision import from_marginals
 from fgfm.evaluation._scores import AVERAGES, Decided, Evaluation, score
@@ -52,7 +53,8 @@ def evaluate(
     X : array-like, sparse matrix or data frame of shape (n, p)
         Features, or what the first step of the pipeline takes.
     Y : array-like of shape (n, m)
-        Labels, 0 or 1; the columns of a data frame are their names.
+        Labels, 0 or 1, or NaN if not observed; the columns of a data frame are their names. Rows
+        with labels that were not observed are fitted to, and never scored.
     X_test, Y_test : optional
         Rows to decide for. By default those of (X, Y), by cross-validation.
     folds : int, default=5
@@ -93,20 +95,19 @@ def evaluate(
     check_same_index(X=X, Y=Y)
     check_same_index(X_test=X_test, Y_test=Y_test)
     check_same_names(column_names(Y_test), column_names(Y), "Y_test", "Y")
-    labels = _as_bool(Y)
+    labels, scored = _split_missing(Y, "Y")
     from_others = inner_folds is None and X_test is None
     inner_folds = (0 if from_others else 3) if inner_folds is None else inner_folds
-    _check_folds(folds, inner_folds, len(labels), X_test is None)
+    _check_folds(folds, inner_folds, len(scored), X_test is None)
     objective = _objective(model)
     if X_test is not None:
+        truth, test = _split_missing(Y_test, "Y_test")
         fits = _Fits(model, inner_folds, random_state, progress, n_runs=1)
-        rows = np.arange(len(labels))
-        part, _ = fits.decide(X, Y, rows, X_test, np.arange(n_rows(X_test)))
-        return score([part], _as_bool(Y_test), *objective, 0, fits.threshold_from)
+        part, _ = fits.decide(X, Y, np.arange(len(labels)), take_rows(X_test, test), test)
+        return score([part], truth, *objective, 0, fits.threshold_from)
     fits = _Fits(model, inner_folds, random_state, progress, n_runs=folds)
-    splitter = KFold(folds, shuffle=True, random_state=random_state)
     parts, held_out = [], np.empty(labels.shape)
-    for train, test in splitter.split(np.zeros(len(labels))):
+    for train, test in _splits(np.arange(len(labels)), scored, folds, random_state):
         part, held_out[test] = fits.decide(X, Y, train, take_rows(X, test), test, from_others)
         parts.append(part)
         if partial is not None:
@@ -117,7 +118,7 @@ def evaluate(
             partial(len(parts), *f)
     if from_others:
         for part in parts:
-            others = np.setdiff1d(np.arange(len(labels)), part.rows)
+            others = np.setdiff1d(scored, part.rows)
             _choose_thresholds(
                 part, held_out[part.rows], held_out[others], labels[others], objective
             )
@@ -135,7 +136,7 @@ def evaluate_fitted(model: Any, X: Any, Y: Any, *, random_state: int = 0) -> Eva
     X : array-like, sparse matrix or data frame of shape (n, p)
         Features, or what the first step of the pipeline takes.
     Y : array-like of shape (n, m)
-        Labels, 0 or 1.
+        Labels, 0 or 1. Rows with NaN, a label that was not observed, are left out.
     random_state : int, default=0
         Seed for splitting the rows into halves: the threshold for each half is chosen on the
         other, because there are no training rows.
@@ -149,15 +150,16 @@ def evaluate_fitted(model: Any, X: Any, Y: Any, *, random_state: int = 0) -> Eva
     check_same_index(X=X, Y=Y)
     names = getattr(_final_classifier(model), "label_names_in_", None)
     check_same_names(column_names(Y), names, "Y", "fit")
-    labels = _as_bool(Y)
-    if len(labels) < 2:
-        raise ValueError(f"len(Y) is {len(labels)}: an evaluation needs at least 2 rows")
-    part, proba = _decide(model, X, np.arange(len(labels)))
-    halves = list(KFold(2, shuffle=True, random_state=random_state).split(labels))
+    labels, scored = _split_missing(Y, "Y")
+    if len(scored) < 2:
+        raise ValueError(f"len(Y) is {len(scored)}: an evaluation needs at least 2 rows")
+    part, proba = _decide(model, take_rows(X, scored), scored)
+    truth = labels[scored]
+    halves = list(KFold(2, shuffle=True, random_state=random_state).split(truth))
     for average in AVERAGES:
-        sets = np.zeros(labels.shape, dtype=np.bool_)
+        sets = np.zeros(truth.shape, dtype=np.bool_)
         for other, half in halves:
-            t = best_threshold(proba[other], labels[other], beta, zero_division, average)
+            t = best_threshold(proba[other], truth[other], beta, zero_division, average)
             part.thresholds[average] += (t,)
             sets[half] = proba[half] > t
         part.sets[average]["threshold"] = sets
@@ -195,23 +197,27 @@ class _Fits:
         model = self._fit(self.model, take_rows(X, train), take_rows(Y, train))
         part, proba_test = _decide(model, X_test, test)
         if not without_threshold:
-            proba = self._training_proba(model, X, Y, train)
-            _choose_thresholds(part, proba_test, proba, _as_bool(Y)[train], _objective(model))
+            labels, scored = _split_missing(Y, "Y")
+            rows = np.intersect1d(train, scored)
+            proba = self._training_proba(model, X, Y, train, rows)
+            _choose_thresholds(part, proba_test, proba[rows], labels[rows], _objective(model))
         return part, proba_test
 
-    def _training_proba(self, model: Any, X: Any, Y: Any, train: Any) -> Floats:
-        """Return probabilities of the training rows, held out if there are inner folds."""
+    def _training_proba(
+        self, model: Any, X: Any, Y: Any, train: Any, rows: npt.NDArray[np.int64]
+    ) -> Floats:
+        """Return an array with probabilities of some training rows, held out in inner folds."""
+        proba = np.empty(np.shape(Y))
         if self.inner_folds == 0:
-            return np.asarray(model.predict_proba(take_rows(X, train)))
+            proba[rows] = model.predict_proba(take_rows(X, rows))
+            return proba
         inner = clone(self.model)
         # The threshold hardly depends on the label factors: they are not searched again.
         found = [factor.tolist() for factor in _final_classifier(model).factors_]
         _final_classifier(inner).set_params(factors=found)
-        proba = np.empty((len(train), _as_bool(Y).shape[1]))
-        splitter = KFold(self.inner_folds, shuffle=True, random_state=self.seed)
-        for kept, held_out in splitter.split(train):
-            fitted = self._fit(inner, take_rows(X, train[kept]), take_rows(Y, train[kept]))
-            proba[held_out] = fitted.predict_proba(take_rows(X, train[held_out]))
+        for kept, held_out in _splits(train, rows, self.inner_folds, self.seed):
+            fitted = self._fit(inner, take_rows(X, kept), take_rows(Y, kept))
+            proba[held_out] = fitted.predict_proba(take_rows(X, held_out))
         return proba
 
     def _fit(self, model: Any, X: Any, Y: Any) -> Any:
@@ -269,8 +275,24 @@ def _check_folds(folds: int, inner_folds: int, n: int, crossed: bool) -> None:
         )
 
 
-def _as_bool(Y: Any) -> Labels:
-    return np.asarray(Y).astype(np.bool_)
+def _split_missing(Y: Any, name: str) -> tuple[Labels, npt.NDArray[np.int64]]:
+    """Return labels as booleans, and the rows without NaN or -1, labels not observed."""
+    values = real_array(Y, name, ("row", "label"))
+    missing = (values == -1) | (values != values)  # NaN
+    complete = np.flatnonzero(~missing.any(axis=1))
+    if len(values) and not len(complete):
+        raise ValueError(
+            f"{name} has no row in which all labels were observed: only such rows can be scored"
+        )
+    return values > 0, complete
+
+
+def _splits(
+    rows: npt.NDArray[np.int64], scored: npt.NDArray[np.int64], folds: int, seed: int
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Yield training and test rows; those that are not scored are in all training parts."""
+    for _, test in KFold(folds, shuffle=True, random_state=seed).split(scored):
+        yield np.setdiff1d(rows, scored[test]), scored[test]
 
 
 def _decide(model: Any, X: Any, rows: npt.NDArray[np.int64]) -> tuple[Decided, Floats]:

@@ -99,12 +99,9 @@ def _attribute_values(kind: str, name: str, source: str, line: int) -> list[str]
     if kind.lower().partition(" ")[0] in ("string", "date"):
         return []
     if not (kind.startswith("{") and kind.endswith("}")):
-        raise DataError(
-            f"attribute {quoted(name)} has type {quoted(kind)}: it must be numeric, real, "
-            "integer, string, date or {a,list,of,values}",
-            source=source,
-            line=line,
-        )
+        reason = f"attribute {quoted(name)} has type {quoted(kind)}: it must be numeric, real, "
+        reason += "integer, string, date or {a,list,of,values}"
+        raise DataError(reason, source=source, line=line)
     values = _split(kind[1:-1])
     return None if values == ["0", "1"] else values
 
@@ -153,20 +150,7 @@ def _read_dense(
             )
         else:
             columns[name] = [None if text == "?" else text for text in texts]
-            _check_nominal(columns[name], values, name, rows, source)
     return columns
-
-
-def _check_nominal(
-    texts: list[Any], values: list[str], name: str, rows: list[tuple[int, str]], source: str
-) -> None:
-    if not values:
-        return
-    known = {*values, None}
-    for text, (k, _) in zip(texts, rows, strict=True):
-        if text not in known:
-            reason = f"{quoted(text)} is not one of the values that the header declares"
-            raise DataError(reason, source=source, line=k, column=name)
 
 
 def _read_sparse(
@@ -192,22 +176,25 @@ def _read_sparse(
             seen.add(int(match[1]))
             entries.append((row, int(match[1]), _unquoted(match[2])))
             at = match.end()
-    if all(values is None for values in attributes.values()):
-        data = [_number(text, names[j], source, rows[row][0]) for row, j, text in entries]
-        where = [row for row, _, _ in entries], [j for _, j, _ in entries]
-        matrix = sparse.csr_array((np.array(data), where), shape=(len(rows), p))
-        matrix.sum_duplicates()
-        return matrix, None
     columns: dict[str, Any] = {
-        name: np.zeros(len(rows)) if values is None else [(values or [""])[0]] * len(rows)
+        name: None if values is None else [(values or [""])[0]] * len(rows)
         for name, values in attributes.items()
     }
+    numbers: list[tuple[int, int, float]] = []
     for row, j, text in entries:
-        name = names[j]
-        if attributes[name] is None:
-            columns[name][row] = _number(text, name, source, rows[row][0])
+        column = columns[names[j]]
+        if column is None:
+            numbers.append((row, j, _number(text, names[j], source, rows[row][0])))
         else:
-            columns[name][row] = None if text == "?" else text
+            column[row] = None if text == "?" else text
+    where = [row for row, _, _ in numbers], [j for _, j, _ in numbers]
+    data = np.array([value for *_, value in numbers])
+    matrix = sparse.csr_array((data, where), shape=(len(rows), p))
+    if all(column is None for column in columns.values()):
+        return matrix, None
+    for j, name in enumerate(names):
+        if columns[name] is None:
+            columns[name] = matrix[:, [j]].toarray()[:, 0]
     return None, columns
 
 

@@ -6,6 +6,7 @@ file gives one warning, or an error where there are many.
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from typing import Any
@@ -16,14 +17,22 @@ import numpy.typing as npt
 from fgfm._utils.text import quoted
 from fgfm.io._errors import DataError
 
-__all__ = ["BINARY_WORDS", "Faults", "as_days", "as_numbers", "as_texts", "is_missing"]
+__all__ = [
+    "BINARY_WORDS",
+    "Faults",
+    "as_array",
+    "as_days",
+    "as_numbers",
+    "as_texts",
+    "date_format",
+]
 
 # Texts for a missing value, in lower case.
-MISSING = ("", "?", "na", "n/a", "nan", "null", "none")
+_MISSING = ("", "?", "na", "n/a", "nan", "null", "none")
 # Texts for 0 and 1, in lower case.
 BINARY_WORDS = {"no": 0.0, "yes": 1.0, "false": 0.0, "true": 1.0}
 # Notations of dates that pandas is asked for, in this order: in 3/4/1999 the day comes first.
-DATE_FORMATS = (
+_DATE_FORMATS = (
     "ISO8601",
     "%Y/%m/%d",
     "%d.%m.%Y",
@@ -41,18 +50,8 @@ _MOST_BAD = 0.05  # of the cells of a column
 class Faults:
     """Cells of a file that were replaced by missing values, counted over batches of rows.
 
-    Parameters
-    ----------
-    source : str
-        The file.
-    strict : bool, default=False
-        Whether such a cell is an error.
-    decimal : str, default="."
-        The decimal mark of numbers in texts.
-    becomes : str, default="missing"
-        What such a cell is taken as, in words.
-    remedies : tuple of str
-        Arguments that declare what a column holds.
+    `becomes` says in words what such a cell is taken as; `remedies` are the arguments that declare
+    what a column holds.
     """
 
     def __init__(
@@ -75,8 +74,7 @@ class Faults:
         if not count:
             return
         at = int(np.argmax(wrong))
-        text = str(texts[at])
-        reason = f"{quoted(text)} is not {what}"
+        reason = f"{quoted(texts[at])} is not {what}"
         if self.strict:
             raise DataError(reason, source=self.source, row=self.rows + at, column=column)
         row, first, before = self._found.get(column, (self.rows + at, reason, 0))
@@ -108,6 +106,12 @@ class Faults:
                     arguments=(*decimals, *self.remedies),
                 )
 
+    def next_batch(self, rows: int, check_first: bool) -> None:
+        """Go on to the next batch; the first may be checked before its rows are written."""
+        if check_first and self.rows == 0:
+            self.check(rows)
+        self.rows += rows
+
     def report(self, rows: int) -> None:
         """Warn of the cells found in `rows` rows; raise if a column has more than 5 % of them."""
         self.check(rows)
@@ -128,67 +132,79 @@ class Faults:
             warnings.warn(str(error), UserWarning, stacklevel=3)
 
 
-def as_numbers(
-    column: Any, name: str, faults: Faults | None, decimal: str | None = None
-) -> npt.NDArray[np.float64]:
+def as_array(values: Any) -> Any:
+    """Return values as an array of pyarrow; those of several types become strings."""
+    import pandas as pd
+    import pyarrow as pa
+
+    def as_text(value: Any) -> str | None:
+        if isinstance(value, (list, dict)):
+            return json.dumps(value)
+        return None if np.ndim(value) == 0 and pd.isna(value) else str(value)
+
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return pa.array(map(as_text, values), pa.string())
+
+
+def as_numbers(column: Any, name: str, faults: Faults) -> npt.NDArray[np.float64]:
     """Return an array of pyarrow as numbers, NaN where a value is missing or not a number.
 
-    Such values are counted in `faults`; without it they raise pyarrow's error.
+    The latter are counted in `faults`. Types that have no numbers raise pyarrow's error.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-        kind = column.type
+    column, kind = _decoded(column)
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
-    if not _is_text(kind):
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         if pa.types.is_nested(kind) or pa.types.is_temporal(kind) or pa.types.is_binary(kind):
             raise pa.ArrowInvalid(f"values of type {kind} are not numbers")
         return _to_numpy(column.cast(pa.float64(), safe=False))
-    decimal = decimal or (faults.decimal if faults is not None else ".")
-    if decimal != ".":
-        column = pc.replace_substring(column, decimal, ".")
+    if faults.decimal != ".":
+        column = pc.replace_substring(column, faults.decimal, ".")
     try:
         return _to_numpy(column.cast(pa.float64()))
     except pa.ArrowInvalid:
         column = pc.utf8_trim_whitespace(column)
-        column = pc.if_else(is_missing(column), pa.scalar(None, column.type), column)
+        column = pc.if_else(_is_missing(column), pa.scalar(None, column.type), column)
     try:
         return _to_numpy(column.cast(pa.float64()))
     except pa.ArrowInvalid:
-        if faults is None:
-            raise
-    import pandas as pd
+        import pandas as pd
 
-    texts = column.to_pandas()
-    words = texts.str.lower().map(BINARY_WORDS)
-    values = pd.to_numeric(texts, errors="coerce").fillna(words).to_numpy(np.float64)
-    faults.add(name, texts.to_numpy(), np.isnan(values) & texts.notna().to_numpy(), "a number")
-    return np.asarray(values)
+        texts = column.to_pandas()
+        words = texts.str.lower().map(BINARY_WORDS)
+        values = pd.to_numeric(texts, errors="coerce").fillna(words).to_numpy(np.float64)
+        wrong = np.isnan(values) & texts.notna().to_numpy()
+        faults.add(name, texts.to_numpy(), wrong, "a number")
+        return np.asarray(values)
 
 
 def _to_numpy(column: Any) -> npt.NDArray[np.float64]:
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _is_text(kind: Any) -> bool:
+def _decoded(column: Any) -> tuple[Any, Any]:
+    """Return a column without a dictionary or string views, and its type."""
     import pyarrow as pa
 
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.string())
+    return column, column.type
 
 
-def is_missing(column: Any) -> Any:
+def _is_missing(column: Any) -> Any:
     """Return a boolean array of pyarrow: True where a text stands for a missing value."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     lower = pc.utf8_lower(pc.utf8_trim_whitespace(column))
-    return pc.is_in(lower, value_set=pa.array(MISSING, lower.type))
+    return pc.is_in(lower, value_set=pa.array(_MISSING, lower.type))
 
 
 def as_texts(column: Any) -> npt.NDArray[Any]:
@@ -196,22 +212,20 @@ def as_texts(column: Any) -> npt.NDArray[Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_floating(column.type):  # 1.0 is 1, as if it had been an integer
-        values = column.to_pylist()
-        texts = [None if v is None or v != v else str(v).removesuffix(".0") for v in values]
+    column, kind = _decoded(column)
+    if pa.types.is_floating(kind) or pa.types.is_temporal(kind) or pa.types.is_nested(kind):
+        # 1.0 is 1, as if it had been an integer
+        texts = [
+            None if v is None or v != v else str(v).removesuffix(".0") for v in column.to_pylist()
+        ]
         return np.array(texts, dtype=object)
-    if pa.types.is_temporal(column.type) or pa.types.is_nested(column.type):
-        values = column.to_pylist()
-        return np.array([None if v is None else str(v) for v in values], dtype=object)
     column = column.cast(pa.string())
-    column = pc.if_else(is_missing(column), pa.scalar(None, pa.string()), column)
+    column = pc.if_else(_is_missing(column), pa.scalar(None, pa.string()), column)
     return np.asarray(pc.utf8_trim_whitespace(column).to_numpy(zero_copy_only=False))
 
 
 def as_days(
-    texts: npt.NDArray[Any], format: str, name: str, faults: Faults | None
+    texts: npt.NDArray[Any], format: str, name: str = "", faults: Faults | None = None
 ) -> npt.NDArray[np.float64]:
     """Return dates as days from 1970, NaN where one is missing or in another notation."""
     import pandas as pd
@@ -231,8 +245,8 @@ def as_days(
 
 def date_format(texts: npt.NDArray[Any]) -> str | None:
     """Return the notation that nearly all of some different texts have, None if there is none."""
-    for format in DATE_FORMATS:
-        days = as_days(texts, format, "", None)
+    for format in _DATE_FORMATS:
+        days = as_days(texts, format)
         if np.isnan(days).sum() <= _MOST_BAD * len(texts):
             return format
     return None

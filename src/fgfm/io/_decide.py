@@ -64,13 +64,8 @@ class _Settings(NamedTuple):
 
     decision: dict[str, Any]
     decider: Any
-    ids: tuple[str, ...]
-    format: str | None
-    text: TextFormat
-    strict: bool
-    output_format: str | None
-    separator: str
-    wide: bool
+    reading: dict[str, Any]  # arguments of `open_probabilities`
+    writing: dict[str, Any]  # arguments of `LabelSetWriter`
 
 
 class _Totals(NamedTuple):
@@ -120,7 +115,8 @@ def decide(
         Parquet, at any depth; names that begin with "." or "_" are skipped.
     target : str or path-like
         The file of label sets, which is replaced when the new one is complete; "-" is standard
-        output. Or a folder, created if needed, for a file of the same name for each of `source`.
+        output, which has the rows before an error. Or a folder, created if needed, for a file of
+        the same name for each of `source`.
     decider : FDecider, optional
         A fitted decider, in the place of all arguments of `decision`. It decides each row by
         itself, also with "macro" and "micro": then by its thresholds. Its labels are found by
@@ -130,7 +126,8 @@ def decide(
         called like an identifier (``id``, ``doc_id``) and do not hold probabilities are.
     strict : bool, default=False
         Whether a cell that is not a number is an error; otherwise it is a probability of 0, with
-        a warning that counts them.
+        a warning that counts them. More than 5 % of a column, in the first block or in all rows,
+        are an error.
     format : {"csv", "tsv", "parquet", "jsonl", "xlsx", "npy", "npz"}, optional
         The format of the table; by default it follows from the file name.
     delimiter, decimal, encoding, header : optional
@@ -172,18 +169,15 @@ def decide(
     """
     if decider is not None:
         _check_decider(decider, decision)
-    # Wrong arguments raise before a file is opened.
-    from_marginals(np.zeros((0, 2)), **_without_constraints(decision))
+    # Wrong arguments raise before a file is opened, but those that depend on its labels.
+    dependent = ("constraints", "min_labels", "max_labels")
+    from_marginals(np.zeros((0, 2)), **{k: v for k, v in decision.items() if k not in dependent})
+    text = TextFormat(delimiter, decimal, encoding, header)
     settings = _Settings(
         decision,
         decider,
-        tuple(ids),
-        format,
-        TextFormat(delimiter, decimal, encoding, header),
-        strict,
-        output_format,
-        separator,
-        wide,
+        {"format": format, "text": text, "ids": tuple(ids), "strict": strict},
+        {"format": output_format, "separator": separator, "wide": wide},
     )
     start = time.perf_counter()
     names = (os.fspath(source), os.fspath(target))
@@ -216,12 +210,6 @@ def _check_decider(decider: Any, decision: dict[str, Any]) -> None:
         )
 
 
-def _without_constraints(decision: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments that do not depend on the labels of a table."""
-    dependent = ("constraints", "min_labels", "max_labels")
-    return {name: value for name, value in decision.items() if name not in dependent}
-
-
 def _warn_of_empty_rows(totals: Sequence[_Totals]) -> None:
     empty = sum(one.empty for one in totals)
     if empty:
@@ -247,36 +235,19 @@ def _decide_file(
     logits = settings.decision.get("logits") if decider is None else decider.logits
     labels = None if decider is None else _decider_labels(decider)
     with open_probabilities(
-        source,
-        format=settings.format,
-        text=settings.text,
-        content="logits" if logits else "probabilities",
-        labels=labels,
-        ids=settings.ids,
-        strict=settings.strict,
+        source, logits=bool(logits), labels=labels, **settings.reading
     ) as table:
         average, together, rule = _make_rule(settings, table, n_jobs)
-        with LabelSetWriter(
-            target,
-            table.label_names,
-            format=settings.output_format,
-            separator=settings.separator,
-            wide=settings.wide,
-        ) as writer:
-            by_row = average == "samples"
-            totals = _Totals(0, 0.0, 0, 0, 0, average)
+        by_row = average == "samples"
+        totals = _Totals(0, 0.0, 0, 0, 0, average)
+        with LabelSetWriter(target, table.label_names, **settings.writing) as writer:
             for proba, ids in [table.read()] if together else table.blocks:
-                sets, expected_f = rule(proba)
+                n = proba.shape[0]
+                sets, expected_f = rule(proba) if n else (np.zeros(proba.shape), np.zeros(0))
                 writer.write(sets, expected_f if by_row else None, ids)
-                totals = _added(
-                    totals,
-                    len(proba) if isinstance(proba, np.ndarray) else proba.shape[0],
-                    expected_f,
-                )
+                totals = _added(totals, n, expected_f)
                 if progress is not None:
                     progress(totals.rows)
-            if totals.rows == 0 and not together:
-                writer.write_header(table.no_ids, expected_f=by_row)
             if stamp is not None:
                 writer.metadata = {_STAMP: stamp, _TOTALS: json.dumps(totals)}
     return totals
@@ -319,7 +290,8 @@ def _make_rule(
             return "samples", False, decider.decide
         return decider.average, False, lambda p: (decider.predict(p), None)
     decision = dict(settings.decision)
-    average = "macro" if m == 1 else decision.pop("average", "samples")
+    average = decision.pop("average", "samples")
+    average = "macro" if m == 1 else average
     constraints = decision.get("constraints")
     if isinstance(constraints, Constraints):
         names = table.label_names if table.has_names else None
@@ -372,7 +344,8 @@ def _decide_folder(
         raise DataError(reason, source=target)
     for folder in {(target / file).parent for file in files}:
         folder.mkdir(parents=True, exist_ok=True)
-    settings = settings._replace(format="parquet", output_format="parquet")
+    for options in (settings.reading, settings.writing):
+        options["format"] = "parquet"
     inner_jobs = n_jobs if len(files) == 1 else 1
     jobs = (
         delayed(_decide_unless_done)(source / f, target / f, settings, inner_jobs) for f in files
@@ -418,15 +391,14 @@ def _decide_unless_done(
 
 def _stamp(source: Path, settings: _Settings) -> str:
     """Return a description of how a file is made; a file with the same stamp is up to date."""
-    status = source.stat()
+    status, decider = source.stat(), settings.decider
     return json.dumps(
         {
             "fgfm": version("fgfm"),
-            "decision": {name: repr(value) for name, value in sorted(settings.decision.items())},
-            "decider": None if settings.decider is None else joblib.hash(settings.decider),
-            "ids": settings.ids,
-            "strict": settings.strict,
-            "wide": settings.wide,
+            "decision": sorted(map(repr, settings.decision.items())),
+            "decider": None if decider is None else joblib.hash(decider),
+            "reading": repr(settings.reading),
+            "writing": repr(settings.writing),
             "bytes": status.st_size,
             "modified": status.st_mtime_ns,
         }

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import ignored_columns, listed, missing_columns, quoted
-from fgfm.io._cells import Faults, as_days, as_numbers, as_texts, date_format
+from fgfm.io._cells import Faults, as_array, as_days, as_numbers, as_texts, date_format
 from fgfm.io._errors import DataError
 from fgfm.io._tables import check_names
 
@@ -200,11 +200,12 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return self._as_they_are(X)
         columns, has_names, source = _columns_of(X)
         columns = {name: c for name, c in columns.items() if name not in self.labels}
-        n = len(next(iter(columns.values()))) if columns else 0
+        n = len(next(iter(columns.values()), ()))
         if n == 0:
-            shape = (0, len(columns))
-            what = "0 feature(s)" if not columns else "0 sample(s)"
-            raise DataError(f"{what} (shape={shape}) while a minimum of 1 is required.")
+            what = "0 sample(s)" if columns else "0 feature(s)"
+            raise DataError(
+                f"{what} (shape={(0, len(columns))}) while a minimum of 1 is required."
+            )
         faults = Faults(source)
         self.n_features_in_ = len(columns)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
@@ -217,12 +218,11 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         try:
             return self.columns_.fit_transform(frame)
         except ValueError as error:
-            texts = [name for name, kind in self.kinds_.items() if kind == "text"]
             if "vocabulary" not in str(error) and "no terms" not in str(error).lower():
                 raise
             raise DataError(
-                f"one of the columns of texts {listed(texts)} has no words: declare it a "
-                "category, or leave it out",
+                f"one of the columns of texts {listed(self._of_kind('text'))} has no words: "
+                "declare it a category, or leave it out",
                 source=source,
                 arguments=["category", "drop"],
             ) from error
@@ -250,77 +250,72 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             kind = declared.get(name) or find_kind(column, name if has_names else None)
             if name not in declared and kind != "number":
                 _check_notation(column, name, source)
-            self.kinds_[name] = {"drop": "identifier"}.get(kind, kind)
+            self.kinds_[name] = "identifier" if kind == "drop" else kind
             if kind == "date":
                 texts = as_texts(column)
                 present = texts[[text is not None for text in texts]]
                 self.date_formats_[name] = date_format(present) or "ISO8601"
-                days = as_days(texts, self.date_formats_[name], name, None)
+                days = as_days(texts, self.date_formats_[name])
                 self.first_days_[name] = 0.0 if np.isnan(days).all() else float(np.nanmin(days))
 
     def _converted(self, columns: Columns, faults: Faults) -> Any:
         """Return a pandas data frame of numbers, and of texts for categories and texts."""
         import pandas as pd
 
-        parts: dict[str, npt.NDArray[Any]] = {}
+        parts: dict[str, Any] = {}
         for name, kind in self.kinds_.items():
-            if kind == "identifier":
-                continue
-            column = columns[name]
             if kind == "number":
-                parts[name] = as_numbers(column, name, faults)
+                parts[name] = as_numbers(columns[name], name, faults)
             elif kind == "date":
-                parts |= self._date_columns(column, name, faults)
-            else:
-                texts = as_texts(column)
-                empty = "" if kind == "text" else "(missing)"
-                parts[name] = np.array([empty if t is None else t for t in texts], dtype=object)
-        n = len(next(iter(columns.values()))) if columns else 0
-        return pd.DataFrame(parts, index=range(n))
-
-    def _date_columns(self, column: Any, name: str, faults: Faults) -> dict[str, Any]:
-        """Return the days since the first date of training, and the parts of the date."""
-        import pandas as pd
-
-        days = as_days(as_texts(column), self.date_formats_[name], name, faults)
-        known = np.where(np.isnan(days), np.iinfo(np.int64).min, days).astype(np.int64)  # or NaT
-        dates = pd.Series(known.astype("datetime64[D]").astype("datetime64[s]")).dt
-        parts = {f"{name} days": days - self.first_days_[name]}
-        for part, attribute in DATE_PARTS.items():
-            parts[f"{name} {part}"] = getattr(dates, attribute).to_numpy(np.float64)
-        return parts
+                days = as_days(as_texts(columns[name]), self.date_formats_[name], name, faults)
+                known = np.where(np.isnan(days), np.iinfo(np.int64).min, days).astype(np.int64)
+                dates = pd.Series(known.astype("datetime64[D]").astype("datetime64[s]")).dt
+                parts[f"{name} days"] = days - self.first_days_[name]
+                for part, attribute in DATE_PARTS.items():
+                    parts[f"{name} {part}"] = getattr(dates, attribute).to_numpy(np.float64)
+            elif kind != "identifier":
+                texts = pd.Series(as_texts(columns[name]), dtype=object)
+                parts[name] = texts.fillna("" if kind == "text" else "(missing)").to_numpy()
+        return pd.DataFrame(parts, index=range(len(next(iter(columns.values()), ()))))
 
     def _of_kind(self, kind: str) -> list[str]:
         return [name for name, found in self.kinds_.items() if found == kind]
 
     def _make_transformer(self, frame: Any) -> ColumnTransformer:
         """Return the unfitted transformer of a converted frame."""
-        few: list[str] = []
-        many: list[str] = []
-        for name in self._of_kind("category"):
-            (many if frame[name].nunique() > _RARE_CATEGORIES else few).append(name)
         texts, dates = self._of_kind("text"), self._of_kind("date")
-        is_wide = bool(texts) or sum(frame[name].nunique() for name in few + many) > _FEW
+        counts = {name: frame[name].nunique() for name in self._of_kind("category")}
+        few = [name for name, count in counts.items() if count <= _RARE_CATEGORIES]
+        many = [name for name in counts if name not in few]
+        is_wide = bool(texts) or sum(counts.values()) > _FEW
         numbers = [*self._of_kind("number"), *(f"{name} days" for name in dates)]
         self.missing_ = {name: float(frame[name].isna().mean()) for name in numbers}
         parts = [f"{name} {part}" for name in dates for part in DATE_PARTS]
+
+        def fill(indicate: bool) -> Pipeline:
+            imputer = SimpleImputer(
+                strategy="median", add_indicator=indicate, keep_empty_features=True
+            )
+            scaler = [("scale", StandardScaler())] if is_wide else []
+            return Pipeline([("impute", imputer), *scaler])
+
+        def one_hot(min_frequency: int | None) -> OneHotEncoder:
+            return OneHotEncoder(
+                handle_unknown="infrequent_if_exist",
+                max_categories=self.max_categories,
+                min_frequency=min_frequency,
+            )
+
         steps: list[tuple[str, Any, Any]] = [
-            ("number", _number_steps(is_wide, indicate=True), numbers),
-            ("date", _number_steps(is_wide, indicate=False), parts),
-            ("category", self._one_hot(None), few),
-            ("categories", self._one_hot(_RARE_ROWS), many),
+            ("number", fill(True), numbers),
+            ("date", fill(False), parts),
+            ("category", one_hot(None), few),
+            ("categories", one_hot(_RARE_ROWS), many),
             *((f"text {name}", _vectorizer(frame[name]), name) for name in texts),
         ]
         return ColumnTransformer(
             [step for step in steps if len(step[2])],
             sparse_threshold=1.0 if is_wide and not self.dense else 0.0,
-        )
-
-    def _one_hot(self, min_frequency: int | None) -> OneHotEncoder:
-        return OneHotEncoder(
-            handle_unknown="infrequent_if_exist",
-            max_categories=self.max_categories,
-            min_frequency=min_frequency,
         )
 
     def transform(self, X: Any) -> Any:
@@ -341,13 +336,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.columns_ is None:
             return self._as_they_are(X)
         columns, has_names, source = _columns_of(X.toarray() if sparse.issparse(X) else X)
-        if not has_names and hasattr(self, "feature_names_in_"):  # matched by position
-            if len(columns) != self.n_features_in_:
-                raise _other_width(len(columns), self.n_features_in_, source)
-            columns = dict(zip(self.feature_names_in_, columns.values(), strict=True))
-        columns = self.match(columns, source)
         faults = Faults(source)
-        encoded = self.encode(columns, faults)
+        encoded = self._encode(columns, faults, has_names)
         faults.report(encoded.shape[0])
         return encoded
 
@@ -356,67 +346,47 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X = check_array(
             X, accept_sparse="csr", ensure_all_finite="allow-nan", estimator="FeatureEncoder"
         )
-        if X.shape[1] != self.n_features_in_:
-            raise _other_width(X.shape[1], self.n_features_in_, None)
+        self._check_width(X.shape[1], "X")
         if self.dense:
             return X.toarray() if sparse.issparse(X) else X
         return sparse.csr_array(X)
 
-    def match(self, columns: Columns, source: str) -> Columns:
-        """Return the columns of training; warn of others, raise if some are missing.
+    def _check_width(self, found: int, source: str) -> None:
+        if found != self.n_features_in_:
+            raise DataError(
+                f"X has {found} features, but FeatureEncoder is expecting {self.n_features_in_} "
+                "features as input",
+                source=None if source == "X" else source,
+            )
 
-        Parameters
-        ----------
-        columns : dict of str to pyarrow arrays
-            The columns of a table.
-        source : str
-            Where they are from.
-
-        Returns
-        -------
-        dict
-            The columns that are encoded; identifiers may be absent.
-        """
+    def _encode(self, columns: Columns, faults: Faults, has_names: bool = True) -> Any:
+        """Encode the columns of a batch of rows, and count cells that are not valid."""
         columns = {name: c for name, c in columns.items() if name not in self.labels}
-        if not hasattr(self, "feature_names_in_"):
-            if len(columns) != self.n_features_in_:
-                raise _other_width(len(columns), self.n_features_in_, source)
-            return dict(zip(self.kinds_, columns.values(), strict=True))
+        if has_names and hasattr(self, "feature_names_in_"):
+            self._check_columns(columns, faults)
+        else:  # matched by position
+            self._check_width(len(columns), faults.source)
+            names = getattr(self, "feature_names_in_", self.kinds_)
+            columns = dict(zip(names, columns.values(), strict=True))
+        frame = self._converted(columns, faults)
+        for key, step, names in self.columns_.transformers_:
+            if key in ("category", "categories"):
+                for name, known in zip(names, step.categories_, strict=True):
+                    unseen = ~frame[name].isin([*known, "(missing)"]).to_numpy()
+                    faults.add_unseen(name, frame[name].to_numpy(), unseen)
+        return self.columns_.transform(frame)
+
+    def _check_columns(self, names: Columns, faults: Faults) -> None:
+        """Raise if a column of training is missing; warn of others, in the first batch."""
+        extra = [name for name in names if name not in self.kinds_]
         needed = [name for name, kind in self.kinds_.items() if kind != "identifier"]
-        absent = [name for name in needed if name not in columns]
-        extra = [name for name in columns if name not in self.kinds_]
+        absent = [name for name in needed if name not in names]
         if absent:
             reason = f"{missing_columns(absent, extra)}, which training had"
-            raise DataError(reason, source=source)
-        if extra:
-            warnings.warn(f"{source}: {ignored_columns(extra)}", UserWarning, stacklevel=3)
-        return {name: columns[name] for name in needed}
-
-    def encode(self, columns: Columns, faults: Faults) -> Any:
-        """Encode the columns of training, and count cells that are not valid.
-
-        Parameters
-        ----------
-        columns : dict of str to pyarrow arrays
-            The columns, as `match` returns them.
-        faults : Faults
-            Counts over batches of rows.
-
-        Returns
-        -------
-        ndarray or CSR array of shape (n, n_features_out)
-            The encoded features.
-        """
-        frame = self._converted(columns, faults)
-        for step in ("category", "categories"):
-            if step in self.columns_.named_transformers_:
-                known = self.columns_.named_transformers_[step].categories_
-                names = next(c for key, _, c in self.columns_.transformers_ if key == step)
-                for name, categories in zip(names, known, strict=True):
-                    values = frame[name].to_numpy()
-                    wrong = ~frame[name].isin([*categories, "(missing)"]).to_numpy()
-                    faults.add_unseen(name, values, wrong)
-        return self.columns_.transform(frame)
+            raise DataError(reason, source=faults.source)
+        if extra and faults.rows == 0:
+            message = f"{faults.source}: {ignored_columns(extra)}"
+            warnings.warn(message, UserWarning, stacklevel=4)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return the names of the encoded features.
@@ -457,35 +427,29 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             terms = "words and pairs" if part.analyzer == "word" else "character n-grams"
             return f"{len(part.vocabulary_)} {terms}"
         if kind == "category":
-            for key, part, names in self.columns_.transformers_:
-                if key in ("category", "categories") and name in names:
-                    at = list(names).index(name)
-                    rare = part.infrequent_categories_[at] if part.min_frequency else None
-                    shared = 0 if rare is None else len(rare) - 1
-                    count = len(part.categories_[at]) - shared
-                    return "1 category" if count == 1 else f"{count} categories"
+            step, at = next(
+                (step, list(names).index(name))
+                for key, step, names in self.columns_.transformers_
+                if key in ("category", "categories") and name in names
+            )
+            rare = step.infrequent_categories_[at] if step.min_frequency else None
+            count = len(step.categories_[at]) - (0 if rare is None else len(rare) - 1)
+            return "1 category" if count == 1 else f"{count} categories"
         text = "1 number" if kind == "number" else ", ".join((*DATE_PARTS, "days"))
         share = self.missing_[name if kind == "number" else f"{name} days"]
         return f"{text}; {share:.1%} missing" if share else text
 
 
-def _number_steps(scale: bool, indicate: bool) -> Pipeline:
-    """Return the steps that fill in missing numbers and, if wanted, scale them."""
-    imputer = SimpleImputer(strategy="median", add_indicator=indicate, keep_empty_features=True)
-    return Pipeline([("impute", imputer), *([("scale", StandardScaler())] if scale else [])])
-
-
 def _vectorizer(texts: Any) -> TfidfVectorizer:
     """Return the vectoriser of texts: of words, or of characters where words are few."""
     tokens, has_spaces = _tokens(texts.to_numpy())
-    common = {"sublinear_tf": True, "min_df": 2, "max_features": _MAX_TERMS}
-    if len(texts) < _MANY:
-        common["min_df"] = 1
+    terms: dict[str, Any] = {"ngram_range": (1, 2)}
     if not has_spaces:
-        return TfidfVectorizer(analyzer="char", ngram_range=(1, 3), **common)
-    if tokens < _SHORT:
-        return TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), **common)
-    return TfidfVectorizer(ngram_range=(1, 2), **common)
+        terms = {"analyzer": "char", "ngram_range": (1, 3)}
+    elif tokens < _SHORT:
+        terms = {"analyzer": "char_wb", "ngram_range": (2, 4)}
+    min_df = 1 if len(texts) < _MANY else 2
+    return TfidfVectorizer(sublinear_tf=True, min_df=min_df, max_features=_MAX_TERMS, **terms)
 
 
 def _tokens(texts: Sequence[str]) -> tuple[float, bool]:
@@ -509,9 +473,8 @@ def find_kind(column: Any, name: str | None, decimal: str = ".") -> str:
     try:
         faults = Faults("", decimal=decimal)
         values = as_numbers(column, "", faults)
-        bad = faults.count
-        present = int((~np.isnan(values)).sum())
-        if bad <= 0.05 * (present + bad) and (present or len(values) == 0 or not bad):
+        present, bad = int((~np.isnan(values)).sum()), faults.count
+        if bad <= 0.05 * (present + bad):
             is_id = name is not None and _numbers_rows(values, name)
             return "identifier" if is_id else "number"
     except pa.ArrowInvalid:
@@ -558,13 +521,6 @@ def _check_notation(column: Any, name: str, source: str) -> None:
         )
 
 
-def _other_width(found: int, wanted: int, source: str | None) -> DataError:
-    return DataError(
-        f"X has {found} features, but FeatureEncoder is expecting {wanted} features as input",
-        source=None if source == "X" else source,
-    )
-
-
 def _numbers_rows(values: npt.NDArray[np.float64], name: str) -> bool:
     """Return True if a column has an integer for each row that is only its name or number."""
     n = len(values)
@@ -578,16 +534,14 @@ def _numbers_rows(values: npt.NDArray[np.float64], name: str) -> bool:
 def _columns_of(X: Any) -> tuple[Columns, bool, str]:
     """Return the columns of a table, whether they have names, and the name of its source."""
     pa = import_optional("pyarrow", "encoding columns", "data")
+    X = X.to_arrow() if hasattr(X, "to_arrow") else X  # polars
     if isinstance(X, pa.Table):
-        return _named(X), True, "X"
-    if isinstance(X, Mapping):
-        return {str(k): pa.array(_plain_array(v)) for k, v in X.items()}, True, "X"
-    if hasattr(X, "to_arrow"):  # polars
-        return _named(X.to_arrow()), True, "X"
-    if hasattr(X, "columns") and hasattr(X, "iloc"):
-        check_names([str(name) for name in X.columns], "X")
-        source = X.attrs.get("source", "X") if isinstance(getattr(X, "attrs", None), dict) else "X"
-        return {str(name): _arrow(X[name]) for name in X.columns}, True, source
+        return dict(zip(map(str, X.column_names), X.columns, strict=True)), True, "X"
+    if isinstance(X, Mapping) or hasattr(X, "columns"):
+        names = [str(name) for name in X.keys()]  # noqa: SIM118 (of a data frame)
+        check_names(names, "X")
+        source = getattr(X, "attrs", {}).get("source", "X")
+        return {name: as_array(X[key]) for name, key in zip(names, X, strict=True)}, True, source
     X = check_array(
         X,
         dtype=None,
@@ -598,24 +552,4 @@ def _columns_of(X: Any) -> tuple[Columns, bool, str]:
     )
     if X.dtype.kind == "c":
         raise ValueError("Complex data not supported")
-    return {f"x{j}": _arrow(X[:, j]) for j in range(X.shape[1])}, False, "X"
-
-
-def _named(table: Any) -> Columns:
-    names = [str(name) for name in table.column_names]
-    return dict(zip(names, table.columns, strict=True))
-
-
-def _plain_array(values: Any) -> Any:
-    return values.tolist() if hasattr(values, "tolist") else list(values)
-
-
-def _arrow(column: Any) -> Any:
-    """Return a column of pandas or NumPy as an array; values of several types become strings."""
-    import pyarrow as pa
-
-    try:
-        return pa.array(column, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        texts = [None if v is None or v != v else str(v) for v in column]
-        return pa.array(texts, pa.string())
+    return {f"x{j}": as_array(X[:, j]) for j in range(X.shape[1])}, False, "X"

@@ -57,9 +57,9 @@ def detect_format(path: str | os.PathLike[str]) -> str:
     """
     if os.fspath(path) == "-":
         return "csv"
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes if suffix.lower() != ".gz"]
-    if suffixes and suffixes[-1] in SUFFIXES:
-        return SUFFIXES[suffixes[-1]]
+    suffix = Path(Path(path).name.lower().removesuffix(".gz")).suffix
+    if suffix in SUFFIXES:
+        return SUFFIXES[suffix]
     with open_bytes(path) as file:
         head = file.read(_HEAD)
     if head.startswith(b"PAR1"):
@@ -103,9 +103,9 @@ def open_text(path: str | os.PathLike[str], encoding: str) -> Iterator[TextIO]:
     """Open a text file, decompressed if it is gzip, without the mark at its beginning."""
     check_encoding(encoding)
     with open_bytes(path) as file:
-        encoding = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+        marked = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
         try:
-            yield io.TextIOWrapper(file, encoding=encoding)
+            yield io.TextIOWrapper(file, encoding=marked)
         except UnicodeDecodeError as error:
             raise bad_encoding(encoding, path) from error
 
@@ -121,17 +121,17 @@ def check_encoding(encoding: str) -> None:
         ) from None
 
 
-def bad_encoding(encoding: str, path: Any) -> DataError:
+def bad_encoding(encoding: str, path: Any, line: int | None = None) -> DataError:
     """Return the error for a text in another encoding."""
     reason = f"this is not {encoding} text: the file has another encoding"
-    return DataError(reason, source=source_name(path), arguments=["encoding"])
+    return DataError(reason, source=source_name(path), line=line, arguments=["encoding"])
 
 
 class Chained(io.RawIOBase):
     """A stream whose first bytes have been read already."""
 
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        self._head, self._rest = head, rest
+    def __init__(self, head: bytes, rest: Any) -> None:
+        self._head, self._rest = io.BytesIO(head), rest
 
     def readable(self) -> bool:
         """Return True."""
@@ -139,9 +139,6 @@ class Chained(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Read up to the length of the buffer."""
-        part = self._head[: len(buffer)]
-        self._head = self._head[len(part) :]
-        if not part:
-            part = self._rest.read(len(buffer))
+        part = self._head.read(len(buffer)) or self._rest.read(len(buffer))
         buffer[: len(part)] = part
         return len(part)

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm._utils.text import listed, missing_columns, near_match, quoted
-from fgfm.io._cells import BINARY_WORDS, as_numbers, as_texts
+from fgfm.io._cells import BINARY_WORDS, as_texts
 from fgfm.io._errors import DataError
 
 __all__ = [
     "Labels",
-    "find_separator",
+    "check_size",
     "label_order",
     "likely_labels",
     "read_labels",
@@ -40,7 +40,6 @@ class Labels(NamedTuple):
 
     Y: npt.NDArray[Any]  # (n, m): uint8, or float64 with NaN where a label was not observed
     names: tuple[str, ...]
-    separator: str | None  # of label lists
 
 
 def select_columns(
@@ -84,49 +83,39 @@ def read_labels(
 ) -> Labels:
     """Return the labels that columns of pyarrow declare.
 
-    Parameters
-    ----------
-    columns : dict of str to pyarrow arrays
-        The label columns.
-    source : str
-        The file.
-    separator : str, optional
-        The separator of label lists in texts; by default it is found.
-    known : sequence of str, optional
-        All labels, in their order; by default those that occur.
-    missing : bool, default=False
-        Whether a blank cell is a label that was not observed; otherwise it is no label.
+    `known` are all labels, in their order; by default those that occur. With `missing`, a blank
+    cell is a label that was not observed; otherwise it is no label.
     """
     if _are_flags(columns) or set(columns) == set(known or ()):
         return _from_flags(columns, source, known, missing)
-    lists: list[set[str]] | None = None
-    blank = None
-    for name, column in columns.items():
-        parts, separator, empty = _cell_lists(column, separator, name, source)
-        lists = parts if lists is None else [a | b for a, b in zip(lists, parts, strict=True)]
-        blank = empty if blank is None else blank & empty
-    assert lists is not None
-    assert blank is not None
+    lists: list[set[str]] = [set() for _ in range(_length(columns))]
+    blank = np.ones(len(lists), dtype=bool)
+    for column in columns.values():
+        cells, separator = _cell_lists(column, separator)
+        for row, tags in enumerate(cells):
+            if tags is not None:
+                lists[row] |= tags
+                blank[row] = False
     names = _label_names(lists, ", ".join(columns), source) if known is None else list(known)
     Y = _indicator(lists, names, source)
     if missing and blank.any():
         Y = Y.astype(np.float64)
         Y[blank] = np.nan
-    return Labels(Y, tuple(names), separator)
+    return Labels(Y, tuple(names))
+
+
+def _length(columns: dict[str, Any]) -> int:
+    return len(next(iter(columns.values())))
 
 
 def _are_flags(columns: dict[str, Any]) -> bool:
     """Return True if each column has 0 and 1, booleans, or words for them."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     for column in columns.values():
-        kind = column.type
-        if pa.types.is_nested(kind):
+        if pa.types.is_nested(column.type):
             return False
-        if pa.types.is_boolean(kind):
-            continue
-        words = {str(text).lower() for text in pc.unique(pc.drop_null(_texts(column))).to_pylist()}
+        words = {text.lower() for text in as_texts(column) if text is not None}
         if not words and len(columns) == 1:
             return False
         if words and not any(words <= pair for pair in _PAIRS):
@@ -136,19 +125,12 @@ def _are_flags(columns: dict[str, Any]) -> bool:
     return True
 
 
-def _texts(column: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.array(as_texts(column), pa.string())
-
-
 def _from_flags(
     columns: dict[str, Any], source: str, known: Sequence[str] | None, missing: bool
 ) -> Labels:
     """Return labels of columns of 0 and 1."""
-    names = list(columns)
-    n = len(next(iter(columns.values())))
-    _check_size(n, len(names), source)
+    names, n = list(columns), _length(columns)
+    check_size(n, len(names), source)
     Y = np.zeros((n, len(names)))
     for k, (name, column) in enumerate(columns.items()):
         texts = as_texts(column)
@@ -164,43 +146,37 @@ def _from_flags(
         names = list(known)
     if not (missing and np.isnan(Y).any()):
         Y = np.nan_to_num(Y).astype(np.uint8)
-    return Labels(Y, tuple(names), None)
+    return Labels(Y, tuple(names))
 
 
-def _cell_lists(
-    column: Any, separator: str | None, name: str, source: str
-) -> tuple[list[set[str]], str | None, npt.NDArray[np.bool_]]:
-    """Return the set of labels of each cell, the separator, and which cells are blank."""
+def _cell_lists(column: Any, separator: str | None) -> tuple[list[set[str] | None], str | None]:
+    """Return the set of labels of each cell, None for a blank one, and the separator."""
     import pyarrow as pa
 
     if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
-        cells = column.to_pylist()
-        blank = np.array([cell is None for cell in cells], dtype=bool)
-        return [{str(v) for v in cell or () if v is not None} for cell in cells], separator, blank
-    texts = as_texts(column)
-    blank = np.array([text is None for text in texts], dtype=bool)
-    lists: list[set[str]] = []
-    if separator is None:
-        separator = find_separator([t for t in texts if t is not None and not _literal(t)])
-    for _row, text in enumerate(texts):
-        parts = [] if text is None else _literal(text)
-        if parts is None:
-            parts = text.split(separator)
-        lists.append({tag for part in parts if (tag := str(part).strip())})
-    return lists, separator, blank
+        parts = column.to_pylist()
+    else:
+        parts = [None if text is None else _literal(text) for text in as_texts(column)]
+        if separator is None:
+            separator = _find_separator([part for part in parts if isinstance(part, str)])
+        parts = [part.split(separator) if isinstance(part, str) else part for part in parts]
+    sets = [
+        None if part is None else {tag for v in part if v is not None and (tag := str(v).strip())}
+        for part in parts
+    ]
+    return sets, separator
 
 
-def _literal(text: str) -> list[Any] | None:
-    """Return the elements of a list in the notation of Python or JSON; None for other texts.
+def _literal(text: str) -> list[Any] | str:
+    """Return the elements of a list in the notation of Python or JSON; other texts as they are.
 
     Examples
     --------
     >>> _literal("['a', 'b']"), _literal('["a"]'), _literal("a;b")
-    (['a', 'b'], ['a'], None)
+    (['a', 'b'], ['a'], 'a;b')
     """
-    text = text.strip()
     if not _BRACKETS.fullmatch(text):
-        return None
+        return text
     try:
         found = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -209,12 +185,12 @@ def _literal(text: str) -> list[Any] | None:
     return list(found) if isinstance(found, (list, tuple, set, dict)) else [found]
 
 
-def find_separator(texts: Sequence[str]) -> str:
+def _find_separator(texts: Sequence[str]) -> str:
     """Return the separator of label lists that most of the texts have.
 
     Examples
     --------
-    >>> find_separator(["crime|drama", "comedy", "comedy|sci-fi, fantasy"])
+    >>> _find_separator(["crime|drama", "comedy", "comedy|sci-fi, fantasy"])
     '|'
     """
     return max(_SEPARATORS, key=lambda mark: sum(mark in text for text in texts))
@@ -239,7 +215,7 @@ def _label_names(lists: list[set[str]], column: str, source: str) -> list[str]:
 
 def _indicator(lists: list[set[str]], names: Sequence[str], source: str) -> npt.NDArray[np.uint8]:
     """Return label sets as rows of 0 and 1."""
-    _check_size(len(lists), len(names), source)
+    check_size(len(lists), len(names), source)
     where = {name: k for k, name in enumerate(names)}
     Y = np.zeros((len(lists), len(names)), dtype=np.uint8)  # (n, m)
     for row, tags in enumerate(lists):
@@ -255,7 +231,8 @@ def _indicator(lists: list[set[str]], names: Sequence[str], source: str) -> npt.
     return Y
 
 
-def _check_size(n: int, m: int, source: str) -> None:
+def check_size(n: int, m: int, source: str) -> None:
+    """Raise if a dense matrix of labels is too large."""
     if n * m > _MAX_BYTES:
         raise DataError(
             f"{n} rows of {m} labels are too many: labels are a dense matrix of at most "
@@ -286,40 +263,23 @@ def label_order(
 
 def likely_labels(columns: dict[str, Any]) -> str:
     """Return the end of a message on columns that may be labels."""
-    import pyarrow as pa
-
-    lists, flags = [], []
-    for name, column in columns.items():
-        if pa.types.is_list(column.type) or _has_lists(column):
-            lists.append(name)
-        elif _are_flags({name: column}) and not _has_other_numbers(column):
-            flags.append(name)
+    lists = [name for name, column in columns.items() if _has_lists(column)]
+    flags = [n for n, column in columns.items() if n not in lists and _are_flags({n: column})]
     found = [f"{listed(lists, 3)} (lists)"] if lists else []
     if flags:
         found.append(f"{listed(_patterns(flags, list(columns)), 3)} (0 or 1)")
     return f", such as {', '.join(found)}" if found else ""
 
 
-def _has_other_numbers(column: Any) -> bool:
-    import pyarrow as pa
-
-    try:
-        values = as_numbers(column, "", None)
-    except pa.ArrowInvalid:
-        return False
-    return bool((~np.isnan(values) & (values != 0) & (values != 1)).any())
-
-
 def _has_lists(column: Any) -> bool:
-    """Return True if texts consist of repeated parts that one separator divides."""
+    """Return True if the cells are lists of repeated labels."""
     import pyarrow as pa
 
-    if not pa.types.is_string(column.type):
+    if not (pa.types.is_string(column.type) or pa.types.is_list(column.type)):
         return False
-    texts = [text for text in as_texts(column).tolist() if text is not None]
-    separator = find_separator(texts)
-    parts = [part.strip() for text in texts for part in _literal(text) or text.split(separator)]
-    return len(parts) > 1.2 * len(texts) and len(set(parts)) <= len(parts) / 2
+    cells = [cell for cell in _cell_lists(column, None)[0] if cell is not None]
+    parts = [tag for cell in cells for tag in cell]
+    return len(parts) > 1.2 * len(cells) and len(set(parts)) <= len(parts) / 2
 
 
 def _patterns(flags: Sequence[str], names: Sequence[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,18 +11,17 @@ from typing import Any
 import numpy as np
 
 from fgfm._utils.optional import import_optional
-from fgfm._utils.text import missing_columns
 from fgfm._utils.validation import check_choice, check_count
 from fgfm.io._arff import read_arff, read_xml_labels
-from fgfm.io._cells import Faults, as_numbers, as_texts
+from fgfm.io._cells import Faults, as_array, as_numbers, as_texts
 from fgfm.io._dataset import Dataset
 from fgfm.io._encoder import FeatureEncoder, find_kind
 from fgfm.io._errors import DataError
 from fgfm.io._files import TABLES, detect_format, source_name
-from fgfm.io._labels import Labels, label_order, likely_labels, read_labels, select_columns
+from fgfm.io._labels import label_order, likely_labels, read_labels, select_columns
 from fgfm.io._npz import read_arrays, read_npz_features
 from fgfm.io._svmlight import read_svmlight
-from fgfm.io._tables import Table, TextFormat, open_table
+from fgfm.io._tables import Table, TextFormat, open_table, rebatched
 
 __all__ = ["FORMATS", "load", "load_blocks"]
 
@@ -148,8 +147,7 @@ def load(
             if isinstance(named, str):
                 raise ValueError(f"labels is {named!r}: {name} has no named columns")
             count = named if isinstance(named, int) else tuple(named or ()) or None
-            rows = read_svmlight(Path(path), format, encoding, n_features, count, zero_based)
-            found = Dataset(rows.X, rows.Y, rows.label_names, zero_based=rows.zero_based)
+            found = read_svmlight(Path(path), format, encoding, n_features, count, zero_based)
         elif format == "arff":
             found = _load_arff(Path(path), labels, given, encoding, drop)
         else:
@@ -176,49 +174,39 @@ def _from_table(
     """Return the data set of an open table."""
     import_optional("pandas", "reading tables", "data")
     source = table.source
-    for argument, wanted in (("ids", ids), ("drop", drop)):
-        absent = [name for name in wanted if name not in table.names]
-        if absent:
-            reason = missing_columns(absent, table.names)
-            raise DataError(reason, source=source, arguments=[argument])
+    table.check_has(ids, "ids")
+    table.check_has(drop, "drop")
     arrow = table.read()
     if arrow.num_rows == 0:
         raise DataError("there are no rows", source=source)
     columns = {name: arrow.column(name).combine_chunks() for name in table.names}
-    apart = {*ids, *drop}
-    found: Labels | None = None
+    Y: Any = None
+    label_names: tuple[str, ...] = ()
     chosen: list[str] = []
     if labels is not None:
         chosen = [n for n in select_columns(table.names, labels, source) if n not in drop]
-        found = read_labels({name: columns[name] for name in chosen}, source, **given)
-        apart |= set(chosen)
+        Y, label_names = read_labels({name: columns[name] for name in chosen}, source, **given)
+    apart = {*ids, *drop, *chosen}
     features = {name: column for name, column in columns.items() if name not in apart}
     if not features:
         reason = "there are no features: every column is a label or is left out"
         raise DataError(reason, source=source, arguments=["labels"])
-    faults = Faults(source, strict)
-    X = _frame(features, table, faults)
+    faults = Faults(source, strict, table.decimal)
+    X = _frame(features, table.is_text, faults)
     faults.report(len(X))
-    return Dataset(
-        X,
-        None if found is None else found.Y,
-        () if found is None else found.names,
-        tuple(chosen),
-        arrow.select(list(ids)) if ids else None,
-        source=source,
-    )
+    return Dataset(X, Y, label_names, tuple(chosen), arrow.select(list(ids)) if ids else None)
 
 
-def _frame(columns: dict[str, Any], table: Table, faults: Faults) -> Any:
+def _frame(columns: dict[str, Any], is_text: bool, faults: Faults) -> Any:
     """Return columns as a data frame; those of texts that are nearly all numbers as numbers."""
     import pandas as pd
 
     parts: dict[str, Any] = {}
     for name, column in columns.items():
-        if not table.is_text:
+        if not is_text:
             parts[name] = column.to_pandas()
-        elif find_kind(column, None, table.decimal) == "number":
-            parts[name] = as_numbers(column, name, faults, table.decimal)
+        elif find_kind(column, None, faults.decimal) == "number":
+            parts[name] = as_numbers(column, name, faults)
         else:
             parts[name] = pd.Series(as_texts(column), dtype=object)
     return pd.DataFrame(parts)
@@ -243,7 +231,6 @@ def _load_arff(
     path: Path, labels: LabelColumns, given: dict[str, Any], encoding: str, drop: Sequence[str]
 ) -> Dataset:
     import pandas as pd
-    import pyarrow as pa
 
     found = read_arff(path, encoding)
     declared = found.labels
@@ -251,8 +238,8 @@ def _load_arff(
         declared = read_xml_labels(Path(labels))
     elif labels is not None:
         declared = select_columns(found.names, labels, str(path))
-    chosen = set(declared or ())
-    kept = [name for name in found.names if name not in chosen and name not in drop]
+    apart = {*(declared or ()), *drop}
+    kept = [name for name in found.names if name not in apart]
     if found.matrix is not None:
         where = {name: j for j, name in enumerate(found.names)}
         X = found.matrix[:, [where[name] for name in kept]]
@@ -262,18 +249,16 @@ def _load_arff(
         X = pd.DataFrame({name: found.columns[name] for name in kept})
         flags = {name: found.columns[name] for name in declared or ()}
     if not flags:
-        return Dataset(X, source=str(path))
-    columns = {name: pa.array(values, from_pandas=True) for name, values in flags.items()}
-    result = read_labels(columns, str(path), **given)
-    return Dataset(X, result.Y, result.names, tuple(flags), source=str(path))
+        return Dataset(X)
+    columns = {name: as_array(values) for name, values in flags.items()}
+    return Dataset(X, *read_labels(columns, str(path), **given), tuple(flags))
 
 
 def _load_npz(path: Path, label_names: Sequence[str] | None) -> Dataset:
     """Read an archive of arrays."""
     arrays = read_arrays(path)
     X = read_npz_features(arrays, path)
-    n = X.shape[0]
-    Y = arrays.get("Y")
+    n, Y = X.shape[0], arrays.get("Y")
     names: tuple[str, ...] = ()
     if Y is not None:
         if Y.ndim != 2 or Y.dtype.kind not in "fiub" or len(Y) != n:
@@ -284,10 +269,11 @@ def _load_npz(path: Path, label_names: Sequence[str] | None) -> Dataset:
             row, column = np.argwhere(wrong)[0]
             reason = f"Y[{row}, {column}] is {Y[row, column]!s}: labels must be 0 or 1"
             raise DataError(reason, source=path, row=int(row))
-        Y = Y if Y.dtype.kind == "f" and np.isnan(Y).any() else Y.astype(np.uint8)
-        given = arrays.get("label_names")
-        names = tuple(map(str, range(Y.shape[1]))) if given is None else tuple(given.tolist())
-        if given is None and label_names is not None and len(label_names) == len(names):
+        Y = Y if np.isnan(Y).any() else Y.astype(np.uint8)
+        names = tuple(map(str, range(Y.shape[1])))
+        if "label_names" in arrays:
+            names = tuple(arrays["label_names"].tolist())
+        elif label_names is not None and len(label_names) == len(names):
             names = tuple(label_names)
         if len(names) != Y.shape[1]:
             reason = f"there are {len(names)} label_names: Y has {Y.shape[1]} columns"
@@ -295,15 +281,12 @@ def _load_npz(path: Path, label_names: Sequence[str] | None) -> Dataset:
         if label_names is not None:
             Y = Y[:, label_order(names, label_names, "training", path)]
             names = tuple(label_names)
-    split = [arrays.get(part) for part in ("train_idx", "test_idx")]
-    for rows in split:
-        if rows is not None and (
-            rows.ndim != 1 or rows.dtype.kind not in "iu" or not ((rows >= 0) & (rows < n)).all()
-        ):
+    split = {part: arrays[f"{part}_idx"] for part in ("train", "test") if f"{part}_idx" in arrays}
+    for rows in split.values():
+        if rows.ndim != 1 or rows.dtype.kind not in "iu" or not np.isin(rows, np.arange(n)).all():
             reason = f"train_idx and test_idx must be row numbers from 0 to {n - 1}"
             raise DataError(reason, source=path)
-    train, test = (None if rows is None else rows.astype(np.int64) for rows in split)
-    return Dataset(X, Y, names, train=train, test=test, source=str(path))
+    return Dataset(X, Y, names, **{part: rows.astype(np.int64) for part, rows in split.items()})
 
 
 def _load_openml(
@@ -330,7 +313,7 @@ def _load_openml(
         target = np.asarray(bunch.target, dtype=object).reshape(bunch.data.shape[0], -1)
         columns = {t: pa.array(target[:, j].tolist()) for j, t in enumerate(targets)}
         found = read_labels(columns, name, missing=missing)
-        return Dataset(sparse.csr_array(bunch.data), found.Y, found.names, source=name)
+        return Dataset(sparse.csr_array(bunch.data), *found)
     arrow = pa.Table.from_pandas(bunch.frame, preserve_index=False)
     table = Table(name, list(arrow.column_names), iter(arrow.to_batches()))
     return _from_table(table, labels or targets or None, {"missing": missing}, (), drop, strict)
@@ -352,7 +335,9 @@ def load_blocks(
     """Read the features of a file in blocks of rows, encoded as in training.
 
     Memory does not grow with the number of rows of a table; other files are one block. The rows
-    have the same features for any size of the blocks.
+    have the same features for any size of the blocks. More than 5 % of cells of a column that are
+    not valid are an error after the last block; with blocks of the default size, also after the
+    first one.
 
     Parameters
     ----------
@@ -383,54 +368,14 @@ def load_blocks(
         yield load(path, format=format, ids=ids, **more)
         return
     with open_table(path, format, text) as table:
-        absent = [name for name in ids if name not in table.names]
-        if absent:
-            reason = missing_columns(absent, table.names)
-            raise DataError(reason, source=table.source, arguments=["ids"])
+        table.check_has(ids, "ids")
         names = [n for n in table.names if n not in ids or n in encoder.kinds_]
         size = rows or max(1, _BLOCK_CELLS // max(1, len(table.names)))
         faults = Faults(table.source, strict, table.decimal)
-        matched: list[str] | None = None
         for block in rebatched(table.batches, size):
             columns = {name: block.column(name).combine_chunks() for name in names}
-            if matched is None:
-                matched = list(encoder.match(columns, table.source))
-            X = encoder.encode({name: columns[name] for name in matched}, faults)
-            faults.rows += block.num_rows
+            X = encoder._encode(columns, faults)
+            faults.next_batch(block.num_rows, check_first=rows is None)
             kept = block.select(list(ids)) if ids else None
             yield Dataset(X, ids=kept, source=table.source)
         faults.report(faults.rows)
-
-
-def rebatched(batches: Iterable[Any], rows: int) -> Iterator[Any]:
-    """Yield tables of a given number of rows, the last of which may have fewer.
-
-    Parameters
-    ----------
-    batches : iterable of pyarrow.RecordBatch
-        The rows.
-    rows : int
-        The number of rows of a table.
-
-    Yields
-    ------
-    pyarrow.Table
-        Consecutive rows. They do not depend on the batches, and so neither do floating-point
-        results of models whose matrix products depend on the number of rows.
-    """
-    import pyarrow as pa
-
-    waiting: list[Any] = []
-    count = 0
-    for batch in batches:
-        waiting.append(batch)
-        count += batch.num_rows
-        if count < rows:
-            continue
-        table = pa.Table.from_batches(waiting)
-        full = count - count % rows
-        for start in range(0, full, rows):
-            yield table.slice(start, rows)
-        waiting, count = table.slice(full).to_batches(), count - full
-    if count:
-        yield pa.Table.from_batches(waiting)

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from fgfm._utils.text import missing_columns
+from fgfm._utils.blocks import row_blocks
 from fgfm._utils.validation import check_choice, first_entry, tolerance
 from fgfm.io._cells import Faults, as_numbers
 from fgfm.io._encoder import ID_NAME
@@ -26,11 +27,6 @@ from fgfm.io._tables import Table, TextFormat, open_table
 __all__ = ["Block", "Probabilities", "open_probabilities"]
 
 FORMATS = (*TABLES, "npy", "npz")
-_BLOCK_CELLS = 1 << 20
-_CONTENTS = {
-    "probabilities": ("a probability", "probabilities must lie in [0, 1]"),
-    "logits": ("a logit", "logits must be numbers"),
-}
 
 
 class Block(NamedTuple):
@@ -47,21 +43,15 @@ class Probabilities:
     source: str
     label_names: list[str]
     has_names: bool
-    blocks: Iterator[Block]
-    no_ids: Any = None  # pyarrow.Table of the id columns without rows, or None
+    blocks: Iterator[Block]  # at least one
 
     def read(self) -> Block:
         """Return all rows."""
         import pyarrow as pa
-        from scipy import sparse
 
-        blocks = list(self.blocks)
-        if not blocks:
-            return Block(np.zeros((0, len(self.label_names))), self.no_ids)
-        values = [block.values for block in blocks]
+        values, ids = zip(*self.blocks, strict=True)
         stacked = sparse.vstack(values, "csr") if sparse.issparse(values[0]) else np.vstack(values)
-        ids = None if blocks[0].ids is None else pa.concat_tables([b.ids for b in blocks])
-        return Block(stacked, ids)
+        return Block(stacked, None if ids[0] is None else pa.concat_tables(ids))
 
 
 @contextmanager
@@ -70,7 +60,7 @@ def open_probabilities(
     *,
     format: str | None = None,
     text: TextFormat,
-    content: str = "probabilities",
+    logits: bool = False,
     labels: Sequence[str] | None = None,
     ids: Sequence[str] = (),
     optional_ids: bool = False,
@@ -86,8 +76,8 @@ def open_probabilities(
         The format; by default it follows from the file name.
     text : TextFormat
         How CSV is written.
-    content : {"probabilities", "logits"}
-        What the numbers are.
+    logits : bool
+        Whether the numbers are logits.
     labels : sequence of str, optional
         The labels of a decider, in whose order the columns are returned. By default all columns
         are labels but the id columns.
@@ -103,106 +93,94 @@ def open_probabilities(
     source = source_name(path)
     format = format or detect_format(path)
     check_choice(format, "format", FORMATS)
-    if format in ("npy", "npz"):
-        matrix = read_matrix(Path(path), format)
-        if content == "logits" and format == "npz":
-            raise DataError(
-                "it is sparse, and logits that are not stored would be probabilities of 1/2: it "
-                "must hold probabilities",
-                source=source,
-                arguments=["logits"],
-            )
-        if ids and not optional_ids:
-            raise ValueError(f"ids is {list(ids)!r}: {source} has no named columns")
-        names = [str(j) for j in range(matrix.shape[1])]
-        with _read_ahead(_matrix_blocks(matrix, content, names, source)) as blocks:
-            yield Probabilities(source, _numbered(names, labels, source), False, blocks)
+    if format in TABLES:
+        with open_table(path, format, text) as table:
+            ids, wanted, batches = _split_columns(table, ids, labels, optional_ids, logits)
+            zero = "a probability of 0"
+            faults = Faults(source, strict, table.decimal, becomes=zero, remedies=("ids",))
+            with _read_ahead(_table_blocks(batches, wanted, ids, logits, faults)) as blocks:
+                yield Probabilities(source, list(labels or wanted), table.has_names, blocks)
         return
-    with open_table(path, format, text) as table:
-        ids, wanted, batches = _split_columns(table, ids, labels, optional_ids, content)
-        zero = "a probability of 0"
-        faults = Faults(source, strict, table.decimal, becomes=zero, remedies=("ids",))
-        with _read_ahead(_table_blocks(batches, wanted, ids, content, faults)) as blocks:
-            yield Probabilities(
-                source,
-                wanted if labels is None else list(labels),
-                table.has_names,
-                blocks,
-                _no_rows(ids),
-            )
+    matrix = read_matrix(Path(path), format)
+    if logits and format == "npz":
+        raise DataError(
+            "it is sparse, and logits that are not stored would be probabilities of 1/2: it must "
+            "hold probabilities",
+            source=source,
+            arguments=["logits"],
+        )
+    if ids and not optional_ids:
+        raise ValueError(f"ids is {list(ids)!r}: {source} has no named columns")
+    names = [str(j) for j in range(matrix.shape[1])]
+    _check_count(names, labels, source)
+    with _read_ahead(_matrix_blocks(matrix, logits, names, source)) as blocks:
+        yield Probabilities(source, list(labels or names), False, blocks)
 
 
-def _numbered(found: list[str], labels: Sequence[str] | None, source: str) -> list[str]:
-    """Return the names of columns without names: those of the decider, which must be as many."""
+def _check_count(found: Sequence[str], labels: Sequence[str] | None, source: str) -> None:
+    """Raise unless columns without names are as many as the labels of the decider."""
     if labels is not None and len(labels) != len(found):
         reason = f"the number of labels is {len(found)}: it must be {len(labels)}"
         raise DataError(reason, source=source)
-    return found if labels is None else list(labels)
 
 
 def _split_columns(
-    table: Table, ids: Sequence[str], labels: Sequence[str] | None, optional: bool, content: str
+    table: Table, ids: Sequence[str], labels: Sequence[str] | None, optional: bool, logits: bool
 ) -> tuple[list[str], list[str], Iterator[Any]]:
     """Return the id columns, the label columns in their order, and the batches."""
-    names, source = table.names, table.source
-    absent = [name for name in ids if name not in names]
-    if absent and not optional:
-        raise DataError(missing_columns(absent, names), source=source, arguments=["ids"])
-    ids = [name for name in ids if name in names]
-    batches = table.batches
-    if labels is not None and table.has_names:
-        others = [name for name in names if name not in ids]
-        if not ids:  # columns that the decider does not have are kept beside its labels
-            ids = [name for name in others if name not in set(labels) and ID_NAME.search(name)]
-            others = [name for name in others if name not in ids]
-        label_order(others, labels, "the decider", source, ["ids"])
-        return ids, list(labels), batches
-    wanted = [name for name in names if name not in ids]
-    if not ids and table.has_names and any(map(ID_NAME.search, names)):
-        first = next(batches, None)
-        if first is not None:
+    names, batches = table.names, table.batches
+    if not optional:
+        table.check_has(ids, "ids")
+    apart = [name for name in names if name in ids]
+    if not apart and table.has_names:
+        apart = [name for name in names if ID_NAME.search(name)]
+        if labels is not None:
+            known = set(labels)
+            apart = [name for name in apart if name not in known]
+        elif apart and (first := next(batches, None)) is not None:
             batches = chain([first], batches)
-            ids = [n for n in names if ID_NAME.search(n) and not _fits(first.column(n), content)]
-            wanted = [name for name in names if name not in ids]
+            apart = [name for name in apart if not _fits(first.column(name), logits)]
+        else:
+            apart = []
+    found = set(apart)
+    wanted = [name for name in names if name not in found]
     if not wanted:
         reason = "there are no labels: every column is an id column"
-        raise DataError(reason, source=source, arguments=["ids"])
-    _numbered(wanted, labels, source)
-    return ids, wanted, batches
+        raise DataError(reason, source=table.source, arguments=["ids"])
+    if labels is not None and table.has_names:
+        label_order(wanted, labels, "the decider", table.source, ["ids"])
+        wanted = list(labels)
+    _check_count(wanted, labels, table.source)
+    return apart, wanted, batches
 
 
-def _fits(column: Any, content: str) -> bool:
+def _fits(column: Any, logits: bool) -> bool:
     """Return True if all values of a column may be probabilities (or logits)."""
     import pyarrow as pa
 
+    faults = Faults("")
     try:
-        values = as_numbers(column, "", None)
+        values = as_numbers(column, "", faults)
     except pa.ArrowInvalid:
         return False
-    return content == "logits" or bool(
-        np.nanmin(values, initial=0.0) >= -1e-6 and np.nanmax(values, initial=0.0) <= 1.0 + 1e-6
+    in_range = (
+        np.nanmin(values, initial=0.0) >= -1e-6 and np.nanmax(values, initial=0.0) < 1 + 1e-6
     )
-
-
-def _no_rows(ids: Sequence[str]) -> Any:
-    """Return the id columns without rows, None if there are none."""
-    import pyarrow as pa
-
-    return pa.table({name: pa.array([], "string") for name in ids}) if ids else None
+    return not faults.count and (logits or bool(in_range))
 
 
 def _table_blocks(
-    batches: Iterator[Any], labels: Sequence[str], ids: Sequence[str], content: str, faults: Faults
+    batches: Iterator[Any], labels: Sequence[str], ids: Sequence[str], logits: bool, faults: Faults
 ) -> Iterator[Block]:
     import pyarrow as pa
 
-    noun = _CONTENTS[content][0]
+    cells = Faults("", decimal=faults.decimal)  # missing values are faults here, too
     for batch in batches:
-        values = np.empty((batch.num_rows, len(labels)), _dtype(batch, labels))  # (n, m)
-        for j, name in enumerate(labels):
-            column = batch.column(name)
+        columns = batch.select(list(labels)).columns
+        values = np.empty((batch.num_rows, len(labels)), _dtype(columns))  # (n, m)
+        for j, (name, column) in enumerate(zip(labels, columns, strict=True)):
             try:
-                values[:, j] = as_numbers(column, name, Faults("", decimal=faults.decimal))
+                values[:, j] = as_numbers(column, name, cells)
             except pa.ArrowInvalid as error:
                 raise DataError(
                     f"{error}; a column that is not a label must be an id column or be removed",
@@ -212,44 +190,43 @@ def _table_blocks(
                 ) from None
             wrong = np.isnan(values[:, j])
             if wrong.any():
-                faults.add(name, column, wrong, noun)
-                values[wrong, j] = 0.0 if content == "probabilities" else -np.inf
-        _check_values(values, content, labels, faults.source, faults.rows)
-        faults.rows += batch.num_rows
-        if faults.rows == batch.num_rows:  # before the first rows are written
-            faults.check(faults.rows)
-        kept = pa.Table.from_batches([batch]).select(list(ids)) if ids else None
-        yield Block(values, kept)
+                faults.add(name, column, wrong, "a logit" if logits else "a probability")
+                values[wrong, j] = -np.inf if logits else 0.0
+        _check_values(values, logits, labels, faults.source, faults.rows)
+        faults.next_batch(batch.num_rows, check_first=True)
+        yield Block(values, pa.Table.from_batches([batch.select(list(ids))]) if ids else None)
+    if faults.rows == 0:
+        kept = pa.table({name: pa.array([], "string") for name in ids}) if ids else None
+        yield Block(np.zeros((0, len(labels))), kept)
     faults.report(faults.rows)
 
 
-def _dtype(batch: Any, labels: Sequence[str]) -> Any:
+def _dtype(columns: Sequence[Any]) -> Any:
     """Return single precision if all columns have it."""
     import pyarrow as pa
 
-    kinds = {batch.schema.field(name).type for name in labels}
+    kinds = {column.type for column in columns}
     return np.float32 if kinds <= {pa.float32(), pa.float16()} else np.float64
 
 
 def _matrix_blocks(
-    matrix: Any, content: str, labels: Sequence[str], source: str
+    matrix: Any, logits: bool, labels: Sequence[str], source: str
 ) -> Iterator[Block]:
-    rows = max(1, _BLOCK_CELLS // matrix.shape[1])
-    for first in range(0, matrix.shape[0], rows):
-        block = matrix[first : first + rows]
+    for rows in row_blocks(matrix.shape[0], 4 * matrix.shape[1]) or [slice(0, 0)]:
+        block = matrix[rows]
         if isinstance(block, np.ndarray):  # copied out of the memory-mapped file
             block = np.array(block, block.dtype if block.dtype.kind == "f" else np.float64)
-        _check_values(block, content, labels, source, first)
+        _check_values(block, logits, labels, source, rows.start)
         yield Block(block, None)
 
 
 def _check_values(
-    values: Any, content: str, labels: Sequence[str], source: str, first: int
+    values: Any, logits: bool, labels: Sequence[str], source: str, first: int
 ) -> None:
     """Raise unless all values of some rows, from `first` on, are valid."""
     stored = values if isinstance(values, np.ndarray) else values.data
     slack = tolerance(stored)
-    if content == "logits":
+    if logits:
         wrong = np.isnan(stored)
     elif not stored.size or (stored.min() >= -slack and stored.max() <= 1.0 + slack):
         return
@@ -258,14 +235,16 @@ def _check_values(
     if not wrong.any():
         return
     row, column, value = first_entry(values, wrong)
-    noun, rule = _CONTENTS[content]
+    rule = "a probability: probabilities must lie in [0, 1]"
+    if logits:
+        rule = "a logit: logits must be numbers"
     hint, arguments = "a column that is not a label must be an id column", ["ids"]
     cells = values[:, [column]]
     cells = cells if isinstance(cells, np.ndarray) else cells.data
     if (cells != np.floor(cells)).any():  # integers are codes, not logits
         hint, arguments = f"{hint}; apply a sigmoid to logits", ["ids", "logits"]
     raise DataError(
-        f"{value!s} is not {noun}: {rule}; {hint}",
+        f"{value!s} is not {rule}; {hint}",
         source=source,
         row=first + row,
         column=labels[column],

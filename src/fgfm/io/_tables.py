@@ -11,30 +11,37 @@ import io
 import json
 import os
 import re
+import sys
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, BinaryIO, NamedTuple
 
 from fgfm._utils.optional import import_optional
-from fgfm._utils.text import one_line, quoted
+from fgfm._utils.text import missing_columns, one_line, quoted
 from fgfm._utils.validation import check_choice, check_flag
+from fgfm.io._cells import as_array
 from fgfm.io._errors import DataError
-from fgfm.io._files import Chained, bad_encoding, check_encoding, open_bytes, source_name
+from fgfm.io._files import (
+    Chained,
+    bad_encoding,
+    check_encoding,
+    open_bytes,
+    source_name,
+)
 
-__all__ = ["Table", "TextFormat", "open_table"]
+__all__ = ["Table", "TextFormat", "check_names", "open_table", "rebatched"]
 
 _BLOCK_BYTES = 1 << 22
-_BLOCK_CELLS = 1 << 20  # of a batch of Parquet or JSON lines
+_BLOCK_CELLS = 1 << 20  # of a batch of Parquet
 _HEAD = 1 << 22  # bytes within which the header of CSV must end
 _HEAD_LINES = 64
-_LINES_PER_BLOCK = 64
 _JSON_ROWS = 1 << 13
 _DELIMITERS = ",;\t|"
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
-_ROW = re.compile(r"Row #([0-9]+)")
+_ROW = re.compile(r"(?:CSV parse error: )?Row #([0-9]+): ")
 
 
 class TextFormat(NamedTuple):
@@ -59,92 +66,90 @@ class TextFormat(NamedTuple):
             raise ValueError("decimal and delimiter are both ',': they must differ")
 
 
-_PLAIN = TextFormat()
-
-
 @dataclass
 class Table:
-    """An open table.
+    """An open table."""
 
-    Parameters
-    ----------
-    source : str
-        The file, for messages.
-    names : list of str
-        The names of the columns.
-    batches : iterator of pyarrow.RecordBatch
-        The rows.
-    is_text : bool
-        Whether all cells are strings, as in CSV.
-    has_names : bool
-        Whether the file has the names; otherwise the columns are numbered from 0.
-    decimal : str
-        The decimal mark of numbers in text.
-    header_lines : int
-        The number of lines before the first row.
-    metadata : dict
-        The metadata of a Parquet file.
-    """
-
-    source: str
+    source: str  # the file, for messages
     names: list[str]
-    batches: Iterator[Any]
-    is_text: bool = False
-    has_names: bool = True
+    batches: Iterator[Any]  # of pyarrow.RecordBatch
+    is_text: bool = False  # whether all cells are strings, as in CSV
+    has_names: bool = True  # otherwise the columns are numbered from 0
     decimal: str = "."
-    header_lines: int = 0
-    metadata: dict[bytes, bytes] = field(default_factory=dict)
 
     def read(self) -> Any:
         """Return all rows as a pyarrow.Table."""
         import pyarrow as pa
 
-        batches = list(self.batches)
-        if batches:
-            return pa.Table.from_batches(batches)
-        return pa.table({name: pa.array([], "string") for name in self.names})
+        empty = pa.table({name: pa.array([], "string") for name in self.names})
+        return next(rebatched(self.batches, sys.maxsize), empty)
+
+    def check_has(self, names: Sequence[str], argument: str) -> None:
+        """Raise unless there are the columns that an argument names."""
+        absent = [name for name in names if name not in self.names]
+        if absent:
+            reason = missing_columns(absent, self.names)
+            raise DataError(reason, source=self.source, arguments=[argument])
 
 
 @contextmanager
 def open_table(
-    path: str | os.PathLike[str], format: str, text: TextFormat = _PLAIN
+    path: str | os.PathLike[str], format: str, text: TextFormat | None = None
 ) -> Iterator[Table]:
     """Open a table in one of the formats `fgfm.io._files.TABLES`."""
     import_optional("pyarrow", f"reading {format}", "data")
-    import pyarrow as pa
-
-    source = source_name(path)
+    text = TextFormat() if text is None else text
     text.check()
-    header_lines = 0
-    try:
-        if format == "parquet":
-            with _open_parquet(path, source) as table:
-                yield table
-        elif format == "xlsx":
-            yield _open_excel(path, source)
-        else:
+    source = source_name(path)
+    if format == "parquet":
+        with _open_parquet(path, source) as table:
+            yield table
+    elif format == "xlsx":
+        yield _open_excel(path, source)
+    else:
+        try:
             with open_bytes(path) as file:
                 if format == "jsonl":
                     yield _open_jsonl(file, source)
                 else:
-                    table = _open_csv(file, format, text, source)
-                    header_lines = table.header_lines
-                    yield table
-    except pa.ArrowInvalid as error:
-        raise _readable(error, source, text, header_lines) from error
-    except UnicodeDecodeError:
-        raise bad_encoding(text.encoding, path) from None
+                    yield _open_csv(file, path, format, text)
+        except UnicodeDecodeError:
+            raise bad_encoding(text.encoding, path) from None
 
 
-def _readable(error: Exception, source: str, text: TextFormat, header_lines: int) -> DataError:
-    """Return an error of pyarrow as one that names the file and, where pyarrow does, the line."""
-    reason = one_line(error, 300).removeprefix("CSV parse error: ")
-    if "UTF8" in reason or "UTF-8" in reason:
-        return bad_encoding(text.encoding, source)
-    row = _ROW.search(reason)
-    reason = _ROW.sub("", reason, count=1).removeprefix(": ").strip()
-    line = None if row is None else header_lines + int(row[1]) + 1  # pyarrow counts from 0
-    return DataError(reason[:1].lower() + reason[1:], source=source, line=line)
+def rebatched(batches: Iterable[Any], rows: int) -> Iterator[Any]:
+    """Yield tables of a given number of rows, the last of which may have fewer.
+
+    They do not depend on the batches, and so neither do floating-point results of models whose
+    matrix products depend on the number of rows.
+    """
+    waiting: list[Any] = []
+    count = 0
+    for batch in batches:
+        waiting.append(batch)
+        count += batch.num_rows
+        if count < rows:
+            continue
+        table = _joined(waiting)
+        full = count - count % rows
+        for start in range(0, full, rows):
+            yield table.slice(start, rows)
+        waiting, count = table.slice(full).to_batches(), count - full
+    if count:
+        yield _joined(waiting)
+
+
+def _joined(batches: Sequence[Any]) -> Any:
+    """Return batches as one table; JSON may have another type of values in each."""
+    import pyarrow as pa
+
+    tables = [pa.Table.from_batches([batch]) for batch in batches]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        parts = zip(*(table.to_pydict().values() for table in tables), strict=True)
+        columns = [as_array(list(chain.from_iterable(values))) for values in parts]
+        return pa.table(columns, tables[0].column_names)
 
 
 def check_names(names: Sequence[str], source: str) -> None:
@@ -155,24 +160,23 @@ def check_names(names: Sequence[str], source: str) -> None:
             reason = f"column {j + 1} has no name: every column must have one"
             raise DataError(reason, source=source, arguments=["header"])
         if name in seen:
-            raise DataError(
-                f"two columns are called {quoted(name)}: names must be unique", source=source
-            )
+            reason = f"two columns are called {quoted(name)}: names must be unique"
+            raise DataError(reason, source=source)
         seen.add(name)
 
 
-def _open_csv(file: Any, format: str, text: TextFormat, source: str) -> Table:
+def _open_csv(file: Any, path: Any, format: str, text: TextFormat) -> Table:
     """Open CSV or TSV; the header is parsed here, the rows by pyarrow."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
+    source = source_name(path)
     if codecs.lookup(text.encoding).name not in ("utf-8", "ascii"):
         file = pa.transcoding_input_stream(pa.PythonFile(file, "r"), text.encoding, "utf-8")
     head = b""
     while head.count(b"\n") < _HEAD_LINES and len(head) < _HEAD and (part := file.read(1 << 16)):
         head += part
-    head = head.removeprefix(codecs.BOM_UTF8)
-    raw = head.splitlines(keepends=True)
+    raw = head.removeprefix(codecs.BOM_UTF8).splitlines(keepends=True)
     lines = [line.decode("utf-8", "replace") for line in raw]
     first = next((k for k, line in enumerate(lines) if line.strip()), None)
     if first is None:
@@ -180,11 +184,11 @@ def _open_csv(file: Any, format: str, text: TextFormat, source: str) -> Table:
     delimiter = text.delimiter or _find_delimiter(lines[first:], format, text.decimal)
     rows = csv.reader(lines[first:], delimiter=delimiter)
     cells = next(rows)
-    names = [cell.strip() for cell in cells]
+    used = first  # lines before the first row
     if text.header is False:
         names = [str(j) for j in range(len(cells))]
-        used = first
     else:
+        names = [cell.strip() for cell in cells]
         if text.header is None and _are_values(names):
             raise DataError(
                 f"the first row, {quoted(delimiter.join(cells), 30)}, has only numbers: declare "
@@ -193,21 +197,14 @@ def _open_csv(file: Any, format: str, text: TextFormat, source: str) -> Table:
                 line=first + 1,
                 arguments=["header"],
             )
-        used = first + rows.line_num
-        if not names[0]:
-            names[0] = "row"  # the index that pandas writes
+        used += rows.line_num
+        names[0] = names[0] or "row"  # the index that pandas writes
     b"".join(raw[first:used]).decode()  # raises unless the names are UTF-8
     check_names(names, source)
-    rest = b"".join(raw[used:])
-    table = Table(source, names, iter(()), True, text.header is not False, text.decimal, used)
-    if not rest.strip() and not (more := file.read(1)):
-        return table
-    rest = rest if rest.strip() else more
-    reader = arrow_csv.open_csv(
-        io.BufferedReader(Chained(rest, file), 1 << 20),
+    options = (
         arrow_csv.ReadOptions(
             column_names=names,
-            block_size=max(_BLOCK_BYTES, _LINES_PER_BLOCK * len(lines[-1])),
+            block_size=max(_BLOCK_BYTES, 64 * len(lines[-1])),
             use_threads=False,  # with threads, errors do not name the row
         ),
         arrow_csv.ParseOptions(
@@ -219,8 +216,40 @@ def _open_csv(file: Any, format: str, text: TextFormat, source: str) -> Table:
             column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
         ),
     )
-    table.batches = iter(reader)
-    return table
+
+    def batches() -> Iterator[Any]:
+        stream = io.BufferedReader(Chained(b"".join(raw[used:]), file), 1 << 20)
+        try:
+            yield from arrow_csv.open_csv(stream, *options)
+        except pa.ArrowInvalid as error:
+            if "Empty CSV file" not in str(error):
+                raise _csv_error(error, path, text, options[1], used) from error
+
+    return Table(source, names, batches(), True, text.header is not False, text.decimal)
+
+
+def _csv_error(
+    error: Exception, path: Any, text: TextFormat, parsing: Any, used: int
+) -> DataError:
+    """Return an error of pyarrow as one that names the file and, where pyarrow does, the line.
+
+    pyarrow counts rows, and a row may have several lines: the file is read again to count them.
+    """
+    reason = one_line(error, 300)
+    match = _ROW.search(reason)
+    row = None if match is None else int(match[1]) - 1  # pyarrow counts from 1
+    line = None
+    if row is not None and os.path.isfile(path):
+        with open_bytes(path) as file, suppress(csv.Error):  # a cell may be too long for Python
+            lines = io.TextIOWrapper(file, text.encoding, errors="replace", newline="")
+            rows = csv.reader(islice(lines, used, None), delimiter=parsing.delimiter)
+            ends = (rows.line_num for cells in rows if cells or not parsing.ignore_empty_lines)
+            line = next((used + end for end in islice(ends, row, None)), None)
+    if "UTF8" in reason or "UTF-8" in reason:
+        return bad_encoding(text.encoding, path, line)
+    reason = _ROW.sub("", reason, count=1)
+    reason = reason[:1].lower() + reason[1:]
+    return DataError(reason, source=source_name(path), line=line, row=row)
 
 
 def _find_delimiter(lines: Sequence[str], format: str, decimal: str) -> str:
@@ -244,45 +273,36 @@ def _open_parquet(path: Any, source: str) -> Iterator[Table]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        file = pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, (FileNotFoundError, IsADirectoryError, PermissionError)):
+    @contextmanager
+    def readable() -> Iterator[None]:
+        try:
+            yield
+        except (FileNotFoundError, IsADirectoryError, PermissionError):
             raise
-        reason = f"this is not a Parquet file, or it is damaged: {one_line(error, 200)}"
-        raise DataError(reason, source=source) from error
+        except (pa.ArrowException, OSError) as error:
+            reason = f"this is not a Parquet file, or it is damaged: {one_line(error, 200)}"
+            raise DataError(reason, source=source) from error
+
+    with readable():
+        file = pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
     with file:
-        schema = file.schema_arrow
-        index = _pandas_index(schema.metadata or {})
-        names = [str(name) for name in schema.names if name not in index]
+        # An index of pandas without a name is not part of the table.
+        names = [n for n in file.schema_arrow.names if not re.fullmatch(r"__index_level_\d+__", n)]
         check_names(names, source)
         rows = max(1, min(1 << 16, _BLOCK_CELLS // max(1, len(names))))
-        batches = file.iter_batches(rows, columns=names, use_threads=False)
-        yield Table(source, names, _checked(batches, source), metadata=schema.metadata or {})
 
+        def batches() -> Iterator[Any]:
+            with readable():
+                yield from file.iter_batches(rows, columns=names, use_threads=False)
 
-def _checked(batches: Iterator[Any], source: str) -> Iterator[Any]:
-    """Yield batches; damaged ones raise an error that names the file."""
-    import pyarrow as pa
-
-    try:
-        yield from batches
-    except (pa.ArrowException, OSError) as error:
-        reason = f"the file is damaged: {one_line(error, 200)}"
-        raise DataError(reason, source=source) from error
-
-
-def _pandas_index(metadata: dict[bytes, bytes]) -> set[str]:
-    """Return the columns of an unnamed index of pandas, which are not part of the table."""
-    try:
-        columns = json.loads(metadata.get(b"pandas", b"{}"))["index_columns"]
-        return {name for name in columns if re.fullmatch(r"__index_level_\d+__", name)}
-    except (KeyError, TypeError, ValueError, RecursionError):  # metadata of other programs
-        return set()
+        yield Table(source, names, batches())
 
 
 def _open_jsonl(file: BinaryIO, source: str) -> Table:
-    """Open JSON lines. The columns are the keys of the first rows; absent ones are missing."""
+    """Open JSON lines. The columns are the keys of the first rows; absent ones are missing.
+
+    pyarrow's reader refuses columns in which the type of values changes.
+    """
     import pyarrow as pa
 
     rows = _json_rows(file, source)
@@ -295,7 +315,7 @@ def _open_jsonl(file: BinaryIO, source: str) -> Table:
     def batches() -> Iterator[Any]:
         part = first
         while part:
-            columns = [_json_column([row.get(name) for row in part]) for name in names]
+            columns = [as_array([row.get(name) for row in part]) for name in names]
             yield pa.RecordBatch.from_arrays(columns, names)
             part = list(islice(rows, _JSON_ROWS))
 
@@ -317,36 +337,21 @@ def _json_rows(lines: Any, source: str) -> Iterator[dict[str, Any]]:
         yield found
 
 
-def _json_column(values: list[Any]) -> Any:
-    """Return JSON values as an array; values of several types become strings."""
-    import pyarrow as pa
-
-    try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return pa.array(
-            [None if v is None else v if isinstance(v, str) else json.dumps(v) for v in values],
-            "string",
-        )
-
-
 def _open_excel(path: Any, source: str) -> Table:
     """Read the first sheet of an Excel file by pandas."""
     import pyarrow as pa
 
     pandas = import_optional("pandas", "reading Excel files", "data")
     try:
-        frame = pandas.read_excel(path)
+        with open_bytes(path) as file:
+            frame = pandas.read_excel(file)
     except ImportError as error:
         raise ImportError("reading Excel files needs openpyxl: pip install openpyxl") from error
     except (ValueError, KeyError, zipfile.BadZipFile) as error:
+        if isinstance(error, DataError):
+            raise
         raise DataError(f"it is not an Excel file: {error}", source=source) from error
     names = [str(name) for name in frame.columns]
     check_names(names, source)
-    columns = [_json_column(_plain(frame[name])) for name in frame.columns]
+    columns = [as_array(frame[name].tolist()) for name in frame.columns]
     return Table(source, names, iter([pa.RecordBatch.from_arrays(columns, names)]))
-
-
-def _plain(column: Any) -> list[Any]:
-    """Return the cells of a column as Python values, None where one is missing."""
-    return [None if value is None or value != value else value for value in column.tolist()]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from fgfm._utils.text import counted, missing_columns, quoted
@@ -16,11 +15,11 @@ from fgfm.io._cells import as_texts
 from fgfm.io._encoder import ID_NAME
 from fgfm.io._errors import DataError
 from fgfm.io._files import TABLES, detect_format
-from fgfm.io._labels import label_order, read_labels, select_columns
+from fgfm.io._labels import Labels, label_order, read_labels, select_columns
 from fgfm.io._load import load
 from fgfm.io._npz import is_dataset, read_matrix
 from fgfm.io._probabilities import open_probabilities
-from fgfm.io._tables import TextFormat, open_table
+from fgfm.io._tables import Table, TextFormat, open_table
 
 __all__ = ["Validation", "load_validation"]
 
@@ -45,12 +44,6 @@ class Validation(NamedTuple):
     label_names: list[str]
 
 
-class _TrueLabels(NamedTuple):
-    Y: Any  # (n, m), in the order of the probabilities
-    names: list[str] | None  # None if the file has none
-    ids: Any  # pyarrow.Table, or None
-
-
 def load_validation(
     probabilities: str | os.PathLike[str],
     labels: str | os.PathLike[str],
@@ -65,8 +58,8 @@ def load_validation(
     encoding: str = "utf-8",
     header: bool | None = None,
     separator: str | None = None,
-    missing_labels: bool = False,
     columns: int | str | Sequence[str] | None = None,
+    missing_labels: bool = False,
 ) -> Validation:
     """Read the probabilities that a model predicts for validation rows, and their true labels.
 
@@ -94,10 +87,11 @@ def load_validation(
         How CSV and TSV are written in both files, as for `load`.
     separator : str, optional
         The separator of label lists; by default it is found.
-    missing_labels : bool, default=False
-        Whether a blank cell is a label that was not observed, NaN in Y.
     columns : int, str or sequence of str, optional
         The label columns of `labels`, as in `load`; by default "labels", or all but `ids`.
+    missing_labels : bool, default=False
+        Whether a blank cell is a label that was not observed; otherwise it is no label. Rows with
+        such labels are left out.
 
     Returns
     -------
@@ -123,148 +117,127 @@ def load_validation(
            [1, 0]], dtype=uint8)
     """
     text = TextFormat(delimiter, decimal, encoding, header)
-    content = "logits" if logits else "probabilities"
     with open_probabilities(
         probabilities,
         format=format,
         text=text,
-        content=content,
+        logits=logits,
         ids=ids,
         optional_ids=True,
         strict=strict,
     ) as table:
-        names, has_names, source = table.label_names, table.has_names, table.source
+        names, source = table.label_names, table.source
+        known = names if table.has_names else None
         proba, proba_ids = table.read()
-    wanted = names if has_names else None
-    truth = _read_truth(
-        Path(labels),
-        wanted,
-        len(names),
-        ids,
-        labels_format,
-        text,
-        {"separator": separator, "missing": missing_labels},
-        columns,
-    )
-    for name in ids:
-        if name not in _names(proba_ids) and name not in _names(truth.ids):
-            reason = missing_columns([name], names)
-            raise DataError(reason, source=source, arguments=["ids"])
-    shared = [name for name in _names(proba_ids) if name in _names(truth.ids)]
+    path = Path(labels)
+    labels_format = labels_format or detect_format(path)
+    Y: Any
+    true_ids: Any = None
+    if labels_format in TABLES:
+        with open_table(path, labels_format, text) as truth:
+            given = {"separator": separator, "known": known, "missing": missing_labels}
+            (Y, found), true_ids = _labels_of_table(truth, known, ids, columns, given)
+    else:
+        Y, found = _labels_of_dataset(path, labels_format, known)
+    if Y.shape[1] != len(names):
+        reason = f"the number of labels is {Y.shape[1]}: it must be {len(names)}, that of the"
+        raise DataError(f"{reason} probabilities", source=path)
+    shared = _shared_ids(proba_ids, true_ids, ids, names, source)
     if shared:
-        order = _matching_rows(proba_ids, truth.ids, shared, source, str(labels))
-        Y = truth.Y[order]
-    elif truth.Y.shape[0] != proba.shape[0]:
-        one, other = counted(truth.Y.shape[0], "row"), counted(proba.shape[0], "row")
+        Y = Y[_matching_rows(proba_ids.select(shared), true_ids.select(shared), source, path)]
+    elif Y.shape[0] != proba.shape[0]:
+        one, other = counted(Y.shape[0], "row"), counted(proba.shape[0], "row")
         raise DataError(
             f"there are {one}, and {source} has {other}: they must be the same rows, or have an "
             "id column",
-            source=labels,
+            source=path,
             arguments=["ids"],
         )
-    else:
-        Y = truth.Y
+    if not sparse.issparse(Y) and Y.dtype.kind == "f":  # some labels were not observed
+        observed = ~np.isnan(Y).any(axis=1)
+        proba, Y = proba[observed], Y[observed].astype(np.uint8)
     if sparse.issparse(proba):
         Y = sparse.csr_array(Y)
     elif sparse.issparse(Y):
         Y = Y.toarray()
-    return Validation(proba, Y, names if has_names or truth.names is None else truth.names)
+    return Validation(proba, Y, list(known or found or names))
 
 
-def _read_truth(
-    path: Path,
-    wanted: list[str] | None,
-    m: int,
+def _labels_of_table(
+    table: Table,
+    known: list[str] | None,
     ids: Sequence[str],
-    format: str | None,
-    text: TextFormat,
-    given: dict[str, Any],
     columns: int | str | Sequence[str] | None,
-) -> _TrueLabels:
-    """Read true labels, in the order of the names `wanted`, or of m labels without names."""
-    format = format or detect_format(path)
-    found: list[str] | None = None
-    id_rows = None
-    if format in TABLES:
-        with open_table(path, format, text) as table:
-            arrow, names = table.read(), table.names
-        kept = [name for name in names if name in ids or (not ids and ID_NAME.search(name))]
-        apart = {*kept, *({_EXPECTED} - set(wanted or ()))}
+    given: dict[str, Any],
+) -> tuple[Labels, Any]:
+    """Return the labels of a table, and its id columns."""
+    names, wanted = table.names, set(known or ())
+    kept = [name for name in names if name in ids or (not ids and ID_NAME.search(name))]
+    if columns is not None:
+        chosen = select_columns(names, columns, table.source)
+    elif _LISTS in names and _LISTS not in wanted:
+        chosen = [_LISTS]
+    else:
+        apart = {*kept, *({_EXPECTED} - wanted)}
         chosen = [name for name in names if name not in apart]
-        if columns is not None:
-            chosen = select_columns(names, columns, str(path))
-        elif _LISTS in names and _LISTS not in (wanted or ()):
-            chosen = [_LISTS]
-        if not set(chosen).isdisjoint(wanted or ()):  # columns of 0 and 1
-            label_order(chosen, wanted or (), "the probabilities", str(path), ["ids"])
-        labels = read_labels(
-            {name: arrow.column(name).combine_chunks() for name in chosen},
-            str(path),
-            **given,
-            known=wanted,
-        )
-        Y, found = labels.Y, list(labels.names)
-        id_rows = arrow.select(kept) if kept else None
-    elif format == "npy" or (format == "npz" and not is_dataset(path)):
+    if not wanted.isdisjoint(chosen):  # columns of 0 and 1
+        label_order(chosen, known or (), "the probabilities", table.source, ["ids"])
+    arrow = table.read()
+    cells = {name: arrow.column(name).combine_chunks() for name in chosen}
+    return read_labels(cells, table.source, **given), arrow.select(kept) if kept else None
+
+
+def _labels_of_dataset(path: Path, format: str, known: list[str] | None) -> tuple[Any, Any]:
+    """Return the labels of a matrix or data set, and their names, None if there are none."""
+    if format == "npy" or (format == "npz" and not is_dataset(path)):
         Y = read_matrix(path, format)
         stored = Y if isinstance(Y, np.ndarray) else Y.data
         if not ((stored == 0) | (stored == 1)).all():
             raise DataError("a label is neither 0 nor 1", source=path)
-        Y = Y.astype(np.uint8)
-    else:
-        data = load(path, format=format)
-        if data.Y is None:
-            raise DataError("the file has no labels", source=path)
-        Y, found = data.Y, list(data.label_names)
-        if all(name.isdecimal() for name in found):
-            found = None  # numbers of labels without names
-        elif wanted is not None:
-            Y = Y[:, label_order(found, wanted, "the probabilities", str(path))]
-    if Y.shape[1] != m:
-        reason = f"the number of labels is {Y.shape[1]}: it must be {m}, that of the probabilities"
-        raise DataError(reason, source=path)
-    return _TrueLabels(Y, found, id_rows)
+        return Y.astype(np.uint8), None
+    data = load(path, format=format)
+    if data.Y is None:
+        raise DataError("the file has no labels", source=path)
+    if all(name.isdecimal() for name in data.label_names):
+        return data.Y, None  # numbers of labels without names
+    if known is None:
+        return data.Y, data.label_names
+    order = label_order(data.label_names, known, "the probabilities", str(path))
+    return data.Y[:, order], known
 
 
-def _names(ids: Any) -> list[str]:
-    return [] if ids is None else list(ids.column_names)
+def _shared_ids(
+    ids: Any, true_ids: Any, given: Sequence[str], labels: Sequence[str], source: str
+) -> list[str]:
+    """Return the id columns that both files have; raise if a given one is in neither."""
+    mine, theirs = ([] if table is None else table.column_names for table in (ids, true_ids))
+    absent = [name for name in given if name not in {*mine, *theirs}]
+    if absent:
+        raise DataError(missing_columns(absent, labels), source=source, arguments=["ids"])
+    return [name for name in mine if name in theirs]
 
 
-def _matching_rows(
-    ids: Any, true_ids: Any, names: Sequence[str], source: str, labels: str
-) -> npt.NDArray[np.int64]:
+def _matching_rows(ids: Any, true_ids: Any, source: str, labels: Path) -> Any:
     """Return the row of the labels of each row of probabilities."""
-    keys, true_keys = _keys(ids, names), _keys(true_ids, names)
-    row_of = _row_of(true_keys, names, labels)
-    known = _row_of(keys, names, source)
-    for one, other, file, missing in (
-        (keys, row_of, source, labels),
-        (true_keys, known, labels, source),
+    import pandas as pd
+
+    def keys(table: Any) -> Any:
+        texts = [as_texts(column.combine_chunks()).tolist() for column in table.columns]
+        return pd.Index(list(zip(*texts, strict=True)), tupleize_cols=False)
+
+    def check(wrong: Any, of: Any, file: Any, rule: str) -> None:
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            parts = zip(ids.column_names, of[row], strict=True)
+            key = ", ".join(f"{name} {quoted(value)}" for name, value in parts)
+            raise DataError(f"{key} is {rule}", source=file, row=row)
+
+    mine, theirs = keys(ids), keys(true_ids)
+    for of, file in ((theirs, labels), (mine, source)):
+        check(of.duplicated(), of, file, "there twice: rows must have unique ids")
+    for of, file, others, other in (
+        (mine, source, theirs, labels),
+        (theirs, labels, mine, source),
     ):
-        for row, key in enumerate(one):
-            if key not in other:
-                reason = f"{_shown(key, names)} is not in {missing}: both files must have all rows"
-                raise DataError(reason, source=file, row=row)
-    return np.array([row_of[key] for key in keys], dtype=np.int64)
-
-
-def _keys(ids: Any, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the id columns of each row, as texts."""
-    columns = [as_texts(ids.column(name).combine_chunks()).tolist() for name in names]
-    return list(zip(*columns, strict=True))
-
-
-def _row_of(
-    keys: Sequence[tuple[str, ...]], names: Sequence[str], source: str
-) -> dict[tuple[str, ...], int]:
-    """Return the row of each key; raise if two rows have the same."""
-    row_of: dict[tuple[str, ...], int] = {}
-    for row, key in enumerate(keys):
-        if row_of.setdefault(key, row) != row:
-            reason = f"{_shown(key, names)} is there twice: rows must have unique ids"
-            raise DataError(reason, source=source, row=row)
-    return row_of
-
-
-def _shown(key: tuple[str, ...], names: Sequence[str]) -> str:
-    return ", ".join(f"{name} {quoted(value)}" for name, value in zip(names, key, strict=True))
+        check(~of.isin(others), of, file, f"not in {other}: both files must have all rows")
+    return theirs.get_indexer(mine)

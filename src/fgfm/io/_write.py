@@ -6,7 +6,6 @@ import contextlib
 import csv
 import io
 import json
-import math
 import os
 import re
 import sys
@@ -19,6 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fgfm._utils.atomic import atomic_file, named_errors
+from fgfm._utils.blocks import row_blocks
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import escaped
 from fgfm._utils.validation import check_choice
@@ -27,8 +27,6 @@ from fgfm.io._files import SUFFIXES
 __all__ = ["LabelSetWriter", "ProbabilityWriter"]
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
-_MOST_ROWS = 1 << 16  # that are written at a time
-_DENSE_NUMBERS = 1 << 21  # of dense labels
 _DECIMALS = 6  # of the expected F-measure in text
 
 
@@ -53,7 +51,8 @@ class _TableWriter:
         self,
         target: str | os.PathLike[str],
         label_names: Sequence[str],
-        format: str | None,
+        *,
+        format: str | None = None,
     ) -> None:
         self._pa = import_optional("pyarrow", "writing label sets", "data")
         check_choice(format, "format", (None, *FORMATS))
@@ -69,6 +68,7 @@ class _TableWriter:
         self.format = format
         self.target = target
         self.label_names = [str(name) for name in label_names]
+        self.separator = ";"  # of lists in CSV
         self.metadata: dict[str, str] = {}  # of a Parquet file, written at its end
         self._stack = contextlib.ExitStack()
         self._file: Any = None
@@ -94,34 +94,49 @@ class _TableWriter:
             self._parquet.close()
         return self._stack.__exit__(*error)
 
-    def _append(self, table: Any) -> None:
-        """Write a table, after the header or schema if it is the first."""
+    def _append(self, columns: dict[str, Any], ids: Any) -> None:
+        """Write columns after those of `ids`; before the first rows, the header or schema."""
+        if ids is not None:
+            taken = next((name for name in ids.column_names if name in columns), None)
+            if taken is not None:
+                raise ValueError(
+                    f"ids has the column {taken!r}, which is written too: names must be unique"
+                )
+            columns = dict(zip(ids.column_names, ids.columns, strict=True)) | columns
+        import pyarrow.compute as pc
+
         if self.format == "parquet":
             import pyarrow.parquet as pq
 
+            table = self._pa.table(columns)
             if self._parquet is None:
                 self._parquet = pq.ParquetWriter(self._file, table.schema)
             self._parquet.write_table(table)
-            return
-        import pyarrow.compute as pc
-
-        delimiter = "\t" if self.format == "tsv" else ","
-        if not self._has_header:
-            text = io.StringIO()
-            csv.writer(text, delimiter=delimiter, lineterminator="\n").writerow(table.column_names)
-            self._file.write(text.getvalue().encode())
-            self._has_header = True
-        cells = [self._cells(column, delimiter) for column in table.columns]
-        if len(cells) == 1:  # readers of CSV skip empty lines
-            cells = [pc.if_else(pc.equal(cells[0], ""), '""', cells[0])]
-        lines = pc.binary_join_element_wise(*cells, delimiter)
-        self._write_strings(pc.binary_join_element_wise(lines, "", "\n"))
+        elif self.format == "jsonl":
+            parts: list[Any] = []
+            for name, column in columns.items():
+                parts += [f"{', ' if parts else '{'}{_json(name)}: ", self._json_cells(column)]
+            self._write_strings(pc.binary_join_element_wise(*parts, "}\n", ""))
+        else:
+            delimiter = "\t" if self.format == "tsv" else ","
+            if not self._has_header:
+                text = io.StringIO()
+                csv.writer(text, delimiter=delimiter, lineterminator="\n").writerow(columns)
+                self._file.write(text.getvalue().encode())
+                self._has_header = True
+            cells = [self._cells(column, delimiter) for column in columns.values()]
+            if len(cells) == 1:  # readers of CSV skip empty lines
+                cells = [pc.if_else(pc.equal(cells[0], ""), '""', cells[0])]
+            lines = pc.binary_join_element_wise(*cells, delimiter)
+            self._write_strings(pc.binary_join_element_wise(lines, "", "\n"))
 
     def _cells(self, column: Any, delimiter: str) -> Any:
         """Return the texts of a column, quoted where the delimiter or a quote occurs."""
         import pyarrow.compute as pc
 
         types = self._pa.types
+        if types.is_list(column.type):
+            column = pc.binary_join(column, self.separator)
         is_number = types.is_floating(column.type) or types.is_integer(column.type)
         column = pc.fill_null(column.cast(self._pa.string()), "")
         if is_number:
@@ -130,6 +145,21 @@ class _TableWriter:
         doubled = pc.replace_substring(column, '"', '""')
         in_quotes = pc.binary_join_element_wise('"', doubled, '"', "")
         return pc.if_else(special, in_quotes, column)
+
+    def _json_cells(self, column: Any) -> Any:
+        """Return the values of a column as JSON, which has neither NaN nor dates."""
+        import pyarrow.compute as pc
+
+        pa = self._pa
+        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+            numbers = pc.if_else(pc.is_finite(column), column, pa.scalar(None, column.type))
+            return pc.fill_null(numbers.cast(pa.string()), "null")
+        if isinstance(column, pa.ListArray):
+            names = column.flatten().dictionary_encode()
+            texts = pa.array([_json(name) for name in names.dictionary.to_pylist()], pa.string())
+            lists = pa.ListArray.from_arrays(column.offsets, texts.take(names.indices))
+            return pc.binary_join_element_wise("[", pc.binary_join(lists, ", "), "]", "")
+        return pa.array([_json(value) for value in column.to_pylist()], pa.string())
 
     def _write_strings(self, strings: Any) -> None:
         """Write an array of strings from its buffer, without making Python objects."""
@@ -140,22 +170,13 @@ class _TableWriter:
                 self._file.write(memoryview(text)[ends[0] : ends[len(chunk)]])
 
 
-def _block_rows(m: int) -> int:
-    """Return the number of dense rows to write at a time: texts of pyarrow have at most 2 GiB."""
-    return min(_MOST_ROWS, max(1, _DENSE_NUMBERS // max(1, m)))
+def _blocks(n: int, m: int) -> list[slice]:
+    """Return slices of dense rows to write at a time: texts of pyarrow have at most 2 GiB."""
+    return row_blocks(n, max(64, 2 * m)) or [slice(0, 0)]
 
 
-def _id_columns(ids: Any, reserved: Sequence[str]) -> dict[str, Any]:
-    """Return the id columns by name; raise if a name is that of a written column."""
-    if ids is None:
-        return {}
-    taken = set(reserved)
-    for name in ids.column_names:
-        if name in taken:
-            raise ValueError(
-                f"ids has the column {name!r}, which is written too: names must be unique"
-            )
-    return dict(zip(ids.column_names, ids, strict=True))
+def _json(value: Any) -> str:
+    return json.dumps(value, default=str, ensure_ascii=False)
 
 
 class LabelSetWriter(_TableWriter):
@@ -207,7 +228,7 @@ class LabelSetWriter(_TableWriter):
         separator: str = ";",
         wide: bool = False,
     ) -> None:
-        super().__init__(target, label_names, format)
+        super().__init__(target, label_names, format=format)
         self.wide = wide
         self.separator = separator
         names = self.label_names
@@ -224,8 +245,6 @@ class LabelSetWriter(_TableWriter):
                 "output needs unique names"
             )
         self._names = self._pa.array(names, self._pa.string())
-        if self.format == "jsonl":
-            self._json_names = self._pa.array([_json(name) for name in names], self._pa.string())
 
     def write(
         self, labels: Any, expected_f: npt.NDArray[np.float64] | None, ids: Any = None
@@ -235,7 +254,7 @@ class LabelSetWriter(_TableWriter):
         Parameters
         ----------
         labels : ndarray or CSR of shape (n, m)
-            The label sets, 0 or 1.
+            The label sets, 0 or 1. Without rows, only the header is written.
         expected_f : ndarray of shape (n,) or None
             The expected F-measure of each; NaN is written as missing. None in all blocks writes
             no such column.
@@ -243,51 +262,24 @@ class LabelSetWriter(_TableWriter):
             Columns to write before the labels, such as identifiers.
         """
         n, m = labels.shape
-        rows = _block_rows(m) if self.wide or not sparse.issparse(labels) else _MOST_ROWS
-        if n > rows:
-            for start in range(0, n, rows):
-                block = slice(start, start + rows)
-                part = None if expected_f is None else expected_f[block]
-                self.write(labels[block], part, None if ids is None else ids.slice(start, rows))
-            return
-        if self.wide and sparse.issparse(labels):
-            labels = labels.toarray()
-        pa = self._pa
-        own = self.label_names if self.wide else ["labels"]
-        columns = _id_columns(ids, [*own, "expected_f"])
-        expected = None
-        if expected_f is not None:
-            values = expected_f if self.format == "parquet" else np.round(expected_f, _DECIMALS)
-            expected = pa.array(values, from_pandas=True)  # NaN becomes null
-        if self.format == "jsonl":
-            self._write_strings(self._json_lines(columns, labels, expected))
-            return
-        if self.wide:
-            dense = np.asarray(labels)
-            for j, name in enumerate(self.label_names):
-                columns[name] = pa.array(np.ascontiguousarray(dense[:, j]), pa.int8())
-        elif self.format == "parquet":
-            columns["labels"] = self._lists(labels, self._names)
-        else:
-            columns["labels"] = self._joined(labels, self._names, self.separator)
-        if expected is not None:
-            columns["expected_f"] = expected
-        self._append(pa.table(columns))
+        for rows in _blocks(n, m if self.wide or not sparse.issparse(labels) else 1):
+            columns: dict[str, Any] = {}
+            part = labels[rows]
+            if self.wide:
+                part = part.toarray() if sparse.issparse(part) else np.asarray(part)
+                for j, name in enumerate(self.label_names):
+                    columns[name] = self._pa.array(np.ascontiguousarray(part[:, j]), "int8")
+            else:
+                columns["labels"] = self._lists(part)
+            if expected_f is not None:
+                values = expected_f[rows]
+                if self.format != "parquet":
+                    values = np.round(values, _DECIMALS)
+                columns["expected_f"] = self._pa.array(values, from_pandas=True)  # NaN: null
+            kept = None if ids is None else ids.slice(rows.start, rows.stop - rows.start)
+            self._append(columns, kept)
 
-    def write_header(self, ids: Any = None, *, expected_f: bool = True) -> None:
-        """Write the header or schema of a file without rows.
-
-        Parameters
-        ----------
-        ids : pyarrow.Table, optional
-            The columns before the labels, without rows.
-        expected_f : bool, default=True
-            Whether there is a column of expected F-measures.
-        """
-        nothing = np.zeros((0, len(self.label_names)), dtype=np.int8)
-        self.write(nothing, np.zeros(0) if expected_f else None, ids)
-
-    def _lists(self, labels: Any, names: Any) -> Any:
+    def _lists(self, labels: Any) -> Any:
         """Return the names of the labels of each row, as a list array."""
         if sparse.issparse(labels):
             offsets, at = labels.indptr, labels.indices
@@ -296,52 +288,8 @@ class LabelSetWriter(_TableWriter):
             counts = np.bincount(rows, minlength=len(labels))
             offsets = np.concatenate([[0], np.cumsum(counts)])
         return self._pa.ListArray.from_arrays(
-            self._pa.array(offsets, self._pa.int32()), names.take(self._pa.array(at))
+            self._pa.array(offsets, self._pa.int32()), self._names.take(self._pa.array(at))
         )
-
-    def _joined(self, labels: Any, names: Any, separator: str) -> Any:
-        import pyarrow.compute as pc
-
-        return pc.binary_join(self._lists(labels, names), separator)
-
-    def _json_lines(self, columns: dict[str, Any], labels: Any, expected: Any) -> Any:
-        """Return a JSON object for each row."""
-        import pyarrow.compute as pc
-
-        pa = self._pa
-        parts: list[Any] = []
-        opening = "{"
-        for name, values in columns.items():
-            encoded = [_json(v) for v in values.to_pylist()]
-            parts += [f"{opening}{_json(name)}: ", pa.array(encoded, pa.string())]
-            opening = ", "
-        if self.wide:
-            parts += [opening, self._json_wide(labels)]
-        else:
-            sets = self._joined(labels, self._json_names, ", ")
-            parts += [f'{opening}"labels": [', sets, "]"]
-        if expected is not None:
-            parts += [', "expected_f": ', pc.fill_null(expected.cast(pa.string()), "null")]
-        parts.append("}\n")
-        return pc.binary_join_element_wise(*parts, "")
-
-    def _json_wide(self, labels: Any) -> Any:
-        """Return the members ``"label": 0`` or ``"label": 1`` of each row, for all labels."""
-        names = [_json(name) for name in self.label_names]
-        return self._pa.array(
-            [
-                ", ".join(f"{name}: {int(value)}" for name, value in zip(names, row, strict=True))
-                for row in np.asarray(labels)
-            ],
-            self._pa.string(),
-        )
-
-
-def _json(value: Any) -> str:
-    """Return a value as JSON, which has neither NaN nor dates."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "null"
-    return json.dumps(value, default=str, ensure_ascii=False)
 
 
 class ProbabilityWriter(_TableWriter):
@@ -355,24 +303,13 @@ class ProbabilityWriter(_TableWriter):
         The file, which is replaced when the new one is complete; "-" is standard output.
     label_names : sequence of str
         The names of the labels.
-    format : {"csv", "tsv", "parquet"}, optional
+    format : {"csv", "tsv", "jsonl", "parquet"}, optional
         By default it follows from the file name; standard output is CSV.
 
     See Also
     --------
     decide : Read probabilities from a file and write label sets.
     """
-
-    def __init__(
-        self,
-        target: str | os.PathLike[str],
-        label_names: Sequence[str],
-        *,
-        format: str | None = None,
-    ) -> None:
-        super().__init__(target, label_names, format)
-        if self.format == "jsonl":
-            raise ValueError(f"{target}: probabilities are written as CSV, TSV or Parquet")
 
     def write(self, proba: npt.NDArray[np.float64], ids: Any = None) -> None:
         """Write a block of rows.
@@ -384,11 +321,8 @@ class ProbabilityWriter(_TableWriter):
         ids : pyarrow.Table, optional
             Columns to write before them, such as identifiers.
         """
-        id_columns = _id_columns(ids, self.label_names)
-        rows = _block_rows(len(self.label_names))
-        for start in range(0, len(proba), rows):
-            columns = {name: column.slice(start, rows) for name, column in id_columns.items()}
-            for j, name in enumerate(self.label_names):
-                values = np.ascontiguousarray(proba[start : start + rows, j])
-                columns[name] = self._pa.array(values)
-            self._append(self._pa.table(columns))
+        for rows in _blocks(*proba.shape):
+            part = np.asfortranarray(proba[rows])
+            columns = {name: self._pa.array(part[:, j]) for j, name in enumerate(self.label_names)}
+            kept = None if ids is None else ids.slice(rows.start, rows.stop - rows.start)
+            self._append(columns, kept)
