@@ -11,19 +11,6 @@ import numpy.typing as npt
 
 from fgfm.metrics import calibration_bins, f_measure
 
-__all__ = [
-    "AVERAGES",
-    "MEASURES",
-    "RULES",
-    "AverageScores",
-    "Decided",
-    "Evaluation",
-    "RowDecisions",
-    "Value",
-    "score",
-    "score_measures",
-]
-
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.bool_]
 

@@ -11,8 +11,6 @@ from fgfm.experiments._records import NAMES, Summary
 from fgfm.experiments._reproduce import PaperResults
 from fgfm.experiments._table import structure_title
 
-__all__ = ["FORMATS", "draw", "new_figure", "save_figure"]
-
 FORMATS = ("png", "pdf", "svg")
 _WIDTH = 5.8  # inches: text stays legible when a phone shows the figure at 360 pixels
 _PANEL_HEIGHT = 1.45

@@ -18,8 +18,6 @@ from fgfm.experiments._statistics import paired_t_test, standard_error
 if TYPE_CHECKING:
     from fgfm.experiments._summary import Values
 
-__all__ = ["LEVEL", "find"]
-
 Floats = npt.NDArray[np.float64]
 
 LEVEL = 0.05  # of the tests, after Holm's correction

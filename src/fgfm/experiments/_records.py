@@ -5,17 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-__all__ = [
-    "NAMES",
-    "PAPER_METHODS",
-    "Difference",
-    "FactorScore",
-    "Finding",
-    "Mean",
-    "Record",
-    "Summary",
-]
-
 NAMES = {
     "gfm": "GFM",
     "true": "F-GFM true",

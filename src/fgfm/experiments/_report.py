@@ -11,8 +11,6 @@ from fgfm.experiments._figure import draw, save_figure
 from fgfm.experiments._reproduce import PaperResults
 from fgfm.experiments._table import format_tables
 
-__all__ = ["write_report"]
-
 
 def write_report(results: PaperResults, command: str) -> list[Path]:
     """Write the figure, the tables and a summary into the output folder.

@@ -26,8 +26,6 @@ from fgfm.experiments._result_file import ResultFile, Row
 from fgfm.experiments._summary import summarise
 from fgfm.synthetic import STRUCTURES, factor_sizes_of, paper_data
 
-__all__ = ["SIZES", "PaperResults", "PaperRun", "Progress", "reproduce", "run_tasks"]
-
 Progress = Callable[[int, int], object]  # called with the finished and with all tasks
 
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000)

@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-__all__ = ["PairedTest", "holm", "paired_t_test", "score_factors", "standard_error"]
-
 Floats = npt.NDArray[np.float64]
 
 

@@ -13,8 +13,6 @@ from fgfm.experiments._findings import find
 from fgfm.experiments._records import PAPER_METHODS, Difference, FactorScore, Mean, Record, Summary
 from fgfm.experiments._statistics import holm, paired_t_test, score_factors, standard_error
 
-__all__ = ["Values", "summarise"]
-
 Floats = npt.NDArray[np.float64]
 
 _PAIRS = (

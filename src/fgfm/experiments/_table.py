@@ -11,15 +11,6 @@ from fgfm.experiments._records import NAMES, Difference, Mean, Summary
 from fgfm.experiments._reproduce import PaperResults
 from fgfm.synthetic import STRUCTURES
 
-__all__ = [
-    "ESTIMATES_TITLES",
-    "format_difference",
-    "format_mean",
-    "format_tables",
-    "grid",
-    "structure_title",
-]
-
 ESTIMATES_TITLES = {
     "published": "Published estimates (as in the authors' scripts)",
     "ours": "Our estimates",

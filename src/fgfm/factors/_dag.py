@@ -25,8 +25,6 @@ from scipy.sparse.csgraph import connected_components
 from fgfm._utils.optional import import_optional
 from fgfm.factors._label_graph import component_members
 
-__all__ = ["factors_from_dag"]
-
 
 def factors_from_dag(
     edges: Iterable[tuple[Hashable, Hashable]],

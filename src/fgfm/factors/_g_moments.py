@@ -33,8 +33,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-__all__ = ["expected_cell", "moments_2x2", "x_log_x"]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 

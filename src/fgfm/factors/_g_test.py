@@ -43,8 +43,6 @@ from fgfm._utils.validation import check_choice, check_same_rows
 from fgfm.factors._contingency import MAX_CELLS, Columns, Strata, combine, make_strata
 from fgfm.factors._g_moments import expected_cell, moments_2x2, x_log_x
 
-__all__ = ["KINDS", "GTest", "g_test", "g_test_columns", "g_test_each"]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 

@@ -39,8 +39,6 @@ from fgfm.factors._pairwise import PairwiseResult, Progress, check_labels
 from fgfm.factors._regression import regress_labels
 from fgfm.factors._residual_products import Residuals, pairwise_p_values, residual_moments
 
-__all__ = ["GCM"]
-
 Integers = npt.NDArray[np.int64]
 
 _N_STEPS = 4  # of the progress: two of the regression, the groups, the tests

@@ -37,8 +37,6 @@ from fgfm.factors._label_graph import CORRECTIONS, group_labels
 from fgfm.factors._mutual_information import MutualInformation
 from fgfm.factors._pairwise import PairwiseResult, Progress, check_alpha, check_labels
 
-__all__ = ["ILFCompo"]
-
 _TESTS = ("auto", *KINDS, "gcm")
 _AUTO_DISCRETE = "moments"  # "auto" for discrete features: keeps its level where "mi" does not
 _ROWS_PER_FEATURE = 5  # with fewer rows "auto" takes "gcm"

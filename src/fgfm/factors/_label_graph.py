@@ -13,15 +13,6 @@ from scipy.stats import false_discovery_control
 from fgfm._utils.validation import check_choice
 from fgfm.factors._pairwise import check_alpha
 
-__all__ = [
-    "CORRECTIONS",
-    "Cut",
-    "Grouping",
-    "component_members",
-    "group_labels",
-    "published_grouping",
-]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 

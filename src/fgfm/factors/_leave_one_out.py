@@ -28,15 +28,6 @@ from sklearn.utils.parallel import delayed
 
 from fgfm._utils.parallel import one_blas_thread, run_jobs
 
-__all__ = [
-    "combine_columns",
-    "feature_basis",
-    "logistic_residuals",
-    "ridge_residuals",
-    "scale",
-    "standardise",
-]
-
 Floats = npt.NDArray[np.float64]
 
 _MAX_LINEAR = 1000  # with more rows and features, ridge regression uses leading components only

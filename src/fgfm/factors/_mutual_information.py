@@ -42,8 +42,6 @@ from fgfm.factors._g_test import KINDS, g_test_columns
 from fgfm.factors._markov_boundary import iamb
 from fgfm.factors._pairwise import PairwiseResult, Progress, check_alpha, check_labels
 
-__all__ = ["MutualInformation"]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 

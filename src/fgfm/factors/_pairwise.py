@@ -12,8 +12,6 @@ from scipy import sparse
 
 from fgfm._utils.validation import check_same_rows, label_sets
 
-__all__ = ["PairwiseResult", "PairwiseTest", "Progress", "check_alpha", "check_labels"]
-
 Progress = Callable[[int, int], None]  # steps done, steps in all
 
 

@@ -41,8 +41,6 @@ from fgfm.factors._leave_one_out import (
     ridge_residuals,
 )
 
-__all__ = ["RegressionResult", "regress_labels"]
-
 Floats = npt.NDArray[np.float64]
 
 _N_TREES = 100

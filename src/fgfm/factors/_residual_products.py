@@ -18,8 +18,6 @@ from scipy.special import gammaincc
 from fgfm.factors._null_distribution import equivalent_count, signed_normal, two_sided
 from fgfm.factors._pairwise import PairwiseResult
 
-__all__ = ["Residuals", "pairwise_p_values", "residual_moments"]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 

@@ -45,8 +45,6 @@ from fgfm.store._schema import (
 )
 from fgfm.store._vocabulary import pack_vocabularies
 
-__all__ = ["foreign_classes", "load", "save"]
-
 _FORMAT = 1
 _WRITERS = ("fgfm", "scikit-learn", "skops")  # whose versions a file has
 _FORMS = ("array", "matrix")
