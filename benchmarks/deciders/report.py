@@ -20,7 +20,7 @@ from benchmarks.real.statistics import bootstrap_means, critical_difference, fri
 from benchmarks.real.subprocesses import OK
 from benchmarks.real.tables import count
 from fgfm._utils.atomic import atomic_file
-from fgfm.experiments._figure import new_figure
+from fgfm.experiments._report import new_figure
 from fgfm.experiments._table import grid
 
 __all__ = ["DEVELOPMENT", "GROUPS", "Scores", "format_terminal", "in_group", "write_report"]

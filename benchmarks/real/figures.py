@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.real.statistics import groups_within
 from benchmarks.real.summary import Ranking, Summary
 from benchmarks.real.tables import count, system_name
-from fgfm.experiments._figure import new_figure
+from fgfm.experiments._report import new_figure
 
 __all__ = ["draw_differences", "draw_ranks"]
 

@@ -8,7 +8,7 @@ from benchmarks.real.figures import draw_differences, draw_ranks
 from benchmarks.real.run import BenchmarkResults
 from benchmarks.real.tables import format_errors, format_markdown
 from fgfm._utils.atomic import atomic_file
-from fgfm.experiments._figure import save_figure
+from fgfm.experiments._report import save_figure
 
 __all__ = ["write_report"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fgfm._utils.text import clipped, counted, wrapped
 
 if TYPE_CHECKING:
-    from fgfm.evaluation import Evaluation, Value
+    from fgfm.evaluation import Evaluation
 
 __all__ = [
     "RULE_NAMES",
@@ -79,22 +79,22 @@ def _row(name: str, cells: Iterable[str]) -> str:
     return f"{name:<20}" + "".join(f"{cell:>20}" for cell in cells)
 
 
-def _gains(gains: dict[str, Value]) -> str:
+def _gains(gains: dict[str, Any]) -> str:
     return _row("  gain of F-optimal", ["", *map(format_gain, gains.values())])
 
 
 def measure_name(measure: str, beta: float) -> str:
-    """Return the name of a measure of `fgfm.evaluation.MEASURES`."""
+    """Return the name of a measure of `fgfm.evaluation.Evaluation`."""
     return _MEASURES[measure].format(beta=beta)
 
 
-def format_value(measure: str, value: Value) -> str:
+def format_value(measure: str, value: Any) -> str:
     """Return a value with its standard error in brackets."""
     digits = 2 if measure == "labels_per_row" else 4
     return f"{value.value:.{digits}f} ({value.standard_error:.{digits}f})"
 
 
-def format_gain(gain: Value) -> str:
+def format_gain(gain: Any) -> str:
     """Return a difference with its sign and its standard error."""
     return f"{gain.value:+.4f} ({gain.standard_error:.4f})"
 

@@ -24,7 +24,6 @@ from fgfm.cli._evaluation_text import (
     threshold_note,
 )
 from fgfm.cli._html import Cell, escape, format_html, format_html_table
-from fgfm.evaluation import AVERAGES
 from fgfm.plotting import CalibrationDisplay
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["format_report"]
 
+AVERAGES = {"samples": "instance_f", "macro": "macro_f", "micro": "micro_f"}
 _COLOURS = {"f_optimal": "#0a6e80", "half": "#c04e00", "threshold": "#66676b"}
 _MOST_LABELS = 200
 _HARD_ROWS = 20

@@ -6,9 +6,9 @@ import math
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from fgfm.experiments._findings import LEVEL
 from fgfm.experiments._records import NAMES, Difference, Mean, Summary
 from fgfm.experiments._reproduce import PaperResults
+from fgfm.experiments._summary import LEVEL
 from fgfm.synthetic import STRUCTURES
 
 ESTIMATES_TITLES = {

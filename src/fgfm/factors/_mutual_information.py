@@ -8,11 +8,6 @@ For labels i and j and the Markov boundary :math:`M_i` of label i in the feature
 
 and the G test given :math:`M_i` has far fewer strata than the one given X (Gasse, Aussem and
 Elghazel, 2015).
-
-References
-----------
-Gasse, M., Aussem, A. and Elghazel, H. (2015). On the Optimality of Multi-Label Classification
-under Subset Zero-One Loss for Distributions Satisfying the Composition Property. ICML 2015.
 """
 
 from __future__ import annotations
