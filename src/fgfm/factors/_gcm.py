@@ -154,6 +154,7 @@ class GCM(BaseEstimator):  # type: ignore[misc]
             result = pairwise_p_values(residuals, groupings)
             p_values[np.ix_(varied, varied)] = result.p_values
             effects[np.ix_(varied, varied)] = result.effects
+        for _ in range(1 if len(varied) > 1 else _N_STEPS):  # nothing to test: all at once
             step()
         np.fill_diagonal(p_values, np.nan)
         np.fill_diagonal(effects, np.nan)
