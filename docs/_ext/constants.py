@@ -10,9 +10,6 @@ from typing import Any
 DESCRIPTIONS = {
     "fgfm.f_scorer": "Scikit-learn scorer of the mean F1 over rows: `f_measure` with beta = 1. "
     '``f_scorer(beta=2, average="macro")`` returns a scorer with these parameters.',
-    "fgfm.evaluation.AVERAGES": "Averages of the F-measure, and their names in `MEASURES`.",
-    "fgfm.evaluation.MEASURES": "Names of the measures in `Evaluation.measures`.",
-    "fgfm.evaluation.RULES": "Names of the decision rules that are compared.",
     "fgfm.synthetic.STRUCTURES": "Sizes of the label factors in the four structures of the paper.",
 }
 

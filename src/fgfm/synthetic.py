@@ -30,15 +30,7 @@ from fgfm._utils.validation import (
 from fgfm.cardinality import merge_factors, of_joint
 from fgfm.decision import Decision, from_factors
 
-__all__ = [
-    "STRUCTURES",
-    "Joint",
-    "LabelNetwork",
-    "PaperData",
-    "Sample",
-    "paper_data",
-    "random_network",
-]
+__all__ = ["STRUCTURES", "LabelNetwork", "paper_data", "random_network"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -54,47 +46,21 @@ _MAX_LABELS = 16  # number of labels whose sets `joint` enumerates
 
 
 class Sample(NamedTuple):
-    """Rows drawn from a network.
+    """Rows drawn from a network."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n, p)
-        Features, 0 or 1.
-    Y : ndarray of shape (n, m)
-        Labels, 0 or 1.
-    """
-
-    X: Bits
-    Y: Bits
+    X: Bits  # (n, p) features, 0 or 1
+    Y: Bits  # (n, m) labels, 0 or 1
 
 
 class Joint(NamedTuple):
-    """The distribution of label sets given the features.
+    """The distribution of label sets given the features."""
 
-    Attributes
-    ----------
-    labelsets : ndarray of shape (L, m)
-        All label sets.
-    proba : ndarray of shape (n, L)
-        Their probabilities, for each row.
-    """
-
-    labelsets: Bits
-    proba: Floats
+    labelsets: Bits  # (L, m) all label sets
+    proba: Floats  # (n, L) their probabilities, for each row
 
 
 class PaperData(NamedTuple):
-    """One data set of the paper's experiment, as returned by `paper_data`.
-
-    Attributes
-    ----------
-    network : LabelNetwork
-        The distribution that the rows are drawn from.
-    train : Sample
-        Training rows.
-    test : Sample
-        Test rows.
-    """
+    """One data set of the paper's experiment: a distribution, and rows drawn from it."""
 
     network: LabelNetwork
     train: Sample
@@ -202,7 +168,7 @@ class LabelNetwork:
         Returns
         -------
         Sample
-            Features (n, p) and labels (n, m).
+            Features ``X`` (n, p) and labels ``Y`` (n, m).
         """
         n = check_count(n, "n")
         p = self.n_features
@@ -248,7 +214,7 @@ class LabelNetwork:
         Returns
         -------
         Joint
-            All label sets (2^m, m) and their probabilities (n, 2^m).
+            ``labelsets``, all label sets (2^m, m), and ``proba``, their probabilities (n, 2^m).
         """
         if self.n_labels > _MAX_LABELS:
             raise ValueError(
@@ -517,7 +483,8 @@ def paper_data(
     Returns
     -------
     PaperData
-        Network, training rows and test rows.
+        ``network``, a `LabelNetwork`; ``train`` and ``test``, rows with features ``X`` and labels
+        ``Y``.
 
     Examples
     --------

@@ -71,7 +71,6 @@ CASES = {
         (["scaler.fgfm", "all.npz", "-o", "s.csv"], "holds StandardScaler: it must hold a fitted"),
         (["model.fgfm", "all.npz", "-o", "-", "--proba", "-"], "they must be two files"),
         (["model.fgfm", "all.npz", "-o", "s.doc"], "has the extension '.doc'"),
-        (["model.fgfm", "all.npz", "--proba", "p.jsonl"], "written as CSV, TSV or Parquet"),
         (["model.fgfm", "bad.csv", "-o", "s.csv"], "there are no columns 'x1', 'x2', 'x3' (did"),
         (
             ["model.fgfm", "all.npz", "-o", "s.csv", "--ids", "x"],

@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import false_discovery_control
 
-from fgfm.factors import Cut, group_labels, published_grouping
+from fgfm.factors import group_labels, published_grouping
 
 
 def as_lists(factors):
@@ -123,7 +123,7 @@ def test_cuts_of_a_chain():
     p = symmetric(5, {(0, 1): 1e-9, (1, 2): 1e-3, (2, 3): 1e-5, (3, 4): 1e-4})
     grouping = group_labels(p, correction=None, max_factor_size=2)
     assert as_lists(grouping.factors) == [[0, 1], [2, 3], [4]]
-    assert grouping.cuts == [Cut(1, 2, 1e-3), Cut(3, 4, 1e-4)]
+    assert grouping.cuts == [(1, 2, 1e-3), (3, 4, 1e-4)]
     whole = group_labels(p, correction=None, max_factor_size=5)
     assert as_lists(whole.factors) == [[0, 1, 2, 3, 4]]
 

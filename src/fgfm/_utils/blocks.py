@@ -15,15 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "BLOCK_BYTES",
-    "float_block",
-    "n_threads",
-    "n_workers",
-    "row_blocks",
-    "run_blocks",
-]
-
 BLOCK_BYTES = 1 << 22  # input or work space of one block; about the size of an L2 cache
 _LOCAL_BACKENDS = ("loky", "multiprocessing", "sequential", "threading")  # of joblib itself
 

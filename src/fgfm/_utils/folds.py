@@ -10,8 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import KFold
 
-__all__ = ["Fold", "make_folds"]
-
 Integers = npt.NDArray[np.int64]
 
 

@@ -21,15 +21,6 @@ from fgfm._utils.validation import (
     real_array,
 )
 
-__all__ = [
-    "LabelTable",
-    "check_partition",
-    "format_labels",
-    "read_labels",
-    "read_true_labels",
-    "set_label_attributes",
-]
-
 Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
 

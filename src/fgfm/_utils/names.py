@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from fgfm._utils.rows import frame_library
 
-__all__ = ["check_same_index", "check_same_names", "column_names", "known_names", "made_up"]
-
 Names = npt.NDArray[Any]  # of objects
 AnyNames = Names | Sequence[Any]
 

@@ -20,8 +20,6 @@ from joblib.parallel import get_active_backend
 from scipy import sparse
 from sklearn.utils.parallel import Parallel
 
-__all__ = ["Shared", "limit_openmp", "one_blas_thread", "run_jobs"]
-
 _SMALL = 100_000  # values of X up to which OpenMP threads cost more than they save
 
 

@@ -12,17 +12,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-__all__ = [
-    "append_column",
-    "as_frames",
-    "frame_library",
-    "frame_maker",
-    "n_rows",
-    "on_all_rows",
-    "take_param_rows",
-    "take_rows",
-]
-
 _COLUMN = "number of labels"  # the column that the method "two-step" appends
 
 

@@ -7,20 +7,6 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-__all__ = [
-    "WIDTH",
-    "clipped",
-    "counted",
-    "escaped",
-    "ignored_columns",
-    "listed",
-    "missing_columns",
-    "near_match",
-    "one_line",
-    "quoted",
-    "wrapped",
-]
-
 WIDTH = 80  # columns of a terminal
 # Characters that terminals obey (controls, line ends, directions of writing), and surrogates,
 # which cannot be encoded.

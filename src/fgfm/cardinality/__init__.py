@@ -24,10 +24,9 @@ from __future__ import annotations
 
 from fgfm.cardinality._build import of_conditionals, of_joint, of_marginals, of_samples
 from fgfm.cardinality._coherence import distribution, is_coherent, make_coherent
-from fgfm.cardinality._merge import MergedFactors, merge_distributions, merge_factors
+from fgfm.cardinality._merge import merge_distributions, merge_factors
 
 __all__ = [
-    "MergedFactors",
     "distribution",
     "is_coherent",
     "make_coherent",

@@ -23,8 +23,6 @@ from fgfm._utils.validation import (
 from fgfm.cardinality._coherence import logit
 from fgfm.cardinality._merge import convolve
 
-__all__ = ["of_conditionals", "of_joint", "of_marginals", "of_samples"]
-
 Floats = npt.NDArray[np.float64]
 Real = npt.NDArray[Any]
 

@@ -19,8 +19,6 @@ from fgfm._utils.validation import (
     unit_rows,
 )
 
-__all__ = ["distribution", "is_coherent", "logit", "make_coherent", "recover_distribution"]
-
 Floats = npt.NDArray[np.float64]
 Real = npt.NDArray[Any]
 

@@ -20,8 +20,6 @@ from fgfm._utils.validation import (
 )
 from fgfm.cardinality._coherence import recover_distribution
 
-__all__ = ["MergedFactors", "convolve", "merge_distributions", "merge_factors"]
-
 Floats = npt.NDArray[np.float64]
 
 

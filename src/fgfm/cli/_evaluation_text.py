@@ -10,7 +10,7 @@ from fgfm._utils.text import clipped, counted, wrapped
 from fgfm.cli._console import format_table
 
 if TYPE_CHECKING:
-    from fgfm.evaluation import Evaluation, Value
+    from fgfm.evaluation import Evaluation
 
 __all__ = [
     "RULE_NAMES",
@@ -96,7 +96,7 @@ def average_rows(result: Result) -> Rows:
     ]
 
 
-def _cells(measure: str, values: dict[str, Value]) -> list[str]:
+def _cells(measure: str, values: dict[str, Any]) -> list[str]:
     digits = 2 if measure == "labels_per_row" else 4
     return [f"{v.value:.{digits}f} ({v.standard_error:.{digits}f})" for v in values.values()]
 

@@ -9,26 +9,12 @@ from __future__ import annotations
 
 from fgfm.evaluation._decider import DeciderEvaluation, evaluate_decider
 from fgfm.evaluation._evaluate import evaluate, evaluate_fitted
-from fgfm.evaluation._scores import (
-    AVERAGES,
-    MEASURES,
-    RULES,
-    AverageScores,
-    Evaluation,
-    RowDecisions,
-    Value,
-)
+from fgfm.evaluation._scores import Evaluation
 from fgfm.evaluation._threshold import best_threshold
 
 __all__ = [
-    "AVERAGES",
-    "MEASURES",
-    "RULES",
-    "AverageScores",
     "DeciderEvaluation",
     "Evaluation",
-    "RowDecisions",
-    "Value",
     "best_threshold",
     "evaluate",
     "evaluate_decider",

@@ -16,8 +16,6 @@ from fgfm.decider import FDecider
 from fgfm.evaluation._threshold import best_threshold, problem_rows
 from fgfm.metrics import f_measure
 
-__all__ = ["DeciderEvaluation", "evaluate_decider"]
-
 
 class DeciderEvaluation(NamedTuple):
     """F-measures of three rules for rows that they were not fitted to.

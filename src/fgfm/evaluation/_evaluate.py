@@ -21,8 +21,6 @@ from fgfm.evaluation._scores import AVERAGES, Decided, Evaluation, score
 from fgfm.evaluation._threshold import best_threshold
 from fgfm.metrics import f_measure
 
-__all__ = ["evaluate", "evaluate_fitted"]
-
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.bool_]
 

@@ -11,19 +11,6 @@ import numpy.typing as npt
 
 from fgfm.metrics import calibration_bins, f_measure
 
-__all__ = [
-    "AVERAGES",
-    "MEASURES",
-    "RULES",
-    "AverageScores",
-    "Decided",
-    "Evaluation",
-    "RowDecisions",
-    "Value",
-    "score",
-    "score_measures",
-]
-
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.bool_]
 
@@ -49,44 +36,21 @@ class Value(NamedTuple):
 
 
 class AverageScores(NamedTuple):
-    """The F-measure of an average, with label sets that were decided for this average.
+    """The F-measure of an average, with label sets that were decided for this average."""
 
-    Attributes
-    ----------
-    f : dict
-        ``f[rule]`` is a `Value`; the rules are those of `Evaluation`, with the single threshold
-        that is best for the average.
-    gains : dict
-        ``gains[rule]`` is the F-measure of "f_optimal" minus that of the rule, paired by row.
-    thresholds : tuple of float
-        The threshold of each fold.
-    """
-
-    f: dict[str, Value]
-    gains: dict[str, Value]
-    thresholds: tuple[float, ...]
+    f: dict[str, Value]  # by rule
+    gains: dict[str, Value]  # of "f_optimal" over the other rules, paired by row
+    thresholds: tuple[float, ...]  # of each fold, best for the average
 
 
 @dataclass(frozen=True)
 class RowDecisions:
-    """The label sets of all rows that were decided, in the order of the decisions.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n,)
-        Indices of the rows.
-    truth : ndarray of bool, shape (n, m)
-        True labels.
-    sets : dict of str to ndarray of bool, shape (n, m)
-        Label sets by rule.
-    expected_f, f : ndarray of shape (n,)
-        Expected and obtained F-measure of the rule "f_optimal".
-    """
+    """The label sets of all rows that were decided, in the order of the decisions."""
 
     rows: npt.NDArray[np.int64] = field(repr=False, compare=False)
-    truth: Labels = field(repr=False, compare=False)
-    sets: dict[str, Labels] = field(repr=False, compare=False)
-    expected_f: Floats = field(repr=False, compare=False)
+    truth: Labels = field(repr=False, compare=False)  # (n, m)
+    sets: dict[str, Labels] = field(repr=False, compare=False)  # by rule, (n, m)
+    expected_f: Floats = field(repr=False, compare=False)  # of the rule "f_optimal"
     f: Floats = field(repr=False, compare=False)
 
 
@@ -96,15 +60,16 @@ class Evaluation(NamedTuple):
     Attributes
     ----------
     measures : dict
-        ``measures[measure][rule]`` is a `Value`. The measures: mean F-measure of rows, micro and
-        macro F-measure, mean Jaccard index, Hamming loss, share of exact matches, and labels per
-        row. The rules: "f_optimal", the label set with the largest expected F-measure; "half",
-        labels with a probability above 0.5; "threshold", labels with a probability above the
-        single threshold that is best for the F-measure.
+        ``measures[measure][rule]`` has a ``value`` and its ``standard_error``. The measures: mean
+        F-measure of rows, micro and macro F-measure, mean Jaccard index, Hamming loss, share of
+        exact matches, and labels per row. The rules: "f_optimal", the label set with the largest
+        expected F-measure; "half", labels with a probability above 0.5; "threshold", labels with a
+        probability above the single threshold that is best for the F-measure.
     gains : dict
         ``gains[rule]`` is the F-measure of "f_optimal" minus that of the rule, paired by row.
     averages : dict
-        ``averages[average]`` has the `AverageScores` of "samples", "macro" and "micro".
+        ``averages[average]`` has the scores of label sets that were decided for "samples", "macro"
+        or "micro": ``f[rule]`` and ``gains[rule]``, each a `Value`, and the ``thresholds``.
     expected_f : Value
         Mean F-measure that the models expect of the "f_optimal" decisions.
     excess : Value
@@ -123,8 +88,10 @@ class Evaluation(NamedTuple):
         The rows that the thresholds were chosen on.
     factors : tuple of int
         Number of label factors of each model.
-    decisions : RowDecisions
-        The label sets of each row.
+    decisions : object
+        The decisions, row by row: ``rows``, their indices; ``truth``, true labels (n, m);
+        ``sets``, label sets (n, m) by rule; ``expected_f`` and ``f``, expected and obtained
+        F-measure of the rule "f_optimal".
     """
 
     measures: dict[str, dict[str, Value]]

@@ -11,8 +11,6 @@ from scipy import sparse
 
 from fgfm._utils.validation import check_average
 
-__all__ = ["best_threshold", "problem_rows"]
-
 _MAX_CANDIDATES = 1000
 Floats = npt.NDArray[np.float64]
 

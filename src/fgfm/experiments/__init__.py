@@ -6,16 +6,12 @@ with both; `format_tables` and `write_report` show the results.
 
 from __future__ import annotations
 
-from fgfm.experiments._records import Record, Summary
 from fgfm.experiments._report import write_report
-from fgfm.experiments._reproduce import PaperResults, PaperRun, reproduce
+from fgfm.experiments._reproduce import PaperResults, reproduce
 from fgfm.experiments._table import format_tables
 
 __all__ = [
     "PaperResults",
-    "PaperRun",
-    "Record",
-    "Summary",
     "format_tables",
     "reproduce",
     "write_report",

@@ -21,18 +21,6 @@ from fgfm.metrics import f_measure
 from fgfm.ridge import RidgeLogistic
 from fgfm.synthetic import LabelNetwork, Sample, paper_data
 
-__all__ = [
-    "ESTIMATES",
-    "LEARNERS",
-    "METHODS",
-    "Cell",
-    "Settings",
-    "find_factors",
-    "partition_name",
-    "run_cell",
-    "structure_name",
-]
-
 Partition = list[npt.NDArray[np.int64]]
 Key = tuple[str, int, int, str, str]  # structure, size, repetition, learner, method
 

@@ -5,17 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-__all__ = [
-    "NAMES",
-    "PAPER_METHODS",
-    "Difference",
-    "FactorScore",
-    "Finding",
-    "Mean",
-    "Record",
-    "Summary",
-]
-
 NAMES = {
     "gfm": "GFM",
     "true": "F-GFM true",
@@ -28,36 +17,16 @@ PAPER_METHODS = ("gfm", "true", "ilf")  # the methods of the paper's figure
 
 
 class Record(NamedTuple):
-    """The score of one method on one data set.
+    """The score of one method on one data set."""
 
-    Attributes
-    ----------
-    structure : str
-        Sizes of the label factors, as "4+4".
-    n : int
-        Number of training rows.
-    repetition : int
-        Number of the random distribution.
-    learner : str
-        The base learner.
-    method : str
-        The method.
-    f : float
-        Mean F-measure of the test rows.
-    f_exact : float
-        Expected F-measure under the true distribution.
-    factors : str
-        The label factors that the method used.
-    """
-
-    structure: str
-    n: int
-    repetition: int
+    structure: str  # sizes of the label factors, as "4+4"
+    n: int  # number of training rows
+    repetition: int  # number of the random distribution
     learner: str
     method: str
-    f: float
-    f_exact: float
-    factors: str
+    f: float  # mean F-measure of the test rows
+    f_exact: float  # expected F-measure under the true distribution
+    factors: str  # the label factors that the method used
 
 
 class Mean(NamedTuple):
@@ -113,39 +82,17 @@ class Finding(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """Summary of a run with one kind of estimates.
+    """Summary of a run with one kind of estimates."""
 
-    Attributes
-    ----------
-    settings : dict
-        Settings of the run, and its structures, sizes, learners and methods.
-    means : list of Mean
-        For each structure, size, learner and method.
-    differences : list of Difference
-        Between methods.
-    rises : list of Difference
-        Between sizes of the training set.
-    factors : list of FactorScore
-        For each structure and size.
-    findings : list of Finding
-        The paper's statements.
-    """
-
-    settings: dict[str, Any]
-    means: list[Mean]
-    differences: list[Difference]
-    rises: list[Difference]
-    factors: list[FactorScore]
+    settings: dict[str, Any]  # of the run, and its structures, sizes, learners and methods
+    means: list[Mean]  # of each structure, size, learner and method
+    differences: list[Difference]  # between methods
+    rises: list[Difference]  # between sizes of the training set
+    factors: list[FactorScore]  # of each structure and size
     findings: list[Finding]
 
     def as_dict(self) -> dict[str, Any]:
-        """Convert to dictionaries and lists for JSON; NaN becomes None.
-
-        Returns
-        -------
-        dict
-            One entry per attribute.
-        """
+        """Convert to dictionaries and lists for JSON; NaN becomes None."""
         parts: dict[str, Any] = {"settings": self.settings}
         for name in self._fields[1:]:
             parts[name] = [

@@ -26,8 +26,6 @@ from fgfm.experiments._result_file import ResultFile, Row
 from fgfm.experiments._summary import summarise
 from fgfm.synthetic import STRUCTURES, factor_sizes_of, paper_data
 
-__all__ = ["SIZES", "PaperResults", "PaperRun", "Progress", "reproduce", "run_tasks"]
-
 Progress = Callable[[int, int], object]  # called with the finished and with all tasks
 
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
@@ -42,31 +40,14 @@ def _parse_share(text: str) -> float:
     return value
 
 
-_COLUMNS: dict[str, Any] = {
-    "structure": str,
-    "n": int,
-    "repetition": int,
-    "learner": str,
-    "method": str,
-    "f": _parse_share,
-    "f_exact": _parse_share,
-    "factors": str,
-}
+_PARSERS = (str, int, int, str, str, _parse_share, _parse_share, str)  # of the fields of a record
 _N_KEY = 5  # leading columns that identify a row
 
 
 class PaperRun(NamedTuple):
-    """Results with one kind of estimates.
+    """Results with one kind of estimates."""
 
-    Attributes
-    ----------
-    records : list of Record
-        One for each structure, size, repetition, learner and method.
-    summary : Summary
-        Means, paired differences, factor scores, and the paper's findings.
-    """
-
-    records: list[Record]
+    records: list[Record]  # one for each structure, size, repetition, learner and method
     summary: Summary
 
 
@@ -75,8 +56,10 @@ class PaperResults(NamedTuple):
 
     Attributes
     ----------
-    runs : dict of str to PaperRun
-        The results by the kind of estimates, "published" and "ours".
+    runs : dict
+        ``runs[estimates]``, for "published" and "ours", has the ``records`` of single runs, named
+        tuples (structure, n, repetition, learner, method, f, f_exact, factors), and their
+        ``summary``: means, paired differences, factor scores and the paper's findings.
     folder : Path
         The output folder.
     """
@@ -210,65 +193,47 @@ def _run_all(
     progress: Progress | None,
 ) -> dict[str, PaperRun]:
     """Compute the missing results of each kind of estimates, and summarise them."""
+    columns = dict(zip(Record._fields, _PARSERS, strict=True))
     with ExitStack() as stack:
-        files: dict[str, ResultFile] = {}
-        missing: dict[str, list[Cell]] = {}
+        plans: list[tuple[Settings, ResultFile, list[Cell]]] = []
         for kind in kinds:
             settings = cells[0].settings._replace(estimates=kind)
-            file = _open_results(folder / kind, settings, stack)
-            files[kind] = file
-            todo = (_without_results(cell._replace(settings=settings), file) for cell in cells)
-            missing[kind] = [cell for cell in todo if cell.methods]
-        total, finished = sum(map(len, missing.values())), 0
+            (folder / kind).mkdir(parents=True, exist_ok=True)
+            stored = settings._asdict() | {"fgfm": version("fgfm")}
+            file = ResultFile(folder / kind / "results.csv", columns, _N_KEY, stored)
+            stack.enter_context(file.opened())
+            missing = []
+            for cell in cells:
+                methods = tuple(m for m in cell.methods if cell.key(m) not in file)
+                if methods:
+                    missing.append(cell._replace(methods=methods, settings=settings))
+            plans.append((settings, file, missing))
+        total, finished = sum(len(missing) for _, _, missing in plans), 0
         runs = {}
-        for kind, file in files.items():
-            report = None if progress is None else _shifted(progress, finished, total)
-            run_tasks(run_cell, missing[kind], file, n_jobs, report)
-            finished += len(missing[kind])
+        for settings, file, missing in plans:
+            for done in run_tasks(run_cell, missing, file, n_jobs):
+                if progress is not None:
+                    progress(finished + done, total)
+            finished += len(missing)
             wanted = dict.fromkeys(cell.key(m) for cell in cells for m in cell.methods)
             records = [Record(*file.rows[key]) for key in wanted]
-            described = cells[0].settings._replace(estimates=kind)._asdict() | {"reps": reps}
-            runs[kind] = PaperRun(records, summarise(records, described))
+            summary = summarise(records, settings._asdict() | {"reps": reps})
+            runs[settings.estimates] = PaperRun(records, summary)
     return runs
 
 
-def _open_results(folder: Path, settings: Settings, stack: ExitStack) -> ResultFile:
-    """Open the results file in a folder until the stack is closed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    stored = settings._asdict() | {"fgfm": version("fgfm")}
-    return stack.enter_context(
-        ResultFile(folder / "results.csv", _COLUMNS, _N_KEY, stored).opened()
-    )
-
-
-def _without_results(cell: Cell, results: ResultFile) -> Cell:
-    """Return a cell with those methods that have no result yet."""
-    return cell._replace(methods=tuple(m for m in cell.methods if cell.key(m) not in results))
-
-
-def _shifted(progress: Progress, finished: int, total: int) -> Progress:
-    """Return a callback that counts the cells of one run as a part of all runs."""
-    return lambda done, _: progress(finished + done, total)
-
-
 def run_tasks(
-    work: Callable[[Any], list[Row]],
-    tasks: Sequence[Any],
-    results: ResultFile,
-    n_jobs: int | None,
-    progress: Progress | None,
-) -> None:
-    """Run tasks and append the rows of each to the results when it ends.
+    work: Callable[[Any], list[Row]], tasks: Sequence[Any], results: ResultFile, n_jobs: int | None
+) -> Iterator[int]:
+    """Run tasks, append the rows of each to the results when it ends, and yield how many ended.
 
     With joblib backends that return all results at the end (Ray's, or "multiprocessing"), the
     rows of all but the first task are appended then.
     """
-    if progress is not None:
-        progress(0, len(tasks))
+    yield 0
     for done, rows in enumerate(_compute(work, tasks, n_jobs), start=1):
         results.append(rows)
-        if progress is not None:
-            progress(done, len(tasks))
+        yield done
     if tasks:
         results.rewrite()
 

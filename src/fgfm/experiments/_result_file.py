@@ -17,8 +17,6 @@ from typing import Any
 
 from fgfm._utils.atomic import atomic_file
 
-__all__ = ["ResultFile", "Row"]
-
 Row = tuple[Any, ...]
 
 

@@ -1,22 +1,30 @@
-"""Summarise the records of the paper's experiment: means, paired tests and factor scores."""
+"""Summary of the paper's experiment: means, paired tests, factor scores, the paper's findings."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 
-from fgfm.experiments._findings import find
-from fgfm.experiments._records import PAPER_METHODS, Difference, FactorScore, Mean, Record, Summary
-from fgfm.experiments._statistics import holm, paired_t_test, score_factors, standard_error
-
-__all__ = ["Values", "summarise"]
+from fgfm.experiments._records import (
+    PAPER_METHODS,
+    Difference,
+    FactorScore,
+    Finding,
+    Mean,
+    Record,
+    Summary,
+)
 
 Floats = npt.NDArray[np.float64]
 
+LEVEL = 0.05  # of the tests, after Holm's correction
+_SMALL = 200  # "small" training sets have at most this many rows
+_MARGIN = 0.002  # a method that loses less than this is "at least as good"
 _PAIRS = (
     ("ilf", "gfm"),
     ("true", "gfm"),
@@ -178,4 +186,198 @@ def _factor_scores(records: Sequence[Record]) -> list[FactorScore]:
     return [
         FactorScore(*key, *(float(v) for v in np.mean(scores, axis=0)))
         for key, scores in cells.items()
+    ]
+
+
+# Paired t-test, Holm's correction, scores of label factors
+
+
+class PairedTest(NamedTuple):
+    """Result of a paired t-test: mean, standard error, 95 % interval and p-value."""
+
+    mean: float
+    standard_error: float
+    low: float
+    high: float
+    p_value: float
+
+
+def standard_error(values: Floats) -> float:
+    """Return the standard error of a mean; NaN for a single value."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+
+
+def paired_t_test(differences: Floats) -> PairedTest:
+    """Test the hypothesis that paired differences have mean 0."""
+    mean, error = float(differences.mean()), standard_error(differences)
+    if not error > 0.0:  # one difference, or all equal: the t statistic is undefined
+        p = 1.0 if len(differences) > 1 and mean == 0.0 else float("nan")
+        return PairedTest(mean, error, mean - error, mean + error, p)
+    t = stats.t(len(differences) - 1)
+    width = float(t.ppf(0.975)) * error
+    p = float(2.0 * t.sf(abs(mean / error)))
+    return PairedTest(mean, error, mean - width, mean + width, p)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Correct p-values for multiple testing by Holm's method.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    valid = np.flatnonzero(~np.isnan(p))
+    order = valid[np.argsort(p[valid], kind="stable")]
+    corrected = p.copy()
+    # the k-th smallest of K is multiplied by K - k + 1, and must not be below the one before
+    scaled = p[order] * np.arange(len(order), 0, -1)
+    corrected[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
+    return [float(v) for v in corrected]
+
+
+def score_factors(
+    found: Iterable[Iterable[int]], true: Iterable[Iterable[int]]
+) -> tuple[float, float, bool]:
+    """Compare two partitions by the pairs of labels that share a factor; 0/0 is 1."""
+    learned, expected = _pairs(found), _pairs(true)
+    common = len(learned & expected)
+    precision = common / len(learned) if learned else 1.0
+    return precision, common / len(expected) if expected else 1.0, learned == expected
+
+
+def _pairs(factors: Iterable[Iterable[int]]) -> frozenset[tuple[int, int]]:
+    """Return the pairs of labels that share a factor."""
+    parts = [sorted(int(label) for label in factor) for factor in factors]
+    return frozenset((i, j) for part in parts for i in part for j in part if i < j)
+
+
+# The statements of the paper; only its base learner, the linear one, is used
+
+
+def find(
+    f: Values, differences: Sequence[Difference], rises: Sequence[Difference], *, judge: bool
+) -> list[Finding]:
+    """Compare the statements of the paper with the results of a run."""
+    found = _rise(f, [r for r in rises if r.learner == "linear"])
+    for second, topic, claim in (
+        ("gfm", "F-GFM ILF against GFM", "F-GFM ILF is at least as good as GFM"),
+        (
+            "true",
+            "F-GFM ILF against F-GFM with the true factors",
+            "F-GFM ILF is as good as or better than F-GFM with the true factors",
+        ),
+    ):
+        cells = [
+            d for d in differences if (d.learner, d.first, d.second) == ("linear", "ilf", second)
+        ]
+        if cells:
+            found.append(Finding(topic, claim, *_comparison(cells)))
+    found += _clearest_gain(f)
+    return found if judge else [finding._replace(verdict=None) for finding in found]
+
+
+def _rise(f: Values, rises: Sequence[Difference]) -> list[Finding]:
+    """Compare the largest size with the smallest, and each size with the next."""
+    if not rises:
+        return []
+    smallest, largest = f.sizes[0], f.sizes[-1]
+    ends = [r for r in rises if (r.second, r.n) == (f"n = {smallest}", largest)]
+    steps = [r for r in rises if r not in ends] or ends
+    up, down, undecided = _count_significant(ends)
+    _, falls, _ = _count_significant(steps)
+    if down or falls:
+        verdict = "does not hold everywhere"
+    else:
+        verdict = "not decided" if undecided else "holds"
+    return [
+        Finding(
+            "F against the number of training rows",
+            "F rises with the number of training rows",
+            verdict,
+            f"significant rise from n = {smallest} to {largest} in {up} of {len(ends)} cases "
+            f"(structure and method), {np.mean([r.mean for r in ends]):+.4f} on average; "
+            f"significant fall in {falls} of {len(steps)} steps from one size to the next",
+        )
+    ]
+
+
+def _comparison(cells: Sequence[Difference]) -> tuple[str, str]:
+    """Return verdict and numbers of a comparison of two methods over all cells."""
+    up, down, undecided = _count_significant(cells)
+    mean = float(np.mean([d.mean for d in cells]))
+    largest = max(cells, key=lambda d: abs(d.mean))
+    lowest = min(d.low for d in cells)
+    if down:
+        verdict = f"holds but for {down} of {len(cells)} cells"
+    elif any(np.isnan(d.p_value) for d in cells):
+        verdict = "not decided"
+    elif lowest > -_MARGIN:  # non-inferiority: no interval reaches below the margin
+        verdict = f"holds, within {_MARGIN:g}"
+    else:
+        verdict = "not contradicted" if up else "not decided"
+    detail = (
+        f"significantly better in {up} of {len(cells)} cells, worse in {down}, no significant "
+        f"difference in {undecided}; mean difference {mean:+.4f}, largest {largest.mean:+.4f} "
+        f"({largest.structure}, n = {largest.n}); lowest end of a 95 % interval {lowest:+.4f}"
+    )
+    return verdict, detail
+
+
+def _count_significant(tests: Sequence[Difference]) -> tuple[int, int, int]:
+    """Count the tests that are significantly above 0, below 0, and neither."""
+    up = sum(t.p_holm < LEVEL and t.mean > 0.0 for t in tests)
+    down = sum(t.p_holm < LEVEL and t.mean < 0.0 for t in tests)
+    return up, down, len(tests) - up - down
+
+
+def _gains(f: Values, structures: Sequence[str], *, small: bool) -> Floats:
+    """Return the gain of F-GFM ILF over GFM of each repetition, averaged over sizes."""
+    found = []
+    for structure in structures:
+        parts = [
+            a - b
+            for n in f.sizes
+            if (n <= _SMALL) == small
+            and (a := f.get(structure, n, "linear", "ilf")) is not None
+            and (b := f.get(structure, n, "linear", "gfm")) is not None
+        ]
+        if parts:
+            found.append(np.mean(parts, axis=0))
+    return np.concatenate(found) if len(found) == len(structures) else np.empty(0)
+
+
+def _clearest_gain(f: Values) -> list[Finding]:
+    """Compare the gain over GFM in structures 3 and 4 at small n with all other cells."""
+    gain = _gains(f, ("6+2", "8"), small=True)
+    other = _gains(f, ("2+2+2+2", "4+4"), small=True)
+    large = _gains(f, ("6+2", "8"), small=False)
+    if min(len(gain), len(other), len(large)) < 4:  # too few for a t-test
+        return []
+    positive = paired_t_test(gain)
+    welch = stats.ttest_ind(gain, other, equal_var=False)
+    drop = paired_t_test(gain - large)
+    tests = [
+        (positive.p_value, positive.mean),
+        (float(welch.pvalue), float(gain.mean() - other.mean())),
+        (drop.p_value, drop.mean),
+    ]
+    if all(p < LEVEL and mean > 0.0 for p, mean in tests):
+        verdict = "holds"
+    elif any(p < LEVEL and mean < 0.0 for p, mean in tests):
+        verdict = "does not hold"
+    else:
+        verdict = "not decided"
+    return [
+        Finding(
+            f"Gain of F-GFM ILF over GFM in structures 3 and 4 at n <= {_SMALL}",
+            "The gain over GFM is clearest for structures 3 and 4 at small n",
+            verdict,
+            f"mean gain {gain.mean():+.4f} (s.e. {standard_error(gain):.4f}, p = "
+            f"{positive.p_value:.2g}) for n <= {_SMALL}; {other.mean():+.4f} (s.e. "
+            f"{standard_error(other):.4f}) in structures 1 and 2, p = {welch.pvalue:.2g} for the "
+            f"difference (Welch); {large.mean():+.4f} (s.e. {standard_error(large):.4f}) in "
+            f"structures 3 and 4 at larger n, p = {drop.p_value:.2g} (paired)",
+        )
     ]

@@ -6,19 +6,10 @@ import math
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from fgfm.experiments._findings import LEVEL
 from fgfm.experiments._records import NAMES, Difference, Mean, Summary
 from fgfm.experiments._reproduce import PaperResults
+from fgfm.experiments._summary import LEVEL
 from fgfm.synthetic import STRUCTURES
-
-__all__ = [
-    "ESTIMATES_TITLES",
-    "format_difference",
-    "format_mean",
-    "format_tables",
-    "grid",
-    "structure_title",
-]
 
 ESTIMATES_TITLES = {
     "published": "Published estimates (as in the authors' scripts)",

@@ -2,33 +2,34 @@
 
 - `ILFCompo`: find the irreducible label factors of data;
 - `MutualInformation`, `GCM`: tests of all pairs of labels, for discrete and for any features, with
-  the interface `PairwiseTest` and the result `PairwiseResult`;
-- `group_labels`, `published_grouping`: factors from p-values (`Grouping`, `Cut`);
-- `g_test`: the G test of two discrete variables (`GTest`);
+  the result `PairwiseResult`;
+- `group_labels`, `published_grouping`: factors from p-values;
+- `g_test`: the G test of two discrete variables;
 - `markov_boundary`: the features that matter to a label;
 - `factors_from_dag`: the factors of a known graph.
+
+References
+----------
+Gasse, M., Aussem, A. and Elghazel, H. (2015). On the Optimality of Multi-Label Classification
+under Subset Zero-One Loss for Distributions Satisfying the Composition Property. ICML 2015.
 """
 
 from __future__ import annotations
 
 from fgfm.factors._dag import factors_from_dag
-from fgfm.factors._g_test import GTest, g_test
+from fgfm.factors._g_test import g_test
 from fgfm.factors._gcm import GCM
 from fgfm.factors._ilf import ILFCompo
-from fgfm.factors._label_graph import Cut, Grouping, group_labels, published_grouping
+from fgfm.factors._label_graph import group_labels, published_grouping
 from fgfm.factors._markov_boundary import markov_boundary
 from fgfm.factors._mutual_information import MutualInformation
-from fgfm.factors._pairwise import PairwiseResult, PairwiseTest
+from fgfm.factors._pairwise import PairwiseResult
 
 __all__ = [
     "GCM",
-    "Cut",
-    "GTest",
-    "Grouping",
     "ILFCompo",
     "MutualInformation",
     "PairwiseResult",
-    "PairwiseTest",
     "factors_from_dag",
     "g_test",
     "group_labels",

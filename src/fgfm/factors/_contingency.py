@@ -14,18 +14,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-__all__ = [
-    "MAX_CELLS",
-    "Columns",
-    "Strata",
-    "combine",
-    "count_levels",
-    "encode",
-    "encode_labels",
-    "make_strata",
-    "refine",
-]
-
 Integers = npt.NDArray[np.int64]
 
 MAX_CELLS = 1 << 20  # cells of contingency tables in memory at a time

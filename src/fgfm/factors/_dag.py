@@ -8,9 +8,6 @@ the irreducible label factors are the connected components of the labels that X 
 References
 ----------
 Pearl, J. (1988). Probabilistic Reasoning in Intelligent Systems. Morgan Kaufmann.
-
-Gasse, M., Aussem, A. and Elghazel, H. (2015). On the Optimality of Multi-Label Classification
-under Subset Zero-One Loss for Distributions Satisfying the Composition Property. ICML 2015.
 """
 
 from __future__ import annotations
@@ -24,8 +21,6 @@ from scipy.sparse.csgraph import connected_components
 
 from fgfm._utils.optional import import_optional
 from fgfm.factors._label_graph import component_members
-
-__all__ = ["factors_from_dag"]
 
 
 def factors_from_dag(

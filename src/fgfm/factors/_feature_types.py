@@ -14,8 +14,6 @@ from scipy import sparse
 
 from fgfm.factors._contingency import combine, count_levels, encode
 
-__all__ = ["as_numbers", "has_missing", "is_discrete", "rows_in_populated_strata"]
-
 _POPULATED = 5  # rows of a populated stratum
 _MAX_CATEGORIES = 50  # one-hot columns of a categorical feature
 

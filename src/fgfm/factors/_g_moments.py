@@ -33,8 +33,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-__all__ = ["expected_cell", "moments_2x2", "x_log_x"]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
@@ -66,17 +64,7 @@ def x_log_x(largest: int) -> Floats:
 
 
 def moments_2x2(n: Any, r: Any, c: Any) -> tuple[Floats, Floats]:
-    """Return E[G] and var(G) of 2 x 2 tables.
-
-    Parameters
-    ----------
-    n, r, c : array-like of int of shape (T,)
-        Number of rows of each table, margin of its first row, margin of its first column.
-
-    Returns
-    -------
-    tuple of ndarray of shape (T,)
-        Means and variances.
+    """Return E[G] and var(G) of 2 x 2 tables of n rows, r in the first row, c in the first column.
 
     Examples
     --------
@@ -96,16 +84,6 @@ def moments_2x2(n: Any, r: Any, c: Any) -> tuple[Floats, Floats]:
 
 def expected_cell(n: Any, r: Any, c: Any) -> Floats:
     """Return the contribution of single cells to E[G], which is their sum over a table.
-
-    Parameters
-    ----------
-    n, r, c : array-like of int of shape (T,)
-        Number of rows of the table, margin of the cell's row, margin of its column.
-
-    Returns
-    -------
-    ndarray of shape (T,)
-        Contributions.
 
     Examples
     --------

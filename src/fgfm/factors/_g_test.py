@@ -23,9 +23,6 @@ strata, so that NumPy loops over cells, not over tests.
 
 References
 ----------
-Gasse, M., Aussem, A. and Elghazel, H. (2015). On the Optimality of Multi-Label Classification
-under Subset Zero-One Loss for Distributions Satisfying the Composition Property. ICML 2015.
-
 Tsamardinos, I. and Borboudakis, G. (2010). Permutation Testing Improves Bayesian Network Learning.
 ECML PKDD 2010. doi:10.1007/978-3-642-15939-8_21
 """
@@ -43,8 +40,6 @@ from fgfm._utils.validation import check_choice, check_same_rows
 from fgfm.factors._contingency import MAX_CELLS, Columns, Strata, combine, make_strata
 from fgfm.factors._g_moments import expected_cell, moments_2x2, x_log_x
 
-__all__ = ["KINDS", "GTest", "g_test", "g_test_columns", "g_test_each"]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
@@ -55,22 +50,11 @@ _NO_EVIDENCE = float(gammaincc(0.5, 0.5))  # P(chi-square_1 > 1)
 
 
 class GTest(NamedTuple):
-    """Result of a G test, or of one test per column.
+    """Result of a G test, or of one test per column."""
 
-    Attributes
-    ----------
-    statistic : float or ndarray of shape (d,)
-        G, which is 2 n times the empirical conditional mutual information in nats.
-    df : float or ndarray of shape (d,)
-        Degrees of freedom; 0 where every stratum is uninformative. For "moments" those of a
-        chi-square variable that is also scaled.
-    p_value : float or ndarray of shape (d,)
-        The p-value; 1 where every stratum is uninformative.
-    """
-
-    statistic: Any
-    df: Any
-    p_value: Any
+    statistic: Any  # G, 2 n times the empirical conditional mutual information in nats
+    df: Any  # degrees of freedom, 0 where every stratum is uninformative
+    p_value: Any  # 1 where every stratum is uninformative
 
 
 def g_test(x: Any, y: Any, given: Any = None, *, df: str = "mi") -> GTest:
@@ -94,7 +78,9 @@ def g_test(x: Any, y: Any, given: Any = None, *, df: str = "mi") -> GTest:
     Returns
     -------
     GTest
-        Statistic, degrees of freedom and p-value.
+        ``statistic``, G, which is 2 n times the empirical conditional mutual information in nats;
+        ``df``, degrees of freedom, for "moments" those of a scaled chi-square variable;
+        ``p_value``. Where every stratum is uninformative, df is 0 and the p-value 1.
 
     Notes
     -----

@@ -26,6 +26,7 @@ Measure. Journal of Machine Learning Research 23(273).
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,6 @@ from fgfm.factors._leave_one_out import combine_columns, scale, standardise
 from fgfm.factors._pairwise import PairwiseResult, Progress, check_labels
 from fgfm.factors._regression import regress_labels
 from fgfm.factors._residual_products import Residuals, pairwise_p_values, residual_moments
-
-__all__ = ["GCM"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -138,40 +137,28 @@ class GCM(BaseEstimator):  # type: ignore[misc]
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         m = labels.shape[1]
         varied = np.flatnonzero(labels.any(axis=0) & ~labels.all(axis=0))
-        steps = _StepCounter(progress)
+        done = itertools.count(1)
+
+        def step() -> None:
+            if progress is not None:
+                progress(next(done), _N_STEPS)
+
         p_values, effects = np.ones((m, m)), np.zeros((m, m))
         if len(varied) > 1:
             # Trees read single precision, which loses small variation around a large mean.
             Z = scale(X) if sparse.issparse(X) else standardise(X)
             target = labels[:, varied].astype(np.float64)
-            residuals = residual_moments(target, *regress_labels(Z, target, rng, n_jobs, steps))
+            residuals = residual_moments(target, *regress_labels(Z, target, rng, n_jobs, step))
             groupings = [_groups_by_fit(Z, residuals, rng), _groups_by_products(Z, residuals, rng)]
-            steps()
+            step()
             result = pairwise_p_values(residuals, groupings)
             p_values[np.ix_(varied, varied)] = result.p_values
             effects[np.ix_(varied, varied)] = result.effects
+        for _ in range(1 if len(varied) > 1 else _N_STEPS):  # nothing to test: all at once
+            step()
         np.fill_diagonal(p_values, np.nan)
         np.fill_diagonal(effects, np.nan)
-        steps.finish()
         return PairwiseResult(p_values, effects, None)
-
-
-class _StepCounter:
-    """Count the steps of a test, and report them to a callback."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self.progress = progress
-        self.done = 0
-
-    def __call__(self) -> None:
-        self.done += 1
-        if self.progress is not None:
-            self.progress(self.done, _N_STEPS)
-
-    def finish(self) -> None:
-        """Report the steps that were skipped."""
-        while self.done < _N_STEPS:
-            self()
 
 
 def _check_features(X: Any) -> Any:

@@ -4,11 +4,6 @@ Label factors :math:`F_1 .. F_n` partition the labels such that they are indepen
 given the features. There is a finest such partition. Under the Composition property (if Y is
 independent of A and of B, then of both together) labels i and j are in the same factor if and only
 if a path of pairwise dependent labels joins them (Gasse, Aussem and Elghazel, 2015).
-
-References
-----------
-Gasse, M., Aussem, A. and Elghazel, H. (2015). On the Optimality of Multi-Label Classification
-under Subset Zero-One Loss for Distributions Satisfying the Composition Property. ICML 2015.
 """
 
 from __future__ import annotations
@@ -36,8 +31,6 @@ from fgfm.factors._gcm import GCM
 from fgfm.factors._label_graph import CORRECTIONS, group_labels
 from fgfm.factors._mutual_information import MutualInformation
 from fgfm.factors._pairwise import PairwiseResult, Progress, check_alpha, check_labels
-
-__all__ = ["ILFCompo"]
 
 _TESTS = ("auto", *KINDS, "gcm")
 _AUTO_DISCRETE = "moments"  # "auto" for discrete features: keeps its level where "mi" does not
@@ -70,7 +63,8 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         - "auto": "moments" if the features are integers or categories with at most `max_levels`
           levels, there are five rows or more for each feature, and half of the rows or more are in
           strata of five rows or more; otherwise "gcm";
-        - an object with a method ``pairs``, as defined by `PairwiseTest`.
+        - an object with a method ``pairs(X, Y, *, n_jobs, progress)`` that returns a
+          `PairwiseResult`.
     alpha : float, default=0.01
         Two labels are dependent if their p-value, corrected, is at most alpha. It is also the
         level of the tests that select features, which are not corrected.

@@ -13,15 +13,6 @@ from scipy.stats import false_discovery_control
 from fgfm._utils.validation import check_choice
 from fgfm.factors._pairwise import check_alpha
 
-__all__ = [
-    "CORRECTIONS",
-    "Cut",
-    "Grouping",
-    "component_members",
-    "group_labels",
-    "published_grouping",
-]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
@@ -29,41 +20,20 @@ CORRECTIONS = (None, "bonferroni", "bh")
 
 
 class Cut(NamedTuple):
-    """An edge that was removed to keep a factor within the size limit.
-
-    Attributes
-    ----------
-    i, j : int
-        The labels of the edge, i < j.
-    p_value : float
-        Its p-value, not corrected.
-    """
+    """An edge that was removed to keep a factor within the size limit."""
 
     i: int
     j: int
-    p_value: float
+    p_value: float  # not corrected
 
 
 class Grouping(NamedTuple):
-    """Labels grouped into factors.
+    """Labels grouped into factors."""
 
-    Attributes
-    ----------
-    factors : list of ndarray
-        The labels of each factor, ordered by their first label.
-    graph : sparse array of shape (m, m)
-        The edges, Boolean and symmetric; its connected components are the factors.
-    cuts : list of Cut
-        The edges that `max_factor_size` removed, weakest first.
-    p_values : ndarray of shape (m, m)
-        The p-value of each possible edge, symmetric and corrected for the number of pairs. Edges
-        are the pairs whose p-value is at most alpha, without the cuts.
-    """
-
-    factors: list[Integers]
-    graph: Any
-    cuts: list[Cut]
-    p_values: Floats
+    factors: list[Integers]  # ordered by their first label
+    graph: Any  # sparse, Boolean and symmetric (m, m); its connected components are the factors
+    cuts: list[Cut]  # the edges that `max_factor_size` removed, weakest first
+    p_values: Floats  # (m, m), symmetric and corrected for the number of pairs
 
 
 def group_labels(
@@ -99,7 +69,9 @@ def group_labels(
     Returns
     -------
     Grouping
-        The factors, the graph, the cuts and the corrected p-values.
+        ``factors``, ordered by their first label; ``graph``, the edges as a sparse array;
+        ``cuts``, the edges (i, j, p_value) that `max_factor_size` removed, weakest first;
+        ``p_values``, one for each possible edge, symmetric and corrected.
 
     See Also
     --------

@@ -28,15 +28,6 @@ from sklearn.utils.parallel import delayed
 
 from fgfm._utils.parallel import one_blas_thread, run_jobs
 
-__all__ = [
-    "combine_columns",
-    "feature_basis",
-    "logistic_residuals",
-    "ridge_residuals",
-    "scale",
-    "standardise",
-]
-
 Floats = npt.NDArray[np.float64]
 
 _MAX_LINEAR = 1000  # with more rows and features, ridge regression uses leading components only
@@ -92,22 +83,10 @@ def _inverse(spread: Floats, smallest: float) -> Floats:
 
 
 def feature_basis(X: Any, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return left singular vectors and singular values of the standardised, centred features.
+    """Return left singular vectors (n, r) and values (r,) of the standardised, centred features.
 
     If rows and features are many, those of leading components. Wide sparse features are never
     densified: the Gram matrix of the rows has the same left singular vectors.
-
-    Parameters
-    ----------
-    X : ndarray or sparse matrix of shape (n, d)
-        Features.
-    rng : numpy.random.Generator
-        Source of randomness, for the truncated decomposition.
-
-    Returns
-    -------
-    tuple of ndarray of shape (n, r) and (r,)
-        Singular vectors and values, up to the numerical rank.
     """
     F = standardise(X)
     n, d = F.shape
@@ -131,23 +110,11 @@ def feature_basis(X: Any, rng: np.random.Generator) -> tuple[Floats, Floats]:
 
 
 def ridge_residuals(U: Floats, s: Floats, A: Floats, m: int) -> tuple[Floats, Floats]:
-    """Return leave-one-out residuals of ridge regressions, with the best penalty of each label.
+    """Return leave-one-out residuals (n, m + k) of ridge regressions, and the penalties (m,).
 
-    Parameters
-    ----------
-    U, s : ndarray of shape (n, r) and (r,)
-        Singular vectors and values of the centred features.
-    A : ndarray of shape (n, m + k)
-        Labels, then k columns of noise, which take the penalties of the labels in turn.
-    m : int
-        Number of labels.
-
-    Returns
-    -------
-    residuals : ndarray of shape (n, m + k)
-        Leave-one-out residuals.
-    penalties : ndarray of shape (m,)
-        The penalty of each label, that with the smallest sum of squared residuals.
+    U and s are those of `feature_basis`. The columns of A are m labels, then k columns of noise,
+    which take the penalties of the labels in turn. The penalty of a label is that with the
+    smallest sum of squared residuals.
     """
     n = len(U)
     s2 = s**2
@@ -194,28 +161,10 @@ def logistic_residuals(
     If the features are few, a logistic regression on all of them; otherwise a logistic curve with
     two parameters through the leave-one-out predictions of the ridge regression.
 
-    Parameters
-    ----------
-    U, s : ndarray of shape (n, r) and (r,)
-        Singular vectors and values of the centred features.
-    Y : ndarray of shape (n, m)
-        Labels.
-    noise : ndarray of shape (n, k)
-        Random signs, assigned to the labels in turn.
-    R : ndarray of shape (n, m + k)
-        Residuals of labels and noise by ridge regression.
-    penalties : ndarray of shape (m,)
-        Penalties of the ridge regressions.
-    n_jobs : int, optional
-        Number of threads.
-
-    Returns
-    -------
-    residuals : ndarray of shape (n, m + k)
-        The residuals with the smaller sum of squares.
-    index : ndarray of shape (n, q)
-        Leading principal components of the linear predictors, q <= 5; predictors that follow
-        single rows are left out.
+    R holds the residuals (n, m + k) of the ridge regressions of labels Y and noise (random signs,
+    assigned to the labels in turn). Returns those with the smaller sum of squares, and the leading
+    principal components (n, q) of the linear predictors, q <= 5, without predictors that follow
+    single rows.
     """
     n, r = U.shape
     m = Y.shape[1]

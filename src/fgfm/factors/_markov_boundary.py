@@ -28,8 +28,6 @@ from fgfm.factors._contingency import Columns, encode, make_strata, refine
 from fgfm.factors._g_test import KINDS, g_test_columns, g_test_each
 from fgfm.factors._pairwise import check_alpha, check_labels
 
-__all__ = ["grow", "iamb", "markov_boundary", "shrink", "strongest"]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 

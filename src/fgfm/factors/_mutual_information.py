@@ -8,11 +8,6 @@ For labels i and j and the Markov boundary :math:`M_i` of label i in the feature
 
 and the G test given :math:`M_i` has far fewer strata than the one given X (Gasse, Aussem and
 Elghazel, 2015).
-
-References
-----------
-Gasse, M., Aussem, A. and Elghazel, H. (2015). On the Optimality of Multi-Label Classification
-under Subset Zero-One Loss for Distributions Satisfying the Composition Property. ICML 2015.
 """
 
 from __future__ import annotations
@@ -41,8 +36,6 @@ from fgfm.factors._contingency import (
 from fgfm.factors._g_test import KINDS, g_test_columns
 from fgfm.factors._markov_boundary import iamb
 from fgfm.factors._pairwise import PairwiseResult, Progress, check_alpha, check_labels
-
-__all__ = ["MutualInformation"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -24,8 +24,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammainc, gammaincc, ndtr, ndtri
 
-__all__ = ["equivalent_count", "signed_normal", "two_sided"]
-
 Floats = npt.NDArray[np.float64]
 
 _TINY = np.finfo(float).tiny

@@ -1,18 +1,16 @@
-"""Interface of tests of all pairs of labels, and validation of the arguments that they share."""
+"""The result of tests of all pairs of labels, and validation of the arguments that they share."""
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from fgfm._utils.validation import check_same_rows, label_sets
-
-__all__ = ["PairwiseResult", "PairwiseTest", "Progress", "check_alpha", "check_labels"]
 
 Progress = Callable[[int, int], None]  # steps done, steps in all
 
@@ -33,38 +31,6 @@ class PairwiseResult(NamedTuple):
     p_values: npt.NDArray[np.float64]
     effects: npt.NDArray[np.float64]
     markov_boundaries: list[npt.NDArray[Any]] | None = None
-
-
-class PairwiseTest(Protocol):
-    """Interface of the tests that `fgfm.factors.ILFCompo` accepts."""
-
-    def pairs(
-        self,
-        X: Any,
-        Y: Any,
-        *,
-        n_jobs: int | None = None,
-        progress: Progress | None = None,
-    ) -> PairwiseResult:
-        """Test all pairs of labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Features.
-        Y : array-like or sparse matrix of shape (n, m)
-            Labels, 0 or 1.
-        n_jobs : int, optional
-            Number of jobs, as in joblib.
-        progress : callable, optional
-            Called with the number of steps done and the number of steps in all.
-
-        Returns
-        -------
-        PairwiseResult
-            The p-values and effects.
-        """
-        ...
 
 
 def check_alpha(alpha: Any) -> float:

@@ -41,8 +41,6 @@ from fgfm.factors._leave_one_out import (
     ridge_residuals,
 )
 
-__all__ = ["RegressionResult", "regress_labels"]
-
 Floats = npt.NDArray[np.float64]
 
 _N_TREES = 100
@@ -67,23 +65,8 @@ def regress_labels(
 ) -> RegressionResult:
     """Regress labels on features, predicting each row without itself.
 
-    Parameters
-    ----------
-    X : ndarray or sparse matrix of shape (n, d)
-        Features, finite, standardised or scaled: trees read them in single precision.
-    Y : ndarray of shape (n, m)
-        Labels.
-    rng : numpy.random.Generator
-        Source of randomness.
-    n_jobs : int, optional
-        Number of threads. The result does not depend on it.
-    step_done : callable
-        Called after each of the two steps.
-
-    Returns
-    -------
-    RegressionResult
-        The residuals of the labels, and the inflation.
+    The features are finite, standardised or scaled: trees read them in single precision.
+    `step_done` is called after each of the two steps.
     """
     n, m = Y.shape
     noise = rng.choice([-1.0, 1.0], (n, _N_NOISE))

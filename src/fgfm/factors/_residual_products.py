@@ -18,8 +18,6 @@ from scipy.special import gammaincc
 from fgfm.factors._null_distribution import equivalent_count, signed_normal, two_sided
 from fgfm.factors._pairwise import PairwiseResult
 
-__all__ = ["Residuals", "pairwise_p_values", "residual_moments"]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
@@ -47,21 +45,7 @@ def residual_moments(Y: Floats, R: Floats, inflation: float = 1.0) -> Residuals:
     The fitted values are shrunk towards the label's frequency until they are calibrated. With
     the resulting probability p, a Bernoulli variable has variance v = p (1 - p), third moment
     v (1 - 2 p) and fourth moment v (1 - 3 v). These are then scaled to the observed residuals
-    within bins of rows with similar fitted values.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, m)
-        Labels, none of them constant.
-    R : ndarray of shape (n, m)
-        Their residuals.
-    inflation : float, default=1.0
-        As in `Residuals`.
-
-    Returns
-    -------
-    Residuals
-        The residuals with their moments.
+    within bins of rows with similar fitted values. No label is constant.
     """
     n, m = Y.shape
     fitted = Y - R
@@ -109,18 +93,9 @@ def _bins(values: Floats, n_bins: int) -> npt.NDArray[np.int64]:
 def pairwise_p_values(residuals: Residuals, groupings: Sequence[Integers]) -> PairwiseResult:
     """Test all pairs of labels by the mean, and by its differences between groups of rows.
 
-    Parameters
-    ----------
-    residuals : Residuals
-        Residuals of m labels.
-    groupings : sequence of ndarray of shape (n,)
-        Groups of rows, numbered from 0; each grouping is one more test.
-
-    Returns
-    -------
-    PairwiseResult
-        The smallest p-value of each pair, Sidak-corrected for the number of tests, and the
-        effect: an estimate of the root mean square correlation of the residuals given x.
+    Each grouping, groups of rows numbered from 0, is one more test. The result has the smallest
+    p-value of each pair, Sidak-corrected for the number of tests, and as the effect an estimate of
+    the root mean square correlation of the residuals given x.
     """
     n = len(residuals.values)
     smallest, z = _test_sum(residuals)

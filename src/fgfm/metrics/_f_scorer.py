@@ -9,8 +9,6 @@ from sklearn.metrics import make_scorer
 
 from fgfm.metrics._f_measure import f_measure
 
-__all__ = ["f_scorer"]
-
 _scorer: Any = make_scorer(f_measure)
 
 

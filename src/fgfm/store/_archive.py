@@ -14,8 +14,6 @@ from typing import Any, BinaryIO
 
 from numpy.lib import format as npy
 
-__all__ = ["HEADER", "SCHEMA", "check_schema", "most_bytes", "read_members", "write_members"]
-
 HEADER = "fgfm.json"
 SCHEMA = "schema.json"
 

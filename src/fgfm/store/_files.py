@@ -45,8 +45,6 @@ from fgfm.store._schema import (
 )
 from fgfm.store._vocabulary import pack_vocabularies
 
-__all__ = ["foreign_classes", "load", "save"]
-
 _FORMAT = 1
 _WRITERS = ("fgfm", "scikit-learn", "skops")  # whose versions a file has
 _FORMS = ("array", "matrix")
@@ -64,7 +62,8 @@ _CLASSES = {
     "fgfm.estimation._fitting": "CustomModels FactorModels",
     "fgfm.estimation._methods": "Direct Powerset Reweighted Tilted TwoStep",
     "fgfm.estimation._models": "LearnerModel LearnerModels RidgeModels StackModels",
-    "fgfm.factors": "Cut GCM MutualInformation",
+    "fgfm.factors": "GCM MutualInformation",
+    "fgfm.factors._label_graph": "Cut",
     "fgfm.io": "FeatureEncoder",
     "fgfm.ridge": "RidgeLogistic",
     "fgfm.stack._features": "CountFeatures StandardFeatures",

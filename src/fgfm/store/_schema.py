@@ -9,17 +9,6 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = [
-    "PREDICTOR",
-    "TREE",
-    "call_checked_tree",
-    "check_names",
-    "full_name",
-    "iterate_nodes",
-    "places",
-    "unchecked_classes",
-]
-
 TREE = "sklearn.tree._tree.Tree"
 PREDICTOR = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
 

@@ -21,8 +21,6 @@ from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.tree import BaseDecisionTree
 from sklearn.tree._tree import Tree
 
-__all__ = ["check_owner_of_trees", "checked_tree"]
-
 _LEAF = -1  # the children of a leaf
 
 

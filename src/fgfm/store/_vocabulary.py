@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-__all__ = ["Vocabulary", "pack_vocabularies"]
-
 _LEAST = 100  # words, below which skops is quick
 
 
