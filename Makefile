@@ -94,9 +94,9 @@ bench-paper: .venv/.stamp-dev ## compare with the authors' own results (needs FG
 	@$(BIN)/python -m benchmarks.reference_factors
 	@$(BIN)/python -m benchmarks.reference_f
 
-bench-real: .venv/.stamp-dev ## compare decision rules on five real data sets (needs FGFM_DATA)
-	@FGFM_DATA="$${FGFM_DATA:-../shared/data}" $(BIN)/python -m benchmarks.real -o outputs/bench-real \
-	    --datasets emotions,scene,yeast,medical,enron --limit 120
+bench-real: .venv/.stamp-dev ## FDecider behind models, and the table of 28 methods (needs FGFM_DATA; an hour)
+	@$(BIN)/python -m benchmarks.decider
+	@$(BIN)/python -m benchmarks.study
 
 quadrature: .venv/.stamp-quadrature ## compute the quadrature table again (minutes)
 	@$(BIN)/python scripts/make_quadrature_table.py
