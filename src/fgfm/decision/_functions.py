@@ -19,10 +19,9 @@ from fgfm._utils.validation import (
 from fgfm.decision._constraints import Constraints
 from fgfm.decision._factors import Cardinalities, Factors
 from fgfm.decision._inputs import check_array_types, decide_arrays
-from fgfm.decision._joint import Joint
+from fgfm.decision._labelsets import Joint, Samples
 from fgfm.decision._marginals import Marginals
 from fgfm.decision._objective import Decision, Objective
-from fgfm.decision._samples import Samples
 
 __all__ = [
     "from_cardinalities",
@@ -193,27 +192,8 @@ def from_cardinalities(
     distribution : array-like of shape (n, S + 1), default=None
         The probabilities of 0 to S labels, if they come from a separate model; P need not agree
         with them (`fgfm.cardinality.is_coherent`). By default they are computed from P.
-    beta : float, default=1.0
-        Recall is considered `beta` times as important as precision.
-    zero_division : float, default=1.0
-        The value of 0/0, an empty decision where the true set is empty, from 0 to 1.
-    nonempty : bool, default=False
-        Condition on the true set not being empty, for the decision and its expectation. A row of
-        zeros contradicts this condition: it gets the empty set, an expectation of NaN, and a
-        warning.
-    average : {"samples", "macro", "weighted", "micro"}, default="samples"
-        The F-measure to maximise: of each row; of each label over all rows, with equal weights or
-        weighted by the number of positives; or of all entries together. Rows are independent of
-        each other. `zero_division` and `nonempty` apply to each problem: row, label, or batch.
-    min_labels, max_labels : int, default=0 and None
-        The least and the largest number of labels to decide for; None is no limit. With
-        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
-        conditioned as with `nonempty`.
-    constraints : Constraints, default=None
-        Further constraints on the label sets: labels that are required, forbidden, exclude each
-        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
-    n_jobs : int, default=None
-        The number of threads, as in joblib. It does not change the result.
+    beta, zero_division, nonempty, average, min_labels, max_labels, constraints, n_jobs : object
+        As for `from_marginals`.
 
     Returns
     -------
@@ -275,27 +255,8 @@ def from_factors(
     distributions : list of array-like of shape (n, S_f + 1), default=None
         The probabilities of 0 to S_f labels of each factor, if they come from separate models. By
         default they are computed from `Ps`.
-    beta : float, default=1.0
-        Recall is considered `beta` times as important as precision.
-    zero_division : float, default=1.0
-        The value of 0/0, an empty decision where the true set is empty, from 0 to 1.
-    nonempty : bool, default=False
-        Condition on the true set not being empty, for the decision and its expectation. A row of
-        zeros contradicts this condition: it gets the empty set, an expectation of NaN, and a
-        warning.
-    average : {"samples", "macro", "weighted", "micro"}, default="samples"
-        The F-measure to maximise: of each row; of each label over all rows, with equal weights or
-        weighted by the number of positives; or of all entries together. Rows are independent of
-        each other. `zero_division` and `nonempty` apply to each problem: row, label, or batch.
-    min_labels, max_labels : int, default=0 and None
-        The least and the largest number of labels to decide for; None is no limit. With
-        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
-        conditioned as with `nonempty`.
-    constraints : Constraints, default=None
-        Further constraints on the label sets: labels that are required, forbidden, exclude each
-        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
-    n_jobs : int, default=None
-        The number of threads, as in joblib. It does not change the result.
+    beta, zero_division, nonempty, average, min_labels, max_labels, constraints, n_jobs : object
+        As for `from_marginals`.
 
     Returns
     -------
@@ -362,27 +323,9 @@ def from_samples(
     ----------
     samples : array-like of shape (n, T, m)
         T draws of m labels for each row, 0 or 1.
-    beta : float, default=1.0
-        Recall is considered `beta` times as important as precision.
-    zero_division : float, default=1.0
-        The value of 0/0, an empty decision where the true set is empty, from 0 to 1.
-    nonempty : bool, default=False
-        Ignore empty draws. A row with empty draws only gets the empty set, an expectation of NaN,
-        and a warning.
-    average : {"samples", "macro", "weighted", "micro"}, default="samples"
-        The F-measure to maximise: of each row; of each label over all rows, with equal weights or
-        weighted by the number of positives; or of all entries together. Draws of different rows
-        are taken to be independent. `zero_division` and `nonempty` apply to each problem: row,
-        label, or batch.
-    min_labels, max_labels : int, default=0 and None
-        The least and the largest number of labels to decide for; None is no limit. With
-        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
-        conditioned as with `nonempty`.
-    constraints : Constraints, default=None
-        Further constraints on the label sets: labels that are required, forbidden, exclude each
-        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
-    n_jobs : int, default=None
-        The number of threads, as in joblib. It does not change the result.
+    beta, zero_division, nonempty, average, min_labels, max_labels, constraints, n_jobs : object
+        As for `from_marginals`. With `nonempty`, empty draws are ignored. Draws of different rows
+        are taken to be independent.
 
     Returns
     -------
@@ -433,27 +376,8 @@ def from_joint(
     proba : array-like or data frame of shape (n, L)
         Their probabilities. Each row must sum to 1. Column names of a data frame must be the index
         of `labelsets`, if pandas has not numbered one of them.
-    beta : float, default=1.0
-        Recall is considered `beta` times as important as precision.
-    zero_division : float, default=1.0
-        The value of 0/0, an empty decision where the true set is empty, from 0 to 1.
-    nonempty : bool, default=False
-        Condition on the true set not being empty, for the decision and its expectation. A row that
-        is certainly empty contradicts this condition: it gets the empty set, an expectation of
-        NaN, and a warning.
-    average : {"samples", "macro", "weighted", "micro"}, default="samples"
-        The F-measure to maximise: of each row; of each label over all rows, with equal weights or
-        weighted by the number of positives; or of all entries together. Rows are independent of
-        each other. `zero_division` and `nonempty` apply to each problem: row, label, or batch.
-    min_labels, max_labels : int, default=0 and None
-        The least and the largest number of labels to decide for; None is no limit. With
-        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
-        conditioned as with `nonempty`.
-    constraints : Constraints, default=None
-        Further constraints on the label sets: labels that are required, forbidden, exclude each
-        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
-    n_jobs : int, default=None
-        The number of threads, as in joblib. It does not change the result.
+    beta, zero_division, nonempty, average, min_labels, max_labels, constraints, n_jobs : object
+        As for `from_marginals`.
 
     Returns
     -------

@@ -15,7 +15,7 @@ import numpy as np
 
 from fgfm._utils.rows import as_frames
 from fgfm._utils.validation import check_choice, is_flat
-from fgfm.decision._array_api.libraries import describe, is_array_api, library_of
+from fgfm.decision._array_api import describe, is_array_api, library_of
 from fgfm.decision._dask import any_dask, decide_lazily
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._problem import AVERAGES, Problem, decide
@@ -31,27 +31,11 @@ def decide_arrays(
     columns: Any = None,
     **shared: Any,
 ) -> Decision:
-    """Decide from arrays of any type.
+    """Decide from arrays of any type; return a decision of the type of the first one.
 
-    Parameters
-    ----------
-    kind : type
-        The kind of problem, the class for NumPy arrays.
-    arrays : mapping of str to array-like
-        The arrays with one entry per row, by the name of the argument.
-    objective : Objective
-        What is maximised.
-    average : str
-        One of `AVERAGES`.
-    columns : sequence, default=None
-        The column names of the labels, if the first array is a data frame.
-    **shared : object
-        Further arguments of the problem, the same for all rows.
-
-    Returns
-    -------
-    Decision
-        Of the same array type as the first array.
+    `kind` is the class of the problem for NumPy arrays; `arrays` have one entry per row, by the
+    name of the argument; `columns` are the names of the labels, if the first array is a frame;
+    `shared` are further arguments of the problem, the same for all rows.
     """
     check_choice(average, "average", AVERAGES)
     first = next(iter(arrays.values()))

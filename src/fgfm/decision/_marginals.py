@@ -31,14 +31,7 @@ _CHUNK = 16  # columns, a multiple of what the kernel reads together
 class Marginals(DenseProblem):
     """Independent labels with marginals of shape (n, m), or (n,) for one label.
 
-    Parameters
-    ----------
-    proba : array-like of shape (n, m) or (n,)
-        Probabilities or logits.
-    logits : bool, default=False
-        Whether the probabilities are the sigmoid of `proba`.
-    rows_of : Marginals, optional
-        The problem whose entries `proba` has in one row; errors name their places.
+    `rows_of` is the problem whose entries `proba` has in one row: errors name their places.
     """
 
     def __init__(self, proba: Any, logits: bool = False, rows_of: Marginals | None = None) -> None:
@@ -64,7 +57,6 @@ class Marginals(DenseProblem):
     def decide_block(
         self, rows: slice, objective: Objective, constraints: Any, labels: Real, expected_f: Real
     ) -> None:
-        """Decide some of the rows."""
         decided = Decision(labels, expected_f)
         proba = float_block(self.values[rows])
         if self._logits:
@@ -72,11 +64,9 @@ class Marginals(DenseProblem):
         decide_marginal_rows(proba, objective, constraints, decided, lambda: self._check(rows))
 
     def marginals(self) -> Marginals:
-        """Return the problem itself."""
         return self
 
     def as_one_row(self, threads: int = 1) -> Marginals:
-        """Return all entries as one row."""
         return Marginals(self.values.reshape(1, -1), self._logits, rows_of=self)
 
     def valid(self) -> Real:

@@ -44,11 +44,9 @@ class SparseProblem(Problem):
     ] = ()  # indices of the decision have their type, if that counts m
 
     def no_labels(self) -> Any:
-        """Return the labels of no rows, (0, m)."""
         return self.kind((0, self.shape[1]), dtype=np.int8)
 
     def matrix(self, labels: Any) -> Any:
-        """Return labels of shape (1, n m) in the shape (n, m)."""
         n, m = self.shape
         indptr = np.searchsorted(labels.indices, m * np.arange(n + 1))
         return self.kind((labels.data, labels.indices % m, indptr), shape=(n, m))
@@ -63,7 +61,6 @@ class SparseProblem(Problem):
         raise NotImplementedError
 
     def decide_rows(self, objective: Objective) -> Decision:
-        """Decide each row."""
         n, m = self.shape
         expected_f = np.empty(n)
         constraints = objective.constraints(m, sparse=True)
@@ -93,17 +90,9 @@ class SparseProblem(Problem):
 class SparseMarginals(SparseProblem):
     """Independent labels with marginals in one or several sparse matrices side by side.
 
-    Parameters
-    ----------
-    matrices : sequence of sparse matrices
-        The marginals, of any format.
-    names : sequence of str
-        The name of each matrix in error messages.
-    members : sequence of ndarray, default=None
-        Column i of matrix f is label ``members[f][i]``. By default there is one matrix, and its
-        columns are the labels.
-    m : int, default=None
-        The number of labels, if it is not that of the columns.
+    `names` are those of the matrices in error messages. Column i of matrix f is label
+    ``members[f][i]``, of `m` labels in all; by default there is one matrix, whose columns are
+    the labels.
     """
 
     def __init__(
@@ -131,7 +120,6 @@ class SparseMarginals(SparseProblem):
     def decide_block(
         self, rows: slice, objective: Objective, constraints: Any, expected_f: Real
     ) -> tuple[Real, Real]:
-        """Decide some of the rows."""
         entries = self.entries(rows)
         data = float_block(entries.data)
         chosen = np.zeros(len(data), dtype=np.int8)
@@ -150,17 +138,14 @@ class SparseMarginals(SparseProblem):
         return labels[: ends[-1]].copy(), ends  # a copy, so that the rest of `labels` is freed
 
     def marginals(self) -> SparseMarginals:
-        """Return the problem itself."""
         return self
 
     def decide_columns(self, objective: Objective) -> Decision:
-        """Decide each column: one problem per label."""
         columns = SparseMarginals([self.valid().T.tocsr()], ["proba"])
         labels, expected_f = columns.decide_rows(objective)
         return Decision(labels.T.tocsr(), expected_f)
 
     def as_one_row(self, threads: int = 1) -> SparseMarginals:
-        """Return all entries as one row."""
         n, m = self.shape
         csr = self.valid()
         row = np.repeat(m * np.arange(n), np.diff(csr.indptr))  # (nnz,)
