@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
 from fgfm._utils.names import check_same_names, column_names
@@ -43,6 +44,9 @@ def from_marginals(
     min_labels: int = 0,
     max_labels: int | None = None,
     constraints: Constraints | None = None,
+    min_precision: float | None = None,
+    min_recall: float | None = None,
+    missed: Any = None,
     logits: bool = False,
     n_jobs: int | None = None,
 ) -> Decision:
@@ -84,6 +88,16 @@ def from_marginals(
     constraints : Constraints, default=None
         Further constraints on the label sets: labels that are required, forbidden, exclude each
         other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
+    min_precision, min_recall : float, default=None
+        The least expected precision :math:`E[|y \cap h| / |h|]` and recall
+        :math:`E[|y \cap h| / |y|]` of each decision, at the level of `average`; 0/0 has the value
+        `zero_division`. The decision is the best one that has both. Where only the empty set is
+        left, a warning says what was possible, unless it is the best set anyway.
+    missed : float or array-like of shape (N + 1,) or (n, N + 1), default=None
+        True items that no label stands for, such as those below the end of a top-k list: the rate
+        of a Poisson distribution of their number in a row, the probabilities of 0 to N of them,
+        or these for each row. 1-D `proba` is one problem, and so are the items it misses. Not for
+        ``average="macro"`` and ``"weighted"``.
     logits : bool, default=False
         Whether `proba` holds logits, of which the probabilities are the sigmoid.
     n_jobs : int, default=None
@@ -151,14 +165,28 @@ def from_marginals(
            [1, 1]], dtype=int8)
     >>> expected_jaccard.round(4)
     array([0.56, 0.6 ])
+
+    The best set whose precision is expected to be 0.7 or more; a list of ten candidates of which
+    three relevant ones are expected to be missing:
+
+    >>> fgfm.decision.from_marginals([[0.8, 0.45, 0.4]], min_precision=0.7).labels
+    array([[1, 0, 0]], dtype=int8)
+    >>> candidates = [0.95, 0.9, 0.8, 0.7, 0.6, 0.4, 0.3, 0.2, 0.1, 0.05]
+    >>> labels, expected_f = fgfm.decision.from_marginals(candidates, missed=3.0)
+    >>> int(labels.sum()), round(float(expected_f), 4)
+    (6, 0.6249)
     """
     columns = getattr(proba, "columns", None)
     limits = (min_labels, max_labels, constraints, columns)
-    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, *limits, measure)
-    logits = check_flag(logits, "logits")
+    floors = (min_precision, min_recall)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, *limits, measure, *floors)
+    shared: dict[str, Any] = {"logits": check_flag(logits, "logits")}
     if getattr(proba, "ndim", 0) != 2:
         proba = stacked_classes(proba, logits=logits)
-    return decide_arrays(Marginals, {"proba": proba}, objective, average, columns, logits=logits)
+    arrays = {"proba": proba}
+    if missed is not None:
+        (arrays if np.ndim(missed) == 2 else shared)["missed"] = missed
+    return decide_arrays(Marginals, arrays, objective, average, columns, **shared)
 
 
 def from_cardinalities(

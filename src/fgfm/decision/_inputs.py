@@ -17,6 +17,7 @@ from fgfm._utils.rows import as_frames
 from fgfm._utils.validation import check_choice, is_flat
 from fgfm.decision._array_api import describe, is_array_api, library_of
 from fgfm.decision._dask import any_dask, decide_lazily
+from fgfm.decision._floors import check_floors, warn_about_floors
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._problem import AVERAGES, Problem, decide
 
@@ -46,12 +47,22 @@ def decide_arrays(
         average = "macro"  # one label, whatever the average
     if objective.limits is not None:
         objective.limits.check_problem(average, objective.measure, flat=flat)
+    missed = shared.get("missed", arrays.get("missed"))
+    if objective.floors is not None or missed is not None:
+        check_floors(objective, average, missed, flat=flat)
+        if on_device:
+            raise TypeError(
+                f"proba is a {describe(first)}: min_precision, min_recall and missed need an "
+                "array in the memory of the host, such as proba.cpu().numpy()"
+            )
     if on_device:
         kind = getattr(import_module(f"{kind.__module__}_array_api"), kind.__name__)
     if not (is_numpy or on_device) and any_dask(*arrays.values()):
         decision = decide_lazily(kind, arrays, objective, average, shared)
     else:
         decision = decide(kind.read(*arrays.values(), **shared), objective, average)
+        if objective.floors is not None:
+            warn_about_floors(objective, average, flat=flat)
         if objective.nonempty:
             _warn_about_impossible_problems(decision.expected_f, average, objective)
     if flat:

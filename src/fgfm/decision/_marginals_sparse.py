@@ -16,6 +16,7 @@ from scipy import sparse
 from fgfm._kernels import constrain_csr_rows
 from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import check_stored_probabilities, sparse_marginals
+from fgfm.decision._floors import Missed, decide_with_floors
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._problem import Problem, run_kernel
 from fgfm.decision._quadrature import rules
@@ -95,6 +96,8 @@ class SparseMarginals(SparseProblem):
     the labels.
     """
 
+    missed: Missed | None = None  # true items of each row, beside the labels
+
     def __init__(
         self,
         matrices: Sequence[Any],
@@ -124,17 +127,23 @@ class SparseMarginals(SparseProblem):
         data = float_block(entries.data)
         chosen = np.zeros(len(data), dtype=np.int8)
         parameters = (*objective.kernel_arguments, rules(objective.beta))
-        kernel = objective.measure.kernels["csr rows"]
-        arguments = (entries.indptr, *parameters, chosen, expected_f)
-        run_kernel(kernel, data, arguments, chosen, lambda: self.check(rows))
+        check = lambda: self.check(rows)  # noqa: E731
+        if self.missed or objective.floors:
+            missed = self.missed and self.missed.of_rows(rows)
+            arguments = (data, entries.indptr, objective, missed, rows.start, chosen, expected_f)
+            decide_with_floors(*arguments, check)
+        else:
+            kernel = objective.measure.kernels["csr rows"]
+            results = (entries.indptr, *parameters, chosen, expected_f)
+            run_kernel(kernel, data, results, chosen, check)
         if constraints is None:
             at = np.flatnonzero(chosen)
             return entries.indices[at], np.searchsorted(at, entries.indptr[1:])
         labels = np.empty(constraints.most_chosen(np.diff(entries.indptr)), dtype=np.int64)
         ends = np.empty(len(expected_f), dtype=np.int64)
         indices = entries.indices.astype(np.int64)
-        results = (chosen, labels, ends, expected_f)
-        constrain_csr_rows(data, indices, entries.indptr, *parameters, *results, constraints)
+        found = (chosen, labels, ends, expected_f)
+        constrain_csr_rows(data, indices, entries.indptr, *parameters, *found, constraints)
         return labels[: ends[-1]].copy(), ends  # a copy, so that the rest of `labels` is freed
 
     def marginals(self) -> SparseMarginals:
@@ -150,7 +159,9 @@ class SparseMarginals(SparseProblem):
         csr = self.valid()
         row = np.repeat(m * np.arange(n), np.diff(csr.indptr))  # (nnz,)
         entries = CSRRows(csr.data, row + csr.indices, np.array([0, csr.nnz]))
-        return _ValidRow(entries, n * m, self.kind)
+        one = _ValidRow(entries, n * m, self.kind)
+        one.missed = self.missed and self.missed.of_all(n)
+        return one
 
     def valid(self) -> Any:
         """Validate all entries; return them in canonical CSR, (n, m)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from typing import Any
 
@@ -35,12 +34,12 @@ def check_beta(beta: Any) -> float:
     return number
 
 
-def check_zero_division(zero_division: Any) -> float:
-    """Return the value of 0/0, an empty decision for an empty true set, as a float in [0, 1]."""
+def check_zero_division(value: Any, name: str = "zero_division") -> float:
+    """Return a number in [0, 1], such as the value of 0/0, as a float."""
     rule = "a number in [0, 1]"
-    number = _number(zero_division, "zero_division", rule)
-    if not (0.0 <= number <= 1.0) or math.isnan(number):
-        raise ValueError(f"zero_division is {number!r}: it must be {rule}")
+    number = _number(value, name, rule)
+    if not 0.0 <= number <= 1.0:
+        raise ValueError(f"{name} is {number!r}: it must be {rule}")
     return number
 
 
