@@ -123,9 +123,6 @@ def from_marginals(
     ``np.array(predict_proba(X))[:, :, 1]`` of a forest is (label, row): transposed. If there are
     as many rows as labels this cannot be detected; pass the list itself.
 
-    Columns are decided in strips, without a copy of the array, and the labels are in Fortran
-    order; ``average="micro"`` with `logits` copies the array.
-
     Only this function has ``measure="jaccard"``. For independent labels hits and true labels
     outside h are independent, so that :math:`E[J(y, h)] = \sum_{i \in h} p_i \; E[1 / (|h| + S)]`
     with S the number of true labels outside h; the best set of each size again holds the most

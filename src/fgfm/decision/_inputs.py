@@ -48,13 +48,14 @@ def decide_arrays(
     if objective.limits is not None:
         objective.limits.check_problem(average, objective.measure, flat=flat)
     missed = shared.get("missed", arrays.get("missed"))
+    place = None
     if objective.floors is not None or missed is not None:
         check_floors(objective, average, missed, flat=flat)
-        if on_device:
-            raise TypeError(
-                f"proba is a {describe(first)}: min_precision, min_recall and missed need an "
-                "array in the memory of the host, such as proba.cpu().numpy()"
-            )
+        if on_device:  # these problems are decided on the host
+            from fgfm.decision._array_api.backend import copy_to_host
+
+            place, arrays, shared = copy_to_host(arrays, shared)
+            on_device = False
     if on_device:
         kind = getattr(import_module(f"{kind.__module__}_array_api"), kind.__name__)
     if not (is_numpy or on_device) and any_dask(*arrays.values()):
@@ -68,6 +69,9 @@ def decide_arrays(
     if flat:
         decision = Decision(decision.labels[:, 0], decision.expected_f[0])
         columns = [getattr(first, "name", None)]
+    if place is not None:
+        labels = place.xp.asarray(decision.labels, device=place.device)
+        return Decision(labels, place.array(decision.expected_f))
     return decision if is_numpy else Decision(*as_frames(*decision, first, columns, average))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cache
 from importlib.util import find_spec
@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm._utils.validation import check_axes
-from fgfm.decision._array_api import describe
+from fgfm.decision._array_api import describe, is_array_api
 from fgfm.decision._objective import Objective
 
 __all__ = [
     "Backend",
     "common_backend",
+    "copy_to_host",
     "first_nan",
     "full_precision",
     "has_float64",
@@ -199,6 +200,18 @@ def to_host(array: Array) -> npt.NDArray[Any]:
     if hasattr(array, "get"):
         array = array.get()
     return np.asarray(array)
+
+
+def copy_to_host(
+    arrays: Mapping[str, Array], shared: Mapping[str, Any]
+) -> tuple[Backend, dict[str, Any], dict[str, Any]]:
+    """Return where arrays are, and them and what all rows share on the host."""
+    read = {name: read_array(value, name, ["row"] * value.ndim) for name, value in arrays.items()}
+    values = [value for value, _ in read.values()]
+    backend = common_backend(values, list(read), read["proba"][1])
+    host = {name: to_host(value) for name, (value, _) in read.items()}
+    rest = {name: to_host(v) if is_array_api(v) else v for name, v in shared.items()}
+    return backend, host, rest
 
 
 def first_nan(array: Array) -> tuple[int, int]:
