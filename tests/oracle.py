@@ -112,6 +112,30 @@ def expected_f(
     return value
 
 
+def expected_scores(
+    p: Floats, beta: float, zero_division: float, nonempty: bool, missed: npt.ArrayLike = (1.0,)
+) -> Floats:
+    """Compute expected F, precision and recall, (3, 2^m), of the sets of `all_labelsets`.
+
+    `p`, (m,), are marginals of independent labels, `missed` the distribution of the number of true
+    items beside them.
+    """
+    sets, proba = independent_joint(p[None])
+    size, both = sets.sum(axis=1), sets @ sets.T  # (2^m,), (true, decided)
+    scores, total = np.zeros((3, len(sets))), 0.0
+    for n, share in enumerate(missed):
+        true = (size + n)[:, None] + 0.0 * size  # (true, decided)
+        factors = 1.0 + beta**2, 1.0, 1.0
+        denominators = beta**2 * true + size, 0.0 * true + size, true
+        kept = proba[0] * share * (size + n > 0 if nonempty else 1.0)
+        for at, (factor, denominator) in enumerate(zip(factors, denominators, strict=True)):
+            value = np.full(both.shape, zero_division)
+            np.divide(factor * both, denominator, out=value, where=denominator > 0.0)
+            scores[at] += kept @ value
+        total += kept.sum()
+    return scores / total
+
+
 def costs_of(constraints: Any, m: int) -> Floats:
     """Return the cost of each label, (m,)."""
     costs = constraints.costs if constraints is not None else None

@@ -65,37 +65,6 @@ def test_of_joint_in_several_blocks():
         cardinality.of_joint(labelsets, proba)
 
 
-def test_of_joint_rejects_invalid_input():
-    sets = np.eye(3, dtype=int)
-    third = np.full((2, 3), 1 / 3)
-    with pytest.raises(
-        ValueError, match=r"proba\[1\] sums to 0.75: the probabilities of a row mu"
-    ):
-        cardinality.of_joint(sets, [[0.5, 0.5, 0], [0.25, 0.25, 0.25]])
-    with pytest.raises(ValueError, match=r"proba\[0, 1\] is -0.5: probabilities must lie in"):
-        cardinality.of_joint(sets, [[1, -0.5, 0.5]])
-    with pytest.raises(ValueError, match=r"proba\[0, 2\] is nan: probabilities must lie in"):
-        cardinality.of_joint(sets, [[0.5, 0.5, np.nan]])
-    with pytest.raises(
-        ValueError, match="proba has 3 columns and labelsets has 2 rows: there mus"
-    ):
-        cardinality.of_joint(sets[:2], third)
-    with pytest.raises(ValueError, match=r"labelsets\[1, 1\] is -1: labels must be 0 or 1"):
-        cardinality.of_joint(np.diag([1, -1, 1]), third)
-    with pytest.raises(ValueError, match=r"labelsets\[1, 1\] is 2: labels must be 0 or 1"):
-        cardinality.of_joint(sparse.csc_array(np.diag([1, 2, 3])), third)
-    with pytest.raises(
-        ValueError, match=r"labelsets has shape \(0, 3\): it must have at least on"
-    ):
-        cardinality.of_joint(sets[:0], np.zeros((0, 1)))
-    with pytest.raises(
-        ValueError, match=r"labelsets has shape \(3, 0\): it must have at least on"
-    ):
-        cardinality.of_joint(sparse.csr_array((3, 0)), third)
-    with pytest.raises(ValueError, match=r"labelsets has shape \(3,\): it must have 2 dimensions"):
-        cardinality.of_joint([1, 0, 1], third)
-
-
 # of_samples
 
 
@@ -123,17 +92,6 @@ def test_of_samples_in_several_blocks():
     samples[29_998, 2, 1] = 3
     with pytest.raises(ValueError, match=r"samples\[29998, 2, 1\] is 3: labels must be 0 or 1"):
         cardinality.of_samples(samples)
-
-
-def test_of_samples_rejects_invalid_input():
-    with pytest.raises(ValueError, match=r"samples\[0, 1, 0\] is nan: labels must be 0 or 1"):
-        cardinality.of_samples([[[0.0, 1.0], [np.nan, 1.0]]])
-    with pytest.raises(ValueError, match=r"samples has shape \(2, 3\): it must have 3 dimensions"):
-        cardinality.of_samples(np.zeros((2, 3)))
-    with pytest.raises(
-        ValueError, match=r"samples has shape \(2, 0, 3\): it must have at least o"
-    ):
-        cardinality.of_samples(np.zeros((2, 0, 3)))
 
 
 # of_marginals: independent labels
@@ -176,40 +134,6 @@ def test_independent_marginals_in_several_blocks():
         ValueError, match=r"proba\[14999, 2\] is 1.2: probabilities must lie in \[0, 1"
     ):
         cardinality.of_marginals(p)
-
-
-def test_of_marginals_rejects_invalid_input():
-    p = np.full((2, 3), 0.5)
-    with pytest.raises(
-        ValueError, match=r"distribution has shape \(2, 5\): with 3 labels it must"
-    ):
-        cardinality.of_marginals(p, np.full((2, 5), 0.2))
-    with pytest.raises(
-        ValueError, match=r"distribution has shape \(2, 1\): with 3 labels it must"
-    ):
-        cardinality.of_marginals(p, np.ones((2, 1)))
-    with pytest.raises(
-        ValueError, match="distribution has 1 rows and proba has 2: they must have"
-    ):
-        cardinality.of_marginals(p, [[0.5, 0.5]])
-    with pytest.raises(ValueError, match=r"distribution\[1\] sums to 0.8: the probabilities of a"):
-        cardinality.of_marginals(p, [[0.5, 0.5], [0.5, 0.3]])
-    with pytest.raises(ValueError, match=r"distribution\[0, 0\] is -0.5: probabilities must lie"):
-        cardinality.of_marginals(p, [[-0.5, 1.5], [0.5, 0.5]])
-    with pytest.raises(ValueError, match=r"proba\[1, 0\] is nan: probabilities must lie in"):
-        cardinality.of_marginals([[0.5], [np.nan]], [[0.5, 0.5], [0.5, 0.5]])
-    with pytest.raises(ValueError, match=r"proba has shape \(3,\): it must have 2 dimensions"):
-        cardinality.of_marginals(p[0])
-    with pytest.raises(TypeError, match="proba is a sparse matrix: it must be a dense array"):
-        cardinality.of_marginals(sparse.csr_array(p))
-
-
-def test_unknown_method_raises():
-    for d in (None, [[0.5, 0.5]]):
-        with pytest.raises(
-            ValueError, match="method is 'given': it must be one of 'tilt', 'condition'"
-        ):
-            cardinality.of_marginals([[0.5]], d, method="given")
 
 
 # of_conditionals
@@ -300,82 +224,13 @@ def test_conditionals_in_several_blocks():
     rng = np.random.default_rng(6)
     q, d = rng.uniform(0.01, 0.99, (30_000, 6, 4)), rng.dirichlet(np.ones(5), size=30_000)
     assert_rows_are_independent(cardinality.of_conditionals, q, d)
-    with pytest.raises(ValueError, match=r"proba\[29999, 0, 1\] is 7.0"):
-        cardinality.of_conditionals(spoiled(q, (-1, 0, 1), 7.0), d)
+    d[-1, 2] = 1.0
     with pytest.raises(ValueError, match=r"distribution\[29999\] sums to"):
-        cardinality.of_conditionals(q, spoiled(d, (-1, 2), 1.0))
+        cardinality.of_conditionals(q, d)
+    q[-1, 0, 1] = 7.0
+    with pytest.raises(ValueError, match=r"proba\[29999, 0, 1\] is 7.0"):
+        cardinality.of_conditionals(q, d)
 
 
 def test_conditionals_of_no_rows():
     assert cardinality.of_conditionals(np.empty((0, 3, 2)), np.empty((0, 3))).shape == (0, 3, 2)
-
-
-GOOD = np.full((2, 3, 2), 0.5)
-GOOD_D = np.full((2, 3), 1 / 3)
-
-
-def spoiled(array, index, value):
-    """Return a copy of an array with one element replaced."""
-    array = np.array(array)
-    array[index] = value
-    return array
-
-
-@pytest.mark.parametrize(
-    ("q", "d", "error", "message"),
-    [
-        (
-            spoiled(GOOD, (1, 2, 0), 1.2),
-            GOOD_D,
-            ValueError,
-            r"proba\[1, 2, 0\] is 1.2: probabilities must lie in \[0, 1\]",
-        ),
-        (
-            spoiled(GOOD, (0, 1, 1), np.nan),
-            GOOD_D,
-            ValueError,
-            r"proba\[0, 1, 1\] is nan: probabilities must lie in \[0, 1\]",
-        ),
-        (
-            GOOD,
-            spoiled(GOOD_D, (1, 0), -0.1),
-            ValueError,
-            r"distribution\[1, 0\] is -0.1: probabilities must lie in \[0, 1\]",
-        ),
-        (
-            GOOD,
-            spoiled(GOOD_D, (1, 0), 0.5),
-            ValueError,
-            r"distribution\[1\] sums to 1.16667: the probabilities of a row must sum to 1",
-        ),
-        (
-            GOOD,
-            GOOD_D[:, :2],
-            ValueError,
-            r"distribution has shape \(2, 2\).*it must have shape \(2, 3\), for 0 to 2 labels",
-        ),
-        (
-            GOOD,
-            GOOD_D[:1],
-            ValueError,
-            r"distribution has shape \(1, 3\).*it must have shape \(2, 3\)",
-        ),
-        (GOOD[:, :, 0], GOOD_D, ValueError, r"proba has shape \(2, 3\): it must have 3 dim"),
-        (
-            np.full((2, 2, 3), 0.5),
-            np.full((2, 4), 0.25),
-            ValueError,
-            r"proba has shape \(2, 2, 3\): 2 labels cannot have a cardinality of 3",
-        ),
-        ([[["a"]]], [[0.5, 0.5]], TypeError, r"proba has dtype <U1: it must hold real numbers"),
-        (
-            GOOD,
-            sparse.csr_array(GOOD_D),
-            TypeError,
-            "distribution is a sparse matrix: it must be a dense array",
-        ),
-    ],
-)
-def test_conditionals_reject_invalid_input(q, d, error, message):
-    with pytest.raises(error, match=message):
-        cardinality.of_conditionals(q, d)

@@ -112,42 +112,6 @@ def test_merge_factors_in_several_blocks():
         cardinality.merge_factors(Ps, factors, ds)
 
 
-def test_merge_factors_rejects_invalid_input():
-    half = np.full((2, 1, 1), 0.5)
-    pair = np.full((2, 2, 1), 0.25)
-    coin = np.full((2, 2), 0.5)
-    with pytest.raises(TypeError, match="it must be a list with the P of each fact"):
-        cardinality.merge_factors(half, [[0]])
-    with pytest.raises(ValueError, match="Ps is empty: there must be at least one factor"):
-        cardinality.merge_factors([], [])
-    with pytest.raises(ValueError, match=r"Ps\[1\] has 1 rows and Ps\[0\] has 2: they must have"):
-        cardinality.merge_factors([half, half[:1]], [[0], [1]])
-    with pytest.raises(ValueError, match=r"Ps\[1\] has shape \(1, 1\): it must have 3 dimensions"):
-        cardinality.merge_factors([half, half[0]], [[0], [1]])
-    with pytest.raises(
-        ValueError, match=r"factors\[0\] and factors\[1\] both hold label 0 and no"
-    ):
-        cardinality.merge_factors([half, half], [[0], [0]])
-    with pytest.raises(
-        ValueError, match=r"factors\[1\] has 1 labels and Ps\[1\] has 2: the sizes"
-    ):
-        cardinality.merge_factors([half, pair], [[0], [1]])
-    with pytest.raises(ValueError, match=r"Ps\[1\]\[0, 0, 0\] is 1.5: probabilities must lie in"):
-        cardinality.merge_factors([half, 3 * half], [[0], [1]])
-    with pytest.raises(TypeError, match="distributions is ndarray: it must be a list with the"):
-        cardinality.merge_factors([half, half], [[0], [1]], np.array([coin, coin]))
-    with pytest.raises(ValueError, match="distributions has 1 entries and Ps has 2: there must"):
-        cardinality.merge_factors([half, half], [[0], [1]], [coin])
-    with pytest.raises(
-        ValueError, match=r"distributions\[1\] has shape \(1, 2\): with a P of 2 rows and 1 card"
-    ):
-        cardinality.merge_factors([half, half], [[0], [1]], [coin, coin[:1]])
-    with pytest.raises(
-        ValueError, match=r"distributions\[1\]\[0, 1\] is -1.0: probabilities must"
-    ):
-        cardinality.merge_factors([half, half], [[0], [1]], [coin, [[2e-10 + 1, -1], [0, 1]]])
-
-
 # merge_distributions
 
 
@@ -218,38 +182,3 @@ def test_merge_distributions_in_several_blocks():
 
 def test_merge_distributions_of_no_rows():
     assert cardinality.merge_distributions([np.empty((0, 3)), np.empty((0, 2))]).shape == (0, 4)
-
-
-@pytest.mark.parametrize(
-    ("ds", "error", "message"),
-    [
-        ([], ValueError, "distributions is empty: there must be at least one factor"),
-        (np.full((1, 2, 2), 0.5), TypeError, "distributions is ndarray: it must be a list"),
-        (5, TypeError, "distributions is int: it must be a list"),
-        (
-            [[[0.5, 0.5]], [[0.5, 0.5], [1.0, 0.0]]],
-            ValueError,
-            r"distributions\[1\] has 2 rows and distributions\[0\] has 1: they must have the same",
-        ),
-        (
-            [[[0.5, 0.5]], [[0.5, 0.6]]],
-            ValueError,
-            r"distributions\[1\]\[0\] sums to 1.1: the probabilities of a row must sum to 1",
-        ),
-        (
-            [[[0.5, 0.5], [0.5, 0.5]], [[0.5, 0.5], [1.5, -0.5]]],
-            ValueError,
-            r"distributions\[1\]\[1, 0\] is 1.5: probabilities must lie in \[0, 1\]",
-        ),
-        (
-            [[[0.5, 0.5]], [[np.nan, 0.5]]],
-            ValueError,
-            r"distributions\[1\]\[0, 0\] is nan: probabilities must lie in \[0, 1\]",
-        ),
-        ([[0.5, 0.5]], ValueError, r"distributions\[0\] has shape \(2,\): it must have 2 dim"),
-        ([[["a", "b"]]], TypeError, r"distributions\[0\] has dtype <U1"),
-    ],
-)
-def test_merge_distributions_rejects_invalid_input(ds, error, message):
-    with pytest.raises(error, match=message):
-        cardinality.merge_distributions(ds)

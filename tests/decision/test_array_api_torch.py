@@ -54,7 +54,7 @@ import torch
 from array_api_compat import torch as xp
 from fgfm import decision
 from fgfm.decision._array_api.backend import common_backend
-from fgfm.decision._array_api.precision import full_precision
+from fgfm.decision._array_api.backend import full_precision
 
 products = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
 {setting}

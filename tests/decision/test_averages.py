@@ -146,18 +146,6 @@ def test_expected_f_is_the_mean_of_the_measure(average):
     np.testing.assert_allclose(expected_f, weights[0] @ scores, rtol=1e-12)
 
 
-def test_jaccard_of_columns_and_entries():
-    p = RNG.random((7, 3))
-    columns = decision.from_marginals(p, average="macro", measure="jaccard")
-    rows = decision.from_marginals(p.T.copy(), measure="jaccard")
-    np.testing.assert_array_equal(columns.labels, rows.labels.T)
-    np.testing.assert_array_equal(columns.expected_f, rows.expected_f)
-    entries = decision.from_marginals(p, average="micro", measure="jaccard")
-    row = decision.from_marginals(p.reshape(1, -1), measure="jaccard")
-    np.testing.assert_array_equal(entries.labels.ravel(), row.labels[0])
-    assert entries.expected_f == row.expected_f[0]
-
-
 # Larger batches ----------------------------------------------------------------------------------
 
 PROBA = RNG.random((300, 37)) ** 3
@@ -199,19 +187,6 @@ def test_order_of_rows_does_not_matter(call, average):
     ordered, permuted = call(slice(None), average=average), call(order, average=average)
     np.testing.assert_allclose(ordered.expected_f, permuted.expected_f, rtol=1e-12)
     np.testing.assert_array_equal(dense(ordered.labels)[order], dense(permuted.labels))
-
-
-@every_average
-def test_routes_agree_for_independent_labels(average):
-    p = PROBA[:, :6]
-    expected = decision.from_marginals(p, average=average)
-    P = cardinality.of_marginals(p)
-    assert_same_decision(decision.from_cardinalities(P, average=average), expected)
-    parts = [cardinality.of_marginals(p[:, [4, 1]]), *(p[:, [i], None] for i in (0, 2, 3, 5))]
-    factors = [[4, 1], [0], [2], [3], [5]]
-    assert_same_decision(decision.from_factors(parts, factors, average=average), expected)
-    joint = oracle.independent_joint(p)
-    assert_same_decision(decision.from_joint(*joint, average=average), expected)
 
 
 @every_average
@@ -300,20 +275,6 @@ def test_data_frames(average):
         assert expected_f.equals(pl.Series("expected_f", expected.expected_f))
 
 
-def test_data_frames_of_label_sets():
-    names = list("abcdef")
-    expected = decision.from_joint(SETS, WEIGHTS)
-    labels, expected_f = decision.from_joint(
-        pl.DataFrame(SETS, schema=names), pl.DataFrame(WEIGHTS)
-    )
-    assert labels.equals(pl.DataFrame(expected.labels, schema=names))
-    np.testing.assert_allclose(expected_f.to_numpy(), expected.expected_f, rtol=1e-12)
-    macro = decision.from_joint(
-        pd.DataFrame(SETS, columns=names), pd.DataFrame(WEIGHTS), average="macro"
-    )
-    assert list(macro.expected_f.index) == names
-
-
 def test_series_and_lists_of_numbers():
     p = PROBA[:, 0]
     expected = decision.from_marginals(p)
@@ -338,16 +299,6 @@ def test_class_probabilities_of_each_label(average):
         decision.from_marginals(listed, average=average),
         decision.from_marginals(PROBA, average=average),
     )
-
-
-def test_forest_of_scikit_learn():
-    from sklearn.datasets import make_multilabel_classification
-    from sklearn.ensemble import RandomForestClassifier
-
-    X, Y = make_multilabel_classification(60, n_classes=3, random_state=0)
-    proba = RandomForestClassifier(10, random_state=0).fit(X, Y).predict_proba(X)
-    expected = decision.from_marginals(np.column_stack([p[:, 1] for p in proba]))
-    assert_same_decision(decision.from_marginals(proba), expected)
 
 
 @pytest.mark.parametrize("average", ["samples", *CHECKS])

@@ -65,11 +65,6 @@ def test_scale_of_tiny_values_does_not_matter():
 # Errors of published implementations -------------------------------------------------------------
 
 
-def test_empty_set_is_considered():
-    P = cardinality.of_marginals([[0.1, 0.2, 0.05]])
-    assert not decision.from_cardinalities(P).labels.any()
-
-
 def test_beta_is_squared():
     """F_beta of {0} for y = {0, 1} is (1 + b^2) / (2 b^2 + 1): at b = 2 that is 5/9, not 3/5."""
     P = np.zeros((1, 2, 2))
@@ -77,13 +72,6 @@ def test_beta_is_squared():
     decided = decision.from_cardinalities(P, distribution=[[0.0, 0.0, 1.0]], beta=2.0)
     np.testing.assert_array_equal(decided.labels, [[1, 0]])
     assert decided.expected_f[0] == pytest.approx(5 / 9, rel=1e-14)
-
-
-@every_beta
-def test_factor_one_plus_beta_squared(beta):
-    labels, expected_f = decision.from_cardinalities([[[1.0]]], beta=beta)
-    assert labels[0, 0] == 1
-    assert expected_f[0] == pytest.approx(1.0, rel=1e-13)
 
 
 # A separate distribution -------------------------------------------------------------------------

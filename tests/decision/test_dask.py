@@ -9,7 +9,6 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-import fgfm
 from fgfm import decision
 from fgfm.cardinality import distribution, of_marginals
 
@@ -169,10 +168,6 @@ def test_error_names_the_first_row_of_the_block():
 def test_invalid_arguments_raise_at_once(call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call(da.from_array(PROBA, chunks=(20, 3)))
-
-
-def test_result_is_a_decision():
-    assert isinstance(decision.from_marginals(da.from_array(PROBA)), fgfm.Decision)
 
 
 def test_unknown_chunks_beside_other_arrays_raise():

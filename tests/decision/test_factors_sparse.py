@@ -94,14 +94,6 @@ def test_rounding_errors_are_clipped():
     assert_same_decision(decided, expected, rtol=1e-13)
 
 
-def test_no_rows():
-    empty = sparse.csr_array((0, 4))
-    decided = decision.from_factors([np.empty((0, 2, 2)), empty], [[0, 1], [2, 3, 4, 5]])
-    assert decided.labels.shape == (0, 6)
-    assert decided.expected_f.shape == (0,)
-    assert decision.from_factors([empty], [[0, 1, 2, 3]]).labels.shape == (0, 4)
-
-
 def test_row_that_contradicts_nonempty_warns():
     P = np.zeros((2, 2, 2))
     with pytest.warns(UserWarning, match="the first is row 1"):

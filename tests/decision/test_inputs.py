@@ -87,14 +87,6 @@ def test_floats_are_converted_exactly(dtype):
     )
 
 
-def test_sparse_float32_is_converted_exactly():
-    single = PROBA.astype(np.float32)
-    assert_same_bits(
-        decision.from_marginals(sparse.csr_array(single)),
-        decision.from_marginals(single.astype(np.float64)),
-    )
-
-
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint16, np.int64])
 def test_integers_and_booleans_are_certain(dtype):
     sets = (PROBA > 0.3).astype(dtype)
@@ -166,21 +158,6 @@ def test_float32_may_be_off_by_more():
 # Data frames -------------------------------------------------------------------------------------
 
 
-def test_pandas_frame_gives_a_frame_and_a_series():
-    frame = pd.DataFrame(
-        PROBA, index=[f"row {i}" for i in range(40)], columns=[f"label {i}" for i in range(12)]
-    )
-    labels, expected_f = decision.from_marginals(frame)
-    plain = decision.from_marginals(PROBA)
-    assert isinstance(labels, pd.DataFrame)
-    assert isinstance(expected_f, pd.Series)
-    pd.testing.assert_index_equal(labels.index, frame.index)
-    pd.testing.assert_index_equal(labels.columns, frame.columns)
-    pd.testing.assert_index_equal(expected_f.index, frame.index)
-    np.testing.assert_array_equal(labels.to_numpy(), plain.labels)
-    np.testing.assert_array_equal(expected_f.to_numpy(), plain.expected_f)
-
-
 def test_pandas_columns_of_a_joint_decision_are_those_of_the_label_sets():
     names = [f"label {i}" for i in range(12)]
     weights = pd.DataFrame(WEIGHTS, index=[f"row {i}" for i in range(40)])
@@ -204,18 +181,6 @@ def test_pandas_nullable_columns():
     frame.iloc[3, 4] = pd.NA
     with pytest.raises(ValueError, match=r"proba\[3, 4\] is nan: probabilities must lie in"):
         decision.from_marginals(frame)
-
-
-@pytest.mark.parametrize("average", ["samples", "macro", "micro"])
-def test_polars_names_are_kept(average):
-    names = [f"label {i}" for i in range(12)]
-    frame = pl.DataFrame(PROBA, schema=names)
-    decided = decision.from_marginals(frame, average=average)
-    assert isinstance(decided.labels, pl.DataFrame)
-    assert decided.labels.columns == names
-    assert_same_bits(decided, decision.from_marginals(PROBA, average=average))
-    labels, _ = decision.from_joint(pl.DataFrame(SETS, schema=names), pl.DataFrame(WEIGHTS))
-    assert labels.columns == names
 
 
 @pytest.mark.parametrize("average", ["samples", "macro", "micro"])

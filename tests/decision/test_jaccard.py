@@ -73,22 +73,6 @@ def test_one_of_tied_sets():
     np.testing.assert_array_equal(labels, [[1, 0, 1, 1]])
 
 
-def test_row_without_possible_label_contradicts_nonempty():
-    with pytest.warns(UserWarning, match="the first is row 1"):
-        labels, expected = decide([[0.5, 0.2], [0.0, 0.0]], nonempty=True)
-    np.testing.assert_array_equal(labels, [[1, 0], [0, 0]])
-    assert np.isnan(expected[1])
-
-
-def test_nonempty_with_tiny_probabilities():
-    p = np.array([[1e-300, 3e-300, 2e-300], [1e-20, 3e-20, 2e-20]])
-    labels, expected = decide(p, nonempty=True)
-    # One label is present, with probabilities 1/6, 1/2, 1/3: {1} has the value 1/2, {1, 2} has
-    # (1/2 + 1/3) / 2, and all three have 1/3.
-    np.testing.assert_array_equal(labels, [[0, 1, 0]] * 2)
-    np.testing.assert_allclose(expected, 0.5, rtol=1e-12)
-
-
 # Many labels -------------------------------------------------------------------------------------
 
 
@@ -170,30 +154,6 @@ def test_sparse_rows_are_decided_as_dense_ones(m, power):
     decided = decide(sparse.csr_array(p))
     assert sparse.issparse(decided.labels)
     assert_same_decision(decided, decide(p), rtol=1e-12)
-
-
-@pytest.mark.parametrize("m", [7, 400])
-def test_float32_is_decided_as_its_values(m):
-    p = np.random.default_rng(m).random((20, m)).astype(np.float32)
-    assert_same_decision(decide(p), decide(p.astype(float)), rtol=1e-13)
-
-
-def test_data_frames_keep_their_names():
-    pandas = pytest.importorskip("pandas")
-    p = pandas.DataFrame([[0.9, 0.1], [0.2, 0.8]], index=["x", "y"], columns=["a", "b"])
-    labels, expected = decide(p)
-    assert list(labels.columns) == ["a", "b"]
-    assert list(expected.index) == ["x", "y"]
-    np.testing.assert_array_equal(labels, [[1, 0], [0, 1]])
-
-
-def test_blocks_of_dask_arrays():
-    array = pytest.importorskip("dask.array")
-    p = np.random.default_rng(3).random((40, 9))
-    decided = decide(array.from_array(p, chunks=(7, 4)))
-    whole = decide(p)
-    np.testing.assert_array_equal(decided.labels.compute(), whole.labels)
-    np.testing.assert_array_equal(decided.expected_f.compute(), whole.expected_f)
 
 
 @pytest.mark.parametrize("name", ["array_api_strict", "torch"])
@@ -282,11 +242,6 @@ def test_values_that_are_not_probabilities(bad, m, kind):
     p[1, 2] = bad
     with pytest.raises(ValueError, match=re.escape("proba[1, 2]")):
         decide(kind(p))
-
-
-def test_values_outside_by_rounding_are_clipped():
-    p = np.array([[1.0 + 1e-12, 0.5, -1e-12]])
-    np.testing.assert_array_equal(dense(decide(p).labels), [[1, 0, 0]])
 
 
 def test_arguments_are_validated():

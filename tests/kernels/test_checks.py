@@ -50,6 +50,10 @@ CALLS = {
         *(CSR[0], CSR[2], *OBJECTIVE, rules(1.0), np.zeros(5, np.int8), floats(N))
     ],
     "decide_jaccard_csr_rows": lambda: CALLS["decide_csr_rows"](),
+    "decide_floor_rows": lambda: [
+        *(CSR[0], CSR[2], *OBJECTIVE, rules(1.0), 0.5, 0.2, 1.0, floats(N, 4), 1),
+        *(np.zeros(5, np.int8), floats(N), floats(N, 2)),
+    ],
     "decide_cardinality_rows": lambda: [
         *(floats(N, M, S) / M, np.full((2, N), np.nan), np.arange(M), 1e-9, *OBJECTIVE),
         *(labels(), floats(N), constraints()),
@@ -152,6 +156,7 @@ def test_arrays_of_other_shapes_are_refused(name):
         "tilt": (0,),
         "apply_trees": (0,),  # returns False
         "grow_tree": (7,),
+        "decide_floor_rows": (9,),  # missed items of a row, or of all rows
         "decide_factor_rows": (3, 4),  # only the factors of several labels are read
     }
     for at, value, arguments in hostile(name):

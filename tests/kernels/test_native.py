@@ -53,6 +53,20 @@ def test_instruction_sets_decide_marginals_alike(n, m, power):
 
 
 @pytest.mark.skipif(native is baseline, reason="this machine runs the baseline only")
+@pytest.mark.parametrize(("n", "m"), INDEPENDENT)
+def test_instruction_sets_decide_floors_alike(n, m):
+    p, missed = marginal_rows(n, m, 4).reshape(-1), np.tile([0.5, 0.3, 0.2], (n, 1))
+    results = []
+    for module in (native, baseline):
+        arrays = np.zeros(n * m, dtype=np.int8), np.empty(n), np.full((n, 2), np.nan)
+        floors = 0.4, 0.3, 1.5, missed, 1
+        indptr, rules = m * np.arange(n + 1), make_rules(module, 1.0)
+        module.decide_floor_rows(p, indptr, 1.0, 1.0, False, rules, *floors, *arrays)
+        results.append(arrays)
+    assert_same_bits(*results)
+
+
+@pytest.mark.skipif(native is baseline, reason="this machine runs the baseline only")
 @pytest.mark.parametrize(("m", "S"), [(2, 2), (7, 3), (30, 30), (100, 13)])
 def test_instruction_sets_decide_cardinalities_alike(m, S):
     rng = np.random.default_rng(m)

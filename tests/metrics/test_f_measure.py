@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 
@@ -222,69 +223,62 @@ def test_values_other_than_0_and_1_in_one_dimension_raise(make):
         f_measure([1, 0, 1], make(np.array([1, 0, -1])))
 
 
-def test_labels_1_and_2_raise():
-    with pytest.raises(ValueError, match=r"Y_true\[0, 1\] is 2: labels must be 0 or 1"):
-        f_measure([[1, 2], [2, 1]], [[1, 2], [2, 1]])
+Y, EYE = np.zeros((4, 3), dtype=int), np.eye(3, dtype=int)
 
 
-def test_wrong_shapes_and_dtypes_raise():
-    Y = np.zeros((4, 3), dtype=int)
-    with pytest.raises(
-        ValueError, match=r"Y_pred has shape \(4, 2\) and Y_true has \(4, 3\): they"
-    ):
-        f_measure(Y, Y[:, :2])
-    with pytest.raises(
-        ValueError, match=r"Y_pred has shape \(3, 3\) and Y_true has \(4, 3\): they"
-    ):
-        f_measure(Y, sparse.csr_array(Y[:3]))
-    with pytest.raises(ValueError, match=r"Y_pred has shape \(4,\) and Y_true has \(4, 3\): they"):
-        f_measure(Y, Y[:, 0])
-    with pytest.raises(ValueError, match=r"Y_true has shape \(4, 0\): it must have at least one"):
-        f_measure(Y[:, :0], Y[:, :0])
-    with pytest.raises(ValueError, match=r"Y_pred has shape \(4, 0\): it must have at least one"):
-        f_measure(Y, sparse.csr_array(Y[:, :0]))
-    with pytest.raises(
-        ValueError, match=r"Y_true has shape \(1, 4, 3\): it must have 2 dimension"
-    ):
-        f_measure(Y[None], Y[None])
-    with pytest.raises(TypeError, match="Y_true has dtype <U1: it must hold real numbers"):
-        f_measure([["a", "b"]], [[0, 1]])
-    with pytest.raises(TypeError, match="Y_true has dtype complex128: it must hold real numbers"):
-        f_measure(sparse.csr_array(Y.astype(complex)), Y)
-
-
-def test_invalid_parameters_raise():
-    Y = np.eye(3, dtype=int)
-    with pytest.raises(ValueError, match=r"beta is 0.0: it must be a number greater than 0"):
-        f_measure(Y, Y, beta=0)
-    with pytest.raises(TypeError, match="beta is '1': it must be a number greater than 0"):
-        f_measure(Y, Y, beta="1")
-    with pytest.raises(ValueError, match=r"zero_division is 1.5: it must be a number in \[0, 1\]"):
-        f_measure(Y, Y, zero_division=1.5)
-    with pytest.raises(TypeError, match="zero_division is 'warn': it must be a number"):
-        f_measure(Y, Y, zero_division="warn")
-    with pytest.raises(TypeError, match="per_row is 1: it must be True or False"):
-        f_measure(Y, Y, per_row=1)
-
-
-def test_invalid_weights_raise():
-    Y = np.eye(3, dtype=int)
-    with pytest.raises(ValueError, match="sample_weight has 2 rows and Y_true has 3"):
-        f_measure(Y, Y, sample_weight=[1, 1])
-    with pytest.raises(ValueError, match=r"sample_weight has shape \(3, 1\): it must have 1 dim"):
-        f_measure(Y, Y, sample_weight=[[1], [1], [1]])
-    with pytest.raises(
-        ValueError, match=r"sample_weight\[1\] is -2.0: weights must be finite and"
-    ):
-        f_measure(Y, Y, sample_weight=[1, -2, 3])
-    with pytest.raises(ValueError, match=r"sample_weight\[2\] is nan: weights must be finite and"):
-        f_measure(Y, Y, sample_weight=[1, 2, np.nan])
-    with pytest.raises(ValueError, match="sample_weight is zero in every row: one weight must be"):
-        f_measure(Y, Y, sample_weight=[0, 0, 0])
-    with pytest.raises(
-        ValueError, match="sample_weight is given and per_row is True: weights apply to the mean"
-    ):
-        f_measure(Y, Y, sample_weight=[1, 1, 1], per_row=True)
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        ((Y, Y[:, :2]), {}, ValueError, "Y_pred has shape (4, 2) and Y_true has (4, 3): they"),
+        ((Y, sparse.csr_array(Y[:3])), {}, ValueError, "Y_pred has shape (3, 3) and Y_true has"),
+        ((Y, Y[:, 0]), {}, ValueError, "Y_pred has shape (4,) and Y_true has (4, 3): they"),
+        ((Y[:, :0], Y[:, :0]), {}, ValueError, "Y_true has shape (4, 0): it must have at least"),
+        ((Y, sparse.csr_array((4, 0))), {}, ValueError, "Y_pred has shape (4, 0): it must have"),
+        ((Y[None], Y[None]), {}, ValueError, "Y_true has shape (1, 4, 3): it must have 2 dim"),
+        (([["a"]], [[0]]), {}, TypeError, "Y_true has dtype <U1: it must hold real numbers"),
+        ((sparse.csr_array(Y * 1j), Y), {}, TypeError, "Y_true has dtype complex128: it must"),
+        (([[1, 2]], [[1, 2]]), {}, ValueError, "Y_true[0, 1] is 2: labels must be 0 or 1"),
+        ((Y, Y), {"beta": 0}, ValueError, "beta is 0.0: it must be a number greater than 0"),
+        ((Y, Y), {"beta": "1"}, TypeError, "beta is '1': it must be a number greater than 0"),
+        ((Y, Y), {"zero_division": 1.5}, ValueError, "zero_division is 1.5: it must be a number"),
+        ((Y, Y), {"zero_division": "warn"}, TypeError, "zero_division is 'warn': it must be a"),
+        ((Y, Y), {"per_row": 1}, TypeError, "per_row is 1: it must be True or False"),
+        ((EYE, EYE), {"sample_weight": [1, 1]}, ValueError, "sample_weight has 2 rows and Y_true"),
+        (
+            (EYE, EYE),
+            {"sample_weight": EYE},
+            ValueError,
+            "sample_weight has shape (3, 3): it must",
+        ),
+        (
+            (EYE, EYE),
+            {"sample_weight": [1, -2, 3]},
+            ValueError,
+            "sample_weight[1] is -2.0: weights",
+        ),
+        (
+            (EYE, EYE),
+            {"sample_weight": [1, 2, np.nan]},
+            ValueError,
+            "sample_weight[2] is nan: wei",
+        ),
+        (
+            (EYE, EYE),
+            {"sample_weight": [0, 0, 0]},
+            ValueError,
+            "sample_weight is zero in every row",
+        ),
+        (
+            (EYE, EYE),
+            {"sample_weight": [1, 1, 1], "per_row": True},
+            ValueError,
+            "sample_weight is given and per_row is True: weights apply to the mean",
+        ),
+    ],
+)
+def test_invalid_arguments_raise(arguments, options, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        f_measure(*arguments, **options)
 
 
 def test_import_does_not_load_heavy_libraries():

@@ -10,6 +10,7 @@ header                   contents
 ``marginals_window``     bounds that select the ranks to evaluate
 ``marginals_columns``    decide columns, where rows are stored one after the other
 ``jaccard``              the same for the Jaccard index
+``floors``               floors on precision and recall, and true items without a label
 ``power_sums``           products and sums over independent labels from eight power sums
 ``cardinalities``        decide rows from P (GFM)
 ``constrained``          the best feasible set, where constraints exclude the optimum;
@@ -77,6 +78,7 @@ __all__ = [
     "decide_dense_columns",
     "decide_dense_rows",
     "decide_factor_rows",
+    "decide_floor_rows",
     "decide_jaccard_csr_rows",
     "decide_jaccard_dense_rows",
     "decide_joint_rows",
@@ -117,6 +119,7 @@ decide_csr_rows: Any = native.decide_csr_rows
 decide_dense_columns: Any = native.decide_dense_columns
 decide_dense_rows: Any = native.decide_dense_rows
 decide_factor_rows: Any = native.decide_factor_rows
+decide_floor_rows: Any = native.decide_floor_rows
 decide_jaccard_csr_rows: Any = native.decide_jaccard_csr_rows
 decide_jaccard_dense_rows: Any = native.decide_jaccard_dense_rows
 decide_joint_rows: Any = native.decide_joint_rows

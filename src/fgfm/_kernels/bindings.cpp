@@ -20,6 +20,7 @@
 #include "constrained.hpp"
 #include "constrained_marginals.hpp"
 #include "factors.hpp"
+#include "floors.hpp"
 #include "forest.hpp"
 #include "grouping.hpp"
 #include "jaccard.hpp"
@@ -323,6 +324,22 @@ NB_MODULE(MODULE_NAME, module) {
     module.def("decide_jaccard_dense_rows", &bind_jaccard_dense_rows<float>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
     module.def("decide_jaccard_csr_rows", &bind_jaccard_csr_rows<double>, without_gil, "data"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a.noconvert(), "expected"_a.noconvert());
     module.def("decide_jaccard_csr_rows", &bind_jaccard_csr_rows<float>, without_gil, "data"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a.noconvert(), "expected"_a.noconvert());
+    module.def(
+        "decide_floor_rows",
+        [](Array<const double, 1> data, Array<const Index, 1> indptr, double beta2,
+           double zero_division, bool nonempty, const Rules& rules, double precision, double recall,
+           double rate, Array<const double, 2> missed, Index repeat, Array<std::int8_t, 1> chosen,
+           Array<double, 1> expected, Array<double, 2> possible) {
+            require_rows(span(indptr), expected.size(), data.size());
+            require(chosen.size() == data.size(), "chosen must have one mark for each entry");
+            require(possible.shape(0) == expected.size() && possible.shape(1) == 2,
+                    "possible must have two numbers for each row");
+            return result(decide_floor_rows(data.data(), span(indptr),
+                                            {beta2, zero_division, nonempty}, rules,
+                                            {precision, recall}, {rate, matrix(missed), repeat},
+                                            chosen.data(), expected.data(), matrix(possible)));
+        },
+        without_gil, "data"_a, "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "precision"_a, "recall"_a, "rate"_a, "missed"_a, "repeat"_a, "chosen"_a.noconvert(), "expected"_a.noconvert(), "possible"_a.noconvert());
     module.def("decide_cardinality_rows", &bind_cardinality_rows<double>, without_gil, "P"_a, "mass"_a, "names"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "labels"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a.none() = nb::none());
     module.def("decide_cardinality_rows", &bind_cardinality_rows<float>, without_gil, "P"_a, "mass"_a, "names"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "labels"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a.none() = nb::none());
     module.def(

@@ -227,11 +227,9 @@ def check_partition(factors: Any, m: int, names: npt.NDArray[Any] | None) -> lis
 
 def _label_numbers(factor: Any, f: int, number: dict[str, int]) -> list[int]:
     """Return the numbers of the labels of ``factors[f]``; `number` maps names to numbers."""
-    wrong = TypeError(
-        f"factors[{f}] is {factor!r}: a factor must be a list of label numbers or names"
-    )
+    rule = "a factor must be a list of label numbers or names"
     if isinstance(factor, (str, bytes)) or not hasattr(factor, "__iter__"):
-        raise wrong
+        raise TypeError(f"factors[{f}] is {factor!r}: {rule}")
     labels = []
     for label in factor:
         if isinstance(label, str):
@@ -240,6 +238,6 @@ def _label_numbers(factor: Any, f: int, number: dict[str, int]) -> list[int]:
                 raise ValueError(f"factors[{f}] holds label {label!r}: {reason}")
             label = number[label]
         if isinstance(label, (bool, np.bool_)) or not isinstance(label, (int, np.integer)):
-            raise wrong
+            raise TypeError(f"factors[{f}] is {factor!r}: {rule}")
         labels.append(int(label))
     return labels

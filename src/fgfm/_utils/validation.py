@@ -41,9 +41,13 @@ def check_beta(beta: Any) -> float:
     return _number(beta, "beta", "a number greater than 0 (from 1e-50 to 1e50)", 1e-50, 1e50)
 
 
-def check_zero_division(zero_division: Any) -> float:
-    """Return the value of 0/0, an empty decision for an empty true set, as a float in [0, 1]."""
-    return _number(zero_division, "zero_division", "a number in [0, 1]", 0.0, 1.0)
+def check_zero_division(value: Any, name: str = "zero_division") -> float:
+    """Return a number in [0, 1], such as the value of 0/0, as a float."""
+    rule = "a number in [0, 1]"
+    number = _number(value, name, rule)
+    if not 0.0 <= number <= 1.0:
+        raise ValueError(f"{name} is {number!r}: it must be {rule}")
+    return number
 
 
 def check_fraction(value: Any, name: str) -> float:

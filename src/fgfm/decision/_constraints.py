@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import numbers
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from fgfm._utils.text import near_match
-from fgfm.decision._constraint_forms import (
-    check_cycles,
-    check_disjoint,
-    check_groups,
-    cost_mapping,
-    group_tuples,
-    label_tuple,
-    pairs,
-    parent_mapping,
-)
 
 __all__ = ["Constraints", "LabelNumbers"]
 
@@ -85,23 +77,23 @@ class Constraints:
     costs: Any = None
 
     def __post_init__(self) -> None:
+        groups = _listed(self.groups, "groups", "a list of lists of labels")
         normal = {
-            "required": label_tuple(self.required, "required"),
-            "forbidden": label_tuple(self.forbidden, "forbidden"),
-            "groups": group_tuples(self.groups),
-            "parents": parent_mapping(self.parents),
-            "costs": cost_mapping(self.costs),
+            "required": _labels(self.required, "required"),
+            "forbidden": _labels(self.forbidden, "forbidden"),
+            "groups": tuple(_labels(group, f"groups[{g}]") for g, group in enumerate(groups)),
+            "parents": None if self.parents is None else _parents(self.parents),
+            "costs": None if self.costs is None else _costs(self.costs),
         }
         for name, value in normal.items():
             object.__setattr__(self, name, value)
-        check_disjoint(self.required, self.forbidden, repr)
         if self.groups and self.parents:
             raise ValueError(
                 "constraints: groups and parents cannot be combined; use one of them, or forbid "
                 "labels"
             )
-        check_groups(self.groups, self.required, repr)
-        check_cycles(pairs(self.parents), repr)
+        parent_of = dict(_pairs(self.parents))
+        _check_contradictions(self.required, self.forbidden, self.groups, parent_of, repr)
 
     def __repr__(self) -> str:
         given = [(field.name, getattr(self, field.name)) for field in fields(self)]
@@ -176,14 +168,12 @@ class Constraints:
             tuple(labels.number(label, name) for label in getattr(self, name))
             for name in ("required", "forbidden")
         )
-        check_disjoint(required, forbidden, labels.show)
         groups = [
             [*dict.fromkeys(labels.number(label, f"groups[{g}]") for label in group)]
             for g, group in enumerate(self.groups)
         ]
-        check_groups(groups, required, labels.show)
         parent_of: dict[int, int] = {}
-        for child, parent in pairs(self.parents).items():
+        for child, parent in _pairs(self.parents):
             number = labels.number(child, "parents")
             if number in parent_of:
                 raise ValueError(
@@ -191,7 +181,7 @@ class Constraints:
                     "number"
                 )
             parent_of[number] = labels.number(parent, "parents")
-        check_cycles(parent_of, labels.show)
+        _check_contradictions(required, forbidden, groups, parent_of, labels.show)
         costs = self.costs
         if isinstance(costs, dict):
             costs = {labels.number(label, "costs"): cost for label, cost in costs.items()}
@@ -244,3 +234,116 @@ class LabelNumbers:
     def show(self, i: int) -> str:
         """Return the number and name of a label for a message."""
         return f"{i}" if self.names is None else f"{i} ({str(self.names[i])!r})"
+
+
+def _label(value: Any, where: str) -> int | str:
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 0:
+        raise TypeError(
+            f"constraints: {where} has {value!r}: labels must be numbers, 0 or more, or names "
+            "(text)"
+        )
+    return int(value)
+
+
+def _listed(values: Any, where: str, rule: str = "a list of labels") -> Iterable[Any]:
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise TypeError(f"constraints: {where} is {values!r}: it must be {rule}")
+    return values
+
+
+def _labels(values: Any, where: str) -> tuple[int | str, ...]:
+    """Return a list of labels as a tuple, each label once."""
+    return tuple(dict.fromkeys(_label(value, where) for value in _listed(values, where)))
+
+
+def _parents(parents: Any) -> dict[int | str, int | str] | tuple[int | str | None, ...]:
+    """Return a mapping of the labels that have a parent, or the parents of all labels."""
+
+    def parent(value: Any, where: str) -> int | str:
+        if isinstance(value, (list, tuple, set, frozenset, np.ndarray)):
+            raise TypeError(f"constraints: {where} is {value!r}: a label can have one parent only")
+        return _label(value, where)
+
+    if isinstance(parents, Mapping):
+        return {
+            _label(child, "parents"): parent(value, f"the parent of {child!r}")
+            for child, value in parents.items()
+            if value is not None
+        }
+    rule = "a mapping of label to parent, or the list of all parents"
+    return tuple(
+        None
+        if value is None or (isinstance(value, numbers.Integral) and value == -1)
+        else parent(value, f"parents[{child}]")
+        for child, value in enumerate(_listed(parents, "parents", rule))
+    )
+
+
+def _pairs(parents: Any) -> Iterable[tuple[Any, Any]]:
+    """Return each label that has a parent, and its parent."""
+    if isinstance(parents, tuple):
+        return [(child, parent) for child, parent in enumerate(parents) if parent is not None]
+    return (parents or {}).items()
+
+
+def _costs(costs: Any) -> dict[int | str, float] | tuple[float, ...] | float:
+    """Return costs as a mapping, the costs of all labels, or one number."""
+
+    def cost(value: Any, where: str) -> float:
+        rule = "a cost must be a finite number, 0 or more"
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+            raise TypeError(f"constraints: {where} is {value!r}: {rule}")
+        number = float(value)
+        if not 0.0 <= number < math.inf:
+            raise ValueError(f"constraints: {where} is {number!r}: {rule}")
+        return number
+
+    if isinstance(costs, Mapping):
+        return {_label(i, "costs"): cost(value, f"costs[{i!r}]") for i, value in costs.items()}
+    if isinstance(costs, Iterable) and not isinstance(costs, (str, bytes)):
+        return tuple(cost(value, f"costs[{i}]") for i, value in enumerate(costs))
+    return cost(costs, "costs")
+
+
+def _check_contradictions(
+    required: Sequence[Any],
+    forbidden: Sequence[Any],
+    groups: Sequence[Sequence[Any]],
+    parent_of: Mapping[Any, Any],
+    show: Callable[[Any], str],
+) -> None:
+    """Raise if no set satisfies the constraints, or if groups overlap."""
+    excluded = set(forbidden)
+    for label in required:
+        if label in excluded:
+            raise ValueError(f"constraints: label {show(label)} is required and forbidden")
+    group_of: dict[Any, int] = {}
+    for g, group in enumerate(groups):
+        for label in group:
+            if group_of.setdefault(label, g) != g:
+                raise ValueError(
+                    f"constraints: label {show(label)} is in groups[{group_of[label]}] and in "
+                    f"groups[{g}]: groups must have no label in common"
+                )
+    first: dict[int, Any] = {}
+    for label in required:
+        other = first.setdefault(group_of[label], label) if label in group_of else label
+        if other != label:
+            raise ValueError(
+                f"constraints: labels {show(other)} and {show(label)} are required, but "
+                f"groups[{group_of[label]}] allows one of them only"
+            )
+    known: set[Any] = set()
+    for start in parent_of:
+        path: dict[Any, None] = {}
+        label = start
+        while label in parent_of and label not in known:
+            if label in path:
+                cycle = [*path][[*path].index(label) :]
+                chain = " -> ".join(map(show, [*cycle, label]))
+                raise ValueError(f"constraints: parents has the cycle {chain}")
+            path[label] = None
+            label = parent_of[label]
+        known.update(path)

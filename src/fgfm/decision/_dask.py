@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -54,14 +56,12 @@ def decide_lazily(
     no_rows = _problem_without_rows(kind, arrays, objective, shared)
     m = no_rows.shape[1]
     if average == "samples":
-        decided = _map_row_blocks(_decide_rows, arrays, kind, shared, objective=objective)
+        decide_rows = partial(decide, objective=objective, average=average)
+        decided = _map_row_blocks(decide_rows, arrays, kind, shared)
         axis, new_axis = "row", {"label": m}
     else:
-        meta = no_rows.marginals().valid()
-        blocks = _map_row_blocks(_marginals, arrays, kind, shared)
-        marginals = array.blockwise(
-            _itself, ("row", "label"), blocks, ("row",), new_axes={"label": m}, meta=meta
-        )
+        to = {"new_axes": {"label": m}, "meta": _marginals(no_rows)}
+        marginals = _map_row_blocks(_marginals, arrays, kind, shared, ("row", "label"), **to)
         n = marginals.shape[0]
         if math.isnan(n):
             raise ValueError(
@@ -78,10 +78,10 @@ def decide_lazily(
             meta=np.empty(0, dtype=object),
         )
         axis, new_axis = "label", {"row": n}
-    labels = array.blockwise(
-        _labels, ("row", "label"), decided, (axis,), new_axes=new_axis, meta=no_rows.no_labels()
-    )
-    expected_f = array.blockwise(_expected_f, (axis,), decided, (axis,), meta=np.empty(0))
+    to = {"new_axes": new_axis, "meta": no_rows.no_labels()}
+    labels = array.blockwise(attrgetter("labels"), ("row", "label"), decided, (axis,), **to)
+    to = {"meta": np.empty(0)}
+    expected_f = array.blockwise(attrgetter("expected_f"), (axis,), decided, (axis,), **to)
     return Decision(labels, expected_f)
 
 
@@ -107,7 +107,8 @@ def _map_row_blocks(
     arrays: Mapping[str, Any],
     kind: type[Problem],
     shared: Mapping[str, Any],
-    **parameters: Any,
+    axes: tuple[str, ...] = ("row",),
+    **to: Any,
 ) -> Any:
     """Apply a function to the problems of blocks of rows; return a Dask array of its results."""
     from dask import array, delayed
@@ -122,16 +123,10 @@ def _map_row_blocks(
         indexed += [chunked, ("row", *(f"axis {axis} of {k}" for axis in range(1, chunked.ndim)))]
     starts = np.cumsum([0, *leading.chunks[0][:-1]])  # (blocks,) NaN where not known
     indexed += [array.from_array(starts, chunks=1), ("row",)]
+    shared = {name: delayed(value, traverse=False) for name, value in shared.items()}
+    to = {"meta": np.empty(0, dtype=object), **to, "align_arrays": False}
     return array.blockwise(
-        _apply_to_block,
-        ("row",),
-        *indexed,
-        function=function,
-        kind=kind,
-        parameters=parameters,
-        align_arrays=False,
-        meta=np.empty(0, dtype=object),
-        **{name: delayed(value, traverse=False) for name, value in shared.items()},
+        _apply_to_block, axes, *indexed, function=function, kind=kind, **to, **shared
     )
 
 
@@ -188,16 +183,12 @@ def _rechunk(array: Any, value: Any, rows: tuple[int, ...]) -> Any:
 
 
 def _apply_to_block(
-    *blocks: Any,
-    function: Callable[..., Any],
-    kind: type[Problem],
-    parameters: Mapping[str, Any],
-    **shared: Any,
+    *blocks: Any, function: Callable[[Problem], Any], kind: type[Problem], **shared: Any
 ) -> Any:
     """Apply a function to one block of rows; the last block is the number of its first row."""
     *arrays, start = map(_only_block, blocks)
     try:
-        return function(kind.read(*arrays, **shared), **parameters)
+        return function(kind.read(*arrays, **shared))
     except ValueError as error:
         first = float(start[0])
         if first:
@@ -213,10 +204,6 @@ def _only_block(block: Any) -> Any:
     return block
 
 
-def _decide_rows(problem: Problem, objective: Objective) -> Decision:
-    return decide(problem, objective, "samples")
-
-
 def _marginals(problem: Problem) -> Any:
     return problem.marginals().valid()
 
@@ -224,15 +211,3 @@ def _marginals(problem: Problem) -> Any:
 def _decide_columns(block: Any, objective: Objective) -> Decision:
     """Decide for one block of labels."""
     return decide(Marginals.read(_only_block(block)), objective, "macro")
-
-
-def _itself(value: Any) -> Any:
-    return value
-
-
-def _labels(decided: Decision) -> Any:
-    return decided.labels
-
-
-def _expected_f(decided: Decision) -> Any:
-    return decided.expected_f

@@ -34,22 +34,12 @@ Integers = npt.NDArray[np.int64]
 
 
 class Layout(NamedTuple):
-    """The sizes of factors in the order in which the kernels read them, those of one label last.
+    """The sizes of factors in the order of the kernels: those of one label last."""
 
-    Attributes
-    ----------
-    sizes, depths : ndarray of int
-        m_f and S_f of each factor.
-    members : ndarray of int
-        The labels of all factors, one after the other.
-    n_multiple : int
-        The number of factors before those of one label, whose P are marginals.
-    """
-
-    sizes: Integers
-    depths: Integers
-    members: Integers
-    n_multiple: int
+    sizes: Integers  # m_f
+    depths: Integers  # S_f
+    members: Integers  # the labels of all factors, one after the other
+    n_multiple: int  # factors before those of one label, whose P are marginals
 
     @property
     def total_depth(self) -> int:
@@ -60,18 +50,9 @@ class Layout(NamedTuple):
 class Factors(DenseProblem):
     """Factors of labels that are independent of each other.
 
-    Parameters
-    ----------
-    parts : sequence of ndarray of shape (n, m_f, S_f)
-        The P of each factor.
-    members : sequence of ndarray of shape (m_f,)
-        The labels of each factor.
-    distributions : sequence of ndarray of shape (n, S_f + 1), or None
-        The distributions of the factors, if they do not come from P.
-    names, distribution_names : sequence of str
-        The name of each P, and of each distribution, in error messages.
-    m : int, default=None
-        The number of labels, if not all of them are in the factors.
+    `parts` are the P of each factor, (n, m_f, S_f), `members` their labels, and `distributions`
+    theirs, (n, S_f + 1), if they do not come from P; the names are for error messages, and `m` is
+    the number of labels if not all of them are in the factors.
     """
 
     def __init__(
@@ -121,7 +102,6 @@ class Factors(DenseProblem):
     def decide_block(
         self, rows: slice, objective: Objective, constraints: Any, labels: Real, expected_f: Real
     ) -> None:
-        """Decide some of the rows."""
         arguments = (
             self.d_rows(rows),
             self.distributions is not None,
@@ -164,7 +144,6 @@ class Factors(DenseProblem):
         raise_excess_mass(self.parts[f][rows], row, self.names[f], rows.start)
 
     def marginals(self) -> Marginals:
-        """Return the marginals."""
         if self.distributions is not None:  # they are not used, but validated
             for f in range(len(self.parts)):
                 self._unit_rows(f, slice(0, self.shape[0]))
@@ -195,7 +174,6 @@ class Factors(DenseProblem):
         return marginals
 
     def as_one_row(self, threads: int = 1) -> OneRowOfFactors:
-        """Return the factors of all rows as those of one row."""
         n, m = self.shape
         several = self._order[: self.layout.n_multiple]
         groups = [group for group in (several, self._order[len(several) :]) if group]
@@ -229,7 +207,6 @@ class Cardinalities(Factors):
     def decide_block(
         self, rows: slice, objective: Objective, constraints: Any, labels: Real, expected_f: Real
     ) -> None:
-        """Decide some of the rows."""
         block = float_block(self.parts[0][rows])
         if self.distributions is None:
             mass = np.full((2, len(block)), np.nan)  # NaN: the kernel computes it from P
@@ -257,7 +234,6 @@ class _SingleLabels(Factors):
     def decide_block(
         self, rows: slice, objective: Objective, constraints: Any, labels: Real, expected_f: Real
     ) -> None:
-        """Decide some of the rows."""
         factor_of = np.argsort(self.layout.members)  # (m,) the factor of each label
         proba = np.concatenate([self.parts[f][rows, :, 0] for f in factor_of], axis=1)
         decided = Decision(labels, expected_f)
@@ -269,20 +245,9 @@ class _SingleLabels(Factors):
 class OneRowOfFactors(Factors):
     """One row with many factors, whose P are stored one after the other.
 
-    Parameters
-    ----------
-    values : ndarray of shape (sum of m_f S_f,)
-        P of all factors.
-    d : ndarray of shape (1, sum of S_f + 1), or None
-        Their distributions, if they do not come from P.
-    layout : Layout
-        The sizes and labels of the factors.
-    m : int
-        The number of labels.
-    slack : float
-        The rounding error that is allowed for a probability.
-    rows_of : Factors, optional
-        The problem whose rows are factors here, if its values may not be valid.
+    `values` is P of all factors, (sum_f m_f S_f,), `d` their distributions, (1, sum_f S_f + 1), if
+    they do not come from P, and `rows_of` the problem whose rows are factors here, if its values
+    may not be valid.
     """
 
     def __init__(
@@ -315,7 +280,6 @@ class OneRowOfFactors(Factors):
         return cls(values, None, layout, possible.size, 1e-9)
 
     def decide_rows(self, objective: Objective) -> Decision:
-        """Decide the row."""
         if len(self.layout.sizes):
             return super().decide_rows(objective)
         labels = np.zeros(self.shape, dtype=np.int8)

@@ -27,7 +27,7 @@ from fgfm._utils.validation import (
     check_same_rows,
 )
 from fgfm.decision import _factors
-from fgfm.decision._array_api.backend import Backend, common_backend, read_array
+from fgfm.decision._array_api.backend import Backend, common_backend, full_precision, read_array
 from fgfm.decision._array_api.checks import read_cardinalities, read_distribution, read_factors
 from fgfm.decision._array_api.columns import (
     Columns,
@@ -37,10 +37,8 @@ from fgfm.decision._array_api.columns import (
     gather,
     rank_candidates,
 )
-from fgfm.decision._array_api.power_sums import TAIL
-from fgfm.decision._array_api.precision import full_precision
 from fgfm.decision._array_api.problem import ArrayProblem
-from fgfm.decision._array_api.selection import power_of_two
+from fgfm.decision._array_api.search import TAIL, power_of_two, scaled_up
 from fgfm.decision._marginals_array_api import Marginals
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import nodes
@@ -61,30 +59,19 @@ class FactorProblem(ArrayProblem):
         raise NotImplementedError
 
     def marginals(self) -> Marginals:
-        """Return the marginals."""
         xp = self.backend.xp
         P = self.factors(slice(0, self.shape[0])).P
         return Marginals(xp.clip(xp.sum(P, axis=2), 0.0, 1.0))
 
     def as_one_row(self, threads: int = 1) -> GivenFactors:
-        """Return the factors of all rows as those of one row."""
         given = self.factors(slice(0, self.shape[0]))
         return GivenFactors.of_rows(given.backend, given.P, given.d, given.factor)
 
 
 class GivenFactors(FactorProblem):
-    """Factors with valid P and distributions.
+    """Factors with valid P, (n, m, S), and distributions, (n, F, S + 1).
 
-    Parameters
-    ----------
-    backend : Backend
-        Namespace, device and precision.
-    P : array of shape (n, m, S)
-        The joint probabilities of each label and of the cardinality of its factor.
-    d : array of shape (n, F, S + 1)
-        The distributions of the factors.
-    factor : array of shape (m,)
-        The factor of each label.
+    P has the cardinality of the own factor; `factor`, (m,), is the factor of each label.
     """
 
     def __init__(self, backend: Backend, P: Array, d: Array, factor: Array) -> None:
@@ -111,21 +98,12 @@ class GivenFactors(FactorProblem):
         )
 
     def decide_block(self, rows: slice, objective: Objective) -> tuple[Array, Array]:
-        """Return labels and expectations of some of the rows."""
         P, d = self.P[rows, ...], self.d[rows, ...]
         return _decide_factor_rows(self.backend, P, d, self.factor, objective)
 
 
 class Cardinalities(FactorProblem):
-    """One factor, with P of shape (n, m, S): GFM.
-
-    Parameters
-    ----------
-    P : array of shape (n, m, S)
-        The joint probabilities of each label and the cardinality.
-    distribution : array of shape (n, S + 1), optional
-        The distribution of the cardinality, if it does not come from P.
-    """
+    """One factor, with P, (n, m, S), and perhaps its distribution, (n, S + 1): GFM."""
 
     host = _factors.Cardinalities
 
@@ -159,7 +137,6 @@ class Cardinalities(FactorProblem):
         return GivenFactors(backend, P, d, factor)
 
     def decide_without_limits(self, objective: Objective) -> Decision:
-        """Decide each row."""
         if self._distribution is None:
             decided = decide_by_kernel(self.backend, self._P, self._s, objective)
             if decided is not None:
@@ -172,7 +149,6 @@ class Cardinalities(FactorProblem):
         return np.arange(1.0, self._P.shape[2] + 1.0)
 
     def decide_block(self, rows: slice, objective: Objective) -> tuple[Array, Array]:
-        """Return labels and expectations of some of the rows."""
         xp = self.backend.xp
         given = self.factors(rows)
         d = given.d[:, 0, :]
@@ -196,14 +172,8 @@ class _Layout(NamedTuple):
 class Factors(FactorProblem):
     """Factors of labels that are independent of each other.
 
-    Parameters
-    ----------
-    *arrays : array
-        The P of each factor, (n, m_f, S_f), followed by their distributions, (n, S_f + 1), if any.
-    n_factors : int
-        The number of factors.
-    factors : sequence of sequence of int
-        The labels of each factor.
+    `arrays` are the P of each factor, (n, m_f, S_f), followed by their distributions,
+    (n, S_f + 1), if any; `factors` are the labels of each.
     """
 
     host = _factors.Factors
@@ -231,9 +201,8 @@ class Factors(FactorProblem):
         self.shape = n, self._layout.place.shape[0]
 
     def decide_without_limits(self, objective: Objective) -> Decision:
-        """Decide each row."""
         if self._has_kernel():
-            from fgfm.decision._factors_triton import decide_factors
+            from fgfm.decision._array_api.columns_triton import decide_factors
 
             decided = decide_factors(self.backend, self._parts, self._members, objective)
             if decided is not None:
@@ -254,11 +223,9 @@ class Factors(FactorProblem):
         return self.shape[0] > 0 and is_short and padded <= _MOST_LABELS
 
     def decide_block(self, rows: slice, objective: Objective) -> tuple[Array, Array]:
-        """Return labels and expectations of some of the rows."""
         return self.factors(rows).decide_block(slice(None), objective)
 
     def factors(self, rows: slice) -> GivenFactors:
-        """Return P, (n, m, S), and the distributions, (n, F, S + 1), of some of the rows."""
         backend, xp, longest = self.backend, self.backend.xp, self._longest
         P_groups, d_groups = [], []
         for group in self._layout.groups:
@@ -329,6 +296,8 @@ def _decide_factor_rows(
     xp, beta2 = backend.xp, objective.beta2
     n, m, S = P.shape
     s = backend.one_to(S)
+    P, some = scaled_up(backend, objective, xp.sum(d[:, :, 1:], axis=(1, 2)), P, d[:, :, 1:])
+    d = xp.concat([d[:, :, :1], some], axis=2)
     own_present = xp.sum(d[:, :, 1:], axis=2)  # (n, F)
     # A given d_0 may be far smaller than the rounding error of 1 - own_present.
     log_absent = xp.where(

@@ -55,7 +55,6 @@ class SparseFactors(SparseProblem):
     def decide_block(
         self, rows: slice, objective: Objective, constraints: Any, expected_f: Real
     ) -> tuple[Real, Real]:
-        """Decide some of the rows."""
         dense, layout = self._dense, self._dense.layout
         entries = self._marginals.entries(rows)
         dense_values = dense.P_rows(rows)  # (n, width)
@@ -91,7 +90,6 @@ class SparseFactors(SparseProblem):
         return chosen[: ends[-1]].copy(), ends  # a copy, so that the rest of `chosen` is freed
 
     def marginals(self) -> SparseMarginals:
-        """Return the marginals."""
         dense = self._dense.marginals().values
         labels = np.concatenate(self._dense.members)
         order = np.argsort(labels)  # the columns of `dense` are in the order of their labels
@@ -102,7 +100,6 @@ class SparseFactors(SparseProblem):
         )
 
     def as_one_row(self, threads: int = 1) -> SparseFactors:
-        """Return the factors of all rows as those of one row."""
         return SparseFactors(self._dense.as_one_row(), self._marginals.as_one_row())
 
 

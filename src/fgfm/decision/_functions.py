@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
 from fgfm._utils.names import check_same_names, column_names
@@ -19,10 +20,9 @@ from fgfm._utils.validation import (
 from fgfm.decision._constraints import Constraints
 from fgfm.decision._factors import Cardinalities, Factors
 from fgfm.decision._inputs import check_array_types, decide_arrays
-from fgfm.decision._joint import Joint
+from fgfm.decision._labelsets import Joint, Samples
 from fgfm.decision._marginals import Marginals
 from fgfm.decision._objective import Decision, Objective
-from fgfm.decision._samples import Samples
 
 __all__ = [
     "from_cardinalities",
@@ -44,6 +44,9 @@ def from_marginals(
     min_labels: int = 0,
     max_labels: int | None = None,
     constraints: Constraints | None = None,
+    min_precision: float | None = None,
+    min_recall: float | None = None,
+    missed: Any = None,
     logits: bool = False,
     n_jobs: int | None = None,
 ) -> Decision:
@@ -85,6 +88,16 @@ def from_marginals(
     constraints : Constraints, default=None
         Further constraints on the label sets: labels that are required, forbidden, exclude each
         other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
+    min_precision, min_recall : float, default=None
+        The least expected precision :math:`E[|y \cap h| / |h|]` and recall
+        :math:`E[|y \cap h| / |y|]` of each decision, at the level of `average`; 0/0 has the value
+        `zero_division`. The decision is the best one that has both. Where only the empty set is
+        left, a warning says what was possible, unless it is the best set anyway.
+    missed : float or array-like of shape (N + 1,) or (n, N + 1), default=None
+        True items that no label stands for, such as those below the end of a top-k list: the rate
+        of a Poisson distribution of their number in a row, the probabilities of 0 to N of them,
+        or these for each row. 1-D `proba` is one problem, and so are the items it misses. Not for
+        ``average="macro"`` and ``"weighted"``.
     logits : bool, default=False
         Whether `proba` holds logits, of which the probabilities are the sigmoid.
     n_jobs : int, default=None
@@ -109,9 +122,6 @@ def from_marginals(
 
     ``np.array(predict_proba(X))[:, :, 1]`` of a forest is (label, row): transposed. If there are
     as many rows as labels this cannot be detected; pass the list itself.
-
-    Columns are decided in strips, without a copy of the array, and the labels are in Fortran
-    order; ``average="micro"`` with `logits` copies the array.
 
     Only this function has ``measure="jaccard"``. For independent labels hits and true labels
     outside h are independent, so that :math:`E[J(y, h)] = \sum_{i \in h} p_i \; E[1 / (|h| + S)]`
@@ -152,14 +162,28 @@ def from_marginals(
            [1, 1]], dtype=int8)
     >>> expected_jaccard.round(4)
     array([0.56, 0.6 ])
+
+    The best set whose precision is expected to be 0.7 or more; a list of ten candidates of which
+    three relevant ones are expected to be missing:
+
+    >>> fgfm.decision.from_marginals([[0.8, 0.45, 0.4]], min_precision=0.7).labels
+    array([[1, 0, 0]], dtype=int8)
+    >>> candidates = [0.95, 0.9, 0.8, 0.7, 0.6, 0.4, 0.3, 0.2, 0.1, 0.05]
+    >>> labels, expected_f = fgfm.decision.from_marginals(candidates, missed=3.0)
+    >>> int(labels.sum()), round(float(expected_f), 4)
+    (6, 0.6249)
     """
     columns = getattr(proba, "columns", None)
     limits = (min_labels, max_labels, constraints, columns)
-    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, *limits, measure)
-    logits = check_flag(logits, "logits")
+    floors = (min_precision, min_recall)
+    objective = Objective.checked(beta, zero_division, nonempty, n_jobs, *limits, measure, *floors)
+    shared: dict[str, Any] = {"logits": check_flag(logits, "logits")}
     if getattr(proba, "ndim", 0) != 2:
         proba = stacked_classes(proba, logits=logits)
-    return decide_arrays(Marginals, {"proba": proba}, objective, average, columns, logits=logits)
+    arrays = {"proba": proba}
+    if missed is not None:
+        (arrays if np.ndim(missed) == 2 else shared)["missed"] = missed
+    return decide_arrays(Marginals, arrays, objective, average, columns, **shared)
 
 
 def from_cardinalities(
@@ -193,27 +217,8 @@ def from_cardinalities(
     distribution : array-like of shape (n, S + 1), default=None
         The probabilities of 0 to S labels, if they come from a separate model; P need not agree
         with them (`fgfm.cardinality.is_coherent`). By default they are computed from P.
-    beta : float, default=1.0
-        Recall is considered `beta` times as important as precision.
-    zero_division : float, default=1.0
-        The value of 0/0, an empty decision where the true set is empty, from 0 to 1.
-    nonempty : bool, default=False
-        Condition on the true set not being empty, for the decision and its expectation. A row of
-        zeros contradicts this condition: it gets the empty set, an expectation of NaN, and a
-        warning.
-    average : {"samples", "macro", "weighted", "micro"}, default="samples"
-        The F-measure to maximise: of each row; of each label over all rows, with equal weights or
-        weighted by the number of positives; or of all entries together. Rows are independent of
-        each other. `zero_division` and `nonempty` apply to each problem: row, label, or batch.
-    min_labels, max_labels : int, default=0 and None
-        The least and the largest number of labels to decide for; None is no limit. With
-        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
-        conditioned as with `nonempty`.
-    constraints : Constraints, default=None
-        Further constraints on the label sets: labels that are required, forbidden, exclude each
-        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
-    n_jobs : int, default=None
-        The number of threads, as in joblib. It does not change the result.
+    beta, zero_division, nonempty, average, min_labels, max_labels, constraints, n_jobs : object
+        As for `from_marginals`.
 
     Returns
     -------
@@ -275,27 +280,8 @@ def from_factors(
     distributions : list of array-like of shape (n, S_f + 1), default=None
         The probabilities of 0 to S_f labels of each factor, if they come from separate models. By
         default they are computed from `Ps`.
-    beta : float, default=1.0
-        Recall is considered `beta` times as important as precision.
-    zero_division : float, default=1.0
-        The value of 0/0, an empty decision where the true set is empty, from 0 to 1.
-    nonempty : bool, default=False
-        Condition on the true set not being empty, for the decision and its expectation. A row of
-        zeros contradicts this condition: it gets the empty set, an expectation of NaN, and a
-        warning.
-    average : {"samples", "macro", "weighted", "micro"}, default="samples"
-        The F-measure to maximise: of each row; of each label over all rows, with equal weights or
-        weighted by the number of positives; or of all entries together. Rows are independent of
-        each other. `zero_division` and `nonempty` apply to each problem: row, label, or batch.
-    min_labels, max_labels : int, default=0 and None
-        The least and the largest number of labels to decide for; None is no limit. With
-        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
-        conditioned as with `nonempty`.
-    constraints : Constraints, default=None
-        Further constraints on the label sets: labels that are required, forbidden, exclude each
-        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
-    n_jobs : int, default=None
-        The number of threads, as in joblib. It does not change the result.
+    beta, zero_division, nonempty, average, min_labels, max_labels, constraints, n_jobs : object
+        As for `from_marginals`.
 
     Returns
     -------
@@ -362,27 +348,9 @@ def from_samples(
     ----------
     samples : array-like of shape (n, T, m)
         T draws of m labels for each row, 0 or 1.
-    beta : float, default=1.0
-        Recall is considered `beta` times as important as precision.
-    zero_division : float, default=1.0
-        The value of 0/0, an empty decision where the true set is empty, from 0 to 1.
-    nonempty : bool, default=False
-        Ignore empty draws. A row with empty draws only gets the empty set, an expectation of NaN,
-        and a warning.
-    average : {"samples", "macro", "weighted", "micro"}, default="samples"
-        The F-measure to maximise: of each row; of each label over all rows, with equal weights or
-        weighted by the number of positives; or of all entries together. Draws of different rows
-        are taken to be independent. `zero_division` and `nonempty` apply to each problem: row,
-        label, or batch.
-    min_labels, max_labels : int, default=0 and None
-        The least and the largest number of labels to decide for; None is no limit. With
-        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
-        conditioned as with `nonempty`.
-    constraints : Constraints, default=None
-        Further constraints on the label sets: labels that are required, forbidden, exclude each
-        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
-    n_jobs : int, default=None
-        The number of threads, as in joblib. It does not change the result.
+    beta, zero_division, nonempty, average, min_labels, max_labels, constraints, n_jobs : object
+        As for `from_marginals`. With `nonempty`, empty draws are ignored. Draws of different rows
+        are taken to be independent.
 
     Returns
     -------
@@ -433,27 +401,8 @@ def from_joint(
     proba : array-like or data frame of shape (n, L)
         Their probabilities. Each row must sum to 1. Column names of a data frame must be the index
         of `labelsets`, if pandas has not numbered one of them.
-    beta : float, default=1.0
-        Recall is considered `beta` times as important as precision.
-    zero_division : float, default=1.0
-        The value of 0/0, an empty decision where the true set is empty, from 0 to 1.
-    nonempty : bool, default=False
-        Condition on the true set not being empty, for the decision and its expectation. A row that
-        is certainly empty contradicts this condition: it gets the empty set, an expectation of
-        NaN, and a warning.
-    average : {"samples", "macro", "weighted", "micro"}, default="samples"
-        The F-measure to maximise: of each row; of each label over all rows, with equal weights or
-        weighted by the number of positives; or of all entries together. Rows are independent of
-        each other. `zero_division` and `nonempty` apply to each problem: row, label, or batch.
-    min_labels, max_labels : int, default=0 and None
-        The least and the largest number of labels to decide for; None is no limit. With
-        `min_labels` of 1 or more the empty set is not allowed, but expectations are not
-        conditioned as with `nonempty`.
-    constraints : Constraints, default=None
-        Further constraints on the label sets: labels that are required, forbidden, exclude each
-        other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
-    n_jobs : int, default=None
-        The number of threads, as in joblib. It does not change the result.
+    beta, zero_division, nonempty, average, min_labels, max_labels, constraints, n_jobs : object
+        As for `from_marginals`.
 
     Returns
     -------

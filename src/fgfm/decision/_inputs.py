@@ -15,8 +15,9 @@ import numpy as np
 
 from fgfm._utils.rows import as_frames
 from fgfm._utils.validation import check_choice, is_flat
-from fgfm.decision._array_api.libraries import describe, is_array_api, library_of
+from fgfm.decision._array_api import describe, is_array_api, library_of
 from fgfm.decision._dask import any_dask, decide_lazily
+from fgfm.decision._floors import check_floors, warn_about_floors
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._problem import AVERAGES, Problem, decide
 
@@ -31,27 +32,11 @@ def decide_arrays(
     columns: Any = None,
     **shared: Any,
 ) -> Decision:
-    """Decide from arrays of any type.
+    """Decide from arrays of any type; return a decision of the type of the first one.
 
-    Parameters
-    ----------
-    kind : type
-        The kind of problem, the class for NumPy arrays.
-    arrays : mapping of str to array-like
-        The arrays with one entry per row, by the name of the argument.
-    objective : Objective
-        What is maximised.
-    average : str
-        One of `AVERAGES`.
-    columns : sequence, default=None
-        The column names of the labels, if the first array is a data frame.
-    **shared : object
-        Further arguments of the problem, the same for all rows.
-
-    Returns
-    -------
-    Decision
-        Of the same array type as the first array.
+    `kind` is the class of the problem for NumPy arrays; `arrays` have one entry per row, by the
+    name of the argument; `columns` are the names of the labels, if the first array is a frame;
+    `shared` are further arguments of the problem, the same for all rows.
     """
     check_choice(average, "average", AVERAGES)
     first = next(iter(arrays.values()))
@@ -62,17 +47,31 @@ def decide_arrays(
         average = "macro"  # one label, whatever the average
     if objective.limits is not None:
         objective.limits.check_problem(average, objective.measure, flat=flat)
+    missed = shared.get("missed", arrays.get("missed"))
+    place = None
+    if objective.floors is not None or missed is not None:
+        check_floors(objective, average, missed, flat=flat)
+        if on_device:  # these problems are decided on the host
+            from fgfm.decision._array_api.backend import copy_to_host
+
+            place, arrays, shared = copy_to_host(arrays, shared)
+            on_device = False
     if on_device:
         kind = getattr(import_module(f"{kind.__module__}_array_api"), kind.__name__)
     if not (is_numpy or on_device) and any_dask(*arrays.values()):
         decision = decide_lazily(kind, arrays, objective, average, shared)
     else:
         decision = decide(kind.read(*arrays.values(), **shared), objective, average)
+        if objective.floors is not None:
+            warn_about_floors(objective, average, flat=flat)
         if objective.nonempty:
             _warn_about_impossible_problems(decision.expected_f, average, objective)
     if flat:
         decision = Decision(decision.labels[:, 0], decision.expected_f[0])
         columns = [getattr(first, "name", None)]
+    if place is not None:
+        labels = place.xp.asarray(decision.labels, device=place.device)
+        return Decision(labels, place.array(decision.expected_f))
     return decision if is_numpy else Decision(*as_frames(*decision, first, columns, average))
 
 

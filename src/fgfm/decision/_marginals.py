@@ -14,6 +14,7 @@ from scipy import sparse
 from fgfm._kernels import NOT_PROBABILITY, constrain_dense_rows, transpose
 from fgfm._utils.blocks import BLOCK_BYTES, float_block, run_blocks
 from fgfm._utils.validation import check_logits, check_marginals, is_flat, real_array
+from fgfm.decision._floors import Missed, decide_with_floors
 from fgfm.decision._marginals_sparse import SparseMarginals
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._problem import DenseProblem, Problem, run_kernel
@@ -31,53 +32,61 @@ _CHUNK = 16  # columns, a multiple of what the kernel reads together
 class Marginals(DenseProblem):
     """Independent labels with marginals of shape (n, m), or (n,) for one label.
 
-    Parameters
-    ----------
-    proba : array-like of shape (n, m) or (n,)
-        Probabilities or logits.
-    logits : bool, default=False
-        Whether the probabilities are the sigmoid of `proba`.
-    rows_of : Marginals, optional
-        The problem whose entries `proba` has in one row; errors name their places.
+    `rows_of` is the problem whose entries `proba` has in one row: errors name their places.
+    `missed` are true items beside the labels: of each row, or of all rows if `proba` is 1-D.
     """
 
-    def __init__(self, proba: Any, logits: bool = False, rows_of: Marginals | None = None) -> None:
+    def __init__(
+        self,
+        proba: Any,
+        logits: bool = False,
+        rows_of: Marginals | None = None,
+        missed: Missed | None = None,
+    ) -> None:
         self._given = real_array(proba, "proba", ("row",) if is_flat(proba) else ("row", "label"))
         self._logits = logits
         self._rows_of = rows_of
+        self._missed = missed
         self.values = self._given if self._given.ndim == 2 else self._given[:, None]
         self.shape = self.values.shape
         self.row_bytes = self.shape[1] * self.values.itemsize
 
     @classmethod
-    def read(cls, proba: Any, logits: bool = False) -> Problem:
+    def read(cls, proba: Any, missed: Any = None, logits: bool = False) -> Problem:
         """Return the problem of a dense array, or of a sparse matrix."""
         if not sparse.issparse(proba):
-            return cls(proba, logits)
+            problem = cls(proba, logits)
+            if missed is not None:
+                flat = problem._given.ndim == 1
+                problem._missed = Missed.read(missed, problem.shape[0], flat=flat)
+            return problem
         if logits:
             raise ValueError(
                 "proba is a sparse matrix and logits is True: entries that are not stored would "
                 "have the probability 1/2; pass a dense array, or a sparse matrix of probabilities"
             )
-        return SparseMarginals([proba], ["proba"])
+        given = SparseMarginals([proba], ["proba"])
+        if missed is not None:
+            given.missed = Missed.read(missed, given.shape[0], flat=False)
+        return given
 
     def decide_block(
         self, rows: slice, objective: Objective, constraints: Any, labels: Real, expected_f: Real
     ) -> None:
-        """Decide some of the rows."""
         decided = Decision(labels, expected_f)
         proba = float_block(self.values[rows])
         if self._logits:
             proba = _sigmoid(proba)
-        decide_marginal_rows(proba, objective, constraints, decided, lambda: self._check(rows))
+        missed = self._missed and self._missed.of_rows(rows)
+        check = lambda: self._check(rows)  # noqa: E731
+        decide_marginal_rows(proba, objective, constraints, decided, check, missed, rows.start)
 
     def marginals(self) -> Marginals:
-        """Return the problem itself."""
         return self
 
     def as_one_row(self, threads: int = 1) -> Marginals:
-        """Return all entries as one row."""
-        return Marginals(self.values.reshape(1, -1), self._logits, rows_of=self)
+        missed = self._missed and self._missed.of_all(self.shape[0])
+        return Marginals(self.values.reshape(1, -1), self._logits, self, missed)
 
     def valid(self) -> Real:
         """Validate all values; return the probabilities, with rounding errors clipped."""
@@ -92,7 +101,7 @@ class Marginals(DenseProblem):
         are stored one after the other; the others are transposed.
         """
         kernel = objective.measure.kernels.get("dense columns")
-        if kernel is None or not self._has_long_columns():
+        if kernel is None or objective.floors or self._missed or not self._has_long_columns():
             return self._decide_strips(objective)
         n, m = self.shape
         labels, expected_f = np.zeros((n, m), dtype=np.int8), np.empty(m)
@@ -159,8 +168,9 @@ class Marginals(DenseProblem):
             if self._logits:
                 columns = _sigmoid(columns)
             decided = Decision(chosen[labels], expected_f[labels])
+            check = lambda: self._check(_ALL, labels)  # noqa: E731
             decide_marginal_rows(
-                columns, objective, None, decided, lambda: self._check(_ALL, labels)
+                columns, objective, None, decided, check, self._missed, labels.start
             )
 
         run_blocks(math.ceil(m / width), BLOCK_BYTES, objective.threads, decide_strip)
@@ -185,8 +195,19 @@ def decide_marginal_rows(
     constraints: Any,
     decision: Decision,
     check: Callable[[], None],
+    missed: Missed | None = None,
+    first: int = 0,
 ) -> None:
-    """Run the kernel for independent labels on rows of probabilities; fill in the decision."""
+    """Run the kernel for independent labels on rows of probabilities; fill in the decision.
+
+    `first` is the number of the first row, for warnings.
+    """
+    if missed or objective.floors:
+        n, m = proba.shape
+        indptr, chosen = m * np.arange(n + 1), decision.labels.reshape(-1)
+        results = (chosen, decision.expected_f, check)
+        decide_with_floors(proba, indptr, objective, missed, first, *results)
+        return
     arguments = (*objective.kernel_arguments, rules(objective.beta), *decision)
     kernel = objective.measure.kernels["dense rows"]
     run_kernel(kernel, proba, arguments, decision.labels, check)

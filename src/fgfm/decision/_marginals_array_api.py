@@ -17,9 +17,15 @@ from fgfm.decision._array_api.backend import (
     read_array,
     to_host,
 )
-from fgfm.decision._array_api.power_sums import SMALL, largest_cardinality
 from fgfm.decision._array_api.problem import ArrayProblem
-from fgfm.decision._array_api.selection import best_size, largest_labels, power_of_two
+from fgfm.decision._array_api.search import (
+    SMALL,
+    best_size,
+    largest_cardinality,
+    largest_labels,
+    power_of_two,
+    scaled_up,
+)
 from fgfm.decision._objective import Decision, Objective
 
 __all__ = ["MEASURES", "Marginals"]
@@ -34,14 +40,7 @@ _TEMPORARIES = 10  # arrays of the size of a block that exist at the same time
 class Marginals(ArrayProblem):
     """Independent labels with marginals of shape (n, m), or (n,) for one label.
 
-    Parameters
-    ----------
-    proba : array of shape (n, m) or (n,)
-        Probabilities or logits.
-    logits : bool, default=False
-        Whether the probabilities are the sigmoid of `proba`.
-    given : Marginals, optional
-        The problem whose entries `proba` has in another order: errors name its places.
+    `given` is the problem whose entries `proba` has in another order: errors name its places.
     """
 
     host = _marginals.Marginals
@@ -61,7 +60,6 @@ class Marginals(ArrayProblem):
         self.row_bytes = _TEMPORARIES * self.shape[1] * self.backend.itemsize
 
     def decide_without_limits(self, objective: Objective) -> Decision:
-        """Decide each row."""
         try:
             labels, expected_f = self._decide(objective)
         except ValueError:
@@ -92,12 +90,12 @@ class Marginals(ArrayProblem):
         check_marginals(to_host(self._places), "proba", [0] * len(self._places.shape))
 
     def decide_block(self, rows: slice, objective: Objective) -> tuple[Array, Array]:
-        """Return labels and expectations of some of the rows."""
         raw, backend = self.values[rows, ...], self.backend
         measure, xp, m = MEASURES[objective.measure.name], backend.xp, raw.shape[1]
         p = backend.floats(raw)
         wrong = xp.any(~((p >= -backend.slack) & (p <= 1.0 + backend.slack)))  # True for NaN
         p = xp.clip(p, 0.0, 1.0)
+        (p,) = scaled_up(backend, objective, xp.sum(p, axis=1), p)
         x = xp.sort(p, axis=1, descending=True)  # (n, m)
         mean = xp.sum(p, axis=1)  # (n,) E[s]
         log_empty = xp.sum(xp.log1p(-p), axis=1)
@@ -120,7 +118,6 @@ class Marginals(ArrayProblem):
         return largest_labels(backend, p, least, size, 0.0), expected
 
     def marginals(self) -> Marginals:
-        """Return the problem itself."""
         return self
 
     def decide_columns(self, objective: Objective) -> Decision:
@@ -131,7 +128,6 @@ class Marginals(ArrayProblem):
         return Decision(xp.permute_dims(labels, (1, 0)), expected_f)
 
     def as_one_row(self, threads: int = 1) -> Marginals:
-        """Return all entries as one row."""
         return Marginals(self.backend.xp.reshape(self.values, (1, -1)), given=self)
 
 

@@ -16,6 +16,7 @@ from scipy import sparse
 from fgfm._kernels import constrain_csr_rows
 from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import check_stored_probabilities, sparse_marginals
+from fgfm.decision._floors import Missed, decide_with_floors
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._problem import Problem, run_kernel
 from fgfm.decision._quadrature import rules
@@ -44,11 +45,9 @@ class SparseProblem(Problem):
     ] = ()  # indices of the decision have their type, if that counts m
 
     def no_labels(self) -> Any:
-        """Return the labels of no rows, (0, m)."""
         return self.kind((0, self.shape[1]), dtype=np.int8)
 
     def matrix(self, labels: Any) -> Any:
-        """Return labels of shape (1, n m) in the shape (n, m)."""
         n, m = self.shape
         indptr = np.searchsorted(labels.indices, m * np.arange(n + 1))
         return self.kind((labels.data, labels.indices % m, indptr), shape=(n, m))
@@ -63,7 +62,6 @@ class SparseProblem(Problem):
         raise NotImplementedError
 
     def decide_rows(self, objective: Objective) -> Decision:
-        """Decide each row."""
         n, m = self.shape
         expected_f = np.empty(n)
         constraints = objective.constraints(m, sparse=True)
@@ -93,18 +91,12 @@ class SparseProblem(Problem):
 class SparseMarginals(SparseProblem):
     """Independent labels with marginals in one or several sparse matrices side by side.
 
-    Parameters
-    ----------
-    matrices : sequence of sparse matrices
-        The marginals, of any format.
-    names : sequence of str
-        The name of each matrix in error messages.
-    members : sequence of ndarray, default=None
-        Column i of matrix f is label ``members[f][i]``. By default there is one matrix, and its
-        columns are the labels.
-    m : int, default=None
-        The number of labels, if it is not that of the columns.
+    `names` are those of the matrices in error messages. Column i of matrix f is label
+    ``members[f][i]``, of `m` labels in all; by default there is one matrix, whose columns are
+    the labels.
     """
+
+    missed: Missed | None = None  # true items of each row, beside the labels
 
     def __init__(
         self,
@@ -131,41 +123,45 @@ class SparseMarginals(SparseProblem):
     def decide_block(
         self, rows: slice, objective: Objective, constraints: Any, expected_f: Real
     ) -> tuple[Real, Real]:
-        """Decide some of the rows."""
         entries = self.entries(rows)
         data = float_block(entries.data)
         chosen = np.zeros(len(data), dtype=np.int8)
         parameters = (*objective.kernel_arguments, rules(objective.beta))
-        kernel = objective.measure.kernels["csr rows"]
-        arguments = (entries.indptr, *parameters, chosen, expected_f)
-        run_kernel(kernel, data, arguments, chosen, lambda: self.check(rows))
+        check = lambda: self.check(rows)  # noqa: E731
+        if self.missed or objective.floors:
+            missed = self.missed and self.missed.of_rows(rows)
+            arguments = (data, entries.indptr, objective, missed, rows.start, chosen, expected_f)
+            decide_with_floors(*arguments, check)
+        else:
+            kernel = objective.measure.kernels["csr rows"]
+            results = (entries.indptr, *parameters, chosen, expected_f)
+            run_kernel(kernel, data, results, chosen, check)
         if constraints is None:
             at = np.flatnonzero(chosen)
             return entries.indices[at], np.searchsorted(at, entries.indptr[1:])
         labels = np.empty(constraints.most_chosen(np.diff(entries.indptr)), dtype=np.int64)
         ends = np.empty(len(expected_f), dtype=np.int64)
         indices = entries.indices.astype(np.int64)
-        results = (chosen, labels, ends, expected_f)
-        constrain_csr_rows(data, indices, entries.indptr, *parameters, *results, constraints)
+        found = (chosen, labels, ends, expected_f)
+        constrain_csr_rows(data, indices, entries.indptr, *parameters, *found, constraints)
         return labels[: ends[-1]].copy(), ends  # a copy, so that the rest of `labels` is freed
 
     def marginals(self) -> SparseMarginals:
-        """Return the problem itself."""
         return self
 
     def decide_columns(self, objective: Objective) -> Decision:
-        """Decide each column: one problem per label."""
         columns = SparseMarginals([self.valid().T.tocsr()], ["proba"])
         labels, expected_f = columns.decide_rows(objective)
         return Decision(labels.T.tocsr(), expected_f)
 
     def as_one_row(self, threads: int = 1) -> SparseMarginals:
-        """Return all entries as one row."""
         n, m = self.shape
         csr = self.valid()
         row = np.repeat(m * np.arange(n), np.diff(csr.indptr))  # (nnz,)
         entries = CSRRows(csr.data, row + csr.indices, np.array([0, csr.nnz]))
-        return _ValidRow(entries, n * m, self.kind)
+        one = _ValidRow(entries, n * m, self.kind)
+        one.missed = self.missed and self.missed.of_all(n)
+        return one
 
     def valid(self) -> Any:
         """Validate all entries; return them in canonical CSR, (n, m)."""

@@ -22,6 +22,7 @@ from fgfm._utils.validation import check_probabilities
 from fgfm.decision._array_api.backend import Backend, multiprocessors, to_host
 from fgfm.decision._array_api.functions_triton import (
     SMALL,
+    TINY,
     above,
     add_pair,
     exponent,
@@ -31,7 +32,7 @@ from fgfm.decision._array_api.functions_triton import (
     powers,
     times,
 )
-from fgfm.decision._array_api.selection import largest_labels
+from fgfm.decision._array_api.search import largest_labels
 from fgfm.decision._marginals_triton_dense import DENSE, MANY, POSTPONED, decide_dense_rows
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import nodes
@@ -284,6 +285,8 @@ def _kernel(
             else:
                 found = _list_tile(p, (p >= least) & (p > 0.0), found_list)
             postponed = found > FEW
+            if NONEMPTY and not REST:
+                postponed = postponed | ((mean > 0.0) & (mean < TINY))
             found = tl.where(postponed, 0, found)
             tl.debug_barrier()
             _sort(found_list, found, sorted_list, NODES)

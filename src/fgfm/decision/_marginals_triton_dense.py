@@ -14,6 +14,7 @@ import triton
 import triton.language as tl
 
 from fgfm.decision._array_api.functions_triton import (
+    TINY,
     above,
     add_eight,
     add_pair,
@@ -164,7 +165,7 @@ def _dense_kernel(
         last = tl.load(sorted_values + taken - 1, mask=taken > 0, other=high).to(dtype)
         last = tl.where(wins, last, 2.0)
         end = tl.load(sorted_places + taken - 1, mask=taken > 0, other=-1)
-        known = (mean > _MANY) | (log_empty > -1000.0)
+        known = (mean > TINY) & ((mean > _MANY) | (log_empty > -1000.0))
         ready = fits & proven & valid & known
         # The row is read again, from the cache: kept in registers, it would leave few to others.
         p = tl.load(own + column, mask=column < m, other=0.0).to(dtype)

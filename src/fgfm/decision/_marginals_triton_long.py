@@ -24,6 +24,7 @@ import triton.language as tl
 from fgfm.decision._array_api.backend import Backend, work_bytes
 from fgfm.decision._array_api.functions_triton import (
     SMALL,
+    TINY,
     above,
     add_eight,
     add_powers,
@@ -479,6 +480,8 @@ def _decide_block(
     at = (status == _IN_LIST.value).nonzero()[:, 0]
     counts = lists.counts[at]
     short = counts <= _LONGEST_LIST
+    if objective.nonempty:
+        short &= ~((state[at, 0] > 0.0) & (state[at, 0] < TINY.value))
     failed = torch.cat([at[~short], (status == _FAILED.value).nonzero()[:, 0]])
     at, counts = at[short], counts[short]
     if len(at):

@@ -19,24 +19,12 @@ __all__ = ["MEASURES", "Measure"]
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """A measure of label sets.
+    """A measure of label sets."""
 
-    Attributes
-    ----------
-    name : str
-        The value of the parameter ``measure``.
-    kernels : mapping of str to callable
-        The function of `fgfm._kernels` for each kind of problem that determines the expectation.
-    has_beta : bool
-        Whether recall and precision can be weighted.
-    has_limits : bool
-        Whether the label sets can be constrained.
-    """
-
-    name: str
-    kernels: Mapping[str, Any]
-    has_beta: bool = False
-    has_limits: bool = False
+    name: str  # the value of the parameter `measure`
+    kernels: Mapping[str, Any]  # by the kind of problem, those that determine the expectation
+    has_beta: bool = False  # recall and precision can be weighted
+    has_limits: bool = False  # the label sets can be constrained
 
     def __reduce__(self) -> Any:
         return _measure_named, (self.name,)  # compiled functions cannot be pickled

@@ -34,6 +34,24 @@ class Decision(NamedTuple):
     expected_f: Any
 
 
+class Floors(NamedTuple):
+    """The least expected precision and recall of a decided set; 0 is no floor."""
+
+    precision: float
+    recall: float
+    short: list[tuple[int, float, float]]  # problems without such a set, and what they can have
+
+    @classmethod
+    def checked(cls, min_precision: Any, min_recall: Any) -> Floors:
+        """Validate the parameters `min_precision` and `min_recall`."""
+        given = {"min_precision": min_precision, "min_recall": min_recall}
+        precision, recall = (
+            0.0 if value is None else check_zero_division(value, name)
+            for name, value in given.items()
+        )
+        return cls(precision, recall, [])
+
+
 class Objective(NamedTuple):
     """The measure whose expectation is maximised, over which sets, and the number of threads."""
 
@@ -44,6 +62,7 @@ class Objective(NamedTuple):
     threads: int
     measure: Measure
     limits: Limits | None
+    floors: Floors | None = None
 
     @classmethod
     def checked(
@@ -57,6 +76,8 @@ class Objective(NamedTuple):
         constraints: Any = None,
         names: Any = None,
         measure: Any = "f",
+        min_precision: Any = None,
+        min_recall: Any = None,
     ) -> Objective:
         """Validate the parameters that the public functions share.
 
@@ -66,6 +87,9 @@ class Objective(NamedTuple):
         unlimited = max_labels is None and constraints is None and type(min_labels) is int
         if min_labels != 0 or not unlimited:
             limits = Limits.checked(min_labels, max_labels, constraints, names)
+        floors = None
+        if min_precision is not None or min_recall is not None:
+            floors = Floors.checked(min_precision, min_recall)
         beta = check_beta(beta)
         check_choice(measure, "measure", tuple(MEASURES))
         if beta != 1.0 and not MEASURES[measure].has_beta:
@@ -78,6 +102,7 @@ class Objective(NamedTuple):
             n_threads(n_jobs),
             MEASURES[measure],
             limits,
+            floors,
         )
 
     @property

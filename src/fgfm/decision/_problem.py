@@ -24,20 +24,11 @@ class Problem:
     There is one class per kind of input, and a second one of the same name for arrays of PyTorch,
     CuPy and JAX, in the module ``*_array_api``. A constructor validates shapes; values are
     validated when they are read, block by block.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        The numbers of rows and labels, (n, m).
-    row_bytes : int
-        The size of the input, or of the work space, of one row.
-    is_sparse : bool
-        Whether decided labels are in CSR.
     """
 
-    shape: tuple[int, int]
-    row_bytes: int
-    is_sparse = False
+    shape: tuple[int, int]  # rows and labels, (n, m)
+    row_bytes: int  # of the input, or of the work space, of one row
+    is_sparse = False  # decided labels are in CSR
 
     @classmethod
     def read(cls, *arrays: Any, **shared: Any) -> Problem:
@@ -96,22 +87,7 @@ def decide(problem: Problem, objective: Objective, average: str) -> Decision:
 
     Rows are independent of each other. So are the entries of a column: its marginals determine
     it. All entries together are one row in which every given row is a factor, or several
-    (docs/design.md, "Averages").
-
-    Parameters
-    ----------
-    problem : Problem
-        What is given of the labels.
-    objective : Objective
-        What is maximised.
-    average : {"samples", "macro", "weighted", "micro"}
-        Whether rows, columns or all entries are decided. Weights of labels change no decision:
-        each label is decided by itself.
-
-    Returns
-    -------
-    Decision
-        With one expectation per row, or per label, or one.
+    (docs/design.md, "Averages"). Weights of labels ("weighted") change no decision.
     """
     if average == "samples":
         return problem.decide_rows(objective)

@@ -125,22 +125,7 @@ def _shortest_rules(beta2: float) -> list[tuple[float, Nodes]]:
 
 
 def nodes(beta: float, max_cardinality: int, max_size: int) -> Nodes:
-    """Return the shortest rule for all true cardinalities and set sizes that can occur.
-
-    Parameters
-    ----------
-    beta : float
-        The beta of the F-measure.
-    max_cardinality : int
-        The largest possible number of true labels, S.
-    max_size : int
-        The largest set size that is considered, K.
-
-    Returns
-    -------
-    Nodes
-        ``log_z`` and ``weight`` with ``sum_r weight_r exp(a log_z_r) = 1 / a`` to a relative
-        error of `ERROR` for ``a = beta^2 s + k``, ``1 <= s <= S``, ``1 <= k <= K``.
+    """Return the shortest rule for ``a = beta^2 s + k``, s from 1 and k from 1 to their largest.
 
     Examples
     --------
@@ -169,18 +154,7 @@ def _concatenate(parts: list[Floats]) -> tuple[Integers, Floats]:
 
 
 def rule_tables(beta: float) -> RuleTables:
-    """Return all rules for one beta.
-
-    Parameters
-    ----------
-    beta : float
-        The beta of the F-measure.
-
-    Returns
-    -------
-    RuleTables
-        The rules, shortest first.
-    """
+    """Return all rules for one beta, shortest first."""
     beta2 = beta * beta
     fixed = _shortest_rules(beta2)
     fixed_start, log_z = _concatenate([rule.log_z for _, rule in fixed])
@@ -204,18 +178,7 @@ def rule_tables(beta: float) -> RuleTables:
 
 @lru_cache(maxsize=64)
 def rules(beta: float) -> Rules:
-    """Return all rules for one beta as the object that the kernels take.
-
-    Parameters
-    ----------
-    beta : float
-        The beta of the F-measure.
-
-    Returns
-    -------
-    fgfm._kernels.Rules
-        The rules.
-    """
+    """Return all rules for one beta as the object that the kernels take."""
     result = Rules()
     for name, value in rule_tables(beta)._asdict().items():
         setattr(result, name, value.tolist() if isinstance(value, np.ndarray) else value)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -11,13 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm._utils.validation import check_axes
-from fgfm.decision._array_api.libraries import describe
+from fgfm.decision._array_api import describe, is_array_api
 from fgfm.decision._objective import Objective
 
 __all__ = [
     "Backend",
     "common_backend",
+    "copy_to_host",
     "first_nan",
+    "full_precision",
     "has_float64",
     "multiprocessors",
     "read_array",
@@ -29,34 +32,15 @@ Array = Any  # of any of the libraries
 
 
 class Backend(NamedTuple):
-    """Where, and in which precision, a decision is computed.
+    """Where, and in which precision, a decision is computed."""
 
-    Attributes
-    ----------
-    xp : module
-        The array API namespace of the library.
-    device : object
-        The device of the arrays.
-    dtype : object
-        The floating point type of the computation.
-    itemsize : int
-        The number of bytes of `dtype`.
-    tie : float
-        Values with a smaller relative difference count as equal.
-    margin : float
-        The relative rounding error of a bound: only candidates beyond it are discarded.
-    slack : float
-        The rounding error that is allowed for a probability, or a sum of them; that of the least
-        precise array.
-    """
-
-    xp: Any
+    xp: Any  # the array API namespace of the library
     device: Any
-    dtype: Any
-    itemsize: int
-    tie: float
-    margin: float
-    slack: float
+    dtype: Any  # of the computation
+    itemsize: int  # its bytes
+    tie: float  # values with a smaller relative difference count as equal
+    margin: float  # relative rounding error of bounds: candidates beyond it are discarded
+    slack: float  # rounding error of a probability, or a sum, in the least precise array
 
     @property
     def has_triton(self) -> bool:
@@ -218,6 +202,18 @@ def to_host(array: Array) -> npt.NDArray[Any]:
     return np.asarray(array)
 
 
+def copy_to_host(
+    arrays: Mapping[str, Array], shared: Mapping[str, Any]
+) -> tuple[Backend, dict[str, Any], dict[str, Any]]:
+    """Return where arrays are, and them and what all rows share on the host."""
+    read = {name: read_array(value, name, ["row"] * value.ndim) for name, value in arrays.items()}
+    values = [value for value, _ in read.values()]
+    backend = common_backend(values, list(read), read["proba"][1])
+    host = {name: to_host(value) for name, (value, _) in read.items()}
+    rest = {name: to_host(v) if is_array_api(v) else v for name, v in shared.items()}
+    return backend, host, rest
+
+
 def first_nan(array: Array) -> tuple[int, int]:
     """Return the number of NaN in an array, and the index of the first if it is 1-D."""
     from array_api_compat import array_namespace
@@ -226,3 +222,54 @@ def first_nan(array: Array) -> tuple[int, int]:
     missing = xp.reshape(xp.astype(xp.isnan(array), xp.int32), (-1,))
     count = int(xp.sum(missing))
     return count, int(xp.argmax(missing)) if count else 0
+
+
+def full_precision(backend: Backend) -> AbstractContextManager[Any]:
+    """Return a context in which float32 matrix products are computed in float32.
+
+    TF32 and bfloat16 have 11 and 8 significant bits, far fewer than the stated error bound.
+    """
+    library = backend.xp.__name__
+    if library == "jax.numpy":
+        import jax
+
+        context: AbstractContextManager[Any] = jax.default_matmul_precision("highest")
+        return context
+    if library.endswith("torch"):
+        return _torch_precision(backend.device.type)
+    return nullcontext()
+
+
+@contextmanager
+def _torch_precision(device_type: str) -> Iterator[None]:
+    """Set PyTorch to full precision without autocast, and restore its settings."""
+    import torch
+
+    with ExitStack() as restore:
+        if torch.is_autocast_enabled(device_type):
+            restore.enter_context(torch.autocast(device_type, enabled=False))
+        # PyTorch has one setting for all backends, and since 2.9 one for each as well.
+        backends = [
+            backend.matmul
+            for backend in (torch.backends.cuda, torch.backends.mkldnn)
+            if hasattr(getattr(backend, "matmul", None), "fp32_precision")
+        ]
+        before = [backend.fp32_precision for backend in backends]
+        try:
+            common = torch.get_float32_matmul_precision()
+        except RuntimeError:  # raised where the setting of a backend differs from the common one
+            common = "highest"
+        if common != "highest":
+            # Setting the common precision overwrites those of the backends.
+            restore.callback(_set_precisions, backends, before)
+            restore.callback(torch.set_float32_matmul_precision, common)
+            torch.set_float32_matmul_precision("highest")
+        elif not {"ieee", "none"}.issuperset(before):
+            restore.callback(_set_precisions, backends, before)
+            _set_precisions(backends, ["ieee"] * len(backends))
+        yield
+
+
+def _set_precisions(backends: list[Any], precisions: list[str]) -> None:
+    for backend, precision in zip(backends, precisions, strict=True):
+        backend.fp32_precision = precision

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fgfm.decision._array_api.backend import Backend
-from fgfm.decision._array_api.precision import full_precision
-from fgfm.decision._array_api.selection import best_size, largest_labels, power_of_two
+from fgfm.decision._array_api.backend import Backend, full_precision
+from fgfm.decision._array_api.search import best_size, largest_labels, power_of_two, scaled_up
 from fgfm.decision._objective import Objective
 
 __all__ = [
@@ -130,6 +129,7 @@ def decide_cardinality_columns(
     decided = decide_by_kernel(backend, P, s, objective, [absent, present])
     if decided is not None:
         return decided
+    P, present = scaled_up(backend, objective, present, P, present)
     empty = absent * objective.empty_value
     sizes = backend.array(s)[None, :]  # (1, Q)
     p, weighted = xp.sum(P, axis=2), xp.sum(P * sizes[None, :, :], axis=2)  # (n, m)

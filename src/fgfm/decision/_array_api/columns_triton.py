@@ -14,27 +14,26 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import triton
 import triton.language as tl
 
-from fgfm.decision._array_api.backend import Backend, multiprocessors
-from fgfm.decision._array_api.functions_triton import above, one_minus_exp, times
-from fgfm.decision._objective import Objective
+from fgfm.decision._array_api.backend import Backend, multiprocessors, work_bytes
+from fgfm.decision._array_api.functions_triton import TINY, above, one_minus_exp, times
+from fgfm.decision._objective import Decision, Objective
+from fgfm.decision._quadrature import nodes
 
 __all__ = [
-    "SIZES",
-    "Tables",
     "cardinality_tables",
+    "decide_factors",
     "decide_table",
     "largest_sums",
-    "make_tables",
-    "settings_of",
 ]
 
 _FEW = 64  # candidates in the list of a row; rows with more are decided by a second call
-SIZES = 4  # set sizes evaluated at once
-_SIZES = tl.constexpr(SIZES)
+_STEP = 4  # set sizes evaluated at once
+_SIZES = tl.constexpr(_STEP)
 _ROW = 512  # labels per warp
 _REGISTERS = 128  # per thread, so that a multiprocessor runs 16 warps
 _MORE_REGISTERS = 168  # for P in float64
@@ -341,6 +340,8 @@ def _kernel(
             valid = valid & (present <= 1.0 + slack)
             present = tl.minimum(present, 1.0)
             absent = 1.0 - present
+        if NONEMPTY:
+            valid = valid & ((present == 0.0) | (present >= TINY))
         empty = absent * 0.0 if NONEMPTY else absent * zero_division
 
         # candidates: p / (beta^2 + 2) + sqrt(ratio p) >= V / (1 + beta^2)
@@ -424,7 +425,7 @@ def cardinality_tables(
     return _cardinality_tables(
         tuple(cardinalities.tolist()),
         m,
-        settings_of(backend, objective),
+        _settings(backend, objective),
         backend.dtype,
         backend.device,
     )
@@ -435,13 +436,13 @@ def _cardinality_tables(
     cardinalities: tuple[float, ...], m: int, settings: tuple[float, ...], dtype: Any, device: Any
 ) -> Tables:
     s, beta2 = np.asarray(cardinalities), settings[0]
-    k = np.arange(1, m + SIZES)
+    k = np.arange(1, m + _STEP)
     weights = (1.0 + beta2) / (beta2 * s[:, None] + k)  # (S, sizes)
     column = torch.arange(m, dtype=torch.int32, device=device)
-    return make_tables(settings, s, [], weights, column, dtype, device)
+    return _make_tables(settings, s, [], weights, column, dtype, device)
 
 
-def make_tables(
+def _make_tables(
     settings: tuple[float, ...],
     cardinalities: Any,
     nodes: Sequence[Any],
@@ -458,7 +459,7 @@ def make_tables(
     return Tables(table, torch.as_tensor(weights, dtype=dtype, device=device), column)
 
 
-def settings_of(backend: Backend, objective: Objective) -> tuple[float, ...]:
+def _settings(backend: Backend, objective: Objective) -> tuple[float, ...]:
     """Return the settings at the start of a table."""
     return objective.beta2, objective.zero_division, backend.tie, backend.slack
 
@@ -554,3 +555,57 @@ def _launch(
             num_warps=warps,
             maxnreg=registers if warps == 1 else None,
         )
+
+
+@lru_cache(maxsize=64)
+def _factor_tables(beta: float, m: int, S: int, settings: Any, dtype: Any, device: Any) -> Tables:
+    """Return scale_q, zeta_q^s and the weights z_q^k, (Q, sizes), of the rule for m labels."""
+    rule = nodes(beta, m, m)
+    s = np.arange(1, triton.next_power_of_2(S) + 1)
+    zeta = np.exp(beta * beta * rule.log_z[:, None] * s)  # (Q, padded S)
+    scale = (1.0 + beta * beta) * rule.weight
+    powers = np.exp(rule.log_z[:, None] * np.arange(1, m + _STEP))
+    return _make_tables(settings, s[:S], [scale, zeta], powers, None, dtype, device)
+
+
+def decide_factors(
+    backend: Backend,
+    parts: Sequence[Any],
+    members: Sequence[npt.NDArray[np.int64]],
+    objective: Objective,
+) -> Decision | None:
+    """Decide from the P of factors, each (n, m_f, S_f); return None if some may not be valid.
+
+    `members` are the labels of each factor. All P are padded to the largest m_f and S_f.
+    """
+    n, F = parts[0].shape[0], len(parts)
+    L, S = (max(part.shape[axis] for part in parts) for axis in (1, 2))
+    m = sum(len(own_labels) for own_labels in members)
+    settings = _settings(backend, objective)
+    tables = _factor_tables(objective.beta, m, S, settings, backend.dtype, backend.device)
+    column = np.zeros((F, L), dtype=np.int32)
+    for positions, own_labels in zip(column, members, strict=True):
+        positions[: len(own_labels)] = own_labels
+    tables = tables._replace(column=torch.as_tensor(column, device=backend.device))
+    rows = max(1, work_bytes(backend) // (F * L * S * backend.itemsize))
+    blocks = []
+    for start in range(0, n, rows):
+        own = parts if rows >= n else [part[start : start + rows] for part in parts]
+        P = _stacked(own, L, S, backend.dtype)
+        block = decide_table(backend, P, m, tables, objective)
+        if block is None:
+            return None
+        blocks.append(block)
+    labels, expected = zip(*blocks, strict=True)
+    return Decision(torch.cat(labels), torch.cat(expected))
+
+
+def _stacked(parts: Sequence[Any], L: int, S: int, dtype: Any) -> Any:
+    """Return the P of all factors, (n, F, L, S), padded with zeros."""
+    if len({(part.shape, part.dtype) for part in parts}) == 1:
+        return torch.stack(parts, dim=1)
+    shape = (parts[0].shape[0], len(parts), L, S)
+    P = torch.zeros(shape, dtype=dtype, device=parts[0].device)
+    for f, part in enumerate(parts):
+        P[:, f, : part.shape[1], : part.shape[2]] = part
+    return P

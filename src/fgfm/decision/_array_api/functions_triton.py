@@ -5,11 +5,12 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from fgfm.decision._array_api import power_sums
+from fgfm.decision._array_api import search
 
 __all__ = [
     "SMALL",
     "TAIL",
+    "TINY",
     "above",
     "add_eight",
     "add_pair",
@@ -23,8 +24,9 @@ __all__ = [
     "times",
 ]
 
-SMALL = tl.constexpr(power_sums.SMALL)
-TAIL = tl.constexpr(power_sums.TAIL)
+SMALL = tl.constexpr(search.SMALL)
+TAIL = tl.constexpr(search.TAIL)
+TINY = tl.constexpr(1e-30)  # rows of less probability, given a label, are left to the library
 
 
 @triton.jit

@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from fgfm.decision._array_api.backend import Backend
-from fgfm.decision._array_api.power_sums import power_sums, small_exponent
+from fgfm.decision._array_api.search import power_sums, small_exponent
 from fgfm.decision._objective import Objective
 from fgfm.decision._quadrature import nodes
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fgfm._kernels import find_infeasible_rows
+from fgfm.decision._array_api import is_array_api
 from fgfm.decision._array_api.backend import Backend, to_host, work_bytes
-from fgfm.decision._array_api.libraries import is_array_api
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._problem import Problem
 
@@ -19,17 +19,9 @@ Array = Any
 
 
 class ArrayProblem(Problem):
-    """A problem of arrays of PyTorch, CuPy and JAX.
+    """A problem of arrays of PyTorch, CuPy and JAX."""
 
-    Attributes
-    ----------
-    host : type
-        The class of the same problem for NumPy arrays.
-    backend : Backend
-        Namespace, device and precision.
-    """
-
-    host: ClassVar[type[Problem]]
+    host: ClassVar[type[Problem]]  # the same problem for NumPy arrays
     backend: Backend
     _given: tuple[Sequence[Array], Mapping[str, Any]]  # the arguments of `read`
 
@@ -82,14 +74,11 @@ class ArrayProblem(Problem):
         return Decision(xp.asarray(labels, device=device), xp.asarray(expected_f, device=device))
 
     def no_labels(self) -> Array:
-        """Return the labels of no rows, (0, m)."""
         xp = self.backend.xp
         return xp.zeros((0, self.shape[1]), dtype=xp.int8, device=self.backend.device)
 
     def numbers(self, values: list[float]) -> Array:
-        """Return expectations as an array."""
         return self.backend.array(values)
 
     def matrix(self, labels: Array) -> Array:
-        """Return labels of shape (1, n m) in the shape (n, m)."""
         return self.backend.xp.reshape(labels, self.shape)

@@ -1,15 +1,68 @@
-"""The best set size and its labels."""
+"""Products over small probabilities by power sums, the best set size, and its labels.
+
+-log prod (1 - p u) = sum_j u^j (sum_i p_i^j) / j, where all p are at most `SMALL`.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from fgfm._kernels import native
 from fgfm.decision._array_api.backend import Backend
 from fgfm.decision._objective import Objective
 
-__all__ = ["best_size", "largest_labels", "power_of_two"]
+__all__ = [
+    "SMALL",
+    "TAIL",
+    "best_size",
+    "largest_cardinality",
+    "largest_labels",
+    "power_of_two",
+    "power_sums",
+    "scaled_up",
+    "small_exponent",
+]
 
 Array = Any
+SMALL: float = native.SMALL  # labels up to this probability enter products through power sums
+_POWERS: int = native.POWERS  # of them: SMALL^_POWERS / _POWERS is below the rounding error
+TAIL: float = native.TAIL  # cardinalities of probability below exp(-TAIL) need no accurate rule
+
+
+def power_sums(backend: Backend, small: Array) -> list[Array]:
+    """Return sum_i p_i^j, (n,), for j = 1 .. _POWERS."""
+    sums, power = [], small
+    for _ in range(_POWERS):
+        sums.append(backend.xp.sum(power, axis=1))
+        power = power * small
+    return sums
+
+
+def small_exponent(sums: list[Array], u: float) -> Array:
+    """Return -log prod (1 - p u) of small labels from their power sums: Horner's rule."""
+    exponent = 0.0 * sums[0]
+    for j in range(_POWERS, 0, -1):
+        exponent = (exponent + sums[j - 1] / j) * u
+    return exponent
+
+
+def largest_cardinality(mean: float) -> float:
+    """Return x with P(s >= x) <= exp(-TAIL) for independent labels (Bernstein)."""
+    return mean + TAIL / 3.0 + math.sqrt(TAIL * TAIL / 9.0 + 2.0 * TAIL * mean)
+
+
+def scaled_up(backend: Backend, objective: Objective, mass: Array, *arrays: Array) -> list[Array]:
+    """Multiply rows of tiny probabilities, so that no product of theirs is subnormal.
+
+    `mass`, (n,), bounds the probability that a row has a label. Where it is tiny, at most one
+    label is true, and given that one is, nothing depends on the factor.
+    """
+    if not objective.nonempty:
+        return list(arrays)
+    tiny, factor = (2.0**-900, 2.0**600) if backend.itemsize == 8 else (2.0**-100, 2.0**60)
+    by = backend.floats(mass < tiny) * (factor - 1.0) + 1.0  # (n,)
+    return [x * backend.xp.reshape(by, (-1,) + (1,) * (len(x.shape) - 1)) for x in arrays]
 
 
 def power_of_two(count: float, limit: int) -> int:
