@@ -1,8 +1,9 @@
-"""Learners of marginal probabilities: ridge, forest, boosting and a neural network.
+"""Learners of marginal probabilities: ridge, forests, neighbours, boosting and a neural network.
 
 Each function fits on training rows and returns the probabilities of the labels (n, m) for each of
 several sets of rows. A label that is constant on the training rows keeps its constant, except in
-the network, which models it like the others.
+the network, which models it like the others. Those of `OUT_OF_BAG` return, for the first set of
+rows, which are the training rows, predictions of models that have not seen them.
 """
 
 from __future__ import annotations
@@ -15,17 +16,21 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.metrics import log_loss
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 from fgfm.ridge import fit_ridge_logistic
 
-__all__ = ["LEARNERS", "Learner", "TooMuchWorkError"]
+__all__ = ["LEARNERS", "OUT_OF_BAG", "Learner", "TooMuchWorkError"]
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
 Learner = Callable[[Any, Labels, Sequence[Any], int], list[Floats]]
 
 _TREES, _TREES_AT_A_TIME = 200, 20  # trees of many labels are large: few are in memory at a time
+_FULL_TREES = 150
+_NEIGHBOURS = 10
 _MAX_BOOSTING_SECONDS = 400.0  # estimated, on one core
 _HIDDEN, _BATCH = 128, 32
 _MAX_EPOCHS, _PATIENCE = 500, 10
@@ -56,6 +61,36 @@ def fit_forest(X: Any, Y: Labels, rows: Sequence[Any], seed: int) -> list[Floats
             probabilities = zip(forest.classes_, forest.predict_proba(one), strict=True)
             total += np.column_stack([_of_class_1(*pair) for pair in probabilities])
     return [total / len(seeds) for total in sums]
+
+
+def fit_out_of_bag(X: Any, Y: Labels, rows: Sequence[Any], seed: int) -> list[Floats]:
+    """Fit a forest of full trees; the training rows are predicted by trees without them."""
+    n, m = Y.shape
+    train, test = (one.toarray() if sparse.issparse(one) else one for one in (X, rows[1]))
+    varies = np.flatnonzero(Y.any(axis=0) & ~Y.all(axis=0))
+    sums = [np.zeros((len(one), len(varies))) for one in (train, test)]
+    unseen = np.zeros(n)
+    rng = np.random.default_rng(seed)
+    for k in range(_FULL_TREES):
+        copies = np.bincount(rng.integers(n, size=n), minlength=n)
+        tree = DecisionTreeClassifier(max_features="sqrt", random_state=seed + k)
+        tree.fit(train, Y[:, varies], sample_weight=copies)
+        out = np.flatnonzero(copies == 0)
+        unseen[out] += 1.0
+        for total, at, one in ((sums[0], out, train[out]), (sums[1], slice(None), test)):
+            total[at] += np.stack([p[:, 1] for p in tree.predict_proba(one)], axis=1)
+    parts = []
+    for total, trees in zip(sums, (unseen[:, None], float(_FULL_TREES)), strict=True):
+        p = np.tile(Y[0].astype(np.float64), (len(total), 1))
+        p[:, varies] = total / trees
+        parts.append(p)
+    return parts
+
+
+def fit_neighbours(X: Any, Y: Labels, rows: Sequence[Any], seed: int) -> list[Floats]:
+    """Take the frequency of each label among the nearest training rows."""
+    nearest = KNeighborsClassifier(_NEIGHBOURS).fit(X, Y)
+    return [Y[nearest.kneighbors(one, return_distance=False)].mean(axis=1) for one in rows]
 
 
 def fit_boosting(X: Any, Y: Labels, rows: Sequence[Any], seed: int) -> list[Floats]:
@@ -107,7 +142,10 @@ LEARNERS: dict[str, Learner] = {
     "forest": fit_forest,
     "boosting": fit_boosting,
     "mlp": fit_network,
+    "out-of-bag": fit_out_of_bag,
+    "neighbours": fit_neighbours,
 }
+OUT_OF_BAG = frozenset({"out-of-bag"})
 
 
 def _of_class_1(classes: Labels, probabilities: Floats) -> Floats:

@@ -1,6 +1,7 @@
 """Fit learners on data sets, and store the probabilities of validation and test rows.
 
 Of the training rows, 30 % are held out as validation rows; the learner is fitted on the others.
+Learners of `OUT_OF_BAG` are fitted on all training rows, which are their validation rows too.
 Each pair of data set and learner is a file ``<data>-<learner>.npz`` with the arrays `proba_val`,
 `Y_val`, `proba_test`, `Y_test` and `fit_seconds`; reasons for missing files are in
 ``failures.json``.
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.deciders.learners import LEARNERS
+from benchmarks.deciders.learners import LEARNERS, OUT_OF_BAG
 from benchmarks.real.splits import Source, load_split
 from benchmarks.real.subprocesses import OK, Ended, run_in_subprocesses
 from fgfm._utils.atomic import atomic_file
@@ -111,6 +112,8 @@ def _fit(task: Task) -> Iterator[Any]:
     n = len(split.Y_train)
     order = np.random.default_rng(task.seed).permutation(n)
     validation, fitted = np.split(order, [round(_VALIDATION * n)])
+    if task.learner in OUT_OF_BAG:
+        validation = fitted = order
     start = time.perf_counter()
     proba_val, proba_test = LEARNERS[task.learner](
         split.X_train[fitted],
