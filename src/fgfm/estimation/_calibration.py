@@ -493,7 +493,8 @@ class _LogisticRows(NamedTuple):
     def log_likelihood(self, slopes: Floats, shifts: Floats) -> Floats:
         """Return the log-likelihood (m,) of each label."""
         eta = self._eta(slopes, shifts)
-        return self.entries.by_label(self.w * (self.Y * eta - np.logaddexp(0.0, eta)))
+        softplus = np.maximum(eta, 0.0) + np.log1p(np.exp(-np.abs(eta)))  # log(1 + exp(eta))
+        return self.entries.by_label(self.w * (self.Y * eta - softplus))
 
     def newton_step(self, slopes: Floats, shifts: Floats, common: _Common, z: Floats) -> _Step:
         """Return the Newton step of each label: the solution of two equations."""
