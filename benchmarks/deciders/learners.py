@@ -65,7 +65,7 @@ def fit_forest(X: Any, Y: Labels, rows: Sequence[Any], seed: int) -> list[Floats
 
 def fit_out_of_bag(X: Any, Y: Labels, rows: Sequence[Any], seed: int) -> list[Floats]:
     """Fit a forest of full trees; the training rows are predicted by trees without them."""
-    n, m = Y.shape
+    n = len(Y)
     train, test = (one.toarray() if sparse.issparse(one) else one for one in (X, rows[1]))
     varies = np.flatnonzero(Y.any(axis=0) & ~Y.all(axis=0))
     sums = [np.zeros((len(one), len(varies))) for one in (train, test)]

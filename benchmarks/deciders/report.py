@@ -15,7 +15,16 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.deciders.compare import Record
-from benchmarks.deciders.rules import AVERAGES, FDECIDER, FDECIDER_ROWS, GUARANTEE, RULES
+from benchmarks.deciders.rules import (
+    AVERAGES,
+    FDECIDER,
+    FDECIDER_ROWS,
+    GUARANTEE,
+    ORACLE,
+    PER_LABEL,
+    RULES,
+    THRESHOLD,
+)
 from benchmarks.real.statistics import bootstrap_means, critical_difference, friedman, interval
 from benchmarks.real.subprocesses import OK
 from benchmarks.real.tables import count
@@ -30,7 +39,8 @@ DEVELOPMENT = frozenset({
     "reutersk500", "scene", "stackex_chess", "yeast",
 })  # fmt: skip
 GROUPS = ("development", "confirmation", "all")
-_UNRANKED = (FDECIDER_ROWS, GUARANTEE)
+_UNRANKED = (FDECIDER_ROWS, GUARANTEE, ORACLE)
+_LEVEL = 0.005  # difference of F1
 _BOOTSTRAP_SAMPLES = 2000
 _WIDTH = 80
 _TICKS = (-0.5, -0.1, -0.05, 0.0, 0.05, 0.1, 0.5)  # of differences
@@ -96,6 +106,7 @@ class Scores:
         for group in self.groups:
             for packages in (False, True):
                 yield from self._rank_table(group, packages)
+        yield from self._standing_table()
         for group in self.groups:
             for decider in (FDECIDER, FDECIDER_ROWS):
                 yield from self._difference_table(group, decider)
@@ -137,6 +148,32 @@ class Scores:
         extent = "all variants and packages" if packages else "rules"
         title = f"Mean ranks and mean F1 by average: {extent}, {group} data sets"
         yield Table(title, rows, notes)
+
+    def _standing_table(self) -> Iterator[Table]:
+        rows = [
+            ["average", "data sets", FDECIDER, "threshold", ORACLE, "ahead", "level", "behind"]
+        ]
+        for average in AVERAGES:
+            for group in self.groups:
+                f1 = self.matrix(group, average)
+                if {FDECIDER, THRESHOLD, PER_LABEL, ORACLE} <= set(f1):
+                    f1 = f1[[FDECIDER, THRESHOLD, PER_LABEL, ORACLE]].dropna()
+                    best = f1[[THRESHOLD, PER_LABEL]].max(axis=1)
+                    d = f1[FDECIDER] - best
+                    means = (f1[FDECIDER].mean(), best.mean(), f1[ORACLE].mean())
+                    counts = (d > _LEVEL, d.abs() <= _LEVEL, d < -_LEVEL)
+                    rows.append(
+                        [average, group, *map(_decimal, means), *(str(c.sum()) for c in counts)]
+                    )
+        note = (
+            "threshold: the better one, on the test rows, of one for all labels and one per "
+            "label, both tuned on the validation rows; oracle: thresholds tuned on the test rows; level: "
+            f"by at most {_LEVEL}."
+        )
+        if len(rows) > 1:
+            yield Table(
+                "FDecider and the better of two tuned thresholds: F1 and pairs", rows, [note]
+            )
 
     def _difference_table(self, group: str, decider: str) -> Iterator[Table]:
         rows = [[f"{decider} minus", "average", "mean", "low", "high", "wins", "share"]]

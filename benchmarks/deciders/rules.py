@@ -24,9 +24,11 @@ __all__ = [
     "FDECIDER",
     "FDECIDER_ROWS",
     "GUARANTEE",
+    "ORACLE",
     "PER_LABEL",
     "RAW",
     "RULES",
+    "THRESHOLD",
     "Average",
     "Outcome",
     "averages_of",
@@ -38,7 +40,9 @@ Labels = npt.NDArray[Any]
 Average = Literal["samples", "macro", "micro"]
 
 AVERAGES: tuple[Average, ...] = ("samples", "macro", "micro")
-PER_LABEL, TUNED, RAW, FDECIDER = "per-label", "tuned-cv", "f-optimal", "fdecider"
+THRESHOLD, PER_LABEL, TUNED = "threshold", "per-label", "tuned-cv"
+RAW, FDECIDER = "f-optimal", "fdecider"
+ORACLE = "oracle"  # the best thresholds of the test rows, which no rule can know
 FDECIDER_ROWS = "fdecider-rows"  # rows one by one, by the thresholds that FDecider keeps
 GUARANTEE = "guarantee"  # FDecider fitted on half of the validation rows, bounded on the others
 _CONFIDENCE = 0.95
@@ -106,6 +110,13 @@ def label_cuts(proba: Floats, Y: Labels) -> Floats:
     f[1:n][p[1:] == p[:-1]] = -1.0  # no threshold separates equal probabilities
     edges = np.vstack([np.full(m, np.inf), (p[1:] + p[:-1]) / 2.0, p[-1] / 2.0])
     return np.asarray(np.take_along_axis(edges, f.argmax(axis=0)[None], axis=0)[0])
+
+
+def decide_oracle(p: Probabilities) -> Iterator[Outcome]:
+    """Take the best thresholds of the test rows: one, and for "macro" one per label."""
+    known = p._replace(proba_val=p.proba_test, Y_val=p.Y_test)
+    for one, per_label in zip(decide_one_threshold(known), decide_per_label(known), strict=True):
+        yield per_label if one.average == "macro" else one
 
 
 class _Identity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -196,13 +207,14 @@ def decide_with_guarantee(p: Probabilities) -> Iterator[Outcome]:
 
 RULES: dict[str, Callable[[Probabilities], Iterator[Outcome]]] = {
     "half": decide_half,
-    "threshold": decide_one_threshold,
+    THRESHOLD: decide_one_threshold,
     PER_LABEL: decide_per_label,
     TUNED: decide_tuned,
     RAW: decide_raw,
     FDECIDER: decide_fdecider,
     FDECIDER_ROWS: decide_fdecider_rows,
     GUARANTEE: decide_with_guarantee,
+    ORACLE: decide_oracle,
 }
 
 

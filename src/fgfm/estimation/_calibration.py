@@ -292,8 +292,9 @@ class ShrunkCalibrator:
 
     With :math:`l_{rj}` the logit of the probability :math:`p_{rj}` of label j in row r,
 
-    .. math:: q_{rj} = \sigma\bigl(a_j (l_{rj} - c) + b_j + d \log(p_{rj} (1 - p_{rj}))\bigr), \qquad
-              a_j \sim N(a, \sigma^2), \quad b_j \sim N(b + t z_j, \tau^2), \quad d \sim N(0, 0.2^2),
+    .. math:: q_{rj} &= \sigma\bigl(a_j (l_{rj} - c) + b_j + d \log(p_{rj} (1 - p_{rj}))\bigr), \\
+              a_j &\sim N(a, \sigma^2), \quad b_j \sim N(b + t z_j, \tau^2), \quad
+              d \sim N(0, 0.2^2),
 
     where :math:`z_j` is the centred logit of the mean probability of the label: rare and frequent
     labels may be wrong in different directions. The bend d, which all labels share, makes the
@@ -364,9 +365,7 @@ class ShrunkCalibrator:
                 damping = np.where(fell, 0.5 * damping, damping)
             slopes, shifts = new_slopes, new_shifts
             updated = common.update(slopes, shifts, step, z)
-            moved = max(
-                updated.distance(common), float((damping * length).max()), abs(bend_step)
-            )
+            moved = max(updated.distance(common), float((damping * length).max()), abs(bend_step))
             common = updated
             if moved < _CONVERGED:
                 break
