@@ -150,30 +150,26 @@ class Scores:
         yield Table(title, rows, notes)
 
     def _standing_table(self) -> Iterator[Table]:
-        rows = [
-            ["average", "data sets", FDECIDER, "threshold", ORACLE, "ahead", "level", "behind"]
-        ]
+        rows = [["average", "data sets", FDECIDER, "threshold", ORACLE, "pairs"]]
         for average in AVERAGES:
             for group in self.groups:
                 f1 = self.matrix(group, average)
-                if {FDECIDER, THRESHOLD, PER_LABEL, ORACLE} <= set(f1):
-                    f1 = f1[[FDECIDER, THRESHOLD, PER_LABEL, ORACLE]].dropna()
-                    best = f1[[THRESHOLD, PER_LABEL]].max(axis=1)
-                    d = f1[FDECIDER] - best
-                    means = (f1[FDECIDER].mean(), best.mean(), f1[ORACLE].mean())
-                    counts = (d > _LEVEL, d.abs() <= _LEVEL, d < -_LEVEL)
-                    rows.append(
-                        [average, group, *map(_decimal, means), *(str(c.sum()) for c in counts)]
-                    )
+                if not {FDECIDER, THRESHOLD, PER_LABEL, ORACLE} <= set(f1):
+                    continue
+                f1 = f1[[FDECIDER, THRESHOLD, PER_LABEL, ORACLE]].dropna()
+                best = f1[[THRESHOLD, PER_LABEL]].max(axis=1)
+                d = f1[FDECIDER] - best
+                means = (f1[FDECIDER].mean(), best.mean(), f1[ORACLE].mean())
+                counts = (d > _LEVEL, d.abs() <= _LEVEL, d < -_LEVEL)
+                pairs = "/".join(str(c.sum()) for c in counts)
+                rows.append([average, group, *map(_decimal, means), pairs])
         note = (
             "threshold: the better one, on the test rows, of one for all labels and one per "
-            "label, both tuned on the validation rows; oracle: thresholds tuned on the test rows; level: "
-            f"by at most {_LEVEL}."
+            "label, both tuned on the validation rows; oracle: thresholds tuned on the test "
+            f"rows; pairs: FDecider ahead of threshold, level (by at most {_LEVEL}), behind."
         )
         if len(rows) > 1:
-            yield Table(
-                "FDecider and the better of two tuned thresholds: F1 and pairs", rows, [note]
-            )
+            yield Table("FDecider and the better of two tuned thresholds", rows, [note])
 
     def _difference_table(self, group: str, decider: str) -> Iterator[Table]:
         rows = [[f"{decider} minus", "average", "mean", "low", "high", "wins", "share"]]
