@@ -21,7 +21,11 @@ def model_joint(decider, p):
     sets, independent_proba = independent_joint(q)  # (2^m, m), (n, 2^m)
     size = sets.sum(axis=1)
     pi = np.stack([independent_proba[:, size == s].sum(axis=1) for s in range(sets.shape[1] + 1)])
-    log_d = model.pool.weights_[0] * np.log(np.maximum(pi[model.cardinalities].T, 1e-9))
+    pooled = [pi[model.cardinalities].T]
+    if model.cardinalities[0] == 0:  # none or some: of independent labels, and of the likeliest
+        some = np.array([1.0 - pi[0], q.max(axis=1)])[:, :, None]
+        pooled += list(np.where(model.cardinalities == 0, 1.0 - some, some))
+    log_d = np.tensordot(model.pool.weights_, np.log(np.maximum(pooled, 1e-9)), axes=1)
     d = np.exp(log_d + model.pool.shifts_)
     d /= d.sum(axis=1, keepdims=True)  # (n, C)
     t, u = model.exponents
@@ -159,6 +163,24 @@ def test_numbers_of_labels_that_never_occur_are_impossible():
     np.testing.assert_allclose(
         decider.predict_proba(p[:20]).sum(axis=1), (proba @ sets).sum(axis=1), atol=1e-9
     )
+
+
+@pytest.mark.parametrize("m", [3, 12])
+def test_probability_of_no_label(m):
+    rng = np.random.default_rng(8)
+
+    def rows(n):
+        # A row has labels with probability some; then one of them, and perhaps others.
+        some = rng.beta(0.7, 0.7, size=(n, 1))
+        share = rng.dirichlet(np.full(m, 0.5), size=n)
+        first = rng.multinomial(1, share)
+        Y = first | (rng.random((n, m)) < 0.1)
+        return some, some * (share + (1.0 - share) * 0.1), Y * (rng.random((n, 1)) < some)
+
+    _, p, Y = rows(2000)
+    some, p_new, _ = rows(5000)
+    none = FDecider().fit(p, Y)._model.predict(dense_entries(p_new)).d[:, 0]
+    assert np.abs(none - (1.0 - some[:, 0])).mean() < 0.05
 
 
 def test_rows_with_fewer_stored_labels_than_expected():

@@ -82,6 +82,33 @@ def test_order_of_labels_within_a_row_is_kept_by_a_common_calibration():
     assert (fitted(p, 1 - Y)[1] > 0.0).all()  # slopes stay positive for reversed labels
 
 
+@pytest.mark.parametrize("trees", [10, 50, 200])
+def test_votes_of_few_trees(trees):
+    rng = np.random.default_rng(9)
+    level = np.linspace(-5.0, 0.0, 10)
+    truth = expit(level + 2.0 * rng.normal(size=(4000, 10)))
+    Y = (rng.random(truth.shape) < truth).astype(int)
+    votes = rng.binomial(trees, truth)
+    p = votes / trees
+    q = fitted(p[:2000], Y[:2000])[0].predict(dense_entries(p[2000:])).p
+    p, Y = p[2000:], Y[2000:]
+    for low, high in [(0.0, 0.0), (0.05, 0.3), (0.3, 0.5), (0.5, 0.7), (0.7, 1.0), (1.0, 1.0)]:
+        inside = (p >= low) & (p <= high)
+        noise = np.sqrt(Y[inside].mean() * (1.0 - Y[inside].mean()) / inside.sum())
+        assert abs(q[inside].mean() - Y[inside].mean()) < 3.0 * noise + 0.02
+
+
+def test_slopes_of_small_and_of_large_probabilities_differ():
+    rng = np.random.default_rng(10)
+    p = expit(2.0 * rng.normal(size=(8000, 6)))
+    truth = expit(0.6 * np.log(p) - 1.2 * np.log1p(-p))
+    Y = (rng.random(p.shape) < truth).astype(int)
+    calibrator, slopes, _ = fitted(p, Y)
+    close(calibrator.bend_, -0.3, 0.1)
+    np.testing.assert_allclose(slopes, 0.9, atol=0.1)
+    assert np.abs(calibrator.predict(dense_entries(p)).p - truth).mean() < 0.01
+
+
 @pytest.mark.parametrize("n", [200, 2000, 10_000])
 def test_certain_predictions_that_are_often_wrong(n):
     for seed in range(5):
@@ -97,6 +124,7 @@ def test_certain_predictions_that_are_often_wrong(n):
 
 def test_weights_are_numbers_of_rows():
     p, Y = independent(150, 4, seed=6)
+    p = np.round(p, 1)  # has zeros and ones
     weight = np.arange(150) % 3
     rows = np.repeat(np.arange(150), weight)
     _, slopes, shifts = fitted(p, Y, weight.astype(float))

@@ -49,7 +49,7 @@ class JointModel:
     cardinalities : ndarray
         The numbers of labels that occur in the validation rows.
     pool : LogLinearPool
-        The distribution of the number of labels, from that of independent labels.
+        The distribution of the number of labels, from those of `_numbers`.
     exponents : ndarray of shape (2,)
         The exponents t and u of the odds. They are below 1 where labels exclude each other: the
         calibrated probabilities account for that already, and so does the number of labels.
@@ -89,9 +89,7 @@ class JointModel:
         else:
             q = self.calibrator.predict(entries)
         code = np.searchsorted(self.cardinalities, s)
-        self.pool = LogLinearPool().fit(
-            [independent_cardinalities(q.p, self.cardinalities)], code, weight
-        )
+        self.pool = LogLinearPool().fit(self._numbers(q.p), code, weight)
         self.exponents = fit_exponents(q.p, Y, weight)
         return self
 
@@ -114,11 +112,23 @@ class JointModel:
             return RowModel(p[:, :, None], np.hstack([1.0 - p, p]))
         S = max(1, int(self.cardinalities[-1]))
         d = np.zeros((len(q.p), S + 1))
-        d[:, self.cardinalities] = self.pool.predict_proba(
-            [independent_cardinalities(q.p, self.cardinalities)]
-        )
+        d[:, self.cardinalities] = self.pool.predict_proba(self._numbers(q.p))
         d = _possible(d, q)[:, : q.p.shape[1] + 1]  # the K stored labels may be fewer than S
         return RowModel(of_marginals(powered(q.p, *self.exponents), d, method="condition"), d)
+
+    def _numbers(self, q: Floats) -> list[Floats]:
+        """Return the distributions (n, K) of the number of labels that are pooled.
+
+        The first one is that of independent labels. Where rows may have no label, two more
+        distinguish only none from some: none has the probability of independent labels, or that
+        the most probable label is absent. Their weights calibrate the probability of none.
+        """
+        independent = independent_cardinalities(q, self.cardinalities)
+        if self.cardinalities[0] > 0:
+            return [independent]
+        empty = self.cardinalities == 0
+        some = [1.0 - independent[:, :1], q.max(axis=1, keepdims=True)]
+        return [independent, *(np.where(empty, 1.0 - p, p) for p in some)]
 
     def marginals(self, entries: Entries, threads: int) -> Entries:
         """Return the probability of each entry under the model."""

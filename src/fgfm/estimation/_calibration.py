@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
-from scipy.special import expit, log_softmax, logit, softmax
+from scipy.special import expit, log_softmax, softmax
 from sklearn.isotonic import IsotonicRegression
 
 from fgfm.estimation._entries import Entries, dense_entries
@@ -61,7 +61,8 @@ _SMALLEST = 1e-300  # probabilities are raised to this before taking logarithms
 CALIBRATIONS = ("sigmoid", "isotonic")  # of the scores of one model
 
 # Constants of `ShrunkCalibrator`.
-_EDGE = 1e-4  # probabilities are clipped to [_EDGE, 1 - _EDGE] before their logits are taken
+_EDGE, _MOST_EDGE = 1e-4, 0.25  # distances from 0 and 1 that probabilities are clipped to
+_LOWEST = 0.01  # share of the probabilities that count as the smallest ones
 _STEPS = 60  # alternations of a Newton step and an update of the common values
 _CONVERGED = 1e-4
 _HALVINGS = 12  # of a step, at most
@@ -72,6 +73,8 @@ _LEAST_REST = 0.1  # of the information about a logit if a row is left out
 # _PRIOR_LABELS more labels would, so that few labels do not make them 0.
 _SLOPE_VARIANCE = 0.25
 _TREND_VARIANCE = 0.04
+_BEND_VARIANCE = 0.04
+_BEND_STEP = 0.25  # at most
 _PRIOR_LABELS = 2.0
 _SLOPE_SPREAD = 0.02
 _SHIFT_SPREAD = 0.1
@@ -287,13 +290,18 @@ def _class_entries(values: Floats) -> Entries:
 class ShrunkCalibrator:
     r"""Calibrator with a slope and a shift per label, shrunk towards common values.
 
-    With :math:`l_{rj}` the logit of the probability of label j in row r, centred at c,
+    With :math:`l_{rj}` the logit of the probability :math:`p_{rj}` of label j in row r,
 
-    .. math:: q_{rj} = \sigma(a_j (l_{rj} - c) + b_j), \qquad
-              a_j \sim N(a, \sigma^2), \quad b_j \sim N(b + t z_j, \tau^2),
+    .. math:: q_{rj} &= \sigma\bigl(a_j (l_{rj} - c) + b_j + d \log(p_{rj} (1 - p_{rj}))\bigr), \\
+              a_j &\sim N(a, \sigma^2), \quad b_j \sim N(b + t z_j, \tau^2), \quad
+              d \sim N(0, 0.2^2),
 
     where :math:`z_j` is the centred logit of the mean probability of the label: rare and frequent
-    labels may be wrong in different directions. The slopes and shifts are posterior modes; the
+    labels may be wrong in different directions. The bend d, which all labels share, makes the
+    slopes of log p and of -log(1 - p) differ: :math:`a_j + d` and :math:`a_j - d` (beta
+    calibration; Kull, Silva Filho and Flach, 2017). Where forests and neighbours give
+    probabilities of exactly 0, these count as half of the smallest others, and likewise those of
+    1. The slopes and shifts are posterior modes; the
     common values and variances maximise the marginal likelihood, approximated at these modes
     (an EM algorithm with Laplace's approximation), under weak priors (empirical Bayes): labels are
     shrunk by as much as the rows show that they agree. A probability is the mean of
@@ -303,8 +311,12 @@ class ShrunkCalibrator:
 
     Attributes
     ----------
+    edges_ : tuple of two floats
+        The least and the largest probability; others are clipped to them.
     center_ : float
         The centre c.
+    bend_ : float
+        The bend d.
     slopes_, shifts_ : ndarray of shape (m,)
         The slopes a_j and shifts b_j.
     slope_variances_, shift_variances_, covariances_ : ndarray of shape (m,)
@@ -316,15 +328,27 @@ class ShrunkCalibrator:
         w = np.broadcast_to(weight[:, None], Y.shape)
         if entries.labels is not None:
             w = w * (entries.labels < entries.m)
-        x = _logits(entries.p)  # (n, K)
+        stored = w > 0.0
+        self.edges_ = (
+            _half_step(entries.p[stored], w[stored]),
+            1.0 - _half_step(1.0 - entries.p[stored], w[stored]),
+        )
+        x, v = self._features(entries.p)  # (n, K) each
         self.center_ = _center(x, Y, w)
-        rows = _LogisticRows(entries, x - self.center_, Y, w)
-        z = _logits(entries.by_label(w * entries.p) / weight.sum())  # (m,)
+        x = x - self.center_
+        # Without its linear part in x the bend hardly depends on slopes and shifts: its Newton
+        # steps alternate with theirs.
+        level, tilt = _line(x, v, w * np.exp(v))  # exp(v) = p (1 - p)
+        v = v - (level + tilt * x)
+        rows = _LogisticRows(entries, x, v, Y, w)
+        z = self._features(entries.by_label(w * entries.p) / weight.sum())[0]  # (m,)
         z = z - z.mean()
         common = _Common(1.0, self.center_, 0.0, 0.05, 0.25)  # the identity
         slopes, shifts = np.full(entries.m, common.slope), np.full(entries.m, common.shift)
-        likelihood = rows.log_likelihood(slopes, shifts)
         for _ in range(_STEPS):
+            bend_step = rows.bend_step(slopes, shifts)
+            rows = rows._replace(bend=rows.bend + bend_step)
+            likelihood = rows.log_likelihood(slopes, shifts)
             step = rows.newton_step(slopes, shifts, common, z)
             length = np.abs(step.slopes) + np.abs(step.shifts)
             damping = 1.0 / np.maximum(1.0, 0.5 * length)
@@ -341,11 +365,14 @@ class ShrunkCalibrator:
                 damping = np.where(fell, 0.5 * damping, damping)
             slopes, shifts = new_slopes, new_shifts
             updated = common.update(slopes, shifts, step, z)
-            moved = max(updated.distance(common), float((damping * length).max()))
+            moved = max(updated.distance(common), float((damping * length).max()), abs(bend_step))
             common = updated
             if moved < _CONVERGED:
                 break
-        self.slopes_, self.shifts_ = np.maximum(slopes, _LEAST_SLOPE), shifts
+        self.bend_ = rows.bend
+        # Both the slope of log p and that of -log(1 - p) are positive.
+        self.slopes_ = np.maximum(slopes - self.bend_ * tilt, abs(self.bend_) + _LEAST_SLOPE)
+        self.shifts_ = shifts - self.bend_ * level
         self.slope_variances_ = step.slope_variances
         self.shift_variances_ = step.shift_variances
         self.covariances_ = step.covariances
@@ -369,14 +396,21 @@ class ShrunkCalibrator:
 
     def _posterior(self, entries: Entries) -> tuple[Floats, Floats]:
         """Return the mean and the variance of the logit of each entry, both (n, K)."""
-        x = _logits(entries.p) - self.center_
-        eta = entries.of_label(self.slopes_) * x + entries.of_label(self.shifts_)
+        x, v = self._features(entries.p)
+        x = x - self.center_
+        eta = entries.of_label(self.slopes_) * x + entries.of_label(self.shifts_) + self.bend_ * v
         variance = (
             entries.of_label(self.slope_variances_) * x * x
             + 2.0 * entries.of_label(self.covariances_) * x
             + entries.of_label(self.shift_variances_)
         )
         return eta, variance
+
+    def _features(self, p: Floats) -> tuple[Floats, Floats]:
+        """Return the difference and the sum of log p and log(1 - p), p clipped."""
+        p = np.clip(p, *self.edges_)
+        present, absent = np.log(p), np.log1p(-p)
+        return present - absent, present + absent
 
 
 def _sigmoid_mean(entries: Entries, eta: Floats, variance: Floats) -> Entries:
@@ -434,20 +468,32 @@ class _Common(NamedTuple):
 
 
 class _LogisticRows(NamedTuple):
-    """Logistic regressions of all labels on their own logits x."""
+    """Logistic regressions of all labels on their own logits x, and on v with one coefficient."""
 
     entries: Entries
     x: Floats  # (n, K)
+    v: Floats  # (n, K)
     Y: Floats  # (n, K)
     w: Floats  # (n, K)
+    bend: float = 0.0  # the coefficient of v
 
     def _eta(self, slopes: Floats, shifts: Floats) -> Floats:
-        return self.entries.of_label(slopes) * self.x + self.entries.of_label(shifts)
+        of_label = self.entries.of_label
+        return of_label(slopes) * self.x + of_label(shifts) + self.bend * self.v
+
+    def bend_step(self, slopes: Floats, shifts: Floats) -> float:
+        """Return the Newton step of the bend, slopes and shifts being kept."""
+        q = expit(self._eta(slopes, shifts))
+        wv = self.w * self.v
+        gradient = float((wv * (self.Y - q)).sum()) - self.bend / _BEND_VARIANCE
+        curvature = float((wv * self.v * q * (1.0 - q)).sum()) + 1.0 / _BEND_VARIANCE
+        return float(np.clip(gradient / curvature, -_BEND_STEP, _BEND_STEP))
 
     def log_likelihood(self, slopes: Floats, shifts: Floats) -> Floats:
         """Return the log-likelihood (m,) of each label."""
         eta = self._eta(slopes, shifts)
-        return self.entries.by_label(self.w * (self.Y * eta - np.logaddexp(0.0, eta)))
+        softplus = np.maximum(eta, 0.0) + np.log1p(np.exp(-np.abs(eta)))  # log(1 + exp(eta))
+        return self.entries.by_label(self.w * (self.Y * eta - softplus))
 
     def newton_step(self, slopes: Floats, shifts: Floats, common: _Common, z: Floats) -> _Step:
         """Return the Newton step of each label: the solution of two equations."""
@@ -472,9 +518,25 @@ class _LogisticRows(NamedTuple):
         )
 
 
-def _logits(p: Floats) -> Floats:
-    """Return the logits of clipped probabilities."""
-    return np.asarray(logit(np.clip(p, _EDGE, 1.0 - _EDGE)))
+def _half_step(p: Floats, w: Floats) -> float:
+    """Return what probabilities of exactly 0 count as: half of the smallest others."""
+    zero = p == 0.0
+    if not zero.any() or zero.all():
+        return _EDGE
+    order = np.argsort(p[~zero])
+    mass = np.cumsum(w[~zero][order])
+    share = min(_LOWEST, float(w[zero].sum() / w.sum()))  # a few zeros are rounding errors
+    smallest = p[~zero][order[np.searchsorted(mass, share * mass[-1])]]
+    return float(np.clip(0.5 * smallest, _EDGE, _MOST_EDGE))
+
+
+def _line(x: Floats, y: Floats, w: Floats) -> tuple[float, float]:
+    """Return the level at x = 0 and the slope of the weighted regression of y on x."""
+    mass = float(w.sum())
+    center, level = float((w * x).sum()) / mass, float((w * y).sum()) / mass
+    slope = float((w * (x - center) * (y - level)).sum())
+    slope /= max(float((w * (x - center) ** 2).sum()), _SMALLEST)
+    return level - slope * center, slope
 
 
 def _center(x: Floats, Y: Floats, w: Floats) -> float:
