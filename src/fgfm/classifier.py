@@ -37,7 +37,6 @@ from fgfm.decision import (
 from fgfm.decision._objective import Objective
 from fgfm.estimation._estimates import (
     FactorEstimate,
-    Repair,
     concatenate_rows,
     decide_together,
     label_sums,
@@ -67,17 +66,11 @@ Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
 
 
-def _only_with(method: str, what: str, reason: str) -> Any:
-    """Return a decorator of methods of the classifier that exist for one estimate of P only."""
-
-    def check(classifier: Any) -> bool:
-        fitted = getattr(classifier, "_factor_models", None)
-        of_factors = getattr(fitted, "methods", [None])  # objects of the user have none
-        if classifier.method == method if fitted is None else hasattr(of_factors[0], what):
-            return True
-        raise AttributeError(f"needs method={method!r}, {reason}; method is {classifier.method!r}")
-
-    return available_if(check)
+def _models_label_sets(classifier: Any) -> bool:
+    """Return True if the classifier has `predict_mode`."""
+    if classifier.method == "powerset":
+        return True
+    raise AttributeError(f"needs method='powerset'; method is {classifier.method!r}")
 
 
 class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # type: ignore[misc]
@@ -103,10 +96,10 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
           there it is "ridge";
         - "ridge": `fgfm.ridge.RidgeLogistic`, logistic regression with a ridge penalty chosen by
           cross-validation, the learner of the paper (scale your features);
-        - any other learner, of which one is fitted per label and per factor. It gets X as you
-          pass it; with "two-step" it gets one more column, the number of labels, which comes
-          last. A `ColumnTransformer` passes it on only with ``remainder="passthrough"``. A learner
-          that takes a matrix of labels (see Notes) is fitted once for all labels.
+        - any other learner, of which one is fitted per label and per factor, or one to all labels
+          if it takes a matrix of labels (see Notes). It gets X as you pass it; with "two-step" one
+          more column comes last, the number of labels, which a `ColumnTransformer` passes on only
+          with ``remainder="passthrough"``.
     factors : {"single", "independent", "ilf"}, partition or estimator, default="single"
         Which labels are modelled together:
 
@@ -200,9 +193,8 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
 
     The classifier of the paper is ``factors="ilf", method="two-step"``.
 
-    Learners that take a matrix of labels are those whose scikit-learn tags say so (trees, forests,
-    neighbours, `MLPClassifier`, `RidgeClassifier`, pipelines that end in one), CatBoost with the
-    loss MultiLogloss or MultiCrossEntropy, and XGBoost with a `multi_strategy`. Where a method has
+    Learners that take a matrix of labels are those whose scikit-learn tags say so: trees, forests,
+    neighbours, `MLPClassifier`, `RidgeClassifier`, pipelines that end in one. Where a method has
     one binary model per label ("reweighted", "tilted", and factors of one label), such a learner
     is fitted once for all labels that vary, and each label is calibrated. With `class_weight` or
     `monotonic_cst`, and in a search, it is fitted to each label.
@@ -360,7 +352,6 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
                 X, Y, self.factors_, methods, weight, settings, progress
             )
         else:
-            _check_complete(Y)
             self._factor_models = fit_custom_models(
                 self.method, X, Y, self.factors_, sample_weight, progress
             )
@@ -424,7 +415,6 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
             if self.random_state is not None:
                 factors.random_state = self.random_state
         if hasattr(factors, "fit") and not isinstance(factors, type):
-            X, Y, weight = _complete_rows(X, Y, weight)
             factors = self.factor_finder_ = _fit_finder(factors, X, Y, weight, self.random_state)
             if isinstance(factors, ILFCompo) and names is not None:
                 factors.label_names_in_ = names  # for the displays
@@ -572,7 +562,7 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
 
         return np.concatenate(self._map_blocks(X, merged))
 
-    @_only_with("powerset", "mode", "which models the joint distribution")  # type: ignore[untyped-decorator]
+    @available_if(_models_label_sets)  # type: ignore[untyped-decorator]
     def predict_mode(self, X: Any) -> npt.NDArray[np.int8]:
         """Predict the most probable label sets: optimal for exact matches, not for the F-measure.
 
@@ -591,29 +581,6 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         blocks = self._map_blocks(X, lambda block: self._factor_models.estimate(block, "mode"))
         labels = np.concatenate([np.hstack(block) for block in blocks])
         return np.asarray(labels[:, np.argsort(np.concatenate(self.factors_))])
-
-    @_only_with("direct", "repair", "whose probabilities are repaired")  # type: ignore[untyped-decorator]
-    def repair(self, X: Any) -> list[Repair]:
-        """Measure how incoherent the predicted probabilities are, row by row.
-
-        Available with ``method="direct"`` only.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, p)
-            Features.
-
-        Returns
-        -------
-        list of Repair
-            For each factor ``d_0``, the probability of no label that its predicted P implies,
-            which may be negative, and ``moved``, the probability that the repair moves.
-        """
-        blocks = self._map_blocks(X, lambda block: self._factor_models.estimate(block, "repair"))
-        return [
-            Repair(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-            for parts in zip(*blocks, strict=True)
-        ]
 
     def _map_blocks(self, X: Any, function: Callable[[Any], Any]) -> list[Any]:
         """Return the results of a function of blocks of rows that bound the memory.
@@ -708,16 +675,6 @@ def _check_method(method: Any) -> None:
         )
 
 
-def _check_complete(Y: Labels) -> None:
-    """Raise if a label is missing and an object of the user is to be fitted."""
-    missing = np.count_nonzero(Y < 0)
-    if missing:
-        raise ValueError(
-            f"y has {missing} missing labels and method is an object: only the methods that have "
-            "names accept missing labels"
-        )
-
-
 def _cardinalities(Y: Labels) -> Integers:
     """Return the numbers of labels that occur in rows with all labels."""
     return np.unique(Y[(Y >= 0).all(axis=1)].sum(axis=1, dtype=np.int64))
@@ -738,31 +695,26 @@ def _frequencies(Y: Labels, weight: Floats | None, classes: npt.NDArray[Any]) ->
     return np.asarray((w * (Y == 1)).sum(axis=0) / total)
 
 
-def _complete_rows(X: Any, Y: Labels, weight: Floats | None) -> tuple[Any, Labels, Floats | None]:
-    """Return the rows in which all labels are observed; raise if there is none."""
-    complete = (Y >= 0).all(axis=1)
-    if complete.all():
-        return X, Y, weight
-    rows = np.flatnonzero(complete if weight is None else complete & (weight > 0.0))
+def _fit_finder(finder: Any, X: Any, Y: Labels, weight: Floats | None, random_state: Any) -> Any:
+    """Fit a clone of an object that finds the factors, to rows of positive weight.
+
+    These are rows in which all labels are observed.
+    """
+    used = (Y >= 0).all(axis=1) & (True if weight is None else weight > 0.0)
+    rows = np.flatnonzero(used)
     if not len(rows):
         raise ValueError(
             "y has no row in which all labels are observed: label factors are found from such "
             "rows; choose factors='independent' or a partition"
         )
-    return take_rows(X, rows), Y[rows], None if weight is None else weight[rows]
-
-
-def _fit_finder(finder: Any, X: Any, Y: Labels, weight: Floats | None, random_state: Any) -> Any:
-    """Fit a clone of an object that finds the factors, to the rows of positive weight."""
     finder = clone(finder)
     if getattr(finder, "random_state", random_state) is None:
         finder.random_state = random_state
-    labels = Y.astype(np.int8)
+    weights = {}
     if weight is not None and has_fit_parameter(finder, "sample_weight"):
-        finder.fit(X, labels, sample_weight=weight)
-    else:
-        rows = np.arange(len(Y)) if weight is None else np.flatnonzero(weight)
-        finder.fit(X if len(rows) == len(Y) else take_rows(X, rows), labels[rows])
+        weights["sample_weight"] = weight[rows]
+    X = X if len(rows) == len(Y) else take_rows(X, rows)
+    finder.fit(X, Y[rows].astype(np.int8), **weights)
     return finder
 
 

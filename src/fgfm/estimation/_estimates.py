@@ -13,7 +13,6 @@ from fgfm.decision import Decision, from_cardinalities, from_factors, from_margi
 
 __all__ = [
     "FactorEstimate",
-    "Repair",
     "concatenate_rows",
     "decide_together",
     "label_sums",
@@ -30,13 +29,6 @@ class FactorEstimate(NamedTuple):
 
     P: Floats  # (n, m, S): P[r, i, s - 1] = p(y_i = 1, |y| = s)
     d: Floats  # (n, S + 1): d[r, s] = p(|y| = s)
-
-
-class Repair(NamedTuple):
-    """Incoherence of the predicted P of each row, as returned by `fgfm.FGFMClassifier.repair`."""
-
-    d_0: Floats  # (n,) probability of no label that P implies; may be negative
-    moved: Floats  # (n,) sum of |p'_is - p_is|, with p' the nearest coherent P
 
 
 def label_sums(estimates: Sequence[FactorEstimate], factors: Sequence[Integers]) -> Floats:

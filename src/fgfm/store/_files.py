@@ -62,8 +62,9 @@ _CLASSES = {
     "fgfm.estimation._calibration": "IsotonicCalibrator NoCalibrator ShrunkCalibrator "
     "SigmoidCalibrator",
     "fgfm.estimation._fitting": "CustomModels FactorModels",
+    "fgfm.estimation._learners": "LearnerModel LearnerModels",
     "fgfm.estimation._methods": "Direct Powerset Reweighted Tilted TwoStep",
-    "fgfm.estimation._models": "LearnerModel LearnerModels RidgeModels StackModels",
+    "fgfm.estimation._models": "RidgeModels StackModels",
     "fgfm.factors": "Cut GCM MutualInformation",
     "fgfm.io": "FeatureEncoder",
     "fgfm.ridge": "RidgeLogistic",
