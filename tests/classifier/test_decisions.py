@@ -17,13 +17,12 @@ from sklearn.neighbors import KNeighborsClassifier
 import fgfm
 from fgfm import FGFMClassifier
 from fgfm.cardinality import is_coherent, merge_factors
-from multilabel import METHODS, X, Y, assert_close, assert_same, make_data, one_factor
+from multilabel import METHODS, X, Y, assert_close, assert_same, make_data
 from oracle import (
     all_labelsets,
     cardinality_distribution,
     cardinality_matrix,
     f_table,
-    gfm,
     independent_joint,
     product_joint,
     random_joint,
@@ -89,16 +88,6 @@ def test_decisions_are_the_exhaustive_optimum(factors, method, coherent):
             assert (model.expected_f(X) == expected_f).all()
 
 
-def test_single_factor_is_gfm():
-    model = FGFMClassifier(method="two-step", nonempty=False, random_state=0)
-    decided, expected_f = model.fit(X, Y).decide(X)
-    P, d = one_factor("two-step", random_state=0).fit(X, Y).estimate(X)
-    for row in range(60):
-        labels, value = gfm(P[row], d[row, 0])
-        assert (decided[row] == labels).all()
-        assert expected_f[row] == pytest.approx(value)
-
-
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("factors", FACTORS, ids=str)
 def test_predictions_agree_with_each_other(method, factors):
@@ -120,16 +109,6 @@ def test_expected_f_is_close_to_the_score():
     assert model.expected_f(rows[2000:]).mean() == pytest.approx(
         model.score(rows[2000:], labels[2000:]), abs=0.03
     )
-
-
-def test_score_is_better_than_that_of_the_half_threshold():
-    rows, _ = make_data(2000)
-    rng = np.random.default_rng(4)
-    labels = (0.5 * rows[:, :1] + rng.normal(size=(2000, 5)) > 1.0).astype(int)
-    labels[~labels.any(axis=1), 0] = 1
-    model = FGFMClassifier(random_state=0).fit(rows[:1000], labels[:1000])
-    plain = (model.predict_proba(rows[1000:]) > 0.5).astype(int)
-    assert model.score(rows[1000:], labels[1000:]) > fgfm.f_measure(labels[1000:], plain) + 0.01
 
 
 @pytest.mark.parametrize("learner", [None, GaussianNB()])
@@ -269,28 +248,6 @@ def test_decision_params_resolve_auto():
     assert model.fit(X, np.zeros((60, 2), int)).decision_params()["nonempty"] is False
     with pytest.raises(NotFittedError):
         FGFMClassifier().decision_params()
-
-
-def test_frequencies_decide_only_rows_without_probable_labels():
-    rows = np.array([[0.0], [0.1], [0.2], [10.0], [10.1], [10.2]])
-    labels = np.array([[1, 0], [0, 1], [1, 0], [0, 1], [0, 1], [0, 1]])
-    model = FGFMClassifier(KNeighborsClassifier(1), factors=[[0], [1]]).fit(rows, labels)
-    frequencies = fgfm.decision.from_marginals(labels.mean(axis=0)[None], nonempty=True)
-
-    class Half(KNeighborsClassifier):
-        """Predicts class 0 for features below 5."""
-
-        def predict_proba(self, X):
-            of_labels = super().predict_proba(X)
-            for p in of_labels:
-                p[np.asarray(X)[:, 0] < 5.0] = [1.0, 0.0]
-            return of_labels
-
-    silent = FGFMClassifier(Half(1), factors=[[0], [1]]).fit(rows, labels)
-    assert (silent.predict(rows)[:3] == frequencies.labels).all()
-    assert (silent.predict(rows)[3:] == model.predict(rows)[3:]).all()
-    np.testing.assert_allclose(silent.expected_f(rows)[3:], model.expected_f(rows)[3:])
-    assert_estimate_is_that_of_the_decision(silent, rows)
 
 
 @pytest.mark.parametrize("coherent", [True, False])

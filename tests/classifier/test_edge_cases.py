@@ -89,14 +89,6 @@ def test_unusual_labels(case, settings):
     assert (p[:, ~labels.any(axis=0)] < 1e-9).all()
 
 
-def test_many_label_sets_do_not_warn():
-    labels = (np.random.default_rng(0).random((24, 30)) < 0.1).astype(
-        int
-    )  # few rows have equal label sets
-    model = FGFMClassifier(method="powerset", random_state=0).fit(X[:24], labels)
-    assert model.predict(X).shape == (60, 30)
-
-
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("learner", [None, GaussianNB(), LinearSVC(), RandomForestClassifier(2)])
 @pytest.mark.parametrize(
