@@ -15,13 +15,14 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fgfm._utils.blocks import n_threads, row_blocks
+from fgfm._utils.folds import split_by_metadata
 from fgfm._utils.label_table import check_partition, read_labels, set_label_attributes
 from fgfm._utils.names import check_same_index
 from fgfm._utils.progress import CallbackSupportMixin, FitProgress, with_callbacks
 from fgfm._utils.rows import as_frames, n_rows, take_rows
 from fgfm._utils.validation import (
-    check_average,
     check_beta,
+    check_choice,
     check_flag,
     check_zero_division,
     resolve_nonempty,
@@ -35,9 +36,12 @@ from fgfm.decision import (
     from_marginals,
 )
 from fgfm.decision._objective import Objective
+from fgfm.decision._problem import AVERAGES
+from fgfm.estimation._entries import dense_entries
 from fgfm.estimation._estimates import (
     FactorEstimate,
     concatenate_rows,
+    conditional_marginals,
     decide_together,
     label_sums,
     replace_by_independent,
@@ -51,11 +55,14 @@ from fgfm.estimation._learner import (
     check_not_frozen,
     is_auto,
     is_ridge,
+    is_splitter,
     learner_input_tags,
     validate_features,
     validate_raw_features,
 )
 from fgfm.estimation._methods import METHODS
+from fgfm.estimation._models import Predictions
+from fgfm.estimation._weighted import limit_f
 from fgfm.factors import ILFCompo
 from fgfm.ridge import RidgeLogistic
 
@@ -133,7 +140,14 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
     beta : float, default=1.0
         Importance of recall relative to precision. It takes effect in prediction:
         ``set_params(beta=2.0)`` needs no new fit, and neither do `nonempty`, `zero_division`,
-        ``min_labels``, ``max_labels`` and ``constraints``.
+        ``min_labels``, ``max_labels`` and ``constraints``; but with another `average` than
+        "samples" beta and nonempty take effect in `fit`, which computes `thresholds_`.
+    average : {"samples", "macro", "weighted", "micro"}, default="samples"
+        The F-measure to maximise: the mean over rows; the mean over labels, with equal weights or
+        weighted by the number of positives; or that of all rows and labels together. With one of
+        the last three, `predict` compares the probabilities of each row with `thresholds_`, so
+        that rows are decided one by one as in a large batch, and `decide` decides the rows of X
+        together; limits and constraints, about the label set of a row, are then not possible.
     min_labels, max_labels : int, default=0 and None
         The least and the largest number of labels to predict; None is no limit.
     constraints : fgfm.decision.Constraints, optional
@@ -154,6 +168,9 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
 
     Attributes
     ----------
+    thresholds_ : ndarray of shape (m,), or float
+        If `average` is not "samples": the probability above which a label is predicted, learned
+        from held-out predictions of the training rows; one number for "micro".
     factors_ : list of ndarray
         The labels of each factor.
     factor_finder_ : estimator
@@ -245,6 +262,7 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         nonempty: Any = "auto",
         zero_division: float = 1.0,
         beta: float = 1.0,
+        average: str = "samples",
         min_labels: int = 0,
         max_labels: int | None = None,
         constraints: Constraints | None = None,
@@ -261,6 +279,7 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         self.nonempty = nonempty
         self.zero_division = zero_division
         self.beta = beta
+        self.average = average
         self.min_labels = min_labels
         self.max_labels = max_labels
         self.constraints = constraints
@@ -279,7 +298,7 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         return tags
 
     def get_metadata_routing(self) -> Any:
-        """Return the metadata routing of this estimator and its base learner.
+        """Return the metadata routing of this estimator, its base learner and its folds.
 
         Returns
         -------
@@ -297,6 +316,10 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
             .add(
                 estimator=learner,
                 method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+            .add(
+                splitter=self.calibration if is_splitter(self.calibration) else self.cv,
+                method_mapping=MethodMapping().add(caller="fit", callee="split"),
             )
         )
 
@@ -316,7 +339,9 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
             Sample weights: weight 2 is a row twice, weight 0 none. Their scale matters: weights
             that sum to 1 count as one row of data.
         **fit_params : dict
-            Further arguments for the ``fit`` of the base learner.
+            ``groups``, for a splitter `cv` or `calibration` that takes them; further arguments for
+            the ``fit`` of the base learner. With scikit-learn's metadata routing, what the learner
+            and the splitter request. The learner "auto" holds out single rows, not groups.
 
         Returns
         -------
@@ -332,13 +357,16 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
             Y = np.where(table.observed, Y, -1).astype(np.int8)
         set_label_attributes(self, table)
         weight = None if sample_weight is None else row_weights(sample_weight, len(Y), "X")
-        routed = self._routed_params(sample_weight, fit_params)
+        routed, metadata = self._routed_params(sample_weight, fit_params)
         progress = FitProgress(self, self.verbose)
         kept = Y if weight is None else Y[weight > 0.0]
         complete = kept[(kept >= 0).all(axis=1)]
         self.nonempty_ = bool(len(complete) and complete.any(axis=1).all()) and self.multilabel_
         self.label_frequencies_ = _frequencies(Y, weight, self.classes_)
         Objective.checked(n_jobs=None, **self.decision_params()).constraints(Y.shape[1])
+        self._fitted_params = self._threshold_params()
+        for name in ("parts_", "thresholds_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
         self._find_factors(X, Y, weight)
         progress.factors_found(len(self.factors_), Y.shape[1])
         self._factor_models: Any
@@ -348,14 +376,23 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
             settings = LearnerSettings(
                 self._learner(), self.calibration, self.cv, self.n_jobs, self.random_state, routed
             )
-            self._factor_models = fit_factor_models(
-                X, Y, self.factors_, methods, weight, settings, progress
+            settings = _with_groups(settings, X, Y, metadata)
+            self._factor_models, held_out = fit_factor_models(
+                X,
+                Y,
+                self.factors_,
+                methods,
+                weight,
+                settings,
+                progress,
+                held_out=self.average != "samples",
             )
+            if self.average != "samples" and held_out is not None:
+                self._learn_thresholds(held_out, weight)
         else:
             self._factor_models = fit_custom_models(
                 self.method, X, Y, self.factors_, sample_weight, progress
             )
-        self.__dict__.pop("parts_", None)  # of an earlier fit
         if is_auto(self._learner()) and isinstance(self.method, str):
             self.parts_ = self._factor_models.models.learner.weights
             progress.parts_fitted(self.parts_)
@@ -375,6 +412,19 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         n_threads(self.n_jobs)
         resolve_nonempty(self.nonempty, False)
         _check_method(self.method)
+        check_choice(self.average, "average", AVERAGES)
+        if self.average == "samples":
+            return
+        if not isinstance(self.method, str) or self.method == "two-step":
+            raise ValueError(
+                f"average is {self.average!r} and method is {self.method!r}, which has no "
+                "held-out probabilities: fit with average='samples', and decide(X, average=...)"
+            )
+        if self.constraints is not None or self.max_labels is not None or self.min_labels != 0:
+            raise ValueError(
+                f"average is {self.average!r}: min_labels, max_labels and constraints are about "
+                "the label set of a row, and need average='samples'"
+            )
 
     def _learner(self) -> Any:
         """Return the base learner, with the default resolved for the method."""
@@ -391,19 +441,26 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
 
     def _routed_params(
         self, sample_weight: Any, fit_params: dict[str, Any]
-    ) -> dict[str, Any] | None:
-        """Return the arguments of the base learner's fit; None if only weights may be passed."""
+    ) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+        """Return the arguments of the base learner's fit, and those of the splitter.
+
+        The first is None if only weights may be passed.
+        """
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
-            return dict(routed.estimator.fit)
+            return dict(routed.estimator.fit), dict(routed.splitter.split)
+        groups = fit_params.pop("groups", None)
+        metadata = {} if groups is None else {"groups": groups}
         if not fit_params:
-            return None
+            return None, metadata
         if is_auto(self._learner()) or is_ridge(self._learner()):
             raise TypeError(
                 f"fit got {', '.join(fit_params)}: the learners 'auto' and 'ridge' take no "
                 "argument but sample_weight"
             )
-        return fit_params | ({} if sample_weight is None else {"sample_weight": sample_weight})
+        if sample_weight is not None:
+            fit_params["sample_weight"] = sample_weight
+        return fit_params, metadata
 
     def _find_factors(self, X: Any, Y: Labels, weight: Floats | None) -> None:
         """Set `factors_`, and `factor_finder_` if an object finds them."""
@@ -488,31 +545,32 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         blocks = self._map_blocks(X, self._estimate_block)
         return [concatenate_rows(of_factor) for of_factor in zip(*blocks, strict=True)]
 
-    def decide(self, X: Any, *, average: str = "samples") -> Decision:
+    def decide(self, X: Any, *, average: str | None = None) -> Decision:
         """Compute the F-optimal label sets and their expected F-measure.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, p)
             Features.
-        average : {"samples", "macro", "micro"}, default="samples"
+        average : {"samples", "macro", "weighted", "micro"}, optional
             Whether to maximise the F-measure of each row, of each label over all rows of X, or of
-            all entries together. For the last two the rows of X are decided together; they are
-            exact also where labels depend on each other.
+            all entries together; that of the classifier by default. But for "samples" the rows of
+            X are decided together; decisions are exact also where labels depend on each other.
 
         Returns
         -------
         Decision
             ``labels`` of shape (n, m), 0 or 1, and ``expected_f``: of shape (n,), of shape (m,)
-            for ``"macro"``, a number for ``"micro"``. With a flat y, ``labels`` of shape (n,), and
-            a number for ``"macro"`` too. A data frame or series each if X is a data frame.
+            for "macro" and "weighted", a number for "micro". With a flat y, ``labels`` of shape
+            (n,), and a number for those too. A data frame or series each if X is a data frame.
 
         Notes
         -----
         Where the decision is conditioned on non-empty label sets (`nonempty`), every row is,
         whatever the average; a label may still be in no row.
         """
-        check_average(average)
+        average = self.average if average is None else average
+        check_choice(average, "average", AVERAGES)
         if average == "samples":
             labels, expected_f = self._decide_rows(X)
         else:
@@ -520,7 +578,7 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
             labels, expected_f = decide_together(self.estimate(X), self.factors_, params)
         if not self.multilabel_:
             labels = labels[:, 0]
-            expected_f = expected_f[0] if average == "macro" else expected_f
+            expected_f = expected_f[0] if average in ("macro", "weighted") else expected_f
         return Decision(*as_frames(labels, expected_f, X, self._column_names(), average))
 
     def predict_proba(self, X: Any) -> Floats:
@@ -613,7 +671,49 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
 
     def _labels(self, X: Any) -> Any:
         """Return the labels (n, m) of rows, each decided by itself."""
-        return self._decide_rows(X).labels
+        check_is_fitted(self)
+        if self.average == "samples":
+            return self._decide_rows(X).labels
+        asked = self._threshold_params()
+        for name, value in self._fitted_params.items():
+            if value != asked[name]:
+                raise ValueError(
+                    f"{name} is {asked[name]!r} and was {value!r} in fit, which computes the "
+                    "thresholds of averages other than 'samples': fit again"
+                )
+
+        def above(block: Any) -> Labels:
+            estimates = self._estimate_block(block)
+            p = conditional_marginals(estimates, self.factors_, asked["nonempty"])
+            return p > self.thresholds_
+
+        return np.concatenate(self._map_blocks(X, above)).astype(np.int8)
+
+    def _threshold_params(self) -> dict[str, Any]:
+        """Return the parameters that `thresholds_` depend on."""
+        params = self.decision_params()
+        return {"average": self.average, "beta": params["beta"], "nonempty": params["nonempty"]}
+
+    def _learn_thresholds(self, held_out: Predictions, weight: Floats | None) -> None:
+        """Set `thresholds_`, from the rows with held-out predictions of all models."""
+        rows = np.flatnonzero(held_out.complete_rows() & (True if weight is None else weight > 0))
+        held_out = held_out.at(rows)
+        models, nonempty = self._factor_models, self._fitted_params["nonempty"]
+        # A first part without rows, in case that there are none.
+        parts = [np.empty((0, len(self.label_frequencies_)))]
+        for block in row_blocks(len(rows), max(1, models.floats_per_row // 2)):
+            estimates = models.combine(held_out.at(block))
+            parts.append(conditional_marginals(estimates, self.factors_, nonempty))
+        entries = dense_entries(np.concatenate(parts))
+        one = self.average == "micro"
+        w = np.ones(len(rows)) if weight is None else weight[rows]
+        f = limit_f(entries.as_one_label() if one else entries, w, self.beta, self.zero_division)
+        # For large batches the optimal cut tends to F / (1 + beta^2), F the expected F-measure.
+        cut = f / (1.0 + self.beta**2)
+        self.thresholds_ = float(cut[0]) if one else cut
+
+    def _score_average(self) -> str:
+        return self.average
 
     def _decide_rows(self, X: Any) -> Decision:
         """Decide each row by itself: labels (n, m) and expected F-measures (n,)."""
@@ -657,6 +757,28 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         They contradict a decision that is conditioned on a non-empty set.
         """
         return bool(self.decision_params()["nonempty"] and self.label_frequencies_.any())
+
+
+def _with_groups(settings: LearnerSettings, X: Any, Y: Labels, metadata: Any) -> LearnerSettings:
+    """Return settings with the folds of a splitter that takes metadata such as groups."""
+    if not metadata:
+        return settings
+    if is_auto(settings.estimator):
+        raise ValueError(
+            f"{', '.join(metadata)} is given and estimator is 'auto', which holds out single "
+            "rows: choose another learner, or fgfm.FDeciderCV(FGFMClassifier(), cv=...)"
+        )
+    chosen = is_splitter(settings.calibration)
+    balanced = Y[:, np.abs(Y.mean(axis=0) - 0.5).argmin()]  # splitters take one target
+    folds = split_by_metadata(
+        settings.calibration if chosen else settings.cv, X, balanced, metadata
+    )
+    settings = settings._replace(
+        cv=folds, calibration="sigmoid" if chosen else settings.calibration
+    )
+    if isinstance(settings.estimator, RidgeLogistic):  # whose folds are its own
+        settings = settings._replace(estimator=clone(settings.estimator).set_params(cv=folds))
+    return settings
 
 
 def _check_method(method: Any) -> None:

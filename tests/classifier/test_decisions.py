@@ -17,7 +17,8 @@ from sklearn.neighbors import KNeighborsClassifier
 import fgfm
 from fgfm import FGFMClassifier
 from fgfm.cardinality import is_coherent, merge_factors
-from multilabel import METHODS, X, Y, assert_close, assert_same, make_data
+from fgfm.ridge import fit_ridge_logistic
+from multilabel import METHODS, X, Y, assert_close, assert_same, interleaved_folds, make_data
 from oracle import (
     all_labelsets,
     cardinality_distribution,
@@ -335,3 +336,89 @@ def test_averages_of_every_method(method):
     assert np.ndim(micro.expected_f) == 0
     with pytest.raises(ValueError, match="average is 'rows'"):
         model.decide(X, average="rows")
+
+
+X_MANY, Y_MANY = make_data(900, 5, noise=1.5)
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
+@pytest.mark.parametrize(
+    ("learner", "factors"),
+    [("auto", "single"), ("ridge", [[0, 4], [1, 2, 3]]), (GaussianNB(), "independent")],
+)
+def test_rows_are_decided_one_by_one_as_in_a_batch(average, learner, factors):
+    model = FGFMClassifier(learner, factors=factors, average=average, random_state=0)
+    model.fit(X_MANY[:500], Y_MANY[:500])
+    rows, labels = X_MANY[500:], Y_MANY[500:]
+    predicted = model.predict(rows)
+    assert (predicted[:9] == np.vstack([model.predict(rows[[i]]) for i in range(9)])).all()
+    assert np.shape(model.thresholds_) == (() if average == "micro" else (5,))
+    assert (predicted == (model.predict_proba(rows) > model.thresholds_)).all()
+    together = model.decide(rows)  # the optimum of this batch
+    assert (together.labels == model.decide(rows, average=average).labels).all()
+    assert (together.labels != predicted).mean() < 0.05
+    assert model.score(rows, labels) == fgfm.f_measure(labels, predicted, average=average)
+    assert np.mean(model.expected_f(rows)) == pytest.approx(model.score(rows, labels), abs=0.06)
+    half = fgfm.f_measure(labels, model.predict_proba(rows) > 0.5, average=average)
+    assert model.score(rows, labels) > half
+
+
+def test_thresholds_are_half_of_the_largest_held_out_f():
+    """The constant of a label is F / (1 + beta^2), by a plain loop over all thresholds."""
+    weight = np.arange(500) % 4
+    model = FGFMClassifier(
+        "ridge", factors="independent", average="macro", beta=2.0, cv=interleaved_folds(500)
+    ).fit(X_MANY[:500], Y_MANY[:500], sample_weight=weight)
+    fits = fit_ridge_logistic(
+        X_MANY[:500],
+        Y_MANY[:500],
+        sample_weight=weight,
+        cv=interleaved_folds(500),
+        held_out=True,
+    )
+    for found, fit in zip(model.thresholds_, fits, strict=True):
+        p, w = fit.held_out[weight > 0, 1], weight[weight > 0]
+        f = [5.0 * w[p >= t] @ p[p >= t] / (4.0 * w @ p + w[p >= t].sum()) for t in p]
+        assert found == pytest.approx(max(f) / 5.0)
+
+
+def test_thresholds_of_rows_that_are_not_empty():
+    labels = np.where(Y_MANY.any(axis=1, keepdims=True), Y_MANY, [1, 0, 0, 0, 0])
+    model = FGFMClassifier("ridge", factors="independent", average="macro", random_state=0)
+    model.fit(X_MANY[:500], labels[:500])
+    assert model.nonempty_
+    p = model.predict_proba(X_MANY)
+    given = p / (1.0 - np.prod(1.0 - p, axis=1, keepdims=True))
+    assert (model.predict(X_MANY) == (given > model.thresholds_)).all()
+
+
+def test_averages_of_a_flat_y_and_of_few_rows():
+    model = FGFMClassifier("ridge", average="macro", random_state=0).fit(X_MANY, Y_MANY[:, 0])
+    above = model.predict_proba(X_MANY)[:, 1] > model.thresholds_
+    assert (model.predict(X_MANY) == above).all()
+    assert model.score(X_MANY, Y_MANY[:, 0]) == fgfm.f_measure(
+        Y_MANY[:, 0], above, average="macro"
+    )
+    for n in (1, 2, 3):
+        for learner in ("auto", "ridge", GaussianNB()):
+            few = FGFMClassifier(learner, average="micro", random_state=0).fit(X[:n], Y[:n])
+            assert few.predict(X).shape == Y.shape
+
+
+def test_average_takes_effect_in_fit(tmp_path):
+    pytest.importorskip("skops")
+    model = FGFMClassifier("ridge", average="macro", random_state=0).fit(X, Y)
+    fgfm.save(model, tmp_path / "model.fgfm")
+    again = fgfm.load(tmp_path / "model.fgfm")
+    assert (again.predict(X) == model.predict(X)).all()
+    assert (again.thresholds_ == model.thresholds_).all()
+    for setting, found in (
+        ({"average": "micro"}, "average is 'micro' and was 'macro' in fit"),
+        ({"average": "macro", "beta": 2.0}, "beta is 2.0 and was 1.0 in fit"),
+    ):
+        with pytest.raises(ValueError, match=found + ", which computes the thresholds"):
+            again.set_params(**setting).predict(X)
+    assert (again.set_params(average="samples", beta=1.0).predict(X) <= 1).all()
+    assert not hasattr(again.fit(X, Y), "thresholds_")
+    with pytest.raises(ValueError, match="average is 'macro' and was 'samples' in fit"):
+        again.set_params(average="macro").predict(X)

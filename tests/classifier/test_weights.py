@@ -7,10 +7,11 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedGroupKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 import fgfm
 from fgfm import FGFMClassifier
@@ -86,6 +87,31 @@ def test_routed_weights():
     weighted = FGFMClassifier(pipeline, random_state=0).fit(X, Y, sample_weight=weight)
     unweighted = FGFMClassifier(pipeline, random_state=0).fit(X, Y)
     assert np.abs(weighted.predict_proba(X) - unweighted.predict_proba(X)).max() > 1e-3
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+@pytest.mark.parametrize("learner", ["ridge", RidgeLogistic(), GaussianNB(), LinearSVC()])
+def test_groups_reach_the_splitter(enabled, learner):
+    groups = np.arange(60) // 10
+    folds = list(GroupKFold(3).split(X, groups=groups))
+    with sklearn.config_context(enable_metadata_routing=enabled):
+        model = FGFMClassifier(learner, cv=GroupKFold(3), random_state=0)
+        grouped = clone(model).fit(X, Y, groups=groups)
+        if isinstance(learner, RidgeLogistic):
+            learner = RidgeLogistic(cv=folds)
+        assert_same(grouped, FGFMClassifier(learner, cv=folds, random_state=0).fit(X, Y))
+    if isinstance(learner, GaussianNB):
+        chosen = FGFMClassifier(learner, calibration=StratifiedGroupKFold(3), random_state=0)
+        assert chosen.fit(X, Y, groups=groups).score(X, Y) > 0.5
+        with pytest.raises(ValueError, match="groups"):
+            clone(model).fit(X, Y)
+
+
+def test_groups_that_no_splitter_takes_raise():
+    with pytest.raises(ValueError, match="groups is given and estimator is 'auto', which holds"):
+        FGFMClassifier(cv=GroupKFold(3)).fit(X, Y, groups=np.arange(60) // 10)
+    with pytest.raises(ValueError, match="groups is given and cv is None: it must be a scikit-l"):
+        FGFMClassifier("ridge").fit(X, Y, groups=np.arange(60) // 10)
 
 
 @pytest.mark.usefixtures("routing")

@@ -15,6 +15,7 @@ from fgfm.cli._console import STAGES, echo, plain_errors, progress_bar, say
 from fgfm.cli._inputs import check_target, column_lines, load_encoded, split_rows
 from fgfm.cli._models import label_frame, make_model
 from fgfm.cli._options import (
+    Average,
     Data,
     TrainSplit,
     column_options,
@@ -33,6 +34,7 @@ EPILOG = """\b
 Examples:
   fgfm fit films.csv --labels 'genre*' -o films.fgfm
   fgfm fit films.csv --labels genres -o films.fgfm         lists: a;b
+  fgfm fit films.csv --labels genres --average macro -o films.fgfm
   fgfm fit films.csv --labels genres --text title --drop url -o films.fgfm
   fgfm fit scene.npz --split train --factors ilf -o scene.fgfm
   fgfm fit birds.arff -e forest --set n_estimators=300 -o birds.fgfm
@@ -59,6 +61,7 @@ def fit(
         Path, typer.Option("--out", "-o", metavar="MODEL", help="File to save the model to.")
     ],
     split: TrainSplit = None,
+    average: Average = "samples",
     missing_labels: MissingLabels = False,
     **options: Any,
 ) -> None:
@@ -105,7 +108,8 @@ def _fit_file(path: Path, out: Path, split: str | None, params: Mapping[str, Any
     save(Pipeline([("encoder", encoder), *model.steps]), out)
     seconds = time.perf_counter() - start
     few = X[:_SAMPLE]
-    found = model[-1].decide(model[:-1].transform(few) if len(model) > 1 else few)
+    few = model[:-1].transform(few) if len(model) > 1 else few
+    found = model[-1].decide(few, average="samples")
     per_row = float(np.nansum(Y)) / len(Y)
     size = float(found.labels.sum() / len(found.labels))
     unsure = unsure_note(float(found.expected_f.mean()), size, per_row, params["beta"])

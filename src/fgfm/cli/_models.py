@@ -42,6 +42,7 @@ def make_model(data: Dataset, encoder: FeatureEncoder, X: Any, options: Mapping[
         nonempty=read_flag(options["nonempty"], "--nonempty"),
         zero_division=options["zero_division"],
         beta=options["beta"],
+        average=options.get("average", "samples"),
         n_jobs=None if options["jobs"] == 1 else options["jobs"],
         random_state=options["seed"],
     )

@@ -12,14 +12,13 @@ import numpy as np
 import typer
 
 from fgfm._utils.text import clipped, counted
-from fgfm._utils.validation import check_average
+from fgfm._utils.validation import check_choice
 from fgfm.cli._console import plain_errors, rows_counter, say
 from fgfm.cli._inputs import check_target, split_rows
 from fgfm.cli._limits import ConstraintsFile, MaxLabels, MinLabels
 from fgfm.cli._models import LoadedModel, load_model
 from fgfm.cli._options import (
     EXPECTED,
-    Average,
     Format,
     OutputSeparator,
     Trust,
@@ -89,6 +88,13 @@ NewBeta = Annotated[
 NewZeroDivision = Annotated[
     float | None, typer.Option(metavar="V", help="Replaces zero_division of the model.")
 ]
+NewAverage = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="F-measure to maximise, if not that of the model: samples, macro, weighted or micro.",
+    ),
+]
 NewNonempty = Annotated[
     str | None,
     typer.Option(metavar="WHEN", help="Replaces nonempty of the model: auto, yes or no."),
@@ -111,7 +117,7 @@ def predict(
     ids: Ids = None,
     wide: Wide = False,
     separator: OutputSeparator = ";",
-    average: Average = "samples",
+    average: NewAverage = None,
     beta: NewBeta = None,
     zero_division: NewZeroDivision = None,
     nonempty: NewNonempty = None,
@@ -130,13 +136,14 @@ def predict(
     DATA may be larger than the memory.
     """
     start = time.perf_counter()
-    check_average(average)
     if out is None and proba is None:
         out = "-"
     _check_targets(out, proba, [model, data])
     loaded = load_model(model, trust or [])
+    average = loaded.classifier.average if average is None else average
+    check_choice(average, "average", tuple(EXPECTED))
     loaded.set_decision({name: context.params[name] for name in _DECISION})
-    totals = _predict_file(loaded, data, out, proba, context.params)
+    totals = _predict_file(loaded, data, out, proba, context.params | {"average": average})
     n, beta = totals.rows, float(loaded.classifier.beta)
     summary = f"{counted(n, 'row')} in {time.perf_counter() - start:.1f} s"
     if out is not None and n:

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 from sklearn.base import clone
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.utils import get_tags
 
 from fgfm._utils.label_table import LabelTable
@@ -21,7 +23,6 @@ __all__ = [
     "check_model",
     "check_not_one_label",
     "predict_labels",
-    "takes_several_labels",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -38,13 +39,17 @@ def check_model(estimator: Any) -> None:
         )
 
 
-def takes_several_labels(estimator: Any) -> bool:
-    """Return False if the tags of a model say that it takes one label only."""
-    if not hasattr(estimator, "__sklearn_tags__"):
-        return True
+def _for_targets(estimator: Any, y: Any) -> Any:
+    """Return a model for y, wrapped if y has columns and its tags say that it takes one only."""
+    if y.ndim == 1 or not hasattr(estimator, "__sklearn_tags__"):
+        return estimator
     tags = get_tags(estimator)
     multi_label = tags.classifier_tags is None or tags.classifier_tags.multi_label
-    return bool(multi_label or tags.target_tags.multi_output)
+    if multi_label or tags.target_tags.multi_output:
+        return estimator
+    if hasattr(estimator, "predict_proba"):
+        return MultiOutputClassifier(estimator)
+    return OneVsRestClassifier(estimator)  # which has decision_function
 
 
 class TrainingRows(NamedTuple):
@@ -84,16 +89,7 @@ class TrainingRows(NamedTuple):
                 # Models take one column for a flat y, or refuse it: it is passed twice.
                 columns = np.repeat(columns, 2)
             y = y[:, columns]
-        try:
-            model = clone(estimator).fit(self.X, y, **self.params)
-        except ValueError as error:
-            if y.ndim == 1 or takes_several_labels(estimator):
-                raise
-            name = type(estimator).__name__
-            raise ValueError(
-                f"{error} (estimator {name} may take one label only: wrap it, as in "
-                f"sklearn.multioutput.MultiOutputClassifier({name}()))"
-            ) from error
+        model = clone(_for_targets(estimator, y)).fit(self.X, y, **self.params)
         return model, columns, values
 
     def predict_fold(self, estimator: Any, train: Integers, test: Integers) -> Floats:

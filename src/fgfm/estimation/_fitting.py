@@ -73,7 +73,10 @@ class FactorModels:
 
     def estimate(self, X: Any, what: str = "estimate") -> list[Any]:
         """Return P and d of each factor; or what another method of `methods` returns."""
-        predictions = self.models.predictions(X)
+        return self.combine(self.models.predictions(X), what)
+
+    def combine(self, predictions: Predictions, what: str = "estimate") -> list[Any]:
+        """Return the same from predictions of the targets."""
         return [getattr(method, what)(predictions) for method in self.methods]
 
 
@@ -85,24 +88,27 @@ def fit_factor_models(
     weight: Floats | None,
     settings: LearnerSettings,
     progress: FitProgress,
-) -> FactorModels:
+    *,
+    held_out: bool,
+) -> tuple[FactorModels, Predictions | None]:
     """Fit the models of all factors together, with a new method for each.
 
-    Y (n, m) has booleans, or 0, 1, and -1 where a label was not observed.
+    Y (n, m) has booleans, or 0, 1, and -1 where a label was not observed. Returns the models, and
+    held-out predictions if they are requested, or needed by a method.
     """
     kept = np.ones(len(Y), dtype=np.bool_) if weight is None else weight > 0.0
     targets: list[Target] = []
     for method, factor in zip(methods, factors, strict=True):
         targets += method.make_targets(Y[:, factor], kept, len(targets))
     progress.begin_models(len(targets))
-    needed = any(method.needs_held_out for method in methods)
-    models, held_out = fit_models(
-        X, targets, weight, settings, progress.models_done, held_out=needed
+    held_out = held_out or any(method.needs_held_out for method in methods)
+    models, predictions = fit_models(
+        X, targets, weight, settings, progress.models_done, held_out=held_out
     )
     for method, factor in zip(methods, factors, strict=True):
-        if method.needs_held_out and held_out is not None:
-            method.learn(held_out, Y[:, factor], weight)
-    return FactorModels(methods, models)
+        if method.needs_held_out and predictions is not None:
+            method.learn(predictions, Y[:, factor], weight)
+    return FactorModels(methods, models), predictions
 
 
 class CustomModels:

@@ -87,6 +87,18 @@ class Predictions:
                 p[:, k] = self._proba(target, extra)[:, 0] * self._classes[target][0]
         return p
 
+    def at(self, rows: Any) -> Predictions:
+        """Return held-out predictions for some of the rows."""
+        proba = [self._proba(target, None)[rows] for target in range(len(self._classes))]
+        return Predictions(len(proba[0]), self._classes, lambda target, extra: proba[target])
+
+    def complete_rows(self) -> Labels:
+        """Return which rows (n,) have held-out probabilities of all targets."""
+        complete = np.ones(self.n_rows, dtype=np.bool_)
+        for target in range(len(self._classes)):
+            complete &= np.isfinite(self._proba(target, None)).all(axis=1)
+        return complete
+
 
 class RidgeModels:
     """Ridge logistic regressions with their weights in one matrix.
