@@ -390,6 +390,8 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
             if self.average != "samples" and held_out is not None:
                 self._learn_thresholds(held_out, weight)
         else:
+            if metadata:
+                raise TypeError(f"fit got {', '.join(metadata)}: method is an object without cv")
             self._factor_models = fit_custom_models(
                 self.method, X, Y, self.factors_, sample_weight, progress
             )
@@ -674,6 +676,7 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         check_is_fitted(self)
         if self.average == "samples":
             return self._decide_rows(X).labels
+        self._check_parameters()  # limits may have been set since the fit
         asked = self._threshold_params()
         for name, value in self._fitted_params.items():
             if value != asked[name]:

@@ -418,7 +418,9 @@ def test_average_takes_effect_in_fit(tmp_path):
     ):
         with pytest.raises(ValueError, match=found + ", which computes the thresholds"):
             again.set_params(**setting).predict(X)
-    assert (again.set_params(average="samples", beta=1.0).predict(X) <= 1).all()
+    with pytest.raises(ValueError, match="average is 'macro': min_labels, max_labels and const"):
+        again.set_params(beta=1.0, max_labels=1).predict(X)
+    assert (again.set_params(average="samples", max_labels=None).predict(X) <= 1).all()
     assert not hasattr(again.fit(X, Y), "thresholds_")
     with pytest.raises(ValueError, match="average is 'macro' and was 'samples' in fit"):
         again.set_params(average="macro").predict(X)

@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 from fgfm import FGFMClassifier
-from multilabel import METHODS, X
+from multilabel import X
 
 
 def slow(settings):
@@ -104,13 +104,3 @@ def test_few_rows(n, learner, factors, method):
     if n == 1:
         assert (predicted == labels).all()
         np.testing.assert_allclose(model.expected_f(X), 1.0)
-
-
-def test_duplicate_rows_and_constant_features():
-    rows = np.repeat([[0.0, 1.0], [1.0, 1.0]], 10, axis=0)
-    labels = np.repeat([[1, 0, 0], [0, 1, 1]], 10, axis=0)
-    for method in METHODS:
-        model = FGFMClassifier(method=method, random_state=0).fit(rows, labels)
-        assert (model.predict(rows) == labels).all()
-    constant = FGFMClassifier(method="two-step", random_state=0).fit(np.ones((20, 2)), labels)
-    np.testing.assert_allclose(constant.predict_proba(np.ones((1, 2))), 0.5, atol=1e-6)

@@ -16,28 +16,7 @@ from sklearn.svm import LinearSVC
 import fgfm
 from fgfm import FGFMClassifier
 from fgfm.ridge import RidgeLogistic
-from multilabel import X, Y, assert_close, assert_same
-
-
-@pytest.mark.parametrize("learner", [None, GaussianNB(), RidgeLogistic([0.5])])
-@pytest.mark.parametrize("factors", ["single", "independent", [[0, 1], [2, 3]]])
-def test_weight_zero_removes_a_row(learner, factors):
-    labels = Y.copy()
-    labels[labels.sum(axis=1) == 4, 0] = 0
-    labels[9] = 1  # the only row with four labels
-    labels[labels.sum(axis=1) == 0, 1] = 1
-    labels[10] = 0  # the only row with none
-    weight = np.ones(60)
-    weight[[9, 10, 30]] = 0.0
-    kept = np.flatnonzero(weight)
-    model = FGFMClassifier(learner, factors=factors, random_state=0)
-    part = clone(model).fit(X[kept], labels[kept])
-    whole = model.fit(X, labels, sample_weight=weight)
-    assert whole.nonempty_
-    assert part.nonempty_
-    assert whole.n_parameters_ == part.n_parameters_
-    assert_close(whole, part, atol=1e-7)
-    assert whole.predict_cardinality_proba(X).shape == part.predict_cardinality_proba(X).shape
+from multilabel import X, Y, assert_close, assert_same, one_factor
 
 
 def test_weights_as_a_series():
@@ -110,6 +89,8 @@ def test_groups_reach_the_splitter(enabled, learner):
 def test_groups_that_no_splitter_takes_raise():
     with pytest.raises(ValueError, match="groups is given and estimator is 'auto', which holds"):
         FGFMClassifier(cv=GroupKFold(3)).fit(X, Y, groups=np.arange(60) // 10)
+    with pytest.raises(TypeError, match="fit got groups: method is an object without cv"):
+        FGFMClassifier(method=one_factor("tilted")).fit(X, Y, groups=np.arange(60) // 10)
     with pytest.raises(ValueError, match="groups is given and cv is None: it must be a scikit-l"):
         FGFMClassifier("ridge").fit(X, Y, groups=np.arange(60) // 10)
 
