@@ -115,6 +115,21 @@ def test_models_of_one_label_are_wrapped(single):
     assert type(flat.estimator_) is type(single)
 
 
+def test_model_that_takes_a_matrix_is_not_wrapped_whatever_its_tags():
+    class Modest(KNeighborsClassifier):
+        """Takes several labels, and its tags do not say so, as those of some libraries."""
+
+        def __sklearn_tags__(self):
+            tags = super().__sklearn_tags__()
+            tags.classifier_tags.multi_label = tags.target_tags.multi_output = False
+            return tags
+
+    assert type(FDeciderCV(Modest(5), random_state=0).fit(X, Y).estimator_) is Modest
+    broken = np.where(X[3, 0] == X, np.nan, X)
+    with pytest.raises(ValueError, match="NaN"):
+        FDeciderCV(ONE).fit(broken, Y)
+
+
 @pytest.mark.parametrize("routing", [False, True])
 def test_groups_reach_the_splitter(routing):
     groups = np.arange(160) // 20

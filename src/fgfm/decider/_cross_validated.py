@@ -54,8 +54,8 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     estimator : scikit-learn classifier
         The model: a forest, a network, a pipeline, ``ClassifierChain(...)``. It needs
-        ``predict_proba``, or ``decision_function``, which is then calibrated. One whose tags say
-        that it takes a single label is fitted to each column of y, by a
+        ``predict_proba``, or ``decision_function``, which is then calibrated. One that refuses a
+        matrix y, and whose tags do not promise to take it, is fitted to each label, by a
         ``MultiOutputClassifier``, or a ``OneVsRestClassifier`` without ``predict_proba``.
     cv : int, splitter, iterable or "prefit", optional
         Folds; 5 by default, shuffled, and stratified if y is flat. "prefit" takes a fitted model,

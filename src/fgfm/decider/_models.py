@@ -39,14 +39,14 @@ def check_model(estimator: Any) -> None:
         )
 
 
-def _for_targets(estimator: Any, y: Any) -> Any:
-    """Return a model for y, wrapped if y has columns and its tags say that it takes one only."""
-    if y.ndim == 1 or not hasattr(estimator, "__sklearn_tags__"):
-        return estimator
+def _one_per_label(estimator: Any) -> Any:
+    """Return a model that fits clones to each label; None if the tags do not call for it."""
+    if not hasattr(estimator, "__sklearn_tags__"):
+        return None
     tags = get_tags(estimator)
     multi_label = tags.classifier_tags is None or tags.classifier_tags.multi_label
     if multi_label or tags.target_tags.multi_output:
-        return estimator
+        return None
     if hasattr(estimator, "predict_proba"):
         return MultiOutputClassifier(estimator)
     return OneVsRestClassifier(estimator)  # which has decision_function
@@ -89,7 +89,13 @@ class TrainingRows(NamedTuple):
                 # Models take one column for a flat y, or refuse it: it is passed twice.
                 columns = np.repeat(columns, 2)
             y = y[:, columns]
-        model = clone(_for_targets(estimator, y)).fit(self.X, y, **self.params)
+        try:
+            model = clone(estimator).fit(self.X, y, **self.params)
+        except Exception:  # libraries have errors of their own for a y with columns
+            wrapped = _one_per_label(estimator)
+            if y.ndim == 1 or wrapped is None:
+                raise
+            model = wrapped.fit(self.X, y, **self.params)
         return model, columns, values
 
     def predict_fold(self, estimator: Any, train: Integers, test: Integers) -> Floats:
