@@ -15,13 +15,14 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fgfm._utils.blocks import n_threads, row_blocks
+from fgfm._utils.folds import split_by_metadata
 from fgfm._utils.label_table import check_partition, read_labels, set_label_attributes
 from fgfm._utils.names import check_same_index
 from fgfm._utils.progress import CallbackSupportMixin, FitProgress, with_callbacks
 from fgfm._utils.rows import as_frames, n_rows, take_rows
 from fgfm._utils.validation import (
-    check_average,
     check_beta,
+    check_choice,
     check_flag,
     check_zero_division,
     resolve_nonempty,
@@ -35,10 +36,12 @@ from fgfm.decision import (
     from_marginals,
 )
 from fgfm.decision._objective import Objective
+from fgfm.decision._problem import AVERAGES
+from fgfm.estimation._entries import dense_entries
 from fgfm.estimation._estimates import (
     FactorEstimate,
-    Repair,
     concatenate_rows,
+    conditional_marginals,
     decide_together,
     label_sums,
     replace_by_independent,
@@ -52,11 +55,14 @@ from fgfm.estimation._learner import (
     check_not_frozen,
     is_auto,
     is_ridge,
+    is_splitter,
     learner_input_tags,
     validate_features,
     validate_raw_features,
 )
 from fgfm.estimation._methods import METHODS
+from fgfm.estimation._models import Predictions
+from fgfm.estimation._weighted import limit_f
 from fgfm.factors import ILFCompo
 from fgfm.ridge import RidgeLogistic
 
@@ -67,17 +73,11 @@ Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
 
 
-def _only_with(method: str, what: str, reason: str) -> Any:
-    """Return a decorator of methods of the classifier that exist for one estimate of P only."""
-
-    def check(classifier: Any) -> bool:
-        fitted = getattr(classifier, "_factor_models", None)
-        of_factors = getattr(fitted, "methods", [None])  # objects of the user have none
-        if classifier.method == method if fitted is None else hasattr(of_factors[0], what):
-            return True
-        raise AttributeError(f"needs method={method!r}, {reason}; method is {classifier.method!r}")
-
-    return available_if(check)
+def _models_label_sets(classifier: Any) -> bool:
+    """Return True if the classifier has `predict_mode`."""
+    if classifier.method == "powerset":
+        return True
+    raise AttributeError(f"needs method='powerset'; method is {classifier.method!r}")
 
 
 class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # type: ignore[misc]
@@ -103,10 +103,10 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
           there it is "ridge";
         - "ridge": `fgfm.ridge.RidgeLogistic`, logistic regression with a ridge penalty chosen by
           cross-validation, the learner of the paper (scale your features);
-        - any other learner, of which one is fitted per label and per factor. It gets X as you
-          pass it; with "two-step" it gets one more column, the number of labels, which comes
-          last. A `ColumnTransformer` passes it on only with ``remainder="passthrough"``. A learner
-          that takes a matrix of labels (see Notes) is fitted once for all labels.
+        - any other learner, of which one is fitted per label and per factor, or one to all labels
+          if it takes a matrix of labels (see Notes). It gets X as you pass it; with "two-step" one
+          more column comes last, the number of labels, which a `ColumnTransformer` passes on only
+          with ``remainder="passthrough"``.
     factors : {"single", "independent", "ilf"}, partition or estimator, default="single"
         Which labels are modelled together:
 
@@ -140,7 +140,14 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
     beta : float, default=1.0
         Importance of recall relative to precision. It takes effect in prediction:
         ``set_params(beta=2.0)`` needs no new fit, and neither do `nonempty`, `zero_division`,
-        ``min_labels``, ``max_labels`` and ``constraints``.
+        ``min_labels``, ``max_labels`` and ``constraints``; but with another `average` than
+        "samples" beta and nonempty take effect in `fit`, which computes `thresholds_`.
+    average : {"samples", "macro", "weighted", "micro"}, default="samples"
+        The F-measure to maximise: the mean over rows; the mean over labels, with equal weights or
+        weighted by the number of positives; or that of all rows and labels together. With one of
+        the last three, `predict` compares the probabilities of each row with `thresholds_`, so
+        that rows are decided one by one as in a large batch, and `decide` decides the rows of X
+        together; limits and constraints, about the label set of a row, are then not possible.
     min_labels, max_labels : int, default=0 and None
         The least and the largest number of labels to predict; None is no limit.
     constraints : fgfm.decision.Constraints, optional
@@ -161,6 +168,9 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
 
     Attributes
     ----------
+    thresholds_ : ndarray of shape (m,), or float
+        If `average` is not "samples": the probability above which a label is predicted, learned
+        from held-out predictions of the training rows; one number for "micro".
     factors_ : list of ndarray
         The labels of each factor.
     factor_finder_ : estimator
@@ -200,9 +210,8 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
 
     The classifier of the paper is ``factors="ilf", method="two-step"``.
 
-    Learners that take a matrix of labels are those whose scikit-learn tags say so (trees, forests,
-    neighbours, `MLPClassifier`, `RidgeClassifier`, pipelines that end in one), CatBoost with the
-    loss MultiLogloss or MultiCrossEntropy, and XGBoost with a `multi_strategy`. Where a method has
+    Learners that take a matrix of labels are those whose scikit-learn tags say so: trees, forests,
+    neighbours, `MLPClassifier`, `RidgeClassifier`, pipelines that end in one. Where a method has
     one binary model per label ("reweighted", "tilted", and factors of one label), such a learner
     is fitted once for all labels that vary, and each label is calibrated. With `class_weight` or
     `monotonic_cst`, and in a search, it is fitted to each label.
@@ -253,6 +262,7 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         nonempty: Any = "auto",
         zero_division: float = 1.0,
         beta: float = 1.0,
+        average: str = "samples",
         min_labels: int = 0,
         max_labels: int | None = None,
         constraints: Constraints | None = None,
@@ -269,6 +279,7 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         self.nonempty = nonempty
         self.zero_division = zero_division
         self.beta = beta
+        self.average = average
         self.min_labels = min_labels
         self.max_labels = max_labels
         self.constraints = constraints
@@ -287,7 +298,7 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         return tags
 
     def get_metadata_routing(self) -> Any:
-        """Return the metadata routing of this estimator and its base learner.
+        """Return the metadata routing of this estimator, its base learner and its folds.
 
         Returns
         -------
@@ -305,6 +316,10 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
             .add(
                 estimator=learner,
                 method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+            .add(
+                splitter=self.calibration if is_splitter(self.calibration) else self.cv,
+                method_mapping=MethodMapping().add(caller="fit", callee="split"),
             )
         )
 
@@ -324,7 +339,9 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
             Sample weights: weight 2 is a row twice, weight 0 none. Their scale matters: weights
             that sum to 1 count as one row of data.
         **fit_params : dict
-            Further arguments for the ``fit`` of the base learner.
+            ``groups``, for a splitter `cv` or `calibration` that takes them; further arguments for
+            the ``fit`` of the base learner. With scikit-learn's metadata routing, what the learner
+            and the splitter request. The learner "auto" holds out single rows, not groups.
 
         Returns
         -------
@@ -340,13 +357,16 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
             Y = np.where(table.observed, Y, -1).astype(np.int8)
         set_label_attributes(self, table)
         weight = None if sample_weight is None else row_weights(sample_weight, len(Y), "X")
-        routed = self._routed_params(sample_weight, fit_params)
+        routed, metadata = self._routed_params(sample_weight, fit_params)
         progress = FitProgress(self, self.verbose)
         kept = Y if weight is None else Y[weight > 0.0]
         complete = kept[(kept >= 0).all(axis=1)]
         self.nonempty_ = bool(len(complete) and complete.any(axis=1).all()) and self.multilabel_
         self.label_frequencies_ = _frequencies(Y, weight, self.classes_)
         Objective.checked(n_jobs=None, **self.decision_params()).constraints(Y.shape[1])
+        self._fitted_params = self._threshold_params()
+        for name in ("parts_", "thresholds_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
         self._find_factors(X, Y, weight)
         progress.factors_found(len(self.factors_), Y.shape[1])
         self._factor_models: Any
@@ -356,15 +376,25 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
             settings = LearnerSettings(
                 self._learner(), self.calibration, self.cv, self.n_jobs, self.random_state, routed
             )
-            self._factor_models = fit_factor_models(
-                X, Y, self.factors_, methods, weight, settings, progress
+            settings = _with_groups(settings, X, Y, metadata)
+            self._factor_models, held_out = fit_factor_models(
+                X,
+                Y,
+                self.factors_,
+                methods,
+                weight,
+                settings,
+                progress,
+                held_out=self.average != "samples",
             )
+            if self.average != "samples" and held_out is not None:
+                self._learn_thresholds(held_out, weight)
         else:
-            _check_complete(Y)
+            if metadata:
+                raise TypeError(f"fit got {', '.join(metadata)}: method is an object without cv")
             self._factor_models = fit_custom_models(
                 self.method, X, Y, self.factors_, sample_weight, progress
             )
-        self.__dict__.pop("parts_", None)  # of an earlier fit
         if is_auto(self._learner()) and isinstance(self.method, str):
             self.parts_ = self._factor_models.models.learner.weights
             progress.parts_fitted(self.parts_)
@@ -384,6 +414,19 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         n_threads(self.n_jobs)
         resolve_nonempty(self.nonempty, False)
         _check_method(self.method)
+        check_choice(self.average, "average", AVERAGES)
+        if self.average == "samples":
+            return
+        if not isinstance(self.method, str) or self.method == "two-step":
+            raise ValueError(
+                f"average is {self.average!r} and method is {self.method!r}, which has no "
+                "held-out probabilities: fit with average='samples', and decide(X, average=...)"
+            )
+        if self.constraints is not None or self.max_labels is not None or self.min_labels != 0:
+            raise ValueError(
+                f"average is {self.average!r}: min_labels, max_labels and constraints are about "
+                "the label set of a row, and need average='samples'"
+            )
 
     def _learner(self) -> Any:
         """Return the base learner, with the default resolved for the method."""
@@ -400,19 +443,26 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
 
     def _routed_params(
         self, sample_weight: Any, fit_params: dict[str, Any]
-    ) -> dict[str, Any] | None:
-        """Return the arguments of the base learner's fit; None if only weights may be passed."""
+    ) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+        """Return the arguments of the base learner's fit, and those of the splitter.
+
+        The first is None if only weights may be passed.
+        """
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
-            return dict(routed.estimator.fit)
+            return dict(routed.estimator.fit), dict(routed.splitter.split)
+        groups = fit_params.pop("groups", None)
+        metadata = {} if groups is None else {"groups": groups}
         if not fit_params:
-            return None
+            return None, metadata
         if is_auto(self._learner()) or is_ridge(self._learner()):
             raise TypeError(
                 f"fit got {', '.join(fit_params)}: the learners 'auto' and 'ridge' take no "
                 "argument but sample_weight"
             )
-        return fit_params | ({} if sample_weight is None else {"sample_weight": sample_weight})
+        if sample_weight is not None:
+            fit_params["sample_weight"] = sample_weight
+        return fit_params, metadata
 
     def _find_factors(self, X: Any, Y: Labels, weight: Floats | None) -> None:
         """Set `factors_`, and `factor_finder_` if an object finds them."""
@@ -424,7 +474,6 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
             if self.random_state is not None:
                 factors.random_state = self.random_state
         if hasattr(factors, "fit") and not isinstance(factors, type):
-            X, Y, weight = _complete_rows(X, Y, weight)
             factors = self.factor_finder_ = _fit_finder(factors, X, Y, weight, self.random_state)
             if isinstance(factors, ILFCompo) and names is not None:
                 factors.label_names_in_ = names  # for the displays
@@ -498,31 +547,32 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         blocks = self._map_blocks(X, self._estimate_block)
         return [concatenate_rows(of_factor) for of_factor in zip(*blocks, strict=True)]
 
-    def decide(self, X: Any, *, average: str = "samples") -> Decision:
+    def decide(self, X: Any, *, average: str | None = None) -> Decision:
         """Compute the F-optimal label sets and their expected F-measure.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, p)
             Features.
-        average : {"samples", "macro", "micro"}, default="samples"
+        average : {"samples", "macro", "weighted", "micro"}, optional
             Whether to maximise the F-measure of each row, of each label over all rows of X, or of
-            all entries together. For the last two the rows of X are decided together; they are
-            exact also where labels depend on each other.
+            all entries together; that of the classifier by default. But for "samples" the rows of
+            X are decided together; decisions are exact also where labels depend on each other.
 
         Returns
         -------
         Decision
             ``labels`` of shape (n, m), 0 or 1, and ``expected_f``: of shape (n,), of shape (m,)
-            for ``"macro"``, a number for ``"micro"``. With a flat y, ``labels`` of shape (n,), and
-            a number for ``"macro"`` too. A data frame or series each if X is a data frame.
+            for "macro" and "weighted", a number for "micro". With a flat y, ``labels`` of shape
+            (n,), and a number for those too. A data frame or series each if X is a data frame.
 
         Notes
         -----
         Where the decision is conditioned on non-empty label sets (`nonempty`), every row is,
         whatever the average; a label may still be in no row.
         """
-        check_average(average)
+        average = self.average if average is None else average
+        check_choice(average, "average", AVERAGES)
         if average == "samples":
             labels, expected_f = self._decide_rows(X)
         else:
@@ -530,7 +580,7 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
             labels, expected_f = decide_together(self.estimate(X), self.factors_, params)
         if not self.multilabel_:
             labels = labels[:, 0]
-            expected_f = expected_f[0] if average == "macro" else expected_f
+            expected_f = expected_f[0] if average in ("macro", "weighted") else expected_f
         return Decision(*as_frames(labels, expected_f, X, self._column_names(), average))
 
     def predict_proba(self, X: Any) -> Floats:
@@ -572,7 +622,7 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
 
         return np.concatenate(self._map_blocks(X, merged))
 
-    @_only_with("powerset", "mode", "which models the joint distribution")  # type: ignore[untyped-decorator]
+    @available_if(_models_label_sets)  # type: ignore[untyped-decorator]
     def predict_mode(self, X: Any) -> npt.NDArray[np.int8]:
         """Predict the most probable label sets: optimal for exact matches, not for the F-measure.
 
@@ -591,29 +641,6 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         blocks = self._map_blocks(X, lambda block: self._factor_models.estimate(block, "mode"))
         labels = np.concatenate([np.hstack(block) for block in blocks])
         return np.asarray(labels[:, np.argsort(np.concatenate(self.factors_))])
-
-    @_only_with("direct", "repair", "whose probabilities are repaired")  # type: ignore[untyped-decorator]
-    def repair(self, X: Any) -> list[Repair]:
-        """Measure how incoherent the predicted probabilities are, row by row.
-
-        Available with ``method="direct"`` only.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, p)
-            Features.
-
-        Returns
-        -------
-        list of Repair
-            For each factor ``d_0``, the probability of no label that its predicted P implies,
-            which may be negative, and ``moved``, the probability that the repair moves.
-        """
-        blocks = self._map_blocks(X, lambda block: self._factor_models.estimate(block, "repair"))
-        return [
-            Repair(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-            for parts in zip(*blocks, strict=True)
-        ]
 
     def _map_blocks(self, X: Any, function: Callable[[Any], Any]) -> list[Any]:
         """Return the results of a function of blocks of rows that bound the memory.
@@ -646,7 +673,50 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
 
     def _labels(self, X: Any) -> Any:
         """Return the labels (n, m) of rows, each decided by itself."""
-        return self._decide_rows(X).labels
+        check_is_fitted(self)
+        if self.average == "samples":
+            return self._decide_rows(X).labels
+        self._check_parameters()  # limits may have been set since the fit
+        asked = self._threshold_params()
+        for name, value in self._fitted_params.items():
+            if value != asked[name]:
+                raise ValueError(
+                    f"{name} is {asked[name]!r} and was {value!r} in fit, which computes the "
+                    "thresholds of averages other than 'samples': fit again"
+                )
+
+        def above(block: Any) -> Labels:
+            estimates = self._estimate_block(block)
+            p = conditional_marginals(estimates, self.factors_, asked["nonempty"])
+            return p > self.thresholds_
+
+        return np.concatenate(self._map_blocks(X, above)).astype(np.int8)
+
+    def _threshold_params(self) -> dict[str, Any]:
+        """Return the parameters that `thresholds_` depend on."""
+        params = self.decision_params()
+        return {"average": self.average, "beta": params["beta"], "nonempty": params["nonempty"]}
+
+    def _learn_thresholds(self, held_out: Predictions, weight: Floats | None) -> None:
+        """Set `thresholds_`, from the rows with held-out predictions of all models."""
+        rows = np.flatnonzero(held_out.complete_rows() & (True if weight is None else weight > 0))
+        held_out = held_out.at(rows)
+        models, nonempty = self._factor_models, self._fitted_params["nonempty"]
+        # A first part without rows, in case that there are none.
+        parts = [np.empty((0, len(self.label_frequencies_)))]
+        for block in row_blocks(len(rows), max(1, models.floats_per_row // 2)):
+            estimates = models.combine(held_out.at(block))
+            parts.append(conditional_marginals(estimates, self.factors_, nonempty))
+        entries = dense_entries(np.concatenate(parts))
+        one = self.average == "micro"
+        w = np.ones(len(rows)) if weight is None else weight[rows]
+        f = limit_f(entries.as_one_label() if one else entries, w, self.beta, self.zero_division)
+        # For large batches the optimal cut tends to F / (1 + beta^2), F the expected F-measure.
+        cut = f / (1.0 + self.beta**2)
+        self.thresholds_ = float(cut[0]) if one else cut
+
+    def _score_average(self) -> str:
+        return self.average
 
     def _decide_rows(self, X: Any) -> Decision:
         """Decide each row by itself: labels (n, m) and expected F-measures (n,)."""
@@ -692,6 +762,28 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
         return bool(self.decision_params()["nonempty"] and self.label_frequencies_.any())
 
 
+def _with_groups(settings: LearnerSettings, X: Any, Y: Labels, metadata: Any) -> LearnerSettings:
+    """Return settings with the folds of a splitter that takes metadata such as groups."""
+    if not metadata:
+        return settings
+    if is_auto(settings.estimator):
+        raise ValueError(
+            f"{', '.join(metadata)} is given and estimator is 'auto', which holds out single "
+            "rows: choose another learner, or fgfm.FDeciderCV(FGFMClassifier(), cv=...)"
+        )
+    chosen = is_splitter(settings.calibration)
+    balanced = Y[:, np.abs(Y.mean(axis=0) - 0.5).argmin()]  # splitters take one target
+    folds = split_by_metadata(
+        settings.calibration if chosen else settings.cv, X, balanced, metadata
+    )
+    settings = settings._replace(
+        cv=folds, calibration="sigmoid" if chosen else settings.calibration
+    )
+    if isinstance(settings.estimator, RidgeLogistic):  # whose folds are its own
+        settings = settings._replace(estimator=clone(settings.estimator).set_params(cv=folds))
+    return settings
+
+
 def _check_method(method: Any) -> None:
     """Raise unless `method` is a known name or an object with fit and estimate."""
     names = ", ".join(map(repr, METHODS))
@@ -705,16 +797,6 @@ def _check_method(method: Any) -> None:
         raise TypeError(
             f"method is {method!r}: it must be one of {names}, or an object (an instance) with "
             "fit and estimate"
-        )
-
-
-def _check_complete(Y: Labels) -> None:
-    """Raise if a label is missing and an object of the user is to be fitted."""
-    missing = np.count_nonzero(Y < 0)
-    if missing:
-        raise ValueError(
-            f"y has {missing} missing labels and method is an object: only the methods that have "
-            "names accept missing labels"
         )
 
 
@@ -738,31 +820,26 @@ def _frequencies(Y: Labels, weight: Floats | None, classes: npt.NDArray[Any]) ->
     return np.asarray((w * (Y == 1)).sum(axis=0) / total)
 
 
-def _complete_rows(X: Any, Y: Labels, weight: Floats | None) -> tuple[Any, Labels, Floats | None]:
-    """Return the rows in which all labels are observed; raise if there is none."""
-    complete = (Y >= 0).all(axis=1)
-    if complete.all():
-        return X, Y, weight
-    rows = np.flatnonzero(complete if weight is None else complete & (weight > 0.0))
+def _fit_finder(finder: Any, X: Any, Y: Labels, weight: Floats | None, random_state: Any) -> Any:
+    """Fit a clone of an object that finds the factors, to rows of positive weight.
+
+    These are rows in which all labels are observed.
+    """
+    used = (Y >= 0).all(axis=1) & (True if weight is None else weight > 0.0)
+    rows = np.flatnonzero(used)
     if not len(rows):
         raise ValueError(
             "y has no row in which all labels are observed: label factors are found from such "
             "rows; choose factors='independent' or a partition"
         )
-    return take_rows(X, rows), Y[rows], None if weight is None else weight[rows]
-
-
-def _fit_finder(finder: Any, X: Any, Y: Labels, weight: Floats | None, random_state: Any) -> Any:
-    """Fit a clone of an object that finds the factors, to the rows of positive weight."""
     finder = clone(finder)
     if getattr(finder, "random_state", random_state) is None:
         finder.random_state = random_state
-    labels = Y.astype(np.int8)
+    weights = {}
     if weight is not None and has_fit_parameter(finder, "sample_weight"):
-        finder.fit(X, labels, sample_weight=weight)
-    else:
-        rows = np.arange(len(Y)) if weight is None else np.flatnonzero(weight)
-        finder.fit(X if len(rows) == len(Y) else take_rows(X, rows), labels[rows])
+        weights["sample_weight"] = weight[rows]
+    X = X if len(rows) == len(Y) else take_rows(X, rows)
+    finder.fit(X, Y[rows].astype(np.int8), **weights)
     return finder
 
 

@@ -46,7 +46,7 @@ class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
     The `Pipeline` of scikit-learn has the methods that all classifiers have, such as ``predict``.
     This one also has those of `FGFMClassifier`, `FDecider` and `FDeciderCV`, as far as the last
     step has them: `decide`, `expected_f`, `predict_frame`, `predict_cardinality_proba`,
-    `estimate`, `predict_mode`, `repair`, `lower_bound` and `select`. X is what the first step
+    `estimate`, `predict_mode`, `lower_bound` and `select`. X is what the first step
     takes.
 
     Parameters
@@ -147,7 +147,6 @@ class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
     estimate = _after_transforms(FGFMClassifier.estimate)
     predict_cardinality_proba = _after_transforms(FGFMClassifier.predict_cardinality_proba)
     predict_mode = _after_transforms(FGFMClassifier.predict_mode)
-    repair = _after_transforms(FGFMClassifier.repair)
     lower_bound = _after_transforms(FDecider.lower_bound)
     select = _after_transforms(FDecider.select)
 

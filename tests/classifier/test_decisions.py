@@ -17,13 +17,13 @@ from sklearn.neighbors import KNeighborsClassifier
 import fgfm
 from fgfm import FGFMClassifier
 from fgfm.cardinality import is_coherent, merge_factors
-from multilabel import METHODS, X, Y, assert_close, assert_same, make_data, one_factor
+from fgfm.ridge import fit_ridge_logistic
+from multilabel import METHODS, X, Y, assert_close, assert_same, interleaved_folds, make_data
 from oracle import (
     all_labelsets,
     cardinality_distribution,
     cardinality_matrix,
     f_table,
-    gfm,
     independent_joint,
     product_joint,
     random_joint,
@@ -89,16 +89,6 @@ def test_decisions_are_the_exhaustive_optimum(factors, method, coherent):
             assert (model.expected_f(X) == expected_f).all()
 
 
-def test_single_factor_is_gfm():
-    model = FGFMClassifier(method="two-step", nonempty=False, random_state=0)
-    decided, expected_f = model.fit(X, Y).decide(X)
-    P, d = one_factor("two-step", random_state=0).fit(X, Y).estimate(X)
-    for row in range(60):
-        labels, value = gfm(P[row], d[row, 0])
-        assert (decided[row] == labels).all()
-        assert expected_f[row] == pytest.approx(value)
-
-
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("factors", FACTORS, ids=str)
 def test_predictions_agree_with_each_other(method, factors):
@@ -120,16 +110,6 @@ def test_expected_f_is_close_to_the_score():
     assert model.expected_f(rows[2000:]).mean() == pytest.approx(
         model.score(rows[2000:], labels[2000:]), abs=0.03
     )
-
-
-def test_score_is_better_than_that_of_the_half_threshold():
-    rows, _ = make_data(2000)
-    rng = np.random.default_rng(4)
-    labels = (0.5 * rows[:, :1] + rng.normal(size=(2000, 5)) > 1.0).astype(int)
-    labels[~labels.any(axis=1), 0] = 1
-    model = FGFMClassifier(random_state=0).fit(rows[:1000], labels[:1000])
-    plain = (model.predict_proba(rows[1000:]) > 0.5).astype(int)
-    assert model.score(rows[1000:], labels[1000:]) > fgfm.f_measure(labels[1000:], plain) + 0.01
 
 
 @pytest.mark.parametrize("learner", [None, GaussianNB()])
@@ -271,28 +251,6 @@ def test_decision_params_resolve_auto():
         FGFMClassifier().decision_params()
 
 
-def test_frequencies_decide_only_rows_without_probable_labels():
-    rows = np.array([[0.0], [0.1], [0.2], [10.0], [10.1], [10.2]])
-    labels = np.array([[1, 0], [0, 1], [1, 0], [0, 1], [0, 1], [0, 1]])
-    model = FGFMClassifier(KNeighborsClassifier(1), factors=[[0], [1]]).fit(rows, labels)
-    frequencies = fgfm.decision.from_marginals(labels.mean(axis=0)[None], nonempty=True)
-
-    class Half(KNeighborsClassifier):
-        """Predicts class 0 for features below 5."""
-
-        def predict_proba(self, X):
-            of_labels = super().predict_proba(X)
-            for p in of_labels:
-                p[np.asarray(X)[:, 0] < 5.0] = [1.0, 0.0]
-            return of_labels
-
-    silent = FGFMClassifier(Half(1), factors=[[0], [1]]).fit(rows, labels)
-    assert (silent.predict(rows)[:3] == frequencies.labels).all()
-    assert (silent.predict(rows)[3:] == model.predict(rows)[3:]).all()
-    np.testing.assert_allclose(silent.expected_f(rows)[3:], model.expected_f(rows)[3:])
-    assert_estimate_is_that_of_the_decision(silent, rows)
-
-
 @pytest.mark.parametrize("coherent", [True, False])
 def test_estimate_of_rows_decided_by_frequencies_is_that_of_independent_labels(coherent):
     class Half(KNeighborsClassifier):
@@ -378,3 +336,91 @@ def test_averages_of_every_method(method):
     assert np.ndim(micro.expected_f) == 0
     with pytest.raises(ValueError, match="average is 'rows'"):
         model.decide(X, average="rows")
+
+
+X_MANY, Y_MANY = make_data(900, 5, noise=1.5)
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
+@pytest.mark.parametrize(
+    ("learner", "factors"),
+    [("auto", "single"), ("ridge", [[0, 4], [1, 2, 3]]), (GaussianNB(), "independent")],
+)
+def test_rows_are_decided_one_by_one_as_in_a_batch(average, learner, factors):
+    model = FGFMClassifier(learner, factors=factors, average=average, random_state=0)
+    model.fit(X_MANY[:500], Y_MANY[:500])
+    rows, labels = X_MANY[500:], Y_MANY[500:]
+    predicted = model.predict(rows)
+    assert (predicted[:9] == np.vstack([model.predict(rows[[i]]) for i in range(9)])).all()
+    assert np.shape(model.thresholds_) == (() if average == "micro" else (5,))
+    assert (predicted == (model.predict_proba(rows) > model.thresholds_)).all()
+    together = model.decide(rows)  # the optimum of this batch
+    assert (together.labels == model.decide(rows, average=average).labels).all()
+    assert (together.labels != predicted).mean() < 0.05
+    assert model.score(rows, labels) == fgfm.f_measure(labels, predicted, average=average)
+    assert np.mean(model.expected_f(rows)) == pytest.approx(model.score(rows, labels), abs=0.06)
+    half = fgfm.f_measure(labels, model.predict_proba(rows) > 0.5, average=average)
+    assert model.score(rows, labels) > half
+
+
+def test_thresholds_are_half_of_the_largest_held_out_f():
+    """The constant of a label is F / (1 + beta^2), by a plain loop over all thresholds."""
+    weight = np.arange(500) % 4
+    model = FGFMClassifier(
+        "ridge", factors="independent", average="macro", beta=2.0, cv=interleaved_folds(500)
+    ).fit(X_MANY[:500], Y_MANY[:500], sample_weight=weight)
+    fits = fit_ridge_logistic(
+        X_MANY[:500],
+        Y_MANY[:500],
+        sample_weight=weight,
+        cv=interleaved_folds(500),
+        held_out=True,
+    )
+    for found, fit in zip(model.thresholds_, fits, strict=True):
+        p, w = fit.held_out[weight > 0, 1], weight[weight > 0]
+        f = [5.0 * w[p >= t] @ p[p >= t] / (4.0 * w @ p + w[p >= t].sum()) for t in p]
+        assert found == pytest.approx(max(f) / 5.0)
+
+
+def test_thresholds_of_rows_that_are_not_empty():
+    labels = np.where(Y_MANY.any(axis=1, keepdims=True), Y_MANY, [1, 0, 0, 0, 0])
+    model = FGFMClassifier("ridge", factors="independent", average="macro", random_state=0)
+    model.fit(X_MANY[:500], labels[:500])
+    assert model.nonempty_
+    p = model.predict_proba(X_MANY)
+    given = p / (1.0 - np.prod(1.0 - p, axis=1, keepdims=True))
+    assert (model.predict(X_MANY) == (given > model.thresholds_)).all()
+
+
+def test_averages_of_a_flat_y_and_of_few_rows():
+    model = FGFMClassifier("ridge", average="macro", random_state=0).fit(X_MANY, Y_MANY[:, 0])
+    above = model.predict_proba(X_MANY)[:, 1] > model.thresholds_
+    assert (model.predict(X_MANY) == above).all()
+    assert model.score(X_MANY, Y_MANY[:, 0]) == fgfm.f_measure(
+        Y_MANY[:, 0], above, average="macro"
+    )
+    for n in (1, 2, 3):
+        for learner in ("auto", "ridge", GaussianNB()):
+            few = FGFMClassifier(learner, average="micro", random_state=0).fit(X[:n], Y[:n])
+            assert few.predict(X).shape == Y.shape
+
+
+def test_average_takes_effect_in_fit(tmp_path):
+    pytest.importorskip("skops")
+    model = FGFMClassifier("ridge", average="macro", random_state=0).fit(X, Y)
+    fgfm.save(model, tmp_path / "model.fgfm")
+    again = fgfm.load(tmp_path / "model.fgfm")
+    assert (again.predict(X) == model.predict(X)).all()
+    assert (again.thresholds_ == model.thresholds_).all()
+    for setting, found in (
+        ({"average": "micro"}, "average is 'micro' and was 'macro' in fit"),
+        ({"average": "macro", "beta": 2.0}, "beta is 2.0 and was 1.0 in fit"),
+    ):
+        with pytest.raises(ValueError, match=found + ", which computes the thresholds"):
+            again.set_params(**setting).predict(X)
+    with pytest.raises(ValueError, match="average is 'macro': min_labels, max_labels and const"):
+        again.set_params(beta=1.0, max_labels=1).predict(X)
+    assert (again.set_params(average="samples", max_labels=None).predict(X) <= 1).all()
+    assert not hasattr(again.fit(X, Y), "thresholds_")
+    with pytest.raises(ValueError, match="average is 'macro' and was 'samples' in fit"):
+        again.set_params(average="macro").predict(X)

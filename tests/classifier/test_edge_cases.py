@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 from fgfm import FGFMClassifier
-from multilabel import METHODS, X
+from multilabel import X
 
 
 def slow(settings):
@@ -89,14 +89,6 @@ def test_unusual_labels(case, settings):
     assert (p[:, ~labels.any(axis=0)] < 1e-9).all()
 
 
-def test_many_label_sets_do_not_warn():
-    labels = (np.random.default_rng(0).random((24, 30)) < 0.1).astype(
-        int
-    )  # few rows have equal label sets
-    model = FGFMClassifier(method="powerset", random_state=0).fit(X[:24], labels)
-    assert model.predict(X).shape == (60, 30)
-
-
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("learner", [None, GaussianNB(), LinearSVC(), RandomForestClassifier(2)])
 @pytest.mark.parametrize(
@@ -112,13 +104,3 @@ def test_few_rows(n, learner, factors, method):
     if n == 1:
         assert (predicted == labels).all()
         np.testing.assert_allclose(model.expected_f(X), 1.0)
-
-
-def test_duplicate_rows_and_constant_features():
-    rows = np.repeat([[0.0, 1.0], [1.0, 1.0]], 10, axis=0)
-    labels = np.repeat([[1, 0, 0], [0, 1, 1]], 10, axis=0)
-    for method in METHODS:
-        model = FGFMClassifier(method=method, random_state=0).fit(rows, labels)
-        assert (model.predict(rows) == labels).all()
-    constant = FGFMClassifier(method="two-step", random_state=0).fit(np.ones((20, 2)), labels)
-    np.testing.assert_allclose(constant.predict_proba(np.ones((1, 2))), 0.5, atol=1e-6)

@@ -27,39 +27,17 @@ def test_factors_are_fitted_as_by_themselves(method):
         np.testing.assert_allclose(p[:, factor], alone.P.sum(axis=2), atol=1e-12)
 
 
-def test_predict_mode_and_repair_need_their_method():
+def test_predict_mode_needs_its_method():
     model = FGFMClassifier(random_state=0).fit(X, Y)
     assert not hasattr(model, "predict_mode")
-    assert not hasattr(model, "repair")
     with pytest.raises(AttributeError) as caught:
         _ = model.predict_mode
     assert "needs method='powerset'" in str(caught.value.__cause__)
-    with pytest.raises(AttributeError) as caught:
-        _ = model.repair
-    assert "needs method='direct'" in str(caught.value.__cause__)
-    assert hasattr(FGFMClassifier(method="powerset"), "predict_mode")
-    assert hasattr(FGFMClassifier(method="direct"), "repair")
-    fitted = FGFMClassifier(method="direct").fit(X, Y)
-    assert hasattr(fitted.set_params(method="tilted"), "repair")  # until the next fit
-    custom = FGFMClassifier(method=one_factor("direct")).fit(X, Y)
-    assert not hasattr(custom, "repair")
-
-
-def test_predict_mode_and_repair():
     factors = [[1, 3], [0, 2]]
-    model = FGFMClassifier(factors=factors, method="powerset", random_state=0).fit(X, Y)
-    mode = model.predict_mode(X)
+    mode = FGFMClassifier(factors=factors, method="powerset", random_state=0).fit(X, Y)
     for factor in factors:
         alone = one_factor("powerset", random_state=0).fit(X, Y[:, factor])
-        assert (mode[:, factor] == alone.predict_mode(X)).all()
-    direct = FGFMClassifier(factors=factors, method="direct", random_state=0).fit(X, Y)
-    repairs = direct.repair(X)
-    assert len(repairs) == 2
-    for factor, repair in zip(factors, repairs, strict=True):
-        assert repair.d_0.shape == repair.moved.shape == (60,)
-        alone = one_factor("direct", random_state=0).fit(X, Y[:, factor]).repair(X)[0]
-        np.testing.assert_allclose(repair.d_0, alone.d_0, atol=1e-12)
-        np.testing.assert_allclose(repair.moved, alone.moved, atol=1e-12)
+        assert (mode.predict_mode(X)[:, factor] == alone.predict_mode(X)).all()
 
 
 class Constant(BaseEstimator):

@@ -52,8 +52,6 @@ def predictions(model, X):
     ]
     if model.method == "powerset":
         found.append(model.predict_mode(X))
-    if model.method == "direct":
-        found += [array for repair in model.repair(X) for array in repair]
     return found
 
 

@@ -90,6 +90,17 @@ from multilabel import OneFactor, X, Y
             TypeError,
             r"estimator is LinearSVC\(\), which has no predict_proba, and calibration is None: ",
         ),
+        ({"average": "rows"}, ValueError, "average is 'rows': it must be one of 'samples', 'mac"),
+        (
+            {"average": "macro", "max_labels": 2},
+            ValueError,
+            "average is 'macro': min_labels, max_labels and constraints are about the label set",
+        ),
+        (
+            {"average": "micro", "method": "two-step"},
+            ValueError,
+            "average is 'micro' and method is 'two-step', which has no held-out probabilities",
+        ),
         ({"cv": 1}, ValueError, "cv is 1: it must be 2 folds or more"),
         ({"cv": "three"}, TypeError, "cv is 'three': it must be a number of folds"),
         ({"estimator": GaussianNB(), "cv": 1}, ValueError, "cv is 1: it must be 2 folds or more"),

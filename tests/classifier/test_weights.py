@@ -7,43 +7,16 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedGroupKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 import fgfm
 from fgfm import FGFMClassifier
 from fgfm.ridge import RidgeLogistic
-from multilabel import X, Y, assert_close, assert_same
-
-
-@pytest.mark.parametrize("learner", [None, GaussianNB(), RidgeLogistic([0.5])])
-@pytest.mark.parametrize("factors", ["single", "independent", [[0, 1], [2, 3]]])
-def test_weight_zero_removes_a_row(learner, factors):
-    labels = Y.copy()
-    labels[labels.sum(axis=1) == 4, 0] = 0
-    labels[9] = 1  # the only row with four labels
-    labels[labels.sum(axis=1) == 0, 1] = 1
-    labels[10] = 0  # the only row with none
-    weight = np.ones(60)
-    weight[[9, 10, 30]] = 0.0
-    kept = np.flatnonzero(weight)
-    model = FGFMClassifier(learner, factors=factors, random_state=0)
-    part = clone(model).fit(X[kept], labels[kept])
-    whole = model.fit(X, labels, sample_weight=weight)
-    assert whole.nonempty_
-    assert part.nonempty_
-    assert whole.n_parameters_ == part.n_parameters_
-    assert_close(whole, part, atol=1e-7)
-    assert whole.predict_cardinality_proba(X).shape == part.predict_cardinality_proba(X).shape
-
-
-@pytest.mark.parametrize("weight", [[1.0] * 60, [1] * 60, np.ones(60, np.float32)])
-def test_weights_of_one_change_nothing(weight):
-    for learner in (None, GaussianNB()):
-        model = FGFMClassifier(learner, random_state=0)
-        assert_close(clone(model).fit(X, Y, sample_weight=weight), model.fit(X, Y), atol=1e-7)
+from multilabel import X, Y, assert_close, assert_same, one_factor
 
 
 def test_weights_as_a_series():
@@ -78,17 +51,14 @@ def test_routed_weights():
     weight = np.linspace(0.0, 2.0, 60)
     with sklearn.config_context(enable_metadata_routing=False):
         expected = {
-            learner: FGFMClassifier(learner, random_state=0).fit(X, Y, sample_weight=weight)
-            for learner in (None, GaussianNB())
+            name: FGFMClassifier(learner, random_state=0).fit(X, Y, sample_weight=weight)
+            for name, learner in (("auto", "auto"), ("bayes", GaussianNB()))
         }
-    assert_close(
-        FGFMClassifier(random_state=0).fit(X, Y, sample_weight=weight), expected[None], atol=1e-12
-    )
-    for learner, plain in expected.items():
-        if learner is not None:
-            asked = clone(learner).set_fit_request(sample_weight=True)
-            model = FGFMClassifier(asked, random_state=0).fit(X, Y, sample_weight=weight)
-            assert_close(model, plain, atol=1e-12)
+    auto = FGFMClassifier(random_state=0).fit(X, Y, sample_weight=weight)
+    assert_close(auto, expected["auto"], atol=1e-12)
+    asked = GaussianNB().set_fit_request(sample_weight=True)
+    model = FGFMClassifier(asked, random_state=0).fit(X, Y, sample_weight=weight)
+    assert_close(model, expected["bayes"], atol=1e-12)
     pipeline = make_pipeline(
         StandardScaler().set_fit_request(sample_weight=True),
         GaussianNB().set_fit_request(sample_weight=True),
@@ -96,6 +66,33 @@ def test_routed_weights():
     weighted = FGFMClassifier(pipeline, random_state=0).fit(X, Y, sample_weight=weight)
     unweighted = FGFMClassifier(pipeline, random_state=0).fit(X, Y)
     assert np.abs(weighted.predict_proba(X) - unweighted.predict_proba(X)).max() > 1e-3
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+@pytest.mark.parametrize("learner", ["ridge", RidgeLogistic(), GaussianNB(), LinearSVC()])
+def test_groups_reach_the_splitter(enabled, learner):
+    groups = np.arange(60) // 10
+    folds = list(GroupKFold(3).split(X, groups=groups))
+    with sklearn.config_context(enable_metadata_routing=enabled):
+        model = FGFMClassifier(learner, cv=GroupKFold(3), random_state=0)
+        grouped = clone(model).fit(X, Y, groups=groups)
+        if isinstance(learner, RidgeLogistic):
+            learner = RidgeLogistic(cv=folds)
+        assert_same(grouped, FGFMClassifier(learner, cv=folds, random_state=0).fit(X, Y))
+    if isinstance(learner, GaussianNB):
+        chosen = FGFMClassifier(learner, calibration=StratifiedGroupKFold(3), random_state=0)
+        assert chosen.fit(X, Y, groups=groups).score(X, Y) > 0.5
+        with pytest.raises(ValueError, match="groups"):
+            clone(model).fit(X, Y)
+
+
+def test_groups_that_no_splitter_takes_raise():
+    with pytest.raises(ValueError, match="groups is given and estimator is 'auto', which holds"):
+        FGFMClassifier(cv=GroupKFold(3)).fit(X, Y, groups=np.arange(60) // 10)
+    with pytest.raises(TypeError, match="fit got groups: method is an object without cv"):
+        FGFMClassifier(method=one_factor("tilted")).fit(X, Y, groups=np.arange(60) // 10)
+    with pytest.raises(ValueError, match="groups is given and cv is None: it must be a scikit-l"):
+        FGFMClassifier("ridge").fit(X, Y, groups=np.arange(60) // 10)
 
 
 @pytest.mark.usefixtures("routing")

@@ -68,6 +68,18 @@ def test_every_format_gives_the_model_of_python(folder, tmp_path, name, options,
     assert list(saved[-1].label_names_in_) == list(data.label_names)
 
 
+def test_average_of_the_model_is_that_of_predict(folder, tmp_path):
+    path, target = tmp_path / "model.fgfm", tmp_path / "sets.csv"
+    run_ok("fit", folder / "all.npz", "-e", "ridge", "--average", "macro", "-o", path)
+    model = fgfm.load(path)
+    assert model[-1].average == "macro"
+    assert model[-1].thresholds_.shape == (4,)
+    printed = run_ok("predict", path, folder / "all.npz", "--wide", "-o", target)
+    decision = model[-1].decide(model[:-1].transform(load(folder / "all.npz").X))
+    assert (pd.read_csv(target).to_numpy() == decision.labels).all()
+    assert f"mean expected F1 of labels {decision.expected_f.mean():.3f}" in printed.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "options"),
     [

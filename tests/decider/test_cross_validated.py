@@ -13,9 +13,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -102,6 +103,51 @@ def test_decider_is_that_of_out_of_fold_probabilities():
 def test_folds(cv):
     model = FDeciderCV(several(), cv=cv, random_state=0).fit(X, Y)
     assert model.score(X, Y) > 0.5
+
+
+@pytest.mark.parametrize("single", [ONE, make_pipeline(StandardScaler(), ONE), LinearSVC()])
+def test_models_of_one_label_are_wrapped(single):
+    wrap = MultiOutputClassifier if hasattr(single, "predict_proba") else OneVsRestClassifier
+    one, two = (FDeciderCV(model, random_state=0).fit(X, Y) for model in (single, wrap(single)))
+    assert type(one.estimator_) is wrap
+    assert (one.predict_proba(X) == two.predict_proba(X)).all()
+    flat = FDeciderCV(single, random_state=0).fit(X, Y[:, 0])
+    assert type(flat.estimator_) is type(single)
+
+
+def test_model_that_takes_a_matrix_is_not_wrapped_whatever_its_tags():
+    class Modest(KNeighborsClassifier):
+        """Takes several labels, and its tags do not say so, as those of some libraries."""
+
+        def __sklearn_tags__(self):
+            tags = super().__sklearn_tags__()
+            tags.classifier_tags.multi_label = tags.target_tags.multi_output = False
+            return tags
+
+    assert type(FDeciderCV(Modest(5), random_state=0).fit(X, Y).estimator_) is Modest
+    broken = np.where(X[3, 0] == X, np.nan, X)
+    with pytest.raises(ValueError, match="NaN"):
+        FDeciderCV(ONE).fit(broken, Y)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_groups_reach_the_splitter(routing):
+    groups = np.arange(160) // 20
+    with sklearn.config_context(enable_metadata_routing=routing):
+        weight = np.where(np.arange(160) % 7 == 0, 0.0, 1.0)
+        learner = GaussianNB()
+        if routing:
+            learner.set_fit_request(sample_weight=True)
+        model = FDeciderCV(MultiOutputClassifier(learner), cv=GroupKFold(4))
+        grouped = clone(model).fit(X, Y, sample_weight=weight, groups=groups)
+        folds = list(GroupKFold(4).split(X, Y, groups))
+        expected = clone(model).set_params(cv=folds).fit(X, Y, sample_weight=weight)
+        assert (grouped.predict_proba(X) == expected.predict_proba(X)).all()
+        with pytest.raises(ValueError, match="groups"):
+            clone(model).fit(X, Y)
+        if not routing:
+            with pytest.raises(ValueError, match="groups is given and cv is 3: it must be a sci"):
+                FDeciderCV(several(), cv=3).fit(X, Y, groups=groups)
 
 
 @pytest.mark.slow
@@ -376,7 +422,6 @@ class NoScores(ClassifierMixin, BaseEstimator):
         (NoScores(), TypeError, "estimator is NoScores.*must have predict_proba or decision_func"),
         (LogisticRegression, TypeError, "it must be a scikit-learn classifier"),
         (None, TypeError, "estimator is None: it must be a scikit-learn classifier"),
-        (ONE, ValueError, "may take one label only: wrap it, as in .*MultiOutputClassifier"),
     ],
 )
 def test_bad_models(model, error, message):

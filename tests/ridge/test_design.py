@@ -13,13 +13,6 @@ from fgfm.ridge._design import Design, _equal_rows
 from ridge_cases import binary_rows
 
 
-def test_equal_rows_are_grouped():
-    X = np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 1.0], [-0.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
-    of_row, first = _equal_rows(X)
-    assert (of_row == [0, 1, 0, 0, 1, 1]).all()
-    assert first == [0, 1]
-
-
 @pytest.mark.parametrize("n_values", [2, 300, 900])
 def test_groups_are_those_of_numpy(n_values):
     X = np.random.default_rng(0).integers(0, n_values, (2000, 1)).astype(float)

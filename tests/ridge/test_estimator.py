@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import (
     GroupKFold,
@@ -174,15 +173,6 @@ def test_training_fold_of_one_class():
     )
 
 
-def test_single_positive_row():
-    X, _ = binary_rows(40, 3, 2)
-    y = (np.arange(40) == 17).astype(int)
-    model = RidgeLogistic(random_state=0).fit(X, y)
-    np.testing.assert_allclose(
-        model.predict_proba(X), reference(X, y, model.penalty_).predict_proba(X), atol=1e-6
-    )
-
-
 @pytest.mark.parametrize("n", [1, 5])
 def test_constant_target_is_certain(n):
     X = np.random.default_rng(0).normal(size=(n, 3))
@@ -223,26 +213,6 @@ def test_fewer_rows_than_folds():
         reference([[0.0], [1.0], [2.0]], [0, 1, 1], three.penalty_).predict_proba([[0.5]]),
         atol=1e-6,
     )
-
-
-def test_same_random_state_gives_the_same_bits():
-    X, y = normal_rows(50, 3, 3)
-    first, second = (RidgeLogistic(random_state=4).fit(X, y) for _ in range(2))
-    assert (first.coef_ == second.coef_).all()
-    assert (first.cv_losses_ == second.cv_losses_).all()
-    other = clone(first).set_params(random_state=5).fit(X, y)
-    assert (first.cv_losses_ != other.cv_losses_).any()
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_data_frames(library):
-    frames = pytest.importorskip(library)
-    X, y = binary_rows(40, 2, 2)
-    frame = frames.DataFrame({"a": X[:, 0], "b": X[:, 1]})
-    model = RidgeLogistic(random_state=0).fit(frame, y)
-    assert list(model.feature_names_in_) == ["a", "b"]
-    plain = RidgeLogistic(random_state=0).fit(X, y)
-    assert (model.predict_proba(frame) == plain.predict_proba(X)).all()
 
 
 def test_too_few_iterations_warn():

@@ -181,14 +181,6 @@ def test_loss_may_rise_before_it_falls():
     assert mean.min() < 0.9 * mean[-1]
 
 
-def test_first_of_equally_good_penalties_is_taken():
-    X, Y, _ = sparse_rows()
-    for penalties in ([2.0, 2.0], [9.0, 2.0, 2.0, 2.0]):
-        (model,) = fit_as_large(X, [Y[:, 0]], penalties=penalties)
-        mean = model.cv_losses.mean(axis=0)
-        assert model.penalty == penalties[int(mean.argmin())]
-
-
 def test_duplicate_entries_of_a_sparse_matrix_are_summed():
     X, Y, _ = sparse_rows()
     X.sort_indices()
@@ -212,16 +204,6 @@ def test_both_solvers_agree_on_many_folds(form):
         assert_tried_losses(large.cv_losses, small.cv_losses, atol=1e-5)
         assert large.penalty == small.penalty
         np.testing.assert_allclose(large.coef, small.coef, atol=1e-8)
-
-
-def test_targets_with_folds_of_their_own():
-    X, Y, _ = large_rows()
-    folds = KFold(2)
-    options = {"penalties": [10.0, 1.0], "cv": folds}
-    for model, y in zip(fit_ridge_logistic(X, Y[:, :2], **options), Y.T[:2], strict=True):
-        single = RidgeLogistic(**options).fit(X, y)
-        assert (model.coef == single.coef_).all()
-        assert_minimum(model, X, y)
 
 
 def test_many_targets_do_not_change_a_bit_of_each_other():

@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import fgfm.stack._forest as module
 from fgfm._kernels import grow_tree
-from fgfm.stack._bins import BinnedFeatures
+from fgfm.stack._features import BinnedFeatures
 from fgfm.stack._forest import LabelForest
 
 Floats = npt.NDArray[np.float64]

@@ -70,6 +70,18 @@ def make_folds(
     return lambda y: folds
 
 
+def split_by_metadata(cv: Any, X: Any, y: Any, metadata: dict[str, Any]) -> Any:
+    """Return the folds of a splitter that takes metadata such as ``groups``; `cv` without any."""
+    if not metadata:
+        return cv
+    if not hasattr(cv, "split") or isinstance(cv, str):
+        raise ValueError(
+            f"{', '.join(metadata)} is given and cv is {cv!r}: it must be a scikit-learn splitter "
+            "that takes it, such as GroupKFold()"
+        )
+    return list(cv.split(X, y, **metadata))
+
+
 def _check_folds(splits: Iterable[Any], n: int, position: Integers) -> list[Fold]:
     folds = [_check_fold(train, test, f, n, position) for f, (train, test) in enumerate(splits)]
     if not folds:

@@ -43,11 +43,7 @@ def check_beta(beta: Any) -> float:
 
 def check_zero_division(value: Any, name: str = "zero_division") -> float:
     """Return a number in [0, 1], such as the value of 0/0, as a float."""
-    rule = "a number in [0, 1]"
-    number = _number(value, name, rule)
-    if not 0.0 <= number <= 1.0:
-        raise ValueError(f"{name} is {number!r}: it must be {rule}")
-    return number
+    return _number(value, name, "a number in [0, 1]", 0.0, 1.0)
 
 
 def check_fraction(value: Any, name: str) -> float:

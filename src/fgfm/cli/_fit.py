@@ -29,6 +29,7 @@ EPILOG = """\b
 Examples:
   fgfm fit films.csv --labels 'genre*' -o films.fgfm
   fgfm fit films.csv --labels genres -o films.fgfm         lists: a;b
+  fgfm fit films.csv --labels genres --average macro -o films.fgfm
   fgfm fit films.csv --labels genres --text title --drop url -o films.fgfm
   fgfm fit scene.npz --split train --factors ilf -o scene.fgfm
   fgfm fit birds.arff -e forest --set n_estimators=300 -o birds.fgfm
@@ -44,7 +45,12 @@ Out = Annotated[
 @plain_errors
 @opt.with_options(opt.label_options, opt.model_options, opt.column_options, opt.text_options)
 def fit(
-    context: typer.Context, data: opt.Data, out: Out, split: opt.TrainSplit = None, **options: Any
+    context: typer.Context,
+    data: opt.Data,
+    out: Out,
+    split: opt.TrainSplit = None,
+    average: opt.Average = "samples",
+    **options: Any,
 ) -> None:
     """Fit a model to a data file.
 
@@ -89,7 +95,8 @@ def _fit_file(path: Path, out: Path, split: str | None, params: Mapping[str, Any
     save(Pipeline([("encoder", encoder), *model.steps]), out)
     seconds = time.perf_counter() - start
     few = X[:_SAMPLE]
-    found = model[-1].decide(model[:-1].transform(few) if len(model) > 1 else few)
+    few = model[:-1].transform(few) if len(model) > 1 else few
+    found = model[-1].decide(few, average="samples")
     per_row = float(np.nansum(Y)) / len(Y)
     for text in label_notes(Y, data.label_names):
         note(text)

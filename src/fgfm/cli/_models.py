@@ -57,6 +57,7 @@ def make_model(data: Dataset, encoder: Any, X: Any, options: Mapping[str, Any]) 
         nonempty=read_flag(options["nonempty"]),
         zero_division=options["zero_division"],
         beta=options["beta"],
+        average=options.get("average", "samples"),
         n_jobs=None if options["jobs"] == 1 else options["jobs"],
         random_state=options["seed"],
     )

@@ -212,6 +212,7 @@ Average = Annotated[
 EXPECTED = {  # the expected measure of a file, by average
     "samples": "mean expected {}",
     "macro": "mean expected {} of labels",
+    "weighted": "mean expected {} of labels",
     "micro": "expected {} of all labels",
 }
 Logits = Annotated[

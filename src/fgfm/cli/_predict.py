@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from fgfm._utils.text import clipped, counted
-from fgfm._utils.validation import check_average
+from fgfm._utils.validation import check_choice
 from fgfm.cli import _options as opt
 from fgfm.cli._console import note, plain_errors, progress, say
 from fgfm.cli._data import check_target, split_rows, unsure_note
@@ -63,6 +63,13 @@ NewBeta = Annotated[
 NewZeroDivision = Annotated[
     float | None, typer.Option(metavar="V", help="Replaces zero_division of the model.")
 ]
+NewAverage = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="F-measure to maximise, if not that of the model: samples, macro, weighted or micro.",
+    ),
+]
 NewNonempty = Annotated[
     str | None,
     typer.Option(metavar="WHEN", help="Replaces nonempty of the model: auto, yes or no."),
@@ -85,7 +92,7 @@ def predict(
     ids: opt.Ids = None,
     wide: opt.Wide = False,
     separator: opt.OutputSeparator = ";",
-    average: opt.Average = "samples",
+    average: NewAverage = None,
     beta: NewBeta = None,
     zero_division: NewZeroDivision = None,
     nonempty: NewNonempty = None,
@@ -104,14 +111,16 @@ def predict(
     DATA may be larger than the memory.
     """
     start = time.perf_counter()
-    check_average(average)
     out = "-" if out is None and proba is None else out
     _check_targets(out, proba, [model, data])
     loaded = load_model(model, trust)
+    average = loaded.classifier.average if average is None else average
+    check_choice(average, "average", tuple(opt.EXPECTED))
     loaded.set_decision({name: context.params[name] for name in _DECISION})
-    written = _Writer(loaded, out, proba, context.params)
+    params = context.params | {"average": average}
+    written = _Writer(loaded, out, proba, params)
     with progress("rows predicted") as show, written:
-        for rows in _blocks(loaded, data, context.params):
+        for rows in _blocks(loaded, data, params):
             written.predict(rows)
             show(written.rows)
     beta, n = float(loaded.classifier.beta), written.rows

@@ -15,7 +15,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from fgfm._utils.folds import make_folds
+from fgfm._utils.folds import make_folds, split_by_metadata
 from fgfm._utils.label_table import read_labels
 from fgfm._utils.names import check_same_index
 from fgfm._utils.parallel import run_jobs
@@ -31,7 +31,6 @@ from fgfm.decider._models import (
     check_model,
     check_not_one_label,
     predict_labels,
-    takes_several_labels,
 )
 from fgfm.estimation._entries import Entries, dense_entries
 from fgfm.estimation._learner import learner_input_tags
@@ -54,9 +53,10 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     estimator : scikit-learn classifier
-        The model, which predicts all labels: a forest, a network, a pipeline,
-        ``MultiOutputClassifier(...)``, ``ClassifierChain(...)``. It needs ``predict_proba``, or
-        ``decision_function``, which is then calibrated.
+        The model: a forest, a network, a pipeline, ``ClassifierChain(...)``. It needs
+        ``predict_proba``, or ``decision_function``, which is then calibrated. One that refuses a
+        matrix y, and whose tags do not promise to take it, is fitted to each label, by a
+        ``MultiOutputClassifier``, or a ``OneVsRestClassifier`` without ``predict_proba``.
     cv : int, splitter, iterable or "prefit", optional
         Folds; 5 by default, shuffled, and stratified if y is flat. "prefit" takes a fitted model,
         and the rows of `fit` as validation rows, which the model must not be trained on; so does
@@ -152,14 +152,14 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.classifier_tags.multi_label = takes_several_labels(self.estimator)
+        tags.classifier_tags.multi_label = True
         accepted = learner_input_tags(self.estimator)
         tags.input_tags.sparse = accepted.sparse
         tags.input_tags.allow_nan = accepted.allow_nan
         return tags
 
     def get_metadata_routing(self) -> Any:
-        """Return the metadata routing of this estimator and its model.
+        """Return the metadata routing of this estimator, its model and its folds.
 
         Returns
         -------
@@ -172,6 +172,10 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             .add(
                 estimator=self.estimator,
                 method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+            .add(
+                splitter=self.cv,
+                method_mapping=MethodMapping().add(caller="fit", callee="split"),
             )
         )
 
@@ -187,7 +191,8 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : array-like of shape (n,), optional
             Sample weights, for the decider and for a model that accepts them.
         **fit_params : dict
-            Further arguments for the ``fit`` of the model.
+            ``groups``, for a splitter `cv` that takes them; further arguments for the ``fit`` of
+            the model. With scikit-learn's metadata routing, what the model and `cv` request.
 
         Returns
         -------
@@ -216,10 +221,11 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             proba = self._marginals(X)
             check_not_one_label(proba, table.labels[rows], self.estimator_)
         else:
-            params = self._fit_params(weight, fit_params)
+            params, metadata = self._fit_params(weight, fit_params)
             training = TrainingRows(X, table, params)
+            cv = split_by_metadata(self.cv, X, training.targets(), metadata)
             kept = training.at(rows) if len(rows) < n else training
-            proba = self._cross_validate(kept, rows, n)
+            proba = self._cross_validate(kept, cv, rows, n)
             self.estimator_, self._columns, self._constants = kept.fit(self.estimator)
         predicted = ~np.isnan(proba).any(axis=1)
         at = rows[predicted]
@@ -245,28 +251,32 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             )
         return isinstance(self.cv, str) or isinstance(self.estimator, FrozenEstimator)
 
-    def _fit_params(self, weight: Floats | None, fit_params: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments for the fit of the model."""
+    def _fit_params(
+        self, weight: Floats | None, fit_params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the arguments for the fit of the model, and those for the split of `cv`."""
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", sample_weight=weight, **fit_params)
-            return dict(routed.estimator.fit)
+            return dict(routed.estimator.fit), dict(routed.splitter.split)
+        groups = fit_params.pop("groups", None)
+        metadata = {} if groups is None else {"groups": groups}
         if weight is None:
-            return fit_params
+            return fit_params, metadata
         if not has_fit_parameter(self.estimator, "sample_weight"):
             raise ValueError(
                 f"sample_weight is given, but the fit of estimator {type(self.estimator).__name__}"
                 " does not take it: leave it out, or choose a model that takes it (in a pipeline: "
                 "by scikit-learn's metadata routing)"
             )
-        return fit_params | {"sample_weight": weight}
+        return fit_params | {"sample_weight": weight}, metadata
 
-    def _cross_validate(self, training: TrainingRows, rows: Integers, n: int) -> Floats:
+    def _cross_validate(self, training: TrainingRows, cv: Any, rows: Integers, n: int) -> Floats:
         """Return out-of-fold probabilities of all training rows; NaN for rows in no test fold.
 
         The training rows are those in `rows` of n, which have a positive weight.
         """
         y = training.targets()
-        cv = _FOLDS if self.cv is None else self.cv
+        cv = _FOLDS if cv is None else cv
         # Folds of a multi-label y cannot be stratified; those of a flat one are, if possible.
         stratified = y.ndim == 1 and isinstance(cv, (int, np.integer)) and cv > 1
         if stratified and np.unique(y, return_counts=True)[1].min() >= cv:

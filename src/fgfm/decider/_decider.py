@@ -46,12 +46,12 @@ from fgfm.decider._inputs import (
 )
 from fgfm.decider._joint_model import JointModel
 from fgfm.decider._known_rows import check_new_rows, known_rows, row_digests
-from fgfm.decider._weighted import as_counts, limit_f
 from fgfm.decision import Constraints, Decision, from_cardinalities, from_marginals
 from fgfm.decision._objective import Objective
 from fgfm.estimation._calibration import IsotonicCalibrator, NoCalibrator, ShrunkCalibrator
 from fgfm.estimation._entries import Entries
 from fgfm.estimation._label_sets import LabelSetMixin
+from fgfm.estimation._weighted import as_counts, limit_f
 from fgfm.metrics import (
     AbstentionThreshold,
     abstention_threshold,

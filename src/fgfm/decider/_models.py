@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 from sklearn.base import clone
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.utils import get_tags
 
 from fgfm._utils.label_table import LabelTable
@@ -21,7 +23,6 @@ __all__ = [
     "check_model",
     "check_not_one_label",
     "predict_labels",
-    "takes_several_labels",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -38,13 +39,17 @@ def check_model(estimator: Any) -> None:
         )
 
 
-def takes_several_labels(estimator: Any) -> bool:
-    """Return False if the tags of a model say that it takes one label only."""
+def _one_per_label(estimator: Any) -> Any:
+    """Return a model that fits clones to each label; None if the tags do not call for it."""
     if not hasattr(estimator, "__sklearn_tags__"):
-        return True
+        return None
     tags = get_tags(estimator)
     multi_label = tags.classifier_tags is None or tags.classifier_tags.multi_label
-    return bool(multi_label or tags.target_tags.multi_output)
+    if multi_label or tags.target_tags.multi_output:
+        return None
+    if hasattr(estimator, "predict_proba"):
+        return MultiOutputClassifier(estimator)
+    return OneVsRestClassifier(estimator)  # which has decision_function
 
 
 class TrainingRows(NamedTuple):
@@ -86,14 +91,11 @@ class TrainingRows(NamedTuple):
             y = y[:, columns]
         try:
             model = clone(estimator).fit(self.X, y, **self.params)
-        except ValueError as error:
-            if y.ndim == 1 or takes_several_labels(estimator):
+        except Exception:  # libraries have errors of their own for a y with columns
+            wrapped = _one_per_label(estimator)
+            if y.ndim == 1 or wrapped is None:
                 raise
-            name = type(estimator).__name__
-            raise ValueError(
-                f"{error} (estimator {name} may take one label only: wrap it, as in "
-                f"sklearn.multioutput.MultiOutputClassifier({name}()))"
-            ) from error
+            model = wrapped.fit(self.X, y, **self.params)
         return model, columns, values
 
     def predict_fold(self, estimator: Any, train: Integers, test: Integers) -> Floats:

@@ -22,9 +22,9 @@ An object of yours can take their place. It is a scikit-learn estimator (each fa
 from __future__ import annotations
 
 from fgfm.estimation._calibration import needs_calibration
-from fgfm.estimation._estimates import FactorEstimate, Repair
+from fgfm.estimation._estimates import FactorEstimate
 
-__all__ = ["FactorEstimate", "Repair", "needs_calibration"]
+__all__ = ["FactorEstimate", "needs_calibration"]
 
 
 def __dir__() -> list[str]:

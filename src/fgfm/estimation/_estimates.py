@@ -13,8 +13,8 @@ from fgfm.decision import Decision, from_cardinalities, from_factors, from_margi
 
 __all__ = [
     "FactorEstimate",
-    "Repair",
     "concatenate_rows",
+    "conditional_marginals",
     "decide_together",
     "label_sums",
     "replace_by_independent",
@@ -32,13 +32,6 @@ class FactorEstimate(NamedTuple):
     d: Floats  # (n, S + 1): d[r, s] = p(|y| = s)
 
 
-class Repair(NamedTuple):
-    """Incoherence of the predicted P of each row, as returned by `fgfm.FGFMClassifier.repair`."""
-
-    d_0: Floats  # (n,) probability of no label that P implies; may be negative
-    moved: Floats  # (n,) sum of |p'_is - p_is|, with p' the nearest coherent P
-
-
 def label_sums(estimates: Sequence[FactorEstimate], factors: Sequence[Integers]) -> Floats:
     """Return the marginals (n, m) of all labels: the sums of P over the cardinalities."""
     p = np.empty((len(estimates[0].P), sum(map(len, factors))))
@@ -47,10 +40,21 @@ def label_sums(estimates: Sequence[FactorEstimate], factors: Sequence[Integers])
     return p
 
 
+def conditional_marginals(
+    estimates: Sequence[FactorEstimate], factors: Sequence[Integers], nonempty: bool
+) -> Floats:
+    """Return the marginals (n, m) of all labels, given y != 0 if `nonempty`."""
+    p = label_sums(estimates, factors)
+    if nonempty:
+        d_0 = np.prod([d[:, 0] for _, d in estimates], axis=0)  # (n,)
+        p /= _positive(1.0 - d_0)[:, None]
+    return np.minimum(p, 1.0)
+
+
 def decide_together(
     estimates: Sequence[FactorEstimate], factors: Sequence[Integers], params: dict[str, Any]
 ) -> Decision:
-    """Decide all rows together, for average="macro" or "micro"."""
+    """Decide all rows together, for average="macro", "weighted" or "micro"."""
     nonempty = params.pop("nonempty")
     Ps, ds = [P for P, _ in estimates], [d for _, d in estimates]
     places = [factor.tolist() for factor in factors]
@@ -58,10 +62,8 @@ def decide_together(
         return from_factors(Ps, places, distributions=ds, **params)
     # Given y != 0, the factors of a row depend on each other: p(y_i = 1, s | y != 0) is
     # p_is / (1 - d_0), with P and d of all labels.
-    if params["average"] == "macro":
-        d_0 = np.prod([d[:, 0] for d in ds], axis=0)  # (n,)
-        p = label_sums(estimates, factors) / _positive(1.0 - d_0)[:, None]
-        return from_marginals(np.minimum(p, 1.0), **params)
+    if params["average"] != "micro":
+        return from_marginals(conditional_marginals(estimates, factors, True), **params)
     P, d = merge_factors(Ps, places, ds)
     present = d[:, 1:].sum(axis=1)  # (n,)
     P = P / _positive(present)[:, None, None]

@@ -8,20 +8,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from fgfm._utils.progress import FitProgress
-from fgfm._utils.rows import n_rows, on_all_rows, take_rows
+from fgfm._utils.rows import n_rows
 from fgfm.cardinality import distribution
 from fgfm.estimation._calibration import CALIBRATIONS, needs_calibration
 from fgfm.estimation._estimates import FactorEstimate
-from fgfm.estimation._fit_learners import fit_learners
-from fgfm.estimation._folds import is_splitter, target_folds
-from fgfm.estimation._learner import LearnerSettings, is_auto, is_ridge
+from fgfm.estimation._learner import LearnerSettings, is_auto, is_ridge, is_splitter
+from fgfm.estimation._learners import LearnerModels, fit_learners
 from fgfm.estimation._methods import Method
-from fgfm.estimation._models import Models, Predictions, RidgeModels, StackModels, Target
-from fgfm.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
-from fgfm.stack import StackedLearner, StackedPredictions
+from fgfm.estimation._models import (
+    Predictions,
+    RidgeModels,
+    StackModels,
+    Target,
+    fit_ridge,
+    fit_stack,
+)
 
 __all__ = [
     "CustomModels",
@@ -34,9 +37,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
-Fitted = tuple[Models, Predictions | None]
-
-_PENALTY_FOLDS = 3  # in which the learner "ridge" chooses its penalty, as in the paper
+Models = RidgeModels | StackModels | LearnerModels
 
 
 class FactorModels:
@@ -72,7 +73,10 @@ class FactorModels:
 
     def estimate(self, X: Any, what: str = "estimate") -> list[Any]:
         """Return P and d of each factor; or what another method of `methods` returns."""
-        predictions = self.models.predictions(X)
+        return self.combine(self.models.predictions(X), what)
+
+    def combine(self, predictions: Predictions, what: str = "estimate") -> list[Any]:
+        """Return the same from predictions of the targets."""
         return [getattr(method, what)(predictions) for method in self.methods]
 
 
@@ -84,24 +88,27 @@ def fit_factor_models(
     weight: Floats | None,
     settings: LearnerSettings,
     progress: FitProgress,
-) -> FactorModels:
+    *,
+    held_out: bool,
+) -> tuple[FactorModels, Predictions | None]:
     """Fit the models of all factors together, with a new method for each.
 
-    Y (n, m) has booleans, or 0, 1, and -1 where a label was not observed.
+    Y (n, m) has booleans, or 0, 1, and -1 where a label was not observed. Returns the models, and
+    held-out predictions if they are requested, or needed by a method.
     """
     kept = np.ones(len(Y), dtype=np.bool_) if weight is None else weight > 0.0
     targets: list[Target] = []
     for method, factor in zip(methods, factors, strict=True):
         targets += method.make_targets(Y[:, factor], kept, len(targets))
     progress.begin_models(len(targets))
-    needed = any(method.needs_held_out for method in methods)
-    models, held_out = fit_models(
-        X, targets, weight, settings, progress.models_done, held_out=needed
+    held_out = held_out or any(method.needs_held_out for method in methods)
+    models, predictions = fit_models(
+        X, targets, weight, settings, progress.models_done, held_out=held_out
     )
     for method, factor in zip(methods, factors, strict=True):
-        if method.needs_held_out and held_out is not None:
-            method.learn(held_out, Y[:, factor], weight)
-    return FactorModels(methods, models)
+        if method.needs_held_out and predictions is not None:
+            method.learn(predictions, Y[:, factor], weight)
+    return FactorModels(methods, models), predictions
 
 
 class CustomModels:
@@ -155,6 +162,11 @@ def fit_custom_models(
     progress: FitProgress,
 ) -> CustomModels:
     """Fit a clone of an object with ``fit(X, Y_factor)`` and ``estimate(X)`` to each factor."""
+    if (missing := np.count_nonzero(Y < 0)) > 0:
+        raise ValueError(
+            f"y has {missing} missing labels and method is an object: only the methods that have "
+            "names accept missing labels"
+        )
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     progress.begin_models(len(factors))
     objects = [clone(model) for _ in factors]
@@ -172,7 +184,7 @@ def fit_models(
     progress: Callable[[int], None] = lambda count: None,
     *,
     held_out: bool = False,
-) -> Fitted:
+) -> tuple[Models, Predictions | None]:
     """Fit the models of all targets; return them, and held-out predictions if requested.
 
     These come from the folds in which "ridge" chooses its penalty, or in which other learners are
@@ -187,9 +199,9 @@ def fit_models(
                 f"calibration is {settings.calibration!r} and estimator is 'auto', whose stack is "
                 "its calibration: calibration must be 'auto' or None"
             )
-        return _fit_stack(X, targets, weight, settings, progress)
+        return fit_stack(X, targets, weight, settings, progress)
     if is_ridge(settings.estimator) and method is None:
-        return _fit_ridge(X, targets, weight, settings, progress, held_out)
+        return fit_ridge(X, targets, weight, settings, progress, held_out)
     return fit_learners(X, targets, weight, settings, method, progress, held_out)
 
 
@@ -210,96 +222,3 @@ def _calibration_method(settings: LearnerSettings) -> str | None:
         f"calibration is {calibration!r}: it must be 'auto', 'sigmoid', 'isotonic', None, or a "
         "scikit-learn splitter for the folds"
     )
-
-
-def _fit_ridge(
-    X: Any,
-    targets: Sequence[Target],
-    weight: Floats | None,
-    settings: LearnerSettings,
-    progress: Callable[[int], None],
-    held_out: bool,
-) -> Fitted:
-    """Fit ridge logistic regressions to all targets that are known in the same rows at once."""
-    estimator = settings.estimator
-    if not isinstance(estimator, RidgeLogistic):
-        estimator = RidgeLogistic(cv=_PENALTY_FOLDS if settings.cv is None else settings.cv)
-    params = estimator.get_params(deep=False)
-    if params["random_state"] is None:
-        params["random_state"] = settings.random_state
-    if settings.fit_params is not None and weight is not None:
-        # Metadata routing decides whether the learner gets the weights. Rows of weight 0 are
-        # removed in any case.
-        routed = settings.fit_params.get("sample_weight")
-        weight = np.where(weight > 0.0, 1.0 if routed is None else routed, 0.0)
-    groups = _same_rows(targets)
-    if len(groups) > 1 and hasattr(params["cv"], "__iter__"):
-        params["cv"] = list(params["cv"])  # read once per group
-    fits: dict[int, RidgeFit] = {}
-    for group, known in groups:
-        group_fits = fit_ridge_logistic(
-            X,
-            [targets[t].values for t in group],
-            extra=[targets[t].extra for t in group],
-            sample_weight=weight if known.all() else known * (1.0 if weight is None else weight),
-            n_jobs=settings.n_jobs,
-            held_out=held_out,
-            progress=_continued(progress, len(fits)),
-            **params,
-        )
-        fits.update(zip(group, group_fits, strict=True))
-    found = [fits[t] for t in range(len(targets))]
-    models = RidgeModels(found, [target.extra is not None for target in targets])
-    if not held_out:
-        return models, None
-
-    def proba(target: int, extra: Any) -> Any:
-        return found[target].held_out  # each row has its own value of the additional feature
-
-    return models, Predictions(n_rows(X), models.classes, proba)
-
-
-def _continued(progress: Callable[[int], None], done: int) -> Callable[[int], None]:
-    """Return a callback for further models after some that are done."""
-    return lambda count: progress(done + count)
-
-
-def _same_rows(targets: Sequence[Target]) -> list[tuple[list[int], Labels]]:
-    """Return groups of targets that are known in the same rows, and these rows as a mask."""
-    groups: dict[bytes, tuple[list[int], Labels]] = {}
-    for t, target in enumerate(targets):
-        known = target.values >= 0
-        groups.setdefault(np.packbits(known).tobytes(), ([], known))[0].append(t)
-    return list(groups.values())
-
-
-def _fit_stack(
-    X: Any,
-    targets: Sequence[Target],
-    weight: Floats | None,
-    settings: LearnerSettings,
-    progress: Callable[[int], None],
-) -> Fitted:
-    """Fit the learner "auto" to all targets together."""
-    n = n_rows(X)
-    w = np.ones(n) if weight is None else weight
-    rows = np.flatnonzero(w > 0.0)
-    seed = int(check_random_state(settings.random_state).randint(np.iinfo(np.int32).max))
-    if settings.cv is not None:  # is not used, but must be valid
-        target_folds(None, settings.cv, X, rows, n, seed, n_splits=2)
-    learner = StackedLearner()
-    stacked = learner.fit(
-        X if len(rows) == n else take_rows(X, rows),
-        [target.values[rows] for target in targets],
-        w[rows],
-        seed,
-        settings.n_jobs,
-        lambda share: progress(int(share * len(targets))),
-    )
-    progress(len(targets))
-    models = StackModels(learner)
-    stacked = StackedPredictions(
-        on_all_rows(stacked.positive, rows, n),
-        [on_all_rows(p, rows, n) for p in stacked.distributions],
-    )
-    return models, models.as_predictions(stacked)

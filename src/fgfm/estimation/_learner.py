@@ -6,14 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.utils import InputTags, get_tags
 from sklearn.utils.validation import validate_data
 
 from fgfm._utils.rows import frame_library, n_rows
-from fgfm.estimation._scores import last_step
 from fgfm.ridge import RidgeLogistic
 
 __all__ = [
@@ -23,9 +21,10 @@ __all__ = [
     "check_learner",
     "check_not_frozen",
     "fits_label_matrix",
-    "flat_learner",
     "is_auto",
     "is_ridge",
+    "is_splitter",
+    "last_step",
     "learner_input_tags",
     "seed_learner",
     "validate_features",
@@ -53,24 +52,30 @@ def is_auto(learner: Any) -> bool:
 
 def is_ridge(learner: Any) -> bool:
     """Return True if a base learner is ridge logistic regression."""
-    return (
-        learner is None
-        or (isinstance(learner, str) and learner == RIDGE)
-        or type(learner) is RidgeLogistic
-    )
+    named = isinstance(learner, str) and learner == RIDGE
+    return learner is None or named or type(learner) is RidgeLogistic
+
+
+def is_splitter(value: Any) -> bool:
+    """Return True for a scikit-learn splitter."""
+    return hasattr(value, "split") and not isinstance(value, str)
+
+
+def last_step(learner: Any) -> Any:
+    """Return the last step of a pipeline, or the learner itself."""
+    while hasattr(learner, "steps"):
+        learner = learner.steps[-1][1]
+    return learner
 
 
 def check_learner(learner: Any) -> None:
     """Raise unless `learner` is None, a known name or a classifier of one target."""
-    if learner is None:
+    if learner is None or is_auto(learner) or is_ridge(learner):
         return
     if isinstance(learner, str):
-        if learner not in (AUTO, RIDGE):
-            raise ValueError(
-                f"estimator is {learner!r}: it must be 'auto', 'ridge', or a scikit-learn "
-                "classifier"
-            )
-        return
+        raise ValueError(
+            f"estimator is {learner!r}: it must be 'auto', 'ridge', or a scikit-learn classifier"
+        )
     if isinstance(learner, type) or not hasattr(learner, "fit"):
         raise TypeError(
             f"estimator is {learner!r}: it must be a scikit-learn classifier (an instance), "
@@ -80,7 +85,7 @@ def check_learner(learner: Any) -> None:
         raise TypeError(
             f"estimator is {learner!r}: it must have predict_proba or decision_function"
         )
-    if isinstance(last_step(learner)[1], (MultiOutputClassifier, ClassifierChain)):
+    if isinstance(last_step(learner), (MultiOutputClassifier, ClassifierChain)):
         raise TypeError(
             f"estimator is {learner!r}, a model of all labels: pass its base learner, which is "
             "fitted to one label at a time, or use fgfm.FDeciderCV"
@@ -89,7 +94,7 @@ def check_learner(learner: Any) -> None:
 
 def check_not_frozen(learner: Any, m: int) -> None:
     """Raise TypeError if one fitted model would be used for each of m labels."""
-    if m > 1 and isinstance(last_step(learner)[1], FrozenEstimator):
+    if m > 1 and isinstance(last_step(learner), FrozenEstimator):
         raise TypeError(
             f"estimator is {learner!r}, which is not fitted again, and y has {m} labels: a model "
             "is fitted to each label; fgfm.FDeciderCV takes a fitted model of all labels"
@@ -99,10 +104,7 @@ def check_not_frozen(learner: Any, m: int) -> None:
 def learner_input_tags(learner: Any) -> InputTags:
     """Return the input tags of a base learner; without tags it is taken to accept anything."""
     anything = InputTags(sparse=True, allow_nan=True)
-    if is_ridge(learner):
-        learner = RidgeLogistic()
-    if is_auto(learner):
-        return anything
+    learner = RidgeLogistic() if is_ridge(learner) else learner
     if not hasattr(learner, "__sklearn_tags__"):
         return anything
     try:
@@ -115,27 +117,36 @@ def learner_input_tags(learner: Any) -> InputTags:
 def validate_features(owner: Any, X: Any, learner: Any, *, reset: bool) -> Any:
     """Validate features as far as the base learner does not validate them itself.
 
-    "auto" and "ridge" take numbers. Any other learner gets X in the form that the user passed,
-    with names, categories and missing values. The attributes ``n_features_in_`` and
-    ``feature_names_in_`` of `owner` are set in ``fit`` (`reset`), and compared with later.
+    "auto" and "ridge" take numbers, "auto" also missing values if X is dense. Any other learner
+    gets X in the form that the user passed, with names, categories and missing values. The
+    attributes ``n_features_in_`` and ``feature_names_in_`` of `owner` are set in ``fit``
+    (`reset`), and compared with later.
     """
+    if not is_ridge(learner) and not is_auto(learner):
+        accept_sparse = learner_input_tags(learner).sparse
+        return validate_raw_features(owner, X, accept_sparse=accept_sparse, reset=reset)
     try:
-        if is_ridge(learner):
-            return validate_data(owner, X, accept_sparse="csr", dtype=np.float64, reset=reset)
-        if is_auto(learner):
-            return _validate_numbers(owner, X, reset=reset)
+        X = validate_data(
+            owner,
+            X,
+            accept_sparse="csr",
+            dtype=np.float64,
+            ensure_all_finite="allow-nan" if is_auto(learner) else True,
+            reset=reset,
+        )
     except (TypeError, ValueError) as error:
         _refuse_texts(X, error)
         raise
-    accept_sparse = learner_input_tags(learner).sparse
-    return validate_raw_features(owner, X, accept_sparse=accept_sparse, reset=reset)
+    if sparse.issparse(X) and np.isnan(X.data).any():
+        raise ValueError(
+            "Input X contains NaN and is sparse: missing values are supported in dense X only"
+        )
+    return X
 
 
 def _refuse_texts(X: Any, error: Exception) -> None:
     """Raise an error with the name of the first column of a data frame that has no numbers."""
-    if frame_library(X) is None:
-        return
-    for name in X.columns:
+    for name in X.columns if frame_library(X) is not None else ():
         values = np.asarray(X[name])
         try:
             wrong = values.dtype.kind == "M"
@@ -147,23 +158,6 @@ def _refuse_texts(X: Any, error: Exception) -> None:
                 f"X has a column without numbers, {name!r}: encode texts, categories and dates, "
                 "for example make_pipeline(fgfm.io.FeatureEncoder(), fgfm.FGFMClassifier())"
             ) from error
-
-
-def _validate_numbers(owner: Any, X: Any, *, reset: bool) -> Any:
-    """Validate features that are numbers, of which some may be missing if X is dense."""
-    X = validate_data(
-        owner,
-        X,
-        accept_sparse="csr",
-        dtype=np.float64,
-        ensure_all_finite="allow-nan",
-        reset=reset,
-    )
-    if sparse.issparse(X) and np.isnan(X.data).any():
-        raise ValueError(
-            "Input X contains NaN and is sparse: missing values are supported in dense X only"
-        )
-    return X
 
 
 def validate_raw_features(owner: Any, X: Any, *, accept_sparse: bool, reset: bool) -> Any:
@@ -199,43 +193,18 @@ def seed_learner(estimator: Any, seed: int | None) -> Any:
 
 
 def fits_label_matrix(learner: Any) -> bool:
-    """Return True if a base learner can be fitted to a matrix of labels, once for all of them.
+    """Return True if the tags of a base learner say that it takes a matrix of labels.
 
-    Its tags show it, or its parameters if it comes from CatBoost or XGBoost. Weights of classes
-    and monotonic constraints are defined for one target, and a meta-estimator such as a search
-    has measures for one target: they are fitted to each label.
+    Weights of classes and monotonic constraints are defined for one target, and a meta-estimator
+    such as a search has measures for one target: they are fitted to each label.
     """
-    learner = last_step(learner)[1]
-    if not hasattr(learner, "get_params"):
+    learner = last_step(learner)
+    if not hasattr(learner, "get_params") or not hasattr(learner, "__sklearn_tags__"):
         return False
     params = learner.get_params(deep=False)
     if "estimator" in params or any(
         params.get(name) is not None for name in ("class_weight", "monotonic_cst")
     ):
         return False
-    if _is_named(learner, "CatBoostClassifier"):
-        return _has_multi_label_loss(params)
-    if _is_named(learner, "XGBClassifier"):
-        return params.get("multi_strategy") is not None
-    if not hasattr(learner, "__sklearn_tags__"):
-        return False
     tags = get_tags(learner).classifier_tags
     return tags is not None and bool(tags.multi_label)
-
-
-def flat_learner(learner: Any) -> Any:
-    """Return a base learner that can be fitted to one target, such as the number of labels."""
-    prefix, last = last_step(learner)
-    if _is_named(last, "CatBoostClassifier") and _has_multi_label_loss(last.get_params()):
-        return clone(learner).set_params(**{f"{prefix}loss_function": "MultiClass"})
-    return learner
-
-
-def _is_named(learner: Any, name: str) -> bool:
-    """Return True if a class of the learner has this name; no library is imported."""
-    return any(base.__name__ == name for base in type(learner).__mro__)
-
-
-def _has_multi_label_loss(params: dict[str, Any]) -> bool:
-    loss = str(params.get("loss_function")).partition(":")[0]
-    return loss in ("MultiLogloss", "MultiCrossEntropy")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fgfm._utils.log_linear_pool import LogLinearPool
 from fgfm.cardinality import make_coherent, of_conditionals, of_joint, of_marginals
-from fgfm.estimation._estimates import FactorEstimate, Repair
+from fgfm.estimation._estimates import FactorEstimate
 from fgfm.estimation._exponent import fit_exponent, independent_cardinalities, powered
 from fgfm.estimation._learner import AUTO, RIDGE
 from fgfm.estimation._models import Predictions, Target
@@ -242,17 +242,12 @@ class Direct(Method):
         self.classes_of_label = [np.unique(v[kept & (s >= 0)]) for v in values]
         return [Target(v, is_label=self.n_labels == 1) for v in values]
 
-    def _raw(self, predictions: Predictions) -> Floats:
-        """Return P (n, m, S) as predicted: p_is is the probability of class s of label i."""
-        P = np.zeros((predictions.n_rows, self.n_labels, self.max_cardinality))
+    def _combine(self, predictions: Predictions) -> FactorEstimate:
+        P = np.zeros((predictions.n_rows, self.n_labels, self.max_cardinality))  # (n, m, S)
         for i, classes in enumerate(self.classes_of_label):
             proba = predictions.proba(self.first_target + i)  # (n, K)
             present = classes > 0
             P[:, i, classes[present] - 1] = proba[:, present]
-        return P
-
-    def _combine(self, predictions: Predictions) -> FactorEstimate:
-        P = self._raw(predictions)
         if self.coherent:
             P = make_coherent(P)
         d = np.empty((len(P), self.max_cardinality + 1))
@@ -262,12 +257,6 @@ class Direct(Method):
         d[:, 1:] /= np.maximum(1.0, total)[:, None]  # an incoherent P may imply more than 1
         d[:, 0] = np.maximum(0.0, 1.0 - total)
         return FactorEstimate(P, d)
-
-    def repair(self, predictions: Predictions) -> Repair:
-        """Return the incoherence of the raw P."""
-        P = self._raw(predictions)
-        d_0 = 1.0 - (P.sum(axis=1) / np.arange(1, self.max_cardinality + 1)).sum(axis=1)
-        return Repair(d_0, np.abs(make_coherent(P) - P).sum(axis=(1, 2)))
 
 
 class Powerset(Method):

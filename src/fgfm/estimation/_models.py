@@ -1,38 +1,33 @@
-"""Fitted models of many targets on the same features, and their predictions.
+"""Models of many targets on the same features: ridge regressions and the learner "auto".
 
-A `Target` is what one model is fitted to. `RidgeModels`, `StackModels` and `LearnerModels` (of any
-other learner) hold the models of all targets; their `predictions` for a block of rows compute
-probabilities on request. The models are fitted in `fgfm.estimation._fitting`.
+A `Target` is what one model is fitted to. `RidgeModels`, `StackModels`, and `LearnerModels` of any
+other learner (`fgfm.estimation._learners`) hold the models of all targets; their `predictions` for
+a block of rows compute probabilities on request.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, softmax
+from sklearn.utils import check_random_state
 
-from fgfm._utils.rows import append_column, n_rows
-from fgfm.estimation._calibration import scores_to_proba
-from fgfm.estimation._scores import Scores, class_scores, label_scores
-from fgfm.ridge import RidgeFit
+from fgfm._utils.folds import make_folds
+from fgfm._utils.rows import n_rows, on_all_rows, take_rows
+from fgfm.estimation._learner import LearnerSettings
+from fgfm.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
 from fgfm.stack import StackedLearner, StackedPredictions
 
-__all__ = [
-    "LearnerModel",
-    "LearnerModels",
-    "Models",
-    "Predictions",
-    "RidgeModels",
-    "StackModels",
-    "Target",
-]
+__all__ = ["Predictions", "RidgeModels", "StackModels", "Target", "fit_ridge", "fit_stack"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Labels = npt.NDArray[np.bool_]
+
+_PENALTY_FOLDS = 3  # in which the learner "ridge" chooses its penalty, as in the paper
 
 
 class Target(NamedTuple):
@@ -92,6 +87,18 @@ class Predictions:
                 p[:, k] = self._proba(target, extra)[:, 0] * self._classes[target][0]
         return p
 
+    def at(self, rows: Any) -> Predictions:
+        """Return held-out predictions for some of the rows."""
+        proba = [self._proba(target, None)[rows] for target in range(len(self._classes))]
+        return Predictions(len(proba[0]), self._classes, lambda target, extra: proba[target])
+
+    def complete_rows(self) -> Labels:
+        """Return which rows (n,) have held-out probabilities of all targets."""
+        complete = np.ones(self.n_rows, dtype=np.bool_)
+        for target in range(len(self._classes)):
+            complete &= np.isfinite(self._proba(target, None)).all(axis=1)
+        return complete
+
 
 class RidgeModels:
     """Ridge logistic regressions with their weights in one matrix.
@@ -124,22 +131,77 @@ class RidgeModels:
         """Return the predictions for rows of X, an array or CSR matrix of floats."""
         logits = np.asarray(X @ self.coef.T + self.intercept)  # (n, logits)
 
+        def logits_of(start: int, stop: int, extra: float | None) -> Floats:
+            at = slice(self.first_logit[start], self.first_logit[stop])
+            return logits[:, at] if extra is None else logits[:, at] + extra * self.coef_extra[at]
+
         def proba(target: int, extra: float | None) -> Floats:
             K = len(self.classes[target])
             if K == 1:
                 return np.ones((len(logits), 1))
-            at = slice(self.first_logit[target], self.first_logit[target + 1])
-            f = logits[:, at] if extra is None else logits[:, at] + extra * self.coef_extra[at]
-            if K == 2:
-                return np.asarray(expit(f * np.array([-1.0, 1.0])))
-            return np.asarray(softmax(f, axis=1))
+            f = logits_of(target, target + 1, extra)
+            return np.asarray(expit(f * np.array([-1.0, 1.0])) if K == 2 else softmax(f, axis=1))
 
         def positive(targets: range, extra: float | None) -> Floats:
-            at = slice(self.first_logit[targets.start], self.first_logit[targets.stop])
-            f = logits[:, at] if extra is None else logits[:, at] + extra * self.coef_extra[at]
-            return np.asarray(expit(f))
+            return np.asarray(expit(logits_of(targets.start, targets.stop, extra)))
 
         return Predictions(len(logits), self.classes, proba, positive)
+
+
+def fit_ridge(
+    X: Any,
+    targets: Sequence[Target],
+    weight: Floats | None,
+    settings: LearnerSettings,
+    progress: Callable[[int], None],
+    held_out: bool,
+) -> tuple[RidgeModels, Predictions | None]:
+    """Fit ridge logistic regressions to all targets that are known in the same rows at once."""
+    estimator = settings.estimator
+    if not isinstance(estimator, RidgeLogistic):
+        estimator = RidgeLogistic(cv=_PENALTY_FOLDS if settings.cv is None else settings.cv)
+    params = estimator.get_params(deep=False)
+    if params["random_state"] is None:
+        params["random_state"] = settings.random_state
+    if settings.fit_params is not None and weight is not None:
+        # Metadata routing decides whether the learner gets the weights. Rows of weight 0 are
+        # removed in any case.
+        routed = settings.fit_params.get("sample_weight")
+        weight = np.where(weight > 0.0, 1.0 if routed is None else routed, 0.0)
+    groups = _same_rows(targets)
+    if len(groups) > 1 and hasattr(params["cv"], "__iter__"):
+        params["cv"] = list(params["cv"])  # read once per group
+    fits: dict[int, RidgeFit] = {}
+    for group, known in groups:
+        group_fits = fit_ridge_logistic(
+            X,
+            [targets[t].values for t in group],
+            extra=[targets[t].extra for t in group],
+            sample_weight=weight if known.all() else known * (1.0 if weight is None else weight),
+            n_jobs=settings.n_jobs,
+            held_out=held_out,
+            progress=lambda count: progress(len(fits) + count),
+            **params,
+        )
+        fits.update(zip(group, group_fits, strict=True))
+    found = [fits[t] for t in range(len(targets))]
+    models = RidgeModels(found, [target.extra is not None for target in targets])
+    if not held_out:
+        return models, None
+
+    def proba(target: int, extra: Any) -> Any:
+        return found[target].held_out  # each row has its own value of the additional feature
+
+    return models, Predictions(n_rows(X), models.classes, proba)
+
+
+def _same_rows(targets: Sequence[Target]) -> list[tuple[list[int], Labels]]:
+    """Return groups of targets that are known in the same rows, and these rows as a mask."""
+    groups: dict[bytes, tuple[list[int], Labels]] = {}
+    for t, target in enumerate(targets):
+        known = target.values >= 0
+        groups.setdefault(np.packbits(known).tobytes(), ([], known))[0].append(t)
+    return list(groups.values())
 
 
 class StackModels:
@@ -168,10 +230,11 @@ class StackModels:
     def as_predictions(self, stacked: StackedPredictions) -> Predictions:
         """Return probabilities of the learner as predictions; held-out ones are left-one-out."""
         learner, n = self.learner, len(stacked.positive)
-        column = {target: k for k, target in enumerate(learner.binary)}
+        column = np.full(len(learner.classes), -1)  # of each target among the binary ones
+        column[learner.binary] = np.arange(len(learner.binary))
 
         def proba(target: int, extra: float | None) -> Floats:
-            if target in column:
+            if column[target] >= 0:
                 p = stacked.positive[:, column[target]]
                 return np.column_stack([1.0 - p, p])
             if target in learner.multiclass:
@@ -179,73 +242,41 @@ class StackModels:
             return np.ones((n, len(learner.classes[target])))
 
         def positive(targets: range, extra: float | None) -> Floats:
-            p = np.empty((n, len(targets)))
-            for k, target in enumerate(targets):
-                if target in column:
-                    p[:, k] = stacked.positive[:, column[target]]
+            at = column[targets.start : targets.stop]
+            p = np.empty((n, len(at)))
+            p[:, at >= 0] = stacked.positive[:, at[at >= 0]]
             return p
 
         return Predictions(n, learner.classes, proba, positive, left_one_out=True)
 
 
-class LearnerModel(NamedTuple):
-    """One base learner, fitted to one target or to several labels, with its calibrator."""
-
-    estimator: Any  # None predicts the frequencies: one class, or scores that no fold calibrated
-    classes: Integers  # (K,) of the target
-    frequencies: Floats  # (K,) also the prediction for rows to which the learner gives no class
-    calibrator: Any = None  # maps scores to probabilities; None if they are probabilities already
-    column: int | None = None  # the label, if the estimator is shared by a matrix of labels
-
-
-class LearnerModels:
-    """Base learners of any kind: one per target, or one for several labels.
-
-    Parameters
-    ----------
-    models : list of LearnerModel
-        The models.
-    n_columns : int
-        Number of labels of the matrix that one learner was fitted to; 0 if there is none.
-    """
-
-    thread_safe = False  # a foreign learner may not be
-
-    def __init__(self, models: list[LearnerModel], n_columns: int) -> None:
-        self.models = models
-        self.n_columns = n_columns
-
-    @property
-    def classes(self) -> list[Integers]:
-        """The classes of each target."""
-        return [model.classes for model in self.models]
-
-    def predictions(self, X: Any) -> Predictions:
-        """Return the predictions for rows of X, in the form that was passed to fit."""
-        n = n_rows(X)
-
-        @cache
-        def matrix_scores(calibrated: bool) -> Scores:
-            estimator = next(one.estimator for one in self.models if one.column is not None)
-            return label_scores(estimator, X, self.n_columns, calibrated)
-
-        @lru_cache(maxsize=1)
-        def features(extra: float | None) -> Any:
-            return X if extra is None else append_column(X, extra)
-
-        def proba(target: int, extra: float | None) -> Floats:
-            model = self.models[target]
-            calibrated = model.calibrator is not None
-            if model.estimator is None:
-                return np.tile(model.frequencies, (n, 1))
-            if model.column is None:
-                scores = class_scores(model.estimator, features(extra), model.classes, calibrated)
-            else:
-                values, are_probabilities = matrix_scores(calibrated)
-                scores = Scores(values[:, model.column], are_probabilities)
-            return scores_to_proba(scores, model.calibrator, model.frequencies)
-
-        return Predictions(n, self.classes, proba)
-
-
-Models = RidgeModels | StackModels | LearnerModels
+def fit_stack(
+    X: Any,
+    targets: Sequence[Target],
+    weight: Floats | None,
+    settings: LearnerSettings,
+    progress: Callable[[int], None],
+) -> tuple[StackModels, Predictions]:
+    """Fit the learner "auto" to all targets together."""
+    n = n_rows(X)
+    w = np.ones(n) if weight is None else weight
+    rows = np.flatnonzero(w > 0.0)
+    seed = int(check_random_state(settings.random_state).randint(np.iinfo(np.int32).max))
+    if settings.cv is not None:  # is not used, but must be valid
+        make_folds(settings.cv, seed, X, rows, n)
+    learner = StackedLearner()
+    stacked = learner.fit(
+        X if len(rows) == n else take_rows(X, rows),
+        [target.values[rows] for target in targets],
+        w[rows],
+        seed,
+        settings.n_jobs,
+        lambda share: progress(int(share * len(targets))),
+    )
+    progress(len(targets))
+    models = StackModels(learner)
+    stacked = StackedPredictions(
+        on_all_rows(stacked.positive, rows, n),
+        [on_all_rows(p, rows, n) for p in stacked.distributions],
+    )
+    return models, models.as_predictions(stacked)

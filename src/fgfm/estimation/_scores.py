@@ -9,8 +9,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fgfm._utils.rows import n_rows
+from fgfm.estimation._learner import last_step
 
-__all__ = ["Scores", "class_scores", "label_scores", "last_step"]
+__all__ = ["Scores", "class_scores", "label_scores"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -22,26 +23,17 @@ class Scores(NamedTuple):
     values: Floats  # (n, K), or (n, m, 2) of m labels
     are_probabilities: bool
 
+    def of_label(self, label: int) -> Scores:
+        """Return the scores (n, 2) of one of m labels."""
+        return Scores(self.values[:, label], self.are_probabilities)
+
 
 def class_scores(estimator: Any, X: Any, classes: Integers, prefer_decision: bool) -> Scores:
-    """Return the scores of a fitted learner for every class of one target.
+    """Return the scores (n, K) of a fitted learner for all classes of one target.
 
-    Parameters
-    ----------
-    estimator : scikit-learn classifier
-        The fitted learner, which may have seen only some of the classes.
-    X : array, sparse matrix or data frame of shape (n, p)
-        Features.
-    classes : ndarray of shape (K,)
-        All classes of the target, in increasing order.
-    prefer_decision : bool
-        Use ``decision_function`` where the learner has it, rather than ``predict_proba``.
-
-    Returns
-    -------
-    Scores
-        Probabilities (n, K), 0 for classes that the learner has not seen; or decision values, the
-        minimum of all for such classes.
+    The learner may have seen only some of the `classes` (K,), which are in increasing order: the
+    others get probability 0, or the minimum of all decision values. `prefer_decision` prefers
+    ``decision_function``, where the learner has it, to ``predict_proba``.
     """
     seen = np.searchsorted(classes, np.asarray(estimator.classes_))
     returned, are_probabilities = _predict(estimator, X, prefer_decision)
@@ -61,25 +53,10 @@ def class_scores(estimator: Any, X: Any, classes: Integers, prefer_decision: boo
 
 
 def label_scores(estimator: Any, X: Any, m: int, prefer_decision: bool = False) -> Scores:
-    """Return the scores of a learner that was fitted to m labels.
+    """Return the scores (n, m, 2), of 0 and 1, of a learner that was fitted to m labels.
 
-    Parameters
-    ----------
-    estimator : scikit-learn classifier
-        The fitted learner.
-    X : array, sparse matrix or data frame of shape (n, p)
-        Features.
-    m : int
-        Number of labels.
-    prefer_decision : bool, default=False
-        Use ``decision_function`` where the learner has it, rather than ``predict_proba``.
-
-    Returns
-    -------
-    Scores
-        Of 0 and 1 for each label, (n, m, 2). ``predict_proba`` may return an array (n, m) of the
-        probabilities of 1, a list with the probabilities of the classes of each label, or the two
-        columns of one label.
+    ``predict_proba`` may return an array (n, m) of the probabilities of 1, a list with the
+    probabilities of the classes of each label, or the two columns of one label.
     """
     returned, are_probabilities = _predict(estimator, X, prefer_decision)
     if isinstance(returned, list):
@@ -142,18 +119,9 @@ def _check(estimator: Any, values: Floats, shape: tuple[int, ...], kind: str) ->
 
 def _check_not_pairwise(estimator: Any, n_classes: int) -> None:
     """Raise if decision values belong to pairs of classes: three classes have three pairs."""
-    estimator = last_step(estimator)[1]
+    estimator = last_step(estimator)
     if n_classes > 2 and getattr(estimator, "decision_function_shape", None) == "ovo":
         raise ValueError(
             f"estimator {type(estimator).__name__} has decision_function_shape 'ovo', a score for "
             "each pair of classes: it must be 'ovr', a score for each class"
         )
-
-
-def last_step(learner: Any) -> tuple[str, Any]:
-    """Return the last step of a pipeline, and the prefix of its parameters."""
-    prefix = ""
-    while hasattr(learner, "steps"):
-        name, learner = learner.steps[-1]
-        prefix += f"{name}__"
-    return prefix, learner

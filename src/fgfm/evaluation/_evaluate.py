@@ -298,7 +298,7 @@ def _decide(model: Any, X: Any, rows: npt.NDArray[np.int64]) -> tuple[Decided, F
     classifier = _final_classifier(model)
     if isinstance(model, Pipeline) and len(model.steps) > 1:
         X = model[:-1].transform(X)
-    labels, expected_f = map(np.asarray, classifier.decide(X))
+    labels, expected_f = map(np.asarray, classifier.decide(X, average="samples"))
     proba = classifier.predict_proba(X)
     sets = {"samples": {"f_optimal": labels.astype(np.bool_), "half": proba > 0.5}}
     beta, zero_division = _objective(model)

@@ -1,4 +1,4 @@
-"""Features as the kernel ridge regressions take them."""
+"""Features as the forest and the ridge regressions take them, and means of columns."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm.stack._means import known_means
-
-__all__ = ["CountFeatures", "StandardFeatures", "are_counts"]
+__all__ = ["BinnedFeatures", "CountFeatures", "StandardFeatures", "are_counts", "known_means"]
 
 Floats = npt.NDArray[np.float64]
 
 _CLIP = 4.0  # standard deviations
 _MOSTLY_ZERO = 0.8
+_BLOCK = 128  # columns whose weights exist at the same time
+_BINS = 63  # of values; the last one, 63, is that of missing values
 
 
 def are_counts(X: Any) -> bool:
@@ -25,6 +25,23 @@ def are_counts(X: Any) -> bool:
             np.count_nonzero(X.data) < (1.0 - _MOSTLY_ZERO) * np.prod(X.shape, dtype=float)
         )
     return not np.isnan(X).any() and float(np.mean(X == 0.0)) > _MOSTLY_ZERO
+
+
+def known_means(values: npt.NDArray[Any], weight: Floats) -> Floats:
+    """Return the weighted mean (p,) of the known values of each column; 0 if there are none.
+
+    Examples
+    --------
+    >>> known_means(np.array([[1.0, np.nan], [4.0, 5.0]]), np.array([2.0, 1.0]))
+    array([2., 5.])
+    """
+    means = np.empty(values.shape[1])
+    for start in range(0, len(means), _BLOCK):
+        block = values[:, start : start + _BLOCK]
+        w = np.where(np.isnan(block), 0.0, weight[:, None])
+        total = np.maximum(w.sum(axis=0), np.finfo(float).tiny)
+        means[start : start + _BLOCK] = (w * np.nan_to_num(block)).sum(axis=0) / total
+    return means
 
 
 class StandardFeatures:
@@ -100,3 +117,72 @@ class CountFeatures:
 
 def _dense(X: Any) -> Floats:
     return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+
+
+class BinnedFeatures:
+    """Features as numbers of bins, dense or sparse.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, p), float32
+        Features; missing values are NaN.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (p, 63)
+        Upper ends of the bins; infinite beyond the last.
+    arrays : tuple of ndarray
+        The bins as `fgfm._kernels.grow_tree` takes them: columns (p, n) if X is dense; else bins,
+        indices and indptr of the stored values, and the bin of 0 in each column.
+    """
+
+    def __init__(self, X: Any) -> None:
+        n, p = X.shape
+        self.edges = np.full((p, _BINS), np.inf)
+        none = np.zeros(0, np.uint8)
+        if not sparse.issparse(X):
+            columns = np.empty((p, n), np.uint8)
+            for j in range(p):
+                columns[j] = self._bin(j, np.sort(X[:, j]), X[:, j])
+            self.arrays: tuple[Any, ...] = (
+                columns,
+                none,
+                np.zeros(0, np.int32),
+                np.zeros(1, np.int64),
+                none,
+            )
+            return
+        by_column = sparse.csc_array(X)
+        bins = np.empty(by_column.nnz, np.uint8)
+        zero = np.empty(p, np.uint8)
+        for j in range(p):
+            at = slice(by_column.indptr[j], by_column.indptr[j + 1])
+            stored = by_column.data[at]
+            values = np.append(stored, np.float32(0.0))
+            found = self._bin(j, np.sort(values), values)
+            bins[at], zero[j] = found[:-1], found[-1]
+        rows = sparse.csc_array((bins, by_column.indices, by_column.indptr), (n, p)).tocsr()
+        self.arrays = (
+            np.zeros((0, n), np.uint8),
+            rows.data,
+            rows.indices.astype(np.int32),
+            rows.indptr.astype(np.int64),
+            zero,
+        )
+
+    def _bin(
+        self, column: int, ordered: npt.NDArray[Any], values: npt.NDArray[Any]
+    ) -> npt.NDArray[np.uint8]:
+        """Choose the edges of a column and return the bins of some values."""
+        known = ordered[: len(ordered) - int(np.isnan(ordered).sum())].astype(np.float64)
+        distinct = known[np.flatnonzero(np.diff(known, append=np.inf))]
+        if len(distinct) > _BINS:
+            ranks = np.linspace(0, len(known) - 1, _BINS - 1).astype(np.intp)[1:-1]
+            zero = np.searchsorted(distinct, 0.0)
+            # 0 and its neighbours stay apart: 0 is what most rows of sparse features have.
+            distinct = np.union1d(known[ranks], distinct[max(zero - 1, 0) : zero + 2])
+        edges = (distinct[:-1] + distinct[1:]) / 2.0
+        self.edges[column, : len(edges)] = edges
+        bins = np.searchsorted(edges, values, side="left").astype(np.uint8)
+        bins[np.isnan(values)] = _BINS
+        return bins

@@ -15,8 +15,7 @@ from scipy import sparse
 from sklearn.utils.parallel import Parallel, delayed
 
 from fgfm._kernels import apply_trees, grow_tree
-from fgfm.stack._bins import BinnedFeatures
-from fgfm.stack._means import known_means
+from fgfm.stack._features import BinnedFeatures, known_means
 
 __all__ = ["LabelForest"]
 

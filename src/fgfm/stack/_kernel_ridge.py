@@ -15,7 +15,7 @@ from scipy.linalg import eigh
 from scipy.spatial.distance import cdist
 
 from fgfm._utils.parallel import one_blas_thread
-from fgfm.stack._means import known_means
+from fgfm.stack._features import known_means
 
 __all__ = ["KernelRidge"]
 

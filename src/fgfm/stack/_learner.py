@@ -11,11 +11,15 @@ from scipy import sparse
 from scipy.special import logit
 
 from fgfm._utils.log_linear_pool import LogLinearPool
-from fgfm.stack._features import CountFeatures, StandardFeatures, are_counts
+from fgfm.stack._features import (
+    CountFeatures,
+    StandardFeatures,
+    are_counts,
+    known_means,
+)
 from fgfm.stack._forest import LabelForest
 from fgfm.stack._kernel_ridge import KernelRidge
 from fgfm.stack._marginals import MarginalStack
-from fgfm.stack._means import known_means
 
 __all__ = ["StackedLearner", "StackedPredictions"]
 

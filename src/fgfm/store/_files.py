@@ -60,8 +60,9 @@ _CLASSES = {
     "fgfm.estimation._calibration": "IsotonicCalibrator NoCalibrator ShrunkCalibrator "
     "SigmoidCalibrator",
     "fgfm.estimation._fitting": "CustomModels FactorModels",
+    "fgfm.estimation._learners": "LearnerModel LearnerModels",
     "fgfm.estimation._methods": "Direct Powerset Reweighted Tilted TwoStep",
-    "fgfm.estimation._models": "LearnerModel LearnerModels RidgeModels StackModels",
+    "fgfm.estimation._models": "RidgeModels StackModels",
     "fgfm.factors": "GCM MutualInformation",
     "fgfm.factors._label_graph": "Cut",
     "fgfm.io": "FeatureEncoder",
