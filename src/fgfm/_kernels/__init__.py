@@ -25,7 +25,7 @@ header                   contents
 ``checks``               sizes and indices that enter a kernel
 ``tilt``, ``condition``  inclusion probabilities given the number of labels
 ``poisson_binomial``     distribution of the number of independent labels
-``reweighted``           decide rows of independent labels reweighted to a distribution of their number
+``reweighted``           the same, and decisions, for a distribution of that number
 ``betting``              bets against a hypothesis about a mean
 ``ridge``                ridge logistic regressions, with the penalty chosen by cross-validation
 ``ridge_problem``        the penalised likelihood of one of them

@@ -78,6 +78,11 @@ static void check_decisions(std::size_t n, std::size_t m, const Array<std::int8_
             "labels must have a row and expected a number for each row of the input");
 }
 
+static Exponents checked_exponents(double t, double u) {
+    require(std::abs(t) <= 1e6 && std::abs(u) <= 1e6, "t and u must be from -1e6 to 1e6");
+    return {t, u};
+}
+
 // Require a distribution of the number of labels for each row of p.
 template <class T>
 void check_numbers(const Array<const double, 2>& p, const Array<T, 2>& d) {
@@ -480,7 +485,8 @@ NB_MODULE(MODULE_NAME, module) {
            Array<std::int8_t, 2> labels, Array<double, 1> expected) {
             check_numbers(p, d);
             check_decisions(p.shape(0), p.shape(1), labels, expected);
-            decide_reweighted_rows(matrix(p), matrix(d), {t, u}, {beta2, zero_division, nonempty},
+            decide_reweighted_rows(matrix(p), matrix(d), checked_exponents(t, u),
+                                   {beta2, zero_division, nonempty},
                                    min_labels, max_labels, matrix(labels), expected.data());
         },
         without_gil, "p"_a, "d"_a, "t"_a, "u"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "min_labels"_a, "max_labels"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
@@ -491,7 +497,7 @@ NB_MODULE(MODULE_NAME, module) {
             check_numbers(p, d);
             require(to.shape(0) == p.shape(0) && to.shape(1) == p.shape(1),
                     "to must have the shape of p");
-            reweight_marginals(matrix(p), matrix(d), {t, u}, matrix(to));
+            reweight_marginals(matrix(p), matrix(d), checked_exponents(t, u), matrix(to));
         },
         without_gil, "p"_a, "d"_a, "t"_a, "u"_a, "to"_a.noconvert());
     module.def(

@@ -162,7 +162,7 @@ public:
         // No set has a larger value than the probability that there is a label.
         const Index limit = peak >= present_ ? 0 : std::min(max_labels, labels_);
         // The search ends long before the last label: more than the first labels are rarely needed.
-        Index first = static_cast<Index>(2.0 * expected_) + 8;
+        Index first = static_cast<Index>(1.5 * expected_) + 6;
         for (; limit > 0; first *= 4) {
             sort_first(std::max(first, min_labels));
             fill_tilts(sorted_);
