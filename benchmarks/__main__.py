@@ -1,4 +1,4 @@
-"""Run all benchmarks and print a report: ``python -m benchmarks [--quick] [--json PATH]``."""
+"""Run all benchmarks and print a report: ``python -m benchmarks [--quick] [--part NAME]``."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         help="small sizes, a few seconds, to check that everything runs",
     )
     parser.add_argument(
+        "--part", action="append", metavar="NAME", help="run this part only; may be repeated"
+    )
+    parser.add_argument(
         "--json", type=Path, metavar="PATH", help="also write the results to this file"
     )
     return parser.parse_args(arguments)
@@ -42,7 +45,8 @@ def main(arguments: list[str] | None = None) -> None:
     settings = Settings(options.quick, show_progress)
     try:
         for part in PARTS:
-            results.add(part(settings))
+            if options.part is None or part.__name__ in options.part:
+                results.add(part(settings))
     finally:
         show_progress("")
     seconds = time.perf_counter() - start

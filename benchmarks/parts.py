@@ -33,7 +33,7 @@ from benchmarks.report import (
     number,
     ratio,
 )
-from fgfm import cardinality, decision
+from fgfm import FDecider, cardinality, decision
 
 __all__ = ["PARTS", "Settings"]
 
@@ -198,6 +198,42 @@ def averages(settings: Settings) -> Results:
                 results.targets.append(
                     Target(what, least["macro"], least["sum"], passes, 15, False, number)
                 )
+    return results
+
+
+def deciders(settings: Settings) -> Results:
+    """Time FDecider, average "samples", against from_marginals on the same rows."""
+    n = 500 if settings.quick else 5000
+    table = Table(
+        f"FDecider, {n} validation rows, one core",
+        [
+            Column("labels", count),
+            Column("fit", duration),
+            Column("predict, row", duration),
+            Column("from_marginals, row", duration),
+            Column("ratio", number),
+        ],
+    )
+    results = Results([table])
+    for m in (20, 100):
+        settings.progress(f"FDecider, {m} labels")
+        rng = np.random.default_rng(m)
+        z = rng.normal(np.log(3.0 / m), 1.0, m) + rng.normal(0.0, 1.5, (5 * n, m))
+        p, truth = (1.0 / (1.0 + np.exp(-x)) for x in (1.4 * z - 0.3, z + rng.normal(size=m) / 4))
+        Y = (rng.random((n, m)) < truth[:n]).astype(np.int8)
+        fit = partial(FDecider().fit, p[:n], Y)
+        decider, new = fit(), p[n:]
+        least = settings.time(
+            fit=fit,
+            predict=partial(decider.predict, new),
+            from_marginals=partial(decision.from_marginals, new),
+        )
+        predict, marginal = least["predict"] / len(new), least["from_marginals"] / len(new)
+        table.rows.append((m, least["fit"], predict, marginal, predict / marginal))
+        what = f"FDecider.predict, {m} labels, times of from_marginals"
+        results.targets.append(
+            Target(what, predict, marginal, predict / marginal, 8, False, number)
+        )
     return results
 
 
@@ -470,6 +506,7 @@ def cold_start(settings: Settings) -> Results:
 PARTS: Sequence[Callable[[Settings], Results]] = (
     marginals,
     averages,
+    deciders,
     factors,
     cardinalities,
     constraints,

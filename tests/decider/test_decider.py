@@ -12,7 +12,9 @@ from sklearn.base import clone
 import fgfm
 from decider_data import exclusive, independent
 from fgfm import FDecider
+from fgfm.cardinality import of_marginals
 from fgfm.decision import Constraints, from_cardinalities
+from fgfm.estimation._exponent import powered
 from multilabel import close
 
 AVERAGES = ["samples", "macro", "micro"]
@@ -173,10 +175,10 @@ def test_constraints_by_name_and_number():
     assert (predicted[:, [0, 2]].sum(axis=1) <= 1).all()
     numbers = FDecider(constraints=Constraints(required=[1], groups=[[0, 2]])).fit(p, Y)
     assert (numbers.predict(p) == predicted).all()
-    model = numbers._model.predict(numbers._read(p).entries)
-    direct = from_cardinalities(
-        model.P, distribution=model.d, constraints=Constraints(required=[1], groups=[[0, 2]])
-    )
+    q, d = numbers._model.predict(numbers._read(p).entries)
+    P = of_marginals(powered(q, *numbers._model.exponents), d, method="condition")
+    limits = Constraints(required=[1], groups=[[0, 2]])
+    direct = from_cardinalities(P, distribution=d, constraints=limits)
     assert (direct.labels == predicted).all()
     assert (FDecider(constraints=by_name).fit(frame, Y).predict(frame) == predicted).all()
 

@@ -88,6 +88,10 @@ CALLS = {
     "transpose": lambda: [floats(N, M), floats(M, N)],
     "tilt": lambda: [floats(N, M, S), floats(N, S + 1), floats(N, M, S)],
     "condition": lambda: [floats(N, M), floats(N, S + 1), floats(N, M, S)],
+    "decide_reweighted_rows": lambda: [
+        *(floats(N, M), floats(N, S + 1), 1.0, 1.0, *OBJECTIVE, 0, M, labels(), floats(N))
+    ],
+    "reweight_marginals": lambda: [floats(N, M), floats(N, S + 1), 1.0, 1.0, floats(N, M)],
     "apply_trees": lambda: [
         *(np.zeros((N, 1), np.float32), integers(0), *NODES, floats(3)),
         *(np.zeros(3, np.uint8), np.zeros((N, 1), np.int32)),
@@ -154,6 +158,8 @@ def test_arrays_of_other_shapes_are_refused(name):
         "decide_cardinality_rows": (0,),
         "decide_sample_rows": (0,),
         "tilt": (0,),
+        "decide_reweighted_rows": (1,),
+        "reweight_marginals": (1,),
         "apply_trees": (0,),  # returns False
         "grow_tree": (7,),
         "decide_floor_rows": (9,),  # missed items of a row, or of all rows
@@ -184,6 +190,7 @@ def test_arrays_of_other_shapes_are_refused(name):
         ("decide_factor_rows", 6, 4, "multiple must be a number of factors"),
         ("decide_factor_rows", 3, integers(-1, 1, 1), "sizes must be numbers of labels"),
         ("decide_factor_rows", 4, integers(2**40, 1, 1), "depths must be the cardinalities of d"),
+        ("reweight_marginals", 2, np.nan, "t and u must be from -1e6 to 1e6"),
         ("grow_tree", 1, np.full(5, 64, np.uint8), "bins must be less than 64"),
         ("grow_tree", 2, np.zeros(5, np.int32), "indices of a row must increase"),
         ("grow_tree", 9, 0, "leaf must be 1 or more"),

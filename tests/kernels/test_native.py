@@ -83,7 +83,13 @@ def test_instruction_sets_decide_cardinalities_alike(m, S):
         assert module.decide_cardinality_rows(*arguments, labels, expected)[0] == -1
         filled = np.empty((n, m, S))
         module.condition(logits, d, filled)
-        found.append((labels, expected, filled))
+        p, sets, values = 1.0 / (1.0 + np.exp(-logits)), np.zeros_like(labels), np.empty(n)
+        module.decide_reweighted_rows(p, d, 1.1, 0.9, 1.0, 1.0, False, 0, m, sets, values)
+        marginals = np.empty((n, m))
+        module.reweight_marginals(p, d, 1.1, 0.9, marginals)
+        soft = logits.copy()
+        module.softmax(soft)
+        found.append((labels, expected, filled, sets, values, marginals, soft))
     assert_same_bits(*found)
 
 

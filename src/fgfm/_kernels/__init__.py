@@ -26,13 +26,14 @@ header                   contents
 ``checks``               sizes and indices that enter a kernel
 ``tilt``, ``condition``  inclusion probabilities given the number of labels
 ``poisson_binomial``     distribution of the number of independent labels
+``reweighted``           the same, and decisions, for a distribution of that number
 ``betting``              bets against a hypothesis about a mean
 ``ridge``                ridge logistic regressions, with the penalty chosen by cross-validation
 ``ridge_problem``        the penalised likelihood of one of them
 ``ridge_newton``         Newton's method for several of them on the same rows
 ``ridge_cg``             its steps by conjugate gradients
 ``ridge_rows``           products of dense or sparse rows with many columns
-``exponentials``         exp and log(1 + x) of vectors
+``exponentials``         exp, log and log(1 + x) of vectors; softmax of rows
 ``grouping``             groups of equal rows
 ``transpose``            transposition of strided matrices
 ``forest``               decision trees of several outputs, grown on features in bins
@@ -82,6 +83,7 @@ __all__ = [
     "decide_jaccard_csr_rows",
     "decide_jaccard_dense_rows",
     "decide_joint_rows",
+    "decide_reweighted_rows",
     "decide_sample_rows",
     "decide_sparse_factor_rows",
     "find_infeasible_rows",
@@ -91,7 +93,9 @@ __all__ = [
     "native",
     "poisson_binomial",
     "rank_candidates",
+    "reweight_marginals",
     "search",
+    "softmax",
     "tilt",
     "transpose",
 ]
@@ -123,6 +127,7 @@ decide_floor_rows: Any = native.decide_floor_rows
 decide_jaccard_csr_rows: Any = native.decide_jaccard_csr_rows
 decide_jaccard_dense_rows: Any = native.decide_jaccard_dense_rows
 decide_joint_rows: Any = native.decide_joint_rows
+decide_reweighted_rows: Any = native.decide_reweighted_rows
 decide_sample_rows: Any = native.decide_sample_rows
 decide_sparse_factor_rows: Any = native.decide_sparse_factor_rows
 find_infeasible_rows: Any = native.find_infeasible_rows
@@ -131,6 +136,8 @@ group_rows: Any = native.group_rows
 grow_tree: Any = native.grow_tree
 poisson_binomial: Any = native.poisson_binomial
 rank_candidates: Any = native.rank_candidates
+reweight_marginals: Any = native.reweight_marginals
 search: Any = native.search
+softmax: Any = native.softmax
 tilt: Any = native.tilt
 transpose: Any = native.transpose

@@ -19,6 +19,7 @@
 #include "condition.hpp"
 #include "constrained.hpp"
 #include "constrained_marginals.hpp"
+#include "exponentials.hpp"
 #include "factors.hpp"
 #include "floors.hpp"
 #include "forest.hpp"
@@ -28,6 +29,7 @@
 #include "marginals.hpp"
 #include "marginals_columns.hpp"
 #include "poisson_binomial.hpp"
+#include "reweighted.hpp"
 #include "ridge.hpp"
 #include "samples.hpp"
 #include "tilt.hpp"
@@ -75,6 +77,18 @@ static void check_decisions(std::size_t n, std::size_t m, const Array<std::int8_
                             const Array<double, 1>& expected) {
     require(labels.shape(0) == n && labels.shape(1) == m && expected.size() == n,
             "labels must have a row and expected a number for each row of the input");
+}
+
+static Exponents checked_exponents(double t, double u) {
+    require(std::abs(t) <= 1e6 && std::abs(u) <= 1e6, "t and u must be from -1e6 to 1e6");
+    return {t, u};
+}
+
+// Require a distribution of the number of labels for each row of p.
+template <class T>
+void check_numbers(const Array<const double, 2>& p, const Array<T, 2>& d) {
+    require(d.shape(0) == p.shape(0) && d.shape(1) > 0,
+            "d must have one row for each row of p, and a column for each number of labels");
 }
 
 static void check_constraints(const Constraints* constraints, std::size_t m) {
@@ -475,10 +489,38 @@ NB_MODULE(MODULE_NAME, module) {
         },
         without_gil, "logits"_a, "d"_a, "P"_a.noconvert());
     module.def(
+        "softmax",
+        [](Array<double, 2> rows) {
+            require(rows.shape(1) > 0, "rows must have at least one column");
+            softmax(matrix(rows));
+        },
+        without_gil, "rows"_a.noconvert());
+    module.def(
+        "decide_reweighted_rows",
+        [](Array<const double, 2> p, Array<const double, 2> d, double t, double u, double beta2,
+           double zero_division, bool nonempty, Index min_labels, Index max_labels,
+           Array<std::int8_t, 2> labels, Array<double, 1> expected) {
+            check_numbers(p, d);
+            check_decisions(p.shape(0), p.shape(1), labels, expected);
+            decide_reweighted_rows(matrix(p), matrix(d), checked_exponents(t, u),
+                                   {beta2, zero_division, nonempty},
+                                   min_labels, max_labels, matrix(labels), expected.data());
+        },
+        without_gil, "p"_a, "d"_a, "t"_a, "u"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "min_labels"_a, "max_labels"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
+    module.def(
+        "reweight_marginals",
+        [](Array<const double, 2> p, Array<const double, 2> d, double t, double u,
+           Array<double, 2> to) {
+            check_numbers(p, d);
+            require(to.shape(0) == p.shape(0) && to.shape(1) == p.shape(1),
+                    "to must have the shape of p");
+            reweight_marginals(matrix(p), matrix(d), checked_exponents(t, u), matrix(to));
+        },
+        without_gil, "p"_a, "d"_a, "t"_a, "u"_a, "to"_a.noconvert());
+    module.def(
         "poisson_binomial",
         [](Array<const double, 2> p, Array<double, 2> d) {
-            require(d.shape(0) == p.shape(0) && d.shape(1) > 0,
-                    "d must have one row for each row of p, and a column for 0 labels");
+            check_numbers(p, d);
             poisson_binomial(matrix(p), matrix(d));
         },
         without_gil, "p"_a, "d"_a.noconvert());

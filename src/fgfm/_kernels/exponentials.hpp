@@ -1,6 +1,7 @@
-// exp and log(1 + x) of vectors of lanes, by polynomials: the same bits on all instruction sets.
+// exp, log and log(1 + x) of vectors of lanes, by polynomials: the same bits on all instruction sets.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <numbers>
 
@@ -48,6 +49,37 @@ inline Lanes log_one_plus(Lanes x) {
     const Lanes d = 1.0 / 13 + s2 * (1.0 / 15), e = 1.0 / 17 + s2 * (1.0 / 19);
     const Lanes series = (a + s4 * b) + s8 * ((c + s4 * d) + s8 * e);
     return 2.0 * s * series + (large ? none + std::numbers::ln2 : none);
+}
+
+// log(x) for normal x > 0, with an absolute error of some 1e-16.
+//
+// x = 2^n (1 + f) with 0 <= f < 1. The exponent n becomes a number as the last bits of 2^52.
+inline Lanes logarithm(Lanes x) {
+    constexpr std::int64_t ONE = 0x3ff0000000000000, TWO_52 = 0x4330000000000000;
+    const Bits bits = std::bit_cast<Bits>(x);
+    const Lanes n = std::bit_cast<Lanes>((bits >> 52) | TWO_52) - (4503599627370496.0 + 1023.0);
+    const Lanes mantissa = std::bit_cast<Lanes>((bits & 0x000fffffffffffff) | ONE);
+    return n * std::numbers::ln2 + log_one_plus(mantissa - 1.0);
+}
+
+// Replace each row x by exp(x) / sum exp(x).
+inline void softmax(Matrix<double> rows) {
+    for (Index r = 0; r < rows.rows; ++r) {
+        double* x = rows[r];
+        const double top = *std::max_element(x, x + rows.cols);
+        Lanes sum = {};
+        double tail = 0.0;
+        Index i = 0;
+        for (; i + LANES <= rows.cols; i += LANES) {
+            const Lanes e = exp_negative(load(x + i) - top);
+            store(x + i, e);
+            sum += e;
+        }
+        const Lanes rest = exp_negative(load_some(x + i, rows.cols - i, top) - top);
+        for (Index j = 0; i + j < rows.cols; ++j) tail += x[i + j] = rest[j];
+        const double share = 1.0 / (add_lanes(sum) + tail);
+        for (Index j = 0; j < rows.cols; ++j) x[j] *= share;
+    }
 }
 
 }  // namespace fgfm

@@ -41,13 +41,18 @@ struct Sigmoid {
     double complement() const { return positive ? small : large; }
 };
 
-// Set q[start:stop] to sigmoid(u + c) with sum s, for u finite and sorted downwards.
+// What is added to logits: u becomes u - middle + c, which loses no digits to a large c.
+struct Shift {
+    double middle = 0.0, c = 0.0;
+
+    double operator()(double u) const { return u - middle + c; }
+};
+
+// Find the shift for which sigmoid(u[start:stop]) sum to s, for u finite and sorted downwards.
 //
 // Needs 0 < s < stop - start. A step of c no longer than `last_step` is the last one.
-inline void solve_tilt(const double* u, Index start, Index stop, Index s, double last_step,
-                       double* q) {
+inline Shift solve_tilt(const double* u, Index start, Index stop, Index s, double last_step) {
     const Index split = start + s;
-    // c is counted from here, where it is small: u + c then loses no digits to a large c
     const double middle = 0.5 * u[split - 1] + 0.5 * u[split];
     // the logit that all labels would share
     const double even = std::log(static_cast<double>(s) / static_cast<double>(stop - start - s));
@@ -79,7 +84,7 @@ inline void solve_tilt(const double* u, Index start, Index stop, Index s, double
         if (std::abs(step) <= last_step) break;
         if (!(low < c && c < high)) c = 0.5 * (low + high);
     }
-    for (Index i = start; i < stop; ++i) q[i] = Sigmoid(u[i] - middle + c).value();
+    return {middle, c};
 }
 
 // A row of logits sorted downwards, and how many of them are certain (+inf) or impossible (-inf).
@@ -120,7 +125,8 @@ struct SortedLogits {
             q[i] = std::max(0.0, static_cast<double>(s - possible) / static_cast<double>(m - possible));
         }
         if (certain < s && s < possible) {
-            solve_tilt(u.data(), certain, possible, s - certain, last_step, q);
+            const Shift shift = solve_tilt(u.data(), certain, possible, s - certain, last_step);
+            for (Index i = certain; i < possible; ++i) q[i] = Sigmoid(shift(u[i])).value();
         } else {
             for (Index i = certain; i < possible; ++i) q[i] = s >= possible ? 1.0 : 0.0;
         }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -56,22 +56,29 @@ class LogLinearPool:
         f = _logarithms(distributions)  # (J, n, K)
         w = np.ones(len(code)) if weight is None else weight
         kept = np.isfinite(f).all(axis=(0, 2)) & (w > 0.0)
-        f, code, w = f[:, kept], code[kept], w[kept]
-        J, n, K = f.shape
+        code, w = code[kept], w[kept]
+        # Sums over the classes are faster if those of a row are not next to each other.
+        f = np.ascontiguousarray(f[:, kept].swapaxes(1, 2))  # (J, K, n)
+        J, K, n = f.shape
         rows = np.arange(n)
         prior = np.zeros(J + K)  # theta = (a, b) of the first distribution alone
         prior[0] = 1.0
         mass = max(1.0, float(w.sum()))
+        # The gradient has the sums of the expected classes minus those of the observed ones.
+        observed = np.append(f[:, code, rows] @ w, np.bincount(code, w, minlength=K))
 
         def loss(theta: Floats) -> tuple[float, Floats]:
-            log_p = log_softmax(np.tensordot(theta[:J], f, axes=1) + theta[J:], axis=1)  # (n, K)
+            p = np.tensordot(theta[:J], f, axes=1) + theta[J:, None]  # (K, n)
+            p -= p.max(axis=0)
+            own = p[code, rows]
+            np.exp(p, out=p)
+            total = p.sum(axis=0)
             off = theta - prior
-            residual = np.exp(log_p)
-            residual[rows, code] -= 1.0  # the gradient of -log p_code in the logits
-            residual *= w[:, None]
-            value = -float(w @ log_p[rows, code]) + _RIDGE * float(off @ off)
-            slope = np.append(np.tensordot(f, residual, axes=2), residual.sum(axis=0))
-            return value / mass, (slope + 2.0 * _RIDGE * off) / mass
+            value = -float(w @ (own - np.log(total))) + _RIDGE * float(off @ off)
+            p *= w / total
+            slope = np.append(np.tensordot(f, p, axes=2), p.sum(axis=1)) - observed
+            gradient: Floats = (slope + 2.0 * _RIDGE * off) / mass
+            return value / mass, gradient
 
         bounds = [(0.0, None)] * J + [(None, None)] * K
         found = minimize(loss, prior, jac=True, method="L-BFGS-B", bounds=bounds)
@@ -92,10 +99,14 @@ class LogLinearPool:
         ndarray of shape (n, K)
             Probabilities; rows sum to 1.
         """
+        return np.asarray(softmax(self.log_weights(distributions), axis=1))
+
+    def log_weights(self, distributions: Sequence[Floats]) -> Floats:
+        """Return the logarithms (n, K) of the pooled probabilities, up to a number per row."""
         eta = np.tile(self.shifts_, (len(distributions[0]), 1))
         for weight, log_p in zip(self.weights_, _logarithms(distributions), strict=True):
             eta += weight * log_p  # in this order for any block of rows
-        return np.asarray(softmax(eta, axis=1))
+        return eta
 
 
 def _logarithms(distributions: Sequence[Floats]) -> Floats:

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from fgfm._kernels import decide_reweighted_rows
 from fgfm._utils.blocks import n_threads
 from fgfm._utils.label_table import (
     LabelTable,
@@ -36,6 +37,7 @@ from fgfm._utils.validation import (
     resolve_nonempty,
     row_weights,
 )
+from fgfm.cardinality import of_marginals
 from fgfm.decider._inputs import (
     Probabilities,
     check_class_order,
@@ -50,6 +52,7 @@ from fgfm.decision import Constraints, Decision, from_cardinalities, from_margin
 from fgfm.decision._objective import Objective
 from fgfm.estimation._calibration import IsotonicCalibrator, NoCalibrator, ShrunkCalibrator
 from fgfm.estimation._entries import Entries
+from fgfm.estimation._exponent import powered
 from fgfm.estimation._label_sets import LabelSetMixin
 from fgfm.estimation._weighted import as_counts, limit_f
 from fgfm.metrics import (
@@ -537,17 +540,24 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     def _decide_rows(self, entries: Entries, kind: Any) -> Decision:
         """Decide each row by itself."""
         chosen = np.zeros(entries.p.shape, dtype=np.int8)
-        expected_f = np.zeros(len(chosen))
+        expected_f = np.empty(len(chosen))
         nonempty = resolve_nonempty(self.nonempty, self.nonempty_)
         limits = self._limits(entries)
+        objective = Objective.checked(self.beta, self.zero_division, nonempty, 1, **limits)
+        objective.constraints(entries.m)  # which raises if there is no such set
+        exponents = self._model.exponents
+        most = entries.m if self.max_labels is None else self.max_labels
 
-        def decide_block(block: slice) -> None:
-            P, d = self._model.predict(entries.at(block))
-            rows = np.arange(block.start, block.stop)
-            if nonempty and (d[:, 0] == 1.0).any():
-                # Rows without a stored label: the decision is the empty set, of value 0.
-                possible = d[:, 0] < 1.0
-                P, d, rows = P[possible], d[possible], rows[possible]
+        def decide_block(rows: slice) -> None:
+            p, d = self._model.predict(entries.at(rows))
+            if limits["constraints"] is None:
+                decide_reweighted_rows(
+                    *(p, d, *exponents, *objective.kernel_arguments, self.min_labels, most),
+                    chosen[rows],
+                    expected_f[rows],
+                )
+                return
+            P = of_marginals(powered(p, *exponents), d, method="condition")
             chosen[rows], expected_f[rows] = from_cardinalities(
                 P,
                 distribution=d,

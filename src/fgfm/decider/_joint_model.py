@@ -9,34 +9,22 @@ has a distribution d that is learned (docs/design.md, "FDecider").
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fgfm._kernels import reweight_marginals, softmax
 from fgfm._utils.blocks import run_blocks
 from fgfm._utils.log_linear_pool import LogLinearPool
-from fgfm.cardinality import of_marginals
 from fgfm.estimation._calibration import ShrunkCalibrator
 from fgfm.estimation._entries import Entries
-from fgfm.estimation._exponent import fit_exponents, independent_cardinalities, powered
+from fgfm.estimation._exponent import fit_exponents, independent_cardinalities
 
-__all__ = ["JointModel", "RowModel"]
+__all__ = ["JointModel"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-
-
-class RowModel(NamedTuple):
-    """P and d of some rows, as in `fgfm.decision.from_cardinalities`."""
-
-    P: Floats  # (n, K, S)
-    d: Floats  # (n, S + 1)
-
-    @property
-    def marginals(self) -> Floats:
-        """The probability (n, K) of each entry."""
-        return np.asarray(np.minimum(self.P.sum(axis=2), 1.0))
 
 
 class JointModel:
@@ -93,8 +81,8 @@ class JointModel:
         self.exponents = fit_exponents(q.p, Y, weight)
         return self
 
-    def predict(self, entries: Entries) -> RowModel:
-        """Return P and d of some rows.
+    def predict(self, entries: Entries) -> tuple[Floats, Floats]:
+        """Return what is known of the label sets of some rows.
 
         Parameters
         ----------
@@ -103,18 +91,20 @@ class JointModel:
 
         Returns
         -------
-        RowModel
-            P of shape (n, K, S) and d of shape (n, S + 1), with S at most K.
+        q : ndarray of shape (n, K)
+            Calibrated probabilities.
+        d : ndarray of shape (n, S + 1)
+            Distribution of the number of labels. A row with fewer labels than s has all of them
+            with probability d_s.
         """
-        q = self.calibrator.predict(entries)
+        q = self.calibrator.predict(entries).p
         if entries.m == 1:
-            p = q.p[:, :1]
-            return RowModel(p[:, :, None], np.hstack([1.0 - p, p]))
-        S = max(1, int(self.cardinalities[-1]))
-        d = np.zeros((len(q.p), S + 1))
-        d[:, self.cardinalities] = self.pool.predict_proba(self._numbers(q.p))
-        d = _possible(d, q)[:, : q.p.shape[1] + 1]  # the K stored labels may be fewer than S
-        return RowModel(of_marginals(powered(q.p, *self.exponents), d, method="condition"), d)
+            return q[:, :1], np.hstack([1.0 - q[:, :1], q[:, :1]])
+        d = np.zeros((len(q), max(1, int(self.cardinalities[-1])) + 1))
+        known = self.pool.log_weights(self._numbers(q))
+        softmax(known)
+        d[:, self.cardinalities] = known
+        return q, d
 
     def _numbers(self, q: Floats) -> list[Floats]:
         """Return the distributions (n, K) of the number of labels that are pooled.
@@ -135,24 +125,14 @@ class JointModel:
         p = np.empty(entries.p.shape)
 
         def fill(rows: slice) -> None:
-            p[rows] = self.predict(entries.at(rows)).marginals
+            reweight_marginals(*self.predict(entries.at(rows)), *self.exponents, p[rows])
 
         self.run_blocks(entries, threads, fill)
         return entries._replace(p=p)
 
     def run_blocks(self, entries: Entries, threads: int, work: Callable[[slice], None]) -> None:
-        """Call ``work(rows)`` for blocks of rows, with at most 64 MiB of P per thread."""
+        """Call ``work(rows)`` for blocks of rows whose probabilities fit into a cache."""
         n, K = entries.p.shape
-        run_blocks(n, max(1, K * max(1, int(self.cardinalities[-1])) // 2), threads, work)
-
-
-def _possible(d: Floats, q: Entries) -> Floats:
-    """Move probability from more labels than a row can have to as many as it can have."""
-    if q.labels is None:
-        return d
-    most = np.minimum((q.labels < q.m).sum(axis=1), d.shape[1] - 1)  # (n,)
-    beyond = np.arange(d.shape[1]) > most[:, None]
-    excess = np.where(beyond, d, 0.0).sum(axis=1)
-    d = np.where(beyond, 0.0, d)
-    d[np.arange(len(d)), most] += excess
-    return d
+        S = int(self.cardinalities[-1])
+        # With constraints there is a P, of at most 64 MiB.
+        run_blocks(n, max(64 * (K + S), K * S // 2), threads, work)

@@ -389,7 +389,7 @@ class ShrunkCalibrator:
         are kept. Of a weight above 1, which is a row several times, 1 is left out.
         """
         eta, variance = self._posterior(entries)
-        q = expit(eta)
+        q = _sigmoid(eta)
         removed = np.minimum(weight, 1.0)[:, None] * variance
         rest = np.maximum(1.0 - removed * q * (1.0 - q), _LEAST_REST)
         return _sigmoid_mean(entries, eta - removed * (Y - q) / rest, variance / rest)
@@ -415,7 +415,12 @@ class ShrunkCalibrator:
 
 def _sigmoid_mean(entries: Entries, eta: Floats, variance: Floats) -> Entries:
     """Return the entries with the mean of the sigmoid of normal logits."""
-    return entries.with_p(np.asarray(expit(eta / np.sqrt(1.0 + np.pi / 8.0 * variance))))
+    return entries.with_p(_sigmoid(eta / np.sqrt(1.0 + np.pi / 8.0 * variance)))
+
+
+def _sigmoid(x: Floats) -> Floats:
+    """Return the sigmoid; several numbers at a time, unlike scipy's `expit`."""
+    return np.asarray(1.0 / (1.0 + np.exp(np.minimum(-x, 700.0))))
 
 
 class _Step(NamedTuple):
@@ -498,7 +503,7 @@ class _LogisticRows(NamedTuple):
     def newton_step(self, slopes: Floats, shifts: Floats, common: _Common, z: Floats) -> _Step:
         """Return the Newton step of each label: the solution of two equations."""
         by_label, prior = self.entries.by_label, common.shift + common.trend * z
-        q = expit(self._eta(slopes, shifts))
+        q = _sigmoid(self._eta(slopes, shifts))
         residual, curvature = self.w * (self.Y - q), self.w * q * (1.0 - q)
         cx = curvature * self.x
         slope_gradient = by_label(residual * self.x) - (slopes - common.slope) / (

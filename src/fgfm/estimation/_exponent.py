@@ -9,9 +9,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq, root
 from scipy.special import expit
 
-from fgfm._kernels import poisson_binomial
-from fgfm._utils.blocks import row_blocks
-from fgfm.cardinality import of_marginals
+from fgfm._kernels import poisson_binomial, reweight_marginals
 
 __all__ = ["fit_exponent", "fit_exponents", "independent_cardinalities", "powered"]
 
@@ -104,15 +102,11 @@ def _gradient(p: Floats, Y: Floats, weight: Floats) -> Callable[[float, float], 
     scores = [np.where(possible, w * part, 0.0) for part in _logarithms(p)]  # of p and 1 - p
     given = np.zeros((len(s), int(s.max()) + 1))
     given[np.arange(len(s)), s] = 1.0
-    blocks = row_blocks(len(s), max(1, p.shape[1] * given.shape[1] // 2))  # P of 64 MiB
+    expected = np.empty(p.shape)
 
     def gradient(t: float, u: float) -> Floats:
-        total = np.zeros(2)
-        for block in blocks:
-            P = of_marginals(powered(p[block], t, u), given[block], method="condition")
-            residual = Y[block] - P.sum(axis=2)
-            present, absent = (float((part[block] * residual).sum()) for part in scores)
-            total += [present, -absent]
-        return total
+        reweight_marginals(p, given, t, u, expected)
+        present, absent = (float((part * (Y - expected)).sum()) for part in scores)
+        return np.array([present, -absent])
 
     return gradient
