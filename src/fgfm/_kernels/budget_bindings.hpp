@@ -87,8 +87,8 @@ Index bind_classes(Array<const T, 2> proba, double beta2, double zero_division, 
         }
         add_classes(rows, classes.data(), sums);
     }
-    fill_multipliers(rows, {1, 1}, ApproximateGains(beta2, sums),
-                     std::numeric_limits<double>::infinity(), multiplier.data());
+    const ApproximateGains model(beta2, sums);
+    fill_multipliers(rows, {1, 1}, model, least_loss(model, m), multiplier.data());
     write_columns(sums, columns);
     return -1;
 }
@@ -117,9 +117,7 @@ Index limit_rows(const BudgetRows<T>& rows, const Objective& objective, const Ru
     add_chosen(rows, chosen, sums);
     for (Index c = 0; c < rows.m; ++c) sums[c].count += fixed[c];
     const ApproximateGains model(objective.beta2, sums);
-    const double floor = rows.label ? least_loss(model, rows.m)
-                                    : std::numeric_limits<double>::infinity();
-    fill_multipliers(rows, limits, model, floor, multiplier);
+    fill_multipliers(rows, limits, model, least_loss(model, rows.m), multiplier);
     return -1;
 }
 

@@ -24,15 +24,18 @@
 
 namespace fgfm {
 
-constexpr Index POINTS_AT_ONCE = 4;       // sizes that are evaluated in one pass over a column
+constexpr Index POINTS_AT_ONCE = 4;       // sizes that share a pass over a column
 constexpr Index BOUND_SAMPLE = 1024;      // entries of a long column that thresholds are estimated from
-constexpr Index BOUND_POINTS = 32;        // sizes of a column that are evaluated, at most
-constexpr Index BOUND_ROUNDS = 4;         // of refinement, on all entries
-constexpr double BOUND_TOLERANCE = 1e-5;  // of a column, relative to its weight
+constexpr Index BOUND_POINTS = 24;        // sizes of a column that are chosen, at most
+constexpr Index BOUND_ROUNDS = 3;         // of refinement, on all entries
+constexpr double BOUND_TOLERANCE = 1e-4;  // of a column, relative to its weight
 
 // A size k with the coefficients of Delta, a threshold t and the sum of what exceeds it.
 struct BoundPoint {
-    double k, a, b, t, excess;
+    double k, a, b;
+    double t = 0.0, excess = 0.0;
+    double low = 0.0, high = 0.0;  // where the best threshold is, by the sample
+    bool is_exact = false;         // whether the excess is that of all entries
 
     double delta(double p) const { return p * (a + p * b); }
     double at(double size) const { return size * t + excess; }
@@ -46,38 +49,12 @@ struct ColumnWork {
     // A sample of the entries, with the number of entries that each stands for
     std::vector<double> sample_p, sample_mu, sample_weight;
     std::vector<std::pair<double, double>> value;  // Delta - mu of the sample, and weight
+    std::vector<double> near_p, near_mu, near_value;  // entries near the thresholds of some sizes
 
     explicit ColumnWork(const Rules& rules)
         : nodes(rules), product(padded(rules.longest)), total(product.size()),
           factor(product.size()) {}
 };
-
-// Add the excess over the thresholds of some points, at most POINTS_AT_ONCE.
-template <class T>
-void add_excess(std::span<const T> p, const double* mu, std::span<BoundPoint> points) {
-    const Lanes none = {};
-    Lanes a[POINTS_AT_ONCE], b[POINTS_AT_ONCE], t[POINTS_AT_ONCE], excess[POINTS_AT_ONCE] = {};
-    const Index count = length(points), n = length(p);
-    for (Index g = 0; g < POINTS_AT_ONCE; ++g) {
-        const BoundPoint& point = points[std::min(g, count - 1)];
-        a[g] = none + point.a;
-        b[g] = none + point.b;
-        t[g] = none + point.t;
-    }
-    const auto add = [&](Lanes x, Lanes y) {
-        for (Index g = 0; g < POINTS_AT_ONCE; ++g) {
-            const Lanes over = x * (a[g] + x * b[g]) - (y + t[g]);
-            excess[g] += over > none ? over : none;
-        }
-    };
-    Index i = 0;
-    for (; i + LANES <= n; i += LANES) add(load(p.data() + i), load(mu + i));
-    if (i < n) {
-        add(load_some(p.data() + i, n - i, 0.0),
-            load_some(mu + i, n - i, std::numeric_limits<double>::infinity()));
-    }
-    for (Index g = 0; g < count; ++g) points[g].excess = add_lanes(excess[g]);
-}
 
 // Bounds of one column.
 template <class T>
@@ -88,7 +65,7 @@ public:
         : p_(p), mu_(mu), floor_(floor), shift_(beta2 * (1.0 + column.mean)), column_(column),
           work_(work), top_(std::max(largest(p), std::numeric_limits<double>::min())),
           n_(static_cast<double>(p.size())),
-          tolerance_(BOUND_TOLERANCE * column.weight) {}
+          tolerance_((n_ > 256.0 ? 1.0 : 0.1) * BOUND_TOLERANCE * column.weight) {}
 
     // Return the largest f(k), which is at least `known`, the value of the decision less its mu.
     //
@@ -105,22 +82,9 @@ public:
             for (const BoundPoint& point : points) best = std::max(best, point.at(point.k));
             if (!refine(best)) break;
         }
-        if (is_sample) evaluate(points);
-        for (Index round = 0; is_sample && round < BOUND_ROUNDS; ++round) {
-            for (BoundPoint& point : points) {
-                if (point.at(point.k) > known + tolerance_) correct(point);
-            }
-            const std::vector<BoundPoint> before = points;
-            if (!refine(known)) break;
-            std::vector<BoundPoint> added;
-            for (const BoundPoint& point : points) {
-                const auto same = [&](const BoundPoint& x) { return x.k == point.k; };
-                if (std::none_of(before.begin(), before.end(), same)) added.push_back(point);
-            }
-            evaluate(added);
-            points = before;
-            points.insert(points.end(), added.begin(), added.end());
-            sort_points();
+        for (Index round = 0; is_sample && round <= BOUND_ROUNDS; ++round) {
+            evaluate();
+            if (round == BOUND_ROUNDS || !refine(known)) break;
         }
         double bound = std::max(known, points[0].at(points[0].k));
         for (std::size_t j = 0; j + 1 < points.size(); ++j) {
@@ -159,27 +123,35 @@ private:
         for (Index i = step / 2; i < n; i += step) value.push_back(here.delta(p_[i]) - mu_[i]);
         std::nth_element(value.begin(), value.begin() + 2, value.end(), std::greater<>());
         const double cut = value[2];
-        const Lanes none = {}, a = none + here.a, b = none + here.b;
-        constexpr Index STEP = 4 * LANES;
-        for (Index i = 0; i < n; i += STEP) {  // entries above the cut, and then the sample
-            if (i + STEP <= n) {
-                auto found = none > none;
-                for (Index j = 0; j < STEP; j += LANES) {
-                    const Lanes x = load(p_.data() + i + j);
-                    found |= x * (a + x * b) - load(mu_ + i + j) > cut;
-                }
-                if (!(found[0] | found[1] | found[2] | found[3])) continue;
-            }
-            for (Index j = i; j < std::min(n, i + STEP); ++j) {
-                if (here.delta(p_[j]) - mu_[j] > cut) take(j, 1.0);
-            }
-        }
+        for_large(here, cut, [&](Index i) { take(i, 1.0); });
         const double rest = n_ - static_cast<double>(work_.sample_p.size());
         std::vector<Index> others;
         for (Index i = step / 2; i < n; i += step) {
             if (!(here.delta(p_[i]) - mu_[i] > cut)) others.push_back(i);
         }
         for (const Index i : others) take(i, rest / static_cast<double>(others.size()));
+    }
+
+    // Call body(i) for the entries with Delta - mu > least at a size; others are passed over, many at
+    // a time.
+    template <class Body>
+    void for_large(const BoundPoint& point, double least, Body body) const {
+        constexpr Index STEP = 4 * LANES;
+        const Lanes none = {}, a = none + point.a, b = none + point.b;
+        const Index n = length(p_);
+        for (Index i = 0; i < n; i += STEP) {
+            if (i + STEP <= n) {
+                auto found = none > none;
+                for (Index j = i; j < i + STEP; j += LANES) {
+                    const Lanes x = load(p_.data() + j);
+                    found |= x * (a + x * b) - load(mu_ + j) > least;
+                }
+                if (!(found[0] | found[1] | found[2] | found[3])) continue;
+            }
+            for (Index j = i; j < std::min(n, i + STEP); ++j) {
+                if (point.delta(p_[j]) - mu_[j] > least) body(j);
+            }
+        }
     }
 
     // Sizes around that of the decision, and further and further away.
@@ -206,12 +178,11 @@ private:
             a += c;
             end += c / (1.0 - top_ * work_.nodes.u[r]);
         }
-        return {k, a, (end - a) / top_, 0.0, 0.0};
+        return {k, a, (end - a) / top_};
     }
 
-    // A size with its best threshold on the sample, the `rank`-th largest Delta - mu (rank k by
-    // default).
-    BoundPoint point(double k, double rank = -1.0) const {
+    // A size with its best threshold on the sample, the k-th largest Delta - mu.
+    BoundPoint point(double k) const {
         BoundPoint result = coefficients(k);
         std::vector<std::pair<double, double>>& value = work_.value;
         value.clear();
@@ -220,15 +191,22 @@ private:
                              work_.sample_weight[i]});
         }
         std::sort(value.begin(), value.end(), std::greater<>());
-        if (rank < 0.0) rank = k;
+        const double step = work_.sample_weight.back();  // 1 if all entries are in the sample
+        const double slack = step > 1.0 ? 3.0 * (step + std::sqrt(step * std::min(k, n_ - k))) : 0.0;
         double weight = 0.0;
         std::size_t end = 0;
-        while (end + 1 < value.size() && (weight += value[end].second) < rank) ++end;
-        result.t = std::max(value[end].first, floor_);
-        for (const auto& [x, w] : value) {
-            if (x <= result.t) break;
-            result.excess += w * (x - result.t);
+        result.high = std::numeric_limits<double>::infinity();
+        for (; end + 1 < value.size() && (weight += value[end].second) < k; ++end) {
+            if (weight < k - slack) result.high = value[end].first;
         }
+        result.t = std::max(value[end].first, floor_);
+        for (std::size_t i = 0; i < end; ++i) {
+            result.excess += value[i].second * std::max(0.0, value[i].first - result.t);
+        }
+        while (end < value.size() && weight < k + slack) weight += value[end++].second;
+        result.low = end < value.size() ? value[end].first
+                                        : -std::numeric_limits<double>::infinity();
+        result.is_exact = step <= 1.0;
         return result;
     }
 
@@ -253,30 +231,74 @@ private:
         return !added.empty();
     }
 
-    void evaluate(std::span<BoundPoint> points) const {
-        for (std::size_t j = 0; j < points.size(); j += POINTS_AT_ONCE) {
-            add_excess(p_, mu_, points.subspan(j, std::min<std::size_t>(
-                                                      POINTS_AT_ONCE, points.size() - j)));
+    // Evaluate the points of the sample on all entries, some neighbours at a time.
+    void evaluate() {
+        std::vector<BoundPoint*> group;
+        for (BoundPoint& point : work_.points) {
+            if (!point.is_exact) group.push_back(&point);
+            if (group.size() == POINTS_AT_ONCE) {
+                evaluate(group);
+                group.clear();
+            }
+        }
+        if (!group.empty()) evaluate(group);
+    }
+
+    // Delta falls with k: entries over the highest threshold at the last size are over all, and
+    // entries below the lowest one at the first size are over none. Only the others are ordered.
+    void evaluate(std::span<BoundPoint* const> group) {
+        const BoundPoint first = *group.front(), last = *group.back();
+        double least = first.low, most = first.high;
+        for (const BoundPoint* point : group) {
+            least = std::min(least, point->low);
+            most = std::max(most, point->high);
+        }
+        work_.near_p.clear();
+        work_.near_mu.clear();
+        double inside = 0.0, mass = 0.0, mass2 = 0.0, multipliers = 0.0;
+        for_large(first, least, [&](Index i) {
+            const double x = p_[i], y = mu_[i];
+            if (last.delta(x) - y > most) {
+                inside += 1.0;
+                mass += x;
+                mass2 += x * x;
+                multipliers += y;
+            } else {
+                work_.near_p.push_back(x);
+                work_.near_mu.push_back(y);
+            }
+        });
+        const Index size = static_cast<Index>(work_.near_p.size());
+        std::vector<double>& value = work_.near_value;
+        value.resize(size);
+        for (BoundPoint* point : group) {
+            for (Index i = 0; i < size; ++i) {
+                value[i] = point->delta(work_.near_p[i]) - work_.near_mu[i];
+            }
+            point->t = std::clamp(point->t, least, most);
+            const Index rank = static_cast<Index>(point->k - inside);
+            if (0 < rank && rank <= size) {
+                std::nth_element(value.begin(), value.begin() + rank - 1, value.end(),
+                                 std::greater<>());
+                point->t = std::clamp(value[rank - 1], least, most);
+            }
+            point->t = std::max(point->t, floor_);
+            point->excess = mass * point->a + mass2 * point->b - multipliers - inside * point->t;
+            if (inside > 0.0 && point->t > most) {  // the floor is above: some are not over it
+                point->t = most;
+                point->excess = mass * point->a + mass2 * point->b - multipliers - inside * most;
+            }
+            for (const double x : value) point->excess += std::max(0.0, x - point->t);
+            point->is_exact = true;
         }
     }
 
-    // Improve a threshold by the number of all entries over it: the sample then has another rank.
-    void correct(BoundPoint& point) const {
-        double above = 0.0, sampled = 0.0;
-        for (std::size_t i = 0; i < p_.size(); ++i) {
-            above += point.delta(p_[i]) - mu_[i] > point.t ? 1.0 : 0.0;
-        }
-        for (std::size_t i = 0; i < work_.sample_p.size(); ++i) {
-            const bool is_over = point.delta(work_.sample_p[i]) - work_.sample_mu[i] > point.t;
-            sampled += is_over ? work_.sample_weight[i] : 0.0;
-        }
-        BoundPoint other = this->point(point.k, std::max(1.0, point.k + sampled - above));
-        evaluate({&other, 1});
-        if (other.at(point.k) < point.at(point.k)) point = other;
-    }
-
-    // The largest bound between two sizes: the line between k t_1 + e_1 and k t_2 + e_2, in k.
+    // The largest bound between two sizes: the line between k t_1 + e_1 and k t_2 + e_2, in k; or,
+    // since Delta falls with k, the first of them alone.
     static double between(const BoundPoint& first, const BoundPoint& last) {
+        return std::min(on_line(first, last), std::max(first.at(first.k), first.at(last.k)));
+    }
+    static double on_line(const BoundPoint& first, const BoundPoint& last) {
         const double width = last.k - first.k;
         const double start = first.at(first.k), end = last.at(last.k);
         double result = std::max(start, end);
@@ -323,6 +345,8 @@ std::pair<double, double> evaluate_column(std::span<const T> p, const double* mu
         value = column.empty;
     } else if (column.weight > 0.0) {
         expected = value / column.weight / (objective.nonempty ? 1.0 - column.none : 1.0);
+    } else if (!objective.nonempty) {
+        expected = 0.0;  // no weight: no row can have the label
     }
     const double known = std::max(column.empty, value - cost);
     return {expected, ColumnBound<T>(p, mu, floor, beta2, column, work).largest_value(known)};

@@ -568,9 +568,10 @@ void mark_top(const BudgetRows<T>& rows, const RowLimits& limits, std::int8_t* m
     }
 }
 
-// Set the multiplier of each row: between the gains of the last label chosen and of the next one.
-//
-// It is 0 where the number of labels is not at a limit, and not below -`floor`.
+// Set the multiplier of each row: between the gains of the last label chosen and of the next one, or
+// 0. It is negative only where every choice loses, and then the gain of the last label chosen, though
+// not below -`floor`, the smallest loss of a column: a column must not seem to gain from rows of
+// probability 0.
 template <class T>
 void fill_multipliers(const BudgetRows<T>& rows, const RowLimits& limits,
                       const ApproximateGains& model, double floor, double* multiplier) {
@@ -585,7 +586,7 @@ void fill_multipliers(const BudgetRows<T>& rows, const RowLimits& limits,
             ranking.gain[best] = -infinity;
             double second = -infinity;
             for (Index j = 0; j < size; ++j) second = std::max(second, ranking.gain[j]);
-            multiplier[i] = size > 1 ? 0.5 * (first + second) : first;
+            multiplier[i] = first > 0.0 ? 0.5 * (first + std::max(second, 0.0)) : first;
             continue;
         }
         for (Index j = 0; j < size; ++j) {
@@ -606,10 +607,9 @@ void fill_multipliers(const BudgetRows<T>& rows, const RowLimits& limits,
         if (above > 0.0) {
             mu = 0.5 * (above + gain(limits.most));
         } else if (below < 0.0) {
-            const double next = gain(limits.least + 1);
-            mu = below == -infinity ? -floor : next == -infinity ? below : 0.5 * (below + next);
+            mu = std::max(below, -floor);
         }
-        multiplier[i] = std::max(mu, -floor);
+        multiplier[i] = mu;
     }
 }
 

@@ -62,6 +62,11 @@ def decide_arrays(
         average = "macro"  # one label, whatever the average
     if objective.limits is not None:
         objective.limits.check_problem(average, objective.measure, flat=flat)
+        if average != "samples" and (on_device or any_dask(*arrays.values())):
+            raise TypeError(
+                f"min_labels and max_labels with average={average!r} decide all rows together: "
+                "pass a NumPy array or a sparse matrix"
+            )
     if on_device:
         kind = getattr(import_module(f"{kind.__module__}_array_api"), kind.__name__)
     if not (is_numpy or on_device) and any_dask(*arrays.values()):
@@ -73,7 +78,9 @@ def decide_arrays(
     if flat:
         decision = Decision(decision.labels[:, 0], decision.expected_f[0])
         columns = [getattr(first, "name", None)]
-    return decision if is_numpy else Decision(*as_frames(*decision, first, columns, average))
+    if is_numpy:
+        return decision
+    return Decision(*as_frames(*decision, first, columns, average), decision.gap)
 
 
 def check_array_types(arrays: Mapping[str, Any]) -> bool:
