@@ -255,6 +255,8 @@ void bind_constrain_csr(Array<const T, 1> data, Array<const Index, 1> indices,
                        constraints);
 }
 
+#include "budget_bindings.hpp"
+
 // Return true if this machine and its system can run the module that is compiled for x86-64-v3.
 static bool runs_x86_64_v3() {
 #ifdef __x86_64__
@@ -328,6 +330,7 @@ NB_MODULE(MODULE_NAME, module) {
         },
         without_gil, "labels"_a, "constraints"_a, "infeasible"_a.noconvert());
 
+    bind_budgets(module);
     module.def("decide_dense_rows", &bind_dense_rows<double>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
     module.def("decide_dense_rows", &bind_dense_rows<float>, without_gil, "proba"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
     module.def("decide_dense_columns", &bind_dense_columns<double>, without_gil, "proba"_a.noconvert(), "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert(), "done"_a.noconvert());

@@ -17,6 +17,7 @@ function             given
 `from_factors`       the same for groups of labels that are independent: F-GFM
 `from_samples`       draws of y
 `from_joint`         probabilities of label sets
+`from_classes`       probabilities of classes, of which each row has one (macro F)
 ==================== ==========================================================
 
 ``average`` sets which labels form a problem: those of a row (``"samples"``), the column of a label
@@ -29,7 +30,8 @@ relative difference below 1e-12 count as equal. (`from_marginals` compares label
 probabilities, exactly.)
 
 ``min_labels``, ``max_labels`` and `Constraints` restrict the label sets; the best of those that
-satisfy them is found exactly. With costs, values that differ by less than 1e-12 count as equal.
+satisfy them is found exactly, but for limits with ``average="macro"``, whose result is bounded by
+``Decision.gap``. With costs, values that differ by less than 1e-12 count as equal.
 Which of several equally good sets of one size is chosen is not defined for hierarchies.
 
 Dask arrays result in a lazy decision of Dask arrays, computed one block of rows at a time. A row
@@ -52,6 +54,7 @@ Conditionally Independent Label Subsets. ECML PKDD 2016. doi:10.1007/978-3-319-4
 
 from __future__ import annotations
 
+from fgfm.decision._classes import from_classes
 from fgfm.decision._constraints import Constraints
 from fgfm.decision._functions import (
     from_cardinalities,
@@ -66,6 +69,7 @@ __all__ = [
     "Constraints",
     "Decision",
     "from_cardinalities",
+    "from_classes",
     "from_factors",
     "from_joint",
     "from_marginals",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from fgfm._utils.validation import (
     part_list,
     stacked_classes,
 )
+from fgfm.decision._classes import sums_to_one
 from fgfm.decision._constraints import Constraints
 from fgfm.decision._factors import Cardinalities, Factors
 from fgfm.decision._inputs import check_array_types, decide_arrays
@@ -180,6 +182,13 @@ def from_marginals(
     shared: dict[str, Any] = {"logits": check_flag(logits, "logits")}
     if getattr(proba, "ndim", 0) != 2:
         proba = stacked_classes(proba, logits=logits)
+    elif not logits and sums_to_one(proba):
+        warnings.warn(
+            "all rows of proba sum to 1, like the probabilities of classes that exclude each "
+            "other: from_marginals takes labels as independent; use from_classes",
+            UserWarning,
+            stacklevel=2,
+        )
     arrays = {"proba": proba}
     if missed is not None:
         (arrays if np.ndim(missed) == 2 else shared)["missed"] = missed

@@ -47,6 +47,11 @@ def decide_arrays(
         average = "macro"  # one label, whatever the average
     if objective.limits is not None:
         objective.limits.check_problem(average, objective.measure, flat=flat)
+        if average != "samples" and (on_device or any_dask(*arrays.values())):
+            raise TypeError(
+                f"min_labels and max_labels with average={average!r} decide all rows together: "
+                "pass a NumPy array or a sparse matrix"
+            )
     missed = shared.get("missed", arrays.get("missed"))
     place = None
     if objective.floors is not None or missed is not None:
@@ -71,8 +76,10 @@ def decide_arrays(
         columns = [getattr(first, "name", None)]
     if place is not None:
         labels = place.xp.asarray(decision.labels, device=place.device)
-        return Decision(labels, place.array(decision.expected_f))
-    return decision if is_numpy else Decision(*as_frames(*decision, first, columns, average))
+        return Decision(labels, place.array(decision.expected_f), decision.gap)
+    if is_numpy:
+        return decision
+    return Decision(*as_frames(*decision, first, columns, average), decision.gap)
 
 
 def check_array_types(arrays: Mapping[str, Any]) -> bool:

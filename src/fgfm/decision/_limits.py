@@ -54,8 +54,9 @@ class Limits(NamedTuple):
         return cls(min_labels, max_labels, constraints or _NO_CONSTRAINTS, names)
 
     def check_problem(self, average: str, measure: Measure, *, flat: bool = False) -> None:
-        """Raise unless each row is decided by itself, for a measure that can be constrained."""
-        if average != "samples" or not measure.has_limits:
+        """Raise unless the limits are possible: constraints need rows that are decided alone."""
+        only_sizes = self.constraints == _NO_CONSTRAINTS and not flat
+        if (average != "samples" and not only_sizes) or not measure.has_limits:
             other = f"average={average!r}" if measure.has_limits else f"measure={measure.name!r}"
             if flat:
                 other = "1-D probabilities, those of a binary classifier"

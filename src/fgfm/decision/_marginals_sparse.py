@@ -16,6 +16,7 @@ from scipy import sparse
 from fgfm._kernels import constrain_csr_rows
 from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import check_stored_probabilities, sparse_marginals
+from fgfm.decision._budgets import decide_limited
 from fgfm.decision._floors import Missed, decide_with_floors
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._problem import Problem, run_kernel
@@ -148,6 +149,10 @@ class SparseMarginals(SparseProblem):
 
     def marginals(self) -> SparseMarginals:
         return self
+
+    def decide_limited(self, objective: Objective, average: str) -> Decision:
+        """Decide all rows together, each with a limited number of labels."""
+        return decide_limited(self, objective, average)
 
     def decide_columns(self, objective: Objective) -> Decision:
         columns = SparseMarginals([self.valid().T.tocsr()], ["proba"])

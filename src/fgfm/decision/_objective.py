@@ -14,7 +14,12 @@ from fgfm.decision._measures import MEASURES, Measure
 __all__ = ["Decision", "Objective"]
 
 
-class Decision(NamedTuple):
+class _Pair(NamedTuple):
+    labels: Any
+    expected_f: Any
+
+
+class Decision(_Pair):
     """Decided label sets and their expected F-measure.
 
     Attributes
@@ -28,10 +33,20 @@ class Decision(NamedTuple):
         The expected F-measure of each problem under the given probabilities: of each row, of each
         label for ``average="macro"``, of all entries for ``average="micro"`` and for 1-D
         probabilities. With the measure "jaccard" the expected Jaccard index instead.
+    gap : float
+        A bound on what is missing to the largest possible mean of ``expected_f``. It is 0.0 but for
+        `from_classes`, and limits on the labels of a row with ``average="macro"`` or ``"weighted"``
+        (then of the weighted mean). A decision unpacks into the first two.
     """
 
-    labels: Any
-    expected_f: Any
+    gap: float = 0.0
+
+    def __new__(cls, labels: Any, expected_f: Any, gap: float = 0.0) -> Decision:
+        """Create a decision."""
+        decision = super().__new__(cls, labels, expected_f)
+        if gap:
+            decision.gap = gap
+        return decision
 
 
 class Floors(NamedTuple):

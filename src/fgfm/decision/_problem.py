@@ -47,6 +47,16 @@ class Problem:
         """Return all entries as the labels of one row: every row is a factor, or several."""
         raise NotImplementedError
 
+    def decide_limited(self, objective: Objective, average: str) -> Decision:
+        """Decide all rows together, each with a limited number of labels."""
+        if average == "micro":
+            raise ValueError(
+                "min_labels and max_labels with average='micro' need independent labels: only "
+                "from_marginals has them"
+            )
+        decision: Decision = self.marginals().decide_limited(objective, average)
+        return decision
+
     def no_labels(self) -> Any:
         """Return the labels of no rows, (0, m)."""
         return np.zeros((0, self.shape[1]), dtype=np.int8)
@@ -95,6 +105,8 @@ def decide(problem: Problem, objective: Objective, average: str) -> Decision:
         count = 1 if average == "micro" else problem.shape[1]
         expected_f = problem.numbers([objective.value_without_labels] * count)
         return Decision(problem.no_labels(), expected_f[0] if average == "micro" else expected_f)
+    if objective.limits is not None:
+        return problem.decide_limited(objective, average)
     if average == "micro":
         labels, expected_f = problem.as_one_row(objective.threads).decide_rows(objective)
         return Decision(problem.matrix(labels), expected_f[0])

@@ -1,0 +1,187 @@
+"""Multi-class decisions: one class for each row, of largest expected macro F."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fgfm._utils.blocks import float_block
+from fgfm._utils.rows import frame_library
+from fgfm._utils.validation import (
+    check_flag,
+    check_logits,
+    check_marginals,
+    place,
+    real_array,
+    tolerance,
+)
+from fgfm.decision._array_api.libraries import describe, is_array_api
+from fgfm.decision._budgets import maximise_classes
+from fgfm.decision._dask import any_dask
+from fgfm.decision._objective import Decision, Objective
+
+__all__ = ["from_classes", "sums_to_one"]
+
+Real = npt.NDArray[Any]
+_ENOUGH_ROWS = 4  # fewer may sum to 1 by chance
+
+
+def from_classes(
+    proba: Any,
+    *,
+    beta: float = 1.0,
+    zero_division: float = 1.0,
+    logits: bool = False,
+    n_jobs: int | None = None,
+) -> Decision:
+    r"""Decide one class for each row: multi-class classification with the macro F-measure.
+
+    Maximises the mean over the classes of :math:`E[F_\beta]`, where F of a class compares the rows
+    that have it with the rows that are decided for it. Rows are independent of each other, and
+    each has exactly one class. Rows compete: the most probable class of each row, which maximises
+    accuracy, leaves rare classes with few rows or none.
+
+    Parameters
+    ----------
+    proba : array-like or data frame of shape (n, C)
+        The probability of each class, as from ``predict_proba``. Each row sums to 1.
+    beta : float, default=1.0
+        Recall is considered `beta` times as important as precision.
+    zero_division : float, default=1.0
+        The value of 0/0, for a class that no row has and none is decided for, from 0 to 1.
+    logits : bool, default=False
+        Whether `proba` holds logits, of which the probabilities are the softmax.
+    n_jobs : int, default=None
+        The number of threads, as in joblib. It does not change the result.
+
+    Returns
+    -------
+    Decision
+        ``labels`` of shape (n,): the column of the class of each row, as 64-bit integers. For a data
+        frame a series of column names with the same index, so that they compare with the true
+        classes if the columns are named ``model.classes_``. ``expected_f`` of shape (C,) is the
+        expected F-measure of each class, for a data frame a series by column name. ``gap`` bounds
+        how much larger the mean of ``expected_f`` could be; it is 0.0 where the decision is known
+        to be optimal, and below 1e-3 for many rows.
+
+    See Also
+    --------
+    from_marginals : Any number of labels for each row.
+
+    Notes
+    -----
+    Row after row is given its best class until none can be improved, then the result is evaluated
+    exactly and bounded by weak duality; problems of about a dozen rows are solved exactly. All rows of
+    a batch are decided together.
+
+    Examples
+    --------
+    The second class is never the most probable one:
+
+    >>> import fgfm
+    >>> proba = [[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.7, 0.3]]
+    >>> decision = fgfm.decision.from_classes(proba)
+    >>> decision.labels
+    array([0, 0, 1, 1])
+    >>> decision.expected_f.round(4), decision.gap
+    (array([0.7187, 0.4343]), 0.0)
+    """
+    objective = Objective.checked(beta, zero_division, False, n_jobs)
+    logits = check_flag(logits, "logits")
+    if is_array_api(proba) or any_dask(proba) or hasattr(proba, "to_dask_array"):
+        raise TypeError(
+            f"proba is a {describe(proba)}: from_classes decides all rows together, on the host; "
+            "pass a NumPy array or a data frame"
+        )
+    given = real_array(proba, "proba", ("row", "class"))
+    if logits:
+        check_logits(given, "proba", (0, 0))
+        values = _softmax(given)
+    else:
+        values = _class_probabilities(given)
+    n, m = values.shape
+    if n == 0:
+        labels, expected_f, gap = np.zeros(0, np.int64), np.full(m, objective.zero_division), 0.0
+    else:
+        labels, expected_f, gap = maximise_classes(values, objective)
+    return Decision(*_as_series(labels, expected_f, proba), gap)
+
+
+def _class_probabilities(given: Real) -> Real:
+    """Validate rows of class probabilities; return them for the kernels, without a copy if valid."""
+    values = float_block(given)
+    slack = tolerance(given)
+    total = values @ np.ones(values.shape[1], dtype=values.dtype)
+    least = values.min(initial=0.0)
+    if not least >= -slack or not (values.max(initial=0.0) <= 1.0 + slack):  # NaN too
+        check_marginals(given, "proba", (0, 0))
+    wrong = ~(np.abs(total - 1.0) <= max(slack, 1e-6))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"{place('proba', (row,))} sums to {total[row]:g}: the probabilities of the classes of "
+            "a row must sum to 1"
+        )
+    if least < 0.0 or values.max(initial=0.0) > 1.0:
+        return np.clip(values, 0.0, 1.0)
+    return values
+
+
+def _softmax(logits: Real) -> Real:
+    """Return probabilities of classes; infinite logits are certain or impossible classes."""
+    values = logits.astype(np.float64)
+    top = values.max(axis=1, keepdims=True, initial=-np.inf)
+    certain = np.isposinf(top)
+    with np.errstate(invalid="ignore"):
+        values = np.where(certain, np.where(np.isposinf(values), 0.0, -np.inf), values - top)
+    wrong = np.isneginf(top[:, 0])
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"{place('proba', (row,))} has only logits of -inf: one class must be possible"
+        )
+    np.exp(values, out=values)
+    values /= values.sum(axis=1, keepdims=True)
+    return values
+
+
+def _as_series(labels: Real, expected_f: Real, like: Any) -> tuple[Any, Any]:
+    """Return classes and expectations as series of the library of a data frame, by name."""
+    library = frame_library(like)
+    if library == "pandas":
+        import pandas as pd
+
+        classes = like.columns.take(labels)
+        return (
+            pd.Series(classes.to_numpy(), index=like.index, name=like.columns.name),
+            pd.Series(expected_f, index=like.columns, name="expected_f"),
+        )
+    if library == "polars":
+        import polars as pl
+
+        names = np.array(like.columns, dtype=object)
+        return pl.Series("class", names[labels].tolist(), dtype=pl.String), pl.Series(
+            "expected_f", expected_f
+        )
+    return labels, expected_f
+
+
+def sums_to_one(proba: Any) -> bool:
+    """Return True if all rows of an array of two or more columns sum to 1.
+
+    The first rows decide in most cases: the others are read only if these sum to 1.
+    """
+    if frame_library(proba) == "pandas":
+        proba = proba.to_numpy()
+    if not isinstance(proba, np.ndarray) or proba.dtype.kind != "f":
+        return False
+    values = proba
+    if values.shape[1] < 2 or len(values) < _ENOUGH_ROWS:
+        return False
+    slack = 1e-6 if values.dtype.itemsize > 4 else 1e-5
+    return all(
+        bool((np.abs(part.sum(axis=1, dtype=np.float64) - 1.0) <= slack).all())
+        for part in (values[:_ENOUGH_ROWS], values)
+    )
