@@ -26,7 +26,9 @@ Floats = npt.NDArray[np.float64]
 _FEW = 1 << 13  # entries: such problems are started several times
 _FEW_STARTS = 8
 _WIDE_GAP = 1e-4  # longer problems are started again where the gap is wider
-_MOST_DENSE = 4096  # entries of sparse problems that are decided as dense ones
+# Cells of sparse problems that are decided as dense ones: few; more with a least number of labels,
+# whose bound is wider for sparse rows
+_MOST_DENSE = 1 << 12, 1 << 22
 _CLOSED = 1e-13  # the rounding error of a bound
 
 
@@ -64,9 +66,7 @@ class _Rows:
         """Decide by ascent from gains ``slope * p - loss``."""
         raise NotImplementedError
 
-    def evaluate(
-        self, chosen: Real, multiplier: Floats, columns: Floats
-    ) -> tuple[Floats, Floats]:
+    def evaluate(self, chosen: Real, multiplier: Floats, columns: Floats) -> tuple[Floats, Floats]:
         """Return the expected F of each column, and the bound of its value less multipliers."""
         raise NotImplementedError
 
@@ -80,7 +80,9 @@ class _Rows:
         limits = self.least, min(self.most, self.shape[1])
         measure = (*self.measure, self.nonempty, self.rules)
         proba = np.asarray(proba, dtype=np.float64)
-        return marks if _kernels.native.search_all(proba, *measure, *limits, weight, marks) else None
+        return (
+            marks if _kernels.native.search_all(proba, *measure, *limits, weight, marks) else None
+        )
 
     def weights(self, columns: Floats) -> Floats:
         """Return the weight of each column in the value."""
@@ -180,7 +182,9 @@ class _ClassRows(_Rows):
     def search(self, weight: Floats) -> tuple[Real, Real] | None:
         """Search a small problem."""
         marks = self.marks_of_best(self.proba, weight)
-        return None if marks is None else (marks.argmax(axis=1).astype(np.int32), marks.sum(axis=0))
+        return (
+            None if marks is None else (marks.argmax(axis=1).astype(np.int32), marks.sum(axis=0))
+        )
 
 
 class _LimitedRows(_Rows):
@@ -269,7 +273,9 @@ class _SparseRows(_LimitedRows):
         return self.evaluate_blocks(work)
 
 
-def maximise_classes(proba: Real, objective: Objective) -> tuple[npt.NDArray[np.int64], Floats, float]:
+def maximise_classes(
+    proba: Real, objective: Objective
+) -> tuple[npt.NDArray[np.int64], Floats, float]:
     """Decide one class for each row of valid probabilities, (n, C).
 
     Returns the classes (n,), the expected F of each class (C,), and the gap.
@@ -314,7 +320,7 @@ def decide_limited(problem: Any, objective: Objective, average: str) -> Decision
     dense = isinstance(valid, np.ndarray)
     if average == "micro":
         return _decide_micro(valid, objective, least, most)
-    small = not dense and n * m <= _MOST_DENSE
+    small = not dense and n * m <= _MOST_DENSE[least > 0]
     if dense or small:
         entries = np.ascontiguousarray(valid if dense else valid.toarray())
         best = _best(_DenseRows(entries, objective, average == "weighted"))
@@ -330,7 +336,9 @@ def _sparse_labels(csr: Any, chosen: Real, filled: Real, least: int) -> Any:
     n, m = csr.shape
     sizes = np.diff(csr.indptr)
     at = np.flatnonzero(chosen)
-    row = np.concatenate([np.repeat(np.arange(n), sizes)[at], np.repeat(np.arange(n), np.maximum(least - sizes, 0))])
+    row = np.concatenate(
+        [np.repeat(np.arange(n), sizes)[at], np.repeat(np.arange(n), np.maximum(least - sizes, 0))]
+    )
     column = np.concatenate([csr.indices[at], filled.astype(csr.indices.dtype)])
     labels = type(csr)((np.ones(len(row), np.int8), (row, column)), shape=(n, m))
     labels.sort_indices()
@@ -345,7 +353,13 @@ def _decide_micro(valid: Any, objective: Objective, least: int, most: int) -> De
     """
     n, m = valid.shape
     dense = isinstance(valid, np.ndarray)
-    csr = sparse.csr_array((valid.ravel(), np.tile(np.arange(m), n), np.arange(0, n * m + 1, m)), shape=(n, m)) if dense else valid
+    csr = (
+        sparse.csr_array(
+            (valid.ravel(), np.tile(np.arange(m), n), np.arange(0, n * m + 1, m)), shape=(n, m)
+        )
+        if dense
+        else valid
+    )
     data, indptr = np.asarray(csr.data, dtype=np.float64), csr.indptr.astype(np.int64)
     marks = np.zeros(len(data), np.int8)
     _kernels.native.mark_top(data, indptr, least, most, marks)
@@ -354,7 +368,9 @@ def _decide_micro(valid: Any, objective: Objective, least: int, most: int) -> De
     first, others = np.flatnonzero(marks == 2), np.flatnonzero((marks == 1) & (data > 0.0))
     others = others[np.argsort(-data[others], kind="stable")]
     forced = len(first) + int(missing.sum())
-    sequence = np.concatenate([np.sort(data[first])[::-1], np.zeros(forced - len(first)), data[others]])
+    sequence = np.concatenate(
+        [np.sort(data[first])[::-1], np.zeros(forced - len(first)), data[others]]
+    )
     count, expected_f = _kernels.native.decide_prefix(
         data, sequence, forced, *objective.kernel_arguments, rules(objective.beta)
     )
@@ -364,7 +380,9 @@ def _decide_micro(valid: Any, objective: Objective, least: int, most: int) -> De
     if dense:
         return Decision(chosen.reshape(n, m), expected_f)
     filled = [
-        np.setdiff1d(np.arange(min(m, least)), csr.indices[indptr[i] : indptr[i + 1]])[: missing[i]]
+        np.setdiff1d(np.arange(min(m, least)), csr.indices[indptr[i] : indptr[i + 1]])[
+            : missing[i]
+        ]
         for i in np.flatnonzero(missing)
     ]
     labels = np.concatenate([np.empty(0, np.int64), *filled])

@@ -81,12 +81,12 @@ def from_classes(
     The second class is never the most probable one:
 
     >>> import fgfm
-    >>> proba = [[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.7, 0.3]]
+    >>> proba = [[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.7, 0.3], [0.55, 0.45]]
     >>> decision = fgfm.decision.from_classes(proba)
     >>> decision.labels
-    array([0, 0, 1, 1])
+    array([0, 0, 1, 0, 1])
     >>> decision.expected_f.round(4), decision.gap
-    (array([0.7187, 0.4343]), 0.0)
+    (array([0.7259, 0.4409]), 0.0)
     """
     objective = Objective.checked(beta, zero_division, False, n_jobs)
     logits = check_flag(logits, "logits")
@@ -139,7 +139,9 @@ def _softmax(logits: Real) -> Real:
     wrong = np.isneginf(top[:, 0])
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise ValueError(f"{place('proba', (row,))} has only logits of -inf: one class must be possible")
+        raise ValueError(
+            f"{place('proba', (row,))} has only logits of -inf: one class must be possible"
+        )
     np.exp(values, out=values)
     values /= values.sum(axis=1, keepdims=True)
     return values
