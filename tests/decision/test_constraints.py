@@ -666,7 +666,7 @@ def test_sparse_rows_refuse_to_fill_up_sets_of_a_hierarchy_at_least_cost():
 )
 def test_other_problems_refuse_constraints(arguments, message):
     with pytest.raises(ValueError, match=message):
-        decision.from_marginals([[0.5, 0.2]], max_labels=1, **arguments)
+        decision.from_marginals([[0.5, 0.2]], constraints=Constraints(forbidden=[0]), **arguments)
     assert decision.from_marginals([[0.5, 0.2]], min_labels=0, **arguments).labels.shape == (1, 2)
 
 

@@ -26,7 +26,9 @@ Floats = npt.NDArray[np.float64]
 _FEW = 1 << 13  # entries: such problems are started several times
 _FEW_STARTS = 8
 _WIDE_GAP = 1e-4  # longer problems are started again where the gap is wider
-_MOST_DENSE = 4096  # entries of sparse problems that are decided as dense ones
+# Cells of sparse problems that are decided as dense ones: few; more with a least number of labels,
+# whose bound is wider for sparse rows
+_MOST_DENSE = 1 << 12, 1 << 22
 _CLOSED = 1e-13  # the rounding error of a bound
 
 
@@ -318,7 +320,7 @@ def decide_limited(problem: Any, objective: Objective, average: str) -> Decision
     dense = isinstance(valid, np.ndarray)
     if average == "micro":
         return _decide_micro(valid, objective, least, most)
-    small = not dense and n * m <= _MOST_DENSE
+    small = not dense and n * m <= _MOST_DENSE[least > 0]
     if dense or small:
         entries = np.ascontiguousarray(valid if dense else valid.toarray())
         best = _best(_DenseRows(entries, objective, average == "weighted"))

@@ -17,7 +17,7 @@ from fgfm._utils.validation import (
     real_array,
     tolerance,
 )
-from fgfm.decision._array_api.libraries import describe, is_array_api
+from fgfm.decision._array_api import describe, is_array_api
 from fgfm.decision._budgets import maximise_classes
 from fgfm.decision._dask import any_dask
 from fgfm.decision._objective import Decision, Objective
@@ -59,8 +59,8 @@ def from_classes(
     Returns
     -------
     Decision
-        ``labels`` of shape (n,): the column of the class of each row, as 64-bit integers. For a data
-        frame a series of column names with the same index, so that they compare with the true
+        ``labels`` of shape (n,): the column of the class of each row, as 64-bit integers. For a
+        data frame a series of column names with the same index, so that they compare with the true
         classes if the columns are named ``model.classes_``. ``expected_f`` of shape (C,) is the
         expected F-measure of each class, for a data frame a series by column name. ``gap`` bounds
         how much larger the mean of ``expected_f`` could be; it is 0.0 where the decision is known
@@ -73,20 +73,20 @@ def from_classes(
     Notes
     -----
     Row after row is given its best class until none can be improved, then the result is evaluated
-    exactly and bounded by weak duality; problems of about a dozen rows are solved exactly. All rows of
-    a batch are decided together.
+    exactly and bounded by weak duality; problems of about a dozen rows are solved exactly. All
+    rows of a batch are decided together.
 
     Examples
     --------
     The second class is never the most probable one:
 
     >>> import fgfm
-    >>> proba = [[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.7, 0.3]]
+    >>> proba = [[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.7, 0.3], [0.55, 0.45]]
     >>> decision = fgfm.decision.from_classes(proba)
     >>> decision.labels
-    array([0, 0, 1, 1])
+    array([0, 0, 1, 0, 1])
     >>> decision.expected_f.round(4), decision.gap
-    (array([0.7187, 0.4343]), 0.0)
+    (array([0.7259, 0.4409]), 0.0)
     """
     objective = Objective.checked(beta, zero_division, False, n_jobs)
     logits = check_flag(logits, "logits")
@@ -110,7 +110,7 @@ def from_classes(
 
 
 def _class_probabilities(given: Real) -> Real:
-    """Validate rows of class probabilities; return them for the kernels, without a copy if valid."""
+    """Return valid rows of class probabilities, without a copy if they need no rounding."""
     values = float_block(given)
     slack = tolerance(given)
     total = values @ np.ones(values.shape[1], dtype=values.dtype)
@@ -121,12 +121,12 @@ def _class_probabilities(given: Real) -> Real:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ValueError(
-            f"{place('proba', (row,))} sums to {total[row]:g}: the probabilities of the classes of "
-            "a row must sum to 1"
+            f"{place('proba', (row,))} sums to {total[row]:g}: the probabilities of the classes "
+            "of a row must sum to 1"
         )
     if least < 0.0 or values.max(initial=0.0) > 1.0:
-        return np.clip(values, 0.0, 1.0)
-    return values
+        return np.asarray(np.clip(values, 0.0, 1.0))
+    return np.asarray(values)
 
 
 def _softmax(logits: Real) -> Real:

@@ -86,10 +86,12 @@ def from_marginals(
     min_labels, max_labels : int, default=0 and None
         The least and the largest number of labels to decide for; None is no limit. With
         `min_labels` of 1 or more the empty set is not allowed, but expectations are not
-        conditioned as with `nonempty`.
+        conditioned as with `nonempty`. They are numbers per row for every `average`; with
+        ``"macro"`` and ``"weighted"`` the decision's ``gap`` bounds the distance to the optimum.
     constraints : Constraints, default=None
         Further constraints on the label sets: labels that are required, forbidden, exclude each
         other or imply each other, and costs of labels. ``expected_f`` does not include the costs.
+        Only for ``average="samples"``.
     min_precision, min_recall : float, default=None
         The least expected precision :math:`E[|y \cap h| / |h|]` and recall
         :math:`E[|y \cap h| / |y|]` of each decision, at the level of `average`; 0/0 has the value
@@ -116,6 +118,7 @@ def from_marginals(
     See Also
     --------
     from_factors : Decisions where groups of labels depend on each other.
+    from_classes : One class for each row.
     fgfm.cardinality.of_marginals : Marginals combined with a model of the number of labels.
 
     Notes

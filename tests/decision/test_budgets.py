@@ -1,0 +1,300 @@
+"""One class per row, and limits on rows with macro and micro: enumeration, gaps, invariances."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from fgfm.decision import Constraints, from_cardinalities, from_classes, from_marginals
+
+
+def expected_f(p, h, beta=1.0, zero_division=1.0):
+    """Compute the expected F of one decision by the distribution of the other rows."""
+    k = int(np.sum(h))
+    if k == 0:
+        return zero_division * np.prod(1.0 - p)
+    value = 0.0
+    for i in np.flatnonzero(h):
+        d = np.ones(1)
+        for x in np.delete(p, i):
+            d = np.convolve(d, [1.0 - x, x])
+        s = 1 + np.arange(len(d))
+        value += p[i] * (d * (1.0 + beta**2) / (beta**2 * s + k)).sum()
+    return value
+
+
+def values_of_columns(proba, **parameters):
+    """Return a function from the marks of a decision to the expected F of its columns."""
+    n, m = proba.shape
+    table = [
+        {h: expected_f(column, h, **parameters) for h in itertools.product([0, 1], repeat=n)}
+        for column in proba.T
+    ]
+    return lambda marks: np.array([table[c][tuple(int(x) for x in marks[:, c])] for c in range(m)])
+
+
+def class_probabilities(rng, n, m):
+    proba = rng.dirichlet(np.full(m, rng.choice([0.1, 1.0, 5.0])), size=n)
+    if rng.random() < 0.3:  # ties and zeros
+        proba = np.round(3.0 * proba) / 3.0
+        proba[proba.sum(axis=1) == 0.0, 0] = 1.0
+        proba /= proba.sum(axis=1, keepdims=True)
+    return proba
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_classes_are_those_of_enumeration(seed):
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(1, 7)), int(rng.integers(1, 5))
+    parameters = {
+        "beta": rng.choice([0.5, 1.0, 2.0]),
+        "zero_division": rng.choice([0.0, 0.5, 1.0]),
+    }
+    proba = class_probabilities(rng, n, m)
+    values = values_of_columns(proba, **parameters)
+    best = max(
+        values(np.eye(m)[list(classes)]).mean()
+        for classes in itertools.product(range(m), repeat=n)
+    )
+    decision = from_classes(proba, **parameters)
+    own = values(np.eye(m)[decision.labels])
+    assert decision.labels.dtype == np.int64
+    assert_allclose(decision.expected_f, own, atol=1e-12)
+    assert_allclose(own.mean(), best, atol=1e-12)
+    assert decision.gap == 0.0
+
+
+SHAPES = [(1, 6), (2, 4), (3, 3), (4, 2), (2, 5), (5, 2), (1, 1)]
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
+@pytest.mark.parametrize("seed", range(14))
+def test_limits_are_those_of_enumeration(seed, average):
+    rng = np.random.default_rng(seed)
+    n, m = SHAPES[seed % len(SHAPES)]
+    parameters = {
+        "beta": rng.choice([0.5, 1.0, 2.0]),
+        "zero_division": rng.choice([0.0, 0.5, 1.0]),
+    }
+    proba = rng.random((n, m)) ** rng.choice([0.5, 1.0, 4.0])
+    proba[rng.random((n, m)) < 0.2] = 0.0
+    most = int(rng.integers(1, m + 1))
+    least = int(rng.integers(0, most + 1))
+    sets = [h for h in itertools.product([0, 1], repeat=m) if least <= sum(h) <= most]
+    if average == "micro":
+
+        def value(marks):
+            return expected_f(proba.ravel(), marks.ravel(), **parameters)
+    else:
+        columns = values_of_columns(proba, **parameters)
+        weight = (
+            np.full(m, 1.0 / m) if average == "macro" else proba.sum(0) / max(proba.sum(), 1e-300)
+        )
+
+        def value(marks):
+            return weight @ columns(marks)
+
+    best = max(value(np.array(rows)) for rows in itertools.product(sets, repeat=n))
+    for given in (proba, sparse.csr_array(proba)):
+        decision = from_marginals(
+            given, average=average, min_labels=least, max_labels=most, **parameters
+        )
+        labels = decision.labels if given is proba else decision.labels.toarray()
+        assert labels.dtype == np.int8
+        assert (labels.sum(axis=1) >= least).all()
+        assert (labels.sum(axis=1) <= most).all()
+        assert_allclose(value(labels), best, atol=1e-12)
+        assert decision.gap == 0.0
+        if average == "micro":
+            assert_allclose(decision.expected_f, best, atol=1e-12)
+        else:
+            assert_allclose(decision.expected_f, columns(labels), atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_bound_holds_where_it_is_not_closed(seed):
+    """The gap of ascent alone, before small problems are searched, covers the optimum."""
+    from fgfm.decision import _budgets
+    from fgfm.decision._objective import Objective
+
+    rng = np.random.default_rng(seed)
+    n, m = 8, 3
+    proba = class_probabilities(rng, n, m)
+    rows = _budgets._ClassRows(proba, Objective.checked(1.0, 1.0, False, None))
+    found = rows.start(np.ones(m), np.zeros(m))
+    best = from_classes(proba).expected_f.mean()
+    assert found.value <= best + 1e-12
+    assert found.bound >= best - 1e-12
+
+
+def large(seed, n=20_000, m=6, noise=1.5):
+    rng = np.random.default_rng(seed)
+    logits = np.log(rng.dirichlet(np.ones(m))) + noise * rng.normal(size=(n, m))
+    proba = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return proba / proba.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5, 4.0])
+def test_many_rows_have_a_small_gap(noise):
+    proba = large(3, noise=noise)
+    decision = from_classes(proba)
+    assert 0.0 <= decision.gap < 1e-3
+    # the exact values of the decided columns, by an independent route
+    for c in (0, 5):
+        rows = decision.labels == c
+        order = np.concatenate([proba[rows, c], proba[~rows, c]])
+        assert_allclose(decision.expected_f[c], _prefix_value(order, rows.sum()), rtol=1e-9)
+    argmax = proba.argmax(axis=1)
+    ratio = [
+        2.0 * proba[argmax == c, c].sum() / (proba[:, c].sum() + (argmax == c).sum())
+        for c in range(6)
+    ]
+    assert decision.expected_f.mean() > np.mean(ratio) - 1e-3
+
+
+def _prefix_value(p, k):
+    """Compute the expected F_1 of the first k rows by integration over panels."""
+    if k == 0:
+        return np.exp(np.log1p(-p).sum())
+    x, w = np.polynomial.legendre.leggauss(20)
+    edges = np.concatenate([[0.0], 2.0 ** np.arange(-40, 6)])
+    half = np.diff(edges)[:, None] / 2.0
+    t, weight = (edges[:-1, None] + half * (x + 1.0)).ravel(), (half * w).ravel()
+    value = 0.0
+    for at, by in zip(t, weight, strict=True):
+        u = -np.expm1(-at)
+        log = np.log1p(-p * u).sum() - (k + 1) * at
+        value += 2.0 * by * np.exp(log) * (p[:k] / (1.0 - p[:k] * u)).sum()
+    return value
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_limits_on_many_rows_have_a_small_gap(dtype):
+    proba = np.random.default_rng(0).beta(0.3, 2.0, size=(10_000, 12)).astype(dtype)
+    # Three labels in each row leave many that no column wants: one column takes them.
+    for limits, gap in (
+        ({"max_labels": 2}, 1e-3),
+        ({"min_labels": 1}, 1e-3),
+        ({"min_labels": 3, "max_labels": 3}, 0.03),
+    ):
+        dense = from_marginals(proba, average="macro", **limits)
+        assert dense.gap < gap
+        rows = from_marginals(sparse.csr_array(proba), average="macro", **limits)
+        assert abs(rows.expected_f.mean() - dense.expected_f.mean()) < 1e-6
+
+
+def test_sparse_rows_that_store_too_few_labels():
+    proba = sparse.random_array((3000, 400), density=0.01, rng=np.random.default_rng(0)).tocsr()
+    decision = from_marginals(proba, average="macro", min_labels=3, max_labels=3)
+    assert_array_equal(decision.labels.sum(axis=1), 3)
+    assert decision.labels.data.max() == 1  # no label twice
+    free = from_marginals(proba, average="macro", max_labels=3)
+    assert free.expected_f.mean() >= decision.expected_f.mean() - 1e-9
+    assert free.gap < 0.05
+    micro = from_marginals(proba, average="micro", min_labels=3, max_labels=3)
+    assert_array_equal(micro.labels.sum(axis=1), 3)
+
+
+def test_threads_and_row_order_change_nothing():
+    proba = large(1, n=3000)
+    order = np.random.default_rng(0).permutation(3000)
+    decision = from_classes(proba)
+    threads = from_classes(proba, n_jobs=3)
+    assert_array_equal(threads.labels, decision.labels)
+    assert_array_equal(threads.expected_f, decision.expected_f)
+    assert threads.gap == decision.gap
+    permuted = from_classes(proba[order])
+    assert_allclose(permuted.expected_f.mean(), decision.expected_f.mean(), atol=1e-5)
+    limits = {"average": "macro", "max_labels": 2, "zero_division": 0.5}
+    one, two = (from_marginals(proba[:, :5], n_jobs=jobs, **limits) for jobs in (1, 2))
+    assert_array_equal(two.labels, one.labels)
+    assert_array_equal(two.expected_f, one.expected_f)
+
+
+def test_limits_that_do_not_bind_change_nothing():
+    proba = np.random.default_rng(0).random((50, 4))
+    for average in ("macro", "micro"):
+        free, limited = (
+            from_marginals(proba, average=average, max_labels=most) for most in (None, 4)
+        )
+        assert_array_equal(limited.labels, free.labels)
+        assert limited.gap == 0.0
+
+
+def test_frames_get_names_of_classes():
+    proba = pd.DataFrame(
+        [[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.7, 0.3], [0.55, 0.45]],
+        columns=["no", "yes"],
+        index=list("abcde"),
+    )
+    labels, values = decision = from_classes(proba)
+    assert decision.gap == 0.0
+    assert labels.tolist() == ["no", "no", "yes", "no", "yes"]
+    assert labels.index.tolist() == list("abcde")
+    assert values.index.tolist() == ["no", "yes"]
+    assert values.name == "expected_f"
+
+
+def test_logits_are_those_of_softmax():
+    proba = large(0, n=200)
+    logits = np.log(proba) + np.arange(200)[:, None]
+    assert_array_equal(from_classes(logits, logits=True).labels, from_classes(proba).labels)
+    certain = from_classes([[np.inf, 0.0], [0.0, np.inf]], logits=True)
+    assert certain.labels.tolist() == [0, 1]
+    assert_allclose(certain.expected_f, 1.0)
+
+
+def test_no_row_and_one_class():
+    labels, values = from_classes(np.empty((0, 3)))
+    assert labels.shape == (0,)
+    assert labels.dtype == np.int64
+    assert_array_equal(values, 1.0)
+    one = from_classes(np.ones((5, 1)))
+    assert_array_equal(one.labels, 0)
+    assert_allclose(one.expected_f, 1.0)
+    unused = from_classes(np.array([[0.5, 0.5, 0.0]] * 20), zero_division=0.0)
+    assert unused.expected_f.shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("proba", "message"),
+    [
+        ([[0.5, 0.5], [0.5, 0.4]], r"proba\[1\] sums to 0.9: the probabilities of the classes"),
+        ([[0.5, 0.5], [np.nan, 0.4]], r"proba\[1, 0\] is nan: probabilities must lie in \[0, 1\]"),
+        ([[1.5, -0.5]], r"proba\[0, 0\] is 1.5"),
+        ([0.5, 0.5], r"proba has shape \(2,\): it must have 2 dimensions \(row, class\)"),
+    ],
+)
+def test_errors_of_classes(proba, message):
+    with pytest.raises(ValueError, match=message):
+        from_classes(proba)
+
+
+def test_errors_of_limits():
+    proba = np.full((5, 3), 0.4)
+    with pytest.raises(ValueError, match="min_labels is 4, but there are 3 labels"):
+        from_marginals(proba, average="macro", min_labels=4)
+    with pytest.raises(ValueError, match="cannot be combined with average='macro'"):
+        from_marginals(proba, average="macro", constraints=Constraints(required=[0]))
+    with pytest.raises(ValueError, match="need independent labels"):
+        from_cardinalities(np.full((2, 2, 1), 0.3), average="micro", max_labels=1)
+    macro = from_cardinalities(np.full((2, 2, 1), 0.45), average="macro", max_labels=1)
+    assert macro.labels.sum(axis=1).tolist() == [1, 1]
+    with pytest.raises(TypeError, match="sparse matrix"):
+        from_classes(sparse.csr_array(np.eye(2)))
+
+
+def test_classes_given_as_labels_warn():
+    proba = large(0, n=10, m=3)
+    with pytest.warns(UserWarning, match="use from_classes"):
+        from_marginals(proba)
+    with pytest.warns(UserWarning, match="use from_classes"):
+        from_marginals(pd.DataFrame(proba))
+    proba[7, 0] += 0.01  # no warning: one row does not sum to 1
+    from_marginals(proba)
+    from_marginals(np.ones((10, 1)))
