@@ -108,7 +108,7 @@ class _Rows:
         self, work: Callable[[slice, Floats, Floats], None]
     ) -> tuple[Floats, Floats]:
         """Evaluate blocks of columns, in threads."""
-        n, m = self.shape
+        m = self.shape[1]
         expected_f, bounds = np.empty(m), np.empty(m)
 
         def run(labels: slice) -> None:
