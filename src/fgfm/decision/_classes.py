@@ -22,7 +22,7 @@ from fgfm.decision._budgets import maximise_classes
 from fgfm.decision._dask import any_dask
 from fgfm.decision._objective import Decision, Objective
 
-__all__ = ["from_classes", "sums_to_one"]
+__all__ = ["from_classes", "read_classes", "sums_to_one"]
 
 Real = npt.NDArray[Any]
 _ENOUGH_ROWS = 4  # fewer may sum to 1 by chance
@@ -95,12 +95,7 @@ def from_classes(
             f"proba is a {describe(proba)}: from_classes decides all rows together, on the host; "
             "pass a NumPy array or a data frame"
         )
-    given = real_array(proba, "proba", ("row", "class"))
-    if logits:
-        check_logits(given, "proba", (0, 0))
-        values = _softmax(given)
-    else:
-        values = _class_probabilities(given)
+    values = read_classes(proba, "proba", logits)
     n, m = values.shape
     if n == 0:
         labels, expected_f, gap = np.zeros(0, np.int64), np.full(m, objective.zero_division), 0.0
@@ -109,19 +104,28 @@ def from_classes(
     return Decision(*_as_series(labels, expected_f, proba), gap)
 
 
-def _class_probabilities(given: Real) -> Real:
+def read_classes(proba: Any, name: str, logits: bool) -> Real:
+    """Return valid rows of class probabilities, from the argument of some name, or its logits."""
+    given = real_array(proba, name, ("row", "class"))
+    if logits:
+        check_logits(given, name, (0, 0))
+        return _softmax(given, name)
+    return _class_probabilities(given, name)
+
+
+def _class_probabilities(given: Real, name: str) -> Real:
     """Return valid rows of class probabilities, without a copy if they need no rounding."""
     values = float_block(given)
     slack = tolerance(given)
     total = values @ np.ones(values.shape[1], dtype=values.dtype)
     least = values.min(initial=0.0)
     if not least >= -slack or not (values.max(initial=0.0) <= 1.0 + slack):  # NaN too
-        check_marginals(given, "proba", (0, 0))
+        check_marginals(given, name, (0, 0))
     wrong = ~(np.abs(total - 1.0) <= max(slack, 1e-6))
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ValueError(
-            f"{place('proba', (row,))} sums to {total[row]:g}: the probabilities of the classes "
+            f"{place(name, (row,))} sums to {total[row]:g}: the probabilities of the classes "
             "of a row must sum to 1"
         )
     if least < 0.0 or values.max(initial=0.0) > 1.0:
@@ -129,7 +133,7 @@ def _class_probabilities(given: Real) -> Real:
     return np.asarray(values)
 
 
-def _softmax(logits: Real) -> Real:
+def _softmax(logits: Real, name: str) -> Real:
     """Return probabilities of classes; infinite logits are certain or impossible classes."""
     values = logits.astype(np.float64)
     top = values.max(axis=1, keepdims=True, initial=-np.inf)
@@ -140,7 +144,7 @@ def _softmax(logits: Real) -> Real:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ValueError(
-            f"{place('proba', (row,))} has only logits of -inf: one class must be possible"
+            f"{place(name, (row,))} has only logits of -inf: one class must be possible"
         )
     np.exp(values, out=values)
     values /= values.sum(axis=1, keepdims=True)
