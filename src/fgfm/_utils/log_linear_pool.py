@@ -79,8 +79,7 @@ class LogLinearPool:
             value = -float(w @ (own - np.log(total))) + _RIDGE * float(off @ off)
             p *= w / total
             slope = np.append(np.tensordot(f, p, axes=2), p.sum(axis=1)) - observed
-            gradient: Floats = (slope + 2.0 * _RIDGE * off) / mass
-            return value / mass, gradient
+            return value / mass, np.asarray(slope + 2.0 * _RIDGE * off, dtype=np.float64) / mass
 
         bounds = [(0.0, None)] * J + [(None, None)] * K
         found = minimize(loss, prior, jac=True, method="L-BFGS-B", bounds=bounds)
