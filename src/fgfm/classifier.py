@@ -651,7 +651,8 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
     def _decide_rows(self, X: Any) -> Decision:
         """Decide each row by itself: labels (n, m) and expected F-measures (n,)."""
         blocks = self._map_blocks(X, self._decide_block)
-        return Decision(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+        labels, expected_f = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+        return Decision(labels, expected_f)
 
     def _decide_block(self, X: Any) -> Decision:
         """Decide a block of rows."""

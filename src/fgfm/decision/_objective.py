@@ -34,9 +34,9 @@ class Decision(_Pair):
         label for ``average="macro"``, of all entries for ``average="micro"`` and for 1-D
         probabilities. With the measure "jaccard" the expected Jaccard index instead.
     gap : float
-        A bound on what is missing to the largest possible mean of ``expected_f``. It is 0.0 but for
-        `from_classes`, and limits on the labels of a row with ``average="macro"`` or ``"weighted"``
-        (then of the weighted mean). A decision unpacks into the first two.
+        A bound on what is missing to the largest possible mean of ``expected_f``. It is 0.0 but
+        for `from_classes`, and for limits on the labels of a row with ``average="macro"`` or
+        ``"weighted"`` (there of the weighted mean). A decision unpacks into the first two.
     """
 
     gap: float = 0.0
