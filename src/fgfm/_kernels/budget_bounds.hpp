@@ -66,7 +66,7 @@ public:
         : p_(p), mu_(mu), floor_(floor), shift_(beta2 * (1.0 + column.mean)), column_(column),
           work_(work), top_(std::max(largest(p), std::numeric_limits<double>::min())),
           n_(static_cast<double>(p.size())),
-          tolerance_((n_ > 256.0 ? 1.0 : 0.1) * BOUND_TOLERANCE * column.weight) {}
+          tolerance_((n_ > 1e5 ? 3.0 : n_ > 256.0 ? 1.0 : 0.1) * BOUND_TOLERANCE * column.weight) {}
 
     // Return the largest f(k), which is at least `known`, the value of the decision less its mu.
     //

@@ -14,8 +14,8 @@ from scipy import sparse
 from fgfm._kernels import NOT_PROBABILITY, constrain_dense_rows, transpose
 from fgfm._utils.blocks import BLOCK_BYTES, float_block, run_blocks
 from fgfm._utils.validation import check_logits, check_marginals, is_flat, real_array
-from fgfm.decision._marginals_sparse import SparseMarginals
 from fgfm.decision._budgets import decide_limited
+from fgfm.decision._marginals_sparse import SparseMarginals
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._problem import DenseProblem, Problem, run_kernel
 from fgfm.decision._quadrature import rules
