@@ -218,7 +218,7 @@ def deciders(settings: Settings) -> Results:
     for m in (20, 100):
         settings.progress(f"FDecider, {m} labels")
         rng = np.random.default_rng(m)
-        z = rng.normal(np.log(3.0 / m), 1.0, m) + rng.normal(0.0, 1.5, (5 * n, m))
+        z = rng.normal(np.log(3.0 / m), 1.0, m) + rng.normal(0.0, 1.5, (2 * n, m))
         p, truth = (1.0 / (1.0 + np.exp(-x)) for x in (1.4 * z - 0.3, z + rng.normal(size=m) / 4))
         Y = (rng.random((n, m)) < truth[:n]).astype(np.int8)
         fit = partial(FDecider().fit, p[:n], Y)

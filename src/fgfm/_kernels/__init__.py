@@ -16,7 +16,7 @@ header                   contents
 ``constrained``          the best feasible set, where constraints exclude the optimum;
                          ``constrained_marginals`` for independent labels
 ``budgets``              macro decisions with limits on rows, one class per row: ascent;
-                         ``budget_bounds`` evaluates, ``budget_bindings`` binds them
+                         ``budget_bounds`` evaluates and bounds them
 ``prefixes``             micro decisions with limits on rows: the best prefix of a sequence
 ``samples``, ``joint``   decide rows from draws and from probabilities of label sets
 ``factors``              decide rows from the P of independent factors (F-GFM)

@@ -35,7 +35,8 @@ struct BoundPoint {
     double k, a, b;
     double t = 0.0, excess = 0.0;
     double low = 0.0, high = 0.0;  // where the best threshold is, by the sample
-    bool is_exact = false;         // whether the excess is that of all entries
+    bool is_evaluated = false;     // whether the excess is that of all entries
+    bool is_exact = false;         // and the threshold the best one
 
     double delta(double p) const { return p * (a + p * b); }
     double at(double size) const { return size * t + excess; }
@@ -65,7 +66,7 @@ public:
         : p_(p), mu_(mu), floor_(floor), shift_(beta2 * (1.0 + column.mean)), column_(column),
           work_(work), top_(std::max(largest(p), std::numeric_limits<double>::min())),
           n_(static_cast<double>(p.size())),
-          tolerance_((n_ > 256.0 ? 1.0 : 0.1) * BOUND_TOLERANCE * column.weight) {}
+          tolerance_((n_ > 1e5 ? 3.0 : n_ > 256.0 ? 1.0 : 0.1) * BOUND_TOLERANCE * column.weight) {}
 
     // Return the largest f(k), which is at least `known`, the value of the decision less its mu.
     //
@@ -83,7 +84,8 @@ public:
             if (!refine(best)) break;
         }
         for (Index round = 0; is_sample && round <= BOUND_ROUNDS; ++round) {
-            evaluate();
+            add_excess();
+            select(known);
             if (round == BOUND_ROUNDS || !refine(known)) break;
         }
         double bound = std::max(known, points[0].at(points[0].k));
@@ -121,8 +123,8 @@ private:
         const Index step = n / BOUND_SAMPLE;
         std::vector<double> value;
         for (Index i = step / 2; i < n; i += step) value.push_back(here.delta(p_[i]) - mu_[i]);
-        std::nth_element(value.begin(), value.begin() + 2, value.end(), std::greater<>());
-        const double cut = value[2];
+        std::nth_element(value.begin(), value.begin() + 1, value.end(), std::greater<>());
+        const double cut = value[1];
         for_large(here, cut, [&](Index i) { take(i, 1.0); });
         const double rest = n_ - static_cast<double>(work_.sample_p.size());
         std::vector<Index> others;
@@ -206,7 +208,7 @@ private:
         while (end < value.size() && weight < k + slack) weight += value[end++].second;
         result.low = end < value.size() ? value[end].first
                                         : -std::numeric_limits<double>::infinity();
-        result.is_exact = step <= 1.0;
+        result.is_exact = result.is_evaluated = step <= 1.0;
         return result;
     }
 
@@ -231,15 +233,64 @@ private:
         return !added.empty();
     }
 
-    // Evaluate the points of the sample on all entries, some neighbours at a time.
-    void evaluate() {
+    // Evaluate the points of the sample on all entries, with the thresholds of the sample.
+    void add_excess() {
         std::vector<BoundPoint*> group;
         for (BoundPoint& point : work_.points) {
-            if (!point.is_exact) group.push_back(&point);
+            if (!point.is_evaluated) group.push_back(&point);
             if (group.size() == POINTS_AT_ONCE) {
+                add_excess(group);
+                group.clear();
+            }
+        }
+        if (!group.empty()) add_excess(group);
+    }
+
+    void add_excess(std::span<BoundPoint* const> group) const {
+        const Lanes none = {};
+        Lanes a[POINTS_AT_ONCE], b[POINTS_AT_ONCE], t[POINTS_AT_ONCE], excess[POINTS_AT_ONCE] = {};
+        for (Index g = 0; g < POINTS_AT_ONCE; ++g) {
+            const BoundPoint& point = *group[std::min<std::size_t>(g, group.size() - 1)];
+            a[g] = none + point.a;
+            b[g] = none + point.b;
+            t[g] = none + point.t;
+        }
+        const auto add = [&](Lanes x, Lanes y) {
+            for (Index g = 0; g < POINTS_AT_ONCE; ++g) {
+                const Lanes over = x * (a[g] + x * b[g]) - (y + t[g]);
+                excess[g] += over > none ? over : none;
+            }
+        };
+        const Index n = length(p_);
+        Index i = 0;
+        for (; i + LANES <= n; i += LANES) add(load(p_.data() + i), load(mu_ + i));
+        if (i < n) {
+            add(load_some(p_.data() + i, n - i, 0.0),
+                load_some(mu_ + i, n - i, std::numeric_limits<double>::infinity()));
+        }
+        for (std::size_t g = 0; g < group.size(); ++g) {
+            group[g]->excess = add_lanes(excess[g]);
+            group[g]->is_evaluated = true;
+        }
+    }
+
+    // Find the best thresholds of sizes at which the bound is not close to `value`, some neighbours
+    // at a time.
+    void select(double value) {
+        std::vector<BoundPoint*> group;
+        for (std::size_t j = 0; j < work_.points.size(); ++j) {
+            BoundPoint& point = work_.points[j];
+            bool is_open = point.at(point.k) > value + tolerance_;
+            if (j > 0) is_open |= between(work_.points[j - 1], point) > value + tolerance_;
+            if (j + 1 < work_.points.size()) {
+                is_open |= between(point, work_.points[j + 1]) > value + tolerance_;
+            }
+            const bool is_far = !group.empty() && point.k > 1.2 * group.front()->k;
+            if (group.size() == POINTS_AT_ONCE || is_far) {
                 evaluate(group);
                 group.clear();
             }
+            if (is_open && !point.is_exact) group.push_back(&point);
         }
         if (!group.empty()) evaluate(group);
     }
@@ -289,7 +340,7 @@ private:
                 point->excess = mass * point->a + mass2 * point->b - multipliers - inside * most;
             }
             for (const double x : value) point->excess += std::max(0.0, x - point->t);
-            point->is_exact = true;
+            point->is_exact = point->is_evaluated = true;
         }
     }
 

@@ -31,7 +31,7 @@ constexpr Index FEW_ENTRIES = 1 << 17;     // problems that are improved by exac
 constexpr Index SAMPLED_ROWS = 1 << 15;    // of those that a long problem is started from
 constexpr Index MOST_PASSES = 100;         // over the rows
 constexpr double NEVER_EMPTY = 45.0;       // expected labels of a column: exp(-45) = 3e-20
-constexpr double LAST_GAIN = 1e-8;         // of a pass over a long problem
+constexpr double LAST_GAIN = 1e-8;         // of a pass over a long problem; 1e-6 over a very long one
 
 // The entries of n rows and m columns: dense in C order, or CSR, if there are labels.
 template <class T>
@@ -498,7 +498,8 @@ void decide_classes(const BudgetRows<T>& rows, const Objective& objective, bool 
         own[i] = static_cast<std::int32_t>(
             best_class(rows.data + i * rows.m, rows.m, start, gain.data()));
     }
-    ascend_classes(rows, objective.beta2, columns, rows.n > 4096 ? LAST_GAIN : 0.0, own);
+    const double last = is_long ? 100.0 * LAST_GAIN : rows.n > 4096 ? LAST_GAIN : 0.0;
+    ascend_classes(rows, objective.beta2, columns, last, own);
 }
 
 // Choose the labels of each row, from gains slope p - loss; `fixed` rows of each column are chosen

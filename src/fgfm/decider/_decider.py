@@ -251,8 +251,9 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     .. math:: p(y) \propto g(|y|) \prod_i \bigl(q_i^t / (1 - q_i)^u\bigr)^{y_i},
 
     where g gives the number of labels its learned distribution
-    :math:`d_s \propto \exp(b_s) \, \pi_s^a` (:math:`\pi` is that of independent labels), and t
-    and u are 1 for independent labels and less where labels exclude each other.
+    :math:`d_s \propto \exp(b_s) \, \pi_s^a` (:math:`\pi` is that of independent labels; the
+    probability of no label is calibrated apart, if rows without labels exist), and t and u are 1
+    for independent labels and less where labels exclude each other.
 
     Parameters
     ----------
@@ -266,9 +267,9 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         over them.
     calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
         "sigmoid" fits a slope and a shift of the logits for each label, shrunk towards common
-        values by as much as the rows show that labels agree. "isotonic" fits an isotonic
-        regression for each label, and needs thousands of validation rows. None takes the
-        probabilities as they are. "auto" is "sigmoid".
+        values by as much as the rows show that labels agree, and one bend for all labels.
+        "isotonic" fits an isotonic regression for each label, and needs thousands of validation
+        rows. None takes the probabilities as they are. "auto" is "sigmoid".
     nonempty : {"auto"} or bool, default="auto"
         Condition decisions for the rows' F-measure on a true label set that is not empty. "auto"
         does so if no validation row is empty.

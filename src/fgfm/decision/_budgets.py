@@ -32,6 +32,10 @@ _MOST_DENSE = 1 << 12, 1 << 22
 _CLOSED = 1e-13  # the rounding error of a bound
 
 
+class _NotProbabilityError(Exception):
+    """A value is not in [0, 1]."""
+
+
 class _Found(NamedTuple):
     """A decision: what is chosen, and what bounds it."""
 
@@ -165,9 +169,9 @@ class _ClassRows(_Rows):
         n, m = self.shape
         classes, multiplier, columns = np.empty(n, np.int32), np.empty(n), np.empty((m, 8))
         results = classes, multiplier, columns
-        _kernels.native.decide_classes(
-            self.proba, *self.measure, self.rules, slope, loss, *results
-        )
+        given = self.proba, *self.measure, self.rules, slope, loss
+        if _kernels.native.decide_classes(*given, *results) >= 0:
+            raise _NotProbabilityError
         return *results, classes[:0]
 
     def evaluate(self, chosen: Real, multiplier: Floats, columns: Floats) -> tuple[Floats, Floats]:
@@ -275,12 +279,16 @@ class _SparseRows(_LimitedRows):
 
 def maximise_classes(
     proba: Real, objective: Objective
-) -> tuple[npt.NDArray[np.int64], Floats, float]:
-    """Decide one class for each row of valid probabilities, (n, C).
+) -> tuple[npt.NDArray[np.int64], Floats, float] | None:
+    """Decide one class for each row of probabilities, (n, C).
 
-    Returns the classes (n,), the expected F of each class (C,), and the gap.
+    Returns the classes (n,), the expected F of each class (C,), and the gap; or None if a value is
+    not in [0, 1].
     """
-    best = _best(_ClassRows(proba, objective))
+    try:
+        best = _best(_ClassRows(proba, objective))
+    except _NotProbabilityError:
+        return None
     return best.chosen.astype(np.int64), best.expected_f, best.gap
 
 

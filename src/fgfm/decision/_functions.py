@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -185,7 +186,7 @@ def from_marginals(
     shared: dict[str, Any] = {"logits": check_flag(logits, "logits")}
     if getattr(proba, "ndim", 0) != 2:
         proba = stacked_classes(proba, logits=logits)
-    elif not logits and sums_to_one(proba):
+    elif not logits and not _called_by_fgfm() and sums_to_one(proba):
         warnings.warn(
             "all rows of proba sum to 1, like the probabilities of classes that exclude each "
             "other: from_marginals takes labels as independent; use from_classes",
@@ -196,6 +197,11 @@ def from_marginals(
     if missed is not None:
         (arrays if np.ndim(missed) == 2 else shared)["missed"] = missed
     return decide_arrays(Marginals, arrays, objective, average, columns, **shared)
+
+
+def _called_by_fgfm() -> bool:
+    """Whether the caller of the calling function is a module of the package."""
+    return str(sys._getframe(2).f_globals.get("__name__")).startswith("fgfm.")
 
 
 def from_cardinalities(

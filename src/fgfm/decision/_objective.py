@@ -35,8 +35,8 @@ class Decision(_Pair):
         probabilities. With the measure "jaccard" the expected Jaccard index instead.
     gap : float
         A bound on what is missing to the largest possible mean of ``expected_f``. It is 0.0 but
-        for `from_classes`, and limits on the labels of a row with ``average="macro"`` or
-        ``"weighted"`` (then of the weighted mean). A decision unpacks into the first two.
+        for `from_classes`, and for limits on the labels of a row with ``average="macro"`` or
+        ``"weighted"`` (there of the weighted mean). A decision unpacks into the first two.
     """
 
     gap: float = 0.0

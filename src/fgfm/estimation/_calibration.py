@@ -301,11 +301,13 @@ class ShrunkCalibrator:
     slopes of log p and of -log(1 - p) differ: :math:`a_j + d` and :math:`a_j - d` (beta
     calibration; Kull, Silva Filho and Flach, 2017). Where forests and neighbours give
     probabilities of exactly 0, these count as half of the smallest others, and likewise those of
-    1. The slopes and shifts are posterior modes; the
-    common values and variances maximise the marginal likelihood, approximated at these modes
-    (an EM algorithm with Laplace's approximation), under weak priors (empirical Bayes): labels are
-    shrunk by as much as the rows show that they agree. A probability is the mean of
-    the sigmoid over the posterior, approximated by
+    1.
+
+    The slopes and shifts are posterior modes; the common values and variances maximise the
+    marginal likelihood, approximated at these modes (an EM algorithm with Laplace's
+    approximation), under weak priors (empirical Bayes): labels are shrunk by as much as the rows
+    show that they agree. A probability is the mean of the sigmoid over the posterior,
+    approximated by
     :math:`\sigma(\eta / \sqrt{1 + \pi v / 8})` for a logit of mean :math:`\eta` and variance v
     (MacKay, 1992): a label that no row has is not taken to be impossible.
 
