@@ -34,6 +34,7 @@ from fgfm._utils.validation import (
     check_choice,
     check_flag,
     check_zero_division,
+    label_sets,
     resolve_nonempty,
     row_weights,
 )
@@ -49,6 +50,7 @@ from fgfm.decider._inputs import (
 )
 from fgfm.decider._joint_model import JointModel
 from fgfm.decider._known_rows import check_new_rows, known_rows, row_digests
+from fgfm.decider._report import compare, rivals
 from fgfm.decision import (
     Constraints,
     Decision,
@@ -213,6 +215,62 @@ class DeciderMixin(LabelSetMixin):
         fgfm.metrics.abstention_threshold : The same for other measures and scores.
         """
         return abstention_threshold(*self._row_f(X, y), target, confidence)
+
+    def report(self, X: Any, y: Any) -> Any:
+        """Compare the predictions with thresholds on the same probabilities, label by label.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Rows, as in `fit`, best others than those of `fit`.
+        y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
+            True labels.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns "f", "precision", "recall", "predicted" (the share of rows) and "threshold";
+            for each label, and overall by the average of this estimator, the rows "decider",
+            "p > 0.5" and "tuned". The last has thresholds tuned on these very rows, which flatters
+            them: one for each label with "macro" and "weighted", otherwise one for all. With more
+            than two classes there are only the rows "decider" and "largest p". The thresholds of
+            "decider" are those of `predict_proba`, which is calibrated, the others those of X.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fgfm import FDecider
+        >>> rng = np.random.default_rng(0)
+        >>> truth = rng.random((600, 2)) ** 2
+        >>> Y = (rng.random((600, 2)) < truth).astype(int)
+        >>> decider = FDecider(average="macro").fit(truth[:300] ** 2, Y[:300])
+        >>> report = decider.report(truth[300:] ** 2, Y[300:])
+        >>> report.loc["overall", ["f", "predicted"]].round(2)
+                     f  predicted
+        decision
+        decider   0.71       0.44
+        p > 0.5   0.47       0.15
+        tuned     0.73       0.36
+        """
+        given, decider = self._read(X), self._fitted()
+        check_same_index(X=given.X, y=y)
+        truth = label_sets(read_true_labels(y, decider), "y")
+        p = given.entries.to_matrix(given.sparse_class)
+        if sparse.issparse(p):
+            truth = sparse.csr_array(truth)
+        elif sparse.issparse(truth):
+            truth = truth.toarray().astype(np.bool_)
+        options: dict[str, Any] = {"beta": decider.beta, "zero_division": decider.zero_division}
+        options["average"] = decider._score_average()
+        thresholds = vars(decider).get("thresholds_", np.nan)
+        rules = {"decider": (decider._predict_labels(given), thresholds)}
+        if decider._label_form == "classes":
+            best = p.argmax(axis=1)[:, None] == np.arange(p.shape[1])
+            rules["largest p"] = (best, np.nan)
+        else:
+            rules |= rivals(p, truth, **options)
+        names = decider._column_names() if decider._label_form != "flat" else decider.classes_[-1:]
+        return compare(rules, truth, list(names), **options)
 
     def _row_f(self, X: Any, y: Any) -> tuple[Floats, Floats]:
         """Return the expected and the obtained F-measure of each row."""
