@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.preprocessing import MultiLabelBinarizer
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
@@ -44,6 +45,8 @@ def read_labels(
     keep_sparse: bool = False,
     allow_missing: bool = False,
     allow_classes: bool = False,
+    allow_lists: bool = False,
+    names: Any = None,
 ) -> LabelTable:
     """Validate labels of any form.
 
@@ -62,6 +65,10 @@ def read_labels(
         ``labels`` and in ``observed``.
     allow_classes : bool, default=False
         Accept a flat y of more than two classes. They become columns of ``labels``.
+    allow_lists : bool, default=False
+        Accept lists or sets of the names of labels, one for each row.
+    names : sequence of str, optional
+        All labels that lists may have; by default those that occur, sorted.
 
     Returns
     -------
@@ -74,7 +81,16 @@ def read_labels(
             "pass the labels as a 0/1 matrix"
         )
     _check_not_masked(y)
-    _check_not_label_lists(y)
+    rows = _label_lists(y)
+    if rows is not None:
+        if not allow_lists:
+            raise ValueError(
+                f"y[0] is {rows[0]!r}: labels must be a matrix (n, m) of 0 and 1; "
+                "sklearn.preprocessing.MultiLabelBinarizer converts lists of labels"
+            )
+        table = _list_table(rows, names)
+        check_same_rows([n, len(rows)], ["X", "y"])
+        return table
     if not sparse.issparse(y) and not hasattr(y, "columns"):
         y = np.asarray(y)
     if y.shape[:1] == (0,):
@@ -100,6 +116,8 @@ def read_labels(
 
 def _split_missing(y: Any) -> tuple[Any, Labels | None]:
     """Return y with 0 for missing labels, and which are observed; y itself if none is missing."""
+    if sparse.issparse(y) and np.isin(y.tocsr().data, [0, 1]).all():
+        return y, None  # without a dense copy
     values = y.toarray() if sparse.issparse(y) else real_array(y, "y", ("row", "label"))
     missing = (values == -1) | (values != values)  # NaN
     if not missing.any():
@@ -143,8 +161,8 @@ def _check_not_masked(y: Any) -> None:
         raise TypeError("y is a masked array: fill its masked values first")
 
 
-def _check_not_label_lists(y: Any) -> None:
-    """Raise if y lists the labels of each row, instead of being a 0/1 matrix."""
+def _label_lists(y: Any) -> list[Any] | None:
+    """Return the rows of a y that lists the labels of each row; None if it does not."""
     rows: Any = None
     if isinstance(y, (list, tuple)):
         rows = y
@@ -153,15 +171,31 @@ def _check_not_label_lists(y: Any) -> None:
     elif hasattr(y, "to_list"):  # a series
         rows = y.to_list()
     if not rows:
-        return
+        return None
     sequences = [row for row in rows if isinstance(row, (list, tuple, set, frozenset, np.ndarray))]
     lengths = {len(row) for row in sequences}
     by_name = any(isinstance(label, str) for row in sequences for label in row)
     if sequences and (by_name or len(lengths) > 1 or isinstance(sequences[0], (set, frozenset))):
-        raise ValueError(
-            f"y[0] is {rows[0]!r}: labels must be a matrix (n, m) of 0 and 1; "
-            "sklearn.preprocessing.MultiLabelBinarizer converts lists of labels"
-        )
+        return list(rows)
+    return None
+
+
+def _list_table(rows: list[Any], names: Any) -> LabelTable:
+    """Return the labels of rows that list their names; in the order of the alphabet by default."""
+    known = None if names is None else set(names)
+    for i, row in enumerate(rows):
+        if isinstance(row, str) or not all(isinstance(label, str) for label in row):
+            raise ValueError(f"y[{i}] is {row!r}: it must be a list of the names of labels")
+        unknown = [] if known is None else sorted(set(row) - known)
+        if unknown:
+            raise ValueError(
+                f"y[{i}] has the label {unknown[0]!r}: the labels are "
+                f"{', '.join(map(repr, list(names)[:10]))}{', ...' if len(names) > 10 else ''}"
+            )
+    binarizer = MultiLabelBinarizer(classes=names)
+    labels = binarizer.fit_transform(rows).astype(np.bool_)
+    classes = np.asarray(binarizer.classes_, dtype=object)
+    return LabelTable(labels, classes, classes, "dense", "int64")
 
 
 def set_label_attributes(estimator: Any, table: LabelTable) -> None:
@@ -189,8 +223,8 @@ def format_labels(labels: Any, form: str, dtype: str, classes: npt.NDArray[Any])
 def read_true_labels(y: Any, classifier: Any) -> Any:
     """Return the labels to score a fitted classifier against, checked to be those of its `fit`.
 
-    A flat y becomes a column of 0 and 1, or one for each of more than two classes; a matrix is
-    returned unchanged.
+    A flat y becomes a column of 0 and 1, or one for each of more than two classes, and so do lists
+    of the names of labels; a matrix is returned unchanged.
     """
     classes = classifier.classes_
     _check_not_masked(y)
@@ -207,6 +241,9 @@ def read_true_labels(y: Any, classifier: Any) -> Any:
             return y[:, None] == classes
         return ((y == classes[-1]) & (len(classes) == 2))[:, None]
     names = getattr(classifier, "label_names_in_", None)
+    rows = None if names is None else _label_lists(y)
+    if rows is not None:
+        return _list_table(rows, names).labels
     check_same_names(column_names(y), names, "y", "fit")
     return y
 

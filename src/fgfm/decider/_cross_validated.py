@@ -187,6 +187,7 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             Features.
         y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
             Labels, 0 or 1, one column each. A flat y may have any classes, as in `FDecider`.
+            Lists of the names of labels, one for each row, are sorted into columns.
         sample_weight : array-like of shape (n,), optional
             Sample weights, for the decider and for a model that accepts them.
         **fit_params : dict
@@ -205,7 +206,8 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         check_same_index(X=X, y=y, sample_weight=sample_weight)
         (X,) = indexable(X)
         n = n_rows(X)
-        table = read_labels(y, n, type(self).__name__, allow_classes=True)
+        owner = type(self).__name__
+        table = read_labels(y, n, owner, allow_classes=True, allow_lists=True)
         decider._check_form(table)
         set_label_attributes(self, table)
         weight = None if sample_weight is None else row_weights(sample_weight, n, "X")

@@ -282,7 +282,12 @@ class DeciderMixin(LabelSetMixin):
                 "F-measures are not means over rows"
             )
         check_same_index(X=given.X, y=y)
-        Y = read_labels(y, len(given.entries.p), type(self).__name__, keep_sparse=True).labels
+        Y = read_labels(
+            *(y, len(given.entries.p), type(self).__name__),
+            keep_sparse=True,
+            allow_lists="label_names_in_" in vars(decider),
+            names=decider.classes_,
+        ).labels
         check_new_rows(self._known_rows, row_digests(self._row_values(X, given), Y))
         labels, expected_f = decider._decide_rows(given.entries, given.sparse_class)
         f = f_measure(
@@ -453,8 +458,11 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             Probabilities of m labels, which a model predicts for rows that it was not trained on,
             of shape (n, m); or logits, with ``logits=True``.
         y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
-            True labels, 0 or 1, one column each. A flat y may have any classes: of more than
-            two, X has the probabilities, one column for each in sorted order.
+            True labels, 0 or 1, one column each; NaN or -1 for a label that is not known, which
+            takes no part in the calibration, nor its row in the number of labels. A flat y may
+            have any classes: of more than two, X has the probabilities, one column for each in
+            sorted order. Lists or sets of the names of labels, one for each row, are those of the
+            columns of X, or, if these have no names, of the labels in sorted order.
         sample_weight : array-like of shape (n,), optional
             Sample weights: weight 2 is a row twice, weight 0 none.
 
@@ -466,7 +474,17 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         self._check_parameters()
         X = on_host(X)
         n = count_rows(X)
-        table = read_labels(y, n, type(self).__name__, keep_sparse=True, allow_classes=True)
+        names = column_names(X)
+        table = read_labels(
+            y,
+            n,
+            type(self).__name__,
+            keep_sparse=True,
+            allow_missing=True,
+            allow_classes=True,
+            allow_lists=True,
+            names=None if names is None or made_up(names) else names,
+        )
         return self._fit_table(X, y, table, sample_weight)
 
     def _fit_table(self, X: Any, y: Any, table: LabelTable, sample_weight: Any) -> FDecider:
@@ -484,18 +502,27 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         weight = row_weights(sample_weight, n, "X")
         Y = entries.choose(table.labels)  # (n, K)
         _check_rows(table, weight)
+        if table.observed is not None and entries.labels is not None:
+            raise ValueError(
+                "y has labels that are missing, and X is sparse: missing labels need a dense X"
+            )
         if not Y[weight > 0.0].any():
             raise ValueError(
                 "X stores no probability of a true label: sparse probabilities must have an entry "
                 "for most of the labels of y"
             )
-        kept = np.asarray(table.labels.sum(axis=1)).ravel()[weight > 0.0]
-        self.nonempty_ = bool((kept > 0).all()) and self.multilabel_
+        seen = weight > 0.0
+        missing: dict[str, Any] = {}
+        if table.observed is not None:
+            missing["observed"] = table.observed
+            seen &= table.observed.all(axis=1)
+        kept = np.asarray(table.labels.sum(axis=1)).ravel()[seen]
+        self.nonempty_ = bool(kept.size and (kept > 0).all()) and self.multilabel_
         self._check_limits(given)
         kind: Any = ClassModel if table.form == "classes" else JointModel
         model = kind(_CALIBRATORS[self.calibration]())
         with one_blas_thread:  # which is faster for small matrices, and reproducible
-            self._model = model.fit(entries, Y, weight)
+            self._model = model.fit(entries, Y, weight, **missing)
         used = np.flatnonzero(weight)
         self._known_rows = known_rows(row_digests(entries.at(used), table.labels[used]))
         self._fitted_average = self.average

@@ -25,6 +25,7 @@ __all__ = ["JointModel"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Labels = npt.NDArray[np.bool_]
 
 
 class JointModel:
@@ -46,7 +47,9 @@ class JointModel:
     def __init__(self, calibrator: Any) -> None:
         self.calibrator = calibrator
 
-    def fit(self, entries: Entries, Y: Floats, weight: Floats) -> JointModel:
+    def fit(
+        self, entries: Entries, Y: Floats, weight: Floats, observed: Labels | None = None
+    ) -> JointModel:
         """Fit to validation rows.
 
         Parameters
@@ -57,6 +60,9 @@ class JointModel:
             The true labels at these entries, 0 or 1.
         weight : ndarray of shape (n,)
             Sample weights; at least one is positive.
+        observed : ndarray of bool of shape (n, m), optional
+            Which labels are known. Rows with others are left out of the distribution of the number
+            of labels and of the exponents; if all are, labels are taken as independent.
 
         Returns
         -------
@@ -65,10 +71,19 @@ class JointModel:
         """
         kept = np.flatnonzero(weight)
         entries, Y, weight = entries.at(kept), Y[kept], weight[kept]
-        self.calibrator.fit(entries, Y, weight)
         self.exponents = np.ones(2)
         s = Y.sum(axis=1).astype(np.int64)  # (n,)
-        self.cardinalities = np.unique(s)
+        if observed is None:
+            self.calibrator.fit(entries, Y, weight)
+            self.cardinalities = np.unique(s)
+        else:
+            self.calibrator.fit(entries, Y, weight[:, None] * observed[kept])
+            complete = observed[kept].all(axis=1)
+            # Other rows have at least as many labels as are known.
+            known = s[complete | (s > 0)]
+            self.cardinalities = np.unique(known) if complete.any() else np.arange(entries.m + 1)
+            rows = np.flatnonzero(complete)
+            entries, Y, weight, s = entries.at(rows), Y[rows], weight[rows], s[rows]
         if entries.m == 1:
             return self
         # Fitted to probabilities that have seen the labels of their row, it would be too certain.

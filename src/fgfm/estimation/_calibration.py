@@ -213,10 +213,14 @@ class IsotonicCalibrator:
         self.with_margin = with_margin
 
     def fit(self, entries: Entries, Y: Floats, weight: Floats) -> IsotonicCalibrator:
-        """Fit the regressions to scores of n rows and the truth (n, K) at them, 0 or 1."""
-        self.margin_ = 1.0 / (float(weight.sum()) + 2.0) if self.with_margin else 0.0
+        """Fit the regressions to scores of n rows and the truth (n, K) at them, 0 or 1.
+
+        Weights are those of rows, or of entries (n, K).
+        """
+        n = float(np.max(weight.sum(axis=0)))
+        self.margin_ = 1.0 / (n + 2.0) if self.with_margin else 0.0
         self.regressors_: list[Any] = []
-        w = np.broadcast_to(weight[:, None], Y.shape)
+        w = _entry_weights(weight, Y)
         for place in _places(entries):
             regressor = None
             if (w[place] > 0.0).any():
@@ -232,6 +236,11 @@ class IsotonicCalibrator:
             if regressor is not None and entries.p[place].size:
                 q[place] = regressor.predict(entries.p[place])
         return entries.with_p(np.clip(q, self.margin_, 1.0 - self.margin_))
+
+
+def _entry_weights(weight: Floats, Y: Floats) -> Floats:
+    """Return weights of rows, or of entries, as those of entries (n, K)."""
+    return np.broadcast_to(weight if weight.ndim == 2 else weight[:, None], Y.shape)
 
 
 def _places(entries: Entries) -> list[Any]:
@@ -326,8 +335,11 @@ class ShrunkCalibrator:
     """
 
     def fit(self, entries: Entries, Y: Floats, weight: Floats) -> ShrunkCalibrator:
-        """Fit slopes and shifts to probabilities of n rows and the truth (n, K), 0 or 1."""
-        w = np.broadcast_to(weight[:, None], Y.shape)
+        """Fit slopes and shifts to probabilities of n rows and the truth (n, K), 0 or 1.
+
+        Weights are those of rows, or of entries (n, m).
+        """
+        w = _entry_weights(weight, Y)
         if entries.labels is not None:
             w = w * (entries.labels < entries.m)
         stored = w > 0.0
@@ -343,7 +355,8 @@ class ShrunkCalibrator:
         level, tilt = _line(x, v, w * np.exp(v))  # exp(v) = p (1 - p)
         v = v - (level + tilt * x)
         rows = _LogisticRows(entries, x, v, Y, w)
-        z = self._features(entries.by_label(w * entries.p) / weight.sum())[0]  # (m,)
+        mass = np.maximum(weight.sum(axis=0), _SMALLEST)
+        z = self._features(entries.by_label(w * entries.p) / mass)[0]  # (m,)
         z = z - z.mean()
         common = _Common(1.0, self.center_, 0.0, 0.05, 0.25)  # the identity
         slopes, shifts = np.full(entries.m, common.slope), np.full(entries.m, common.shift)
