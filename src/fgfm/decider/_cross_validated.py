@@ -62,7 +62,7 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         a ``FrozenEstimator``.
     beta, average, calibration, nonempty, zero_division : object
         As in `FDecider`.
-    min_labels, max_labels, constraints : object
+    min_labels, max_labels, constraints, min_precision, min_recall : object
         As in `FDecider`.
     n_jobs : int, optional
         Number of processes that fit folds, and of threads that decide, as in joblib. It does not
@@ -132,6 +132,8 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         min_labels: int = 0,
         max_labels: int | None = None,
         constraints: Any = None,
+        min_precision: float | None = None,
+        min_recall: float | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -145,6 +147,8 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         self.min_labels = min_labels
         self.max_labels = max_labels
         self.constraints = constraints
+        self.min_precision = min_precision
+        self.min_recall = min_recall
         self.n_jobs = n_jobs
         self.random_state = random_state
 

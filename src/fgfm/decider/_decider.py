@@ -286,7 +286,7 @@ class DeciderMixin(LabelSetMixin):
             *(y, len(given.entries.p), type(self).__name__),
             keep_sparse=True,
             allow_lists="label_names_in_" in vars(decider),
-            names=decider.classes_,
+            names=vars(decider).get("label_names_in_"),
         ).labels
         check_new_rows(self._known_rows, row_digests(self._row_values(X, given), Y))
         labels, expected_f = decider._decide_rows(given.entries, given.sparse_class)
@@ -342,6 +342,11 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         Least and largest number of labels of a row.
     constraints : fgfm.decision.Constraints, optional
         Further constraints on the label set of a row.
+    min_precision, min_recall : float, optional
+        Least expected precision and recall, from 0 to 1: of each label for "macro" and "weighted",
+        of all together for "micro", of the positive class for a flat y of two classes. `fit` finds
+        the thresholds with the largest F-measure among those that have both on the validation
+        rows; where there are none, nothing is predicted, and a warning says what is possible.
     logits : bool, default=False
         Whether X has logits instead of probabilities.
     n_jobs : int, optional
@@ -426,6 +431,8 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         min_labels: int = 0,
         max_labels: int | None = None,
         constraints: Any = None,
+        min_precision: float | None = None,
+        min_recall: float | None = None,
         logits: bool = False,
         n_jobs: int | None = None,
     ) -> None:
@@ -437,6 +444,8 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         self.min_labels = min_labels
         self.max_labels = max_labels
         self.constraints = constraints
+        self.min_precision = min_precision
+        self.min_recall = min_recall
         self.logits = logits
         self.n_jobs = n_jobs
 
@@ -535,22 +544,52 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             self.thresholds_, self.class_weights_ = rule
         elif self._per_batch:
             # For large batches the optimal cut tends to V / (1 + beta^2), V the expected F.
-            cut = self._batch_f(entries.at(used), weight[used]) / (1.0 + self.beta**2)
+            marginals = self._marginals(entries.at(used))
+            if self._floors:
+                cut = self._floored_cut(marginals, nearest_counts(weight[used]))
+            else:
+                cut = self._batch_f(marginals, weight[used]) / (1.0 + self.beta**2)
             self.thresholds_ = cut if cut.ndim else float(cut)
         return self
 
-    def _batch_f(self, entries: Entries, weight: Floats) -> Floats:
+    def _batch_f(self, p: Entries, weight: Floats) -> Floats:
         """Return the F-measure to expect of weighted rows, one value per problem."""
-        p = self._marginals(entries)
         counts = as_counts(weight)
         if counts is not None:
             copies = p.at(np.repeat(np.arange(len(counts)), counts))
             return np.asarray(self._decide_batch(copies, sparse.csr_array).expected_f)
-        one_problem = not self.multilabel_ or self.average == "micro"
         values = limit_f(
-            p.as_one_label() if one_problem else p, weight, self.beta, self.zero_division
+            p.as_one_label() if self._one_problem else p, weight, self.beta, self.zero_division
         )
-        return values[0] if one_problem else values
+        return values[0] if self._one_problem else values
+
+    def _floored_cut(self, p: Entries, counts: Any) -> Floats:
+        """Return the thresholds of the decision for repeated rows that satisfies the floors."""
+        p = p.at(np.repeat(np.arange(len(counts)), counts))
+        labels, f = self._decide_batch(p, sparse.csr_array)
+        chosen = p.choose(labels.reshape(len(p.p), -1)) > 0.0
+        p = p.as_one_label() if self._one_problem else p
+        of = np.broadcast_to(np.arange(p.m) if p.labels is None else p.labels, chosen.shape)
+        lowest, highest = np.full(p.m + 1, np.inf), np.zeros(p.m + 1)  # chosen, and not chosen
+        np.minimum.at(lowest, of[chosen], p.p[chosen])
+        np.maximum.at(highest, of[~chosen], p.p[~chosen])
+        lowest, highest = lowest[:-1], highest[:-1]
+        # The usual cut, unless a floor moves it; nothing is above 1.
+        cut = np.asarray(f) / (1.0 + self.beta**2)
+        middle = np.where(np.isinf(lowest), 1.0, 0.5 * (np.minimum(lowest, 1.0) + highest))
+        cut = np.where((highest <= cut) & (cut < lowest) & np.isfinite(lowest), cut, middle)
+        return cut[0] if self._one_problem else cut
+
+    @property
+    def _one_problem(self) -> bool:
+        """Whether all entries are one problem, if rows are not."""
+        return not self.multilabel_ or self.average == "micro"
+
+    @property
+    def _floors(self) -> dict[str, Any]:
+        """The floors that are given, as `from_marginals` takes them."""
+        floors = {"min_precision": self.min_precision, "min_recall": self.min_recall}
+        return {name: value for name, value in floors.items() if value is not None}
 
     @property
     def _per_batch(self) -> bool:
@@ -564,6 +603,8 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         check_average(self.average)
         check_choice(self.calibration, "calibration", tuple(_CALIBRATORS))
         check_flag(self.logits, "logits")
+        for name, value in self._floors.items():
+            check_zero_division(value, name)
         n_threads(self.n_jobs)
         resolve_nonempty(self.nonempty, auto=False)
 
@@ -585,6 +626,12 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"{found}: constraints are about the label set of a row, and need a matrix y and "
                 "average='samples'"
+            )
+        if self._floors and (not self._per_batch or self._label_form == "classes"):
+            found = "classes" if self._per_batch else f"average={self.average!r}"
+            raise ValueError(
+                f"{' and '.join(self._floors)} cannot be combined with {found}: floors need "
+                "average='macro', 'weighted' or 'micro', or a flat y of two classes"
             )
         if limited:
             nonempty = resolve_nonempty(self.nonempty, self.nonempty_)
@@ -710,6 +757,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             beta=self.beta,
             zero_division=self.zero_division,
             n_jobs=self.n_jobs,
+            **self._floors,
         )
 
 
