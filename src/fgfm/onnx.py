@@ -94,8 +94,10 @@ _LABELS = """
     expected_f = Cast <to = {to_real}> (of_row)
 """
 
-# An FDecider. The calibrators are those of `fgfm.estimation._calibration`; what follows has
-# double precision.
+# An FDecider, in double precision. Outputs of loops are transposed: ONNX Runtime 1.31 divides by
+# zero where `scan_output_axes` is 1 and there are no rows.
+#
+# The calibrators are those of `fgfm.estimation._calibration`.
 _SHRUNK = """
     p = Clip (given, least_given, most_given)
     log_p = Log (p)
@@ -121,7 +123,7 @@ _SHRUNK = """
 # Linear interpolation; `knots`, `levels` and `rises` have one row per label, padded with infinity.
 _ISOTONIC = """
     p = Max (given, first_knots)
-    regressed = Scan <num_scan_inputs = 4, scan_input_axes = [1, 0, 0, 0], scan_output_axes = [1],
+    columns_q = Scan <num_scan_inputs = 4, scan_input_axes = [1, 0, 0, 0],
         body = interpolate (double[N] p_i, double[K] x_i, double[K] y_i, double[K] rise_i)
             => (double[N] q_i) {
         p_column = Unsqueeze (p_i, label_axis)
@@ -136,6 +138,7 @@ _ISOTONIC = """
         risen = Mul (beyond, rise)
         q_i = Add (risen, level_i)
     }> (p, knots, levels, rises)
+    regressed = Transpose <perm = [1, 0]> (columns_q)
     q = Clip (regressed, margin, most)
 """
 _UNCHANGED = "q = Clip (given, margin, most)"
@@ -202,9 +205,9 @@ _UNSORTED = "l = Identity (log_odds)"
 #
 #     R(s)  <-  (R(s) + w_i) (1 - r_i(s - 1)):
 #
-# positive terms, and none too large or too small. D(s) is then the weight of s labels being left
-# before label i, and `included` its probability; for the values V_k it starts with d_s zeta_r^(s - 1)
-# for each node r, and otherwise with d_s.
+# positive terms, and none too large or too small. D(s) is the weight of s labels being left before
+# label i: the sum of D(s) r_i(s) is its marginal probability if D starts with d_s, and its part of
+# V_k if D starts with d_s zeta_r^(s - 1) for each node r.
 _INCLUDED = """
     l_most = ReduceMax <keepdims = 1> (l, label_axis)
     l_least = ReduceMin <keepdims = 1> (l, label_axis)
@@ -212,7 +215,7 @@ _INCLUDED = """
     middle = Mul (l_sum, half)
     l_centred = Sub (l, middle)
     w = Exp (l_centred)
-    d_some = Slice (d, label_axis, beyond_last, label_axis)
+    d_some = Slice (d, label_axis, numbers, label_axis)
     R_start = Mul (d_some, zero)
     R_end, r = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_input_directions = [1],
         scan_output_directions = [1],
@@ -226,7 +229,7 @@ _INCLUDED = """
     }> (R_start, w)
     d_node = Unsqueeze (d_some, label_axis)
     D_start = Mul (d_node, powers)
-    D_end, included = Scan <num_scan_inputs = 1, scan_output_axes = [1],
+    D_end, columns_included = Scan <num_scan_inputs = 1,
         body = leave (double[N, Z, S] D, double[N, S] r_i)
             => (double[N, Z, S] D_next, double[N, Z] included_i) {
         r_node = Unsqueeze (r_i, label_axis)
@@ -236,6 +239,7 @@ _INCLUDED = """
         fewer_left = Pad (taken_now, to_left)
         D_next = Add (left, fewer_left)
     }> (D_start, r)
+    included = Transpose <perm = [1, 0, 2]> (columns_included)
 """
 _VALUES_INCLUDED = """
     A = CumSum (included, label)
@@ -275,8 +279,8 @@ def export_decision(
     r"""Return a decision as an ONNX model.
 
     Of a fitted `FDecider` the model calibrates probabilities and decides each row as ``predict``
-    does. Without one it decides from marginals: it maximises :math:`E[F_\beta(y, h)]` over all
-    label sets h, assuming labels independent given the row, as `fgfm.decision.from_marginals` does.
+    does. Without one it maximises :math:`E[F_\beta(y, h)]` over all label sets h, assuming labels
+    independent given the row, as `fgfm.decision.from_marginals` does.
 
     Parameters
     ----------
@@ -320,9 +324,10 @@ def export_decision(
 
     Notes
     -----
-    In float64 the label sets are those of `fgfm.decision.from_marginals`. In float32 set sizes
-    whose values differ by less than a relative 2e-6 count as equal, so that another of the best
-    sets may be chosen. A graph cannot raise errors: probabilities are clipped to [0, 1], and a row
+    The labels of a decider are those of ``predict``, and so are those of
+    `fgfm.decision.from_marginals` in float64. From a number of labels in float32, set sizes whose
+    values differ by less than a relative 2e-6 count as equal, so that another of the best sets may
+    be chosen. A graph cannot raise errors: probabilities are clipped to [0, 1], and a row
     with NaN has an expectation of NaN.
 
     From a number of labels, time and memory are proportional to it; of a decider they are
@@ -347,7 +352,7 @@ def export_decision(
     >>> expected_f.round(4)
     array([0.6674, 0.684 ], dtype=float32)
     """
-    settings = {
+    settings: dict[str, Any] = {
         "beta": check_beta(beta),
         "zero_division": check_zero_division(zero_division),
         "nonempty": check_flag(nonempty, "nonempty"),
@@ -358,12 +363,16 @@ def export_decision(
     if hasattr(decider, "average"):
         given = [f"{name}={value}" for name, value in settings.items() if value != _OWN[name]]
         if given:
-            raise ValueError(f"{given[0]} is given with a decider, which has its own: leave it out")
+            raise ValueError(
+                f"{given[0]} is given with a decider, which has its own: leave it out"
+            )
         graph, constants = _of_decider(vars(decider).get("decider_", decider))
     else:
         graph, constants = _of_marginals(check_count(decider, "decider", 1), dtype, **settings)
     real, number = _TYPES[dtype]
-    return _model(graph.replace("{real}", real).replace("{to_real}", str(number)), constants, opset)
+    return _model(
+        graph.replace("{real}", real).replace("{to_real}", str(number)), constants, opset
+    )
 
 
 def _of_marginals(
@@ -388,13 +397,15 @@ def _of_marginals(
 
 
 def _of_decider(decider: Any) -> tuple[str, dict[str, Any]]:
-    """Return the graph and the constants of a fitted FDecider."""
+    """Return the graph and the constants of a fitted FDecider.
+
+    Calibrators are told apart by name, since their module imports scikit-learn.
+    """
     if not hasattr(decider, "_model"):
         raise ValueError(f"decider is {decider!r}: it must be fitted")
     if decider.constraints is not None:
         raise ValueError(
-            "decider has constraints, which an ONNX graph cannot search: min_labels and max_labels "
-            "can be exported"
+            "decider has constraints, which cannot be exported: only min_labels and max_labels can"
         )
     by_row = decider.multilabel_ and decider.average == "samples"
     if decider.multilabel_ and not by_row and decider.average != decider._fitted_average:
@@ -402,15 +413,19 @@ def _of_decider(decider: Any) -> tuple[str, dict[str, Any]]:
             f"average is {decider.average!r} and was {decider._fitted_average!r} in fit, which "
             "computes the thresholds of 'macro' and 'micro': fit again"
         )
+    return _decider_graph(decider, by_row), _decider_constants(decider, by_row)
+
+
+def _decider_graph(decider: Any, by_row: bool) -> str:
+    """Return the graph of an FDecider, which decides by expected F, or by thresholds."""
     model, m = decider._model, decider.n_features_in_
-    nonempty = resolve_nonempty(decider.nonempty, decider.nonempty_)
-    source, to_proba = ("logits", "Sigmoid (raw)") if decider.logits else ("proba", "Identity (raw)")
+    source, to_proba = ("logits", "Sigmoid") if decider.logits else ("proba", "Identity")
     columns, shape = str(m), f"rows, {m}"
     if not decider.multilabel_:
         columns, shape = "1" if decider.logits else "classes", "rows"
     body = [
-        f"columns = Gather <axis = 1> ({source}, {'every' if decider.multilabel_ else 'last'}_column)"
-        f" raw = Cast <to = 11> (columns) any = {to_proba} given = Clip (any, zero, one)",
+        f"columns = Gather <axis = 1> ({source}, taken_columns) raw = Cast <to = 11> (columns)"
+        f" any = {to_proba} (raw) given = Clip (any, zero, one)",
         _CALIBRATIONS[type(model.calibrator).__name__],
     ]
     if m == 1:
@@ -421,23 +436,33 @@ def _of_decider(decider: Any) -> tuple[str, dict[str, Any]]:
     body += [_ODDS, _SORTED if by_row else _UNSORTED, _INCLUDED]
     if by_row:
         other = "{real}[rows] expected_f"
+        nonempty = resolve_nonempty(decider.nonempty, decider.nonempty_)
         body += [_VALUES_INCLUDED, _BEST, _NONEMPTY if nonempty else _WITH_EMPTY, _LABELS]
     else:
         other = f"{{real}}[{shape}] calibrated"
-        body += [_MARGINALS_INCLUDED, _ABOVE]
-        body.append(_MATRIX if decider.multilabel_ else _FLAT)
-    graph = (
+        body += [_MARGINALS_INCLUDED, _ABOVE, _MATRIX if decider.multilabel_ else _FLAT]
+    return (
         f"fgfm_decider ({{real}}[rows, {columns}] {source})"
         f" => (int8[{shape}] labels, {other}) {{ {' '.join(body)} }}"
     )
+
+
+def _decider_constants(decider: Any, by_row: bool) -> dict[str, Any]:
+    """Return the constants of an FDecider."""
+    model, m = decider._model, decider.n_features_in_
     S = 1 if m == 1 else max(1, int(model.cardinalities[-1]))
     reals = _reals(m, decider.beta, decider.zero_division, _TIE["float64"])
-    reals["powers"] = reals["zeta"][:, None] ** np.arange(S) if by_row else np.ones((1, S))
     if decider.min_labels > 0:
         reals["empty_value"] = 0.0  # less than the value of any other set
-    reals |= {"minus_one": -1.0, "half": 0.5, "certain": _CERTAIN, "most_certain": 1.0 - _CERTAIN}
-    reals |= dict(zip(("exponent_present", "exponent_absent"), model.exponents, strict=True))
-    reals |= _calibration(model.calibrator)
+    reals |= _calibration(model.calibrator) | {
+        "certain": _CERTAIN,
+        "exponent_absent": model.exponents[1],
+        "exponent_present": model.exponents[0],
+        "half": 0.5,
+        "minus_one": -1.0,
+        "most_certain": 1.0 - _CERTAIN,
+        "powers": reals["zeta"][:, None] ** np.arange(S) if by_row else np.ones((1, S)),
+    }
     if not by_row:
         reals["thresholds"] = decider.thresholds_
     if m > 1:
@@ -446,16 +471,14 @@ def _of_decider(decider: Any) -> tuple[str, dict[str, Any]]:
     most = m if decider.max_labels is None else decider.max_labels
     integers = _integers(m) | {
         "allowed": (decider.min_labels <= k) & (k <= most),
-        "beyond_last": np.array([S + 1]),
-        "every_column": np.arange(m),
         "first_number": np.array([0]),
         "is_none": np.arange(S + 1) == 0,
-        "last_column": np.array([-1]),
         "numbers": np.array([S + 1]),
-        "to_right": np.array([0, 1, 0, -1]),
+        "taken_columns": np.arange(m) if decider.multilabel_ else np.array([-1]),
         "to_left": np.array([0, 0, -1, 0, 0, 1]),
+        "to_right": np.array([0, 1, 0, -1]),
     }
-    return graph, integers | {name: np.asarray(value, float) for name, value in reals.items()}
+    return integers | {name: np.asarray(value, float) for name, value in reals.items()}
 
 
 def _calibration(calibrator: Any) -> dict[str, Any]:
