@@ -550,15 +550,7 @@ def _model(graph_text: str, constants: dict[str, Any], opset: int) -> Any:
         for name, value in constants.items()
         if name in used
     )
-    # Names inside the graph must differ from those of the model that it is merged with. Those of
-    # constants are listed, or onnx does not rename them in the bodies of loops.
-    graph = onnx.compose.add_prefix_graph(
-        graph,
-        "fgfm_",
-        rename_inputs=False,
-        rename_outputs=False,
-        name_map={constant.name: f"fgfm_{constant.name}" for constant in graph.initializer},
-    )
+    _add_prefix(graph, {value.name for value in (*graph.input, *graph.output)})
     imports = [onnx.helper.make_opsetid("", opset)]
     model = onnx.helper.make_model(
         graph,
@@ -568,6 +560,25 @@ def _model(graph_text: str, constants: dict[str, Any], opset: int) -> Any:
     )
     onnx.checker.check_model(model, full_check=True)
     return model
+
+
+def _add_prefix(graph: Any, kept: set[str]) -> None:
+    """Rename all values but `kept`: they must differ from those of a model that is merged.
+
+    Versions of onnx differ in what `onnx.compose.add_prefix` renames in the bodies of loops.
+    """
+
+    def prefixed(name: str) -> str:
+        return name if name in kept else f"fgfm_{name}"
+
+    for value in (*graph.input, *graph.output, *graph.initializer):
+        value.name = prefixed(value.name)
+    for node in graph.node:
+        node.input[:] = map(prefixed, node.input)
+        node.output[:] = map(prefixed, node.output)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _add_prefix(attribute.g, kept)
 
 
 def _reals(m: int, beta: float, zero_division: float, tie: float) -> dict[str, Any]:
