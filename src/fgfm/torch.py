@@ -15,7 +15,6 @@ except ImportError as error:
 
 from fgfm import decision
 from fgfm._utils.validation import (
-    check_average,
     check_beta,
     check_choice,
     check_count,
@@ -140,7 +139,7 @@ class FDecision(torch.nn.Module):
         self.beta = check_beta(beta)
         self.zero_division = check_zero_division(zero_division)
         self.nonempty = check_flag(nonempty, "nonempty")
-        check_average(average)
+        check_choice(average, "average", tuple(_AXES))
         self.average = average
         self.from_logits = check_flag(from_logits, "from_logits")
 

@@ -434,7 +434,7 @@ def test_bad_models(model, error, message):
     [
         ({"cv": "loo"}, "cv is 'loo': it must be 'prefit', a number of folds"),
         ({"cv": 1}, "cv is 1: it must be 2 folds or more"),
-        ({"average": "weighted"}, "average is 'weighted'"),
+        ({"average": "binary"}, "average is 'binary'"),
         ({"min_labels": 7}, "min_labels is 7"),
     ],
 )

@@ -301,8 +301,8 @@ def test_weights_that_leave_nothing():
     [
         ({"beta": 0.0}, "beta"),
         (
-            {"average": "weighted"},
-            "average is 'weighted': it must be one of 'samples', 'macro', 'micro'",
+            {"average": "binary"},
+            "average is 'binary': it must be one of 'samples', 'macro', 'weighted', 'micro'",
         ),
         ({"calibration": "platt"}, "calibration is 'platt'"),
         ({"nonempty": "yes"}, "nonempty is 'yes': it must be 'auto', True or False"),
@@ -383,7 +383,7 @@ def test_names_of_the_columns_of_two_classes():
     with pytest.raises(ValueError, match="column 0 of X is 'yes' and that of fit is 'no': both"):
         decider.predict(X[["yes", "no"]])
     swapped = X.set_axis([True, False], axis=1)
-    with pytest.raises(ValueError, match="X has columns True and False, and the classes of y are"):
+    with pytest.raises(ValueError, match="column 0 of X is True, and class 0 of y is 0: the"):
         FDecider().fit(swapped, Y[:, 0])
 
 
@@ -446,7 +446,7 @@ def test_columns_in_the_order_of_the_classes():
     y = np.array(["ham", "spam"])[Y[:, 0]]
     decider = FDecider().fit(frame, y)
     swapped = frame[["spam", "ham"]]
-    message = "X has columns 'spam' and 'ham', and the classes of y are in the order 'ham', 'spam'"
+    message = "column 0 of X is 'spam', and class 0 of y is 'ham'"
     for call in (lambda: FDecider().fit(swapped, y), lambda: decider.predict(swapped)):
         with pytest.raises(ValueError, match=message):
             call()

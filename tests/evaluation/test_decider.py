@@ -73,7 +73,7 @@ def test_too_few_rows_or_folds_raise(n, folds, message):
         evaluate_decider(fgfm.FDecider(), np.full((n, 2), 0.5), np.ones((n, 2)), folds=folds)
 
 
-@pytest.mark.parametrize("average", ["samples", "macro", "micro"])
+@pytest.mark.parametrize("average", ["samples", "macro", "weighted", "micro"])
 @pytest.mark.parametrize("stored", [False, True])
 def test_best_threshold_of_each_average(rows, average, stored):
     proba, Y = rows
@@ -82,5 +82,5 @@ def test_best_threshold_of_each_average(rows, average, stored):
     t = best_threshold(*given, average=average)
     scores = [fgfm.f_measure(Y, proba > c, average=average) for c in np.linspace(0.0, 1.0, 201)]
     assert_allclose(fgfm.f_measure(Y, proba > t, average=average), max(scores))
-    with pytest.raises(ValueError, match="average is 'weighted'"):
-        best_threshold(*given, average="weighted")
+    with pytest.raises(ValueError, match="average is 'binary'"):
+        best_threshold(*given, average="binary")

@@ -29,15 +29,21 @@ class LabelTable(NamedTuple):
     """Validated labels, and the form in which they were passed."""
 
     labels: Any  # (n, m) booleans, or CSR where `keep_sparse` asks for it
-    classes: npt.NDArray[Any]  # names or numbers of the labels; the classes of a flat y
+    classes: npt.NDArray[Any]  # names or numbers of the labels; the classes of a 1-D y
     names: npt.NDArray[Any] | None  # (m,) columns of a data frame
-    form: str  # "flat", "dense", "sparse array" or "sparse matrix"
+    form: str  # "flat", "classes" (1-D, more than two), "dense", "sparse array", "sparse matrix"
     dtype: str  # of a matrix; "" if y is flat
     observed: Labels | None = None  # (n, m), False where a label is missing; None if none is
 
 
 def read_labels(
-    y: Any, n: int, owner: str, *, keep_sparse: bool = False, allow_missing: bool = False
+    y: Any,
+    n: int,
+    owner: str,
+    *,
+    keep_sparse: bool = False,
+    allow_missing: bool = False,
+    allow_classes: bool = False,
 ) -> LabelTable:
     """Validate labels of any form.
 
@@ -54,6 +60,8 @@ def read_labels(
     allow_missing : bool, default=False
         Accept NaN and -1 in a matrix, for labels that were not observed. They become False in
         ``labels`` and in ``observed``.
+    allow_classes : bool, default=False
+        Accept a flat y of more than two classes. They become columns of ``labels``.
 
     Returns
     -------
@@ -72,7 +80,7 @@ def read_labels(
     if y.shape[:1] == (0,):
         raise ValueError(f"y has shape {y.shape}: it must have at least one row")
     if len(y.shape) == 1 or (isinstance(y, np.ndarray) and y.shape[1:] == (1,)):
-        table = _flat_table(y)
+        table = _flat_table(y, allow_classes)
     else:
         complete, observed = _split_missing(y) if allow_missing else (y, None)
         labels = label_sets(complete, "y")
@@ -104,12 +112,15 @@ def _split_missing(y: Any) -> tuple[Any, Labels | None]:
     return np.where(missing, 0, values), ~missing
 
 
-def _flat_table(y: Any) -> LabelTable:
+def _flat_table(y: Any, allow_classes: bool) -> LabelTable:
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y", raise_unknown=True)
+    if kind == "multiclass" and allow_classes:
+        classes, code = np.unique(y, return_inverse=True)
+        return LabelTable(code[:, None] == np.arange(len(classes)), classes, None, "classes", "")
     if kind != "binary":
         raise ValueError(
             f"Only binary classification is supported. The type of the target is {kind}: a "
@@ -156,7 +167,7 @@ def _check_not_label_lists(y: Any) -> None:
 def set_label_attributes(estimator: Any, table: LabelTable) -> None:
     """Set the attributes of an estimator that describe the y of `fit`."""
     estimator.classes_ = table.classes
-    estimator.multilabel_ = table.form != "flat"
+    estimator.multilabel_ = table.form not in ("flat", "classes")
     estimator._label_form, estimator._label_dtype = table.form, table.dtype
     vars(estimator).pop("label_names_in_", None)  # of an earlier fit
     if table.names is not None:
@@ -167,8 +178,8 @@ def format_labels(labels: Any, form: str, dtype: str, classes: npt.NDArray[Any])
     """Return predicted labels (n, m), dense or CSR, in the form and dtype of the y of `fit`."""
     if sparse.issparse(labels):
         return (labels.toarray() if form == "dense" else labels).astype(dtype)
-    if form == "flat":
-        return classes[labels[:, 0]]
+    if form in ("flat", "classes"):
+        return classes[labels[:, 0] if form == "flat" else labels.argmax(axis=1)]
     if form == "dense":
         return labels.astype(dtype)
     kind = sparse.csr_array if form == "sparse array" else sparse.csr_matrix
@@ -178,7 +189,8 @@ def format_labels(labels: Any, form: str, dtype: str, classes: npt.NDArray[Any])
 def read_true_labels(y: Any, classifier: Any) -> Any:
     """Return the labels to score a fitted classifier against, checked to be those of its `fit`.
 
-    A flat y becomes a column of 0 and 1; a matrix is returned unchanged.
+    A flat y becomes a column of 0 and 1, or one for each of more than two classes; a matrix is
+    returned unchanged.
     """
     classes = classifier.classes_
     _check_not_masked(y)
@@ -191,6 +203,8 @@ def read_true_labels(y: Any, classifier: Any) -> Any:
                 f"y[{int(np.argmax(unknown))}] is {found!r}: the classes in fit were "
                 f"{', '.join(map(repr, classes.tolist()))}"
             )
+        if len(classes) > 2:
+            return y[:, None] == classes
         return ((y == classes[-1]) & (len(classes) == 2))[:, None]
     names = getattr(classifier, "label_names_in_", None)
     check_same_names(column_names(y), names, "y", "fit")

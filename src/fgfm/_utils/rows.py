@@ -93,8 +93,9 @@ def as_frames(
     like : object
         A data frame or series with the rows; with anything else nothing is converted.
     columns : sequence or None
-        Names of the labels; of flat labels the name of the series alone.
-    average : {"samples", "macro", "micro"}
+        Names of the labels; of flat labels the name of the series alone, or the classes if there
+        are expectations for each of them.
+    average : {"samples", "macro", "weighted", "micro"}
         Whether the expectations are those of rows or of labels.
 
     Returns
@@ -105,23 +106,22 @@ def as_frames(
     library = frame_library(like)
     if library is None:
         return labels, expected_f
+    flat = np.ndim(labels) == 1
+    name = "labels" if np.ndim(expected_f) or not flat else columns[0]
     if library == "pandas":
         import pandas as pd
 
-        if np.ndim(labels) == 1:
-            labels = pd.Series(labels, index=like.index, name=columns[0])
+        if flat:
+            labels = pd.Series(labels, index=like.index, name=name)
         else:
             labels = pd.DataFrame(labels, index=like.index, columns=columns)
         if np.ndim(expected_f):
-            index = labels.index if average == "samples" else labels.columns
+            index = labels.index if average == "samples" else columns if flat else labels.columns
             expected_f = pd.Series(expected_f, index=index, name="expected_f")
         return labels, expected_f
     import polars as pl
 
-    if np.ndim(labels) == 1:
-        labels = pl.Series(columns[0], labels)
-    else:
-        labels = _polars_frame(labels, columns)
+    labels = pl.Series(name, labels) if flat else _polars_frame(labels, columns)
     return labels, pl.Series("expected_f", expected_f) if np.ndim(expected_f) else expected_f
 
 

@@ -77,7 +77,7 @@ def check_count(value: Any, name: str, least: int = 0) -> int:
 
 def check_average(average: Any) -> None:
     """Raise unless `average` is one of the averages of the F-measure."""
-    check_choice(average, "average", ("samples", "macro", "micro"))
+    check_choice(average, "average", ("samples", "macro", "weighted", "micro"))
 
 
 def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:

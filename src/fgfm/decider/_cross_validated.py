@@ -16,7 +16,7 @@ from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fgfm._utils.folds import make_folds, split_by_metadata
-from fgfm._utils.label_table import read_labels
+from fgfm._utils.label_table import read_labels, set_label_attributes
 from fgfm._utils.names import check_same_index
 from fgfm._utils.parallel import run_jobs
 from fgfm._utils.rows import n_rows, take_rows
@@ -26,11 +26,10 @@ from fgfm.decider._inputs import Probabilities
 from fgfm.decider._known_rows import feature_entries, known_rows, row_digests
 from fgfm.decider._models import (
     TrainingRows,
-    all_labels,
     check_classes,
     check_model,
     check_not_one_label,
-    predict_labels,
+    predict_all,
 )
 from fgfm.estimation._entries import Entries, dense_entries
 from fgfm.estimation._learner import learner_input_tags
@@ -78,7 +77,7 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     decider_ : FDecider
         The fitted decider. Its ``thresholds_`` are those of "macro" and "micro".
     classes_ : ndarray
-        The labels: their names, or 0 to m - 1. With a flat y its two classes.
+        The labels: their names, or 0 to m - 1. With a flat y its classes.
     multilabel_ : bool
         False if y was flat.
     n_features_in_ : int
@@ -151,7 +150,7 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = self.average == "macro"
         tags.classifier_tags.multi_label = True
         accepted = learner_input_tags(self.estimator)
         tags.input_tags.sparse = accepted.sparse
@@ -187,7 +186,7 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         X : array-like, sparse matrix or data frame of shape (n, p)
             Features.
         y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
-            Labels, 0 or 1, one column each. A flat y may have any two classes.
+            Labels, 0 or 1, one column each. A flat y may have any classes, as in `FDecider`.
         sample_weight : array-like of shape (n,), optional
             Sample weights, for the decider and for a model that accepts them.
         **fit_params : dict
@@ -206,7 +205,9 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         check_same_index(X=X, y=y, sample_weight=sample_weight)
         (X,) = indexable(X)
         n = n_rows(X)
-        table = read_labels(y, n, type(self).__name__)
+        table = read_labels(y, n, type(self).__name__, allow_classes=True)
+        decider._check_form(table)
+        set_label_attributes(self, table)
         weight = None if sample_weight is None else row_weights(sample_weight, n, "X")
         rows = np.arange(n) if weight is None else np.flatnonzero(weight)
         digests = row_digests(feature_entries(X), table.labels)
@@ -229,9 +230,10 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             self.estimator_, self._columns, self._constants = kept.fit(self.estimator)
         predicted = ~np.isnan(proba).any(axis=1)
         at = rows[predicted]
-        self.decider_ = decider.fit(
+        self.decider_ = decider._fit_table(
             proba[predicted],
-            take_rows(y, at) if len(at) < n else y,
+            None,
+            table._replace(labels=table.labels[at]),
             None if weight is None else weight[at],
         )
         self.classes_ = self.decider_.classes_
@@ -293,8 +295,8 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     def _marginals(self, X: Any) -> Floats:
         """Return the probabilities (n, m) of the fitted model."""
         check_is_fitted(self)
-        p = predict_labels(self.estimator_, X, len(self._columns))
-        return all_labels(p, self._columns, self._constants)
+        classes = self.classes_ if self._label_form == "classes" else None
+        return predict_all(self.estimator_, X, self._columns, self._constants, classes)
 
     def _fitted(self) -> FDecider:
         return self.decider_

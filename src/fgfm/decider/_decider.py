@@ -34,10 +34,12 @@ from fgfm._utils.validation import (
     check_choice,
     check_flag,
     check_zero_division,
+    label_sets,
     resolve_nonempty,
     row_weights,
 )
 from fgfm.cardinality import of_marginals
+from fgfm.decider._class_model import ClassModel, class_rule
 from fgfm.decider._inputs import (
     Probabilities,
     check_class_order,
@@ -48,13 +50,20 @@ from fgfm.decider._inputs import (
 )
 from fgfm.decider._joint_model import JointModel
 from fgfm.decider._known_rows import check_new_rows, known_rows, row_digests
-from fgfm.decision import Constraints, Decision, from_cardinalities, from_marginals
+from fgfm.decider._report import compare, rivals
+from fgfm.decision import (
+    Constraints,
+    Decision,
+    from_cardinalities,
+    from_classes,
+    from_marginals,
+)
 from fgfm.decision._objective import Objective
 from fgfm.estimation._calibration import IsotonicCalibrator, NoCalibrator, ShrunkCalibrator
 from fgfm.estimation._entries import Entries
 from fgfm.estimation._exponent import powered
 from fgfm.estimation._label_sets import LabelSetMixin
-from fgfm.estimation._weighted import as_counts, limit_f
+from fgfm.estimation._weighted import as_counts, limit_f, nearest_counts
 from fgfm.metrics import (
     AbstentionThreshold,
     abstention_threshold,
@@ -107,14 +116,15 @@ class DeciderMixin(LabelSetMixin):
         -------
         Decision
             ``labels`` of shape (n, m), 0 or 1, and ``expected_f``: of shape (n,) for "samples",
-            (m,) for "macro", a number for "micro". With a flat y, ``labels`` of shape (n,) and a
-            number. ``labels`` is sparse if X has sparse probabilities, and a data frame if X is
-            one.
+            (m,) for "macro" and "weighted", a number for "micro". With a flat y, ``labels`` of
+            shape (n,), 0 or 1, and a number; with more than two classes, their names and an
+            expectation for each. ``labels`` is sparse if X has sparse probabilities, and a data
+            frame if X is one.
         """
         given, decider = self._read(X), self._fitted()
-        labels, expected_f = decider._decide(given.entries, given.sparse_class)
-        names = decider._column_names()
-        return Decision(*as_frames(labels, expected_f, given.X, names, decider.average))
+        labels, expected_f = decision = decider._decide(given.entries, given.sparse_class)
+        frames = as_frames(labels, expected_f, given.X, decider._column_names(), decider.average)
+        return Decision(*frames, decision.gap)
 
     def predict_proba(self, X: Any) -> Any:
         """Return calibrated probabilities.
@@ -132,7 +142,7 @@ class DeciderMixin(LabelSetMixin):
         """
         given, decider = self._read(X), self._fitted()
         p = decider._marginals(given.entries).to_matrix(given.sparse_class)
-        if decider.multilabel_:
+        if decider._label_form != "flat":
             return p
         p = p.toarray() if sparse.issparse(p) else p
         return np.hstack([1.0 - p, p])[:, : len(decider.classes_)]
@@ -206,6 +216,62 @@ class DeciderMixin(LabelSetMixin):
         """
         return abstention_threshold(*self._row_f(X, y), target, confidence)
 
+    def report(self, X: Any, y: Any) -> Any:
+        """Compare the predictions with thresholds on the same probabilities, label by label.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Rows, as in `fit`, best others than those of `fit`.
+        y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
+            True labels.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns "f", "precision", "recall", "predicted" (the share of rows) and "threshold";
+            for each label, and overall by the average of this estimator, the rows "decider",
+            "p > 0.5" and "tuned". The last has thresholds tuned on these very rows, which flatters
+            them: one for each label with "macro" and "weighted", otherwise one for all. With more
+            than two classes there are only the rows "decider" and "largest p". The thresholds of
+            "decider" are those of `predict_proba`, which is calibrated, the others those of X.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fgfm import FDecider
+        >>> rng = np.random.default_rng(0)
+        >>> truth = rng.random((600, 2)) ** 2
+        >>> Y = (rng.random((600, 2)) < truth).astype(int)
+        >>> decider = FDecider(average="macro").fit(truth[:300] ** 2, Y[:300])
+        >>> report = decider.report(truth[300:] ** 2, Y[300:])
+        >>> report.loc["overall", ["f", "predicted"]].round(2)
+                     f  predicted
+        decision
+        decider   0.71       0.44
+        p > 0.5   0.47       0.15
+        tuned     0.73       0.36
+        """
+        given, decider = self._read(X), self._fitted()
+        check_same_index(X=given.X, y=y)
+        truth = label_sets(read_true_labels(y, decider), "y")
+        p = given.entries.to_matrix(given.sparse_class)
+        if sparse.issparse(p):
+            truth = sparse.csr_array(truth)
+        elif sparse.issparse(truth):
+            truth = truth.toarray().astype(np.bool_)
+        options: dict[str, Any] = {"beta": decider.beta, "zero_division": decider.zero_division}
+        options["average"] = decider._score_average()
+        thresholds = vars(decider).get("thresholds_", np.nan)
+        rules = {"decider": (decider._predict_labels(given), thresholds)}
+        if decider._label_form == "classes":
+            best = p.argmax(axis=1)[:, None] == np.arange(p.shape[1])
+            rules["largest p"] = (best, np.nan)
+        else:
+            rules |= rivals(p, truth, **options)
+        names = decider._column_names() if decider._label_form != "flat" else decider.classes_[-1:]
+        return compare(rules, truth, list(names), **options)
+
     def _row_f(self, X: Any, y: Any) -> tuple[Floats, Floats]:
         """Return the expected and the obtained F-measure of each row."""
         given, decider = self._read(X), self._fitted()
@@ -252,9 +318,11 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     beta : float, default=1.0
         Importance of recall relative to precision. With "macro" and "micro" it takes effect in
         `fit`, which computes `thresholds_`.
-    average : {"samples", "macro", "micro"}, default="samples"
-        The F-measure to maximise: the mean over rows, the mean over labels, or that of all rows
-        and labels together. With a flat y it is the F-measure of the positive class.
+    average : {"samples", "macro", "weighted", "micro"}, default="samples"
+        The F-measure to maximise: the mean over rows, the mean over labels, with equal weights or
+        weighted by their numbers of rows, or that of all rows and labels together. With a flat y
+        of two classes it is the F-measure of the second one. More classes need "macro", the mean
+        over them.
     calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
         "sigmoid" fits a slope and a shift of the logits for each label, shrunk towards common
         values by as much as the rows show that labels agree, and one bend for all labels.
@@ -277,10 +345,13 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     thresholds_ : ndarray of shape (m,) or float
-        With "macro" one threshold per label, with "micro" or a flat y one for all: `predict`
-        compares `predict_proba` with it.
+        With "macro" and "weighted" one threshold per label, with "micro" or a flat y one for all:
+        `predict` compares `predict_proba` with it.
+    class_weights_ : ndarray of shape (m,)
+        With a flat y of more than two classes: `predict` chooses the class with the largest
+        ``class_weights_ * (predict_proba(X) - thresholds_)``.
     classes_ : ndarray
-        The labels: their names, or 0 to m - 1. With a flat y its two classes.
+        The labels: their names, or 0 to m - 1. With a flat y its classes.
     multilabel_ : bool
         False if y was flat.
     label_names_in_ : ndarray of shape (m,)
@@ -302,7 +373,8 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     X may be an array, a data frame (pandas or polars), a sparse matrix (entries that are not
     stored are labels that are absent), a tensor, or a list of arrays (n, 2), one per label, as
     ``predict_proba`` of scikit-learn's forests returns. A binary model with a flat y may have the
-    two columns of its ``predict_proba``, or the probabilities of the positive class alone.
+    two columns of its ``predict_proba``, or the probabilities of the positive class alone. A model
+    of more classes has one column for each, whose probabilities sum to 1.
 
     Names of columns and, in pandas, of rows are compared, not only strings: X and y must have the
     same in `fit`, and later ones those of `fit`, all in the same order, or there is an error.
@@ -365,7 +437,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = self.average == "macro"
         tags.classifier_tags.multi_label = True
         tags.input_tags.one_d_array = True
         tags.input_tags.sparse = not self.logits
@@ -381,7 +453,8 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             Probabilities of m labels, which a model predicts for rows that it was not trained on,
             of shape (n, m); or logits, with ``logits=True``.
         y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
-            True labels, 0 or 1, one column each. A flat y may have any two classes.
+            True labels, 0 or 1, one column each. A flat y may have any classes: of more than
+            two, X has the probabilities, one column for each in sorted order.
         sample_weight : array-like of shape (n,), optional
             Sample weights: weight 2 is a row twice, weight 0 none.
 
@@ -393,13 +466,19 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         self._check_parameters()
         X = on_host(X)
         n = count_rows(X)
-        table = read_labels(y, n, type(self).__name__, keep_sparse=True)
-        given = read_probabilities(self, X, table.form == "flat", reset=True)
+        table = read_labels(y, n, type(self).__name__, keep_sparse=True, allow_classes=True)
+        return self._fit_table(X, y, table, sample_weight)
+
+    def _fit_table(self, X: Any, y: Any, table: LabelTable, sample_weight: Any) -> FDecider:
+        """Learn from validation rows whose labels y are in a table."""
+        self._check_form(table)
+        given = read_probabilities(self, X, table.form, reset=True)
+        n = len(given.entries.p)
         entries = given.entries
         check_labels_match(given, y, table)
         check_same_index(X=X, sample_weight=sample_weight)
         self._column_names_in = names = known_names(table.names, column_names(X))
-        if table.form != "flat" and names is not None and not made_up(names):
+        if table.form not in ("flat", "classes") and names is not None and not made_up(names):
             table = table._replace(names=names)
         set_label_attributes(self, table)
         weight = row_weights(sample_weight, n, "X")
@@ -413,14 +492,21 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         kept = np.asarray(table.labels.sum(axis=1)).ravel()[weight > 0.0]
         self.nonempty_ = bool((kept > 0).all()) and self.multilabel_
         self._check_limits(given)
-        model = JointModel(_CALIBRATORS[self.calibration]())
+        kind: Any = ClassModel if table.form == "classes" else JointModel
+        model = kind(_CALIBRATORS[self.calibration]())
         with one_blas_thread:  # which is faster for small matrices, and reproducible
             self._model = model.fit(entries, Y, weight)
         used = np.flatnonzero(weight)
         self._known_rows = known_rows(row_digests(entries.at(used), table.labels[used]))
         self._fitted_average = self.average
-        self.__dict__.pop("thresholds_", None)  # of an earlier fit
-        if self._per_batch:
+        for name in ("thresholds_", "class_weights_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        if table.form == "classes":
+            p, counts = self._marginals(entries.at(used)).p, nearest_counts(weight[used])
+            rule = class_rule(p, counts, self.beta, self.zero_division)
+            self.thresholds_: Any
+            self.thresholds_, self.class_weights_ = rule
+        elif self._per_batch:
             # For large batches the optimal cut tends to V / (1 + beta^2), V the expected F.
             cut = self._batch_f(entries.at(used), weight[used]) / (1.0 + self.beta**2)
             self.thresholds_ = cut if cut.ndim else float(cut)
@@ -453,6 +539,14 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         check_flag(self.logits, "logits")
         n_threads(self.n_jobs)
         resolve_nonempty(self.nonempty, auto=False)
+
+    def _check_form(self, table: LabelTable) -> None:
+        """Raise if the average does not apply to the labels."""
+        if table.form == "classes" and self.average != "macro":
+            raise ValueError(
+                f"Only binary classification is supported with average={self.average!r}: y is "
+                f"flat and has {len(table.classes)} classes, which need average='macro'"
+            )
 
     def _check_limits(self, given: Probabilities) -> None:
         """Raise if no label set of a row satisfies the constraints, or if they do not apply."""
@@ -499,7 +593,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         if not self.multilabel_:
             check_class_order(X, self.classes_)
         check_same_names(column_names(X), self._column_names_in, "X", "fit")
-        return read_probabilities(self, X, not self.multilabel_, reset=False)
+        return read_probabilities(self, X, self._label_form, reset=False)
 
     def _row_values(self, X: Any, given: Probabilities) -> Entries:
         return given.entries
@@ -514,10 +608,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         return self._decide_rows(entries, kind)
 
     def _column_names(self) -> list[Any]:
-        """Return the column names of data frames of labels."""
-        if not self.multilabel_:
-            return ["labels"]
-        return list(vars(self).get("label_names_in_", self.classes_))
+        return list(vars(self).get("label_names_in_", super()._column_names()))
 
     def _predict_labels(self, given: Probabilities) -> Any:
         """Return labels (n, m), dense or CSR, each row by itself."""
@@ -530,13 +621,17 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
                 "computes the thresholds of 'macro' and 'micro': fit again"
             )
         p = self._marginals(entries)
+        if self._label_form == "classes":
+            best = (self.class_weights_ * (p.p - self.thresholds_)).argmax(axis=1)
+            return (best[:, None] == np.arange(entries.m)).astype(np.int8)
         limits = np.broadcast_to(self.thresholds_, (entries.m,))
         chosen = p.p > p.of_label(limits)
         return p.to_labels(chosen.astype(np.int8), given.sparse_class)
 
     def _marginals(self, entries: Entries) -> Entries:
         """Return the probability of each entry under the model."""
-        return self._model.marginals(entries, n_threads(self.n_jobs))
+        model: JointModel | ClassModel = self._model
+        return model.marginals(entries, n_threads(self.n_jobs))
 
     def _decide_rows(self, entries: Entries, kind: Any) -> Decision:
         """Decide each row by itself."""
@@ -573,8 +668,13 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         return Decision(entries.to_labels(chosen, kind), expected_f)
 
     def _decide_batch(self, marginals: Entries, kind: Any) -> Decision:
-        """Decide all rows together: one problem per label, or one for all entries."""
+        """Decide all rows together: one problem per label or class, or one for all entries."""
         p = marginals.to_matrix(kind)
+        if self._label_form == "classes":
+            labels, expected_f = decision = from_classes(
+                p, beta=self.beta, zero_division=self.zero_division, n_jobs=self.n_jobs
+            )
+            return Decision(self.classes_[labels], expected_f, decision.gap)
         if not self.multilabel_:
             p = p.toarray().ravel() if sparse.issparse(p) else p.ravel()
         return from_marginals(

@@ -21,6 +21,7 @@ from fgfm._utils.validation import (
     sparse_marginals,
     stacked_classes,
 )
+from fgfm.decision._classes import read_classes
 from fgfm.estimation._entries import Entries, dense_entries, sparse_entries
 
 __all__ = [
@@ -52,7 +53,7 @@ def count_rows(X: Any) -> int:
     return n_rows(X)
 
 
-def read_probabilities(owner: Any, X: Any, flat: bool, *, reset: bool) -> Probabilities:
+def read_probabilities(owner: Any, X: Any, form: str, *, reset: bool) -> Probabilities:
     """Validate probabilities, or logits, in any form.
 
     Parameters
@@ -61,8 +62,9 @@ def read_probabilities(owner: Any, X: Any, flat: bool, *, reset: bool) -> Probab
         The estimator, whose ``n_features_in_`` and ``feature_names_in_`` are set or checked.
     X : array-like, sparse matrix, data frame or list of arrays
         The probabilities.
-    flat : bool
-        Whether there is one label, given as a flat y: X may then be flat, or have two columns.
+    form : str
+        The form of y, as in `LabelTable`. If there is one label, given as a flat y, X may be flat,
+        or have two columns. The rows of several classes sum to 1.
     reset : bool
         Whether this is a fit.
 
@@ -82,7 +84,7 @@ def read_probabilities(owner: Any, X: Any, flat: bool, *, reset: bool) -> Probab
         matrix = stacked_classes(parts, "X", logits=owner.logits)
     if frame_library(matrix) is not None and len(matrix.shape) == 1:
         matrix = matrix.to_numpy()[:, None]
-    if flat:
+    if form == "flat":
         matrix = _positive_class(matrix, owner.logits)
     if frame_library(matrix) is not None and not reset and not hasattr(owner, "feature_names_in_"):
         matrix = real_array(matrix, "X", ("row", "label"))  # whose names scikit-learn warns about
@@ -100,6 +102,8 @@ def read_probabilities(owner: Any, X: Any, flat: bool, *, reset: bool) -> Probab
             reset=reset,
         )
     if sparse.issparse(matrix):
+        if form == "classes":
+            raise TypeError("X is sparse and y has classes: class probabilities must be dense")
         if owner.logits:
             raise ValueError(
                 "logits is True and X is sparse: entries that are not stored would be logits of "
@@ -110,6 +114,10 @@ def read_probabilities(owner: Any, X: Any, flat: bool, *, reset: bool) -> Probab
         check_stored_probabilities(csr, "X")
         kind = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix
         return Probabilities(sparse_entries(csr), X, kind)
+    if form == "classes":
+        p = read_classes(matrix, "X", owner.logits)
+        check_marginals(p, "X", (0, 0))
+        return Probabilities(dense_entries(np.clip(p, 0.0, 1.0)), X, None)
     values = real_array(matrix, "X", ("row", "label"))
     if owner.logits:
         check_logits(values, "X", (0, 0))
@@ -126,10 +134,11 @@ def check_labels_match(given: Probabilities, y: Any, table: LabelTable) -> None:
     columns = table.labels.shape[1]
     if columns != m:
         raise ValueError(
-            f"X has {m} columns and y has {columns}: there must be one probability for each label"
+            f"X has {m} columns and y has {columns}{' classes' * (table.form == 'classes')}: "
+            "there must be one probability for each"
         )
     check_same_index(X=given.X, y=y)
-    if table.form == "flat":
+    if table.form in ("flat", "classes"):
         check_class_order(given.X, table.classes)
     check_same_names(column_names(given.X), table.names, "X", "y")
     if n == m and given.entries.labels is None:
@@ -137,14 +146,15 @@ def check_labels_match(given: Probabilities, y: Any, table: LabelTable) -> None:
 
 
 def check_class_order(X: Any, classes: Any) -> None:
-    """Raise if X is a data frame whose two columns are named as the classes, in another order."""
+    """Raise if X is a data frame whose columns are named as the classes, in another order."""
     names, expected = list(getattr(X, "columns", ())), classes.tolist()
-    found, reverse = [str(name) for name in names], [str(name) for name in expected[::-1]]
-    if len(names) == 2 and len(expected) == 2 and (names == expected[::-1] or found == reverse):
-        raise ValueError(
-            f"X has columns {names[0]!r} and {names[1]!r}, and the classes of y are in the order "
-            f"{expected[0]!r}, {expected[1]!r}: the columns must be in the order of the classes"
-        )
+    for found, wanted in ((names, expected), ([*map(str, names)], [*map(str, expected)])):
+        if found != wanted and len(found) == len(wanted) and set(found) == set(wanted):
+            at = next(i for i, name in enumerate(found) if name != wanted[i])
+            raise ValueError(
+                f"column {at} of X is {names[at]!r}, and class {at} of y is {expected[at]!r}: the "
+                "columns must be in the order of the classes"
+            )
 
 
 def _check_not_transposed(p: Real, Y: Any) -> None:

@@ -6,23 +6,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.utils import get_tags
 
-from fgfm._utils.label_table import LabelTable
+from fgfm._utils.label_table import LabelTable, format_labels
 from fgfm._utils.rows import take_param_rows, take_rows
-from fgfm.estimation._scores import label_scores
+from fgfm.estimation._scores import class_scores, label_scores
 
 __all__ = [
     "TrainingRows",
-    "all_labels",
     "check_classes",
     "check_model",
     "check_not_one_label",
-    "predict_labels",
+    "predict_all",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -68,7 +67,9 @@ class TrainingRows(NamedTuple):
     def targets(self) -> Any:
         """Return y as a model takes it: flat with the classes of the user, or (n, m) integers."""
         Y = self.table.labels.astype(np.int64)
-        return self.table.classes[Y[:, 0]] if self.table.form == "flat" else Y
+        if self.table.form in ("flat", "classes"):
+            return format_labels(Y, self.table.form, "", self.table.classes)
+        return Y
 
     def fit(self, estimator: Any) -> tuple[Any, Integers, Floats]:
         """Fit a clone to the labels that vary.
@@ -105,16 +106,19 @@ class TrainingRows(NamedTuple):
         if (training.table.labels == first).all():
             return np.tile(first.astype(np.float64), (len(test), 1))
         model, columns, values = training.fit(estimator)
-        return all_labels(
-            predict_labels(model, take_rows(self.X, test), len(columns)), columns, values
-        )
+        classes = self.table.classes if self.table.form == "classes" else None
+        return predict_all(model, take_rows(self.X, test), columns, values, classes)
 
 
-def all_labels(p: Floats, columns: Integers, values: Floats) -> Floats:
-    """Return the probabilities (n, m) of all labels from those of the columns of a model.
+def predict_all(estimator: Any, X: Any, columns: Integers, values: Floats, classes: Any) -> Floats:
+    """Return the probabilities (n, m) of all labels, or of all classes if they are given.
 
-    Labels without a column are constant, with the given values.
+    The model predicts the labels of some columns; the others are constant, with the given values.
     """
+    if classes is not None:
+        scores = class_scores(estimator, X, classes, prefer_decision=False)
+        return scores.values if scores.are_probabilities else softmax(scores.values, axis=1)
+    p = _predict_labels(estimator, X, len(columns))
     if np.array_equal(columns, np.arange(len(values))):
         return p
     everything = np.tile(values, (len(p), 1))
@@ -122,7 +126,7 @@ def all_labels(p: Floats, columns: Integers, values: Floats) -> Floats:
     return everything
 
 
-def predict_labels(estimator: Any, X: Any, m: int) -> Floats:
+def _predict_labels(estimator: Any, X: Any, m: int) -> Floats:
     """Return the probabilities (n, m) of m labels from a fitted model of any kind.
 
     Decision values become probabilities by a sigmoid, to be calibrated.
@@ -134,8 +138,8 @@ def predict_labels(estimator: Any, X: Any, m: int) -> Floats:
 
 
 def check_classes(estimator: Any, table: LabelTable) -> None:
-    """Raise if a fitted binary model has other classes than a flat y."""
-    if table.form != "flat" or not hasattr(estimator, "classes_"):
+    """Raise if a fitted model has other classes than a flat y."""
+    if table.form not in ("flat", "classes") or not hasattr(estimator, "classes_"):
         return
     found = np.asarray(estimator.classes_).tolist()
     if found != table.classes.tolist():

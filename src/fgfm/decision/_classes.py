@@ -22,7 +22,7 @@ from fgfm.decision._budgets import maximise_classes
 from fgfm.decision._dask import any_dask
 from fgfm.decision._objective import Decision, Objective
 
-__all__ = ["from_classes", "sums_to_one"]
+__all__ = ["from_classes", "read_classes", "sums_to_one"]
 
 Real = npt.NDArray[Any]
 _ENOUGH_ROWS = 4  # fewer may sum to 1 by chance
@@ -94,40 +94,45 @@ def from_classes(
             f"proba is a {describe(proba)}: from_classes decides all rows together, on the host; "
             "pass a NumPy array or a data frame"
         )
-    given = real_array(proba, "proba", ("row", "class"))
-    if logits:
-        check_logits(given, "proba", (0, 0))
-        values = _softmax(given)
-    else:
-        values = float_block(given)
-        _check_sums(values, given)
+    values = read_classes(proba, "proba", logits)
     n, m = values.shape
     if n == 0:
         labels, expected_f, gap = np.zeros(0, np.int64), np.full(m, objective.zero_division), 0.0
     else:
         found = maximise_classes(values, objective)
         if found is None:  # a value is outside [0, 1]: an error, or a rounding error
-            check_marginals(given, "proba", (0, 0))
+            check_marginals(real_array(proba, "proba", ("row", "class")), "proba", (0, 0))
             found = maximise_classes(np.clip(values, 0.0, 1.0), objective)
         assert found is not None
         labels, expected_f, gap = found
     return Decision(*_as_series(labels, expected_f, proba), gap)
 
 
-def _check_sums(values: Real, given: Real) -> None:
+def read_classes(proba: Any, name: str, logits: bool) -> Real:
+    """Return class probabilities whose rows sum to 1, from an argument of some name."""
+    given = real_array(proba, name, ("row", "class"))
+    if logits:
+        check_logits(given, name, (0, 0))
+        return _softmax(given, name)
+    values = float_block(given)
+    _check_sums(values, given, name)
+    return np.asarray(values)
+
+
+def _check_sums(values: Real, given: Real, name: str) -> None:
     """Raise unless the probabilities of each row sum to 1, up to rounding."""
     total = values @ np.ones(values.shape[1], dtype=values.dtype)
     wrong = ~(np.abs(total - 1.0) <= max(tolerance(given), 1e-6))
     if wrong.any():
-        check_marginals(given, "proba", (0, 0))
+        check_marginals(given, name, (0, 0))
         row = int(np.argmax(wrong))
         raise ValueError(
-            f"{place('proba', (row,))} sums to {total[row]:g}: the probabilities of the classes "
+            f"{place(name, (row,))} sums to {total[row]:g}: the probabilities of the classes "
             "of a row must sum to 1"
         )
 
 
-def _softmax(logits: Real) -> Real:
+def _softmax(logits: Real, name: str) -> Real:
     """Return probabilities of classes; infinite logits are certain or impossible classes."""
     values = logits.astype(np.float64)
     top = values.max(axis=1, keepdims=True, initial=-np.inf)
@@ -138,7 +143,7 @@ def _softmax(logits: Real) -> Real:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ValueError(
-            f"{place('proba', (row,))} has only logits of -inf: one class must be possible"
+            f"{place(name, (row,))} has only logits of -inf: one class must be possible"
         )
     np.exp(values, out=values)
     values /= values.sum(axis=1, keepdims=True)

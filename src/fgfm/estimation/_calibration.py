@@ -332,8 +332,8 @@ class ShrunkCalibrator:
             w = w * (entries.labels < entries.m)
         stored = w > 0.0
         self.edges_ = (
-            _half_step(entries.p[stored], w[stored]),
-            1.0 - _half_step(1.0 - entries.p[stored], w[stored]),
+            half_step(entries.p[stored], w[stored]),
+            1.0 - half_step(1.0 - entries.p[stored], w[stored]),
         )
         x, v = self._features(entries.p)  # (n, K) each
         self.center_ = _center(x, Y, w)
@@ -525,7 +525,7 @@ class _LogisticRows(NamedTuple):
         )
 
 
-def _half_step(p: Floats, w: Floats) -> float:
+def half_step(p: Floats, w: Floats) -> float:
     """Return what probabilities of exactly 0 count as: half of the smallest others."""
     zero = p == 0.0
     if not zero.any() or zero.all():

@@ -33,9 +33,10 @@ class LabelSetMixin(ClassifierMixin):  # type: ignore[misc]
         return "samples"
 
     def _column_names(self) -> list[Any]:
-        """Return the column names of data frames of labels."""
+        """Return the names of labels, or of several classes; or of the series of a flat y."""
         fitted = self._fitted()
-        return list(fitted.classes_) if fitted.multilabel_ else ["labels"]
+        several = fitted.multilabel_ or len(fitted.classes_) > 2
+        return list(fitted.classes_) if several else ["labels"]
 
     def predict(self, X: Any) -> Any:
         """Predict F-optimal label sets, each row by itself.
@@ -68,11 +69,10 @@ class LabelSetMixin(ClassifierMixin):  # type: ignore[misc]
             pandas data frame.
         """
         make_frame = frame_maker(X, "predict_frame")
-        labels, fitted = self._labels(X), self._fitted()
+        labels = self.predict(X)
         labels = labels.toarray() if sparse.issparse(labels) else labels
-        flat = not fitted.multilabel_
-        values = fitted.classes_[labels] if flat else labels.astype(fitted._label_dtype)
-        return make_frame(values, self._column_names())
+        names = self._column_names() if labels.ndim == 2 else ["labels"]
+        return make_frame(labels.reshape(len(labels), -1), names)
 
     def expected_f(self, X: Any) -> Any:
         """Compute the F-measure to expect of the label sets that `decide` returns.
@@ -85,8 +85,9 @@ class LabelSetMixin(ClassifierMixin):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n,) or (m,), or float
-            One value per row for "samples", per label for "macro", and one for "micro"; a series
-            if X is a data frame. The mean is an estimate of the `score`.
+            One value per row for "samples", per label for "macro" and "weighted", and one for
+            "micro"; a series if X is a data frame. The mean is an estimate of the `score`; for
+            "weighted" that with the sums of `predict_proba` as weights.
         """
         return self.decide(X).expected_f
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from fgfm.estimation._entries import Entries
 
-__all__ = ["as_counts", "limit_f"]
+__all__ = ["as_counts", "limit_f", "nearest_counts"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -20,6 +20,14 @@ def as_counts(weight: Floats) -> Integers | None:
     if weight.sum() > _MOST_COPIES * len(weight) or (weight % 1.0).any():
         return None
     return weight.astype(np.int64)
+
+
+def nearest_counts(weight: Floats) -> Integers:
+    """Return weights as numbers of rows, rounded where they are not."""
+    counts = as_counts(weight)
+    if counts is None:
+        counts = np.rint(weight * (_MOST_COPIES * len(weight) / weight.sum())).astype(np.int64)
+    return counts
 
 
 def limit_f(entries: Entries, weight: Floats, beta: float, empty: float) -> Floats:

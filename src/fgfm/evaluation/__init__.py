@@ -7,10 +7,10 @@ the probabilities of another model. The command ``fgfm evaluate`` prints what th
 
 from __future__ import annotations
 
+from fgfm._utils.thresholds import best_threshold
 from fgfm.evaluation._decider import DeciderEvaluation, evaluate_decider
 from fgfm.evaluation._evaluate import evaluate, evaluate_fitted
 from fgfm.evaluation._scores import Evaluation
-from fgfm.evaluation._threshold import best_threshold
 
 __all__ = [
     "DeciderEvaluation",

@@ -12,8 +12,8 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from fgfm._utils.rows import take_rows
+from fgfm._utils.thresholds import best_threshold
 from fgfm.decider import FDecider
-from fgfm.evaluation._threshold import best_threshold, problem_rows
 from fgfm.metrics import f_measure
 
 
@@ -119,9 +119,8 @@ def evaluate_decider(
 
 def _f(truth: Any, decided: Any, decider: FDecider) -> float:
     """Return the F-measure that a decider maximises."""
-    decided = decided.astype(np.int8)
-    one, other = (problem_rows(matrix, decider.average) for matrix in (truth, decided))
-    return float(f_measure(one, other, decider.beta, zero_division=decider.zero_division))
+    given: dict[str, Any] = {"average": decider.average, "zero_division": decider.zero_division}
+    return float(f_measure(truth, decided.astype(np.int8), decider.beta, **given))
 
 
 def _folds(truth: Any, folds: int, seed: int) -> npt.NDArray[np.int64]:

@@ -158,7 +158,8 @@ def _check_predictions(model: Any) -> None:
         if hasattr(vars(model).get("_model"), "cardinalities"):
             _check_cardinalities(model._model.cardinalities, len(model.classes_))
         one = sparse.csr_array(([0.5], ([0], [0])), (1, p))
-        rows = one if p > _DENSE else np.full((1, p), 0.5)
+        classes = not model.multilabel_ and p > 1  # whose probabilities sum to 1
+        rows = one if p > _DENSE and not classes else np.full((1, p), 1.0 / p if classes else 0.5)
     else:
         if not hasattr(model._factor_models, "models"):
             return  # objects of the user

@@ -55,6 +55,7 @@ _LOSS_MODULES = ("_loss", "sklearn._loss._loss")  # the same one in versions of 
 _CLASSES = {
     "fgfm": "FDecider FDeciderCV FGFMClassifier ILFCompo Pipeline",
     "fgfm._utils.log_linear_pool": "LogLinearPool",
+    "fgfm.decider._class_model": "ClassModel",
     "fgfm.decider._joint_model": "JointModel",
     "fgfm.decision": "Constraints",
     "fgfm.estimation._calibration": "IsotonicCalibrator NoCalibrator ShrunkCalibrator "

@@ -34,8 +34,9 @@ def best_threshold(
         Weight of recall in the F-measure.
     zero_division : float, default=1.0
         F-measure of an empty decision where there is no true label.
-    average : {"samples", "macro", "micro"}, default="samples"
-        The mean F-measure of rows, or of labels, or the F-measure of all entries.
+    average : {"samples", "macro", "weighted", "micro"}, default="samples"
+        The mean F-measure of rows, or of labels, with equal weights or weighted by their numbers
+        of rows, or the F-measure of all entries.
 
     Returns
     -------
@@ -56,24 +57,25 @@ def best_threshold(
     middle = (values[1:] + values[:-1]) / 2.0
     candidates = np.concatenate([[0.0], middle, values[-1:]])  # (T,)
     total = np.zeros(len(candidates))
-    n_problems = 0
-    for p, y, size in _problems(problem_rows(proba, average), problem_rows(labels, average)):
+    mass = 0
+    for p, y, size in _problems(_problem_rows(proba, average), _problem_rows(labels, average)):
         # numbers of labels of the problem, and of its true labels, above each candidate: (T,)
         chosen = len(p) - np.searchsorted(np.sort(p), candidates, side="right")
         positive = np.sort(p[y])
         hits = len(positive) - np.searchsorted(positive, candidates, side="right")
-        weighted = beta**2 * size + chosen
+        sizes = beta**2 * size + chosen
         f = np.full(len(candidates), zero_division)
-        np.divide((1.0 + beta**2) * hits, weighted, out=f, where=weighted > 0.0)
-        total += f
-        n_problems += 1
-    best = candidates[total >= total.max() - 1e-9 * n_problems]  # equal but for rounding
+        np.divide((1.0 + beta**2) * hits, sizes, out=f, where=sizes > 0.0)
+        weight = size if average == "weighted" else 1
+        total += weight * f
+        mass += weight
+    best = candidates[total >= total.max() - 1e-9 * mass]  # equal but for rounding
     return float(best[np.argmin(np.abs(best - 0.5 * (best[0] + best[-1])))])
 
 
-def problem_rows(matrix: Any, average: str) -> Any:
+def _problem_rows(matrix: Any, average: str) -> Any:
     """Return a matrix (n, m) with one row for each problem of an average."""
-    if average == "macro":
+    if average in ("macro", "weighted"):
         return matrix.T.tocsr() if sparse.issparse(matrix) else matrix.T
     return matrix.reshape((1, -1)) if average == "micro" else matrix
 

@@ -1,0 +1,70 @@
+"""The class of a row, from the probabilities of its classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fgfm._utils.log_linear_pool import LogLinearPool
+from fgfm.decision import from_classes
+from fgfm.estimation._calibration import IsotonicCalibrator, NoCalibrator, half_step
+from fgfm.estimation._entries import Entries
+
+__all__ = ["ClassModel", "class_rule"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+class ClassModel:
+    r"""Calibrated probabilities of classes.
+
+    The default is :math:`q_c \propto \exp(b_c) \, p_c^a` with shrunk shifts b: a `LogLinearPool`
+    of one distribution. Probabilities of exactly 0 count as half of the smallest others.
+
+    Attributes
+    ----------
+    calibrator : LogLinearPool, IsotonicCalibrator or NoCalibrator
+        Calibrates the probabilities; those of the last two are divided by their sum.
+    least : float
+        The least probability; smaller ones count as this.
+    """
+
+    def __init__(self, calibrator: Any) -> None:
+        known = isinstance(calibrator, (IsotonicCalibrator, NoCalibrator))
+        self.calibrator = calibrator if known else LogLinearPool()
+
+    def fit(self, entries: Entries, Y: Floats, weight: Floats) -> ClassModel:
+        """Fit to validation rows with the classes Y (n, C), one 1 in each row."""
+        self.least = 0.0
+        if not isinstance(self.calibrator, LogLinearPool):
+            self.calibrator.fit(entries, Y, weight)
+            return self
+        if (entries.p == 0.0).any():
+            self.least = half_step(entries.p.ravel(), np.repeat(weight, entries.m))
+        self.calibrator.fit([np.maximum(entries.p, self.least)], Y.argmax(axis=1), weight)
+        return self
+
+    def marginals(self, entries: Entries, threads: int) -> Entries:
+        """Return the probability of each class; `threads` is not used."""
+        if isinstance(self.calibrator, LogLinearPool):
+            p = np.maximum(entries.p, self.least)
+            return entries.with_p(self.calibrator.predict_proba([p]))
+        q = self.calibrator.predict(entries).p
+        return entries.with_p(q / q.sum(axis=1, keepdims=True))
+
+
+def class_rule(p: Floats, counts: Integers, beta: float, empty: float) -> tuple[Floats, Floats]:
+    r"""Return thresholds and weights (C,) with which rows are decided one by one.
+
+    At the best decision for rows with probabilities p (n, C), one more row of class probability
+    :math:`p_c` changes :math:`F_c = N_c / D_c` by :math:`((1 + \beta^2) p_c - F_c) / D_c` if it is
+    decided for c. So the best class has the largest weight times :math:`p_c` minus threshold.
+    """
+    p = np.repeat(p, counts, axis=0)
+    labels, f = from_classes(p, beta=beta, zero_division=empty)
+    sizes = beta**2 * p.sum(axis=0) + np.bincount(labels, minlength=p.shape[1])  # D
+    weights = 1.0 / np.maximum(sizes, 1.0)
+    return f / (1.0 + beta**2), weights / weights.max()

@@ -1,0 +1,90 @@
+"""What a decider changes against thresholds, label by label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from fgfm._utils.thresholds import best_threshold
+from fgfm.metrics import f_measure
+
+__all__ = ["compare", "rivals"]
+
+Floats = npt.NDArray[np.float64]
+
+# F tends to precision if beta tends to 0, and to recall if beta tends to infinity: here the
+# difference is below rounding errors. Both are 0 where nothing is predicted, or nothing is true.
+_PRECISION, _RECALL = 1e-9, 1e9
+
+
+def rivals(p: Any, truth: Any, **given: Any) -> dict[str, tuple[Any, Any]]:
+    """Return the labels (n, m) and thresholds of one half, and of thresholds tuned on these rows.
+
+    With "macro" and "weighted" each label is tuned by itself. `p` and `truth` are both dense, or
+    both sparse; `given` are arguments of `best_threshold`.
+    """
+    tuned: Any
+    if given["average"] in ("macro", "weighted"):
+        one, other = (sparse.csc_array(a) if sparse.issparse(a) else a for a in (p, truth))
+        columns = [(one[:, [j]], other[:, [j]]) for j in range(p.shape[1])]
+        tuned = np.array(
+            [best_threshold(*pair, **given | {"average": "macro"}) for pair in columns]
+        )
+    else:
+        tuned = best_threshold(p, truth, **given)
+    return {"p > 0.5": (_above(p, 0.5), 0.5), "tuned": (_above(p, tuned), tuned)}
+
+
+def _above(p: Any, thresholds: Any) -> Any:
+    """Return which probabilities (n, m), dense or CSR, are above the threshold of their label."""
+    if not sparse.issparse(p):
+        return p > thresholds
+    limits = np.broadcast_to(thresholds, (p.shape[1],))[p.indices]
+    return sparse.csr_array((p.data > limits, p.indices, p.indptr), p.shape)
+
+
+def compare(rules: dict[str, tuple[Any, Any]], truth: Any, names: list[Any], **given: Any) -> Any:
+    """Return the measures of some rules as a pandas data frame.
+
+    Parameters
+    ----------
+    rules : dict
+        The labels (n, m) and the thresholds of each rule.
+    truth : ndarray or CSR of shape (n, m)
+        True labels.
+    names : list
+        Names of the labels.
+    **given : object
+        Arguments of `f_measure`: ``beta``, ``average`` and ``zero_division``.
+
+    Returns
+    -------
+    DataFrame
+        One row for each label and rule; if there are several labels, then one for all of them.
+    """
+    import pandas as pd
+
+    beta, average = given.pop("beta"), given.pop("average")
+    tables = []
+    for labels, thresholds in rules.values():
+        measures = {
+            name: np.append(
+                f_measure(truth, labels, b, average=None, **given),
+                f_measure(truth, labels, b, average=average, **given),
+            )
+            for name, b in (("f", beta), ("precision", _PRECISION), ("recall", _RECALL))
+        }
+        share = np.asarray(labels.astype(np.float64).mean(axis=0)).ravel()
+        measures["predicted"] = np.append(share, share.mean())
+        one = thresholds if np.ndim(thresholds) == 0 else np.nan  # of all labels
+        measures["threshold"] = np.append(np.broadcast_to(thresholds, (len(names),)), one)
+        tables.append(pd.DataFrame(measures))
+    # The rules of a label follow each other: rows are sorted by their numbers, names may repeat.
+    table = pd.concat(tables).sort_index(kind="stable")
+    table.index = pd.MultiIndex.from_product(
+        [[*names, "overall"], list(rules)], names=["label", "decision"]
+    )
+    return table if len(names) > 1 else table[: len(rules)]
