@@ -123,8 +123,8 @@ def summary(results: pd.DataFrame) -> str:
     lines += [
         "",
         f"`FDecider` against the best other rule by its mean ({RULES[str(best)]}): "
-        f"{d.mean():+.4f}; ahead, level, behind by more than .005 on {ahead}, {len(d) - ahead - behind}, {behind} "
-        f"of {len(d)} problems.",
+        f"{d.mean():+.4f}; ahead, level, behind by more than .005 on {ahead}, "
+        f"{len(d) - ahead - behind}, {behind} of {len(d)} problems.",
     ]
     return "\n".join(lines) + "\n"
 
