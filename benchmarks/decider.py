@@ -15,6 +15,7 @@ import argparse
 import re
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
@@ -127,7 +129,11 @@ def _boosting(X: Any, Y: Labels, rows: list[Any]) -> list[Floats]:
 
 
 def _network(X: Any, Y: Labels, rows: list[Any]) -> list[Floats]:
-    model = MLPClassifier(128, max_iter=60, early_stopping=True, random_state=0).fit(X, Y)
+    # Early stopping of scikit-learn compares whole label sets: it would stop at once.
+    model = MLPClassifier(128, batch_size=32, max_iter=40, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, Y)
     return [model.predict_proba(one) for one in rows]
 
 

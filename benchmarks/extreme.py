@@ -7,6 +7,9 @@ number of labels in training, rounded.
 
 Without real data (``--only generated``): 100,000 rows of a million labels, 100 entries per row,
 with probabilities that fall like 1 / rank.
+
+Macro at k (``--only budgets``): exactly k labels per row on generated probabilities, against
+xCOLUMNs' block coordinate ascent, by the exact expected macro F1.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from benchmarks.peers import install
 from benchmarks.peers import run as run_peer
 from benchmarks.report import Column, Table, count, duration, mebibytes, number, ratio
 from fgfm import decision, f_measure
+from fgfm.decision._quadrature import nodes
 
 __all__ = ["generated", "main", "real", "threshold", "top_k"]
 
@@ -189,6 +193,54 @@ def generated(
     return table
 
 
+def exact_macro_f(proba: sparse.csr_array, labels: sparse.csr_array) -> float:
+    """Compute the exact expected macro F1 of a decision, from the generating functions."""
+    columns, chosen = proba.tocsc(), labels.multiply(proba).tocsc()
+    sizes = np.asarray(labels.sum(axis=0)).ravel()  # (m,)
+    rule = nodes(1.0, proba.shape[0], proba.shape[0])
+
+    def add(matrix: Any, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        column = np.repeat(np.arange(proba.shape[1]), np.diff(matrix.indptr))
+        return np.bincount(column, values, minlength=proba.shape[1])
+
+    value = np.zeros(proba.shape[1])
+    for log_z, weight in zip(*rule, strict=True):
+        u = -np.expm1(log_z)
+        none = np.exp(add(columns, np.log1p(-columns.data * u)))
+        hits = add(chosen, chosen.data / (1.0 - chosen.data * u))
+        value += 2.0 * weight * np.exp((sizes + 1) * log_z) * none * hits
+    empty = np.exp(add(columns, np.log1p(-np.minimum(columns.data, 1.0 - 1e-16))))
+    return float(np.where(sizes > 0, value, empty).mean())
+
+
+def budgets(environments: Path, seconds: float, cases: Sequence[tuple[int, int, int]]) -> Table:
+    """Compare decisions of exactly k labels per row."""
+    table = Table(
+        "macro F1 with exactly k labels per row, CSR, one thread",
+        [
+            Column("rows", count),
+            Column("labels", count),
+            Column("k"),
+            Column("fgfm", lambda f1: f"{f1:.5f}"),
+            Column("gap", lambda gap: f"{gap:.5f}"),
+            Column("xCOLUMNs", lambda f1: f"{f1:.5f}"),
+            Column("fgfm s", duration),
+            Column("by fgfm", ratio),
+        ],
+    )
+    python = install(XCOLUMNS, environments)
+    for n, m, k in cases:
+        proba = sparse_rows(n, m, 50)
+        limits = {"average": "macro", "min_labels": k, "max_labels": k}
+        task = {"fgfm": lambda p=proba, x=limits: decision.from_marginals(p, **x)}
+        own = task["fgfm"]()
+        took = least_times(task, seconds=seconds)["fgfm"]
+        other, theirs = _xcolumns(python, proba, k, seconds)["macro F1"]
+        f1 = exact_macro_f(proba, theirs)
+        table.rows.append((n, m, k, float(own.expected_f.mean()), own.gap, f1, took, other / took))
+    return table
+
+
 def _write(proba: sparse.csr_array, dtype: Any, in_order: bool, folder: Path) -> None:
     """Write the files that the job `sparse_memory` reads."""
     data, indices = proba.data.astype(dtype), proba.indices
@@ -205,14 +257,23 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure and print the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.extreme", description=__doc__)
     parser.add_argument("names", nargs="*", default=NAMES, metavar="NAME", help="data sets")
-    parser.add_argument("--only", choices=("real", "generated"), help="run one of the two parts")
+    parser.add_argument("--only", choices=("real", "generated", "budgets"), help="run one part")
     parser.add_argument("--quick", action="store_true", help="5000 generated rows, one second")
     options = parser.parse_args(arguments)
     start = time.perf_counter()
-    if options.only != "real":
+    if options.only in (None, "budgets"):
+        cases = (
+            [(2000, 500, 3)]
+            if options.quick
+            else [(2000, 500, 3), (5000, 5000, 5), (20000, 20000, 5)]
+        )
+        seconds = 1.0 if options.quick else 10.0
+        table = budgets(options.environments, seconds, cases)
+        print("\n".join(table.lines()), end="\n\n", flush=True)
+    if options.only in (None, "generated"):
         n = 5000 if options.quick else 100_000
         print("\n".join(generated(n, 1_000_000, 100).lines()), end="\n\n", flush=True)
-    if options.only != "generated":
+    if options.only in (None, "real"):
         for name in options.names:
             try:
                 split = load(name)

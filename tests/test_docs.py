@@ -168,7 +168,7 @@ def test_picture_is_up_to_date(name):
     assert module.digest(module.read_scores()).encode() in written, "python docs/figures/gain.py"
 
 
-@pytest.mark.parametrize("name", ["decider", "study"])
+@pytest.mark.parametrize("name", ["classes", "decider", "study"])
 def test_published_figures_agree_with_stored_results(name):
     command = [sys.executable, "-m", f"benchmarks.{name}", "--check"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

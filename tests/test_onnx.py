@@ -1,4 +1,4 @@
-"""`fgfm.onnx.export_decision`: the exported graph decides as `from_marginals` does."""
+"""`fgfm.onnx.export_decision`: graphs decide as `from_marginals` and `FDecider.predict` do."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import sys
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LogisticRegression
 
-from fgfm import decision
+from fgfm import FDecider, FDeciderCV, decision
 from fgfm.onnx import export_decision
 from oracle import check_decision, expected_f, independent_joint
 
@@ -131,10 +132,144 @@ def test_graph_behind_another_one(run):
     assert_array_equal(labels, decision.from_marginals(X @ weights, logits=True).labels)
 
 
+def validation_rows(n, m, *, steps=None, some=False):
+    """Draw probabilities of a miscalibrated model, in `steps` of a forest's trees, and labels."""
+    rng = np.random.default_rng(m)
+    logit = rng.normal(-1.2, 1.5, size=(n, m)) + rng.normal(size=(n, 1))
+    Y = (rng.random((n, m)) < 1.0 / (1.0 + np.exp(-logit))).astype(np.int64)
+    if some:
+        Y[np.arange(n), logit.argmax(axis=1)] = 1
+    proba = 1.0 / (1.0 + np.exp(0.5 - 1.7 * logit))
+    return (proba if steps is None else np.round(steps * proba) / steps), Y
+
+
+def check_decider(run, decider, X, dtype="float64"):
+    """Compare the exported decider with what it returns in Python."""
+    labels, other = run(export_decision(decider, dtype=dtype), X)
+    assert other.dtype == dtype
+    assert_array_equal(labels, decider.predict(X))
+    exact = decider.predict_proba(X)
+    if not decider.multilabel_:
+        exact = exact[:, 1]
+    elif decider.average == "samples":
+        exact = decider.expected_f(X)
+    assert_allclose(other, exact, atol=1e-12 if dtype == "float64" else 1e-6)
+
+
+@pytest.mark.parametrize("steps", [None, 20])
+@pytest.mark.parametrize("some", [False, True])
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic", None])
+@pytest.mark.parametrize("average", ["samples", "macro", "micro"])
+def test_deciders_of_all_averages(run, average, calibration, some, steps):
+    proba, Y = validation_rows(10_500, 6, steps=steps, some=some)
+    decider = FDecider(average=average, calibration=calibration).fit(proba[:500], Y[:500])
+    assert len(np.unique(decider.predict(proba), axis=0)) > 10
+    check_decider(run, decider, proba[500:])
+    check_decider(run, decider, proba[500:1500].astype(np.float32), "float32")
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"beta": 0.5, "zero_division": 0.5},
+        {"beta": 2.0, "zero_division": 0.0},
+        {"min_labels": 2},
+        {"max_labels": 2},
+        {"nonempty": True},
+        {"nonempty": True, "min_labels": 1, "max_labels": 3},
+        {"logits": True},
+        {"logits": True, "average": "macro", "beta": 2.0},
+    ],
+)
+def test_parameters_of_deciders(run, parameters):
+    proba, Y = validation_rows(2000, 7)
+    X = np.log(proba) - np.log1p(-proba) if "logits" in parameters else proba
+    check_decider(run, FDecider(**parameters).fit(X[:400], Y[:400]), X[400:])
+
+
+@pytest.mark.parametrize("average", ["samples", "macro"])
+@pytest.mark.parametrize("calibration", ["sigmoid", None])
+def test_numbers_of_labels_that_the_probabilities_all_but_rule_out(run, average, calibration):
+    proba, Y = validation_rows(400, 120, steps=4)
+    Y[::10] = 1
+    decider = FDecider(average=average, calibration=calibration).fit(proba, Y)
+    extremes = np.zeros((4, 120))
+    extremes[1] = 1.0
+    extremes[2, :60] = 1.0
+    extremes[3] = 0.5
+    check_decider(run, decider, np.concatenate([extremes, proba[:100]]))
+
+
+def test_decider_of_a_flat_y(run):
+    proba, Y = validation_rows(10_400, 1)
+    for calibration in ("sigmoid", "isotonic", None):
+        decider = FDecider(calibration=calibration).fit(proba[:400, 0], Y[:400, 0])
+        check_decider(run, decider, proba[400:])
+        check_decider(run, decider, np.hstack([1.0 - proba, proba])[400:])
+    logit = np.log(proba) - np.log1p(-proba)
+    check_decider(run, FDecider(logits=True).fit(logit[:400], Y[:400, 0]), logit[400:])
+
+
+def test_decider_fitted_to_sparse_probabilities(run):
+    sparse = pytest.importorskip("scipy.sparse")
+    proba, Y = validation_rows(600, 5)
+    proba[:, 3] = 0.0  # never stored: isotonic regression has nothing to learn from
+    for calibration in ("sigmoid", "isotonic"):
+        decider = FDecider(calibration=calibration).fit(sparse.csr_array(proba), Y)
+        check_decider(run, decider, proba)
+
+
+def test_no_rows(run):
+    proba, Y = validation_rows(100, 4)
+    for average in ("samples", "macro"):
+        decider = FDecider(average=average, calibration="isotonic").fit(proba, Y)
+        labels, _ = run(export_decision(decider), proba[:0].astype(np.float32))
+        assert labels.shape == (0, 4)
+
+
+def test_cross_validated_decider_behind_its_model(run):
+    onnx = pytest.importorskip("onnx", reason=REASON)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5))
+    Y = (X @ rng.normal(size=(5, 4)) + rng.logistic(size=(300, 4)) > 0.8).astype(np.int64)
+    model = FDeciderCV(LogisticRegression(), random_state=0).fit(X, Y)
+    parts = model.estimator_.estimators_
+    network = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> linear (double[n, 5] X) => (double[n, 4] p)'
+        " { s = MatMul (X, weights) t = Add (s, shifts) p = Sigmoid (t) }"
+    )
+    values = {
+        "weights": np.hstack([part.coef_.T for part in parts]),
+        "shifts": np.hstack([part.intercept_ for part in parts]),
+    }
+    for name, value in values.items():
+        network.graph.initializer.append(onnx.numpy_helper.from_array(value, name))
+    decide = export_decision(model, dtype="float64")
+    labels, _ = run(onnx.compose.merge_models(network, decide, io_map=[("p", "proba")]), X)
+    assert_array_equal(labels, model.predict(X))
+
+
+def test_deciders_that_cannot_be_exported():
+    proba, Y = validation_rows(100, 3)
+    with pytest.raises(ValueError, match=r"decider is FDecider\(\): it must be fitted"):
+        export_decision(FDecider())
+    with pytest.raises(ValueError, match=r"decider is FDeciderCV\(.*it must be fitted"):
+        export_decision(FDeciderCV(LogisticRegression()))
+    constraints = decision.Constraints(groups=[[0, 1]])
+    limited = FDecider(constraints=constraints).fit(proba, Y)
+    with pytest.raises(ValueError, match=r"decider has constraints.*min_labels and max_labels"):
+        export_decision(limited)
+    other = FDecider(average="macro").fit(proba, Y).set_params(average="micro")
+    with pytest.raises(ValueError, match="average is 'micro' and was 'macro' in fit"):
+        export_decision(other)
+    with pytest.raises(ValueError, match=r"beta=2.0 is given with a decider, which has its own"):
+        export_decision(FDecider().fit(proba, Y), beta=2.0)
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"n_labels": 0}, "n_labels is 0: it must be an integer, 1 or more"),
+        ({"decider": 0}, "decider is 0: it must be an integer, 1 or more"),
         ({"beta": -1.0}, "beta is -1.0: it must be a number greater than 0"),
         ({"zero_division": 2.0}, "zero_division is 2.0"),
         ({"nonempty": 1}, "nonempty is 1"),
@@ -145,7 +280,7 @@ def test_graph_behind_another_one(run):
 )
 def test_invalid_arguments_raise(wrong, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        export_decision(**({"n_labels": 3} | wrong))
+        export_decision(wrong.pop("decider", 3), **wrong)
 
 
 def test_missing_library(monkeypatch):

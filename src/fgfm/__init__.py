@@ -18,7 +18,7 @@ Submodules:
 - `fgfm.plotting`: figures of decisions, calibration and label factors;
 - `fgfm.synthetic`: the random networks of the paper, with their exact probabilities;
 - `fgfm.experiments`: the experiment of the paper;
-- `fgfm.onnx`: the decision as an ONNX model;
+- `fgfm.onnx`: decisions as ONNX models;
 - `fgfm.torch`: a PyTorch layer; import it explicitly.
 
 Classes and functions of the package itself:

@@ -9,7 +9,8 @@ import pytest
 import benchmarks
 
 FOLDER = Path(benchmarks.__file__).parent
-OTHERS = {"lightgbm", "numba", "rankseg", "torch", "xcolumns", "xgboost"}  # of no extra, or heavy
+# Of no extra, or heavy:
+OTHERS = {"lightgbm", "napkinxc", "numba", "rankseg", "torch", "xcolumns", "xgboost"}
 NAMES = [module.name for module in walk_packages([str(FOLDER)], "benchmarks.")]
 
 

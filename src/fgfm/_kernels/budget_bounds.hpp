@@ -192,9 +192,17 @@ private:
             value.push_back({result.delta(work_.sample_p[i]) - work_.sample_mu[i],
                              work_.sample_weight[i]});
         }
-        std::sort(value.begin(), value.end(), std::greater<>());
         const double step = work_.sample_weight.back();  // 1 if all entries are in the sample
-        const double slack = step > 1.0 ? 3.0 * (step + std::sqrt(step * std::min(k, n_ - k))) : 0.0;
+        if (step <= 1.0) {
+            const std::size_t last = static_cast<std::size_t>(k) - 1;
+            std::nth_element(value.begin(), value.begin() + last, value.end(), std::greater<>());
+            result.t = std::max(value[last].first, floor_);
+            for (const auto& [x, weight] : value) result.excess += std::max(0.0, x - result.t);
+            result.is_exact = result.is_evaluated = true;
+            return result;
+        }
+        std::sort(value.begin(), value.end(), std::greater<>());
+        const double slack = 3.0 * (step + std::sqrt(step * std::min(k, n_ - k)));
         double weight = 0.0;
         std::size_t end = 0;
         result.high = std::numeric_limits<double>::infinity();
@@ -208,7 +216,6 @@ private:
         while (end < value.size() && weight < k + slack) weight += value[end++].second;
         result.low = end < value.size() ? value[end].first
                                         : -std::numeric_limits<double>::infinity();
-        result.is_exact = result.is_evaluated = step <= 1.0;
         return result;
     }
 

@@ -120,7 +120,7 @@ def tune(
         )
     if options["missing_labels"] and not sparse.issparse(rows.Y):
         observed = observed_rows(rows.Y)
-        rows = rows._replace(proba=rows.proba[observed], Y=rows.Y[observed])
+        rows = rows._replace(proba=rows.proba[observed], Y=rows.Y[observed].astype("uint8"))
     _check_rows(rows, probs, truth)
     decider = _make_decider(rows, context.params)
     values: dict[str, Any] = {

@@ -25,10 +25,11 @@ Real = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 _FEW = 1 << 13  # entries: such problems are started several times
 _FEW_STARTS = 8
-_WIDE_GAP = 1e-4  # longer problems are started again where the gap is wider
+_WIDE_GAP = 1e-3  # longer problems are started again where the gap is wider
+_FEW_COLUMNS = 100  # more are not started again
 # Cells of sparse problems that are decided as dense ones: few; more with a least number of labels,
-# whose bound is wider for sparse rows
-_MOST_DENSE = 1 << 12, 1 << 22
+# since entries that are not stored are not considered otherwise
+_MOST_DENSE = 1 << 12, 1 << 20
 _CLOSED = 1e-13  # the rounding error of a bound
 
 
@@ -132,7 +133,7 @@ def _best(rows: _Rows) -> _Found:
     slope = 1.0 / (1.0 + mean)
     small = n * m <= _FEW
     starts = []
-    if small or best.gap > _WIDE_GAP:
+    if small or (best.gap > _WIDE_GAP and m <= _FEW_COLUMNS):
         starts = [(slope, np.zeros(m)), (slope, 0.5 * slope)]
         # Rows that no column wants cost least in one column together: in that of the least F.
         for column in np.argsort(np.nan_to_num(best.expected_f), kind="stable")[:_FEW_STARTS]:
@@ -275,6 +276,14 @@ class _SparseRows(_LimitedRows):
             )
 
         return self.evaluate_blocks(work)
+
+    def found(self, chosen: Real, multiplier: Floats, columns: Floats, filled: Real) -> _Found:
+        """Evaluate a decision; negative multipliers may bound it less closely than 0."""
+        found = super().found(chosen, multiplier, columns, filled)
+        if self.least and multiplier.min(initial=0.0) < 0.0:
+            other = super().found(chosen, np.maximum(multiplier, 0.0), columns, filled)
+            found = found._replace(bound=min(found.bound, other.bound))
+        return found
 
 
 def maximise_classes(

@@ -78,9 +78,9 @@ def decide_lazily(
             meta=np.empty(0, dtype=object),
         )
         axis, new_axis = "label", {"row": n}
-    to = {"new_axes": new_axis, "meta": no_rows.no_labels()}
+    to = {"new_axes": new_axis, "meta": no_rows.no_labels(), "token": "labels"}
     labels = array.blockwise(attrgetter("labels"), ("row", "label"), decided, (axis,), **to)
-    to = {"meta": np.empty(0)}
+    to = {"meta": np.empty(0), "token": "expected_f"}
     expected_f = array.blockwise(attrgetter("expected_f"), (axis,), decided, (axis,), **to)
     return Decision(labels, expected_f)
 

@@ -84,7 +84,7 @@ def evaluate_decider(
     >>> Y = (rng.random((300, 4)) < truth).astype(int)
     >>> for rule, f in evaluate_decider(FDecider(), truth**2, Y).f.items():
     ...     print(f"{rule:<10} {f:.2f}")
-    decider    0.69
+    decider    0.68
     half       0.47
     threshold  0.69
     """

@@ -90,8 +90,7 @@ def load_validation(
     columns : int, str or sequence of str, optional
         The label columns of `labels`, as in `load`; by default "labels", or all but `ids`.
     missing_labels : bool, default=False
-        Whether a blank cell is a label that was not observed; otherwise it is no label. Rows with
-        such labels are left out.
+        Whether a blank cell is a label that was not observed, NaN in Y; otherwise it is no label.
 
     Returns
     -------
@@ -153,9 +152,6 @@ def load_validation(
             source=path,
             arguments=["ids"],
         )
-    if not sparse.issparse(Y) and Y.dtype.kind == "f":  # some labels were not observed
-        observed = ~np.isnan(Y).any(axis=1)
-        proba, Y = proba[observed], Y[observed].astype(np.uint8)
     if sparse.issparse(proba):
         Y = sparse.csr_array(Y)
     elif sparse.issparse(Y):
