@@ -80,6 +80,15 @@ def test_methods_of_deciders():
     pd = pytest.importorskip("pandas")
     found = crossed.decide(pd.DataFrame(X))
     assert list(found.expected_f.index) == [0, 1, 2, 3]  # one for each label
+    y = np.array(["a", "b", "c"])[np.minimum(Y.sum(axis=1), 2)]
+    several = fgfm.make_pipeline(
+        StandardScaler(), FDeciderCV(LogisticRegression(), average="macro", random_state=0)
+    ).fit(X, y)
+    labels, expected_f = several.decide(pd.DataFrame(X))
+    assert set(labels) <= {"a", "b", "c"}
+    assert list(expected_f.index) == ["a", "b", "c"]
+    assert several.predict_frame(X)["labels"].tolist() == several.predict(X).tolist()
+    assert several.report(X, y).equals(several[-1].report(SCALER.transform(X), y))
 
 
 def test_other_last_steps_have_no_such_methods():

@@ -407,6 +407,10 @@ def _of_decider(decider: Any) -> tuple[str, dict[str, Any]]:
         raise ValueError(
             "decider has constraints, which cannot be exported: only min_labels and max_labels can"
         )
+    if not decider.multilabel_ and len(decider.classes_) > 2:
+        raise ValueError(
+            f"decider has {len(decider.classes_)} classes: only deciders of labels can be exported"
+        )
     by_row = decider.multilabel_ and decider.average == "samples"
     if decider.multilabel_ and not by_row and decider.average != decider._fitted_average:
         raise ValueError(

@@ -46,7 +46,7 @@ class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
     The `Pipeline` of scikit-learn has the methods that all classifiers have, such as ``predict``.
     This one also has those of `FGFMClassifier`, `FDecider` and `FDeciderCV`, as far as the last
     step has them: `decide`, `expected_f`, `predict_frame`, `predict_cardinality_proba`,
-    `estimate`, `predict_mode`, `lower_bound` and `select`. X is what the first step
+    `estimate`, `predict_mode`, `lower_bound`, `select` and `report`. X is what the first step
     takes.
 
     Parameters
@@ -102,11 +102,12 @@ class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
             with the index of X if X is a data frame or series.
         """
         last = self.steps[-1][1]
-        labels, expected_f = last.decide(self._transformed(X), **params)
+        labels, expected_f = decision = last.decide(self._transformed(X), **params)
         if frame_library(labels) is not None or sparse.issparse(labels):
-            return Decision(labels, expected_f)
+            return decision
         average = params.get("average", getattr(last, "average", "samples"))
-        return Decision(*as_frames(labels, expected_f, X, last._column_names(), average))
+        frames = as_frames(labels, expected_f, X, last._column_names(), average)
+        return Decision(*frames, decision.gap)
 
     @available_if(_last_step_has("expected_f"))  # type: ignore[untyped-decorator]
     def expected_f(self, X: Any) -> Any:
@@ -142,13 +143,15 @@ class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
         make_frame = frame_maker(X, "predict_frame")
         labels = self.steps[-1][1].predict(self._transformed(X))
         labels = labels.toarray() if sparse.issparse(labels) else labels
-        return make_frame(labels, self.steps[-1][1]._column_names())
+        names = self.steps[-1][1]._column_names() if labels.ndim == 2 else ["labels"]
+        return make_frame(labels, names)
 
     estimate = _after_transforms(FGFMClassifier.estimate)
     predict_cardinality_proba = _after_transforms(FGFMClassifier.predict_cardinality_proba)
     predict_mode = _after_transforms(FGFMClassifier.predict_mode)
     lower_bound = _after_transforms(FDecider.lower_bound)
     select = _after_transforms(FDecider.select)
+    report = _after_transforms(FDecider.report)
 
 
 def make_pipeline(*steps: Any, **params: Any) -> Pipeline:

@@ -152,6 +152,20 @@ def test_logits_and_constraints(table, tmp_path):
         decide(write(table, tmp_path / "p.npz"), tmp_path / "t.csv", logits=True)
 
 
+def test_decider_of_classes(table, tmp_path):
+    classes = table.div(table.sum(axis=1), axis=0)
+    y = np.array(NAMES)[np.random.default_rng(0).permuted(P, axis=1).argmax(axis=1)]
+    columns = np.sort(NAMES).tolist()
+    decider = fgfm.FDecider(average="macro").fit(classes[columns].to_numpy(), y)
+    report = decide(
+        write(classes, tmp_path / "p.parquet"), tmp_path / "s.parquet", decider=decider
+    )
+    assert report.average == "macro"
+    found = decider.predict(classes[columns].to_numpy())
+    sets = pd.read_parquet(tmp_path / "s.parquet")["labels"]
+    assert [list(row) for row in sets] == [[name] for name in found]
+
+
 def test_decider_finds_columns_by_name(table, tmp_path):
     Y = (RNG.random(P.shape) < P).astype(int)
     decider = fgfm.FDecider().fit(table, pd.DataFrame(Y, columns=NAMES))

@@ -283,9 +283,9 @@ def _make_rule(
     if settings.decider is not None:
         decider = copy.copy(settings.decider).set_params(n_jobs=n_jobs)
         decider.__dict__.pop("feature_names_in_", None)  # arrays have its columns, in its order
-        if not decider.multilabel_:  # a binary classifier, of any two classes
-            positive = decider.classes_[-1]
-            return "macro", False, lambda p: ((decider.predict(p) == positive)[:, None], None)
+        if not decider.multilabel_:  # one label, of any two classes, or one of several
+            columns = decider.classes_[-1:] if m == 1 else decider.classes_
+            return "macro", False, lambda p: (decider.predict(p)[:, None] == columns, None)
         if decider.average == "samples":
             return "samples", False, decider.decide
         return decider.average, False, lambda p: (decider.predict(p), None)
@@ -308,6 +308,8 @@ def _decider_labels(decider: Any) -> list[str]:
     """Return the names of the labels of a decider, numbers if it was fitted without names."""
     fitted = vars(decider)
     names = fitted.get("label_names_in_", fitted.get("feature_names_in_"))
+    if names is None and not decider.multilabel_ and len(decider.classes_) > 2:
+        names = decider.classes_
     return [str(name) for name in (range(decider.n_features_in_) if names is None else names)]
 
 
