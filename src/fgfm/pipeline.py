@@ -102,7 +102,8 @@ class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
             with the index of X if X is a data frame or series.
         """
         last = self.steps[-1][1]
-        labels, expected_f = decision = last.decide(self._transformed(X), **params)
+        decision: Decision = last.decide(self._transformed(X), **params)
+        labels, expected_f = decision
         if frame_library(labels) is not None or sparse.issparse(labels):
             return decision
         average = params.get("average", getattr(last, "average", "samples"))
