@@ -119,6 +119,8 @@ def test_options_are_passed_on(rows, files):
         "logits": True,
         "min_labels": 1,
         "max_labels": 2,
+        "min_precision": None,
+        "min_recall": None,
         "n_jobs": None,
     }
     run_ok("decide", "z.npy", "--with", "d.fgfm", "--wide", "-o", "s.csv")
@@ -227,7 +229,7 @@ def test_invalid_files_give_one_line(files, case):
     [
         (["-o", "p.csv"], "-o is p.csv, as is p.csv: they must be two files"),
         (["-o", "none/d.fgfm"], "there is no folder none"),
-        (["-o", "d.fgfm", "--average", "weighted"], "average is 'weighted'"),
+        (["-o", "d.fgfm", "--average", "binary"], "average is 'binary'"),
         (["-o", "d.fgfm", "--calibration", "platt"], "calibration is 'platt'"),
         (["-o", "d.fgfm", "--nonempty", "maybe"], "--nonempty is 'maybe'"),
         (["-o", "d.fgfm", "--folds", "1"], "folds is 1: it must be 2 or more"),
