@@ -205,8 +205,8 @@ Average = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="F-measure to maximise: samples (of each row), macro (the mean over labels), weighted "
-        "(by the number of positives) or micro (of all rows and labels together).",
+        help="F-measure to maximise: samples (of each row), macro (the mean over labels), "
+        "weighted (by the number of positives) or micro (of all rows and labels together).",
     ),
 ]
 EXPECTED = {  # the expected measure of a file, by average

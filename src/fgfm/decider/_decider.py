@@ -222,7 +222,7 @@ class DeciderMixin(LabelSetMixin):
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or list of arrays
-            Rows, as in `fit`, best others than those of `fit`.
+            Rows, as in ``fit``, best others than those of ``fit``.
         y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
             True labels.
 
@@ -234,7 +234,7 @@ class DeciderMixin(LabelSetMixin):
             "p > 0.5" and "tuned". The last has thresholds tuned on these very rows, which flatters
             them: one for each label with "macro" and "weighted", otherwise one for all. With more
             than two classes there are only the rows "decider" and "largest p". The thresholds of
-            "decider" are those of `predict_proba`, which is calibrated, the others those of X.
+            "decider" are those of ``predict_proba``, which is calibrated, the others those of X.
 
         Examples
         --------
