@@ -33,7 +33,6 @@ extensions = [
     "matplotlib.sphinxext.plot_directive",
     "command_line",
     "constants",
-    "folded",
     "names",
     "tidy",
     "torch_stub",
