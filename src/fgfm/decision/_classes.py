@@ -22,10 +22,9 @@ from fgfm.decision._budgets import maximise_classes
 from fgfm.decision._dask import any_dask
 from fgfm.decision._objective import Decision, Objective
 
-__all__ = ["from_classes", "read_classes", "sums_to_one"]
+__all__ = ["from_classes", "read_classes"]
 
 Real = npt.NDArray[Any]
-_ENOUGH_ROWS = 4  # fewer may sum to 1 by chance
 
 
 def from_classes(
@@ -169,22 +168,3 @@ def _as_series(labels: Real, expected_f: Real, like: Any) -> tuple[Any, Any]:
             "expected_f", expected_f
         )
     return labels, expected_f
-
-
-def sums_to_one(proba: Any) -> bool:
-    """Return True if all rows of an array of two or more columns sum to 1.
-
-    The first rows decide in most cases: the others are read only if these sum to 1.
-    """
-    if frame_library(proba) == "pandas":
-        proba = proba.to_numpy()
-    if not isinstance(proba, np.ndarray) or proba.dtype.kind != "f":
-        return False
-    values = proba
-    if values.shape[1] < 2 or len(values) < _ENOUGH_ROWS:
-        return False
-    slack = 1e-6 if values.dtype.itemsize > 4 else 1e-5
-    return all(
-        bool((np.abs(part.sum(axis=1, dtype=np.float64) - 1.0) <= slack).all())
-        for part in (values[:_ENOUGH_ROWS], values)
-    )
