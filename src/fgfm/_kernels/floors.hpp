@@ -50,7 +50,8 @@ struct Missed {
     // Return a number that is exceeded with a probability of exp(-TAIL) at most.
     double most() const {
         return (rate > 0.0 ? largest_cardinality(rate) : 0.0) +
-               static_cast<double>(repeat * rows.rows * std::max<Index>(rows.cols - 1, 0));
+               static_cast<double>(repeat) * static_cast<double>(rows.rows) *
+                   static_cast<double>(std::max<Index>(rows.cols - 1, 0));
     }
 };
 
