@@ -104,7 +104,7 @@ def best_threshold(p: Floats, Y: Labels, average: str) -> float:
     return float(grid[int(np.argmax(scores))])
 
 
-def compute(published: pd.DataFrame, names: list[str], folder: Path, n_jobs: int) -> None:
+def compute(names: list[str], folder: Path, n_jobs: int) -> None:
     """Run the splits that have no stored result."""
     path = folder / "results.csv"
     stored = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=["data", "split"])
@@ -266,7 +266,7 @@ def main() -> None:
         missing = [n for n in names if not (FOLDER / f"{FILES.get(n, n)}.npz").exists()]
         if missing:
             parser.error(f"{FOLDER} has no {', '.join(missing)}: set FGFM_DATA")
-        compute(published, names, options.out, options.jobs)
+        compute(names, options.out, options.jobs)
     standings = Standings(published, pd.read_csv(options.out / "results.csv"))
     if options.check:
         wrong = check(standings, options.out)

@@ -12,6 +12,8 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import oracle
 from cases import MARGINALS, possible_rows, random_factors
@@ -86,6 +88,27 @@ def test_decision_from_marginals_is_optimal(exact_library, name, beta, kwargs):
     exact_library.check(decided, decision.from_marginals(p, beta=beta, **kwargs))
     host = np.asarray(decided.labels), np.asarray(decided.expected_f)
     oracle.check_decision(host, oracle.independent_joint(p), beta=beta, **kwargs)
+
+
+@settings(deadline=None, max_examples=40, derandomize=True)
+@given(
+    p=st.lists(
+        st.one_of(st.floats(0.0, 1.0), st.sampled_from([0.0, 1.0, 0.5, 1e-300, 1 / 64])),
+        min_size=1,
+        max_size=7,
+    ),
+    beta=st.floats(0.1, 10.0),
+    nonempty=st.booleans(),
+)
+def test_any_decision_from_marginals_is_optimal(p, beta, nonempty):
+    strict = _library("array_api_strict")
+    p = np.array([p])
+    nonempty = nonempty and bool(p.any())
+    labels, expected = decision.from_marginals(strict.array(p), beta=beta, nonempty=nonempty)
+    value = oracle.expected_f(oracle.independent_joint(p), beta, 1.0, nonempty)[0]
+    chosen = value[np.asarray(labels)[0] @ (1 << np.arange(p.shape[1])[::-1])]
+    assert float(expected[0]) == pytest.approx(value.max(), rel=1e-11, abs=1e-305)
+    assert chosen == pytest.approx(value.max(), rel=1e-11, abs=1e-305)
 
 
 @pytest.mark.parametrize(("m", "power"), [(30, 1), (100, 9), (300, 1), (700, 40)])

@@ -325,9 +325,9 @@ double improve_row(const BudgetRows<T>& rows, Index i, const RowLimits& limits, 
     return improvement;
 }
 
-// The position of the largest gain of adding a dense row, and all gains in `gain`.
+// The gains of adding a dense row to each column, and the largest of them.
 template <class T>
-Index best_class(const T* p, Index m, const ApproximateGains& model, double* gain) {
+double fill_gains(const T* p, Index m, const ApproximateGains& model, double* gain) {
     Lanes top = Lanes{} - std::numeric_limits<double>::infinity();
     Index j = 0;
     for (; j + LANES <= m; j += LANES) {
@@ -341,7 +341,15 @@ Index best_class(const T* p, Index m, const ApproximateGains& model, double* gai
         gain[j] = model.add_gain(j, p[j]);
         most = std::max(most, gain[j]);
     }
-    for (j = 0; j < m - 1 && gain[j] != most;) ++j;
+    return most;
+}
+
+// The position of the largest gain of adding a dense row, and all gains in `gain`.
+template <class T>
+Index best_class(const T* p, Index m, const ApproximateGains& model, double* gain) {
+    const double most = fill_gains(p, m, model, gain);
+    Index j = 0;
+    while (j < m - 1 && gain[j] != most) ++j;
     return j;
 }
 
@@ -349,25 +357,12 @@ Index best_class(const T* p, Index m, const ApproximateGains& model, double* gai
 template <class T>
 double improve_class(const T* p, Index m, ApproximateGains& model, double* gain,
                      std::int32_t& own) {
-    Lanes top = Lanes{} - std::numeric_limits<double>::infinity();
     const double stay = model.stay_gain(own, p[own]);
-    double most = stay;
-    Index j = 0;
-    for (; j + LANES <= m; j += LANES) {
-        const Lanes x = load(p + j);
-        const Lanes g = x * (load(&model.a[j]) + x * load(&model.b[j])) - load(&model.loss[j]);
-        store(gain + j, g);
-        top = g > top ? g : top;
-    }
-    most = std::max(std::max(top[0], top[1]), std::max(top[2], top[3]));
-    for (; j < m; ++j) {
-        gain[j] = model.add_gain(j, p[j]);
-        most = std::max(most, gain[j]);
-    }
+    const double most = fill_gains(p, m, model, gain);
     if (most <= stay) return 0.0;
     gain[own] = stay;
     Index best = own;
-    for (j = 0; j < m; ++j) {
+    for (Index j = 0; j < m; ++j) {
         if (gain[j] > gain[best]) best = j;
     }
     const double improvement = gain[best] - stay;

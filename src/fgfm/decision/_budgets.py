@@ -25,6 +25,7 @@ Real = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 _FEW = 1 << 13  # entries: such problems are started several times
 _FEW_STARTS = 8
+_LONG_STARTS = 4
 _WIDE_GAP = 1e-3  # longer problems are started again where the gap is wider
 _FEW_COLUMNS = 100  # more are not started again
 # Cells of sparse problems that are decided as dense ones: few; more with a least number of labels,
@@ -59,13 +60,11 @@ class _Rows:
     """What is decided: the probabilities of n rows and m columns, and the limits of a row."""
 
     least = most = 1
-    weighted = nonempty = False
+    weighted = False
 
     def __init__(self, objective: Objective, shape: tuple[int, int]) -> None:
         self.objective, self.shape = objective, shape
-        beta2, zero_division, self.nonempty = objective.kernel_arguments
-        self.measure: tuple[Any, ...] = (beta2, zero_division)
-        self.rules = rules(objective.beta)
+        self.parameters = (*objective.kernel_arguments, rules(objective.beta))
 
     def ascend(self, slope: Floats, loss: Floats) -> tuple[Real, Floats, Floats, Real]:
         """Decide by ascent from gains ``slope * p - loss``."""
@@ -83,11 +82,8 @@ class _Rows:
         """Return the marks of the best decision of a small dense problem, or None."""
         marks = np.zeros(self.shape, dtype=np.int8)
         limits = self.least, min(self.most, self.shape[1])
-        measure = (*self.measure, self.nonempty, self.rules)
-        proba = np.asarray(proba, dtype=np.float64)
-        return (
-            marks if _kernels.native.search_all(proba, *measure, *limits, weight, marks) else None
-        )
+        given = (np.asarray(proba, dtype=np.float64), *self.parameters, *limits, weight)
+        return marks if _kernels.native.search_all(*given, marks) else None
 
     def weights(self, columns: Floats) -> Floats:
         """Return the weight of each column in the value."""
@@ -104,10 +100,6 @@ class _Rows:
         return _Found(
             chosen, multiplier, columns, filled, expected_f, value, float(rows + bounds.sum())
         )
-
-    def start(self, slope: Floats, loss: Floats) -> _Found:
-        """Decide from one start."""
-        return self.found(*self.ascend(slope, loss))
 
     def evaluate_blocks(
         self, work: Callable[[slice, Floats, Floats], None]
@@ -126,7 +118,7 @@ class _Rows:
 def _best(rows: _Rows) -> _Found:
     """Decide from several starts, as many as the problem is small; then search small ones."""
     n, m = rows.shape
-    best = rows.start(np.ones(m), np.zeros(m))
+    best = rows.found(*rows.ascend(np.ones(m), np.zeros(m)))
     if best.gap == 0.0:
         return best
     mean = best.columns[:, 0]
@@ -140,10 +132,8 @@ def _best(rows: _Rows) -> _Found:
             loss = 0.3 * slope
             loss[column] = 0.0
             starts.append((slope, loss))
-    for number, start in enumerate(starts):
-        if not small and number > 3:
-            break
-        other = rows.start(*start)
+    for start in starts if small else starts[:_LONG_STARTS]:
+        other = rows.found(*rows.ascend(*start))
         bound = min(best.bound, other.bound)
         if other.value > best.value * (1.0 + 1e-13):
             best = other
@@ -170,16 +160,18 @@ class _ClassRows(_Rows):
         n, m = self.shape
         classes, multiplier, columns = np.empty(n, np.int32), np.empty(n), np.empty((m, 8))
         results = classes, multiplier, columns
-        given = self.proba, *self.measure, self.rules, slope, loss
+        beta2, zero_division, _, rule = self.parameters
+        given = self.proba, beta2, zero_division, rule, slope, loss
         if _kernels.native.decide_classes(*given, *results) >= 0:
             raise _NotProbabilityError
         return *results, classes[:0]
 
     def evaluate(self, chosen: Real, multiplier: Floats, columns: Floats) -> tuple[Floats, Floats]:
         """Evaluate the columns."""
+        beta2, zero_division, _, rule = self.parameters
 
         def work(labels: slice, expected_f: Floats, bounds: Floats) -> None:
-            given = self.proba, chosen, multiplier, columns, *self.measure, self.rules
+            given = self.proba, chosen, multiplier, columns, beta2, zero_division, rule
             _kernels.native.evaluate_classes(*given, labels.start, expected_f, bounds)
 
         return self.evaluate_blocks(work)
@@ -199,7 +191,6 @@ class _LimitedRows(_Rows):
         super().__init__(objective, shape)
         self.weighted = weighted
         self.least, self.most = _limits(objective, shape[1])
-        self.parameters = (*self.measure, self.nonempty, self.rules)
 
 
 class _DenseRows(_LimitedRows):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ class Marginals(DenseProblem):
         if self._logits:
             proba = _sigmoid(proba)
         missed = self._missed and self._missed.of_rows(rows)
-        check = lambda: self._check(rows)  # noqa: E731
+        check = partial(self._check, rows)
         decide_marginal_rows(proba, objective, constraints, decided, check, missed, rows.start)
 
     def marginals(self) -> Marginals:
@@ -173,7 +174,7 @@ class Marginals(DenseProblem):
             if self._logits:
                 columns = _sigmoid(columns)
             decided = Decision(chosen[labels], expected_f[labels])
-            check = lambda: self._check(_ALL, labels)  # noqa: E731
+            check = partial(self._check, _ALL, labels)
             decide_marginal_rows(
                 columns, objective, None, decided, check, self._missed, labels.start
             )

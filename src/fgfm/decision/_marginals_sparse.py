@@ -7,6 +7,7 @@ returned in CSR too.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,7 +129,7 @@ class SparseMarginals(SparseProblem):
         data = float_block(entries.data)
         chosen = np.zeros(len(data), dtype=np.int8)
         parameters = (*objective.kernel_arguments, rules(objective.beta))
-        check = lambda: self.check(rows)  # noqa: E731
+        check = partial(self.check, rows)
         if self.missed or objective.floors:
             missed = self.missed and self.missed.of_rows(rows)
             arguments = (data, entries.indptr, objective, missed, rows.start, chosen, expected_f)
