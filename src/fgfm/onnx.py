@@ -417,6 +417,15 @@ def _of_decider(decider: Any) -> tuple[str, dict[str, Any]]:
             f"average is {decider.average!r} and was {decider._fitted_average!r} in fit, which "
             "computes the thresholds of 'macro' and 'micro': fit again"
         )
+    # What only rows, or only batches, can have
+    other = ["min_precision", "min_recall"] if by_row else ["max_labels", "max_labels_"]
+    if any(getattr(decider, name, None) is not None for name in other) or (
+        decider.min_labels and not by_row
+    ):
+        found = "floors of each row" if by_row else "limits on the number of labels of a row"
+        raise ValueError(
+            f"decider has {found} with average={decider.average!r}, which cannot be exported"
+        )
     return _decider_graph(decider, by_row), _decider_constants(decider, by_row)
 
 

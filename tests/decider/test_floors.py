@@ -1,16 +1,21 @@
-"""FDecider with floors on precision and recall."""
+"""FDecider with floors on precision and recall, in expectation and certified."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.special import expit
+from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score
+from sklearn.multioutput import MultiOutputClassifier
 
+import fgfm
 from decider_data import exclusive, independent
 from fgfm import FDecider, FDeciderCV
 from multilabel import close
+from oracle import all_labelsets
 
 P, Y = independent(6000, 3)
 AVERAGES = ["macro", "weighted", "micro"]
@@ -76,11 +81,243 @@ def test_a_floor_that_cannot_be_reached():
     assert not decider.predict(p).any()
 
 
-def test_floors_need_thresholds():
-    with pytest.raises(ValueError, match="min_recall cannot be combined with average='samples'"):
-        FDecider(min_recall=0.5).fit(P, Y)
+def test_floors_that_are_refused():
     p, one_hot = exclusive(300, 3)
     with pytest.raises(ValueError, match="min_precision cannot be combined with classes"):
         FDecider(average="macro", min_precision=0.5).fit(p, one_hot.argmax(axis=1))
+    with pytest.raises(ValueError, match="min_recall cannot be combined with min_labels"):
+        FDecider(min_recall=0.5, max_labels=2).fit(P, Y)
     with pytest.raises(ValueError, match=r"min_precision is 1\.5: it must be a number in"):
         FDecider(average="macro", min_precision=1.5).fit(P, Y)
+
+
+def joint_of_rows(decider, p):
+    """Return all label sets, and their probabilities (n, 2^m) by the definition of the model."""
+    q, d = decider._model.predict(decider._read(p).entries)
+    t, u = decider._model.exponents
+    labelsets = all_labelsets(p.shape[1])
+    sizes = labelsets.sum(axis=1)
+    weight = np.where(labelsets == 1, (q**t / (1 - q) ** u)[:, None], 1.0).prod(axis=2)
+    proba = np.zeros_like(weight)
+    for s in range(d.shape[1]):
+        of_size = weight[:, sizes == s]
+        proba[:, sizes == s] = d[:, [s]] * of_size / of_size.sum(axis=1, keepdims=True)
+    return labelsets, proba
+
+
+@pytest.mark.parametrize("nonempty", [False, True])
+@pytest.mark.parametrize(
+    "floors",
+    [{"min_precision": 0.6}, {"min_recall": 0.7}, {"min_precision": 0.5, "min_recall": 0.6}],
+)
+def test_floors_of_rows_are_those_of_enumeration(floors, nonempty):
+    p, y = independent(300, 4)
+    decider = FDecider(nonempty=nonempty, **floors).fit(p, y)
+    labels, expected_f = decider.decide(p)
+    sets, proba = joint_of_rows(decider, p)
+    if nonempty:
+        proba = proba / proba[:, sets.sum(axis=1) > 0].sum(axis=1, keepdims=True)
+        proba[:, sets.sum(axis=1) == 0] = 0.0
+    hits = sets @ sets.T  # (H, L)
+    size = sets.sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        ratios = [hits / size[:, None], hits / size, 2 * hits / (size[:, None] + size)]
+    precision, recall, f = (proba @ np.where(np.isnan(r), 1.0, r).T for r in ratios)  # (n, H)
+    allowed = precision >= floors.get("min_precision", 0.0) - 1e-9
+    allowed &= recall >= floors.get("min_recall", 0.0) - 1e-9
+    if nonempty:
+        allowed[:, size == 0] = ~allowed[:, size > 0].any(axis=1, keepdims=True)
+    allowed[~allowed.any(axis=1), 0] = True
+    best = np.where(allowed, f, -1.0)
+    close(expected_f, best.max(axis=1), 1e-9)
+    assert (labels == sets[best.argmax(axis=1)]).mean() > 0.995  # but for ties
+    assert not (labels == FDecider(nonempty=nonempty).fit(p, y).predict(p)).all()
+    assert (labels[:20] == np.vstack([decider.predict(row[None]) for row in p[:20]])).all()
+
+
+@pytest.mark.parametrize("average", ["samples", "macro", "micro"])
+@pytest.mark.parametrize(("floor", "level"), [("min_precision", 0.75), ("min_recall", 0.9)])
+def test_floors_hold_on_average(average, floor, level):
+    reached = []
+    for seed in range(8):
+        p, y = independent(2400, 3, seed=seed)
+        decider = FDecider(average=average, **{floor: level}).fit(p[:400] ** 1.5, y[:400])
+        labels, new, true = decider.predict(p[400:] ** 1.5), p[400:], y[400:]
+        axis = {"samples": 1, "macro": 0, "micro": None}[average]
+        of = labels if floor == "min_precision" else true if average == "samples" else new
+        hits, of = (labels * (true if of is true else new)).sum(axis=axis), of.sum(axis=axis)
+        reached.append(np.mean(np.where(of > 0, hits / np.maximum(of, 1e-9), 1.0)))
+    error = np.std(reached) / np.sqrt(len(reached))
+    assert np.mean(reached) > level - 2 * error
+    # Floors of each row leave a margin for their mean.
+    assert average == "samples" or np.mean(reached) < level + 0.03
+
+
+# Certificates
+
+
+def population(m, seed=0):
+    """Return the probabilities of 60 kinds of rows, and a function that draws rows and labels.
+
+    The labels of a row depend on each other as much as they can.
+    """
+    rng = np.random.default_rng(seed)
+    p = expit(1.3 * rng.normal(size=(60, 1)) + rng.normal(size=(60, m)) - 0.5)
+
+    def draw(n, rng):
+        rows = rng.integers(60, size=n)
+        return p[rows] ** 1.5, (rng.random((n, 1)) < p[rows]).astype(int)
+
+    return p, draw
+
+
+def true_value(decider, p, average, floor):
+    """Return the precision or the recall in the population."""
+    labels = decider.predict(p**1.5 if p.shape[1] > 1 else p[:, 0] ** 1.5).reshape(p.shape)
+    if average == "samples":  # P(the j labels of largest p are true) = the j-th p
+        order = np.argsort(-p, axis=1)
+        p, labels = (np.take_along_axis(a, order, axis=1) for a in (p, labels))
+        first = np.pad(p, ((0, 0), (1, 1)), constant_values=((0, 0), (1, 0)))
+        first[:, 0] = 1.0
+        of_size = first[:, :-1] - first[:, 1:]  # (n, m + 1)
+        hits = np.pad(np.cumsum(labels, axis=1), ((0, 0), (1, 0)))
+        size = (
+            labels.sum(axis=1)[:, None] if floor == "min_precision" else np.arange(p.shape[1] + 1)
+        )
+        share = np.where(size > 0, hits / np.maximum(size, 1), 1.0)
+        return (of_size * share).sum(axis=1).mean()
+    axis = None if average == "micro" else 0
+    of = (labels if floor == "min_precision" else p).sum(axis=axis)
+    return (labels * p).sum(axis=axis) / np.maximum(of, 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("average", "m", "floor", "level"),
+    [
+        ("macro", 1, "min_precision", 0.75),
+        pytest.param("macro", 1, "min_recall", 0.85, marks=pytest.mark.slow),
+        pytest.param("macro", 3, "min_precision", 0.75, marks=pytest.mark.slow),
+        pytest.param("macro", 3, "min_recall", 0.85, marks=pytest.mark.slow),
+        pytest.param("micro", 3, "min_precision", 0.75, marks=pytest.mark.slow),
+        pytest.param("micro", 3, "min_recall", 0.85, marks=pytest.mark.slow),
+        pytest.param("samples", 3, "min_precision", 0.75, marks=pytest.mark.slow),
+        pytest.param("samples", 3, "min_recall", 0.85, marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_certified_floors_hold(average, m, floor, level):
+    p, draw = population(m)
+    rng = np.random.default_rng(1)
+    violated, plain, certified = [], [], []
+    for _ in range(120):
+        x, y = draw(500, rng)
+        x, y = (x, y) if m > 1 else (x[:, 0], y[:, 0])
+        decider = FDecider(average=average, confidence=0.9, **{floor: level}).fit(x, y)
+        below = true_value(decider, p, average, floor) < level
+        violated.append(np.any(below & decider.certified_))
+        certified.append(np.mean(decider.certified_))
+        decider.set_params(confidence=None).fit(x, y)
+        plain.append(np.any(true_value(decider, p, average, floor) < level))
+    print(average, m, floor, np.mean(violated), np.mean(plain), np.mean(certified))
+    assert np.mean(violated) <= 0.1
+    assert np.mean(certified) > 0.25
+    if average != "samples":  # where a floor of each row leaves a margin for their mean
+        assert np.mean(plain) > 0.15
+
+
+@pytest.mark.parametrize("floor", ["min_precision", "min_recall"])
+def test_a_certificate_of_one_label_is_that_of_clopper_and_pearson(floor):
+    p, y = P[:2000, 0], Y[:2000, 0]
+    decider = FDecider(confidence=0.95, **{floor: 0.8}).fit(p, y)
+    assert decider.certified_ is True
+    apart = np.sort(np.random.default_rng(0).permutation(2000)[:1000])
+    labels, truth = decider.predict(p[apart]), y[apart]
+    counted = truth[labels == 1] if floor == "min_precision" else labels[truth == 1]
+    test = binomtest(int(counted.sum()), len(counted), alternative="greater")
+    low = test.proportion_ci(0.95).low
+    assert 0.8 <= low < 0.85
+    plain = FDecider(**{floor: 0.8}).fit(np.delete(p, apart), np.delete(y, apart))
+    moved = decider.thresholds_ - plain.thresholds_
+    assert moved >= 0.0 if floor == "min_precision" else moved < 0.0
+    decided = decider.decide(p)
+    assert (decided.labels == decider.predict(p)).all()
+    assert abs(decided.expected_f - decider.score(p, y)) < 0.05
+
+
+@pytest.mark.parametrize("average", ["samples", *AVERAGES])
+def test_certificates_of_sparse_rows_and_saved_ones(average, tmp_path):
+    given = {"average": average, "min_precision": 0.7, "confidence": 0.9}
+    dense = FDecider(**given).fit(P, Y)
+    stored = FDecider(**given).fit(sparse.csr_array(P), Y)
+    assert np.all(dense.certified_)
+    assert np.all(dense.certified_ == stored.certified_)
+    assert (dense.predict(P) == stored.predict(sparse.csr_array(P))).mean() > 0.99
+    assert hasattr(dense, "max_labels_") == (average == "micro")
+    labels, expected_f = dense.decide(P)
+    assert (labels == dense.predict(P)).all()
+    assert abs(np.mean(expected_f) - dense.score(P, Y)) < 0.03
+    pytest.importorskip("skops")
+    fgfm.save(dense, tmp_path / "decider.fgfm")
+    loaded = fgfm.load(tmp_path / "decider.fgfm")
+    assert (loaded.predict(P) == labels).all()
+    assert np.all(loaded.certified_)
+    with pytest.raises(ValueError, match="rows that were used in fit"):
+        FDecider(min_precision=0.7, confidence=0.9).fit(P, Y).lower_bound(P, Y)
+    dense.set_params(confidence=None).fit(P, Y)
+    assert not hasattr(dense, "certified_")
+
+
+def test_sparse_rows_that_miss_labels_count_for_recall():
+    few = np.where(P > 0.3, P, 0.0)  # 10 % of the true labels are not stored
+    missed = 1.0 - Y[few > 0].sum() / Y.sum()
+    decider = FDecider(average="micro", min_recall=0.99 - missed, confidence=0.9)
+    assert 0.05 < missed < 0.3
+    with pytest.warns(UserWarning, match="is not certified|the largest expected recall"):
+        decider.set_params(min_recall=0.99).fit(sparse.csr_array(few), Y)
+    assert not decider.certified_
+
+
+def test_floors_that_are_not_certified():
+    message = (
+        r"min_precision=0\.8 is not certified with confidence=0\.95: on the 50 rows kept apart it "
+        r"is [01][.\d]*; (about [\d,]+ validation rows|more rows) like these would"
+    )
+    with pytest.warns(UserWarning, match=message):
+        one = FDecider(min_precision=0.8, confidence=0.95).fit(P[:100, 0], Y[:100, 0])
+    assert one.certified_ is False
+    several = FDecider(average="macro", min_precision=0.8, confidence=0.95)
+    with pytest.warns(UserWarning, match="for [123] of [123] labels, the first is [012]: on the"):
+        several.fit(P[:200], Y[:200])
+    assert not several.certified_.all()
+    y = np.arange(300) % 2
+    with pytest.warns(UserWarning, match="no set satisfies min_precision=0.9"):
+        none = FDecider(min_precision=0.9, confidence=0.95).fit(np.full(300, 0.5), y)
+    assert none.certified_ is False
+    assert not none.predict(np.full(3, 0.5)).any()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "weight", "message"),
+    [
+        ({"min_recall": None}, None, "it is that of min_precision and min_recall"),
+        ({"confidence": 1.5}, None, "confidence is 1.5: it must be"),
+        ({}, np.full(300, 2.0), "sample_weight has a 2: floors are certified by rows that"),
+    ],
+)
+def test_certificates_that_are_refused(parameters, weight, message):
+    given = {"min_recall": 0.5, "confidence": 0.9, "average": "micro"} | parameters
+    with pytest.raises(ValueError, match=message):
+        FDecider(**given).fit(P[:300], Y[:300], weight)
+
+
+def test_certificates_need_all_labels_and_the_model_that_predicts():
+    given = {"min_recall": 0.5, "confidence": 0.9, "average": "micro"}
+    missing = Y[:300].astype(float)
+    missing[0, 0] = np.nan
+    with pytest.raises(ValueError, match="y has labels that are missing: floors are certified by"):
+        FDecider(**given).fit(P[:300], missing)
+    model = MultiOutputClassifier(LogisticRegression())
+    with pytest.raises(ValueError, match="certificates need cv='prefit' and a fitted model"):
+        FDeciderCV(model, **given).fit(P, Y)
+    fitted = FDeciderCV(model.fit(P[:600], Y[:600]), cv="prefit", **given).fit(P[600:], Y[600:])
+    assert fitted.decider_.certified_

@@ -62,8 +62,9 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         a ``FrozenEstimator``.
     beta, average, calibration, nonempty, zero_division : object
         As in `FDecider`.
-    min_labels, max_labels, constraints, min_precision, min_recall : object
-        As in `FDecider`.
+    min_labels, max_labels, constraints, min_precision, min_recall, confidence : object
+        As in `FDecider`. `confidence` needs a fitted model, with ``cv="prefit"``: the models of
+        folds are not the one that predicts, nor are their rows independent.
     n_jobs : int, optional
         Number of processes that fit folds, and of threads that decide, as in joblib. It does not
         change the result.
@@ -134,6 +135,7 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         constraints: Any = None,
         min_precision: float | None = None,
         min_recall: float | None = None,
+        confidence: float | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -149,6 +151,7 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         self.constraints = constraints
         self.min_precision = min_precision
         self.min_recall = min_recall
+        self.confidence = confidence
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -228,6 +231,12 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             proba = self._marginals(X)
             check_not_one_label(proba, table.labels[rows], self.estimator_)
         else:
+            if self.confidence is not None:
+                raise ValueError(
+                    f"confidence is {self.confidence} and cv is {self.cv!r}: certificates need "
+                    "cv='prefit' and a fitted model, since the models of folds are not the one "
+                    "that predicts"
+                )
             params, metadata = self._fit_params(weight, fit_params)
             training = TrainingRows(X, table, params)
             cv = split_by_metadata(self.cv, X, training.targets(), metadata)

@@ -33,13 +33,16 @@ from fgfm._utils.validation import (
     check_beta,
     check_choice,
     check_flag,
+    check_fraction,
     check_zero_division,
     label_sets,
     resolve_nonempty,
     row_weights,
 )
 from fgfm.cardinality import of_marginals
+from fgfm.decider._certificates import certify_floors, rows_apart
 from fgfm.decider._class_model import ClassModel, class_rule
+from fgfm.decider._floors import best_entries, row_sizes
 from fgfm.decider._inputs import (
     Probabilities,
     check_class_order,
@@ -339,14 +342,23 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     zero_division : float, default=1.0
         Value of an empty prediction if the true set is empty, from 0 to 1.
     min_labels, max_labels : int, default=0 and None
-        Least and largest number of labels of a row.
+        Least and largest number of labels of a row. With "macro" and "micro" they take effect in
+        `fit`, and `predict` ranks the labels of a row by what they add to the F-measure.
     constraints : fgfm.decision.Constraints, optional
         Further constraints on the label set of a row.
     min_precision, min_recall : float, optional
-        Least expected precision and recall, from 0 to 1: of each label for "macro" and "weighted",
-        of all together for "micro", of the positive class for a flat y of two classes. `fit` finds
-        the thresholds with the largest F-measure among those that have both on the validation
-        rows; where there are none, nothing is predicted, and a warning says what is possible.
+        Least expected precision and recall, from 0 to 1: of each row for "samples", of each label
+        for "macro" and "weighted", of all together for "micro", of the positive class for a flat y
+        of two classes. With "samples" `predict` chooses the best label set of a row that has both,
+        or none. Otherwise `fit` finds the thresholds with the largest F-measure among those that
+        have both on the validation rows; where there are none, nothing is predicted, and a warning
+        says what is possible.
+    confidence : float, optional
+        Certify the floors: with at least this probability, they hold for new rows drawn like the
+        validation rows, for all certified labels at once with "macro" and "weighted"; with
+        "samples" for the mean over rows. A random half of the validation rows learns everything,
+        the other half certifies. Where a floor cannot be certified, a warning says what was
+        reached and how many rows would be needed, and the decisions are those nearest to it.
     logits : bool, default=False
         Whether X has logits instead of probabilities.
     n_jobs : int, optional
@@ -359,7 +371,14 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         `predict` compares `predict_proba` with it.
     class_weights_ : ndarray of shape (m,)
         With a flat y of more than two classes: `predict` chooses the class with the largest
-        ``class_weights_ * (predict_proba(X) - thresholds_)``.
+        ``class_weights_ * (predict_proba(X) - thresholds_)``. So do "macro" and "weighted" with
+        `min_labels` or `max_labels`, for as many labels as these allow.
+    certified_ : bool or ndarray of bool of shape (m,)
+        With `confidence`: whether the floors are certified; with "macro" and "weighted" of each
+        label. False where nothing is predicted.
+    max_labels_ : int
+        With `confidence`, "micro" and `min_precision`: the largest number of labels that a row
+        gets, which is that of the rows of the fit.
     classes_ : ndarray
         The labels: their names, or 0 to m - 1. With a flat y its classes.
     multilabel_ : bool
@@ -400,6 +419,13 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     The label sets of sparse rows are chosen from the stored labels. True labels that are not
     stored are not counted: store enough labels that few are missed, or `expected_f` is too high.
 
+    What a certificate is about: with "macro", "micro" and a flat y, precision is the expected
+    number of hits by that of predictions, and recall by that of true labels, over many new rows.
+    With "samples" they are means over rows, and 0/0 is `zero_division`. It holds for the labels of
+    `predict`, and `decide` then returns the same, with the expected F-measure of a large batch. It
+    rests on what `lower_bound` rests on: the model was not trained on the validation rows, which
+    are drawn independently from the distribution of the new rows.
+
     The validation rows are used up: for `lower_bound` and `select` take others.
 
     Examples
@@ -433,6 +459,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         constraints: Any = None,
         min_precision: float | None = None,
         min_recall: float | None = None,
+        confidence: float | None = None,
         logits: bool = False,
         n_jobs: int | None = None,
     ) -> None:
@@ -446,6 +473,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         self.constraints = constraints
         self.min_precision = min_precision
         self.min_recall = min_recall
+        self.confidence = confidence
         self.logits = logits
         self.n_jobs = n_jobs
 
@@ -509,6 +537,10 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             table = table._replace(names=names)
         set_label_attributes(self, table)
         weight = row_weights(sample_weight, n, "X")
+        used = np.flatnonzero(weight)
+        self._known_rows = known_rows(row_digests(entries.at(used), table.labels[used]))
+        apart = rows_apart(self.confidence, weight, table)
+        weight[apart] = 0.0
         Y = entries.choose(table.labels)  # (n, K)
         _check_rows(table, weight)
         if table.observed is not None and entries.labels is not None:
@@ -532,25 +564,35 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         model = kind(_CALIBRATORS[self.calibration]())
         with one_blas_thread:  # which is faster for small matrices, and reproducible
             self._model = model.fit(entries, Y, weight, **missing)
-        used = np.flatnonzero(weight)
-        self._known_rows = known_rows(row_digests(entries.at(used), table.labels[used]))
-        self._fitted_average = self.average
-        for name in ("thresholds_", "class_weights_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
-        if table.form == "classes":
-            p, counts = self._marginals(entries.at(used)).p, nearest_counts(weight[used])
-            rule = class_rule(p, counts, self.beta, self.zero_division)
-            self.thresholds_: Any
-            self.thresholds_, self.class_weights_ = rule
-        elif self._per_batch:
-            # For large batches the optimal cut tends to V / (1 + beta^2), V the expected F.
-            marginals = self._marginals(entries.at(used))
-            if self._floors:
-                cut = self._floored_cut(marginals, nearest_counts(weight[used]))
-            else:
-                cut = self._batch_f(marginals, weight[used]) / (1.0 + self.beta**2)
-            self.thresholds_ = cut if cut.ndim else float(cut)
+        self._fit_rule(entries, weight)
+        if self.confidence is not None:
+            certify_floors(self, entries, table.labels, (np.flatnonzero(weight), apart))
         return self
+
+    def _fit_rule(self, entries: Entries, weight: Floats) -> None:
+        """Learn what decides rows one by one, if the average is one of a batch."""
+        self._fitted_average = self.average
+        self._fitted_limits = self.min_labels, self.max_labels
+        for name in ("thresholds_", "class_weights_", "certified_", "max_labels_", "_row_floors"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        if not self._per_batch:
+            return
+        used = np.flatnonzero(weight)
+        marginals, weight = self._marginals(entries.at(used)), weight[used]
+        if self._label_form == "classes":
+            self.thresholds_: Any
+            self.thresholds_, self.class_weights_ = class_rule(
+                marginals.p, nearest_counts(weight), self.beta, self.zero_division
+            )
+            return
+        # For large batches the optimal cut tends to V / (1 + beta^2), V the expected F.
+        if self._floors:
+            cut = self._floored_cut(marginals, nearest_counts(weight))
+        elif self._limited:
+            cut = self._limited_cut(marginals, nearest_counts(weight))
+        else:
+            cut = self._batch_f(marginals, weight) / (1.0 + self.beta**2)
+        self.thresholds_ = cut if cut.ndim else float(cut)
 
     def _batch_f(self, p: Entries, weight: Floats) -> Floats:
         """Return the F-measure to expect of weighted rows, one value per problem."""
@@ -580,6 +622,25 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         cut = np.where((highest <= cut) & (cut < lowest) & np.isfinite(lowest), cut, middle)
         return cut[0] if self._one_problem else cut
 
+    def _limited_cut(self, p: Entries, counts: Any) -> Floats:
+        """Return the thresholds of repeated rows with limits, and set the weights of labels.
+
+        One more row of probability p changes F = N / D of a label by ((1 + beta^2) p - F) / D.
+        """
+        p = p.at(np.repeat(np.arange(len(counts)), counts))
+        labels, f = self._decide_batch(p, sparse.csr_array)
+        if self.average != "micro":
+            total = p.by_label(p.p)
+            size = self.beta**2 * total + np.asarray(labels.sum(axis=0, dtype=np.int64)).ravel()
+            weights = (total if self.average == "weighted" else 1.0) / np.maximum(size, 1.0)
+            self.class_weights_ = weights / weights.max()
+        return np.asarray(f) / (1.0 + self.beta**2)
+
+    @property
+    def _limited(self) -> bool:
+        """Whether the number of labels of a row is limited."""
+        return self.max_labels is not None or self.min_labels != 0
+
     @property
     def _one_problem(self) -> bool:
         """Whether all entries are one problem, if rows are not."""
@@ -605,6 +666,13 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         check_flag(self.logits, "logits")
         for name, value in self._floors.items():
             check_zero_division(value, name)
+        if self.confidence is not None:
+            check_fraction(self.confidence, "confidence")
+            if not any(self._floors.values()):
+                raise ValueError(
+                    f"confidence is {self.confidence}: it is that of min_precision and "
+                    "min_recall, of which one must be given"
+                )
         n_threads(self.n_jobs)
         resolve_nonempty(self.nonempty, auto=False)
 
@@ -618,21 +686,17 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_limits(self, given: Probabilities) -> None:
         """Raise if no label set of a row satisfies the constraints, or if they do not apply."""
-        limited = (
-            self.constraints is not None or self.max_labels is not None or self.min_labels != 0
-        )
-        if limited and self._per_batch:
-            found = f"average is {self.average!r}" if self.multilabel_ else "y is flat"
+        limited = self.constraints is not None or self._limited
+        flat = not self.multilabel_
+        if self._per_batch and (self.constraints is not None or (flat and limited)):
+            found = "y is flat" if flat else f"average is {self.average!r}"
             raise ValueError(
                 f"{found}: constraints are about the label set of a row, and need a matrix y and "
                 "average='samples'"
             )
-        if self._floors and (not self._per_batch or self._label_form == "classes"):
-            found = "classes" if self._per_batch else f"average={self.average!r}"
-            raise ValueError(
-                f"{' and '.join(self._floors)} cannot be combined with {found}: floors need "
-                "average='macro', 'weighted' or 'micro', or a flat y of two classes"
-            )
+        if self._floors and (limited or self._label_form == "classes"):
+            found = "min_labels, max_labels and constraints" if limited else "classes"
+            raise ValueError(f"{' and '.join(self._floors)} cannot be combined with {found}")
         if limited:
             nonempty = resolve_nonempty(self.nonempty, self.nonempty_)
             limits = self._limits(given.entries)
@@ -694,13 +758,29 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
                 f"average is {self.average!r} and was {self._fitted_average!r} in fit, which "
                 "computes the thresholds of 'macro' and 'micro': fit again"
             )
-        p = self._marginals(entries)
+        if self._fitted_limits != (self.min_labels, self.max_labels):
+            raise ValueError(
+                f"min_labels and max_labels are {self.min_labels} and {self.max_labels}, and in "
+                f"fit, which computes the thresholds of {self.average!r}, they were "
+                f"{self._fitted_limits[0]} and {self._fitted_limits[1]}: fit again"
+            )
+        return entries.to_labels(
+            self._choose_entries(self._marginals(entries)), given.sparse_class
+        )
+
+    def _choose_entries(self, p: Entries) -> Any:
+        """Return the entries (n, K) that are above their threshold, up to the limits of a row."""
+        limits = self._limits(p)
+        least, most = limits["min_labels"], limits["max_labels"]
         if self._label_form == "classes":
-            best = (self.class_weights_ * (p.p - self.thresholds_)).argmax(axis=1)
-            return (best[:, None] == np.arange(entries.m)).astype(np.int8)
-        limits = np.broadcast_to(self.thresholds_, (entries.m,))
-        chosen = p.p > p.of_label(limits)
-        return p.to_labels(chosen.astype(np.int8), given.sparse_class)
+            least = most = 1
+        most = vars(self).get("max_labels_", p.m if most is None else most)
+        gain = p.p - p.of_label(np.broadcast_to(self.thresholds_, (p.m,)))
+        if "class_weights_" in vars(self):
+            gain *= p.of_label(self.class_weights_)
+        if p.labels is not None:
+            gain = np.where(p.labels < p.m, gain, -np.inf)
+        return best_entries(gain, least, most).astype(np.int8)
 
     def _marginals(self, entries: Entries) -> Entries:
         """Return the probability of each entry under the model."""
@@ -709,6 +789,12 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
     def _decide_rows(self, entries: Entries, kind: Any) -> Decision:
         """Decide each row by itself."""
+        floors = vars(self).get("_row_floors", self._floors)
+        chosen, expected_f = self._choose_rows(entries, floors)
+        return Decision(entries.to_labels(chosen, kind), expected_f)
+
+    def _choose_rows(self, entries: Entries, floors: dict[str, float]) -> tuple[Any, Floats]:
+        """Return the entries (n, K) of the label set of each row, and the expected F-measures."""
         chosen = np.zeros(entries.p.shape, dtype=np.int8)
         expected_f = np.empty(len(chosen))
         nonempty = resolve_nonempty(self.nonempty, self.nonempty_)
@@ -718,31 +804,43 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         exponents = self._model.exponents
         most = entries.m if self.max_labels is None else self.max_labels
 
+        def decide(rows: Any, p: Floats, d: Floats, least: int, most: int) -> None:
+            labels, f = np.zeros(p.shape, dtype=np.int8), np.empty(len(p))
+            given = (p, d, *exponents, *objective.kernel_arguments, least, most)
+            decide_reweighted_rows(*given, labels, f)
+            chosen[rows], expected_f[rows] = labels, f
+
         def decide_block(rows: slice) -> None:
             p, d = self._model.predict(entries.at(rows))
-            if limits["constraints"] is None:
-                decide_reweighted_rows(
-                    *(p, d, *exponents, *objective.kernel_arguments, self.min_labels, most),
-                    chosen[rows],
-                    expected_f[rows],
+            if limits["constraints"] is not None:
+                P = of_marginals(powered(p, *exponents), d, method="condition")
+                chosen[rows], expected_f[rows] = from_cardinalities(
+                    P,
+                    distribution=d,
+                    beta=self.beta,
+                    zero_division=self.zero_division,
+                    nonempty=nonempty,
+                    n_jobs=1,
+                    **limits,
                 )
                 return
-            P = of_marginals(powered(p, *exponents), d, method="condition")
-            chosen[rows], expected_f[rows] = from_cardinalities(
-                P,
-                distribution=d,
-                beta=self.beta,
-                zero_division=self.zero_division,
-                nonempty=nonempty,
-                n_jobs=1,
-                **limits,
-            )
+            if not floors:
+                decide(rows, p, d, self.min_labels, most)
+                return
+            sizes = row_sizes(p, d, exponents, floors, self.zero_division, nonempty)
+            pairs = np.stack(sizes, axis=1)
+            pairs[pairs[:, 0] > pairs[:, 1]] = 0  # no set has the floors: none
+            for pair in np.unique(pairs, axis=0):
+                same = np.flatnonzero((pairs == pair).all(axis=1))
+                decide(rows.start + same, p[same], d[same], *pair.tolist())
 
         self._model.run_blocks(entries, n_threads(self.n_jobs), decide_block)
-        return Decision(entries.to_labels(chosen, kind), expected_f)
+        return chosen, expected_f
 
     def _decide_batch(self, marginals: Entries, kind: Any) -> Decision:
         """Decide all rows together: one problem per label or class, or one for all entries."""
+        if self.confidence is not None and "certified_" in vars(self):
+            return self._decide_certified(marginals, kind)
         p = marginals.to_matrix(kind)
         if self._label_form == "classes":
             labels, expected_f = decision = from_classes(
@@ -757,8 +855,23 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             beta=self.beta,
             zero_division=self.zero_division,
             n_jobs=self.n_jobs,
+            min_labels=self.min_labels,
+            max_labels=self.max_labels,
             **self._floors,
         )
+
+    def _decide_certified(self, p: Entries, kind: Any) -> Decision:
+        """Return the labels of `predict`, and their F-measure in the limit of many rows."""
+        chosen = self._choose_entries(p)
+        labels = p.to_labels(chosen, kind)
+        if not self.multilabel_:
+            labels = labels.toarray().ravel() if sparse.issparse(labels) else labels.ravel()
+        p = p.as_one_label() if self._one_problem else p
+        size = self.beta**2 * p.by_label(p.p) + p.by_label(chosen)
+        hits = (1.0 + self.beta**2) * p.by_label(p.p * chosen)
+        of_none = np.full(len(size), float(self.zero_division))
+        f = np.divide(hits, size, out=of_none, where=size > 0.0)
+        return Decision(labels, float(f[0]) if self._one_problem else f)
 
 
 def _check_rows(table: LabelTable, weight: Floats) -> None:
