@@ -234,12 +234,8 @@ def _certify_rows(
         hits = (chosen * given.choose(truth)).sum(axis=1)
         n_true = np.asarray(truth.sum(axis=1)).ravel()
         sizes = {"min_precision": chosen.sum(axis=1), "min_recall": n_true}
-        of_none = float(decider.zero_division)
-        shares = [
-            np.where(sizes[name] > 0, hits / np.maximum(sizes[name], 1), of_none)
-            for name in floors
-        ]
-        return [Draws(x, False, float(x.mean())) for x in shares]
+        shares = [(hits / np.maximum(k, 1))[k > 0] for k in (sizes[name] for name in floors)]
+        return [Draws(x, False, float(x.mean()) if len(x) else 0.0) for x in shares]
 
     path = [1.0 - step / _STEPS for step in range(1, _STEPS + 1)]
     samples: list[Any] = [partial(draws, rows) for rows in halves]
@@ -264,14 +260,17 @@ def _growth(found: list[Draws], floors: list[float]) -> float:
     """Return the evidence for the floors: the least logarithm of the wealth of the best fixed bet.
 
     For values 0 and 1 this is n times the relative entropy, the exponent of the binomial tail. A
-    test of level alpha needs about log(1 / alpha).
+    test of level alpha needs about log(1 / alpha). Where the mean is below the floor, it is their
+    difference, which is negative.
     """
-    logs = []
+    evidence = []
     for x, floor in zip(found, floors, strict=True):
         values, counts = np.unique(x.values, return_counts=True)
         stakes = np.arange(_STAKES) / (_STAKES * max(floor, 1e-6))
-        logs.append(counts @ np.log1p(np.outer(values - floor, stakes)))
-    return min(float(np.max(values)) for values in logs)
+        growth = float((counts @ np.log1p(np.outer(values - floor, stakes))).max())
+        mean = float(x.values.mean()) if len(x.values) else 0.0
+        evidence.append(growth or min(mean - floor, 0.0))
+    return min(evidence)
 
 
 def _warn(

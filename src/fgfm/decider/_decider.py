@@ -421,10 +421,11 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
     What a certificate is about: with "macro", "micro" and a flat y, precision is the expected
     number of hits by that of predictions, and recall by that of true labels, over many new rows.
-    With "samples" they are means over rows, and 0/0 is `zero_division`. It holds for the labels of
-    `predict`, and `decide` then returns the same, with the expected F-measure of a large batch. It
-    rests on what `lower_bound` rests on: the model was not trained on the validation rows, which
-    are drawn independently from the distribution of the new rows.
+    With "samples" they are means over the rows that get labels, and over those that have labels
+    (``precision_score(..., average="samples", zero_division=np.nan)`` of scikit-learn). It holds
+    for the labels of `predict`, and `decide` then returns the same, with the expected F-measure of
+    a large batch. It rests on what `lower_bound` rests on: the model was not trained on the
+    validation rows, which are drawn independently from the distribution of the new rows.
 
     The validation rows are used up: for `lower_bound` and `select` take others.
 
