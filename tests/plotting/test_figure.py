@@ -8,10 +8,11 @@ from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 
 import fgfm.plotting
-from fgfm.plotting import CalibrationDisplay, DecisionDisplay, ExpectedFDisplay
+from fgfm.plotting import CalibrationDisplay, DecisionDisplay, ExpectedFDisplay, ReportDisplay
 
 LONG = [f"regulation of the transport of protein {k} across the membrane" for k in range(150)]
 FIGURES = {
@@ -44,6 +45,13 @@ def check_legible(display):
     assert not ax.title.get_window_extent().overlaps(ax.get_legend().get_window_extent())
 
 
+def report_of(names):
+    """Return a report with random values."""
+    rules = ["decider", "p > 0.5", "tuned"]
+    index = pd.MultiIndex.from_product([[*names, "overall"], rules], names=["label", "decision"])
+    return pd.DataFrame({"f": np.random.default_rng(0).random(len(index))}, index=index)
+
+
 @pytest.mark.parametrize("figure", FIGURES)
 @pytest.mark.parametrize(
     ("m", "names"),
@@ -63,6 +71,7 @@ def test_text_is_legible(m, names, figure):
         lambda ax: DecisionDisplay.from_marginals(p, label_names=given, ax=ax),
         lambda ax: ExpectedFDisplay.from_marginals(p, ax=ax),
         lambda ax: CalibrationDisplay(p[0], p[0]).plot(ax),
+        lambda ax: ReportDisplay(report_of(given)).plot(ax),
     ):
         ax = None if FIGURES[figure] is None else plt.subplots(**FIGURES[figure])[1]
         check_legible(make(ax))
@@ -73,8 +82,9 @@ def test_without_matplotlib(display, monkeypatch):
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    data = ([[0]], [[0]]) if display == "LabelGraphDisplay" else ([0.1, 0.5], [0.0, 1.0])
-    display_of_data = getattr(fgfm.plotting, display)(*data)
+    data = {"LabelGraphDisplay": ([[0]], [[0]]), "ReportDisplay": (report_of("ab"),)}
+    of_display = data.get(display, ([0.1, 0.5], [0.0, 1.0]))
+    display_of_data = getattr(fgfm.plotting, display)(*of_display)
     with pytest.raises(
         ImportError, match=f"^{display} needs matplotlib: pip install 'fgfm\\[plot"
     ):

@@ -3,6 +3,7 @@
 - `ExpectedFDisplay`: the expected F-measure of the best set of each size, for one row;
 - `DecisionDisplay`: the probabilities of a row's labels, with the chosen ones marked;
 - `CalibrationDisplay`: obtained against expected F-measure;
+- `ReportDisplay`: what a decider changes against thresholds, label by label;
 - `LabelGraphDisplay`: the label factors as a graph.
 
 As in scikit-learn, a display keeps its data and draws them by ``plot``; ``from_estimator`` does
@@ -17,12 +18,14 @@ from fgfm.plotting._calibration import CalibrationDisplay
 from fgfm.plotting._decision import DecisionDisplay
 from fgfm.plotting._expected_f import ExpectedFDisplay
 from fgfm.plotting._label_graph import LabelGraphDisplay
+from fgfm.plotting._report import ReportDisplay
 
 __all__ = [
     "CalibrationDisplay",
     "DecisionDisplay",
     "ExpectedFDisplay",
     "LabelGraphDisplay",
+    "ReportDisplay",
 ]
 
 

@@ -34,7 +34,7 @@ from fgfm.plotting._common import (
     select_row,
 )
 
-__all__ = ["DecisionDisplay"]
+__all__ = ["DecisionDisplay", "shorten"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -145,7 +145,7 @@ class DecisionDisplay:
             ylim=(n_shown - 0.4, -0.6),
             xticks=[0.0, 0.25, 0.5, 0.75, 1.0],
         )
-        short = _shorten(names)
+        short = shorten(names)
         # Points for each label, with some for the axis and the title.
         line = float(ax.get_window_extent().height) * 65.0 / float(ax.figure.dpi) / n_shown
         shown = [short[i] for i in self.order_]
@@ -339,7 +339,7 @@ class DecisionDisplay:
         ).plot(ax, **options)
 
 
-def _shorten(names: Sequence[str]) -> list[str]:
+def shorten(names: Sequence[str]) -> list[str]:
     """Shorten long names in the middle; those that become equal get the index of the label."""
     whole = [" ".join(name.split()) for name in names]
     count = Counter(clipped(name, _NAME) for name in whole)
