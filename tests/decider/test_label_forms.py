@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.svm import LinearSVC
 
 from decider_data import distorted, independent
 from fgfm import FDecider, FDeciderCV
-from multilabel import close
+from multilabel import close, interleaved_folds, make_data
 
 P, Y = independent(400, 4)
 NAMES = np.array(["rain", "fog", "sun", "hail"])
@@ -109,3 +111,41 @@ def test_missing_labels_need_dense_probabilities():
     y[0, 0] = np.nan
     with pytest.raises(ValueError, match="missing labels need a dense X"):
         FDecider().fit(sparse.csr_array(P), y)
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_models_are_fitted_where_labels_are_known(single):
+    X, Y = make_data(240, 3)
+    missing = np.random.default_rng(0).random(Y.shape) < 0.3
+    y = np.where(missing, np.nan, Y)
+    folds = interleaved_folds(240, 3)
+    one = LogisticRegression()
+    model = FDeciderCV(one if single else MultiOutputClassifier(one), cv=folds).fit(X, y)
+    p = np.empty(Y.shape)
+    for train, test in folds:
+        for j in range(3):
+            known = train[~missing[train, j]]
+            p[test, j] = one.fit(X[known], Y[known, j]).predict_proba(X[test])[:, 1]
+    decider = FDecider().fit(p, y)
+    everything = np.empty(Y.shape)
+    for j in range(3):
+        known = ~missing[:, j]
+        everything[:, j] = one.fit(X[known], Y[known, j]).predict_proba(X)[:, 1]
+    close(model.predict_proba(X), decider.predict_proba(everything), 1e-9)
+    assert (model.predict(X) == decider.predict(everything)).all()
+    rows = FDeciderCV(model.estimator_, cv="prefit").fit(X, y)
+    close(rows.predict_proba(X), FDecider().fit(everything, y).predict_proba(everything), 1e-9)
+
+
+def test_labels_that_are_missing_or_constant_in_folds():
+    X, Y = make_data(60, 3)
+    y = Y.astype(float)
+    y[20:, 0] = np.nan  # known in the first fold only
+    y[:, 1] = 1.0
+    folds = [(np.arange(20, 60), np.arange(20)), (np.arange(20), np.arange(20, 60))]
+    p = FDeciderCV(LogisticRegression(), cv=folds).fit(X, y).predict_proba(X)
+    assert np.isfinite(p).all()
+    with pytest.raises(
+        TypeError, match=r"y has labels that are missing, and .* must have predict_"
+    ):
+        FDeciderCV(LinearSVC(), cv=folds).fit(X, y)

@@ -36,6 +36,11 @@ class LabelTable(NamedTuple):
     dtype: str  # of a matrix; "" if y is flat
     observed: Labels | None = None  # (n, m), False where a label is missing; None if none is
 
+    def at(self, rows: Any) -> LabelTable:
+        """Return some of the rows."""
+        observed = None if self.observed is None else self.observed[rows]
+        return self._replace(labels=self.labels[rows], observed=observed)
+
 
 def read_labels(
     y: Any,

@@ -194,7 +194,9 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             Features.
         y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
             Labels, 0 or 1, one column each. A flat y may have any classes, as in `FDecider`.
-            Lists of the names of labels, one for each row, are sorted into columns.
+            Lists of the names of labels, one for each row, are sorted into columns. NaN or -1 is
+            a label that is not known: one model is then fitted to each label, with the rows where
+            it is known.
         sample_weight : array-like of shape (n,), optional
             Sample weights, for the decider and for a model that accepts them.
         **fit_params : dict
@@ -214,7 +216,7 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         (X,) = indexable(X)
         n = n_rows(X)
         owner = type(self).__name__
-        table = read_labels(y, n, owner, allow_classes=True, allow_lists=True)
+        table = read_labels(y, n, owner, allow_missing=True, allow_classes=True, allow_lists=True)
         decider._check_form(table)
         set_label_attributes(self, table)
         weight = None if sample_weight is None else row_weights(sample_weight, n, "X")
@@ -248,7 +250,7 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         self.decider_ = decider._fit_table(
             proba[predicted],
             None,
-            table._replace(labels=table.labels[at]),
+            table.at(at),
             None if weight is None else weight[at],
         )
         self.classes_ = self.decider_.classes_

@@ -61,8 +61,7 @@ class TrainingRows(NamedTuple):
     def at(self, rows: Integers) -> TrainingRows:
         """Return some of the rows; arguments of fit are indexed if they have one value per row."""
         params = take_param_rows(self.params, rows, len(self.table.labels))
-        table = self.table._replace(labels=self.table.labels[rows])
-        return TrainingRows(take_rows(self.X, rows), table, params)
+        return TrainingRows(take_rows(self.X, rows), self.table.at(rows), params)
 
     def targets(self) -> Any:
         """Return y as a model takes it: flat with the classes of the user, or (n, m) integers."""
@@ -77,7 +76,7 @@ class TrainingRows(NamedTuple):
         Returns the model, the label of each column that it predicts, and the value of every
         label that is constant.
         """
-        values = self.table.labels.mean(axis=0)  # (m,) 0 or 1 for constant labels
+        values = self.means()
         columns = np.flatnonzero((values > 0.0) & (values < 1.0))
         if not len(columns):
             raise ValueError(
@@ -90,6 +89,8 @@ class TrainingRows(NamedTuple):
                 # Models take one column for a flat y, or refuse it: it is passed twice.
                 columns = np.repeat(columns, 2)
             y = y[:, columns]
+        if self.table.observed is not None:
+            return self._fit_known(estimator, y, columns), columns, values
         try:
             model = clone(estimator).fit(self.X, y, **self.params)
         except Exception:  # libraries have errors of their own for a y with columns
@@ -99,12 +100,37 @@ class TrainingRows(NamedTuple):
             model = wrapped.fit(self.X, y, **self.params)
         return model, columns, values
 
+    def means(self) -> Floats:
+        """Return the mean of each label (m,), 0 or 1 for constant labels."""
+        observed = self.table.observed
+        if observed is None:
+            return np.asarray(self.table.labels.mean(axis=0))
+        return np.asarray(self.table.labels.sum(axis=0) / np.maximum(observed.sum(axis=0), 1))
+
+    def _fit_known(self, estimator: Any, y: Integers, columns: Integers) -> Any:
+        """Fit a clone for each label to the rows where it is known."""
+        if not hasattr(estimator, "predict_proba"):
+            raise TypeError(
+                f"y has labels that are missing, and estimator is {estimator!r}: it is fitted to "
+                "the rows of each label by itself, and must have predict_proba"
+            )
+        single = estimator.estimator if isinstance(estimator, MultiOutputClassifier) else estimator
+        model = MultiOutputClassifier(single)
+        model.estimators_ = []
+        for target, j in zip(y.T, columns, strict=True):
+            known = np.flatnonzero(self.table.observed[:, j])  # type: ignore[index]
+            params = take_param_rows(self.params, known, len(y))
+            rows = take_rows(self.X, known)
+            model.estimators_.append(clone(single).fit(rows, target[known], **params))
+        model.classes_ = [part.classes_ for part in model.estimators_]
+        return model
+
     def predict_fold(self, estimator: Any, train: Integers, test: Integers) -> Floats:
         """Return the probabilities (n_test, m) of a model that is fitted to the training rows."""
         training = self.at(train)
-        first = training.table.labels[0]
-        if (training.table.labels == first).all():
-            return np.tile(first.astype(np.float64), (len(test), 1))
+        constants = training.means()
+        if np.isin(constants, [0.0, 1.0]).all():
+            return np.tile(constants, (len(test), 1))
         model, columns, values = training.fit(estimator)
         classes = self.table.classes if self.table.form == "classes" else None
         return predict_all(model, take_rows(self.X, test), columns, values, classes)
