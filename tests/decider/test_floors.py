@@ -321,3 +321,19 @@ def test_certificates_need_all_labels_and_the_model_that_predicts():
         FDeciderCV(model, **given).fit(P, Y)
     fitted = FDeciderCV(model.fit(P[:600], Y[:600]), cv="prefit", **given).fit(P[600:], Y[600:])
     assert fitted.decider_.certified_
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"average": "macro", "max_labels": 2}, "limits on the number of labels of a row with"),
+        ({"average": "micro", "min_labels": 1}, "limits on the number of labels of a row with"),
+        ({"average": "micro", "min_precision": 0.6, "confidence": 0.9}, "limits on the number of"),
+        ({"min_recall": 0.6}, "floors of each row with average='samples', which cannot be exp"),
+    ],
+)
+def test_rules_that_onnx_does_not_have_are_not_exported(parameters, message):
+    pytest.importorskip("onnx")
+    decider = FDecider(**parameters).fit(P, Y)
+    with pytest.raises(ValueError, match=message):
+        fgfm.onnx.export_decision(decider)

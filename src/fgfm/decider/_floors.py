@@ -25,6 +25,8 @@ def best_entries(gain: Floats, least: int, most: int) -> Labels:
     """
     if least == 0 and most >= gain.shape[1]:
         return gain > 0.0
+    if least == most == 1:
+        return np.asarray(gain.argmax(axis=1)[:, None] == np.arange(gain.shape[1]))
     order = np.argsort(-gain, axis=1, kind="stable")
     rank = np.empty_like(order)
     np.put_along_axis(rank, order, np.arange(gain.shape[1])[None], axis=1)
