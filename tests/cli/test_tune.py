@@ -121,6 +121,7 @@ def test_options_are_passed_on(rows, files):
         "max_labels": 2,
         "min_precision": None,
         "min_recall": None,
+        "confidence": None,
         "n_jobs": None,
     }
     run_ok("decide", "z.npy", "--with", "d.fgfm", "--wide", "-o", "s.csv")
@@ -233,7 +234,10 @@ def test_invalid_files_give_one_line(files, case):
         (["-o", "d.fgfm", "--calibration", "platt"], "calibration is 'platt'"),
         (["-o", "d.fgfm", "--nonempty", "maybe"], "--nonempty is 'maybe'"),
         (["-o", "d.fgfm", "--folds", "1"], "folds is 1: it must be 2 or more"),
-        (["-o", "d.fgfm", "--average", "macro", "--max-labels", "2"], "average is 'macro': const"),
+        (
+            ["-o", "d.fgfm", "--average", "macro", "--min-labels", "9"],
+            "min_labels is 9, but there",
+        ),
     ],
 )
 def test_invalid_options_give_one_line(files, options, message):
