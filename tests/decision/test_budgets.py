@@ -125,7 +125,7 @@ def test_the_bound_holds_where_it_is_not_closed(seed):
     rng = np.random.default_rng(seed)
     n, m = 8, 3
     proba = class_probabilities(rng, n, m)
-    rows = _budgets._ClassRows(proba, Objective.checked(1.0, 1.0, False, None))
+    rows = _budgets._ClassRows(proba, np.inf, Objective.checked(1.0, 1.0, False, None))
     found = rows.found(*rows.ascend(np.ones(m), np.zeros(m)))
     best = from_classes(proba).expected_f.mean()
     assert found.value <= best + 1e-12
