@@ -169,20 +169,27 @@ void evaluate_dense(const BudgetRows<T>& rows, Index first, Index last, const Ob
     const std::vector<char> done =
         evaluate_long(rows, first, last, objective, rules, mu, columns, expected, bound);
     ColumnWork work(rules);
-    std::vector<T> p(rows.n);
+    std::vector<T> p;
+    std::vector<double> multiplier;
     for (Index c = first; c < last; ++c) {
         if (done[c - first]) continue;
+        p.clear();
+        multiplier.clear();
         work.chosen.clear();
         double cost = 0.0;
         for (Index i = 0; i < rows.n; ++i) {
-            p[i] = rows.data[i * rows.m + c];
+            const T x = rows.data[i * rows.m + c];
+            if (x > 0.0 || mu[i] < 0.0) {  // others are in no best set
+                p.push_back(x);
+                multiplier.push_back(mu[i]);
+            }
             if (!is_chosen(i, c)) continue;
-            work.chosen.push_back(p[i]);
+            work.chosen.push_back(x);
             cost += mu[i];
         }
         std::tie(expected[c - first], bound[c - first]) =
-            evaluate_column(std::span<const T>(p), mu, -std::numeric_limits<double>::infinity(),
-                            columns[c], cost, objective, rules, work);
+            evaluate_column(std::span<const T>(p), multiplier.data(), NO_FLOOR, columns[c], cost,
+                            objective, rules, work);
     }
 }
 

@@ -26,7 +26,8 @@
 namespace fgfm {
 
 constexpr Index POINTS_AT_ONCE = 4;       // sizes that share a pass over a column
-constexpr Index BOUND_SAMPLE = 1024;      // entries of a long column that thresholds are estimated from
+constexpr Index SHORT_COLUMN = 4096;      // entries, all of which give a threshold
+constexpr Index BOUND_SAMPLE = 1024;      // entries of a longer column that thresholds are estimated from
 constexpr Index BOUND_ROWS = 4096;        // rows of a sample, for several columns
 constexpr Index BOUND_POINTS = 24;        // sizes of a column that are chosen, at most
 constexpr Index BOUND_ROUNDS = 3;         // of refinement, on all entries
@@ -82,8 +83,8 @@ public:
         std::vector<BoundPoint>& points = work_.points;
         points.clear();
         if (n_ == 0.0) return known;
-        take_sample();
-        const bool is_sample = length(p_) > static_cast<Index>(work_.sample_p.size());
+        const bool is_sample = length(p_) > SHORT_COLUMN;
+        if (is_sample) take_sample();
         choose_points(is_sample ? -std::numeric_limits<double>::infinity() : known);
         for (Index round = 0; is_sample && round <= BOUND_ROUNDS; ++round) {
             add_excess();
@@ -122,8 +123,7 @@ private:
     Index inside_;
     double t_, tolerance_;
 
-    // Take all entries of a short column; of a long one those of the largest values at the size of
-    // the decision, and every few of the others.
+    // Take the entries of the largest values at the size of the decision, and every few of the others.
     void take_sample() {
         work_.sample_p.clear();
         work_.sample_mu.clear();
@@ -134,10 +134,6 @@ private:
             work_.sample_mu.push_back(mu_[i]);
             work_.sample_weight.push_back(weight);
         };
-        if (n <= 4 * BOUND_SAMPLE) {
-            for (Index i = 0; i < n; ++i) take(i, 1.0);
-            return;
-        }
         const BoundPoint here = coefficients(std::clamp(column_.count, 1.0, n_));
         const Index step = n / BOUND_SAMPLE;
         std::vector<double> value;
@@ -206,21 +202,23 @@ private:
     BoundPoint point(double k) const {
         BoundPoint result = coefficients(k);
         if (inside_) return sampled(result);
+        if (length(p_) <= SHORT_COLUMN) {  // all entries
+            fill_values(result);
+            const auto last = work_.near_value.begin() + (static_cast<Index>(k) - 1);
+            std::nth_element(work_.near_value.begin(), last, work_.near_value.end(),
+                             std::greater<>());
+            result.t = std::max(*last, floor_);
+            for (const double x : work_.near_value) result.excess += std::max(0.0, x - result.t);
+            result.is_exact = result.is_evaluated = true;
+            return result;
+        }
         std::vector<std::pair<double, double>>& value = work_.value;
         value.clear();
         for (std::size_t i = 0; i < work_.sample_p.size(); ++i) {
             value.push_back({result.delta(work_.sample_p[i]) - work_.sample_mu[i],
                              work_.sample_weight[i]});
         }
-        const double step = work_.sample_weight.back();  // 1 if all entries are in the sample
-        if (step <= 1.0) {
-            const std::size_t last = static_cast<std::size_t>(k) - 1;
-            std::nth_element(value.begin(), value.begin() + last, value.end(), std::greater<>());
-            result.t = std::max(value[last].first, floor_);
-            for (const auto& [x, weight] : value) result.excess += std::max(0.0, x - result.t);
-            result.is_exact = result.is_evaluated = true;
-            return result;
-        }
+        const double step = work_.sample_weight.back();
         std::sort(value.begin(), value.end(), std::greater<>());
         const double slack = 3.0 * (step + std::sqrt(step * std::min(k, n_ - k)));
         double weight = 0.0;
@@ -239,14 +237,21 @@ private:
         return result;
     }
 
+    // Delta - mu of all entries, in `near_value`
+    void fill_values(const BoundPoint& point) const {
+        work_.near_value.resize(p_.size());
+        for (std::size_t i = 0; i < p_.size(); ++i) {
+            work_.near_value[i] = point.delta(p_[i]) - mu_[i];
+        }
+    }
+
     // A size with a threshold of two samples, of chosen entries and of others.
     BoundPoint sampled(BoundPoint result) const {
         const Index size = length(p_), others = size - inside_;
         const double k = result.k, number = column_.count / inside_,
                      other = (n_ - column_.count) / others;
-        std::vector<double>& value = work_.near_value;
-        value.resize(size);
-        for (Index i = 0; i < size; ++i) value[i] = result.delta(p_[i]) - mu_[i];
+        fill_values(result);
+        const std::vector<double>& value = work_.near_value;
         std::vector<double>& order = work_.near_mu;
         order = value;
         const Index rank = static_cast<Index>(k <= column_.count

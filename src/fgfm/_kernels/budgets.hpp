@@ -32,7 +32,7 @@ constexpr Index FEW_ENTRIES = 1 << 17;     // problems that are improved by exac
 constexpr Index SAMPLED_ROWS = 1 << 14;    // of those that a long problem is started from
 constexpr Index MOST_PASSES = 100;         // over the rows
 constexpr double NEVER_EMPTY = 45.0;       // expected labels of a column: exp(-45) = 3e-20
-constexpr Index MOST_SCANS = 6;            // over very many rows
+constexpr Index MOST_SCANS = 4;            // over very many rows
 constexpr double LAST_GAIN = 1e-8;         // of a pass over a long problem
 constexpr double LAST_GAIN_OF_MANY = 1e-6;  // over very many rows
 
@@ -224,7 +224,8 @@ private:
 // filled up with rows of zeros to whole lanes. The body returns false to stop.
 template <class T, class Body>
 void for_blocks(const BudgetRows<T>& rows, Index first, Index last, Body body) {
-    const Index step = std::clamp<Index>(2048 / (last - first + 1), LANES, 128) / LANES * LANES;
+    // It does not depend on the columns that a thread reads: sums have the same bits.
+    const Index step = std::clamp<Index>(2048 / (rows.m + 1), LANES, 128) / LANES * LANES;
     std::vector<T> block(step * (last - first));
     for (Index start = 0; start < rows.n; start += step) {
         const Index count = std::min(step, rows.n - start);
@@ -619,8 +620,13 @@ bool decide_many(const BudgetRows<T>& rows, const Objective& objective, double t
         model.refresh();
         const double gained =
             ascend_classes(sample, number, model, LAST_GAIN_OF_MANY, sampled.data());
-        if (pass > 0 && gained <= LAST_GAIN_OF_MANY) break;
+        if (pass > 0 && gained <= LAST_GAIN_OF_MANY) return true;
     }
+    // Gains do not tell equal rows apart: they are decided one after the other.
+    sums = columns;
+    model.refresh();
+    ascend_classes(rows, 1.0, model, LAST_GAIN_OF_MANY, own);
+    finish_classes(rows, beta2, own, columns, multiplier);
     return true;
 }
 

@@ -115,7 +115,7 @@ def read_classes(proba: Any, name: str, logits: bool) -> Real:
         return _softmax(given, name)
     values = float_block(given)
     _check_classes(values, given, name)
-    return np.clip(values, 0.0, 1.0)
+    return np.asarray(np.clip(values, 0.0, 1.0))
 
 
 def _sum_tolerance(given: Real) -> float:
