@@ -201,6 +201,38 @@ def averages(settings: Settings) -> Results:
     return results
 
 
+def classes(settings: Settings) -> Results:
+    """Time from_classes against a pass of np.sum over the array."""
+    n, m = (20_000, 5) if settings.quick else (10**6, 10)
+    table = Table(
+        f"from_classes, {n:,} rows of {m} classes, one core",
+        [
+            Column("probabilities", left=True),
+            Column("time", duration),
+            Column("np.sum", duration),
+            Column("passes", number),
+            Column("gap", "{:.1e}".format),
+        ],
+        notes=["passes: in units of one np.sum over the array."],
+    )
+    results = Results([table])
+    # The spread of the logits of a row, and the distance between those of one class and the next
+    for kind, spread, distance in (("flat", 0.5, 0.0), ("usual", 2.0, 0.4), ("sharp", 5.0, 1.0)):
+        settings.progress(f"from_classes, {kind}")
+        p = np.random.default_rng(0).normal(-distance * np.arange(m), spread, (n, m))
+        np.exp(p, out=p)
+        p /= p.sum(axis=1, keepdims=True)
+        gap = decision.from_classes(p).gap
+        least = settings.time(ours=partial(decision.from_classes, p), sum=p.sum)
+        passes = least["ours"] / least["sum"]
+        table.rows.append((kind, least["ours"], least["sum"], passes, gap))
+        what = f"from_classes, {n:.0e} x {m} {kind}, passes of np.sum".replace("e+0", "e")
+        results.targets.append(
+            Target(what, least["ours"], least["sum"], passes, 30, False, number)
+        )
+    return results
+
+
 def deciders(settings: Settings) -> Results:
     """Time FDecider, average "samples", against from_marginals on the same rows."""
     n = 500 if settings.quick else 5000
@@ -506,6 +538,7 @@ def cold_start(settings: Settings) -> Results:
 PARTS: Sequence[Callable[[Settings], Results]] = (
     marginals,
     averages,
+    classes,
     deciders,
     factors,
     cardinalities,

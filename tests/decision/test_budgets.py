@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.stats import binom
 
 from fgfm.decision import Constraints, from_cardinalities, from_classes, from_marginals
 
@@ -125,11 +126,44 @@ def test_the_bound_holds_where_it_is_not_closed(seed):
     rng = np.random.default_rng(seed)
     n, m = 8, 3
     proba = class_probabilities(rng, n, m)
-    rows = _budgets._ClassRows(proba, Objective.checked(1.0, 1.0, False, None))
+    rows = _budgets._ClassRows(proba, np.inf, Objective.checked(1.0, 1.0, False, None))
     found = rows.found(*rows.ascend(np.ones(m), np.zeros(m)))
     best = from_classes(proba).expected_f.mean()
     assert found.value <= best + 1e-12
     assert found.bound >= best - 1e-12
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("n", "low", "high"), [(9001, 0.3, 0.7), (9001, 0.01, 0.6), (300, 0.2, 0.9)]
+)
+def test_bounds_of_columns_are_those_of_all_sizes(n, low, high, seed):
+    """Of two probabilities, the values of all sizes of a column are known."""
+    from fgfm.decision import _budgets
+    from fgfm.decision._objective import Objective
+
+    rng = np.random.default_rng(seed)
+    many = rng.random(n) < 0.5
+    p = np.where(many, high, low)
+    rows = _budgets._ClassRows(
+        np.stack([p, 1.0 - p], 1), np.inf, Objective.checked(1.0, 1.0, False, None)
+    )
+    chosen, mu, columns, _ = rows.ascend(np.ones(2), np.array([0.0, 0.2 * rng.random()]))
+    mu = mu * (1.0 + 0.1 * rng.normal(size=n))
+    columns[:, 12] = np.bincount(chosen, mu, minlength=2)
+    bounds = rows.evaluate(chosen, mu, columns)[1]
+    s = np.arange(n)
+    sizes = np.unique(np.geomspace(1, n, 400).astype(int))
+    best = 0.0
+    value = {}
+    for one in (low, high):  # 1 / (1 + s + k), s without a row of this probability
+        counts = {high: many.sum() - (one == high), low: n - many.sum() - (one == low)}
+        d = np.convolve(*(binom.pmf(np.arange(c + 1), c, q) for q, c in counts.items()))
+        value[one] = one * (2.0 / (1.0 + s + sizes[:, None])) @ d / 2.0
+    for at, k in enumerate(sizes):
+        terms = np.where(many, value[high][at], value[low][at]) - mu
+        best = max(best, np.sort(terms)[::-1][:k].sum())
+    assert best - 1e-12 <= bounds[0] < best + 1e-3
 
 
 def large(seed, n=20_000, m=6, noise=1.5):
@@ -139,9 +173,10 @@ def large(seed, n=20_000, m=6, noise=1.5):
     return proba / proba.sum(axis=1, keepdims=True)
 
 
+@pytest.mark.parametrize("n", [20_000, 70_003])
 @pytest.mark.parametrize("noise", [0.0, 0.5, 4.0])
-def test_many_rows_have_a_small_gap(noise):
-    proba = large(3, noise=noise)
+def test_many_rows_have_a_small_gap(noise, n):
+    proba = large(3, n, noise=noise)
     decision = from_classes(proba)
     assert 0.0 <= decision.gap < 1e-3
     # the exact values of the decided columns, by an independent route
@@ -200,9 +235,10 @@ def test_sparse_rows_that_store_too_few_labels():
     assert_array_equal(micro.labels.sum(axis=1), 3)
 
 
-def test_threads_and_row_order_change_nothing():
-    proba = large(1, n=3000)
-    order = np.random.default_rng(0).permutation(3000)
+@pytest.mark.parametrize("n", [3000, 66_000])
+def test_threads_and_row_order_change_nothing(n):
+    proba = large(1, n)
+    order = np.random.default_rng(0).permutation(n)
     decision = from_classes(proba)
     threads = from_classes(proba, n_jobs=3)
     assert_array_equal(threads.labels, decision.labels)
@@ -272,6 +308,16 @@ def test_no_row_and_one_class():
 )
 def test_errors_of_classes(proba, message):
     with pytest.raises(ValueError, match=message):
+        from_classes(proba)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"), [(0.2, "sums to"), (-0.1, "is -0.1"), (np.nan, "is nan")]
+)
+def test_errors_in_one_of_very_many_rows(value, message):
+    proba = large(0, 70_000)
+    proba[60_001, 3] = value
+    with pytest.raises(ValueError, match=rf"proba\[60001.* {message}"):
         from_classes(proba)
 
 

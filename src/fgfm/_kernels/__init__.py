@@ -36,6 +36,7 @@ header                   contents
 ``ridge_newton``         Newton's method for several of them on the same rows
 ``ridge_cg``             its steps by conjugate gradients
 ``ridge_rows``           products of dense or sparse rows with many columns
+``logistic``             sums of logistic regressions on one or two features
 ``exponentials``         exp, log and log(1 + x) of vectors; softmax of rows
 ``grouping``             groups of equal rows
 ``transpose``            transposition of strided matrices
@@ -93,6 +94,7 @@ __all__ = [
     "fit_ridge",
     "group_rows",
     "grow_tree",
+    "logistic_sums",
     "native",
     "poisson_binomial",
     "rank_candidates",
@@ -137,6 +139,7 @@ find_infeasible_rows: Any = native.find_infeasible_rows
 fit_ridge: Any = native.fit_ridge
 group_rows: Any = native.group_rows
 grow_tree: Any = native.grow_tree
+logistic_sums: Any = native.logistic_sums
 poisson_binomial: Any = native.poisson_binomial
 rank_candidates: Any = native.rank_candidates
 reweight_marginals: Any = native.reweight_marginals

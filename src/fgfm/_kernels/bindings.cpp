@@ -10,6 +10,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -26,6 +27,7 @@
 #include "grouping.hpp"
 #include "jaccard.hpp"
 #include "joint.hpp"
+#include "logistic.hpp"
 #include "marginals.hpp"
 #include "marginals_columns.hpp"
 #include "poisson_binomial.hpp"
@@ -491,6 +493,33 @@ NB_MODULE(MODULE_NAME, module) {
             condition(matrix(logits), matrix(d), P.data(), P.shape(2));
         },
         without_gil, "logits"_a, "d"_a, "P"_a.noconvert());
+    module.def(
+        "logistic_sums",
+        [](Array<const double, 2> x, Array<const double, 2> v, Array<const double, 2> y,
+           Array<const double, 2> w, std::optional<Array<const Index, 2>> labels,
+           Array<const double, 1> slope, Array<const double, 1> shift, double bend,
+           Array<double, 2> sums, Array<double, 1> of_bend) {
+            const std::size_t m = slope.size();
+            for (const auto& other : {v, y, w}) {
+                require(other.shape(0) == x.shape(0) && other.shape(1) == x.shape(1),
+                        "x, v, y and w must have the same shape");
+            }
+            require(labels ? labels->shape(0) == x.shape(0) && labels->shape(1) == x.shape(1)
+                           : x.shape(1) == m,
+                    "each entry must have a label");
+            require(shift.size() == m && sums.shape(0) == LOGISTIC_SUMS && sums.shape(1) == m &&
+                        of_bend.size() == 2,
+                    "shift must have a number for each label, sums (6, m), of_bend 2");
+            if (labels) {
+                require_indices(std::span<const Index>(labels->data(), labels->size()), 0, m + 1,
+                                "labels must be columns, or one more");
+            }
+            add_logistic({matrix(x), matrix(v), matrix(y), matrix(w),
+                          labels ? labels->data() : nullptr},
+                         span(slope), span(shift), bend, matrix(sums), of_bend.data());
+        },
+        without_gil, "x"_a, "v"_a, "y"_a, "w"_a, "labels"_a.none(), "slope"_a, "shift"_a, "bend"_a,
+        "sums"_a.noconvert(), "of_bend"_a.noconvert());
     module.def(
         "softmax",
         [](Array<double, 2> rows) {

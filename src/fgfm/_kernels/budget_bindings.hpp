@@ -4,11 +4,11 @@
 #include "budget_bounds.hpp"
 #include "prefixes.hpp"
 
-static_assert(sizeof(BudgetColumn) == 8 * sizeof(double));
+static_assert(sizeof(BudgetColumn) == 13 * sizeof(double));
 
-// Columns, (m, 8), as the members of BudgetColumn.
+// Columns, (m, 13), as the members of BudgetColumn.
 static std::vector<BudgetColumn> read_columns(const Array<const double, 2>& columns) {
-    require(columns.shape(1) == 8, "columns must have eight numbers for each label");
+    require(columns.shape(1) == 13, "columns must have 13 numbers for each label");
     std::vector<BudgetColumn> result(columns.shape(0));
     std::memcpy(result.data(), columns.data(), result.size() * sizeof(BudgetColumn));
     return result;
@@ -59,23 +59,21 @@ void polish(const BudgetRows<T>& rows, const RowLimits& limits, double beta2, co
 }
 
 template <class T>
-Index bind_classes(Array<const T, 2> proba, double beta2, double zero_division, const Rules& rules,
-                   Array<const double, 1> slope, Array<const double, 1> loss,
-                   Array<std::int32_t, 1> classes, Array<double, 1> multiplier,
-                   Array<double, 2> columns) {
+bool bind_classes(Array<const T, 2> proba, double tolerance, double beta2, double zero_division,
+                  const Rules& rules, Array<const double, 1> slope, Array<const double, 1> loss,
+                  Array<std::int32_t, 1> classes, Array<double, 1> multiplier,
+                  Array<double, 2> columns) {
     const std::size_t n = proba.shape(0), m = proba.shape(1);
     require(slope.size() == m && loss.size() == m && columns.shape(0) == m &&
-                columns.shape(1) == 8 && classes.size() == n && multiplier.size() == n && m > 0,
+                columns.shape(1) == 13 && classes.size() == n && multiplier.size() == n && m > 0,
             "slope, loss and columns must have a row for each class, classes and multiplier a "
             "number for each row");
     const BudgetRows<T> rows = dense_rows(proba);
-    const Objective objective{beta2, zero_division, false};
     std::vector<BudgetColumn> sums(m);
-    const Index wrong = add_columns(rows, sums);
-    if (wrong >= 0) return wrong;
-    weigh_columns(objective, false, sums);
-    decide_classes(rows, objective, false, span(slope), span(loss), sums, classes.data());
-    add_classes(rows, classes.data(), sums);
+    if (!decide_classes(rows, {beta2, zero_division, false}, tolerance, span(slope), span(loss),
+                        sums, classes.data(), multiplier.data())) {
+        return false;
+    }
     if (rows.stored() <= FEW_ENTRIES) {
         std::vector<std::int8_t> chosen(n * m);
         for (std::size_t i = 0; i < n; ++i) chosen[i * m + classes.data()[i]] = 1;
@@ -85,25 +83,22 @@ Index bind_classes(Array<const T, 2> proba, double beta2, double zero_division, 
                 if (chosen[i * m + c]) classes.data()[i] = static_cast<std::int32_t>(c);
             }
         }
-        add_classes(rows, classes.data(), sums);
+        finish_classes(rows, beta2, classes.data(), sums, multiplier.data());
     }
-    const ApproximateGains model(beta2, sums);
-    fill_multipliers(rows, {1, 1}, model, least_loss(model, m), multiplier.data());
     write_columns(sums, columns);
-    return -1;
+    return true;
 }
 
 // Decide rows, dense or CSR; `filled` gets the labels of rows that have fewer entries than `least`.
 template <class T>
-Index limit_rows(const BudgetRows<T>& rows, const Objective& objective, const Rules& rules,
+bool limit_rows(const BudgetRows<T>& rows, const Objective& objective, const Rules& rules,
                  bool weighted, const RowLimits& limits, std::span<const double> slope,
                  std::span<const double> loss, std::int8_t* chosen, double* multiplier,
                  std::vector<BudgetColumn>& sums, std::span<std::int32_t> filled) {
     Index missing = 0;
     for (Index i = 0; i < rows.n; ++i) missing += std::max<Index>(0, limits.least - rows.size(i));
     require(length(filled) == missing, "filled must have room for what rows lack");
-    const Index wrong = add_columns(rows, sums);
-    if (wrong >= 0) return wrong;
+    if (!add_columns(rows, std::numeric_limits<double>::infinity(), sums)) return false;
     weigh_columns(objective, weighted, sums);
     std::vector<Index> fixed(rows.m, 0);
     decide_limited(rows, limits, objective.beta2, slope, loss, fixed, sums, chosen);
@@ -118,32 +113,35 @@ Index limit_rows(const BudgetRows<T>& rows, const Objective& objective, const Ru
     for (Index c = 0; c < rows.m; ++c) sums[c].count += fixed[c];
     const ApproximateGains model(objective.beta2, sums);
     fill_multipliers(rows, limits, model, least_loss(model, rows.m), multiplier);
-    return -1;
+    for (Index at = 0; !rows.label && at < rows.stored(); ++at) {
+        if (chosen[at]) sums[at % rows.m].cost += multiplier[at / rows.m];
+    }
+    return true;
 }
 
 template <class T>
-Index bind_limit_dense(Array<const T, 2> proba, double beta2, double zero_division, bool nonempty,
+bool bind_limit_dense(Array<const T, 2> proba, double beta2, double zero_division, bool nonempty,
                        const Rules& rules, bool weighted, Index least, Index most,
                        Array<const double, 1> slope, Array<const double, 1> loss,
                        Array<std::int8_t, 2> chosen, Array<double, 1> multiplier,
                        Array<double, 2> columns) {
     const std::size_t n = proba.shape(0), m = proba.shape(1);
     require(slope.size() == m && loss.size() == m && columns.shape(0) == m &&
-                columns.shape(1) == 8 && chosen.shape(0) == n && chosen.shape(1) == m &&
+                columns.shape(1) == 13 && chosen.shape(0) == n && chosen.shape(1) == m &&
                 multiplier.size() == n,
             "slope, loss and columns must have a row for each label, chosen the shape of proba");
     check_limits({least, most}, m);
     std::vector<BudgetColumn> sums(m);
-    const Index wrong =
+    const bool valid =
         limit_rows(dense_rows(proba), {beta2, zero_division, nonempty}, rules, weighted,
                    {least, most}, span(slope), span(loss), chosen.data(), multiplier.data(), sums,
                    std::span<std::int32_t>());
     write_columns(sums, columns);
-    return wrong;
+    return valid;
 }
 
 template <class T>
-Index bind_limit_csr(Array<const T, 1> data, Array<const std::int32_t, 1> labels,
+bool bind_limit_csr(Array<const T, 1> data, Array<const std::int32_t, 1> labels,
                      Array<const Index, 1> indptr, double beta2, double zero_division,
                      bool nonempty, const Rules& rules, bool weighted, Index least, Index most,
                      Array<const double, 1> slope, Array<const double, 1> loss,
@@ -151,16 +149,16 @@ Index bind_limit_csr(Array<const T, 1> data, Array<const std::int32_t, 1> labels
                      Array<double, 2> columns, Array<std::int32_t, 1> filled) {
     const std::size_t m = columns.shape(0);
     const BudgetRows<T> rows = csr_rows(data, labels, indptr, m);
-    require(slope.size() == m && loss.size() == m && columns.shape(1) == 8 &&
+    require(slope.size() == m && loss.size() == m && columns.shape(1) == 13 &&
                 chosen.size() == data.size() && multiplier.size() + 1 == indptr.size(),
             "slope, loss and columns must have a row for each label, chosen a mark for each entry");
     check_limits({least, most}, m);
     std::vector<BudgetColumn> sums(m);
-    const Index wrong = limit_rows(rows, {beta2, zero_division, nonempty}, rules, weighted,
+    const bool valid = limit_rows(rows, {beta2, zero_division, nonempty}, rules, weighted,
                                    {least, most}, span(slope), span(loss), chosen.data(),
                                    multiplier.data(), sums, span(filled));
     write_columns(sums, columns);
-    return wrong;
+    return valid;
 }
 
 // Evaluate the columns [first, last) of a dense matrix; is_chosen(i, c) tells what is chosen.
@@ -168,26 +166,30 @@ template <class T, class Chosen>
 void evaluate_dense(const BudgetRows<T>& rows, Index first, Index last, const Objective& objective,
                     const Rules& rules, const double* mu, std::span<const BudgetColumn> columns,
                     Chosen is_chosen, double* expected, double* bound) {
-    constexpr Index STRIP = 8;  // columns that are copied together
+    const std::vector<char> done =
+        evaluate_long(rows, first, last, objective, rules, mu, columns, expected, bound);
     ColumnWork work(rules);
-    std::vector<T> strip(std::min(STRIP, last - first) * rows.n);
-    for (Index start = first; start < last; start += STRIP) {
-        const Index stop = std::min(last, start + STRIP);
-        transpose(Strided<const T>{rows.data + start, rows.n, stop - start, rows.m, 1},
-                  Strided<T>{strip.data(), stop - start, rows.n, rows.n, 1});
-        for (Index c = start; c < stop; ++c) {
-            const T* p = strip.data() + (c - start) * rows.n;
-            work.chosen.clear();
-            double cost = 0.0;
-            for (Index i = 0; i < rows.n; ++i) {
-                if (!is_chosen(i, c)) continue;
-                work.chosen.push_back(p[i]);
-                cost += mu[i];
+    std::vector<T> p;
+    std::vector<double> multiplier;
+    for (Index c = first; c < last; ++c) {
+        if (done[c - first]) continue;
+        p.clear();
+        multiplier.clear();
+        work.chosen.clear();
+        double cost = 0.0;
+        for (Index i = 0; i < rows.n; ++i) {
+            const T x = rows.data[i * rows.m + c];
+            if (x > 0.0 || mu[i] < 0.0) {  // others are in no best set
+                p.push_back(x);
+                multiplier.push_back(mu[i]);
             }
-            std::tie(expected[c - first], bound[c - first]) = evaluate_column(
-                std::span<const T>(p, rows.n), mu, -std::numeric_limits<double>::infinity(),
-                columns[c], cost, objective, rules, work);
+            if (!is_chosen(i, c)) continue;
+            work.chosen.push_back(x);
+            cost += mu[i];
         }
+        std::tie(expected[c - first], bound[c - first]) =
+            evaluate_column(std::span<const T>(p), multiplier.data(), NO_FLOOR, columns[c], cost,
+                            objective, rules, work);
     }
 }
 
@@ -263,8 +265,8 @@ void bind_evaluate_csc(Array<const T, 1> data, Array<const std::int32_t, 1> plac
 template <class T>
 void bind_budget_type(nb::module_& module) {
     const nb::call_guard<nb::gil_scoped_release> without_gil;
-    module.def("decide_classes", &bind_classes<T>, without_gil, "proba"_a, "beta2"_a,
-               "zero_division"_a, "rules"_a, "slope"_a, "loss"_a, "classes"_a.noconvert(),
+    module.def("decide_classes", &bind_classes<T>, without_gil, "proba"_a, "tolerance"_a,
+               "beta2"_a, "zero_division"_a, "rules"_a, "slope"_a, "loss"_a, "classes"_a.noconvert(),
                "multiplier"_a.noconvert(), "columns"_a.noconvert());
     module.def("limit_dense_rows", &bind_limit_dense<T>, without_gil, "proba"_a, "beta2"_a,
                "zero_division"_a, "nonempty"_a, "rules"_a, "weighted"_a, "least"_a, "most"_a,

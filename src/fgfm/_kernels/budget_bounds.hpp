@@ -7,8 +7,8 @@
 //
 // Delta_ik = p phi_k(p) with phi increasing and convex in p: at most p (a_k + p b_k), the chord of phi.
 // For a set of k rows and any t, f(k) <= k t + sum_i max(p (a_k + p b_k) - mu_i - t, 0). Delta of a
-// given row is convex in k, so that between two sizes the line between their bounds holds: a few sizes
-// bound all.
+// given row is an expectation of 1 / (s + k), which is convex in y = 1 / (k + reach) for all s up to
+// `reach`: between two sizes the line in y between their bounds holds, and a few sizes bound all.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include <functional>
 #include <limits>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "budgets.hpp"
@@ -25,9 +26,12 @@
 namespace fgfm {
 
 constexpr Index POINTS_AT_ONCE = 4;       // sizes that share a pass over a column
-constexpr Index BOUND_SAMPLE = 1024;      // entries of a long column that thresholds are estimated from
+constexpr Index SHORT_COLUMN = 4096;      // entries, all of which give a threshold
+constexpr Index BOUND_SAMPLE = 1024;      // entries of a longer column that thresholds are estimated from
+constexpr Index BOUND_ROWS = 4096;        // rows of a sample, for several columns
 constexpr Index BOUND_POINTS = 24;        // sizes of a column that are chosen, at most
 constexpr Index BOUND_ROUNDS = 3;         // of refinement, on all entries
+constexpr double NO_FLOOR = -std::numeric_limits<double>::infinity();
 constexpr double BOUND_TOLERANCE = 1e-4;  // of a column, relative to its weight
 
 // A size k with the coefficients of Delta, a threshold t and the sum of what exceeds it.
@@ -61,12 +65,16 @@ struct ColumnWork {
 template <class T>
 class ColumnBound {
 public:
-    ColumnBound(std::span<const T> p, const double* mu, double floor, double beta2,
-                const BudgetColumn& column, ColumnWork& work)
-        : p_(p), mu_(mu), floor_(floor), shift_(beta2 * (1.0 + column.mean)), column_(column),
-          work_(work), top_(std::max(largest(p), std::numeric_limits<double>::min())),
-          n_(static_cast<double>(p.size())),
-          tolerance_((n_ > 1e5 ? 3.0 : n_ > 256.0 ? 1.0 : 0.1) * BOUND_TOLERANCE * column.weight) {}
+    // `p` and `mu` are of all n entries, which are at most `top`, or of a sample of them, of which the
+    // first `inside` are chosen: those over the threshold `t`.
+    ColumnBound(std::span<const T> p, const double* mu, double n, double top, double floor,
+                double beta2, const BudgetColumn& column, ColumnWork& work, Index inside = 0,
+                double t = 0.0)
+        : p_(p), mu_(mu), floor_(floor), shift_(beta2 * (1.0 + column.mean)),
+          reach_(beta2 * (2.0 + std::min(n, 1.0 + largest_cardinality(column.mean)))),
+          column_(column), work_(work), top_(std::max(top, std::numeric_limits<double>::min())),
+          n_(n), inside_(inside), t_(t),
+          tolerance_((n_ > 256.0 ? 1.0 : 0.1) * BOUND_TOLERANCE * column.weight) {}
 
     // Return the largest f(k), which is at least `known`, the value of the decision less its mu.
     //
@@ -75,19 +83,29 @@ public:
         std::vector<BoundPoint>& points = work_.points;
         points.clear();
         if (n_ == 0.0) return known;
-        take_sample();
-        const bool is_sample = length(p_) > static_cast<Index>(work_.sample_p.size());
-        for (const double k : first_sizes()) points.push_back(point(k));
-        while (static_cast<Index>(points.size()) < BOUND_POINTS) {
-            double best = is_sample ? -std::numeric_limits<double>::infinity() : known;
-            for (const BoundPoint& point : points) best = std::max(best, point.at(point.k));
-            if (!refine(best)) break;
-        }
+        const bool is_sample = length(p_) > SHORT_COLUMN;
+        if (is_sample) take_sample();
+        choose_points(is_sample ? -std::numeric_limits<double>::infinity() : known);
         for (Index round = 0; is_sample && round <= BOUND_ROUNDS; ++round) {
             add_excess();
             select(known);
             if (round == BOUND_ROUNDS || !refine(known)) break;
         }
+        return highest(known, points);
+    }
+
+    // Choose the sizes that bound f closely, where it is known to be at least `known`.
+    void choose_points(double known) {
+        for (const double k : first_sizes()) work_.points.push_back(point(k));
+        while (static_cast<Index>(work_.points.size()) < BOUND_POINTS) {
+            double best = known;
+            for (const BoundPoint& point : work_.points) best = std::max(best, point.at(point.k));
+            if (!refine(best)) break;
+        }
+    }
+
+    // Return the bound of all sizes, which is at least `known`.
+    double highest(double known, std::span<const BoundPoint> points) const {
         double bound = std::max(known, points[0].at(points[0].k));
         for (std::size_t j = 0; j + 1 < points.size(); ++j) {
             bound = std::max(bound, between(points[j], points[j + 1]));
@@ -98,13 +116,14 @@ public:
 private:
     std::span<const T> p_;
     const double* mu_;
-    double floor_, shift_;
+    double floor_, shift_, reach_;
     const BudgetColumn& column_;
     ColumnWork& work_;
-    double top_, n_, tolerance_;
+    double top_, n_;
+    Index inside_;
+    double t_, tolerance_;
 
-    // Take all entries of a short column; of a long one those of the largest values at the size of
-    // the decision, and every few of the others.
+    // Take the entries of the largest values at the size of the decision, and every few of the others.
     void take_sample() {
         work_.sample_p.clear();
         work_.sample_mu.clear();
@@ -115,10 +134,6 @@ private:
             work_.sample_mu.push_back(mu_[i]);
             work_.sample_weight.push_back(weight);
         };
-        if (n <= 4 * BOUND_SAMPLE) {
-            for (Index i = 0; i < n; ++i) take(i, 1.0);
-            return;
-        }
         const BoundPoint here = coefficients(std::clamp(column_.count, 1.0, n_));
         const Index step = n / BOUND_SAMPLE;
         std::vector<double> value;
@@ -160,7 +175,7 @@ private:
     std::vector<double> first_sizes() const {
         std::vector<double> sizes{1.0, n_, std::clamp(column_.count, 1.0, n_)};
         const double x = shift_ + column_.count;
-        for (const double step : {0.02, 0.1, 0.4}) {
+        for (const double step : {0.1, 0.4}) {
             sizes.push_back(std::round(x * (1.0 - step) - shift_));
             sizes.push_back(std::round(x * (1.0 + step) - shift_));
         }
@@ -186,21 +201,24 @@ private:
     // A size with its best threshold on the sample, the k-th largest Delta - mu.
     BoundPoint point(double k) const {
         BoundPoint result = coefficients(k);
+        if (inside_) return sampled(result);
+        if (length(p_) <= SHORT_COLUMN) {  // all entries
+            fill_values(result);
+            const auto last = work_.near_value.begin() + (static_cast<Index>(k) - 1);
+            std::nth_element(work_.near_value.begin(), last, work_.near_value.end(),
+                             std::greater<>());
+            result.t = std::max(*last, floor_);
+            for (const double x : work_.near_value) result.excess += std::max(0.0, x - result.t);
+            result.is_exact = result.is_evaluated = true;
+            return result;
+        }
         std::vector<std::pair<double, double>>& value = work_.value;
         value.clear();
         for (std::size_t i = 0; i < work_.sample_p.size(); ++i) {
             value.push_back({result.delta(work_.sample_p[i]) - work_.sample_mu[i],
                              work_.sample_weight[i]});
         }
-        const double step = work_.sample_weight.back();  // 1 if all entries are in the sample
-        if (step <= 1.0) {
-            const std::size_t last = static_cast<std::size_t>(k) - 1;
-            std::nth_element(value.begin(), value.begin() + last, value.end(), std::greater<>());
-            result.t = std::max(value[last].first, floor_);
-            for (const auto& [x, weight] : value) result.excess += std::max(0.0, x - result.t);
-            result.is_exact = result.is_evaluated = true;
-            return result;
-        }
+        const double step = work_.sample_weight.back();
         std::sort(value.begin(), value.end(), std::greater<>());
         const double slack = 3.0 * (step + std::sqrt(step * std::min(k, n_ - k)));
         double weight = 0.0;
@@ -216,6 +234,35 @@ private:
         while (end < value.size() && weight < k + slack) weight += value[end++].second;
         result.low = end < value.size() ? value[end].first
                                         : -std::numeric_limits<double>::infinity();
+        return result;
+    }
+
+    // Delta - mu of all entries, in `near_value`
+    void fill_values(const BoundPoint& point) const {
+        work_.near_value.resize(p_.size());
+        for (std::size_t i = 0; i < p_.size(); ++i) {
+            work_.near_value[i] = point.delta(p_[i]) - mu_[i];
+        }
+    }
+
+    // A size with a threshold of two samples, of chosen entries and of others.
+    BoundPoint sampled(BoundPoint result) const {
+        const Index size = length(p_), others = size - inside_;
+        const double k = result.k, number = column_.count / inside_,
+                     other = (n_ - column_.count) / others;
+        fill_values(result);
+        const std::vector<double>& value = work_.near_value;
+        std::vector<double>& order = work_.near_mu;
+        order = value;
+        const Index rank = static_cast<Index>(k <= column_.count
+                                                  ? k / number
+                                                  : inside_ + (k - column_.count) / other);
+        const auto last = order.begin() + std::min(size - 1, rank);
+        std::nth_element(order.begin(), last, order.end(), std::greater<>());
+        result.t = k == column_.count ? t_ : *last;
+        for (Index i = 0; i < size; ++i) {
+            result.excess += (i < inside_ ? number : other) * std::max(0.0, value[i] - result.t);
+        }
         return result;
     }
 
@@ -351,47 +398,98 @@ private:
         }
     }
 
-    // The largest bound between two sizes: the line between k t_1 + e_1 and k t_2 + e_2, in k; or,
+    // The largest bound between two sizes: the line between k t_1 + e_1 and k t_2 + e_2, in y; or,
     // since Delta falls with k, the first of them alone.
-    static double between(const BoundPoint& first, const BoundPoint& last) {
+    double between(const BoundPoint& first, const BoundPoint& last) const {
         return std::min(on_line(first, last), std::max(first.at(first.k), first.at(last.k)));
     }
-    static double on_line(const BoundPoint& first, const BoundPoint& last) {
-        const double width = last.k - first.k;
-        const double start = first.at(first.k), end = last.at(last.k);
-        double result = std::max(start, end);
-        if (width < 2.0) return result;
-        const double other = last.at(first.k) - start;  // difference at the first size
-        const double square = (last.t - first.t) / width, slope = first.t + other / width;
-        if (square < 0.0) {
-            const double y = -slope / (2.0 * square);
-            if (y > 0.0 && y < width) result = std::max(result, start + y * (slope + y * square));
+    double on_line(const BoundPoint& first, const BoundPoint& last) const {
+        const double start = 1.0 / (reach_ + first.k), end = 1.0 / (reach_ + last.k);
+        double result = std::max(first.at(first.k), last.at(last.k));
+        if (last.k - first.k < 2.0) return result;
+        // t = A + B y and e = C + D y: the bound is (1 / y - reach) t + e, with derivative
+        // D - reach B - A / y^2.
+        const double width = start - end, B = (first.t - last.t) / width, A = last.t - B * end;
+        const double rest = (first.excess - last.excess) / width - reach_ * B;
+        const double y = std::sqrt(A / rest);
+        if (A < 0.0 && rest < 0.0 && y > end && y < start) {
+            const double share = (y - end) / width, k = 1.0 / y - reach_;
+            result = std::max(result, share * first.at(k) + (1.0 - share) * last.at(k));
         }
         return result;
     }
 };
 
-// Evaluate a column: its expected F, and the largest weighted value less multipliers of any choice.
-//
-// `p` and `mu` are its entries, in `work.chosen` are the p of the chosen ones, `column.count` is their
-// number with those of probability 0, and `cost` the sum of their multipliers.
-template <class T>
-std::pair<double, double> evaluate_column(std::span<const T> p, const double* mu, double floor,
-                                          const BudgetColumn& column, double cost,
-                                          const Objective& objective, const Rules& rules,
-                                          ColumnWork& work) {
-    const double beta2 = objective.beta2, n = static_cast<double>(p.size());
+// A long column: its sizes, and for each the sum of max(Delta - mu, t).
+struct LongColumn {
+    Index c;
+    double known = 0.0, rate = 0.0;
+    std::vector<BoundPoint> points{};
+    std::vector<double> alpha{};  // Delta <= alpha p (1 + rate p), for p up to 1
+    std::vector<Lanes> sum{};
+
+    // Take sizes of a sample, and the rate of that of the decision.
+    void set_points(std::span<const BoundPoint> found, double k) {
+        points.assign(found.begin(), found.end());
+        for (const BoundPoint& point : points) {
+            if (point.k == k) rate = point.b / point.a;
+        }
+        for (const BoundPoint& point : points) {
+            alpha.push_back(std::max(point.a, (point.a + point.b) / (1.0 + rate)));
+        }
+        sum.resize(points.size());
+    }
+
+    template <class T>
+    void add(Index count, const T* p, const double* mu) {
+        for (std::size_t first = 0; first < points.size(); first += POINTS_AT_ONCE) {
+            Lanes a[POINTS_AT_ONCE], t[POINTS_AT_ONCE], total[POINTS_AT_ONCE] = {};
+            for (Index g = 0; g < POINTS_AT_ONCE; ++g) {
+                const std::size_t j = std::min(first + g, points.size() - 1);
+                a[g] = Lanes{} + alpha[j];
+                t[g] = Lanes{} + points[j].t;
+            }
+            for (Index r = 0; r < count; r += LANES) {
+                const Lanes x = load(p + r), q = x * (1.0 + rate * x);
+                const Lanes y = r + LANES <= count
+                                    ? load(mu + r)
+                                    : load_some(mu + r, count - r,
+                                                std::numeric_limits<double>::infinity());
+                for (Index g = 0; g < POINTS_AT_ONCE; ++g) {
+                    const Lanes value = a[g] * q - y;
+                    total[g] += value > t[g] ? value : t[g];
+                }
+            }
+            for (Index g = 0; g < POINTS_AT_ONCE && first + g < points.size(); ++g) {
+                sum[first + g] += total[g];
+            }
+        }
+    }
+
+    // Compute the excess, after n entries have been added.
+    void finish(Index n) {
+        for (std::size_t j = 0; j < points.size(); ++j) {
+            points[j].excess = std::max(0.0, add_lanes(sum[j]) - n * points[j].t);
+        }
+    }
+};
+
+// Load the nodes of a column of n entries.
+inline void load_column(const BudgetColumn& column, double n, double beta2, const Rules& rules,
+                        ColumnWork& work) {
     const double most = std::max(n, column.count);
     const double s_max = std::min(n, 1.0 + largest_cardinality(column.mean));
     const double s_min = std::max(1.0, column.mean - std::sqrt(2.0 * TAIL * column.mean));
     work.nodes.load(rules, beta2, beta2 * s_min + 1.0, beta2 * std::max(1.0, s_max) + most + 1.0);
-    PowerSums sums{};
-    add_power_sums_by_parts(p, 0.0, SMALL, sums);
-    fill_products(work.product.data(), work.nodes, sums, p);
-    fill_fractions(work.total.data(), work.nodes, std::span<const double>(work.chosen), -1.0);
+}
+
+// Return the expected F of a column, and the weighted value less `cost`, the multipliers of what is
+// chosen, from the products and fractions at the nodes.
+inline std::pair<double, double> value_of_column(const BudgetColumn& column, double cost,
+                                                 const Objective& objective, ColumnWork& work) {
     double value = 0.0;
     for (Index r = 0; r < work.nodes.count; ++r) {
-        work.factor[r] = column.weight * (1.0 + beta2) * work.nodes.weight[r] *
+        work.factor[r] = column.weight * (1.0 + objective.beta2) * work.nodes.weight[r] *
                          work.nodes.zeta[r] * work.product[r];
         value += work.factor[r] * std::exp(column.count * work.nodes.log_z[r]) * work.total[r];
     }
@@ -406,8 +504,103 @@ std::pair<double, double> evaluate_column(std::span<const T> p, const double* mu
     } else if (!objective.nonempty) {
         expected = 0.0;  // no weight: no row can have the label
     }
-    const double known = std::max(column.empty, value - cost);
-    return {expected, ColumnBound<T>(p, mu, floor, beta2, column, work).largest_value(known)};
+    return {expected, std::max(column.empty, value - cost)};
+}
+
+// Evaluate a column: its expected F, and the largest weighted value less multipliers of any choice.
+//
+// `p` and `mu` are its entries, in `work.chosen` are the p of the chosen ones, `column.count` is their
+// number with those of probability 0, and `cost` the sum of their multipliers.
+template <class T>
+std::pair<double, double> evaluate_column(std::span<const T> p, const double* mu, double floor,
+                                          const BudgetColumn& column, double cost,
+                                          const Objective& objective, const Rules& rules,
+                                          ColumnWork& work) {
+    const double n = static_cast<double>(p.size());
+    load_column(column, n, objective.beta2, rules, work);
+    PowerSums sums{};
+    add_power_sums_by_parts(p, 0.0, SMALL, sums);
+    fill_products(work.product.data(), work.nodes, sums, p);
+    fill_fractions(work.total.data(), work.nodes, std::span<const double>(work.chosen), -1.0);
+    const auto [expected, known] = value_of_column(column, cost, objective, work);
+    ColumnBound<T> bound(p, mu, n, largest(p), floor, objective.beta2, column, work);
+    return {expected, bound.largest_value(known)};
+}
+
+// Long columns of dense rows, of which many are expected, are evaluated side by side: values by the
+// power sums that are known, and sizes with thresholds from a sample, in one pass over the rows.
+// Returns which of the columns [first, last) are: the bound of the others would not be close.
+template <class T>
+std::vector<char> evaluate_long(const BudgetRows<T>& rows, Index first, Index last,
+                                const Objective& objective, const Rules& rules, const double* mu,
+                                std::span<const BudgetColumn> columns, double* expected,
+                                double* bound) {
+    const Index step = rows.n / BOUND_ROWS;
+    const double n = static_cast<double>(rows.n), beta2 = objective.beta2;
+    std::vector<char> done(last - first, false);
+    if (step < 2) return done;
+    std::vector<BudgetColumn> sums(columns.begin(), columns.end());
+    const ApproximateGains gains(beta2, sums);
+    ColumnWork work(rules);
+    std::vector<double> sample_p, sample_mu;
+    std::vector<LongColumn> open;
+    for (Index c = first; c < last; ++c) {
+        const BudgetColumn& column = columns[c];
+        load_column(column, n, beta2, rules, work);
+        double rest = 0.0, least = 0.0;
+        for (Index r = 0; r < work.nodes.padding; ++r) {
+            const double u = work.nodes.u[r];
+            work.product[r] = std::exp(
+                -u * (column.mean +
+                      u * (column.squares / 2 + u * (column.cubes / 3 + u * column.fourths / 4))));
+            work.total[r] =
+                column.mass + u * (column.mass2 + u * (column.mass3 + u * column.mass4));
+            const double term = work.nodes.weight[r] * work.product[r];
+            least += term;
+            rest += term * column.fourths * std::pow(u, 5) / 5.0;
+        }
+        // The rest of both series, relative to what is computed
+        if (!(rest <= 1e-13 * least)) continue;
+        LongColumn found{c};
+        std::tie(expected[c - first], found.known) =
+            value_of_column(column, column.cost, objective, work);
+        // The sample, chosen entries first
+        sample_p.clear();
+        sample_mu.clear();
+        Index inside = 0;
+        for (const bool wanted : {true, false}) {
+            for (Index i = step / 2; i < rows.n; i += step) {
+                const double p = rows.data[i * rows.m + c];
+                if ((gains.add_gain(c, p) > mu[i]) != wanted) continue;
+                sample_p.push_back(p);
+                sample_mu.push_back(mu[i]);
+            }
+            if (wanted) inside = static_cast<Index>(sample_p.size());
+        }
+        if (inside < 8 || inside == static_cast<Index>(sample_p.size())) continue;
+        work.points.clear();
+        ColumnBound<double> sizes(sample_p, sample_mu.data(), n, 1.0, NO_FLOOR, beta2, column, work, inside,
+                                     gains.loss[c]);
+        sizes.choose_points(-std::numeric_limits<double>::infinity());
+        found.set_points(work.points, column.count);
+        open.push_back(std::move(found));
+    }
+    if (open.empty()) return done;
+    for_blocks(rows, first, last, [&](Index start, Index count, const T* block, Index width) {
+        for (LongColumn& column : open) {
+            column.add(count, block + (column.c - first) * width, mu + start);
+        }
+        return true;
+    });
+    for (LongColumn& found : open) {
+        const Index j = found.c - first;
+        const BudgetColumn& column = columns[found.c];
+        found.finish(padded(rows.n));
+        bound[j] = ColumnBound<double>(sample_p, nullptr, n, 1.0, NO_FLOOR, beta2, column, work)
+                       .highest(found.known, found.points);
+        done[j] = bound[j] <= found.known + 1e-3 * column.weight;
+    }
+    return done;
 }
 
 // The best feasible decision of a small problem, by dynamic programming over columns.

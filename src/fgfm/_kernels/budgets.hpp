@@ -23,15 +23,18 @@
 #include <vector>
 
 #include "constants.hpp"
-#include "quadrature.hpp"
+#include "power_sums.hpp"
+#include "transpose.hpp"
 
 namespace fgfm {
 
 constexpr Index FEW_ENTRIES = 1 << 17;     // problems that are improved by exact expectations
-constexpr Index SAMPLED_ROWS = 1 << 15;    // of those that a long problem is started from
+constexpr Index SAMPLED_ROWS = 1 << 14;    // of those that a long problem is started from
 constexpr Index MOST_PASSES = 100;         // over the rows
 constexpr double NEVER_EMPTY = 45.0;       // expected labels of a column: exp(-45) = 3e-20
-constexpr double LAST_GAIN = 1e-8;         // of a pass over a long problem; 1e-6 over a very long one
+constexpr Index MOST_SCANS = 4;            // over very many rows
+constexpr double LAST_GAIN = 1e-8;         // of a pass over a long problem
+constexpr double LAST_GAIN_OF_MANY = 1e-6;  // over very many rows
 
 // The entries of n rows and m columns: dense in C order, or CSR, if there are labels.
 template <class T>
@@ -49,7 +52,6 @@ struct BudgetRows {
 
 struct RowLimits {
     Index least, most;
-    bool is_one() const { return least == 1 && most == 1; }
 };
 
 // What a column is, and what is chosen of it.
@@ -58,6 +60,18 @@ struct BudgetColumn {
     double none = 1.0;                          // probability that no row has the label
     double weight = 0.0, empty = 0.0;           // weight of E[F], and the weighted value of no choice
     double count = 0.0, mass = 0.0, mass2 = 0.0;  // number, p and p^2 of the chosen rows
+    double cubes = 0.0, fourths = 0.0;          // sums of p^3 and p^4
+    double mass3 = 0.0, mass4 = 0.0;            // of the chosen rows
+    double cost = 0.0;                          // sum of the multipliers of the chosen rows
+
+    void choose(double p) {
+        count += 1.0;
+        mass += p;
+        mass2 += p * p;
+        mass3 += p * p * p;
+        mass4 += (p * p) * (p * p);
+    }
+    void clear() { count = mass = mass2 = mass3 = mass4 = cost = 0.0; }
 };
 
 // A gain p (a + p b) - loss.
@@ -76,9 +90,12 @@ struct ApproximateGains {
     ApproximateGains(double beta2, std::vector<BudgetColumn>& columns)
         : beta2(beta2), columns(columns), a(columns.size() + LANES), b(a.size()), loss(a.size()),
           stay(columns.size()) {
-        for (std::size_t c = 0; c < columns.size(); ++c) refresh(c);
+        refresh();
     }
 
+    void refresh() {
+        for (std::size_t c = 0; c < columns.size(); ++c) refresh(c);
+    }
     void refresh(Index c) {
         const BudgetColumn& column = columns[c];
         const double scale = column.weight * (1.0 + beta2);
@@ -202,55 +219,101 @@ private:
     }
 };
 
-// Sum the columns; return the first row with a value outside [0, 1], or -1.
+// Call body(start, count, block, step) for all dense rows, some at a time: `block` holds the columns
+// [first, last) of the rows [start, start + count), column after column, `step` values apart. It is
+// filled up with rows of zeros to whole lanes. The body returns false to stop.
+template <class T, class Body>
+void for_blocks(const BudgetRows<T>& rows, Index first, Index last, Body body) {
+    // It does not depend on the columns that a thread reads: sums have the same bits.
+    const Index step = std::clamp<Index>(2048 / (rows.m + 1), LANES, 128) / LANES * LANES;
+    std::vector<T> block(step * (last - first));
+    for (Index start = 0; start < rows.n; start += step) {
+        const Index count = std::min(step, rows.n - start);
+        if (count < step) std::fill(block.begin(), block.end(), T{0});
+        transpose(Strided<const T>{rows.data + start * rows.m + first, count, last - first, rows.m, 1},
+                  Strided<T>{block.data(), last - first, count, step, 1});
+        if (!body(start, count, block.data(), step)) return;
+    }
+}
+
+// Sums of the columns of dense rows, and whether the rows are valid.
+struct ColumnSums {
+    std::vector<LanePowers<4>> powers;
+    double tolerance;  // of the sum of a row, which is 1
+
+    ColumnSums(Index m, double tolerance) : powers(m), tolerance(tolerance) {}
+
+    // Add a block; return false if a value is outside [0, 1], or the sum of a row is not 1.
+    template <class T>
+    bool add(Index count, const T* block, Index step) {
+        const Lanes none = {}, one = none + 1.0;
+        Lanes least = none, most = none;
+        Lanes total[128 / LANES] = {};
+        for (std::size_t c = 0; c < powers.size(); ++c) {
+            LanePowers<4> sums = powers[c];
+            for (Index r = 0; r < count; r += LANES) {
+                const Lanes x = load(block + c * step + r);
+                sums.add(x);
+                total[r / LANES] += x;
+                least = x >= least ? least : none - 1.0;  // NaN too
+                most = x > most ? x : most;
+            }
+            powers[c] = sums;
+        }
+        for (Index r = 0; r < count; ++r) {
+            const double error = std::abs(total[r / LANES][r % LANES] - 1.0);
+            if (!(error <= tolerance)) return false;
+        }
+        const auto wrong = (least < none) | (most > one);
+        return !(wrong[0] | wrong[1] | wrong[2] | wrong[3]);
+    }
+    void write(std::vector<BudgetColumn>& columns) const {
+        for (std::size_t c = 0; c < columns.size(); ++c) {
+            const Lanes* sum = powers[c].sum;
+            columns[c].mean = add_lanes(sum[0]);
+            columns[c].squares = add_lanes(sum[1]);
+            columns[c].cubes = add_lanes(sum[2]);
+            columns[c].fourths = add_lanes(sum[3]);
+        }
+    }
+};
+
+// Compute the probability that no row has the label, for the columns whose sums are known.
 template <class T>
-Index add_columns(const BudgetRows<T>& rows, std::vector<BudgetColumn>& columns) {
-    std::vector<double> sum(rows.m + LANES), squares(rows.m + LANES);
-    for (Index i = 0; i < rows.n; ++i) {
-        const Index start = rows.start(i), size = rows.size(i);
-        const T* p = rows.data + start;
-        double least = 0.0, most = 0.0;
-        Index j = 0;
-        if (!rows.label) {
-            const Lanes none = {};
-            Lanes low = none, high = none;
-            for (; j + LANES <= size; j += LANES) {
-                const Lanes x = load(p + j);
-                store(&sum[j], load(&sum[j]) + x);
-                store(&squares[j], load(&squares[j]) + x * x);
-                low = x >= none ? low : none - 1.0;  // NaN too
-                high = x > high ? x : high;
-            }
-            for (Index l = 0; l < LANES; ++l) {
-                least = std::min(least, low[l]);
-                most = std::max(most, high[l]);
-            }
-        }
-        for (; j < size; ++j) {
-            const Index c = rows.column(start + j, j);
-            const double x = p[j];
-            sum[c] += x;
-            squares[c] += x * x;
-            if (!(x >= 0.0)) least = -1.0;
-            most = std::max(most, x);
-        }
-        if (least < 0.0 || most > 1.0) return i;
-    }
+void add_none(const BudgetRows<T>& rows, std::vector<BudgetColumn>& columns) {
     bool some_empty = false;
-    for (Index c = 0; c < rows.m; ++c) {
-        columns[c].mean = sum[c];
-        columns[c].squares = squares[c];
-        columns[c].none = sum[c] < NEVER_EMPTY ? 1.0 : 0.0;
-        some_empty |= sum[c] < NEVER_EMPTY;
+    for (BudgetColumn& column : columns) {
+        column.none = column.mean < NEVER_EMPTY ? 1.0 : 0.0;
+        some_empty |= column.mean < NEVER_EMPTY;
     }
-    if (!some_empty) return -1;
-    for (Index i = 0; i < rows.n; ++i) {
+    for (Index i = 0; some_empty && i < rows.n; ++i) {
         const Index start = rows.start(i);
         for (Index j = 0; j < rows.size(i); ++j) {
             columns[rows.column(start + j, j)].none *= 1.0 - rows.data[start + j];
         }
     }
-    return -1;
+}
+
+// Sum the columns; return false if a value is outside [0, 1], or the sum of a row is not 1.
+template <class T>
+bool add_columns(const BudgetRows<T>& rows, double tolerance, std::vector<BudgetColumn>& columns) {
+    bool valid = true;
+    if (rows.label) {
+        for (Index at = 0; at < rows.stored(); ++at) {
+            const double x = rows.data[at];
+            columns[rows.label[at]].mean += x;
+            columns[rows.label[at]].squares += x * x;
+            valid &= x >= 0.0 && x <= 1.0;
+        }
+    } else {
+        ColumnSums sums(rows.m, tolerance);
+        for_blocks(rows, 0, rows.m, [&](Index, Index count, const T* block, Index step) {
+            return valid = sums.add(count, block, step);
+        });
+        sums.write(columns);
+    }
+    if (valid) add_none(rows, columns);
+    return valid;
 }
 
 // Positions of a row in descending order of gain, then of position.
@@ -344,18 +407,45 @@ double fill_gains(const T* p, Index m, const ApproximateGains& model, double* ga
     return most;
 }
 
-// The position of the largest gain of adding a dense row, and all gains in `gain`.
+// Choose the class of the largest gain for each dense row of a block, and the multiplier of the row:
+// between its two largest gains, or the largest one if it is negative.
 template <class T>
-Index best_class(const T* p, Index m, const ApproximateGains& model, double* gain) {
-    const double most = fill_gains(p, m, model, gain);
-    Index j = 0;
-    while (j < m - 1 && gain[j] != most) ++j;
-    return j;
+void choose_classes(Index count, const T* block, Index step, const ApproximateGains& model,
+                    std::int32_t* own, double* multiplier) {
+    const Lanes none = {}, lowest = none - std::numeric_limits<double>::infinity();
+    for (Index r = 0; r < count; r += LANES) {
+        Lanes first = lowest, second = lowest, place = none;
+        for (std::size_t c = 0; c < model.stay.size(); ++c) {
+            const Lanes x = load(block + c * step + r);
+            const Lanes gain = x * (model.a[c] + x * model.b[c]) - model.loss[c];
+            const auto better = gain > first;
+            const Lanes other = better ? first : gain;
+            second = other > second ? other : second;
+            first = better ? gain : first;
+            place = better ? none + static_cast<double>(c) : place;
+        }
+        second = second > none ? second : none;
+        const Lanes mu = first > none ? 0.5 * (first + second) : first;
+        for (Index l = 0; l < std::min(LANES, count - r); ++l) {
+            if (own) own[r + l] = static_cast<std::int32_t>(place[l]);
+            if (multiplier) multiplier[r + l] = mu[l];
+        }
+    }
 }
 
-// The same as improve_row for a dense row of one class, which is at `own`.
 template <class T>
-double improve_class(const T* p, Index m, ApproximateGains& model, double* gain,
+void choose_classes(const BudgetRows<T>& rows, const ApproximateGains& model, std::int32_t* own,
+                    double* multiplier) {
+    for_blocks(rows, 0, rows.m, [&](Index start, Index count, const T* block, Index step) {
+        choose_classes(count, block, step, model, own ? own + start : nullptr,
+                       multiplier ? multiplier + start : nullptr);
+        return true;
+    });
+}
+
+// The same as improve_row for a dense row of one class, which is at `own`; it stands for `number` rows.
+template <class T>
+double improve_class(const T* p, Index m, double number, ApproximateGains& model, double* gain,
                      std::int32_t& own) {
     const double stay = model.stay_gain(own, p[own]);
     const double most = fill_gains(p, m, model, gain);
@@ -367,26 +457,21 @@ double improve_class(const T* p, Index m, ApproximateGains& model, double* gain,
     }
     const double improvement = gain[best] - stay;
     if (!(improvement > 1e-15 * (std::abs(stay) + std::abs(gain[best])))) return 0.0;
-    model.change(own, p[own], -1.0);
-    model.change(best, p[best], 1.0);
+    model.change(own, p[own], -number);
+    model.change(best, p[best], number);
     own = static_cast<std::int32_t>(best);
-    return improvement;
+    return number * improvement;
 }
 
 // Sum what is chosen of each column.
 template <class T>
 void add_chosen(const BudgetRows<T>& rows, const std::int8_t* chosen,
                 std::vector<BudgetColumn>& columns) {
-    for (BudgetColumn& column : columns) column.count = column.mass = column.mass2 = 0.0;
+    for (BudgetColumn& column : columns) column.clear();
     for (Index i = 0; i < rows.n; ++i) {
         const Index start = rows.start(i);
         for (Index j = 0; j < rows.size(i); ++j) {
-            if (!chosen[start + j]) continue;
-            BudgetColumn& column = columns[rows.column(start + j, j)];
-            const double p = rows.data[start + j];
-            column.count += 1.0;
-            column.mass += p;
-            column.mass2 += p * p;
+            if (chosen[start + j]) columns[rows.column(start + j, j)].choose(rows.data[start + j]);
         }
     }
 }
@@ -394,14 +479,17 @@ void add_chosen(const BudgetRows<T>& rows, const std::int8_t* chosen,
 template <class T>
 void add_classes(const BudgetRows<T>& rows, const std::int32_t* own,
                  std::vector<BudgetColumn>& columns) {
-    for (BudgetColumn& column : columns) column.count = column.mass = column.mass2 = 0.0;
-    for (Index i = 0; i < rows.n; ++i) {
-        BudgetColumn& column = columns[own[i]];
-        const double p = rows.data[i * rows.m + own[i]];
-        column.count += 1.0;
-        column.mass += p;
-        column.mass2 += p * p;
-    }
+    for (BudgetColumn& column : columns) column.clear();
+    for (Index i = 0; i < rows.n; ++i) columns[own[i]].choose(rows.data[i * rows.m + own[i]]);
+}
+
+// Sum what is chosen, and set the multipliers of the rows.
+template <class T>
+void finish_classes(const BudgetRows<T>& rows, double beta2, const std::int32_t* own,
+                    std::vector<BudgetColumn>& columns, double* multiplier) {
+    add_classes(rows, own, columns);
+    choose_classes(rows, ApproximateGains(beta2, columns), nullptr, multiplier);
+    for (Index i = 0; i < rows.n; ++i) columns[own[i]].cost += multiplier[i];
 }
 
 // Improve all rows, pass after pass.
@@ -418,19 +506,22 @@ void ascend(const BudgetRows<T>& rows, const RowLimits& limits, Model& model, do
     }
 }
 
+// Improve rows that stand for `number` rows each; return what the first pass gained.
 template <class T>
-void ascend_classes(const BudgetRows<T>& rows, double beta2, std::vector<BudgetColumn>& columns,
-                    double least_gain, std::int32_t* own) {
+double ascend_classes(const BudgetRows<T>& rows, double number, ApproximateGains& model,
+                      double least_gain, std::int32_t* own) {
     std::vector<double> gain(rows.m + LANES);
+    double first = 0.0;
     for (Index pass = 0; pass < MOST_PASSES; ++pass) {
-        add_classes(rows, own, columns);  // sums without the rounding errors of the last pass
-        ApproximateGains model(beta2, columns);
         double gained = 0.0;
         for (Index i = 0; i < rows.n; ++i) {
-            gained += improve_class(rows.data + i * rows.m, rows.m, model, gain.data(), own[i]);
+            gained += improve_class(rows.data + i * rows.m, rows.m, number, model, gain.data(),
+                                    own[i]);
         }
+        if (pass == 0) first = gained;
         if (!(gained > least_gain)) break;
     }
+    return first;
 }
 
 // Weigh the columns, whose sums are known.
@@ -464,37 +555,79 @@ std::vector<T> sample_rows(const BudgetRows<T>& rows, Index count) {
     return sample;
 }
 
-// Decide one class for each dense row, from gains slope p - loss.
+// Decide one class for each dense row, from gains slope p - loss. Returns false if a value is outside
+// [0, 1], or the sum of a row is not 1.
 template <class T>
-void decide_classes(const BudgetRows<T>& rows, const Objective& objective, bool weighted,
+bool decide_classes(const BudgetRows<T>& rows, const Objective& objective, double tolerance,
                     std::span<const double> slope, std::span<const double> loss,
-                    std::vector<BudgetColumn>& columns, std::int32_t* own) {
-    ApproximateGains start(objective.beta2, columns);
+                    std::vector<BudgetColumn>& columns, std::int32_t* own, double* multiplier) {
+    const double beta2 = objective.beta2;
+    if (rows.n >= 4 * SAMPLED_ROWS) {
+        return decide_many(rows, objective, tolerance, slope, loss, columns, own, multiplier);
+    }
+    if (!add_columns(rows, tolerance, columns)) return false;
+    weigh_columns(objective, false, columns);
+    ApproximateGains start(beta2, columns);
     std::copy(slope.begin(), slope.end(), start.a.begin());
     std::copy(loss.begin(), loss.end(), start.loss.begin());
     std::fill(start.b.begin(), start.b.end(), 0.0);
-    std::vector<double> gain(rows.m + LANES);
-    const bool is_long = rows.n >= 4 * SAMPLED_ROWS;
-    if (is_long) {
-        const std::vector<T> values = sample_rows(rows, SAMPLED_ROWS);
-        const BudgetRows<T> sample{values.data(), nullptr, nullptr, SAMPLED_ROWS, rows.m};
-        std::vector<BudgetColumn> sums(rows.m);
-        add_columns(sample, sums);
-        weigh_columns(objective, weighted, sums);
-        std::vector<std::int32_t> sampled(SAMPLED_ROWS);
-        decide_classes(sample, objective, weighted, slope, loss, sums, sampled.data());
-        add_classes(sample, sampled.data(), sums);
-        const ApproximateGains found(objective.beta2, sums);
-        start.a = found.a;
-        start.b = found.b;
-        start.loss = found.loss;
+    choose_classes(rows, start, own, multiplier);
+    add_classes(rows, own, columns);
+    ApproximateGains model(beta2, columns);
+    ascend_classes(rows, 1.0, model, rows.n > 4096 ? LAST_GAIN : 0.0, own);
+    finish_classes(rows, beta2, own, columns, multiplier);
+    return true;
+}
+
+// The same for very many rows. Those of a sample are decided first, and all rows by the gains that
+// result. The sample then stands for changes of that decision, which all rows follow, until it gains
+// no more.
+template <class T>
+bool decide_many(const BudgetRows<T>& rows, const Objective& objective, double tolerance,
+                 std::span<const double> slope, std::span<const double> loss,
+                 std::vector<BudgetColumn>& columns, std::int32_t* own, double* multiplier) {
+    const double beta2 = objective.beta2, number = static_cast<double>(rows.n) / SAMPLED_ROWS;
+    const std::vector<T> values = sample_rows(rows, SAMPLED_ROWS);
+    const BudgetRows<T> sample{values.data(), nullptr, nullptr, SAMPLED_ROWS, rows.m};
+    std::vector<std::int32_t> sampled(SAMPLED_ROWS);
+    std::vector<BudgetColumn> sums(rows.m);
+    if (!decide_classes(sample, objective, tolerance, slope, loss, sums, sampled.data(), multiplier)) {
+        return false;
     }
-    for (Index i = 0; i < rows.n; ++i) {
-        own[i] = static_cast<std::int32_t>(
-            best_class(rows.data + i * rows.m, rows.m, start, gain.data()));
+    ApproximateGains model(beta2, sums);
+    ColumnSums all(rows.m, tolerance);
+    for (Index pass = 0; pass < MOST_SCANS; ++pass) {
+        bool valid = true;
+        for (BudgetColumn& column : columns) column.clear();
+        for_blocks(rows, 0, rows.m, [&](Index start, Index count, const T* block, Index step) {
+            if (pass == 0 && !all.add(count, block, step)) return valid = false;
+            choose_classes(count, block, step, model, own + start, multiplier + start);
+            for (Index r = 0; r < count; ++r) {
+                BudgetColumn& column = columns[own[start + r]];
+                column.choose(block[own[start + r] * step + r]);
+                column.cost += multiplier[start + r];
+            }
+            return true;
+        });
+        if (!valid) return false;
+        if (pass == 0) {
+            all.write(columns);
+            add_none(rows, columns);
+            weigh_columns(objective, false, columns);
+        }
+        choose_classes(sample, model, sampled.data(), nullptr);
+        sums = columns;
+        model.refresh();
+        const double gained =
+            ascend_classes(sample, number, model, LAST_GAIN_OF_MANY, sampled.data());
+        if (pass > 0 && gained <= LAST_GAIN_OF_MANY) return true;
     }
-    const double last = is_long ? 100.0 * LAST_GAIN : rows.n > 4096 ? LAST_GAIN : 0.0;
-    ascend_classes(rows, objective.beta2, columns, last, own);
+    // Gains do not tell equal rows apart: they are decided one after the other.
+    sums = columns;
+    model.refresh();
+    ascend_classes(rows, 1.0, model, LAST_GAIN_OF_MANY, own);
+    finish_classes(rows, beta2, own, columns, multiplier);
+    return true;
 }
 
 // Choose the labels of each row, from gains slope p - loss; `fixed` rows of each column are chosen
@@ -575,16 +708,6 @@ void fill_multipliers(const BudgetRows<T>& rows, const RowLimits& limits,
     const double infinity = std::numeric_limits<double>::infinity();
     for (Index i = 0; i < rows.n; ++i) {
         const Index start = rows.start(i), size = rows.size(i);
-        if (limits.is_one() && !rows.label) {
-            const T* p = rows.data + start;
-            const Index best = best_class(p, size, model, ranking.gain.data());
-            const double first = ranking.gain[best];
-            ranking.gain[best] = -infinity;
-            double second = -infinity;
-            for (Index j = 0; j < size; ++j) second = std::max(second, ranking.gain[j]);
-            multiplier[i] = first > 0.0 ? 0.5 * (first + std::max(second, 0.0)) : first;
-            continue;
-        }
         for (Index j = 0; j < size; ++j) {
             ranking.gain[j] =
                 model.add_gain(rows.column(start + j, j), rows.data[start + j]);
@@ -604,6 +727,8 @@ void fill_multipliers(const BudgetRows<T>& rows, const RowLimits& limits,
             mu = 0.5 * (above + gain(limits.most));
         } else if (below < 0.0) {
             mu = std::max(below, -floor);
+        } else if (limits.least == limits.most) {
+            mu = 0.5 * below;
         }
         multiplier[i] = mu;
     }

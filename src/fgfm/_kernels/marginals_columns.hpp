@@ -21,6 +21,7 @@ namespace fgfm {
 constexpr Index COLUMN_SAMPLE = 4096;  // rows, at least
 constexpr Index COLUMN_STEP = 32;      // between them, at most
 constexpr Index COLUMN_BLOCK = 128;    // rows that stay in the cache while columns take turns
+constexpr Index BLOCK_COLUMNS = 256;   // and columns, a multiple of LANES
 constexpr Index WIDEST_WINDOW = 16;    // a window has at most one of this many values
 constexpr double MANY_EXPECTED = 2e5;  // rows of a column
 constexpr Index FEW_POWERS = 4;        // power sums: so few if many rows are expected: u is small
@@ -37,31 +38,6 @@ struct Column {
     std::vector<Index> place;
 
     bool is_open() const { return high <= 1.0; }
-};
-
-// Power sums of LANES columns, term by term.
-template <Index N>
-struct LanePowers {
-    Lanes sum[N] = {};
-
-    void add(Lanes y) {
-        const Lanes y2 = y * y;
-        sum[0] += y;
-        sum[1] += y2;
-        sum[2] += y2 * y;
-        const Lanes y4 = y2 * y2;
-        sum[3] += y4;
-        if constexpr (N > 4) {
-            const Lanes y6 = y4 * y2;
-            sum[4] += y4 * y;
-            sum[5] += y6;
-            sum[6] += y6 * y;
-            sum[7] += y4 * y4;
-        }
-    }
-    void add_to(PowerSums& sums, Index lane) const {
-        for (Index j = 0; j < N; ++j) sums[j] += sum[j][lane];
-    }
 };
 
 // The columns [first, first + LANES), without those before `first + own`, which belong to the group
@@ -183,9 +159,11 @@ double decide_column(Column& column, Index n, const Objective& objective, const 
     return work.set_value[end];
 }
 
-// Add the sums of a group of columns over some rows, and extract their windows.
+// Add the sums of a group of columns over a block of rows, and extract their windows.
+//
+// `block` starts at the first column of the group, in the row `start`.
 template <Index N, class T>
-void scan_group(const T* data, Index start, Index stop, Index stride, const ColumnGroup& group,
+void scan_group(const T* block, Index rows, Index stride, Index start, const ColumnGroup& group,
                 std::span<Column> columns) {
     constexpr Index STEP = 8;
     const Lanes none = {}, one = none + 1.0;
@@ -196,11 +174,11 @@ void scan_group(const T* data, Index start, Index stop, Index stride, const Colu
     }
     LanePowers<N> all, above;
     Lanes count = {}, least = one, most = none;
-    for (Index first = start; first < stop; first += STEP) {
-        const Index last = std::min(stop, first + STEP);
+    for (Index first = 0; first < rows; first += STEP) {
+        const Index last = std::min(rows, first + STEP);
         auto found = none > one;
         for (Index i = first; i < last; ++i) {
-            const Lanes x = load(data + i * stride + group.first);
+            const Lanes x = load(block + i * stride);
             const auto larger = x > high;
             all.add(x);
             above.add(larger ? x : none);
@@ -214,10 +192,10 @@ void scan_group(const T* data, Index start, Index stop, Index stride, const Colu
             if (!found[l]) continue;
             Column& column = columns[group.first + l];
             for (Index i = first; i < last; ++i) {
-                const double x = data[i * stride + group.first + l];
+                const double x = block[i * stride + l];
                 if (x >= column.low && x <= column.high) {
                     column.value.push_back(x);
-                    column.place.push_back(i);
+                    column.place.push_back(start + i);
                 }
             }
         }
@@ -241,18 +219,26 @@ void scan_columns(const T* data, Index n, Index m, Index stride,
         for (Index l = 0; l < LANES; ++l) all &= columns[group.first + l].few;
         few.push_back(all);
     }
+    // Blocks are copied: memory reads rows much faster than a few columns of many rows.
+    std::vector<T> block(COLUMN_BLOCK * std::min(m, BLOCK_COLUMNS));
     for (Index start = 0; start < n; start += COLUMN_BLOCK) {
-        // The next block is read row by row, which memory does faster than group by group.
-        const Index stop = std::min(n, start + COLUMN_BLOCK);
-        for (Index i = stop; i < std::min(n, stop + COLUMN_BLOCK); ++i) {
-            const T* row = data + i * stride;
-            for (Index j = 0; j < m; j += 64 / sizeof(T)) __builtin_prefetch(row + j);
-        }
-        for (std::size_t g = 0; g < groups.size(); ++g) {
-            if (few[g]) {
-                scan_group<FEW_POWERS>(data, start, stop, stride, groups[g], columns);
-            } else {
-                scan_group<POWERS>(data, start, stop, stride, groups[g], columns);
+        const Index rows = std::min(COLUMN_BLOCK, n - start);
+        std::size_t g = 0;
+        for (Index left = 0; g < groups.size(); left = groups[g - 1].first + LANES) {
+            // The last group may begin before the others end.
+            if (left + BLOCK_COLUMNS >= m) left = std::min(left, groups.back().first);
+            const Index right = std::min(m, left + BLOCK_COLUMNS), width = right - left;
+            for (Index i = 0; i < rows; ++i) {
+                const T* row = data + (start + i) * stride + left;
+                std::copy(row, row + width, block.begin() + i * width);
+            }
+            for (; g < groups.size() && groups[g].first + LANES <= right; ++g) {
+                const T* corner = block.data() + groups[g].first - left;
+                if (few[g]) {
+                    scan_group<FEW_POWERS>(corner, rows, width, start, groups[g], columns);
+                } else {
+                    scan_group<POWERS>(corner, rows, width, start, groups[g], columns);
+                }
             }
         }
     }

@@ -34,6 +34,31 @@ double largest(std::span<const T> p) {
     return std::max(std::max(top[0], top[1]), std::max(top[2], top[3]));
 }
 
+// Power sums in each lane, term by term.
+template <Index N>
+struct LanePowers {
+    Lanes sum[N] = {};
+
+    void add(Lanes y) {
+        const Lanes y2 = y * y;
+        sum[0] += y;
+        sum[1] += y2;
+        sum[2] += y2 * y;
+        const Lanes y4 = y2 * y2;
+        sum[3] += y4;
+        if constexpr (N > 4) {
+            const Lanes y6 = y4 * y2;
+            sum[4] += y4 * y;
+            sum[5] += y6;
+            sum[6] += y6 * y;
+            sum[7] += y4 * y4;
+        }
+    }
+    void add_to(PowerSums& sums, Index lane) const {
+        for (Index j = 0; j < N; ++j) sums[j] += sum[j][lane];
+    }
+};
+
 // Add the power sums of the labels with above <= p <= upto; return their number.
 template <class T>
 Index add_power_sums(std::span<const T> p, double above, double upto, PowerSums& sums) {

@@ -50,7 +50,13 @@ void transpose(const Strided<const T>& from, const Strided<T>& to) {
         for (Index j = 0; j < cols; j += 4) {
             transpose_tile(&from(i, j), from.row_step, &to(j, i), to.row_step);
         }
-        for (Index j = cols; j < from.cols; ++j) {
+        if (cols == from.cols) continue;
+        if (cols > 0) {  // the last columns, with some of those before
+            const Index j = from.cols - 4;
+            transpose_tile(&from(i, j), from.row_step, &to(j, i), to.row_step);
+            continue;
+        }
+        for (Index j = 0; j < from.cols; ++j) {
             for (Index k = i; k < i + 4; ++k) to(j, k) = from(k, j);
         }
     }

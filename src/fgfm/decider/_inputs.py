@@ -115,9 +115,7 @@ def read_probabilities(owner: Any, X: Any, form: str, *, reset: bool) -> Probabi
         kind = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix
         return Probabilities(sparse_entries(csr), X, kind)
     if form == "classes":
-        p = read_classes(matrix, "X", owner.logits)
-        check_marginals(p, "X", (0, 0))
-        return Probabilities(dense_entries(np.clip(p, 0.0, 1.0)), X, None)
+        return Probabilities(dense_entries(read_classes(matrix, "X", owner.logits)), X, None)
     values = real_array(matrix, "X", ("row", "label"))
     if owner.logits:
         check_logits(values, "X", (0, 0))

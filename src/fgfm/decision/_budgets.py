@@ -31,11 +31,12 @@ _FEW_COLUMNS = 100  # more are not started again
 # Cells of sparse problems that are decided as dense ones: few; more with a least number of labels,
 # since entries that are not stored are not considered otherwise
 _MOST_DENSE = 1 << 12, 1 << 20
+_COLUMN = 13  # numbers that describe a column
 _CLOSED = 1e-13  # the rounding error of a bound
 
 
 class _NotProbabilityError(Exception):
-    """A value is not in [0, 1]."""
+    """A value is not in [0, 1], or the sum of a row is not 1."""
 
 
 class _Found(NamedTuple):
@@ -43,7 +44,7 @@ class _Found(NamedTuple):
 
     chosen: Real  # classes (n,), or marks of entries
     multiplier: Floats  # (n,)
-    columns: Floats  # (m, 8), as BudgetColumn of the kernels
+    columns: Floats  # (m, 13), as BudgetColumn of the kernels
     filled: Real  # labels of rows that store too few
     expected_f: Floats  # (m,)
     value: float
@@ -111,7 +112,7 @@ class _Rows:
         def run(labels: slice) -> None:
             work(labels, expected_f[labels], bounds[labels])
 
-        run_blocks(m, 1 << 19, self.objective.threads, run)
+        run_blocks(m, 1 << 18, self.objective.threads, run)
         return expected_f, bounds
 
 
@@ -151,18 +152,18 @@ def _best(rows: _Rows) -> _Found:
 class _ClassRows(_Rows):
     """One class for each row."""
 
-    def __init__(self, proba: Real, objective: Objective) -> None:
+    def __init__(self, proba: Real, tolerance: float, objective: Objective) -> None:
         super().__init__(objective, proba.shape)
-        self.proba = proba
+        self.proba, self.tolerance = proba, tolerance
 
     def ascend(self, slope: Floats, loss: Floats) -> tuple[Real, Floats, Floats, Real]:
         """Decide by ascent."""
         n, m = self.shape
-        classes, multiplier, columns = np.empty(n, np.int32), np.empty(n), np.empty((m, 8))
+        classes, multiplier, columns = np.empty(n, np.int32), np.empty(n), np.empty((m, _COLUMN))
         results = classes, multiplier, columns
         beta2, zero_division, _, rule = self.parameters
-        given = self.proba, beta2, zero_division, rule, slope, loss
-        if _kernels.native.decide_classes(*given, *results) >= 0:
+        given = self.proba, self.tolerance, beta2, zero_division, rule, slope, loss
+        if not _kernels.native.decide_classes(*given, *results):
             raise _NotProbabilityError
         return *results, classes[:0]
 
@@ -201,7 +202,7 @@ class _DenseRows(_LimitedRows):
     def ascend(self, slope: Floats, loss: Floats) -> tuple[Real, Floats, Floats, Real]:
         """Decide by ascent."""
         n, m = self.shape
-        results = np.zeros((n, m), np.int8), np.empty(n), np.empty((m, 8))
+        results = np.zeros((n, m), np.int8), np.empty(n), np.empty((m, _COLUMN))
         given = (*self.parameters, self.weighted, self.least, self.most, slope, loss)
         _kernels.native.limit_dense_rows(self.proba, *given, *results)
         return *results, results[0][:0, 0]
@@ -237,7 +238,7 @@ class _SparseRows(_LimitedRows):
         """Decide by ascent."""
         n, m = self.shape
         missing = int(np.maximum(self.least - np.diff(self.indptr), 0).sum())
-        results = np.zeros(len(self.data), np.int8), np.empty(n), np.empty((m, 8))
+        results = np.zeros(len(self.data), np.int8), np.empty(n), np.empty((m, _COLUMN))
         filled = np.empty(missing, np.int32)
         given = (*self.parameters, self.weighted, self.least, self.most, slope, loss)
         _kernels.native.limit_csr_rows(
@@ -278,15 +279,15 @@ class _SparseRows(_LimitedRows):
 
 
 def maximise_classes(
-    proba: Real, objective: Objective
+    proba: Real, tolerance: float, objective: Objective
 ) -> tuple[npt.NDArray[np.int64], Floats, float] | None:
     """Decide one class for each row of probabilities, (n, C).
 
     Returns the classes (n,), the expected F of each class (C,), and the gap; or None if a value is
-    not in [0, 1].
+    not in [0, 1], or the sum of a row differs from 1 by more than `tolerance`.
     """
     try:
-        best = _best(_ClassRows(proba, objective))
+        best = _best(_ClassRows(proba, tolerance, objective))
     except _NotProbabilityError:
         return None
     return best.chosen.astype(np.int64), best.expected_f, best.gap

@@ -93,17 +93,18 @@ def from_classes(
             f"proba is a {describe(proba)}: from_classes decides all rows together, on the host; "
             "pass a NumPy array or a data frame"
         )
-    values = read_classes(proba, "proba", logits)
+    given = real_array(proba, "proba", ("row", "class"))
+    values = _softmax(given, "proba") if logits else float_block(given)
     n, m = values.shape
-    if n == 0:
-        labels, expected_f, gap = np.zeros(0, np.int64), np.full(m, objective.zero_division), 0.0
-    else:
-        found = maximise_classes(values, objective)
-        if found is None:  # a value is outside [0, 1]: an error, or a rounding error
-            check_marginals(real_array(proba, "proba", ("row", "class")), "proba", (0, 0))
-            found = maximise_classes(np.clip(values, 0.0, 1.0), objective)
-        assert found is not None
-        labels, expected_f, gap = found
+    found = maximise_classes(values, _sum_tolerance(given), objective) if values.size else None
+    if found is None:  # no rows, or a value or a sum is wrong: an error, or a rounding error
+        _check_classes(values, given, "proba")
+        if n == 0:
+            found = np.zeros(0, np.int64), np.full(m, objective.zero_division), 0.0
+        else:
+            found = maximise_classes(np.clip(values, 0.0, 1.0), np.inf, objective)
+    assert found is not None
+    labels, expected_f, gap = found
     return Decision(*_as_series(labels, expected_f, proba), gap)
 
 
@@ -111,19 +112,23 @@ def read_classes(proba: Any, name: str, logits: bool) -> Real:
     """Return class probabilities whose rows sum to 1, from an argument of some name."""
     given = real_array(proba, name, ("row", "class"))
     if logits:
-        check_logits(given, name, (0, 0))
         return _softmax(given, name)
     values = float_block(given)
-    _check_sums(values, given, name)
-    return np.asarray(values)
+    _check_classes(values, given, name)
+    return np.asarray(np.clip(values, 0.0, 1.0))
 
 
-def _check_sums(values: Real, given: Real, name: str) -> None:
-    """Raise unless the probabilities of each row sum to 1, up to rounding."""
+def _sum_tolerance(given: Real) -> float:
+    """Return how far the sum of a row may be from 1."""
+    return max(tolerance(given), 1e-6)
+
+
+def _check_classes(values: Real, given: Real, name: str) -> None:
+    """Raise unless values are probabilities, and those of each row sum to 1, up to rounding."""
+    check_marginals(given, name, (0, 0))
     total = values @ np.ones(values.shape[1], dtype=values.dtype)
-    wrong = ~(np.abs(total - 1.0) <= max(tolerance(given), 1e-6))
+    wrong = ~(np.abs(total - 1.0) <= _sum_tolerance(given))
     if wrong.any():
-        check_marginals(given, name, (0, 0))
         row = int(np.argmax(wrong))
         raise ValueError(
             f"{place(name, (row,))} sums to {total[row]:g}: the probabilities of the classes "
@@ -133,6 +138,7 @@ def _check_sums(values: Real, given: Real, name: str) -> None:
 
 def _softmax(logits: Real, name: str) -> Real:
     """Return probabilities of classes; infinite logits are certain or impossible classes."""
+    check_logits(logits, name, (0, 0))
     values = logits.astype(np.float64)
     top = values.max(axis=1, keepdims=True, initial=-np.inf)
     certain = np.isposinf(top)

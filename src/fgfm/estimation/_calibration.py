@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
-from scipy.special import expit, log_softmax, softmax
+from scipy.special import log_softmax, softmax
 from sklearn.isotonic import IsotonicRegression
 
+from fgfm._kernels import logistic_sums
 from fgfm.estimation._entries import Entries, dense_entries
 from fgfm.estimation._scores import Scores
 
@@ -354,27 +355,29 @@ class ShrunkCalibrator:
         # steps alternate with theirs.
         level, tilt = _line(x, v, w * np.exp(v))  # exp(v) = p (1 - p)
         v = v - (level + tilt * x)
-        rows = _LogisticRows(entries, x, v, Y, w)
+        rows = _LogisticRows(entries.labels, x, v, Y, np.ascontiguousarray(w))
         mass = np.maximum(weight.sum(axis=0), _SMALLEST)
         z = self._features(entries.by_label(w * entries.p) / mass)[0]  # (m,)
         z = z - z.mean()
         common = _Common(1.0, self.center_, 0.0, 0.05, 0.25)  # the identity
         slopes, shifts = np.full(entries.m, common.slope), np.full(entries.m, common.shift)
+        bend, sums = 0.0, rows.sums(slopes, shifts, 0.0)
         for _ in range(_STEPS):
-            bend_step = rows.bend_step(slopes, shifts)
-            rows = rows._replace(bend=rows.bend + bend_step)
-            likelihood = rows.log_likelihood(slopes, shifts)
-            step = rows.newton_step(slopes, shifts, common, z)
+            bend_step = sums.bend_step(bend)
+            bend += bend_step
+            sums = rows.sums(slopes, shifts, bend)
+            step = sums.newton_step(slopes, shifts, common, z)
             length = np.abs(step.slopes) + np.abs(step.shifts)
             damping = 1.0 / np.maximum(1.0, 0.5 * length)
             # Where probabilities are near 0 and 1 the curvature is nearly 0, and a step may lead
             # beyond the mode: it is shortened until the log-posterior of its label does not fall.
-            before = likelihood - common.penalty(slopes, shifts, z)
+            before = sums.likelihood - common.penalty(slopes, shifts, z)
             for _ in range(_HALVINGS):
                 new_slopes = slopes + damping * step.slopes
                 new_shifts = shifts + damping * step.shifts
-                likelihood = rows.log_likelihood(new_slopes, new_shifts)
-                fell = likelihood - common.penalty(new_slopes, new_shifts, z) < before - _ROUNDING
+                sums = rows.sums(new_slopes, new_shifts, bend)
+                after = sums.likelihood - common.penalty(new_slopes, new_shifts, z)
+                fell = after < before - _ROUNDING
                 if not fell.any():
                     break
                 damping = np.where(fell, 0.5 * damping, damping)
@@ -384,7 +387,7 @@ class ShrunkCalibrator:
             common = updated
             if moved < _CONVERGED:
                 break
-        self.bend_ = rows.bend
+        self.bend_ = bend
         # Both the slope of log p and that of -log(1 - p) are positive.
         self.slopes_ = np.maximum(slopes - self.bend_ * tilt, abs(self.bend_) + _LEAST_SLOPE)
         self.shifts_ = shifts - self.bend_ * level
@@ -490,44 +493,45 @@ class _Common(NamedTuple):
 class _LogisticRows(NamedTuple):
     """Logistic regressions of all labels on their own logits x, and on v with one coefficient."""
 
-    entries: Entries
+    labels: Integers | None  # (n, K)
     x: Floats  # (n, K)
     v: Floats  # (n, K)
     Y: Floats  # (n, K)
     w: Floats  # (n, K)
-    bend: float = 0.0  # the coefficient of v
 
-    def _eta(self, slopes: Floats, shifts: Floats) -> Floats:
-        of_label = self.entries.of_label
-        return of_label(slopes) * self.x + of_label(shifts) + self.bend * self.v
+    def sums(self, slopes: Floats, shifts: Floats, bend: float) -> _Sums:
+        """Return the sums at some slopes and shifts (m,) and a coefficient of v."""
+        by_label, of_bend = np.empty((6, len(slopes))), np.empty(2)
+        entries = self.x, self.v, self.Y, self.w, self.labels
+        logistic_sums(*entries, slopes, shifts, bend, by_label, of_bend)
+        return _Sums(*by_label, *of_bend)
 
-    def bend_step(self, slopes: Floats, shifts: Floats) -> float:
+
+class _Sums(NamedTuple):
+    """Log-likelihoods of labels (m,), and sums of r = w (y - q) and c = w q (1 - q)."""
+
+    likelihood: Floats
+    r: Floats
+    rx: Floats
+    c: Floats
+    cx: Floats
+    cxx: Floats
+    rv: float  # over all labels
+    cvv: float
+
+    def bend_step(self, bend: float) -> float:
         """Return the Newton step of the bend, slopes and shifts being kept."""
-        q = expit(self._eta(slopes, shifts))
-        wv = self.w * self.v
-        gradient = float((wv * (self.Y - q)).sum()) - self.bend / _BEND_VARIANCE
-        curvature = float((wv * self.v * q * (1.0 - q)).sum()) + 1.0 / _BEND_VARIANCE
+        gradient, curvature = self.rv - bend / _BEND_VARIANCE, self.cvv + 1.0 / _BEND_VARIANCE
         return float(np.clip(gradient / curvature, -_BEND_STEP, _BEND_STEP))
-
-    def log_likelihood(self, slopes: Floats, shifts: Floats) -> Floats:
-        """Return the log-likelihood (m,) of each label."""
-        eta = self._eta(slopes, shifts)
-        softplus = np.maximum(eta, 0.0) + np.log1p(np.exp(-np.abs(eta)))  # log(1 + exp(eta))
-        return self.entries.by_label(self.w * (self.Y * eta - softplus))
 
     def newton_step(self, slopes: Floats, shifts: Floats, common: _Common, z: Floats) -> _Step:
         """Return the Newton step of each label: the solution of two equations."""
-        by_label, prior = self.entries.by_label, common.shift + common.trend * z
-        q = _sigmoid(self._eta(slopes, shifts))
-        residual, curvature = self.w * (self.Y - q), self.w * q * (1.0 - q)
-        cx = curvature * self.x
-        slope_gradient = by_label(residual * self.x) - (slopes - common.slope) / (
-            common.slope_variance
-        )
-        shift_gradient = by_label(residual) - (shifts - prior) / common.shift_variance
-        aa = by_label(cx * self.x) + 1.0 / common.slope_variance
-        bb = by_label(curvature) + 1.0 / common.shift_variance
-        ab = by_label(cx)
+        prior = common.shift + common.trend * z
+        slope_gradient = self.rx - (slopes - common.slope) / common.slope_variance
+        shift_gradient = self.r - (shifts - prior) / common.shift_variance
+        aa = self.cxx + 1.0 / common.slope_variance
+        bb = self.c + 1.0 / common.shift_variance
+        ab = self.cx
         det = aa * bb - ab * ab
         return _Step(
             (bb * slope_gradient - ab * shift_gradient) / det,
