@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.utils.parallel import Parallel, delayed
 
 from fgfm._kernels import apply_trees, grow_tree
+from fgfm._utils.blocks import BLOCK_BYTES, n_threads, run_blocks
 from fgfm.stack._features import BinnedFeatures, known_means
 
 __all__ = ["LabelForest"]
@@ -92,8 +92,11 @@ class LabelForest:
         features = BinnedFeatures(self._used(X))
         outputs = _Outputs(labels, weight)
         seeds = np.random.default_rng(seed).integers(np.iinfo(np.int32).max, size=_TREES)
-        jobs = (delayed(_grow)(features, outputs, weight, int(s)) for s in seeds)
-        self._store(features, Parallel(n_jobs=n_jobs, require="sharedmem")(jobs))
+
+        def grow(block: slice) -> _Tree:
+            return _grow(features, outputs, weight, int(seeds[block.start]))
+
+        self._store(features, run_blocks(_TREES, BLOCK_BYTES, n_threads(n_jobs), grow))
         leaves = self._leaves(X)  # (n, trees)
         self._set_members(leaves, weight, seeds)
         self.targets, self.observed = targets, observed
