@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.utils.parallel import Parallel, delayed
 
 from fgfm._kernels import apply_trees, grow_tree
+from fgfm._utils.blocks import BLOCK_BYTES, n_threads, run_blocks
 from fgfm.stack._features import BinnedFeatures, known_means
 
 __all__ = ["LabelForest"]
@@ -84,7 +84,7 @@ class LabelForest:
         ndarray of shape (n, T)
             Predictions by the trees that did not see the row; NaN if there is none.
         """
-        n, p = X.shape
+        p = X.shape[1]
         self.columns = None
         if sparse.issparse(X) and p > _COLUMNS:
             frequency = np.bincount(X.indices, minlength=p)
@@ -92,27 +92,19 @@ class LabelForest:
         features = BinnedFeatures(self._used(X))
         outputs = _Outputs(labels, weight)
         seeds = np.random.default_rng(seed).integers(np.iinfo(np.int32).max, size=_TREES)
-        counts = np.stack([_bootstrap(n, int(s)) for s in seeds], axis=1)  # (n, trees)
-        jobs = (
-            delayed(_grow)(features, outputs, counts[:, t], weight, int(s))
-            for t, s in enumerate(seeds)
-        )
-        self._store(features, Parallel(n_jobs=n_jobs, require="sharedmem")(jobs))
+
+        def grow(block: slice) -> _Tree:
+            return _grow(features, outputs, weight, int(seeds[block.start]))
+
+        self._store(features, run_blocks(_TREES, BLOCK_BYTES, n_threads(n_jobs), grow))
         leaves = self._leaves(X)  # (n, trees)
-        row, tree = np.nonzero(counts)
-        leaf = leaves[row, tree]
-        inside = counts[row, tree] * weight[row]
-        total = np.bincount(leaf, weights=inside, minlength=len(self.left))
-        self.members = sparse.csr_array(
-            ((inside / total[leaf]).astype(np.float32), (leaf, row)), shape=(len(self.left), n)
-        )
+        self._set_members(leaves, weight, seeds)
         self.targets, self.observed = targets, observed
-        return self._means(leaves, counts == 0)
+        return self._means(leaves)
 
     def predict(self, X: Any) -> Singles:
         """Return the predictions (n, T) of all trees."""
-        leaves = self._leaves(X)
-        return self._means(leaves, np.ones(leaves.shape, dtype=np.bool_))
+        return self._means(self._leaves(X))
 
     def _used(self, X: Any) -> Any:
         """Return the features that are used, in single precision."""
@@ -122,13 +114,13 @@ class LabelForest:
         """Keep the trees as arrays, which can be saved and loaded without running code."""
         sizes = np.array([tree.links.shape[1] for tree in trees])
         self.root = np.cumsum(sizes) - sizes
-        left, right, feature = np.concatenate([tree.links for tree in trees], axis=1)
-        bins, self.missing_left = np.concatenate([tree.bytes for tree in trees], axis=1)
-        shift = np.repeat(self.root, sizes)
-        self.left = np.where(left < 0, -1, left + shift).astype(np.int32)
-        self.right = np.where(right < 0, -1, right + shift).astype(np.int32)
-        self.feature = feature
-        self.threshold = np.where(left < 0, 0.0, features.edges[feature, bins])
+        for tree, root in zip(trees, self.root, strict=True):
+            children = tree.links[:2]
+            children[children >= 0] += root
+        self.left, self.right, self.feature = np.concatenate([t.links for t in trees], axis=1)
+        bins, self.missing_left = np.concatenate([t.bytes for t in trees], axis=1)
+        self.threshold = features.edges[self.feature, bins]
+        self.threshold[self.left < 0] = 0.0
 
     def _leaves(self, X: Any) -> npt.NDArray[np.int32]:
         """Return the leaf (n, trees) of each row in each tree."""
@@ -143,12 +135,35 @@ class LabelForest:
                 raise ValueError("the trees of the forest are damaged: a node does not exist")
         return leaves
 
-    def _means(self, leaves: npt.NDArray[np.int32], used: npt.NDArray[np.bool_]) -> Singles:
-        """Return the means (n, T) of the targets over the used leaves of each row."""
+    def _set_members(
+        self, leaves: npt.NDArray[np.int32], weight: Floats, seeds: npt.NDArray[np.int64]
+    ) -> None:
+        """Set `members`, and -1 as the leaf of the rows that a tree was grown on."""
+        nodes, n = len(self.left), len(weight)
+        sizes, indices, data = np.zeros(nodes + 1, dtype=np.int32), [], []
+        for t, seed in enumerate(seeds):
+            counts = _bootstrap(n, int(seed))
+            rows = np.flatnonzero(counts)
+            leaf = leaves[rows, t] - self.root[t]
+            inside = counts[rows] * weight[rows]
+            share = inside / np.bincount(leaf, weights=inside)[leaf]
+            order = np.argsort(leaf, kind="stable")
+            indices.append(rows[order].astype(np.int32))
+            data.append(share[order].astype(np.float32))
+            own = np.bincount(leaf)
+            sizes[self.root[t] + 1 : self.root[t] + 1 + len(own)] = own
+            leaves[rows, t] = -1
+        self.members = sparse.csr_array(
+            (np.concatenate(data), np.concatenate(indices), np.cumsum(sizes, dtype=np.int32)),
+            shape=(nodes, n),
+        )
+
+    def _means(self, leaves: npt.NDArray[np.int32]) -> Singles:
+        """Return the means (n, T) of the targets over the leaves of each row, but those of -1."""
         means = np.empty((len(leaves), self.targets.shape[1]), dtype=np.float32)
         for start in range(0, len(leaves), _BLOCK):
             block = slice(start, start + _BLOCK)
-            row, tree = np.nonzero(used[block])
+            row, tree = np.nonzero(leaves[block] >= 0)
             paths = sparse.csr_array(
                 (np.ones(len(row), np.float32), (row, leaves[block][row, tree])),
                 shape=(len(leaves[block]), self.members.shape[0]),
@@ -206,15 +221,10 @@ class _Tree(NamedTuple):
     bytes: npt.NDArray[np.uint8]
 
 
-def _grow(
-    features: BinnedFeatures,
-    outputs: _Outputs,
-    counts: npt.NDArray[np.int64],
-    weight: Floats,
-    seed: int,
-) -> _Tree:
+def _grow(features: BinnedFeatures, outputs: _Outputs, weight: Floats, seed: int) -> _Tree:
     """Return one tree, grown on the rows that are drawn."""
     p = features.edges.shape[0]
+    counts = _bootstrap(len(weight), seed)
     rows = np.flatnonzero(counts)
     w = (counts * weight).astype(np.float32)
     values = outputs.projected(seed) * w[:, None]
