@@ -15,6 +15,7 @@ from sklearn.svm import LinearSVC
 import fgfm
 from decider_data import exclusive, independent
 from fgfm import FDecider, FDeciderCV
+from fgfm._utils.log_linear_pool import LogLinearPool
 from fgfm.decision import from_classes
 from multilabel import close
 
@@ -67,6 +68,30 @@ def test_decide_is_from_classes_on_calibrated_probabilities():
     assert (expected_f == expected.expected_f).all()
     assert decider.classes_.tolist() == NAMES.tolist()
     assert not decider.multilabel_
+
+
+def test_zeros_of_a_forest_are_raised_as_far_as_the_validation_rows_show():
+    rng = np.random.default_rng(0)
+    votes = P**3 / (P**3).sum(axis=1, keepdims=True)
+    trees = rng.multinomial(50, votes) / 50.0
+    truth = np.maximum(votes, 0.08)  # small votes say nothing
+    truth /= truth.sum(axis=1, keepdims=True)
+    code = (rng.random((2000, 1)) > truth.cumsum(axis=1)).sum(axis=1)
+    decider = FDecider(average="macro").fit(trees[:1000], NAMES[code[:1000]])
+    assert decider._model.least in (0.02, 0.04, 0.08)  # 0.01 is half a step
+
+    def loss(raised):
+        pool = LogLinearPool().fit([np.maximum(trees[:1000], raised)], code[:1000])
+        q = pool.predict_proba([np.maximum(trees[1000:], raised)])
+        return -np.log(q[np.arange(1000), code[1000:]]).mean()
+
+    q = decider.predict_proba(trees[1000:])
+    own = -np.log(q[np.arange(1000), code[1000:]]).mean()
+    assert own == pytest.approx(loss(decider._model.least), abs=1e-9)
+    assert own < loss(0.01) - 0.005
+    labels, expected_f = decider.decide(trees[1000:])
+    obtained = f1_score(NAMES[code[1000:]], labels, average="macro")
+    assert abs(expected_f.mean() - obtained) < 0.03
 
 
 @pytest.mark.parametrize("calibration", ["auto", "isotonic", None])

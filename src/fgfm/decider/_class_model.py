@@ -22,7 +22,8 @@ class ClassModel:
     r"""Calibrated probabilities of classes.
 
     The default is :math:`q_c \propto \exp(b_c) \, p_c^a` with shrunk shifts b: a `LogLinearPool`
-    of one distribution. Probabilities of exactly 0 count as half of the smallest others.
+    of one distribution. Where there are probabilities of exactly 0, small ones are raised to 1, 2,
+    4 or 8 times half of the smallest others, to that with the largest likelihood.
 
     Attributes
     ----------
@@ -42,9 +43,18 @@ class ClassModel:
         if not isinstance(self.calibrator, LogLinearPool):
             self.calibrator.fit(entries, Y, weight)
             return self
+        steps = [0.0]
         if (entries.p == 0.0).any():
-            self.least = half_step(entries.p.ravel(), np.repeat(weight, entries.m))
-        self.calibrator.fit([np.maximum(entries.p, self.least)], Y.argmax(axis=1), weight)
+            half = half_step(entries.p.ravel(), np.repeat(weight, entries.m))
+            steps = [half, 2.0 * half, 4.0 * half, 8.0 * half]
+        code, best = Y.argmax(axis=1), -np.inf
+        for step in steps:
+            raised = [np.maximum(entries.p, step)]
+            pool = LogLinearPool().fit(raised, code, weight)
+            own = pool.predict_proba(raised)[np.arange(len(code)), code]
+            likelihood = float(weight @ np.log(np.maximum(own, 1e-300)))
+            if likelihood > best:
+                self.calibrator, self.least, best = pool, step, likelihood
         return self
 
     def marginals(self, entries: Entries, threads: int) -> Entries:

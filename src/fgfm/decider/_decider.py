@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.optimize import brentq
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -81,6 +82,10 @@ _CALIBRATORS: dict[str | None, Any] = {
     "isotonic": partial(IsotonicCalibrator, with_margin=True),
     None: NoCalibrator,
 }
+
+
+_ERROR = 0.03  # standard deviation of the mean error of macro expectations, over data sets
+_MOST_SHIFT = 3.0  # of their logits
 
 
 class DeciderMixin(LabelSetMixin):
@@ -394,6 +399,8 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     The macro- and micro-averaged F-measure are those of a batch of rows. `decide` maximises their
     expectation for the batch that it is given; `predict` compares each row with `thresholds_`, so
     that a row's labels do not depend on other rows. For large batches both tend to the same.
+    `expected_f` of "macro" and "weighted" is shifted towards what the validation rows obtain, each
+    left out of the calibration.
     "micro" takes the entries of a row as independent of each other, which does not matter if there
     are many rows.
 
@@ -550,6 +557,17 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             else:
                 cut = self._batch_f(marginals, weight[used]) / (1.0 + self.beta**2)
             self.thresholds_ = cut if cut.ndim else float(cut)
+        # Missing labels have no F-measure; floors are promises about the calibrated model.
+        apart = isinstance(self._model.calibrator, ShrunkCalibrator)
+        self._expectation_shift = 0.0
+        if apart and self._macro and not (missing or self._floors):
+            p = self._model.left_out_marginals(entries.at(used), Y[used], weight[used])
+            copies = np.repeat(np.arange(len(used)), nearest_counts(weight[used]))
+            labels, expected_f = self._decide_batch(p.at(copies), sparse.csr_array)
+            truth = label_sets(table.labels[used[copies]], "y")
+            how: dict[str, Any] = {"average": None, "zero_division": self.zero_division}
+            obtained = f_measure(truth, labels, self.beta, **how)
+            self._expectation_shift = _expectation_shift(np.asarray(expected_f), obtained)
         return self
 
     def _batch_f(self, p: Entries, weight: Floats) -> Floats:
@@ -584,6 +602,11 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     def _one_problem(self) -> bool:
         """Whether all entries are one problem, if rows are not."""
         return not self.multilabel_ or self.average == "micro"
+
+    @property
+    def _macro(self) -> bool:
+        """Whether each label is a problem."""
+        return self.multilabel_ and self.average in ("macro", "weighted")
 
     @property
     def _floors(self) -> dict[str, Any]:
@@ -677,9 +700,12 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
     def _decide(self, entries: Entries, kind: Any) -> Decision:
         """Decide rows: labels as an array, or as `kind`, a class of CSR."""
-        if self._per_batch:
-            return self._decide_batch(self._marginals(entries), kind)
-        return self._decide_rows(entries, kind)
+        if not self._per_batch:
+            return self._decide_rows(entries, kind)
+        labels, expected_f = decision = self._decide_batch(self._marginals(entries), kind)
+        if not (self._macro and self._expectation_shift):
+            return decision
+        return Decision(labels, _shifted(expected_f, self._expectation_shift), decision.gap)
 
     def _column_names(self) -> list[Any]:
         return list(vars(self).get("label_names_in_", super()._column_names()))
@@ -759,6 +785,34 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             n_jobs=self.n_jobs,
             **self._floors,
         )
+
+
+def _expectation_shift(expected: Floats, obtained: Floats) -> float:
+    r"""Return the shift of the logits of expected F-measures that obtained ones call for.
+
+    With the mean difference :math:`\bar\delta` over m labels, whose standard error is at
+    most s, :math:`s^2 = \sum_j \delta_j^2 / m^2`, the shifted mean is lower by
+    :math:`\bar\delta \, \tau^2 / (\tau^2 + s^2)`, the posterior mean of an error that has
+    standard deviation tau over data sets.
+    """
+    difference = expected - obtained
+    error = float(difference @ difference) / len(difference) ** 2
+    share = _ERROR**2 / (_ERROR**2 + error)
+    target = float(expected.mean() - share * difference.mean())
+
+    def excess(shift: float) -> float:
+        return float(_shifted(expected, shift).mean()) - target
+
+    # Expectations of 0 and 1 do not change: the target may be out of reach.
+    if excess(-_MOST_SHIFT) >= 0.0 or excess(_MOST_SHIFT) <= 0.0:
+        return 0.0
+    return float(brentq(excess, -_MOST_SHIFT, _MOST_SHIFT))
+
+
+def _shifted(f: Floats, shift: float) -> Floats:
+    """Return the values in [0, 1] whose odds are exp(shift) times as large."""
+    odds = np.exp(shift) * f
+    return np.asarray(odds / (1.0 - f + odds))
 
 
 def _check_rows(table: LabelTable, weight: Floats) -> None:
