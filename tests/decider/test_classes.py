@@ -189,13 +189,6 @@ def test_probabilities_that_are_not_those_of_classes():
         decider.fit(P, CLASSES).score(P, np.where(CLASSES == "ant", "fox", CLASSES))
 
 
-def test_classes_are_not_exported():
-    export_decision = pytest.importorskip("fgfm.onnx", exc_type=ImportError).export_decision
-    decider = FDecider(average="macro").fit(P, CLASSES)
-    with pytest.raises(ValueError, match="decider has 5 classes: only deciders of labels can be"):
-        export_decision(decider)
-
-
 def test_weighted_decides_as_macro_and_is_scored_with_weights():
     p, Y = independent(800, 5)
     p[:, 0] *= 0.05
