@@ -484,7 +484,9 @@ def _of_classes(decider: Any) -> tuple[str, dict[str, Any]]:
     else:
         calibration = _CALIBRATIONS[kind] + _NORMALISED
         reals |= _calibration(model.calibrator)
-    source, to_proba = ("logits", "Softmax <axis = 1>") if decider.logits else ("proba", "Identity")
+    source, to_proba = (
+        ("logits", "Softmax <axis = 1>") if decider.logits else ("proba", "Identity")
+    )
     graph = (
         f"fgfm_decider ({{real}}[rows, {m}] {source})"
         f" => (int64[rows] labels, {{real}}[rows, {m}] calibrated) {{"

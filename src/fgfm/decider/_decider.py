@@ -399,8 +399,8 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     The macro- and micro-averaged F-measure are those of a batch of rows. `decide` maximises their
     expectation for the batch that it is given; `predict` compares each row with `thresholds_`, so
     that a row's labels do not depend on other rows. For large batches both tend to the same.
-    `expected_f` of "macro" and "weighted" is shifted towards what the validation rows obtain, each
-    left out of the calibration.
+    `expected_f` of "macro" and "weighted" is shifted towards what the validation rows obtain, of
+    labels each row left out of the calibration.
     "micro" takes the entries of a row as independent of each other, which does not matter if there
     are many rows.
 
@@ -544,11 +544,13 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         self._fitted_average = self.average
         for name in ("thresholds_", "class_weights_"):
             self.__dict__.pop(name, None)  # of an earlier fit
+        copies = np.repeat(np.arange(len(used)), nearest_counts(weight[used]))
         if table.form == "classes":
-            p, counts = self._marginals(entries.at(used)).p, nearest_counts(weight[used])
-            rule = class_rule(p, counts, self.beta, self.zero_division)
+            p = self._marginals(entries.at(used[copies])).p
+            rule = class_rule(p, self.beta, self.zero_division)
             self.thresholds_: Any
-            self.thresholds_, self.class_weights_ = rule
+            self.thresholds_, self.class_weights_, (labels, expected_f) = rule
+            labels = labels[:, None] == np.arange(entries.m)
         elif self._per_batch:
             # For large batches the optimal cut tends to V / (1 + beta^2), V the expected F.
             marginals = self._marginals(entries.at(used))
@@ -557,16 +559,17 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             else:
                 cut = self._batch_f(marginals, weight[used]) / (1.0 + self.beta**2)
             self.thresholds_ = cut if cut.ndim else float(cut)
-        # Missing labels have no F-measure; floors are promises about the calibrated model.
-        apart = isinstance(self._model.calibrator, ShrunkCalibrator)
         self._expectation_shift = 0.0
-        if apart and self._macro and not (missing or self._floors):
-            p = self._model.left_out_marginals(entries.at(used), Y[used], weight[used])
-            copies = np.repeat(np.arange(len(used)), nearest_counts(weight[used]))
-            labels, expected_f = self._decide_batch(p.at(copies), sparse.csr_array)
+        # Missing labels have no F-measure; floors are promises about the calibrated model.
+        smooth = self.calibration in ("auto", "sigmoid")
+        if smooth and self._macro and not (missing or self._floors):
+            if table.form != "classes":
+                left_out = self._model.left_out_marginals(entries.at(used), Y[used], weight[used])
+                labels, expected_f = self._decide_batch(left_out.at(copies), sparse.csr_array)
             truth = label_sets(table.labels[used[copies]], "y")
-            how: dict[str, Any] = {"average": None, "zero_division": self.zero_division}
-            obtained = f_measure(truth, labels, self.beta, **how)
+            obtained = f_measure(
+                truth, labels, self.beta, average=None, zero_division=self.zero_division
+            )
             self._expectation_shift = _expectation_shift(np.asarray(expected_f), obtained)
         return self
 
@@ -605,8 +608,9 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _macro(self) -> bool:
-        """Whether each label is a problem."""
-        return self.multilabel_ and self.average in ("macro", "weighted")
+        """Whether each label, or class, is a problem."""
+        several = self.multilabel_ or self._label_form == "classes"
+        return several and self.average in ("macro", "weighted")
 
     @property
     def _floors(self) -> dict[str, Any]:
