@@ -275,7 +275,7 @@ def binary(rows: Rows) -> Iterator[tuple[str, float]]:
 def random_split(rows: Rows) -> Iterator[dict[str, Any]]:
     """Yield what `FDecider` expects and obtains if validation and test rows are drawn alike.
 
-    The standard splits of most data sets are stratified: no label is absent from the test rows.
+    Half of the standard splits are stratified: few labels are absent from the test rows.
     "error" is the standard deviation of F1 over bootstrap samples of the test rows.
     """
     rng = np.random.default_rng(0)
