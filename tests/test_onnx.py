@@ -210,6 +210,30 @@ def test_decider_of_a_flat_y(run):
     check_decider(run, FDecider(logits=True).fit(logit[:400], Y[:400, 0]), logit[400:])
 
 
+@pytest.mark.parametrize("steps", [None, 20])
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic", None])
+@pytest.mark.parametrize("logits", [False, True])
+def test_decider_of_classes(run, calibration, logits, steps):
+    rng = np.random.default_rng(0)
+    X = rng.normal([2.0, 1.0, 0.0, -1.0], 1.5, size=(10_500, 4))
+    proba = np.exp(X) / np.exp(X).sum(axis=1, keepdims=True)
+    classes = np.array(["ant", "bee", "cow", "dog"])
+    y = classes[(rng.random((10_500, 1)) > proba.cumsum(axis=1)).sum(axis=1)]
+    if steps is not None:
+        proba = rng.multinomial(steps, proba) / steps  # with many ties, zeros and ones
+        X = np.log(proba + 0.01)
+    X = X if logits else proba
+    decider = FDecider(average="macro", calibration=calibration, logits=logits, beta=2.0)
+    decider.fit(X[:500], y[:500])
+    labels, calibrated = run(export_decision(decider, dtype="float64"), X)
+    assert_array_equal(classes[labels], decider.predict(X))
+    assert_allclose(calibrated, decider.predict_proba(X), atol=1e-12)
+    assert len(np.unique(labels)) == 4
+    labels, calibrated = run(export_decision(decider), X[:0].astype(np.float32))
+    assert (labels.shape, calibrated.shape) == ((0,), (0, 4))
+    assert calibrated.dtype == np.float32
+
+
 def test_decider_fitted_to_sparse_probabilities(run):
     sparse = pytest.importorskip("scipy.sparse")
     proba, Y = validation_rows(600, 5)

@@ -27,6 +27,7 @@ __all__ = ["export_decision"]
 _LEAST_OPSET = 18  # reductions take their axes as an input
 _TIE = {"float32": 2e-6, "float64": 1e-12}  # as for arrays of PyTorch: docs/gpu.md
 _CERTAIN = 1e-12  # distance that probabilities keep from 0 and 1
+_POOL_FLOOR = 1e-9  # of `LogLinearPool`
 _OWN = {"beta": 1.0, "zero_division": 1.0, "nonempty": False, "logits": False}  # of a decider
 _TYPES = {"float32": ("float", 1), "float64": ("double", 11)}  # names and numbers in ONNX
 
@@ -263,6 +264,24 @@ _FLAT = """
     labels = Squeeze (chosen, label_axis)
     calibrated = Squeeze (calibrated_rows, label_axis)
 """
+# Classes: `fgfm.decider._class_model.ClassModel`, and the rule of `class_weights_`.
+_POOLED = """
+    raised = Max (given, least_given)
+    log_raised = Log (raised)
+    sloped = Mul (log_raised, pool_weight)
+    eta = Add (sloped, pool_shifts)
+    marginals = Softmax <axis = 1> (eta)
+"""
+_NORMALISED = """
+    total = ReduceSum <keepdims = 1> (q, label_axis)
+    marginals = Div (q, total)
+"""
+_LARGEST = """
+    beyond_threshold = Sub (marginals, thresholds)
+    class_value = Mul (beyond_threshold, class_weights)
+    labels = ArgMax <axis = 1, keepdims = 0> (class_value)
+    calibrated = Cast <to = {to_real}> (marginals)
+"""
 
 
 def export_decision(
@@ -310,7 +329,9 @@ def export_decision(
         ``labels``, int8 of shape (rows, m), and ``expected_f``, of shape (rows,). A decider of the
         average "macro" or "micro" has the output ``calibrated``, of shape (rows, m), instead of
         ``expected_f``. One of a flat y takes one column or, of probabilities, the two of
-        ``predict_proba``; its outputs have shape (rows,), with label 1 for ``classes_[1]``.
+        ``predict_proba``; its outputs have shape (rows,), with label 1 for ``classes_[1]``. With
+        more than two classes ``labels`` are indices of ``classes_``, int64 of shape (rows,), and
+        ``calibrated`` has shape (rows, m).
 
     Raises
     ------
@@ -408,9 +429,7 @@ def _of_decider(decider: Any) -> tuple[str, dict[str, Any]]:
             "decider has constraints, which cannot be exported: only min_labels and max_labels can"
         )
     if not decider.multilabel_ and len(decider.classes_) > 2:
-        raise ValueError(
-            f"decider has {len(decider.classes_)} classes: only deciders of labels can be exported"
-        )
+        return _of_classes(decider)
     by_row = decider.multilabel_ and decider.average == "samples"
     if decider.multilabel_ and not by_row and decider.average != decider._fitted_average:
         raise ValueError(
@@ -458,6 +477,32 @@ def _decider_graph(decider: Any, by_row: bool) -> str:
         f"fgfm_decider ({{real}}[rows, {columns}] {source})"
         f" => (int8[{shape}] labels, {other}) {{ {' '.join(body)} }}"
     )
+
+
+def _of_classes(decider: Any) -> tuple[str, dict[str, Any]]:
+    """Return the graph and the constants of a fitted FDecider of classes."""
+    model, m = decider._model, decider.n_features_in_
+    kind = type(model.calibrator).__name__
+    reals = {"zero": 0.0, "one": 1.0, "thresholds": decider.thresholds_}
+    reals["class_weights"] = decider.class_weights_
+    if kind == "LogLinearPool":
+        calibration = _POOLED
+        reals["least_given"] = max(model.least, _POOL_FLOOR)
+        reals["pool_weight"] = model.calibrator.weights_[0]
+        reals["pool_shifts"] = model.calibrator.shifts_
+    else:
+        calibration = _CALIBRATIONS[kind] + _NORMALISED
+        reals |= _calibration(model.calibrator)
+    source, to_proba = (
+        ("logits", "Softmax <axis = 1>") if decider.logits else ("proba", "Identity")
+    )
+    graph = (
+        f"fgfm_decider ({{real}}[rows, {m}] {source})"
+        f" => (int64[rows] labels, {{real}}[rows, {m}] calibrated) {{"
+        f" raw = Cast <to = 11> ({source}) any = {to_proba} (raw) given = Clip (any, zero, one)"
+        f" {calibration} {_LARGEST} }}"
+    )
+    return graph, _integers(m) | {name: np.asarray(value, float) for name, value in reals.items()}
 
 
 def _decider_constants(decider: Any, by_row: bool) -> dict[str, Any]:
@@ -546,7 +591,7 @@ def _pool(pool: Any, cardinalities: Any, S: int) -> dict[str, Any]:
     shifts[cardinalities] = pool.shifts_
     return {
         "unit": np.eye(1, S + 1),
-        "floor": 1e-9,  # of `LogLinearPool`
+        "floor": _POOL_FLOOR,
         "pool_weight": pool.weights_[0],
         "pool_shifts": shifts,
         "some_weights": pool.weights_[1:, None],

@@ -15,6 +15,8 @@ from sklearn.svm import LinearSVC
 import fgfm
 from decider_data import exclusive, independent
 from fgfm import FDecider, FDeciderCV
+from fgfm._utils.log_linear_pool import LogLinearPool
+from fgfm.decider._decider import _shifted
 from fgfm.decision import from_classes
 from multilabel import close
 
@@ -64,9 +66,33 @@ def test_decide_is_from_classes_on_calibrated_probabilities():
     labels, expected_f = decider.decide(P[1000:])
     expected = from_classes(q, beta=2.0, zero_division=0.0)
     assert (labels == NAMES[expected.labels]).all()
-    assert (expected_f == expected.expected_f).all()
+    close(_shifted(expected_f, -decider._expectation_shift), expected.expected_f, 1e-12)
     assert decider.classes_.tolist() == NAMES.tolist()
     assert not decider.multilabel_
+
+
+def test_zeros_of_a_forest_are_raised_as_far_as_the_validation_rows_show():
+    rng = np.random.default_rng(0)
+    votes = P**3 / (P**3).sum(axis=1, keepdims=True)
+    trees = rng.multinomial(50, votes) / 50.0
+    truth = np.maximum(votes, 0.08)  # small votes say nothing
+    truth /= truth.sum(axis=1, keepdims=True)
+    code = (rng.random((2000, 1)) > truth.cumsum(axis=1)).sum(axis=1)
+    decider = FDecider(average="macro").fit(trees[:1000], NAMES[code[:1000]])
+    assert decider._model.least in (0.02, 0.04, 0.08)  # 0.01 is half a step
+
+    def loss(raised):
+        pool = LogLinearPool().fit([np.maximum(trees[:1000], raised)], code[:1000])
+        q = pool.predict_proba([np.maximum(trees[1000:], raised)])
+        return -np.log(q[np.arange(1000), code[1000:]]).mean()
+
+    q = decider.predict_proba(trees[1000:])
+    own = -np.log(q[np.arange(1000), code[1000:]]).mean()
+    assert own == pytest.approx(loss(decider._model.least), abs=1e-9)
+    assert own < loss(0.01) - 0.005
+    labels, expected_f = decider.decide(trees[1000:])
+    obtained = f1_score(NAMES[code[1000:]], labels, average="macro")
+    assert abs(expected_f.mean() - obtained) < 0.03
 
 
 @pytest.mark.parametrize("calibration", ["auto", "isotonic", None])
@@ -162,13 +188,6 @@ def test_probabilities_that_are_not_those_of_classes():
         decider.fit(sparse.csr_array(P), CLASSES)
     with pytest.raises(ValueError, match="the classes in fit were 'ant'"):
         decider.fit(P, CLASSES).score(P, np.where(CLASSES == "ant", "fox", CLASSES))
-
-
-def test_classes_are_not_exported():
-    export_decision = pytest.importorskip("fgfm.onnx", exc_type=ImportError).export_decision
-    decider = FDecider(average="macro").fit(P, CLASSES)
-    with pytest.raises(ValueError, match="decider has 5 classes: only deciders of labels can be"):
-        export_decision(decider)
 
 
 def test_weighted_decides_as_macro_and_is_scored_with_weights():

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from decider_data import distorted, exclusive, independent
 from fgfm import FDecider, f_measure
+from fgfm.decider._decider import _expectation_shift, _shifted
 from fgfm.decision import from_marginals
 from fgfm.estimation._calibration import ShrunkCalibrator
 from fgfm.estimation._entries import dense_entries
@@ -70,6 +71,7 @@ def test_macro_and_micro_decisions_are_optimal_for_the_marginals(make):
     sets, proba = model_joint(macro, new)
     marginals = proba @ sets  # (4, 3)
     labels, expected_f = macro.decide(new)
+    expected_f = _shifted(expected_f, -macro._expectation_shift)  # that of the marginals
     columns = (np.ascontiguousarray(labels.T), expected_f)
     check_decision(columns, independent_joint(marginals.T), tolerance=1e-9)
     micro = FDecider(average="micro").fit(p, Y)
@@ -137,6 +139,36 @@ def test_expected_f_is_what_is_obtained(make, average):
     assert abs(np.mean(expected_f) - obtained) < 0.02
     if average != "samples":  # thresholds decide large batches as `decide` does
         assert (decider.predict(new) == labels).mean() > 0.99
+
+
+def test_macro_expected_f_is_shifted_towards_what_validation_rows_obtain():
+    rng = np.random.default_rng(0)
+    truth = np.where(rng.random((9000, 30)) < 0.02, 0.9, 0.02)
+    Y = (rng.random(truth.shape) < truth).astype(int)
+    p = np.clip(truth * rng.choice([0.05, 0.5, 1.0], truth.shape), 0.0, 1.0)  # no sigmoid fits
+    decider = FDecider(average="macro").fit(p[:1000], Y[:1000])
+    labels, expected_f = decider.decide(p[1000:])
+    obtained = f_measure(Y[1000:], labels, average="macro")
+    calibrated = from_marginals(decider.predict_proba(p[1000:]), average="macro").expected_f
+    assert abs(expected_f.mean() - obtained) < 0.5 * abs(calibrated.mean() - obtained)
+    weighted = FDecider(average="weighted").fit(p[:1000], Y[:1000])
+    np.testing.assert_array_equal(weighted.expected_f(p[1000:]), expected_f)
+    floored = FDecider(average="macro", min_recall=0.1).fit(p[:1000], Y[:1000])
+    np.testing.assert_allclose(floored.expected_f(p[1000:]), calibrated)
+
+
+def test_shift_of_expectations():
+    expected = np.array([0.0, 0.2, 0.5, 0.9, 1.0])
+    assert _expectation_shift(expected, expected) == pytest.approx(0.0, abs=1e-12)
+    shift = _expectation_shift(expected, expected - [0.0, 0.1, 0.1, 0.1, 0.0])
+    shifted = _shifted(expected, shift)
+    assert shift < 0.0
+    assert shifted[[0, 4]].tolist() == [0.0, 1.0]
+    error = 0.03 / 25.0  # squared standard error of the mean difference, 0.06
+    lowered = 0.06 * 0.03**2 / (0.03**2 + error)
+    assert shifted.mean() == pytest.approx(expected.mean() - lowered, abs=1e-9)
+    np.testing.assert_allclose(_shifted(shifted, -shift), expected, atol=1e-12)
+    assert _expectation_shift(np.ones(3), np.zeros(3)) == 0.0  # certain, and wrong
 
 
 def test_expected_f_of_overconfident_probabilities_is_what_is_obtained():

@@ -8,21 +8,21 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm._utils.log_linear_pool import LogLinearPool
-from fgfm.decision import from_classes
+from fgfm.decision import Decision, from_classes
 from fgfm.estimation._calibration import IsotonicCalibrator, NoCalibrator, half_step
 from fgfm.estimation._entries import Entries
 
 __all__ = ["ClassModel", "class_rule"]
 
 Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 class ClassModel:
     r"""Calibrated probabilities of classes.
 
     The default is :math:`q_c \propto \exp(b_c) \, p_c^a` with shrunk shifts b: a `LogLinearPool`
-    of one distribution. Probabilities of exactly 0 count as half of the smallest others.
+    of one distribution. Where there are probabilities of exactly 0, small ones are raised to 1, 2,
+    4 or 8 times half of the smallest others, to that with the largest likelihood.
 
     Attributes
     ----------
@@ -42,9 +42,18 @@ class ClassModel:
         if not isinstance(self.calibrator, LogLinearPool):
             self.calibrator.fit(entries, Y, weight)
             return self
+        steps = [0.0]
         if (entries.p == 0.0).any():
-            self.least = half_step(entries.p.ravel(), np.repeat(weight, entries.m))
-        self.calibrator.fit([np.maximum(entries.p, self.least)], Y.argmax(axis=1), weight)
+            half = half_step(entries.p.ravel(), np.repeat(weight, entries.m))
+            steps = [half, 2.0 * half, 4.0 * half, 8.0 * half]
+        code, best = Y.argmax(axis=1), -np.inf
+        for step in steps:
+            raised = [np.maximum(entries.p, step)]
+            pool = LogLinearPool().fit(raised, code, weight)
+            own = pool.predict_proba(raised)[np.arange(len(code)), code]
+            likelihood = float(weight @ np.log(np.maximum(own, 1e-300)))
+            if likelihood > best:
+                self.calibrator, self.least, best = pool, step, likelihood
         return self
 
     def marginals(self, entries: Entries, threads: int) -> Entries:
@@ -56,15 +65,15 @@ class ClassModel:
         return entries.with_p(q / q.sum(axis=1, keepdims=True))
 
 
-def class_rule(p: Floats, counts: Integers, beta: float, empty: float) -> tuple[Floats, Floats]:
+def class_rule(p: Floats, beta: float, empty: float) -> tuple[Floats, Floats, Decision]:
     r"""Return thresholds and weights (C,) with which rows are decided one by one.
 
-    At the best decision for rows with probabilities p (n, C), one more row of class probability
-    :math:`p_c` changes :math:`F_c = N_c / D_c` by :math:`((1 + \beta^2) p_c - F_c) / D_c` if it is
-    decided for c. So the best class has the largest weight times :math:`p_c` minus threshold.
+    At the best decision for rows with probabilities p (n, C), which is returned too, one more row
+    of class probability :math:`p_c` changes :math:`F_c = N_c / D_c` by
+    :math:`((1 + \beta^2) p_c - F_c) / D_c` if it is decided for c. So the best class has the
+    largest weight times :math:`p_c` minus threshold.
     """
-    p = np.repeat(p, counts, axis=0)
-    labels, f = from_classes(p, beta=beta, zero_division=empty)
+    labels, f = decision = from_classes(p, beta=beta, zero_division=empty)
     sizes = beta**2 * p.sum(axis=0) + np.bincount(labels, minlength=p.shape[1])  # D
     weights = 1.0 / np.maximum(sizes, 1.0)
-    return f / (1.0 + beta**2), weights / weights.max()
+    return f / (1.0 + beta**2), weights / weights.max(), decision

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.optimize import brentq
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -84,6 +85,10 @@ _CALIBRATORS: dict[str | None, Any] = {
     "isotonic": partial(IsotonicCalibrator, with_margin=True),
     None: NoCalibrator,
 }
+
+
+_ERROR = 0.03  # standard deviation of the mean error of macro expectations, over data sets
+_MOST_SHIFT = 3.0  # of their logits
 
 
 class DeciderMixin(LabelSetMixin):
@@ -413,6 +418,8 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     The macro- and micro-averaged F-measure are those of a batch of rows. `decide` maximises their
     expectation for the batch that it is given; `predict` compares each row with `thresholds_`, so
     that a row's labels do not depend on other rows. For large batches both tend to the same.
+    `expected_f` of "macro" and "weighted" is shifted towards what the validation rows obtain, of
+    labels each row left out of the calibration.
     "micro" takes the entries of a row as independent of each other, which does not matter if there
     are many rows.
 
@@ -565,27 +572,51 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         model = kind(_CALIBRATORS[self.calibration]())
         with one_blas_thread:  # which is faster for small matrices, and reproducible
             self._model = model.fit(entries, Y, weight, **missing)
-        self._fit_rule(entries, weight)
+        in_sample = self._fit_rule(entries, weight)
+        self._expectation_shift = 0.0
+        # Missing labels have no F-measure; floors are promises about the calibrated model.
+        smooth = self.calibration in ("auto", "sigmoid")
+        if smooth and self._macro and not (missing or self._floors):
+            used = np.flatnonzero(weight)
+            copies = np.repeat(np.arange(len(used)), nearest_counts(weight[used]))
+            if in_sample is None:
+                left_out = self._model.left_out_marginals(entries.at(used), Y[used], weight[used])
+                labels, expected_f = self._decide_batch(left_out.at(copies), sparse.csr_array)
+            else:
+                labels, expected_f = in_sample
+                labels = labels[:, None] == np.arange(entries.m)
+            obtained = f_measure(
+                label_sets(table.labels[used[copies]], "y"),
+                labels,
+                self.beta,
+                average=None,
+                zero_division=self.zero_division,
+            )
+            self._expectation_shift = _expectation_shift(np.asarray(expected_f), obtained)
         if self.confidence is not None:
             certify_floors(self, entries, table.labels, (np.flatnonzero(weight), apart))
         return self
 
-    def _fit_rule(self, entries: Entries, weight: Floats) -> None:
-        """Learn what decides rows one by one, if the average is one of a batch."""
+    def _fit_rule(self, entries: Entries, weight: Floats) -> Decision | None:
+        """Learn what decides rows one by one, if the average is one of a batch.
+
+        Returns the decision for the validation rows where they have classes.
+        """
         self._fitted_average = self.average
         self._fitted_limits = self.min_labels, self.max_labels
         for name in ("thresholds_", "class_weights_", "certified_", "max_labels_", "_row_floors"):
             self.__dict__.pop(name, None)  # of an earlier fit
         if not self._per_batch:
-            return
+            return None
         used = np.flatnonzero(weight)
         marginals, weight = self._marginals(entries.at(used)), weight[used]
         if self._label_form == "classes":
+            p = np.repeat(marginals.p, nearest_counts(weight), axis=0)
             self.thresholds_: Any
-            self.thresholds_, self.class_weights_ = class_rule(
-                marginals.p, nearest_counts(weight), self.beta, self.zero_division
+            self.thresholds_, self.class_weights_, decision = class_rule(
+                p, self.beta, self.zero_division
             )
-            return
+            return decision
         # For large batches the optimal cut tends to V / (1 + beta^2), V the expected F.
         if self._floors:
             cut = self._floored_cut(marginals, nearest_counts(weight))
@@ -594,6 +625,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         else:
             cut = self._batch_f(marginals, weight) / (1.0 + self.beta**2)
         self.thresholds_ = cut if cut.ndim else float(cut)
+        return None
 
     def _batch_f(self, p: Entries, weight: Floats) -> Floats:
         """Return the F-measure to expect of weighted rows, one value per problem."""
@@ -646,6 +678,12 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     def _one_problem(self) -> bool:
         """Whether all entries are one problem, if rows are not."""
         return not self.multilabel_ or self.average == "micro"
+
+    @property
+    def _macro(self) -> bool:
+        """Whether each label, or class, is a problem."""
+        several = self.multilabel_ or self._label_form == "classes"
+        return several and self.average in ("macro", "weighted")
 
     @property
     def _floors(self) -> dict[str, Any]:
@@ -742,9 +780,12 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
     def _decide(self, entries: Entries, kind: Any) -> Decision:
         """Decide rows: labels as an array, or as `kind`, a class of CSR."""
-        if self._per_batch:
-            return self._decide_batch(self._marginals(entries), kind)
-        return self._decide_rows(entries, kind)
+        if not self._per_batch:
+            return self._decide_rows(entries, kind)
+        labels, expected_f = decision = self._decide_batch(self._marginals(entries), kind)
+        if not (self._macro and self._expectation_shift):
+            return decision
+        return Decision(labels, _shifted(expected_f, self._expectation_shift), decision.gap)
 
     def _column_names(self) -> list[Any]:
         return list(vars(self).get("label_names_in_", super()._column_names()))
@@ -873,6 +914,34 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         of_none = np.full(len(size), float(self.zero_division))
         f = np.divide(hits, size, out=of_none, where=size > 0.0)
         return Decision(labels, float(f[0]) if self._one_problem else f)
+
+
+def _expectation_shift(expected: Floats, obtained: Floats) -> float:
+    r"""Return the shift of the logits of expected F-measures that obtained ones call for.
+
+    With the mean difference :math:`\bar\delta` over m labels, whose standard error is at
+    most s, :math:`s^2 = \sum_j \delta_j^2 / m^2`, the shifted mean is lower by
+    :math:`\bar\delta \, \tau^2 / (\tau^2 + s^2)`, the posterior mean of an error that has
+    standard deviation tau over data sets.
+    """
+    difference = expected - obtained
+    error = float(difference @ difference) / len(difference) ** 2
+    share = _ERROR**2 / (_ERROR**2 + error)
+    target = float(expected.mean() - share * difference.mean())
+
+    def excess(shift: float) -> float:
+        return float(_shifted(expected, shift).mean()) - target
+
+    # Expectations of 0 and 1 do not change: the target may be out of reach.
+    if excess(-_MOST_SHIFT) >= 0.0 or excess(_MOST_SHIFT) <= 0.0:
+        return 0.0
+    return float(brentq(excess, -_MOST_SHIFT, _MOST_SHIFT))
+
+
+def _shifted(f: Floats, shift: float) -> Floats:
+    """Return the values in [0, 1] whose odds are exp(shift) times as large."""
+    odds = np.exp(shift) * f
+    return np.asarray(odds / (1.0 - f + odds))
 
 
 def _check_rows(table: LabelTable, weight: Floats) -> None:

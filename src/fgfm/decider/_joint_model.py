@@ -112,8 +112,11 @@ class JointModel:
             Distribution of the number of labels. A row with fewer labels than s has all of them
             with probability d_s.
         """
-        q = self.calibrator.predict(entries).p
-        if entries.m == 1:
+        return self._label_sets(self.calibrator.predict(entries).p, entries.m)
+
+    def _label_sets(self, q: Floats, m: int) -> tuple[Floats, Floats]:
+        """Return what `predict` does, from calibrated probabilities (n, K) of m labels."""
+        if m == 1:
             return q[:, :1], np.hstack([1.0 - q[:, :1], q[:, :1]])
         d = np.zeros((len(q), max(1, int(self.cardinalities[-1])) + 1))
         known = self.pool.log_weights(self._numbers(q))
@@ -143,6 +146,16 @@ class JointModel:
             reweight_marginals(*self.predict(entries.at(rows)), *self.exponents, p[rows])
 
         self.run_blocks(entries, threads, fill)
+        return entries._replace(p=p)
+
+    def left_out_marginals(self, entries: Entries, Y: Floats, weight: Floats) -> Entries:
+        """Return the marginals of the rows of `fit`, each left out of the calibration.
+
+        The calibrator is a `ShrunkCalibrator`.
+        """
+        p = np.empty(entries.p.shape)
+        q = self.calibrator.predict_left_out(entries, Y, weight).p
+        reweight_marginals(*self._label_sets(q, entries.m), *self.exponents, p)
         return entries._replace(p=p)
 
     def run_blocks(self, entries: Entries, threads: int, work: Callable[[slice], None]) -> None:
