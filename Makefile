@@ -30,10 +30,10 @@ demo: .venv/.stamp-dev ## the paper's experiment, whole: table, figure and findi
 picture: .venv/.stamp-dev ## draw the picture of the README again, after new results
 	@$(BIN)/python docs/figures/gain.py
 
-docs: .venv/.stamp-docs ## build the documentation into build/docs, and check its links
+docs: .venv/.stamp-docs ## build the documentation into build/docs, and check its pages
 	@rm -rf docs/reference/generated build/docs build/doctrees
 	@$(BIN)/python -m sphinx -q -W --keep-going -n -d build/doctrees docs build/docs
-	@$(BIN)/python scripts/check_links.py build/docs
+	@$(BIN)/python scripts/check_site.py build/docs
 	@echo "Open build/docs/index.html"
 
 test: lint ## lint, then the quick tests: what CI runs (5 minutes on two cores, set-up included)
