@@ -54,6 +54,17 @@ def shell_blocks(text: str) -> list[tuple[str, str | None]]:
     return blocks
 
 
+def programs_in(folder: Path) -> dict[str, str]:
+    """Return an environment in which "python" and "fgfm" run in this interpreter."""
+    folder.mkdir()
+    for name, arguments in (("python", ""), ("fgfm", "-m fgfm.cli ")):
+        program = folder / name
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments}"$@"\n')
+        program.chmod(0o755)
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    return os.environ | {"PATH": path, "RETICULATE_PYTHON": sys.executable}
+
+
 def split_decimals(text: str) -> tuple[str, list[float]]:
     """Return a text with its decimal numbers replaced, and the numbers."""
     pattern = r"[+-]?\d+\.\d+"
@@ -79,14 +90,7 @@ def test_shell_commands_run_and_print_the_shown_output(tmp_path, page, tolerance
     if bash is None:
         pytest.skip("bash is not installed")
     commands = registered()
-    # "python" and "fgfm" run in this interpreter, whether they are installed as programs or not
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    for name, arguments in (("python", ""), ("fgfm", "-m fgfm.cli ")):
-        program = programs / name
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments}"$@"\n')
-        program.chmod(0o755)
-    here = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    here = programs_in(tmp_path / "bin")
     folder = tmp_path / "files"
     folder.mkdir()
     blocks = shell_blocks((DOCS / page).read_text(encoding="utf-8"))
@@ -113,6 +117,42 @@ def test_shell_commands_run_and_print_the_shown_output(tmp_path, page, tolerance
             assert numbers[0] == pytest.approx(numbers[1], rel=0.0, abs=tolerance), source
         if moved := re.search(r"^cd (\S+)$", source, re.MULTILINE):
             folder = folder / moved[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package", ["base", "reticulate"])
+def test_r_code_runs_and_prints_the_shown_output(tmp_path, package):
+    # One session: the blocks in order, with a line before each. Those that need a package come last.
+    program = shutil.which("Rscript")
+    if program is None:
+        pytest.skip("R is not installed")
+    needs = f'stopifnot(packageVersion("{package}") >= "1.38")'
+    if subprocess.run([program, "-e", needs], capture_output=True, check=False).returncode:
+        pytest.skip(f"the R package {package} 1.38 or newer is not installed")
+    text = (DOCS / "r.md").read_text(encoding="utf-8")
+    if package == "base":
+        text = text.partition("library(reticulate)")[0].rpartition("```r")[0]
+    found = [block.groups() for block in BLOCK.finditer(text)]
+    code = [f'cat("=== block\\n")\n{source}' for kind, source in found if kind == "r"]
+    shown = [
+        after[1] if after[0] == "text" else ""
+        for block, after in zip(found, [*found[1:], ("", "")], strict=True)
+        if block[0] == "r"
+    ]
+    done = subprocess.run(
+        [program, "-e", "\n".join(code)],
+        cwd=tmp_path,
+        env=programs_in(tmp_path / "bin"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    for printed, expected in zip(done.stdout.split("=== block\n")[1:], shown, strict=True):
+        texts, numbers = zip(*map(split_decimals, (printed, expected)), strict=True)
+        assert texts[0] == texts[1]
+        assert numbers[0] == pytest.approx(numbers[1], rel=0.0, abs=1e-3)
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
