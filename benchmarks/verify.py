@@ -2,15 +2,17 @@
 
 A figure is a number that was measured: one with a unit of time or memory, a percentage, "2.1
 times", "3 of 4", a number with two or more decimals or an exponent, and every number in a
-right-aligned column of a table. Blocks of code, whose output tests compare, have none. A figure
-passes if
+right-aligned column of a table. Blocks of code, whose output tests compare, are not searched. The
+figures of a statement (a sentence, or a row of a table) pass if
 
-- the section that has it, one around that, or a page that it links to, names a command of
-  `COMMANDS`, and a number in the stored output of the command rounds to it; or
-- its phrase is in ``docs/benchmark/given.txt``: what is set or defined, not measured.
+- the section that has it, or one around that, names a command of `COMMANDS`, and numbers in a few
+  consecutive lines of its stored output round to them (the README may link to the page instead);
+- numbers in an example of the page do; or
+- they are in ``docs/benchmark/given.txt``: phrases with what is set or defined, not measured.
 
-Files that pages include are verified by the ``--check`` of their commands. ``--list`` prints the
-command of each figure, and ``--store NAME`` runs a command and stores what it prints.
+Where the command has no stored output yet, figures are counted as not verified, which ``--strict``
+forbids. Files that pages include are verified by the ``--check`` of their commands. ``--list``
+prints the command of each statement, and ``--store NAME`` runs a command and stores its output.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ import shlex
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,14 +42,14 @@ STORED = DOCS / "benchmark"
 # --store, the others by the command.
 COMMANDS = {
     "make bench": "speed.txt",
-    "make bench-fit": "fit.txt",
-    "make demo": "demo.txt",
+    "python -m benchmarks": "speed.txt",
     "python -m benchmarks.bounds": "bounds.txt",
     "python -m benchmarks.classes": "classes/summary.md",
     "python -m benchmarks.cluster": "cluster.txt",
     "python -m benchmarks.costs": "costs/tables.txt",
     "python -m benchmarks.decider": "decider/summary.md",
     "python -m benchmarks.extreme": "extreme.txt",
+    "python -m benchmarks.fit": "fit.txt",
     "python -m benchmarks.gpu": "gpu.txt",
     "python -m benchmarks.masks": "masks.txt",
     "python -m benchmarks.reference_f": "reference_f.txt",
@@ -54,6 +58,9 @@ COMMANDS = {
     "python -m benchmarks.study": "study/summary.md",
     "fgfm reproduce": "../paper/table.txt",
 }
+FRONT = ("README.md", "index.md")  # they link to the pages with the commands
+EXAMPLE = "an example of the page"
+WINDOW = 4  # lines of a stored output that may have the figures of one statement
 CHECKED = ("classes", "decider", "study")  # commands that verify the files that pages include
 
 SIZES = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
@@ -75,20 +82,33 @@ VERSION = re.compile(
 
 
 class Value(NamedTuple):
-    """A number in seconds, bytes or without a dimension, the step of its last digit, and both."""
+    """A number (in seconds, bytes or without a dimension) and the step of its last digit."""
 
     value: float
     step: float
     kind: str
     signed: bool
 
+    def is_near(self, other: Value) -> bool:
+        """Return whether another number is rounded to this, to the nearest or, as ratios, down."""
+        value = other.value if self.signed else abs(other.value)
+        near = -0.501 <= (value - self.value) / self.step < 0.999
+        return near and other.kind == self.kind
+
 
 class Figure(NamedTuple):
-    """A figure in a text."""
+    """A figure, or a range of two, and its place in a text."""
 
-    line: int
+    at: int
     text: str
     values: list[Value]
+
+
+class Statement(NamedTuple):
+    """The figures of a sentence or of a row of a table."""
+
+    line: int
+    figures: list[Figure]
 
 
 def read_number(number: str, unit: str | None) -> Value:
@@ -107,8 +127,7 @@ def find_figures(text: str, *, everything: bool = False) -> Iterator[Figure]:
         precise = any(re.search(r"\.\d\d|e", number) for number in (first, last) if number)
         if everything or unit or precise or match["word"] == "of":
             values = [read_number(number, unit) for number in (first, last) if number]
-            line = text.count("\n", 0, match.start()) + 1
-            yield Figure(line, " ".join(match[0].split()), values)
+            yield Figure(match.start(), " ".join(match[0].split()), values)
 
 
 def blank(pattern: str, text: str) -> str:
@@ -118,28 +137,36 @@ def blank(pattern: str, text: str) -> str:
     )
 
 
-def figures_of_page(text: str, given: list[str]) -> Iterator[Figure]:
-    """Yield the figures of a Markdown text."""
+def statements(text: str, given: list[str]) -> Iterator[Statement]:
+    """Yield the statements of a Markdown text that have figures."""
     text = blank(r"^(```+)[^\n]*\n.*?^\1$|^ {4}\S[^\n]*$|<!--.*?-->", text)
     text = blank(r"`[^`]+`|\$\$.*?\$\$|\$[^$]+\$|\]\([^)]*\)|<a [^>]*>", text)
     for phrase in given:
         text = blank(rf"(?<!\w){flexible(phrase)}(?!\w)", text)
     lines = VERSION.sub("~", text).split("\n")
-    right: list[bool] = []  # the columns of the current table that are right-aligned
+    found = []
+    right: list[bool] = []  # which columns of the current table are right-aligned
     for at, line in enumerate(lines):
         if not line.startswith("|"):
             right = []
         elif re.fullmatch(r"[|: -]+", line):
             right = [cell.endswith(":") for cell in line.strip("|").split("|")]
         elif right:
-            cells = line.strip("|").split("|")
-            numbers = " | ".join(c for c, is_right in zip(cells, right, strict=False) if is_right)
-            for figure in find_figures(numbers, everything=True):
-                yield figure._replace(line=at + 1)
-            lines[at] = " | ".join(
-                c for c, is_right in zip(cells, right, strict=False) if not is_right
-            )
-    yield from find_figures("\n".join(lines))
+            cells = zip(line.strip("|").split("|"), right, strict=False)
+            figures = [list(find_figures(cell, everything=numbers)) for cell, numbers in cells]
+            # A row of numbers is one statement, in a table of texts each cell is.
+            rows = [[f for cell in figures for f in cell]] if any(right) else figures
+            found += [Statement(at + 1, row) for row in rows]
+        lines[at] = "" if line.startswith("|") else line
+    text, start = "\n".join(lines), 0
+    for end in re.finditer(r"[.!?](?=\s)|\n\s*\n|\n\s*[-*] |\Z", text):
+        first = text.count("\n", 0, start) + 1
+        part = text[start : end.end()]
+        figures = list(find_figures(part))
+        line = first + part.count("\n", 0, figures[0].at) if figures else first
+        found.append(Statement(line, figures))
+        start = end.end()
+    yield from (statement for statement in found if statement.figures)
 
 
 def flexible(phrase: str) -> str:
@@ -161,7 +188,9 @@ def sections(text: str) -> Iterator[tuple[int, int, str]]:
 
 def commands_in(text: str) -> list[str]:
     """Return the commands that a text names."""
-    return [name for name in COMMANDS if re.search(rf"(?<![\w-]){flexible(name)}(?![\w-])", text)]
+    return [
+        name for name in COMMANDS if re.search(rf"(?<![\w-]){flexible(name)}(?![\w-]|\.\w)", text)
+    ]
 
 
 def linked_pages(text: str) -> str:
@@ -170,49 +199,55 @@ def linked_pages(text: str) -> str:
     return "\n".join((DOCS / name).read_text() for name in sorted(names) if (DOCS / name).exists())
 
 
+def stored_path(command: str) -> Path:
+    """Return the file that has the output of a command."""
+    return STORED / COMMANDS[command]
+
+
 @cache
-def stored_values(command: str) -> list[Value]:
-    """Return the numbers in the stored output of a command."""
-    path = STORED / COMMANDS[command]
-    if not path.exists():
-        return []
-    values = []
-    for block in path.read_text().split("\n\n"):
-        found = [v for f in find_figures(block, everything=True) for v in f.values]
-        values += found
-        if unit := re.search(r"in units of (1e-\d+)", block):
-            values += [v._replace(value=v.value * float(unit[1])) for v in found]
-    return values
+def stored_values(command: str) -> list[list[Value]]:
+    """Return the numbers in each line of the stored output of a command."""
+    path = stored_path(command)
+    return read_values(path.read_text()) if path.exists() else []
 
 
-def agrees(figure: Figure, command: str) -> bool:
-    """Return whether numbers in the stored output round to all numbers of a figure."""
-
-    def is_stored(wanted: Value) -> bool:
-        for other in stored_values(command):
-            value = other.value if wanted.signed else abs(other.value)
-            # Rounded to the nearest, or, as ratios are, down.
-            near = -0.501 <= (value - wanted.value) / wanted.step < 0.999
-            if near and other.kind in (wanted.kind, ""):
-                return True
-        return False
-
-    return all(map(is_stored, figure.values))
+def read_values(text: str) -> list[list[Value]]:
+    """Return all numbers in each line of a text."""
+    lines = []
+    for block in text.split("\n\n"):
+        scaled = re.search(r"in units of (1e-\d+)", block)
+        for line in block.split("\n"):
+            values = [v for f in find_figures(line, everything=True) for v in f.values]
+            if scaled:
+                values += [v._replace(value=v.value * float(scaled[1])) for v in values]
+            lines.append(values)
+    return lines
 
 
-def verify(page: Path, given: list[str]) -> Iterator[tuple[Figure, str | None]]:
-    """Yield each figure of a page with the command that makes it, None if there is none."""
+def agrees(figures: list[Figure], lines: list[list[Value]]) -> bool:
+    """Return whether numbers in some consecutive lines round to all figures."""
+    wanted = [value for figure in figures for value in figure.values]
+    windows = (list(chain(*lines[at : at + WINDOW])) for at in range(len(lines)))
+    return any(all(any(map(value.is_near, w)) for value in wanted) for w in windows)
+
+
+def verify(page: Path, given: list[str]) -> Iterator[tuple[Statement, str | None]]:
+    """Yield each statement of a page with the command that makes it, or has no stored output."""
     text = page.read_text()
+    examples = read_values("\n".join(re.findall(r"^```\w+\n(.*?)^```$", text, re.M | re.S)))
     around: list[tuple[int, str]] = []  # the sections around the current one
-    figures = sorted(figures_of_page(text, given), key=lambda figure: figure.line)
+    found = list(statements(text, given))
     for start, level, section in sections(text):
         around = [(at, outer) for at, outer in around if at < level]
         around.append((level, section))
         end = start + section.count("\n")
         named = [c for _, outer in reversed(around) for c in commands_in(outer)]
-        named += commands_in(linked_pages(section))
-        for figure in (f for f in figures if start <= f.line <= end):
-            yield figure, next((c for c in named if agrees(figure, c)), None)
+        missing = [c for c in named if not stored_path(c).exists()]
+        named += commands_in(linked_pages(section)) if page.name in FRONT else []
+        for statement in (s for s in found if start <= s.line <= end):
+            makers = [c for c in named if agrees(statement.figures, stored_values(c))]
+            makers += [EXAMPLE] if agrees(statement.figures, examples) else []
+            yield statement, next(iter(makers + missing), None)
 
 
 def read_given() -> list[str]:
@@ -240,20 +275,24 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.verify", description=__doc__)
     parser.add_argument("--list", action="store_true", help="print the command of each figure")
     parser.add_argument("--store", metavar="NAME", help="run a command and store its output")
+    parser.add_argument("--strict", action="store_true", help="every command must have an output")
     options = parser.parse_args(arguments)
     if options.store:
         return store(options.store)
     pages = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
     given = read_given()
-    wrong, count = [], 0
+    wrong, verified, missing = [], 0, Counter[str]()
     for page in pages:
-        for figure, command in verify(page, given):
-            count += 1
-            place = f"{page.relative_to(ROOT)}:{figure.line}: {figure.text}"
-            if command is None:
-                wrong.append(f"{place}: no stored output of a command that is named there has it")
-            elif options.list:
+        for (line, figures), command in verify(page, given):
+            place = f"{page.relative_to(ROOT)}:{line}: {', '.join(f.text for f in figures)}"
+            if options.list and command is not None:
                 print(f"{place}: {command}")
+            if command is None:
+                wrong.append(f"{place}: not in the stored output of a command that is named there")
+            elif command == EXAMPLE or stored_path(command).exists():
+                verified += len(figures)
+            else:
+                missing[command] += len(figures)
     texts = "\n".join(page.read_text() for page in pages)
     wrong += [
         f"given.txt: '{p}' is on no page" for p in given if not re.search(flexible(p), texts)
@@ -264,8 +303,10 @@ def main(arguments: list[str] | None = None) -> None:
         check = [sys.executable, "-m", f"benchmarks.{name}", "--check"]
         done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, check=False)
         wrong += [f"benchmarks.{name}: {done.stdout}{done.stderr}"] if done.returncode else []
-    print("\n".join(wrong) or f"all {count} figures agree with stored results")
-    sys.exit(bool(wrong))
+    print("\n".join(wrong) or f"{verified} figures agree with stored results")
+    for command, count in missing.items():
+        print(f"{count} figures are not verified: no output of {command} is stored")
+    sys.exit(bool(wrong or (options.strict and missing)))
 
 
 if __name__ == "__main__":
