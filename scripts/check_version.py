@@ -1,7 +1,7 @@
 """Check that every file that repeats the version agrees with pyproject.toml.
 
-``python scripts/check_version.py`` compares pyproject.toml, CITATION.cff and the conda recipe; with
-a tag, such as v0.1.0, also the tag and the newest dated section of CHANGELOG.md, whose text
+``python scripts/check_version.py`` compares pyproject.toml, CITATION.cff and the conda recipe;
+with a tag, such as v0.1.0, also the tag and the newest dated section of CHANGELOG.md, whose text
 ``--notes FILE`` writes to a file.
 """
 
