@@ -123,7 +123,7 @@ def test_shell_commands_run_and_print_the_shown_output(tmp_path, page, tolerance
 @pytest.mark.slow
 @pytest.mark.parametrize("package", ["base", "reticulate"])
 def test_r_code_runs_and_prints_the_shown_output(tmp_path, package):
-    # One session: the blocks in order, with a line before each. Those that need a package come last.
+    # One session runs the blocks in order. Those that need a package come last.
     program = shutil.which("Rscript")
     if program is None:
         pytest.skip("R is not installed")
