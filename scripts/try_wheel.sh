@@ -43,7 +43,7 @@ cat > "$folder/try.py" <<'END_OF_PROGRAM'
 import sys
 
 import numpy as np
-import scipy
+import scipy.sparse
 import sklearn
 
 import fgfm
@@ -51,7 +51,8 @@ import fgfm._kernels
 
 print(f"fgfm {fgfm.__version__}, {fgfm._kernels.native.__name__}; Python {sys.version.split()[0]}")
 print(f"numpy {np.__version__}, scipy {scipy.__version__}, scikit-learn {sklearn.__version__}")
-print(fgfm.decision.from_marginals([[0.8, 0.45, 0.4], [0.1, 0.2, 0.05]]))
+proba = scipy.sparse.csr_array([[0.8, 0.45, 0.4], [0.1, 0.2, 0.05]])
+print(fgfm.decision.from_marginals(proba.toarray()), fgfm.decision.from_marginals(proba).labels.nnz)
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))
 Y = (X + rng.normal(size=X.shape) > 0).astype(int)
