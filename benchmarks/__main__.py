@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> None:
         f"Python {environment['python']}, "
         + ", ".join(f"{name} {number}" for name, number in packages.items())
     )
-    print(f"{environment['processor']}; minimum of several runs; took {seconds:.0f} s")
+    print(f"{environment['processor']}; processor time, minimum of several runs: {seconds:.0f} s")
     for table in (results.target_table(), *results.tables):
         print()
         print("\n".join(table.lines()))

@@ -31,10 +31,11 @@ def sparse_memory(folder: str, n_jobs: str = "1", calls: str = "1") -> dict[str,
     decision.from_marginals(proba[:10])  # loads the kernels
     before = reset_peak()
     seconds = float("inf")
+    clock = time.process_time if int(n_jobs) == 1 else time.perf_counter
     for _ in range(int(calls)):
-        start = time.perf_counter()
+        start = clock()
         labels, _ = decision.from_marginals(proba, n_jobs=int(n_jobs))
-        seconds = min(seconds, time.perf_counter() - start)
+        seconds = min(seconds, clock() - start)
     extra = peak_bytes() - before
     decided = labels.data.nbytes + labels.indices.nbytes + labels.indptr.nbytes + 8 * n
     return {

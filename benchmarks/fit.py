@@ -2,7 +2,7 @@
 
 The rivals are a loop over LogisticRegressionCV (the same penalties, 3 folds, log-loss; labels with
 p > 0.5) and example-wise-f1-maximizer, which fits m^2 + 1 binary models, here logistic regressions
-with a fixed penalty. Each runs in a process of its own, on one core.
+with a fixed penalty. Each runs in a process of its own, on one core; times are processor times.
 """
 
 from __future__ import annotations

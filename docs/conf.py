@@ -28,6 +28,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "matplotlib.sphinxext.plot_directive",
@@ -64,6 +65,10 @@ myst_url_schemes = {
     "https": None,
     "repo": f"{URLS['Repository']}/{{{{path}}}}",  # [text](repo:blob/main/CITATION.cff)
 }
+
+# Copied code has neither prompts nor output, and what a command prints has no button.
+copybutton_exclude = ".linenos, .gp, .go"
+copybutton_selector = "div:not(.highlight-text) > div.highlight > pre"
 
 # -- reference -----------------------------------------------------------------------------------
 autosummary_generate = True
@@ -127,12 +132,13 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_prev_next": True,
-    # No column on the right of examples, which have long lines of code, and of the wide tables of
-    # the results.
+    # No column on the right of pages with long lines of code or wide tables.
     "secondary_sidebar_items": {
         "*": ["page-toc"],
+        "architecture": [],
         "auto_examples/*": [],
         "index": [],
+        "paper": [],
         "results": [],
         "try_it": [],
     },

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import fgfm
+from benchmarks import verify
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -54,6 +55,17 @@ def shell_blocks(text: str) -> list[tuple[str, str | None]]:
     return blocks
 
 
+def programs_in(folder: Path) -> dict[str, str]:
+    """Return an environment in which "python" and "fgfm" run in this interpreter."""
+    folder.mkdir()
+    for name, arguments in (("python", ""), ("fgfm", "-m fgfm.cli ")):
+        program = folder / name
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments}"$@"\n')
+        program.chmod(0o755)
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    return os.environ | {"PATH": path, "RETICULATE_PYTHON": sys.executable}
+
+
 def split_decimals(text: str) -> tuple[str, list[float]]:
     """Return a text with its decimal numbers replaced, and the numbers."""
     pattern = r"[+-]?\d+\.\d+"
@@ -79,14 +91,7 @@ def test_shell_commands_run_and_print_the_shown_output(tmp_path, page, tolerance
     if bash is None:
         pytest.skip("bash is not installed")
     commands = registered()
-    # "python" and "fgfm" run in this interpreter, whether they are installed as programs or not
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    for name, arguments in (("python", ""), ("fgfm", "-m fgfm.cli ")):
-        program = programs / name
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments}"$@"\n')
-        program.chmod(0o755)
-    here = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    here = programs_in(tmp_path / "bin")
     folder = tmp_path / "files"
     folder.mkdir()
     blocks = shell_blocks((DOCS / page).read_text(encoding="utf-8"))
@@ -113,6 +118,42 @@ def test_shell_commands_run_and_print_the_shown_output(tmp_path, page, tolerance
             assert numbers[0] == pytest.approx(numbers[1], rel=0.0, abs=tolerance), source
         if moved := re.search(r"^cd (\S+)$", source, re.MULTILINE):
             folder = folder / moved[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package", ["base", "reticulate"])
+def test_r_code_runs_and_prints_the_shown_output(tmp_path, package):
+    # One session runs the blocks in order. Those that need a package come last.
+    program = shutil.which("Rscript")
+    if program is None:
+        pytest.skip("R is not installed")
+    needs = f'stopifnot(packageVersion("{package}") >= "1.38")'
+    if subprocess.run([program, "-e", needs], capture_output=True, check=False).returncode:
+        pytest.skip(f"the R package {package} 1.38 or newer is not installed")
+    text = (DOCS / "r.md").read_text(encoding="utf-8")
+    if package == "base":
+        text = text.partition("library(reticulate)")[0].rpartition("```r")[0]
+    found = [block.groups() for block in BLOCK.finditer(text)]
+    code = [f'cat("=== block\\n")\n{source}' for kind, source in found if kind == "r"]
+    shown = [
+        after[1] if after[0] == "text" else ""
+        for block, after in zip(found, [*found[1:], ("", "")], strict=True)
+        if block[0] == "r"
+    ]
+    done = subprocess.run(
+        [program, "-e", "\n".join(code)],
+        cwd=tmp_path,
+        env=programs_in(tmp_path / "bin"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    for printed, expected in zip(done.stdout.split("=== block\n")[1:], shown, strict=True):
+        texts, numbers = zip(*map(split_decimals, (printed, expected)), strict=True)
+        assert texts[0] == texts[1]
+        assert numbers[0] == pytest.approx(numbers[1], rel=0.0, abs=1e-3)
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
@@ -168,11 +209,48 @@ def test_picture_is_up_to_date(name):
     assert module.digest(module.read_scores()).encode() in written, "python docs/figures/gain.py"
 
 
-@pytest.mark.parametrize("name", ["classes", "decider", "study"])
-def test_published_figures_agree_with_stored_results(name):
-    command = [sys.executable, "-m", f"benchmarks.{name}", "--check"]
+def test_every_figure_agrees_with_the_stored_output_of_a_command():
+    command = [sys.executable, "-m", "benchmarks.verify"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("It takes 3.2 ms, and 39-54 us\nwith 2 to\n3 MiB.", ["3.2 ms", "39-54 us", "2 to 3 MiB"]),
+        ("108 of 112 cells: .017, +0.0016 or 6e-5", ["108 of 112", ".017", "+0.0016", "6e-5"]),
+        ("100 000 rows of 20 labels with Python 3.12, p > 0.5 and float64", []),
+        ("`0.25 s`, $0.25$ and\n\n```text\n0.25 s\n```\n", []),
+        ("| labels | time |\n|---|--:|\n| 1000 | 12 to 14 |\n", ["12 to 14"]),
+        ("at 95 % confidence", []),
+    ],
+)
+def test_figures_are_found(text, found):
+    given = verify.statements(text, ["95 % confidence"])
+    assert [figure.text for statement in given for figure in statement.figures] == found
+
+
+@pytest.mark.parametrize(
+    ("figure", "stored", "agree"),
+    [
+        ("4.2 us", "4.21 us", True),
+        ("4.3 us", "4.21 us", False),
+        ("0.36 s", "363 ms", True),
+        ("4.2 us", "4.2 ms", False),
+        ("2.2e8 to 2.3e8", "2.24e+08 and 2.31e+08", True),
+        ("2.2e8 to 2.4e8", "2.24e+08 and 2.31e+08", False),
+        ("0.0374", "Gaps in units of 1e-4\n 374(17)", True),
+        ("+0.0016", "-0.0016", False),
+        ("27 %", "0.268", True),
+        ("1.4 times", "1.4 s", False),
+        ("0.81 and 0.82", "0.81\n0.82", True),
+        ("0.81 and 0.82", "0.81\n" + 9 * "-\n" + "0.82", False),  # too far from each other
+    ],
+)
+def test_figure_agrees_if_a_stored_number_rounds_to_it(figure, stored, agree):
+    figures = list(verify.find_figures(figure))
+    assert verify.agrees(figures, verify.read_values(stored)) is agree
 
 
 def test_every_public_name_is_in_the_reference():

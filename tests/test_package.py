@@ -118,6 +118,16 @@ def test_unknown_attribute_raises():
         from fgfm import nonsense  # noqa: F401
 
 
+def test_public_names_and_signatures_are_the_stored_ones():
+    script, stored = map(repository_file, ("scripts/list_api.py", "tests/api.txt"))
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.splitlines() == stored.read_text(encoding="utf-8").splitlines(), (
+        "if the change is meant: python scripts/list_api.py > tests/api.txt"
+    )
+
+
 # Imports -----------------------------------------------------------------------------------------
 
 

@@ -38,7 +38,7 @@ class CommandLine(SphinxDirective):
         for name, text in help_texts().items():
             title = f"`fgfm {name}`" if name else "`fgfm`"
             anchor = f"fgfm-{name}" if name else "fgfm-options"
-            source += [f"({anchor})=", f"### {title}", "", "```text", text, "```", ""]
+            source += [f"({anchor})=", f"## {title}", "", "```text", text, "```", ""]
         return self.parse_text_to_nodes("\n".join(source), allow_section_headings=True)
 
 

@@ -1,16 +1,16 @@
-"""The order of the examples in the gallery: from one decision to custom models."""
+"""The order of the examples in the gallery: by field first, then how decisions are made."""
 
 from __future__ import annotations
 
 ORDER = (
-    "decision_step_by_step.py",
-    "decision_rules.py",
-    "beta.py",
+    "text.py",
+    "images.py",
+    "medicine.py",
     "masks.py",
     "calibration.py",
-    "abstention.py",
+    "beta.py",
+    "decision_step_by_step.py",
     "label_graphs.py",
-    "boosters_and_networks.py",
 )
 
 
