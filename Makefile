@@ -121,7 +121,7 @@ quadrature: .venv/.stamp-quadrature ## compute the quadrature table again (minut
 	@$(BIN)/python scripts/make_quadrature_table.py
 
 clean: ## remove .venv, caches, built packages and built pages
-	rm -rf docs/auto_examples docs/reference/generated docs/sg_execution_times.rst
+	rm -rf docs/auto_examples docs/reference/generated
 	rm -rf .venv .venv-recipes .venv-rival .venv-sklearn-* build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("parts", type=Path)
     parser.add_argument("sets", type=Path)
     parser.add_argument("--scheduler", help="address; by default, workers on this machine")
-    parser.add_argument("--workers", type=int, default=2, help="of one thread, on this machine")
+    parser.add_argument("--workers", type=int, default=2, help="of one thread each")
     options = parser.parse_args()
     options.sets.mkdir(parents=True, exist_ok=True)
     sources = sorted(p for p in options.parts.iterdir() if p.suffix in (".npy", ".npz"))

@@ -94,7 +94,8 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "download_all_examples": False,
     "image_srcset": ["2x"],
-    "min_reported_time": 10.0,
+    "thumbnail_size": (640, 420),
+    "write_computation_times": False,
     "plot_gallery": "True",
 }
 
@@ -135,7 +136,6 @@ html_theme_options = {
     # No column on the right of pages with long lines of code or wide tables.
     "secondary_sidebar_items": {
         "*": ["page-toc"],
-        "architecture": [],
         "auto_examples/*": [],
         "index": [],
         "paper": [],

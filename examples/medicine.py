@@ -70,8 +70,10 @@ def compare(X, y, model, beta):
 tumours, benign = load_breast_cancer(return_X_y=True)
 logistic = make_pipeline(StandardScaler(), LogisticRegression())
 two = tumours[:, [1, 4]]  # mean texture and mean smoothness
+worst = (progression > progression.quantile(0.9)).astype(int)
 results = {
     "diabetes, F1, forest": compare(X, y, RandomForestClassifier(50, random_state=0), 1.0),
+    "diabetes, worst tenth": compare(X, worst, logistic, 1.0),
     "tumours, F2, 2 features": compare(two, 1 - benign, logistic, 2.0),
     "tumours, F2, 30 features": compare(tumours, 1 - benign, logistic, 2.0),
 }
@@ -84,17 +86,19 @@ for name, scores in results.items():
     print(f"  {gain.mean():+.3f} +/- {error:.3f}")
 
 # %%
-# Splits share patients, so that the standard errors are rough. With all features tumours are told
-# apart so well that every rule is nearly as good.
+# Splits share patients, so that the standard errors are rough. For the worst tenth of the diabetes
+# patients, behind logistic regressions, these data show no difference from a tuned threshold; with
+# all features tumours are told apart so well that every rule is nearly as good. Tumours with two
+# features of thirty are a problem made hard on purpose.
 
 figure, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
 rules = {"p > 0.5": "#999999", "tuned threshold": "#0072B2", "FDecider": "#D55E00"}
 for at, scores in enumerate(results.values()):
     for rule, colour, mean in zip(rules, rules.values(), scores.mean(axis=0), strict=True):
         ax.plot(mean, -at, "o", color=colour, markersize=11, label=rule if at == 0 else None)
-ax.set_yticks([0, -1, -2], list(results), fontsize=12)
-ax.set(title="Medicine: mean F of test rows", ylim=(-2.5, 0.5))
+ax.set_yticks(-np.arange(len(results)), list(results), fontsize=12)
+ax.set(title="Medicine: mean F of test rows", ylim=(-3.5, 0.5))
 ax.xaxis.grid(color="#dddddd")
 ax.set_axisbelow(True)
-ax.legend(loc="lower left", fontsize=11)
+ax.legend(loc="upper right", fontsize=11)
 plt.show()

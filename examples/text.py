@@ -49,7 +49,7 @@ labels = sorted(counts, key=lambda parameter: (-counts[parameter], parameter))[:
 X = np.array([f"{name} {text}" for name, text in texts.items()], dtype=object)
 Y = np.array([[label in listed for label in labels] for listed in parameters.values()], dtype=int)
 print(f"{len(X)} functions, {Y.sum(axis=1).mean():.1f} of the 20 parameters each")
-print(", ".join(labels))
+print(*labels[:12], "...")
 
 # %%
 # A model, and three ways to decide

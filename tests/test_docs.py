@@ -253,6 +253,30 @@ def test_figure_agrees_if_a_stored_number_rounds_to_it(figure, stored, agree):
     assert verify.agrees(figures, verify.read_values(stored)) is agree
 
 
+def test_check_of_the_site_finds_what_is_wrong(tmp_path):
+    page = '<!doctype html><article id="top">{}</article>'
+    faults = {
+        "anchor.html": ('<a href="good.html#none">', "no such anchor in the page"),
+        "file.html": ('<img src="none.png">', "none.png: no such file"),
+        "load.html": ('<script src="https://example.org/a.js"></script>', "from elsewhere"),
+        "long.html": ('<div style="height: 13000px"></div>', "px long at 1280 px"),
+        "wide.html": ('<div style="width: 500px">x</div>', "px wide at 390 px"),
+        "code.html": (f'<pre style="overflow: auto">{"x" * 999}</pre>', "cut at 1280 px: xxx"),
+    }
+    (tmp_path / "good.html").write_text(page.format('<a href="good.html#top">'))
+    for name, (body, _) in faults.items():
+        (tmp_path / name).write_text(page.format(body))
+    command = [sys.executable, ROOT / "scripts/check_site.py", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    lines = done.stderr.splitlines()
+    measured = any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome")))
+    expected = list(faults.items())[: None if measured else 3]
+    assert done.returncode == 1
+    assert len(lines) == len(expected) + 1, done.stderr
+    for name, (_, message) in expected:
+        assert any(line.startswith(name) and message in line for line in lines), name
+
+
 def test_every_public_name_is_in_the_reference():
     text = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("reference/*.rst"))
     listed = re.findall(r"^   ([A-Za-z_][\w.]*)$", text, re.MULTILINE)

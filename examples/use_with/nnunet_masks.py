@@ -89,7 +89,7 @@ def decide_folder(folder, out):
         proba = np.load(path)["probabilities"]  # (class or region, z, y, x)
         rows = proba.reshape(len(proba), -1)
         masks = fgfm.decision.from_marginals(rows, n_jobs=-1).labels.reshape(proba.shape)
-        if not labels.has_regions:  # exclusive classes: the most probable of those that claim it
+        if not labels.has_regions:  # exclusive: the most probable one
             masks[0] = 0  # the background is what no class claims
             masks = masks * proba
         segmentation = labels.convert_probabilities_to_segmentation(masks)
