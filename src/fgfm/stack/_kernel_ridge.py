@@ -37,11 +37,11 @@ _NULL = 1e-10  # eigenvalues below this part of the largest are 0
 class KernelRidge:
     r"""Ridge regression in the space of a kernel, with a penalty for each target.
 
-    With eigenvectors U and eigenvalues :math:`\lambda` of the kernel matrix, the fitted values of
-    target y are :math:`\hat y = U \operatorname{diag}(\lambda / (\lambda + c)) U^T y`, and the
-    residual of a row if it is left out is :math:`(y_r - \hat y_r) / (1 - h_r)`, with
-    :math:`h_r` its leverage. The penalty c of each target, and the width of the kernel for all,
-    minimise the sum of squares of these residuals.
+    With eigenvectors U and eigenvalues :math:`\lambda` of the centred kernel matrix, the fitted
+    values of target y are :math:`\hat y = \bar y + U \operatorname{diag}(\lambda / (\lambda + c))
+    U^T y`, and the residual of a row if it is left out is :math:`(y_r - \hat y_r) / (1 - h_r)`, with
+    :math:`h_r` its leverage, that in the mean included. The penalty c of each target, and the width
+    of the kernel for all, minimise the sum of squares of these residuals.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ class KernelRidge:
 
     Attributes
     ----------
-    means : ndarray of shape (T,)
-        The means of the targets, which the regression is added to.
+    intercept : ndarray of shape (T,)
+        What the regression is added to.
     coef : ndarray of shape (q, T)
         Coefficients of the features or of the kernel values.
     points : array or CSR array of shape (q, p), or None
@@ -91,7 +91,7 @@ class KernelRidge:
         with one_blas_thread:
             Z = self.features.fit(X, weight).transform(X)
             root = np.sqrt(weight)[:, None]  # (n, 1): a row of weight w is scaled by its root
-            self.means = known_means(targets, weight)
+            means = known_means(targets, weight)
             total, best = float(weight.sum()), np.inf
             predictions = np.empty((n, T), dtype=np.float32)
             for width, design in self._designs(Z, seed):
@@ -99,25 +99,23 @@ class KernelRidge:
                 rounded = eigen.rounded()
                 picks, losses = zip(
                     *(
-                        _choose_penalties(rounded, self._centred(targets, at, root), total)
+                        _choose_penalties(rounded, _centred(targets, means, at, root), total)
                         for at in _blocks(T, _TARGETS)
                     ),
                     strict=True,
                 )
                 if sum(losses) < best:
                     best, self.width = sum(losses), width
-                    coef = []
+                    coef, self.intercept = [], np.empty(T)
                     for at, pick in zip(_blocks(T, _TARGETS), picks, strict=True):
-                        left_out, spectral = _solve(eigen, self._centred(targets, at, root), pick)
-                        predictions[:, at] = left_out / root + self.means[at]
-                        coef.append(design.coefficients(eigen, spectral, root))
+                        y = _centred(targets, means, at, root)
+                        left_out, spectral = _solve(eigen, y, pick)
+                        predictions[:, at] = left_out / root + means[at]
+                        of_block, at_centre = design.coefficients(eigen, spectral, root)
+                        coef.append(of_block)
+                        self.intercept[at] = means[at] - at_centre
                     self.coef = np.concatenate(coef, axis=1)
         return predictions
-
-    def _centred(self, targets: npt.NDArray[Any], at: slice, root: Floats) -> Floats:
-        """Return some targets less their means, 0 where not known, times the roots of weights."""
-        y = targets[:, at] - self.means[at]
-        return np.asarray(root * np.where(np.isnan(y), 0.0, y))
 
     def predict(self, X: Any) -> npt.NDArray[np.float32]:
         """Return the predictions (n, T).
@@ -131,7 +129,7 @@ class KernelRidge:
             for rows in _blocks(n, _BLOCK):
                 Z = self.features.transform(X[rows])
                 K = Z if self.points is None else self._kernel(Z, self.points, self.width)
-                predictions[rows] = K @ self.coef + self.means
+                predictions[rows] = K @ self.coef + self.intercept
         return predictions
 
     def _designs(self, Z: Any, seed: int) -> Any:
@@ -174,15 +172,16 @@ class KernelRidge:
 
 
 class _Eigen(NamedTuple):
-    """Orthonormal vectors (n, q) and eigenvalues (q,) of the scaled kernel matrix."""
+    """Orthonormal vectors (n, q) and eigenvalues (q,) of the scaled and centred kernel matrix."""
 
     vectors: npt.NDArray[Any]
     values: npt.NDArray[Any]
-    right: Floats | None  # (p, q) eigenvectors in the space of features
+    of_mean: npt.NDArray[Any]  # (n,) the leverage of each row in a mean
+    right: Floats | None = None  # (p, q) eigenvectors in the space of features
 
     def rounded(self) -> _Eigen:
-        """Return vectors and values in single precision, which halve the time of comparisons."""
-        return _Eigen(self.vectors.astype(np.float32), self.values.astype(np.float32), None)
+        """Return the arrays in single precision, which halves the time of comparisons."""
+        return _Eigen(*(array.astype(np.float32) for array in self[:3]))
 
 
 class _KernelMatrix:
@@ -192,11 +191,15 @@ class _KernelMatrix:
         self.K = K
 
     def decompose(self, root: Floats) -> _Eigen:
-        values, vectors = eigh(root * self.K * root.T, overwrite_a=True)
-        return _Eigen(vectors, np.maximum(values, 0.0), None)
+        share = (root / np.linalg.norm(root))[:, 0] ** 2  # (n,) of each row in a mean
+        self.centre = share @ self.K  # (n,)
+        K = self.K - self.centre - (self.centre - self.centre @ share)[:, None]
+        values, vectors = eigh(root * K * root.T, overwrite_a=True)
+        return _Eigen(vectors, np.maximum(values, 0.0), share)
 
-    def coefficients(self, eigen: _Eigen, spectral: Floats, root: Floats) -> Floats:
-        return np.asarray(root * (eigen.vectors @ spectral))
+    def coefficients(self, eigen: _Eigen, spectral: Floats, root: Floats) -> tuple[Floats, Floats]:
+        coef = root * (eigen.vectors @ spectral)
+        return coef, self.centre @ coef
 
 
 class _Features:
@@ -213,15 +216,20 @@ class _Features:
             else (root * self.values)
         )
         self.values = None  # is not used any more
-        values, right = eigh(_to_dense(scaled.T @ scaled), overwrite_a=True)
+        total = float((root**2).sum())
+        self.centre = np.asarray(root[:, 0] @ scaled) / total  # (q,)
+        gram = _to_dense(scaled.T @ scaled) - total * np.outer(self.centre, self.centre)
+        values, right = eigh(gram, overwrite_a=True)
         kept = values > values[-1] * _NULL
         values, right = values[kept], right[:, kept]
-        return _Eigen(np.asarray(scaled @ (right / np.sqrt(values))), values, right)
+        basis = right / np.sqrt(values)
+        vectors = np.asarray(scaled @ basis) - root * (self.centre @ basis)
+        return _Eigen(vectors, values, root[:, 0] ** 2 / total, right)
 
-    def coefficients(self, eigen: _Eigen, spectral: Floats, root: Floats) -> Floats:
+    def coefficients(self, eigen: _Eigen, spectral: Floats, root: Floats) -> tuple[Floats, Floats]:
         assert eigen.right is not None
         coef = eigen.right @ (np.sqrt(eigen.values)[:, None] * spectral)
-        return np.asarray(coef if self.mapping is None else self.mapping @ coef)
+        return coef if self.mapping is None else self.mapping @ coef, self.centre @ coef
 
 
 def _left_out_residuals(
@@ -230,7 +238,7 @@ def _left_out_residuals(
     """Return the residuals of some rows if each is left out, (rows, T)."""
     shrinkage = eigen.values / (eigen.values + float(penalty))  # (q,)
     vectors = eigen.vectors[rows]
-    leverage = np.minimum(vectors**2 @ shrinkage, _MOST_LEVERAGE)
+    leverage = np.minimum(vectors**2 @ shrinkage + eigen.of_mean[rows], _MOST_LEVERAGE)
     fitted = vectors @ (shrinkage[:, None] * rotated)
     return np.asarray((y[rows] - fitted) / (1.0 - leverage)[:, None])
 
@@ -259,6 +267,12 @@ def _solve(eigen: _Eigen, y: Floats, penalties: Floats) -> tuple[Floats, Floats]
                 eigen, y[:, at], rotated[:, at], penalty, rows
             )
     return left_out, rotated / (eigen.values[:, None] + penalties)
+
+
+def _centred(targets: npt.NDArray[Any], means: Floats, at: slice, root: Floats) -> Floats:
+    """Return some targets less their means, 0 where not known, times the roots of weights."""
+    y = targets[:, at] - means[at]
+    return np.asarray(root * np.where(np.isnan(y), 0.0, y))
 
 
 def _blocks(n: int, size: int) -> list[slice]:
