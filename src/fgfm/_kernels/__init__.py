@@ -41,6 +41,7 @@ header                   contents
 ``transpose``            transposition of strided matrices
 ``forest``               decision trees of several outputs, grown on features in bins
 ``trees``                leaves of rows in decision trees
+``signals``              Ctrl-C in loops that take long
 =======================  ==========================================================================
 
 ``bindings.cpp`` makes them functions of a Python module, which is compiled twice: for every

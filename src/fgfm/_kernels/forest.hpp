@@ -11,6 +11,7 @@
 
 #include "arrays.hpp"
 #include "checks.hpp"
+#include "signals.hpp"
 
 namespace fgfm {
 
@@ -121,6 +122,7 @@ public:
         Scratch<Index> moved(length(rows));
         Index count = 0;
         while (!open.empty()) {
+            check_signals();
             const auto [first, last, parent, is_left] = open.back();
             open.pop_back();
             const Index node = count++;

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "ridge_problem.hpp"
+#include "signals.hpp"
 
 namespace fgfm {
 
@@ -55,6 +56,7 @@ public:
         set_slots(std::min(length(problems), most));
         refill();
         while (true) {
+            check_signals();
             precondition();
             turn();
             multiply();
@@ -467,6 +469,7 @@ private:
         std::fill(block_.begin(), block_.end(), 0.0);
         curvature_.resize(G);
         for (Index k = 0; k < C; ++k) {
+            check_signals();
             for (Index g = 0; g < G; ++g) {
                 const double p = problem.prob[g * C + k];
                 curvature_[g] = training_.weight[g] * p * (1.0 - p);

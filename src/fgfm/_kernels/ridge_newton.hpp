@@ -215,6 +215,7 @@ private:
             p->damping = 0.0;
         }
         for (Index iteration = 0; iteration < rule.max_iter && !active.empty(); ++iteration) {
+            check_signals();
             for_blocks(active, [&](std::span<RidgeProblem* const> block) { set_gradients(block); });
             if (cholesky_) {
                 for (RidgeProblem* p : active) solve_exactly(*p);

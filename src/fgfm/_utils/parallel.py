@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
@@ -56,6 +57,27 @@ def run_jobs(
     batch_size = "auto" if ordered else 1
     parallel = Parallel(n_jobs=n_jobs, return_as=return_as, batch_size=batch_size, **hint)
     return iter(parallel(jobs))
+
+
+def interruptible(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return function(*args, **kwargs), computed in another thread so that Ctrl-C ends the wait.
+
+    Compiled code such as an eigendecomposition does not look for signals. After Ctrl-C it runs to
+    its end, and its result is dropped.
+    """
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(function(*args, **kwargs))
+        except BaseException as error:
+            future.set_exception(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.1)  # on Windows, a wait without limit would not end
+    return future.result()
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from scipy.optimize import brentq, root
 from scipy.special import expit
 
 from fgfm._kernels import poisson_binomial, reweight_marginals
+from fgfm._utils.blocks import row_blocks
 
 __all__ = ["fit_exponent", "fit_exponents", "independent_cardinalities", "powered"]
 
@@ -27,7 +28,8 @@ def independent_cardinalities(p: Floats, cardinalities: Integers) -> Floats:
     p (n, m) are their marginals, `cardinalities` (K,) the numbers.
     """
     pi = np.empty((len(p), int(cardinalities[-1]) + 1))
-    poisson_binomial(np.ascontiguousarray(p), pi)
+    for rows in row_blocks(len(p), p.itemsize * p.shape[1]):
+        poisson_binomial(np.ascontiguousarray(p[rows]), pi[rows])
     return pi[:, cardinalities]
 
 

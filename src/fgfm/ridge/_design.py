@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.linalg import cython_blas, cython_lapack
 
 from fgfm._kernels import RidgeRows, group_rows
-from fgfm._utils.parallel import Shared
+from fgfm._utils.parallel import Shared, interruptible
 
 __all__ = ["Design", "GroupedRows"]
 
@@ -146,7 +146,7 @@ class Design(Shared):
         if _ROTATED_ROWS >= len(columns) < columns.shape[1]:
             # columns = U s V'. With W = V' w the logits are U s W, and |W| = |w| at the minimum,
             # where w lies in the span of the rows: G columns suffice.
-            left, size, basis = np.linalg.svd(columns, full_matrices=False)
+            left, size, basis = interruptible(np.linalg.svd, columns, full_matrices=False)
             columns = left * size  # (G, G)
         Z = np.empty((len(columns), columns.shape[1] + 1))
         Z[:, 0] = 1.0

@@ -23,8 +23,9 @@ Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 
 _TREES = 200
-_LEAF = 2  # rows, at least
-_DRAWS = 10_000  # rows that a tree is grown on, at most
+_LEAVES = (2, 1)  # least numbers of rows of a leaf, the usual one first
+_TRIAL = 10  # trees that they are compared by
+_DRAWS = 20_000  # rows that a tree is grown on, at most
 _COLUMNS = 2000  # features that trees of wide sparse data may split on
 _OUTPUTS = 24  # more labels are projected
 _PROJECTIONS = 16
@@ -84,35 +85,35 @@ class LabelForest:
         ndarray of shape (n, T)
             Predictions by the trees that did not see the row; NaN if there is none.
         """
-        n, p = X.shape
+        p = X.shape[1]
         self.columns = None
         if sparse.issparse(X) and p > _COLUMNS:
             frequency = np.bincount(X.indices, minlength=p)
             self.columns = np.sort(np.argsort(-frequency, kind="stable")[:_COLUMNS])
         features = BinnedFeatures(self._used(X))
         outputs = _Outputs(labels, weight)
-        seeds = np.random.default_rng(seed).integers(np.iinfo(np.int32).max, size=_TREES)
-        counts = np.stack([_bootstrap(n, int(s)) for s in seeds], axis=1)  # (n, trees)
-        jobs = (
-            delayed(_grow)(features, outputs, counts[:, t], weight, int(s))
-            for t, s in enumerate(seeds)
-        )
-        self._store(features, Parallel(n_jobs=n_jobs, require="sharedmem")(jobs))
-        leaves = self._leaves(X)  # (n, trees)
-        row, tree = np.nonzero(counts)
-        leaf = leaves[row, tree]
-        inside = counts[row, tree] * weight[row]
-        total = np.bincount(leaf, weights=inside, minlength=len(self.left))
-        self.members = sparse.csr_array(
-            ((inside / total[leaf]).astype(np.float32), (leaf, row)), shape=(len(self.left), n)
-        )
         self.targets, self.observed = targets, observed
-        return self._means(leaves, counts == 0)
+        seeds = np.random.default_rng(seed).integers(np.iinfo(np.int32).max, size=_TREES)
+
+        def grow(leaf: int, seeds: npt.NDArray[np.int64]) -> Singles:
+            jobs = (delayed(_grow)(features, outputs, weight, leaf, int(s)) for s in seeds)
+            self._store(features, Parallel(n_jobs=n_jobs, require="sharedmem")(jobs))
+            leaves = self._leaves(X)  # (n, trees)
+            self._set_members(leaves, weight, seeds)
+            return self._means(leaves)
+
+        usual, single = (
+            self._squared_errors(*(grow(leaf, s) for s in seeds[: 2 * _TRIAL].reshape(2, -1)))
+            for leaf in _LEAVES
+        )
+        gain = (usual - single)[np.isfinite(usual + single)]
+        # Leaves of one row where the error surely falls, as it does if rows are nearly repeated.
+        surely = gain.sum() > 2.0 * np.sqrt((gain**2).sum())
+        return grow(_LEAVES[int(surely)], seeds)
 
     def predict(self, X: Any) -> Singles:
         """Return the predictions (n, T) of all trees."""
-        leaves = self._leaves(X)
-        return self._means(leaves, np.ones(leaves.shape, dtype=np.bool_))
+        return self._means(self._leaves(X))
 
     def _used(self, X: Any) -> Any:
         """Return the features that are used, in single precision."""
@@ -122,13 +123,13 @@ class LabelForest:
         """Keep the trees as arrays, which can be saved and loaded without running code."""
         sizes = np.array([tree.links.shape[1] for tree in trees])
         self.root = np.cumsum(sizes) - sizes
-        left, right, feature = np.concatenate([tree.links for tree in trees], axis=1)
-        bins, self.missing_left = np.concatenate([tree.bytes for tree in trees], axis=1)
-        shift = np.repeat(self.root, sizes)
-        self.left = np.where(left < 0, -1, left + shift).astype(np.int32)
-        self.right = np.where(right < 0, -1, right + shift).astype(np.int32)
-        self.feature = feature
-        self.threshold = np.where(left < 0, 0.0, features.edges[feature, bins])
+        for tree, root in zip(trees, self.root, strict=True):
+            children = tree.links[:2]
+            children[children >= 0] += root
+        self.left, self.right, self.feature = np.concatenate([t.links for t in trees], axis=1)
+        bins, self.missing_left = np.concatenate([t.bytes for t in trees], axis=1)
+        self.threshold = features.edges[self.feature, bins]
+        self.threshold[self.left < 0] = 0.0
 
     def _leaves(self, X: Any) -> npt.NDArray[np.int32]:
         """Return the leaf (n, trees) of each row in each tree."""
@@ -143,12 +144,51 @@ class LabelForest:
                 raise ValueError("the trees of the forest are damaged: a node does not exist")
         return leaves
 
-    def _means(self, leaves: npt.NDArray[np.int32], used: npt.NDArray[np.bool_]) -> Singles:
-        """Return the means (n, T) of the targets over the used leaves of each row."""
+    def _set_members(
+        self, leaves: npt.NDArray[np.int32], weight: Floats, seeds: npt.NDArray[np.int64]
+    ) -> None:
+        """Set `members`, and -1 as the leaf of the rows that a tree was grown on."""
+        nodes, n = len(self.left), len(weight)
+        sizes, indices, data = np.zeros(nodes + 1, dtype=np.int32), [], []
+        for t, seed in enumerate(seeds):
+            counts = _bootstrap(n, int(seed))
+            rows = np.flatnonzero(counts)
+            leaf = leaves[rows, t] - self.root[t]
+            inside = counts[rows] * weight[rows]
+            share = inside / np.bincount(leaf, weights=inside)[leaf]
+            order = np.argsort(leaf, kind="stable")
+            indices.append(rows[order].astype(np.int32))
+            data.append(share[order].astype(np.float32))
+            own = np.bincount(leaf)
+            sizes[self.root[t] + 1 : self.root[t] + 1 + len(own)] = own
+            leaves[rows, t] = -1
+        self.members = sparse.csr_array(
+            (np.concatenate(data), np.concatenate(indices), np.cumsum(sizes, dtype=np.int32)),
+            shape=(nodes, n),
+        )
+
+    def _squared_errors(self, one: Singles, other: Singles) -> Floats:
+        """Return estimates (n,) of the squared error of many trees, from two groups of few.
+
+        The errors of few trees have a variance that those of many trees do not have. It is not in
+        the product of errors of independent groups.
+        """
+        errors = np.empty(len(one))
+        for start in range(0, len(one), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            y = self.targets[rows].toarray()
+            products = (y - one[rows]) * (y - other[rows])
+            if self.observed is not None:
+                products *= self.observed[rows].toarray()
+            errors[rows] = products.sum(axis=1)
+        return errors
+
+    def _means(self, leaves: npt.NDArray[np.int32]) -> Singles:
+        """Return the means (n, T) of the targets over the leaves of each row, but those of -1."""
         means = np.empty((len(leaves), self.targets.shape[1]), dtype=np.float32)
         for start in range(0, len(leaves), _BLOCK):
             block = slice(start, start + _BLOCK)
-            row, tree = np.nonzero(used[block])
+            row, tree = np.nonzero(leaves[block] >= 0)
             paths = sparse.csr_array(
                 (np.ones(len(row), np.float32), (row, leaves[block][row, tree])),
                 shape=(len(leaves[block]), self.members.shape[0]),
@@ -207,19 +247,16 @@ class _Tree(NamedTuple):
 
 
 def _grow(
-    features: BinnedFeatures,
-    outputs: _Outputs,
-    counts: npt.NDArray[np.int64],
-    weight: Floats,
-    seed: int,
+    features: BinnedFeatures, outputs: _Outputs, weight: Floats, leaf: int, seed: int
 ) -> _Tree:
     """Return one tree, grown on the rows that are drawn."""
     p = features.edges.shape[0]
+    counts = _bootstrap(len(weight), seed)
     rows = np.flatnonzero(counts)
     w = (counts * weight).astype(np.float32)
     values = outputs.projected(seed) * w[:, None]
-    room = max(1, 2 * (len(rows) // _LEAF))
+    room = max(1, 2 * (len(rows) // leaf))
     links, small = np.empty((3, room), np.int32), np.empty((2, room), np.uint8)
     most = min(p, max(1, int(max(p**0.5, p / 10))))
-    size = grow_tree(*features.arrays, values, w, rows, most, _LEAF, seed, links, small)
+    size = grow_tree(*features.arrays, values, w, rows, most, leaf, seed, links, small)
     return _Tree(links[:, :size], small[:, :size])

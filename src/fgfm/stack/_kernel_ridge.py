@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.spatial.distance import cdist
 
-from fgfm._utils.parallel import one_blas_thread
+from fgfm._utils.parallel import interruptible, one_blas_thread
 from fgfm.stack._features import known_means
 
 __all__ = ["KernelRidge"]
@@ -30,6 +30,9 @@ _LEAST_LANDMARKS = 500
 _MOST_LEVERAGE = 0.9999
 _SAMPLE = 500  # rows whose distances the median is taken of
 _BLOCK = 2048  # rows whose predictions are computed at the same time
+# Blocks bound the memory, and the time until Ctrl-C is noticed. Their numbers of values,
+# differences in distances, and products in a Gram matrix:
+_VALUES, _DIFFERENCES, _PRODUCTS = 1 << 20, 3e8, 4e9
 _TARGETS = 128  # that are fitted at the same time
 _NULL = 1e-10  # eigenvalues below this part of the largest are 0
 
@@ -96,10 +99,9 @@ class KernelRidge:
             predictions = np.empty((n, T), dtype=np.float32)
             for width, design in self._designs(Z, seed):
                 eigen = design.decompose(root)
-                rounded = eigen.rounded()
                 picks, losses = zip(
                     *(
-                        _choose_penalties(rounded, _centred(targets, means, at, root), total)
+                        _choose_penalties(eigen, _centred(targets, means, at, root), total)
                         for at in _blocks(T, _TARGETS)
                     ),
                     strict=True,
@@ -115,6 +117,7 @@ class KernelRidge:
                         coef.append(of_block)
                         self.intercept[at] = means[at] - at_centre
                     self.coef = np.concatenate(coef, axis=1)
+                del design, eigen  # before the next design is computed
         return predictions
 
     def predict(self, X: Any) -> npt.NDArray[np.float32]:
@@ -155,47 +158,64 @@ class KernelRidge:
             self.median = float(np.median(cdist(few, few, "cityblock"))) or 1.0
             widths = _WIDTHS
         for width in widths:
-            K = self._kernel(Z, self.points, width)
             if n <= _EXACT:
-                yield width, _KernelMatrix(K)
-            else:  # Nystroem: features whose Gram matrix approximates the kernel matrix
-                values, vectors = eigh(self._kernel(self.points, self.points, width))
-                kept = values > values[-1] * 1e-8
-                mapping = vectors[:, kept] / np.sqrt(values[kept])
-                yield width, _Features(K @ mapping, mapping)
+                yield width, _KernelMatrix(self._kernel(Z, self.points, width))
+            else:
+                yield width, self._nystroem(Z, self.points, width)
 
-    def _kernel(self, A: Any, B: Any, width: float) -> Floats:
-        """Return the kernel values of all pairs of rows."""
-        if self.kernel == "linear":
-            return _to_dense(A @ B.T)
-        return np.asarray(np.exp((-2.0 * width / self.median) * cdist(A, B, "cityblock")))
+    def _nystroem(self, Z: Any, points: Any, width: float) -> _Features:
+        """Return features whose Gram matrix approximates the kernel matrix."""
+        mapping = _inverse_root(self._kernel(points, points, width))
+        return _Features(self._kernel(Z, points, width, mapping), mapping)
+
+    def _kernel(
+        self, A: Any, B: Any, width: float, mapping: Floats | None = None
+    ) -> npt.NDArray[Any]:
+        """Return the kernel values of all pairs of rows; or, in single precision, their features.
+
+        These are the kernel values times `mapping`.
+        """
+        n, q = A.shape[0], B.shape[0]
+        if mapping is None:
+            K = np.empty((n, q))
+        else:
+            K = np.empty((n, mapping.shape[1]), dtype=np.float32)
+        for rows in _blocks(n, min(_VALUES // q, int(_DIFFERENCES * n / max(A.size * q, 1)))):
+            if self.kernel == "linear":
+                values = _to_dense(A[rows] @ B.T)
+            else:
+                values = cdist(A[rows], B, "cityblock")
+                values *= -2.0 * width / self.median
+                np.exp(values, out=values)
+            K[rows] = values if mapping is None else values @ mapping
+        return K
 
 
 class _Eigen(NamedTuple):
     """Orthonormal vectors (n, q) and eigenvalues (q,) of the scaled and centred kernel matrix."""
 
-    vectors: npt.NDArray[Any]
-    values: npt.NDArray[Any]
-    of_mean: npt.NDArray[Any]  # (n,) the leverage of each row in a mean
+    vectors: npt.NDArray[Any]  # in single precision if there are many rows
+    values: Floats
+    of_mean: Floats  # (n,) the leverage of each row in a mean
     right: Floats | None = None  # (p, q) eigenvectors in the space of features
-
-    def rounded(self) -> _Eigen:
-        """Return the arrays in single precision, which halves the time of comparisons."""
-        return _Eigen(*(array.astype(np.float32) for array in self[:3]))
 
 
 class _KernelMatrix:
-    """A design given by its kernel matrix (n, n)."""
+    """A design given by its kernel matrix (n, n), which is overwritten."""
 
     def __init__(self, K: Floats) -> None:
         self.K = K
 
     def decompose(self, root: Floats) -> _Eigen:
-        share = (root / np.linalg.norm(root))[:, 0] ** 2  # (n,) of each row in a mean
-        self.centre = share @ self.K  # (n,)
-        K = self.K - self.centre - (self.centre - self.centre @ share)[:, None]
-        values, vectors = eigh(root * K * root.T, overwrite_a=True)
-        return _Eigen(vectors, np.maximum(values, 0.0), share)
+        of_mean = (root / np.linalg.norm(root))[:, 0] ** 2
+        self.centre = of_mean @ self.K  # (n,)
+        self.K -= self.centre
+        self.K -= (self.centre - self.centre @ of_mean)[:, None]
+        self.K *= root
+        self.K *= root.T
+        values, vectors = interruptible(eigh, self.K, overwrite_a=True)
+        del self.K
+        return _Eigen(vectors, np.maximum(values, 0.0), of_mean)
 
     def coefficients(self, eigen: _Eigen, spectral: Floats, root: Floats) -> tuple[Floats, Floats]:
         coef = root * (eigen.vectors @ spectral)
@@ -203,28 +223,40 @@ class _KernelMatrix:
 
 
 class _Features:
-    """A design given by features (n, q), dense or sparse, perhaps functions of kernel values."""
+    """A design given by features (n, q), perhaps functions of kernel values.
+
+    They are overwritten if they are dense.
+    """
 
     def __init__(self, values: Any, mapping: Floats | None) -> None:
         self.values = values
         self.mapping = mapping
 
     def decompose(self, root: Floats) -> _Eigen:
-        scaled = (
-            self.values.multiply(root).tocsr()
-            if sparse.issparse(self.values)
-            else (root * self.values)
-        )
-        self.values = None  # is not used any more
+        n, q = self.values.shape
+        if sparse.issparse(self.values):
+            scaled = self.values.multiply(root).tocsr()
+            vectors = np.empty((n, q), dtype=np.float64 if n <= _EXACT else np.float32)
+        else:
+            scaled = vectors = np.multiply(self.values, root, out=self.values)
+        del self.values
         total = float((root**2).sum())
-        self.centre = np.asarray(root[:, 0] @ scaled) / total  # (q,)
-        gram = _to_dense(scaled.T @ scaled) - total * np.outer(self.centre, self.centre)
-        values, right = eigh(gram, overwrite_a=True)
+        gram, self.centre = np.zeros((q, q)), np.zeros(q)
+        for rows in _blocks(n, int(_PRODUCTS / q**2)):
+            block = scaled[rows].astype(np.float64, copy=False)
+            gram += _to_dense(block.T @ block)
+            self.centre += root[rows, 0] @ block / total
+        gram -= total * np.outer(self.centre, self.centre)
+        values, right = interruptible(eigh, gram.T, overwrite_a=True)  # LAPACK stores columns
+        del gram
         kept = values > values[-1] * _NULL
         values, right = values[kept], right[:, kept]
-        basis = right / np.sqrt(values)
-        vectors = np.asarray(scaled @ basis) - root * (self.centre @ basis)
-        return _Eigen(vectors, values, root[:, 0] ** 2 / total, right)
+        rotation = right / np.sqrt(values)
+        at_centre = self.centre @ rotation
+        for rows in _blocks(n, _VALUES // q):
+            block = scaled[rows].astype(np.float64, copy=False)
+            vectors[rows, : len(values)] = block @ rotation - root[rows] * at_centre
+        return _Eigen(vectors[:, : len(values)], values, root[:, 0] ** 2 / total, right)
 
     def coefficients(self, eigen: _Eigen, spectral: Floats, root: Floats) -> tuple[Floats, Floats]:
         assert eigen.right is not None
@@ -232,41 +264,68 @@ class _Features:
         return coef if self.mapping is None else self.mapping @ coef, self.centre @ coef
 
 
-def _left_out_residuals(
-    eigen: _Eigen, y: Floats, rotated: Floats, penalty: float, rows: slice
-) -> Floats:
-    """Return the residuals of some rows if each is left out, (rows, T)."""
-    shrinkage = eigen.values / (eigen.values + float(penalty))  # (q,)
-    vectors = eigen.vectors[rows]
-    leverage = np.minimum(vectors**2 @ shrinkage + eigen.of_mean[rows], _MOST_LEVERAGE)
-    fitted = vectors @ (shrinkage[:, None] * rotated)
-    return np.asarray((y[rows] - fitted) / (1.0 - leverage)[:, None])
+def _inverse_root(K: Floats) -> Floats:
+    """Return M with M M' the pseudoinverse of a kernel matrix."""
+    values, vectors = interruptible(eigh, K, overwrite_a=True)
+    kept = values > values[-1] * 1e-8
+    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
+
+
+def _rotate(vectors: npt.NDArray[Any], y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the products (q, T) of the vectors with the targets, in the precision of these."""
+    rotated = np.zeros((vectors.shape[1], y.shape[1]), dtype=y.dtype)
+    for rows in _blocks(len(y), _EXACT if len(y) <= _EXACT else _BLOCK):
+        rotated += vectors[rows].astype(y.dtype, copy=False).T @ y[rows]
+    return rotated
+
+
+class _LeftOut:
+    """Residuals of some rows if each is left out, for any penalty, in a precision.
+
+    `y` (rows, T) are the targets, `rotated` (q, T) the products of all rows with the eigenvectors.
+    """
+
+    def __init__(self, eigen: _Eigen, rows: slice, dtype: Any) -> None:
+        self.vectors = eigen.vectors[rows].astype(dtype, copy=False)
+        self.values, self.of_mean = eigen.values.astype(dtype), eigen.of_mean[rows].astype(dtype)
+        self.squares = self.vectors**2
+
+    def residuals(
+        self, y: npt.NDArray[Any], rotated: npt.NDArray[Any], penalty: float
+    ) -> npt.NDArray[Any]:
+        """Return the residuals (rows, T)."""
+        shrinkage = self.values / (self.values + float(penalty))  # (q,)
+        leverage = np.minimum(self.squares @ shrinkage + self.of_mean, _MOST_LEVERAGE)
+        fitted = self.vectors @ (shrinkage[:, None] * rotated)
+        return np.asarray((y - fitted) / (1.0 - leverage)[:, None])
 
 
 def _choose_penalties(eigen: _Eigen, y: Floats, total: float) -> tuple[Floats, float]:
-    """Return the penalty (T,) of the least squared error of each target, and their sum."""
-    y = y.astype(eigen.vectors.dtype)
-    rotated = eigen.vectors.T @ y  # (q, T)
+    """Return the penalty (T,) of the least squared error of each target, and their sum.
+
+    Single precision halves the time of these comparisons.
+    """
+    y = y.astype(np.float32)
+    rotated = _rotate(eigen.vectors, y)
     penalties = _PENALTIES * float(eigen.values.sum()) / total
     losses = np.zeros((len(penalties), y.shape[1]))
     for rows in _blocks(len(y), _BLOCK):
+        left_out = _LeftOut(eigen, rows, y.dtype)
         for k, penalty in enumerate(penalties):
-            residuals = _left_out_residuals(eigen, y, rotated, penalty, rows)
-            losses[k] += (residuals**2).sum(axis=0)
+            losses[k] += (left_out.residuals(y[rows], rotated, penalty) ** 2).sum(axis=0)
     return penalties[losses.argmin(axis=0)], float(losses.min(axis=0).sum())
 
 
 def _solve(eigen: _Eigen, y: Floats, penalties: Floats) -> tuple[Floats, Floats]:
     """Return leave-one-out predictions (n, T) and spectral coefficients (q, T)."""
-    rotated = eigen.vectors.T @ y
-    left_out = y.copy()
-    for penalty in np.unique(penalties):
-        at = np.flatnonzero(penalties == penalty)
-        for rows in _blocks(len(y), _BLOCK):
-            left_out[rows, at] -= _left_out_residuals(
-                eigen, y[:, at], rotated[:, at], penalty, rows
-            )
-    return left_out, rotated / (eigen.values[:, None] + penalties)
+    rotated = _rotate(eigen.vectors, y)
+    predictions = y.copy()
+    for rows in _blocks(len(y), _VALUES // len(rotated)):
+        left_out = _LeftOut(eigen, rows, y.dtype)
+        for penalty in np.unique(penalties):
+            at = np.flatnonzero(penalties == penalty)
+            predictions[rows, at] -= left_out.residuals(y[rows, at], rotated[:, at], penalty)
+    return predictions, rotated / (eigen.values[:, None] + penalties)
 
 
 def _centred(targets: npt.NDArray[Any], means: Floats, at: slice, root: Floats) -> Floats:
@@ -276,6 +335,7 @@ def _centred(targets: npt.NDArray[Any], means: Floats, at: slice, root: Floats) 
 
 
 def _blocks(n: int, size: int) -> list[slice]:
+    size = max(size, 1)
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
