@@ -108,7 +108,7 @@ class LabelForest:
         )
         gain = (usual - single)[np.isfinite(usual + single)]
         # Leaves of one row where the error surely falls, as it does if rows are nearly repeated.
-        surely = gain.sum() > 2.0 * np.sqrt((gain**2).sum())
+        surely = gain.sum() > 3.0 * np.sqrt((gain**2).sum())
         return grow(_LEAVES[int(surely)], seeds)
 
     def predict(self, X: Any) -> Singles:
