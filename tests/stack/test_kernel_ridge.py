@@ -73,14 +73,26 @@ def test_the_penalty_of_each_target_has_the_least_held_out_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     X, Y = data(n=60)
-    errors = []
+    fitted, held_out = [], []
     for penalty in module._PENALTIES:
         with monkeypatch.context() as patch:
             patch.setattr(module, "_PENALTIES", np.array([penalty]))
-            held_out = KernelRidge(StandardFeatures(), "linear").fit(X, Y, np.ones(60), 0)
-        errors.append(((held_out - Y) ** 2).sum(axis=0))
-    held_out = KernelRidge(StandardFeatures(), "linear").fit(X, Y, np.ones(60), 0)
-    np.testing.assert_allclose(((held_out - Y) ** 2).sum(axis=0), np.min(errors, axis=0))
+            model = KernelRidge(StandardFeatures(), "linear")
+            held_out.append(model.fit(X, Y, np.ones(60), 0))
+            fitted.append(model.predict(X))
+    errors = (np.array(held_out) - Y) ** 2  # (penalties, n, T)
+    monkeypatch.setattr(module, "_BLOCK", 7)  # folds do not depend on blocks
+    monkeypatch.setattr(module, "_VALUES", 50)
+    model = KernelRidge(StandardFeatures(), "linear")
+    chosen = model.fit(X, Y, np.ones(60), 0)
+    targets = np.arange(Y.shape[1])
+    best = errors.sum(axis=1).argmin(axis=0)  # (T,)
+    np.testing.assert_allclose(model.predict(X), np.array(fitted)[best, :, targets].T, atol=1e-6)
+    for fold in range(5):
+        rows = np.arange(fold, 60, 5)
+        best = np.delete(errors, rows, axis=1).sum(axis=1).argmin(axis=0)
+        expected = np.array(held_out)[best[None, :], rows[:, None], targets]
+        np.testing.assert_allclose(chosen[rows], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("kernel", ["laplacian", "linear"])

@@ -33,6 +33,7 @@ _BLOCK = 2048  # rows whose predictions are computed at the same time
 # Blocks bound the memory, and the time until Ctrl-C is noticed. Their numbers of values,
 # differences in distances, and products in a Gram matrix:
 _VALUES, _DIFFERENCES, _PRODUCTS = 1 << 20, 3e8, 4e9
+_FOLDS = 5  # of rows whose held-out predictions have penalties chosen by the others
 _TARGETS = 128  # that are fitted at the same time
 _NULL = 1e-10  # eigenvalues below this part of the largest are 0
 
@@ -44,7 +45,8 @@ class KernelRidge:
     values of target y are :math:`\hat y = \bar y + U \operatorname{diag}(\lambda / (\lambda + c))
     U^T y`, and the residual of a row if it is left out is :math:`(y_r - \hat y_r) / (1 - h_r)`, with
     :math:`h_r` its leverage, that in the mean included. The penalty c of each target, and the width
-    of the kernel for all, minimise the sum of squares of these residuals.
+    of the kernel for all, minimise the sum of squares of these residuals. Held-out predictions have
+    the penalty that the other folds choose: with its own choice a row would look too predictable.
 
     Parameters
     ----------
@@ -301,19 +303,24 @@ class _LeftOut:
 
 
 def _choose_penalties(eigen: _Eigen, y: Floats, total: float) -> tuple[Floats, float]:
-    """Return the penalty (T,) of the least squared error of each target, and their sum.
+    """Return the penalties (_FOLDS + 1, T) of the least squared errors, and the sum of these.
 
-    Single precision halves the time of these comparisons.
+    The last row is chosen by all rows of y, row k by those that are not in fold k. Single
+    precision halves the time of these comparisons.
     """
     y = y.astype(np.float32)
     rotated = _rotate(eigen.vectors, y)
     penalties = _PENALTIES * float(eigen.values.sum()) / total
-    losses = np.zeros((len(penalties), y.shape[1]))
+    losses = np.zeros((_FOLDS, len(penalties), y.shape[1]))
     for rows in _blocks(len(y), _BLOCK):
         left_out = _LeftOut(eigen, rows, y.dtype)
         for k, penalty in enumerate(penalties):
-            losses[k] += (left_out.residuals(y[rows], rotated, penalty) ** 2).sum(axis=0)
-    return penalties[losses.argmin(axis=0)], float(losses.min(axis=0).sum())
+            squares = left_out.residuals(y[rows], rotated, penalty) ** 2
+            for first, fold in enumerate(_folds(rows)[:_FOLDS]):
+                losses[fold, k] += squares[first::_FOLDS].sum(axis=0)
+    all_rows = losses.sum(axis=0)
+    by_others = np.concatenate([all_rows - losses, all_rows[None]])  # (_FOLDS + 1, P, T)
+    return penalties[by_others.argmin(axis=1)], float(all_rows.min(axis=0).sum())
 
 
 def _solve(eigen: _Eigen, y: Floats, penalties: Floats) -> tuple[Floats, Floats]:
@@ -322,10 +329,17 @@ def _solve(eigen: _Eigen, y: Floats, penalties: Floats) -> tuple[Floats, Floats]
     predictions = y.copy()
     for rows in _blocks(len(y), _VALUES // len(rotated)):
         left_out = _LeftOut(eigen, rows, y.dtype)
-        for penalty in np.unique(penalties):
-            at = np.flatnonzero(penalties == penalty)
-            predictions[rows, at] -= left_out.residuals(y[rows, at], rotated[:, at], penalty)
-    return predictions, rotated / (eigen.values[:, None] + penalties)
+        chosen = penalties[_folds(rows)]  # (rows, T), by rows of other folds
+        for penalty in np.unique(penalties[:-1]):
+            at = np.flatnonzero((penalties[:-1] == penalty).any(axis=0))
+            residuals = left_out.residuals(y[rows, at], rotated[:, at], penalty)
+            predictions[rows, at] -= np.where(chosen[:, at] == penalty, residuals, 0.0)
+    return predictions, rotated / (eigen.values[:, None] + penalties[-1])
+
+
+def _folds(rows: slice) -> npt.NDArray[np.int64]:
+    """Return the folds of some rows."""
+    return np.arange(rows.start, rows.stop) % _FOLDS
 
 
 def _centred(targets: npt.NDArray[Any], means: Floats, at: slice, root: Floats) -> Floats:
