@@ -199,6 +199,4 @@ def test_errors_of_few_trees_are_those_of_many() -> None:
     forest.targets, forest.observed = sparse.csr_array(Y), None
     few = (many + rng.normal(0.0, 0.3, size=(2, 2000, *Y.shape))).astype(np.float32)
     errors = [forest._squared_errors(one, other) for one, other in zip(*few, strict=True)]
-    np.testing.assert_allclose(
-        np.mean(errors, axis=0), ((Y - many) ** 2).sum(axis=1), atol=0.05
-    )
+    np.testing.assert_allclose(np.mean(errors, axis=0), ((Y - many) ** 2).sum(axis=1), atol=0.05)

@@ -105,4 +105,4 @@ class LabelBoosting:
 def _logits(model: Any, X: Floats) -> Floats:
     """Return the logits (n,) of a model, none of which is beyond a limit."""
     with limit_openmp(1, 0):
-        return np.clip(model.decision_function(X), -_LIMIT, _LIMIT)
+        return np.asarray(np.clip(model.decision_function(X), -_LIMIT, _LIMIT))

@@ -43,10 +43,11 @@ class KernelRidge:
 
     With eigenvectors U and eigenvalues :math:`\lambda` of the centred kernel matrix, the fitted
     values of target y are :math:`\hat y = \bar y + U \operatorname{diag}(\lambda / (\lambda + c))
-    U^T y`, and the residual of a row if it is left out is :math:`(y_r - \hat y_r) / (1 - h_r)`, with
-    :math:`h_r` its leverage, that in the mean included. The penalty c of each target, and the width
-    of the kernel for all, minimise the sum of squares of these residuals. Held-out predictions have
-    the penalty that the other folds choose: with its own choice a row would look too predictable.
+    U^T y`, and the residual of a row if it is left out is :math:`(y_r - \hat y_r) / (1 - h_r)`,
+    with :math:`h_r` its leverage, that in the mean included. The penalty c of each target, and the
+    width of the kernel for all, minimise the sum of squares of these residuals. Held-out
+    predictions have the penalty that other rows choose: with its own choice a row would look too
+    predictable.
 
     Parameters
     ----------

@@ -49,8 +49,9 @@ class StackedLearner:
     """A forest and two ridge regressions of all targets, stacked by held-out predictions.
 
     Dense features of many rows have a further part, boosted trees for each label, if they lower
-    the log-loss of the held-out predictions. The forest and the first ridge regression also predict the classes of the targets with more
-    than two, such as the number of labels; these predictions are pooled.
+    the log-loss of the held-out predictions. The forest and the first ridge regression also
+    predict the classes of the targets with more than two, such as the number of labels; these
+    predictions are pooled.
 
     Attributes
     ----------
@@ -182,7 +183,7 @@ class StackedLearner:
             ("Laplacian kernel ridge", ridge(StandardFeatures(), "laplacian")),
             ("linear ridge", ridge(StandardFeatures(), "linear")),
         ]
-        if LabelBoosting.suits(*X.shape, len(self.binary)):
+        if LabelBoosting.suits(X.shape[0], X.shape[1], len(self.binary)):
             plan.append(("boosting", boosting))
         return plan
 
