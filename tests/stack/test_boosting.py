@@ -74,9 +74,9 @@ def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     fitted = []
     fit = HistGradientBoostingClassifier.fit
 
-    def count(self, X, y, **weights):
+    def count(self, X, y, weight):
         fitted.append(len(X))
-        return fit(self, X, y, **weights)
+        return fit(self, X, y, weight)
 
     monkeypatch.setattr(HistGradientBoostingClassifier, "fit", count)
     monkeypatch.setattr(module, "_WORK", 12 * 2 * 100)
