@@ -97,8 +97,9 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
     estimator : {"auto", "ridge"} or scikit-learn classifier, default="auto"
         The base learner:
 
-        - "auto": a random forest and two ridge regressions, each for all labels at once, stacked
-          by their held-out predictions. It needs no setting and no scaling, and takes missing
+        - "auto": a random forest and two ridge regressions, each for all labels at once, and
+          boosting of each label where it pays on a dense X of at least 5000 rows, stacked by
+          their held-out predictions. It needs no setting and no scaling, and takes missing
           values in a dense X. The methods "two-step", "direct" and "powerset" need other models:
           there it is "ridge";
         - "ridge": `fgfm.ridge.RidgeLogistic`, logistic regression with a ridge penalty chosen by

@@ -176,3 +176,27 @@ def test_damaged_trees_raise() -> None:
         setattr(forest, name, getattr(forest, name)[:-1])
         with pytest.raises(ValueError, match="damaged"):
             forest.predict(X)
+
+
+def leaf_sizes(forest: LabelForest) -> Any:
+    """Return the numbers of rows that the leaves were grown on."""
+    return np.diff(forest.members.indptr)[forest.left < 0]
+
+
+def test_leaves_have_one_row_where_rows_are_repeated() -> None:
+    rng = np.random.default_rng(3)
+    X, Y = rng.standard_normal((100, 6)), (rng.random((100, 4)) < 0.4).astype(np.float64)
+    assert leaf_sizes(fit(X, Y)[0]).min() == 2  # noise: small leaves do not pay
+    twice = np.tile(X, (2, 1)) + 1e-3 * rng.standard_normal((200, 6))
+    assert leaf_sizes(fit(twice, np.tile(Y, (2, 1)))[0]).min() == 1
+
+
+def test_errors_of_few_trees_are_those_of_many() -> None:
+    rng = np.random.default_rng(4)
+    Y = (rng.random((50, 3)) < 0.5).astype(np.float32)
+    many = rng.random(Y.shape)  # what the means of more and more trees tend to
+    forest = LabelForest()
+    forest.targets, forest.observed = sparse.csr_array(Y), None
+    few = (many + rng.normal(0.0, 0.3, size=(2, 2000, *Y.shape))).astype(np.float32)
+    errors = [forest._squared_errors(one, other) for one, other in zip(*few, strict=True)]
+    np.testing.assert_allclose(np.mean(errors, axis=0), ((Y - many) ** 2).sum(axis=1), atol=0.05)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 from scipy import sparse
 from sklearn.kernel_ridge import KernelRidge as Reference
+from sklearn.preprocessing import KernelCenterer
 
 import fgfm.stack._kernel_ridge as module
 from fgfm.stack._features import CountFeatures, StandardFeatures
@@ -40,46 +41,59 @@ def test_predictions_are_those_of_scikit_learn(
     model = KernelRidge(StandardFeatures(), kernel)
     model.fit(X, Y, np.ones(len(X)), seed=0)
     Z = model.features.transform(X)
-    K = model._kernel(Z, Z, 1.0)
+    K = KernelCenterer().fit_transform(model._kernel(Z, Z, 1.0))
     alpha = 0.5 * np.trace(K) / len(X)
     reference = Reference(alpha=alpha, kernel="precomputed").fit(K, Y - Y.mean(axis=0))
     np.testing.assert_allclose(model.predict(X), reference.predict(K) + Y.mean(axis=0), atol=1e-8)
 
 
+@pytest.mark.parametrize("penalty", [1e-3, 0.2])
 @pytest.mark.parametrize(("kernel", "p"), [("laplacian", 5), ("linear", 5), ("linear", 60)])
 def test_held_out_predictions_are_those_of_refits(
-    kernel: str, p: int, monkeypatch: pytest.MonkeyPatch
+    kernel: str, p: int, penalty: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one_penalty(monkeypatch, 0.2)
+    one_penalty(monkeypatch, penalty)
     X, Y = data(p=p)
     n = len(X)
     model = KernelRidge(StandardFeatures(), kernel)
     held_out = model.fit(X, Y, np.ones(n), seed=0)
     Z = model.features.transform(X)
     K = model._kernel(Z, Z, 1.0)
-    alpha = 0.2 * np.trace(K) / n
+    alpha = penalty * np.trace(KernelCenterer().fit_transform(K)) / n
     for row in range(n):
         others = np.flatnonzero(np.arange(n) != row)
-        coef = np.linalg.solve(
-            K[np.ix_(others, others)] + alpha * np.eye(n - 1), Y[others] - Y.mean(axis=0)
-        )
-        np.testing.assert_allclose(
-            held_out[row], K[row, others] @ coef + Y.mean(axis=0), atol=1e-8
-        )
+        of_others = KernelCenterer().fit(K[np.ix_(others, others)])
+        reference = Reference(alpha=alpha, kernel="precomputed")
+        mean = Y[others].mean(axis=0)  # the left-out row is in no mean
+        reference.fit(of_others.transform(K[np.ix_(others, others)]), Y[others] - mean)
+        expected = reference.predict(of_others.transform(K[[row]][:, others]))[0] + mean
+        np.testing.assert_allclose(held_out[row], expected, atol=1e-6)
 
 
 def test_the_penalty_of_each_target_has_the_least_held_out_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     X, Y = data(n=60)
-    errors = []
+    fitted, held_out = [], []
     for penalty in module._PENALTIES:
         with monkeypatch.context() as patch:
             patch.setattr(module, "_PENALTIES", np.array([penalty]))
-            held_out = KernelRidge(StandardFeatures(), "linear").fit(X, Y, np.ones(60), 0)
-        errors.append(((held_out - Y) ** 2).sum(axis=0))
-    held_out = KernelRidge(StandardFeatures(), "linear").fit(X, Y, np.ones(60), 0)
-    np.testing.assert_allclose(((held_out - Y) ** 2).sum(axis=0), np.min(errors, axis=0))
+            model = KernelRidge(StandardFeatures(), "linear")
+            held_out.append(model.fit(X, Y, np.ones(60), 0))
+            fitted.append(model.predict(X))
+    errors = (np.array(held_out) - Y) ** 2  # (penalties, n, T)
+    monkeypatch.setattr(module, "_BLOCK", 7)  # folds do not depend on blocks
+    monkeypatch.setattr(module, "_VALUES", 50)
+    model = KernelRidge(StandardFeatures(), "linear")
+    chosen = model.fit(X, Y, np.ones(60), 0)
+    targets = np.arange(Y.shape[1])
+    best = errors.sum(axis=1).argmin(axis=0)  # (T,)
+    np.testing.assert_allclose(model.predict(X), np.array(fitted)[best, :, targets].T, atol=1e-6)
+    for fold in range(5):
+        rows = np.arange(fold, 60, 5)
+        best = np.delete(errors, rows, axis=1).sum(axis=1).argmin(axis=0)
+        expected = np.array(held_out)[best[None, :], rows[:, None], targets]
+        np.testing.assert_allclose(chosen[rows], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("kernel", ["laplacian", "linear"])
@@ -117,7 +131,10 @@ def test_missing_targets_count_as_their_mean() -> None:
     model = KernelRidge(StandardFeatures(), "linear")
     held_out = model.fit(X, Y, np.ones(len(X)), seed=0)
     assert np.isfinite(held_out).all()
-    assert model.means[1] == pytest.approx(np.nanmean(Y[:, 1]))
+    known = ~np.isnan(Y[:, 1])
+    filled = np.where(known, Y[:, 1], Y[known, 1].mean())[:, None]
+    other = KernelRidge(StandardFeatures(), "linear")
+    np.testing.assert_allclose(other.fit(X, filled, np.ones(len(X)), seed=0)[:, 0], held_out[:, 1])
 
 
 def test_columns_that_are_no_counts_are_standardised() -> None:

@@ -2,7 +2,8 @@
 
 A random forest and two ridge regressions predict all labels and the number of
 labels. Each has held-out predictions of the training rows at no further cost (out of bag, and
-leave-one-out in closed form), from which the stack learns how to combine them.
+leave-one-out in closed form), from which the stack learns how to combine them. Dense features of
+many rows have a further part, gradient boosting of each label in three folds.
 """
 
 from __future__ import annotations

@@ -23,8 +23,9 @@ Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 
 _TREES = 200
-_LEAF = 2  # rows, at least
-_DRAWS = 10_000  # rows that a tree is grown on, at most
+_LEAVES = (2, 1)  # least numbers of rows of a leaf, the usual one first
+_TRIAL = 10  # trees that they are compared by
+_DRAWS = 20_000  # rows that a tree is grown on, at most
 _COLUMNS = 2000  # features that trees of wide sparse data may split on
 _OUTPUTS = 24  # more labels are projected
 _PROJECTIONS = 16
@@ -91,16 +92,26 @@ class LabelForest:
             self.columns = np.sort(np.argsort(-frequency, kind="stable")[:_COLUMNS])
         features = BinnedFeatures(self._used(X))
         outputs = _Outputs(labels, weight)
+        self.targets, self.observed = targets, observed
         seeds = np.random.default_rng(seed).integers(np.iinfo(np.int32).max, size=_TREES)
 
-        def grow(block: slice) -> _Tree:
-            return _grow(features, outputs, weight, int(seeds[block.start]))
+        def grow(leaf: int, seeds: npt.NDArray[np.int64]) -> Singles:
+            def tree(block: slice) -> _Tree:
+                return _grow(features, outputs, weight, leaf, int(seeds[block.start]))
 
-        self._store(features, run_blocks(_TREES, BLOCK_BYTES, n_threads(n_jobs), grow))
-        leaves = self._leaves(X)  # (n, trees)
-        self._set_members(leaves, weight, seeds)
-        self.targets, self.observed = targets, observed
-        return self._means(leaves)
+            self._store(features, run_blocks(len(seeds), BLOCK_BYTES, n_threads(n_jobs), tree))
+            leaves = self._leaves(X)  # (n, trees)
+            self._set_members(leaves, weight, seeds)
+            return self._means(leaves)
+
+        usual, single = (
+            self._squared_errors(*(grow(leaf, s) for s in seeds[: 2 * _TRIAL].reshape(2, -1)))
+            for leaf in _LEAVES
+        )
+        gain = (usual - single)[np.isfinite(usual + single)]
+        # Leaves of one row where the error surely falls, as it does if rows are nearly repeated.
+        surely = gain.sum() > 3.0 * np.sqrt((gain**2).sum())
+        return grow(_LEAVES[int(surely)], seeds)
 
     def predict(self, X: Any) -> Singles:
         """Return the predictions (n, T) of all trees."""
@@ -157,6 +168,22 @@ class LabelForest:
             (np.concatenate(data), np.concatenate(indices), np.cumsum(sizes, dtype=np.int32)),
             shape=(nodes, n),
         )
+
+    def _squared_errors(self, one: Singles, other: Singles) -> Floats:
+        """Return estimates (n,) of the squared error of many trees, from two groups of few.
+
+        The errors of few trees have a variance that those of many trees do not have. It is not in
+        the product of errors of independent groups.
+        """
+        errors = np.empty(len(one))
+        for start in range(0, len(one), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            y = self.targets[rows].toarray()
+            products = (y - one[rows]) * (y - other[rows])
+            if self.observed is not None:
+                products *= self.observed[rows].toarray()
+            errors[rows] = products.sum(axis=1)
+        return errors
 
     def _means(self, leaves: npt.NDArray[np.int32]) -> Singles:
         """Return the means (n, T) of the targets over the leaves of each row, but those of -1."""
@@ -221,15 +248,17 @@ class _Tree(NamedTuple):
     bytes: npt.NDArray[np.uint8]
 
 
-def _grow(features: BinnedFeatures, outputs: _Outputs, weight: Floats, seed: int) -> _Tree:
+def _grow(
+    features: BinnedFeatures, outputs: _Outputs, weight: Floats, leaf: int, seed: int
+) -> _Tree:
     """Return one tree, grown on the rows that are drawn."""
     p = features.edges.shape[0]
     counts = _bootstrap(len(weight), seed)
     rows = np.flatnonzero(counts)
     w = (counts * weight).astype(np.float32)
     values = outputs.projected(seed) * w[:, None]
-    room = max(1, 2 * (len(rows) // _LEAF))
+    room = max(1, 2 * (len(rows) // leaf))
     links, small = np.empty((3, room), np.int32), np.empty((2, room), np.uint8)
     most = min(p, max(1, int(max(p**0.5, p / 10))))
-    size = grow_tree(*features.arrays, values, w, rows, most, _LEAF, seed, links, small)
+    size = grow_tree(*features.arrays, values, w, rows, most, leaf, seed, links, small)
     return _Tree(links[:, :size], small[:, :size])

@@ -33,6 +33,7 @@ _BLOCK = 2048  # rows whose predictions are computed at the same time
 # Blocks bound the memory, and the time until Ctrl-C is noticed. Their numbers of values,
 # differences in distances, and products in a Gram matrix:
 _VALUES, _DIFFERENCES, _PRODUCTS = 1 << 20, 3e8, 4e9
+_FOLDS = 5  # of rows whose held-out predictions have penalties chosen by the others
 _TARGETS = 128  # that are fitted at the same time
 _NULL = 1e-10  # eigenvalues below this part of the largest are 0
 
@@ -40,11 +41,13 @@ _NULL = 1e-10  # eigenvalues below this part of the largest are 0
 class KernelRidge:
     r"""Ridge regression in the space of a kernel, with a penalty for each target.
 
-    With eigenvectors U and eigenvalues :math:`\lambda` of the kernel matrix, the fitted values of
-    target y are :math:`\hat y = U \operatorname{diag}(\lambda / (\lambda + c)) U^T y`, and the
-    residual of a row if it is left out is :math:`(y_r - \hat y_r) / (1 - h_r)`, with
-    :math:`h_r` its leverage. The penalty c of each target, and the width of the kernel for all,
-    minimise the sum of squares of these residuals.
+    With eigenvectors U and eigenvalues :math:`\lambda` of the centred kernel matrix, the fitted
+    values of target y are :math:`\hat y = \bar y + U \operatorname{diag}(\lambda / (\lambda + c))
+    U^T y`, and the residual of a row if it is left out is :math:`(y_r - \hat y_r) / (1 - h_r)`,
+    with :math:`h_r` its leverage, that in the mean included. The penalty c of each target, and the
+    width of the kernel for all, minimise the sum of squares of these residuals. Held-out
+    predictions have the penalty that other rows choose: with its own choice a row would look too
+    predictable.
 
     Parameters
     ----------
@@ -55,8 +58,8 @@ class KernelRidge:
 
     Attributes
     ----------
-    means : ndarray of shape (T,)
-        The means of the targets, which the regression is added to.
+    intercept : ndarray of shape (T,)
+        What the regression is added to.
     coef : ndarray of shape (q, T)
         Coefficients of the features or of the kernel values.
     points : array or CSR array of shape (q, p), or None
@@ -94,33 +97,31 @@ class KernelRidge:
         with one_blas_thread:
             Z = self.features.fit(X, weight).transform(X)
             root = np.sqrt(weight)[:, None]  # (n, 1): a row of weight w is scaled by its root
-            self.means = known_means(targets, weight)
+            means = known_means(targets, weight)
             total, best = float(weight.sum()), np.inf
             predictions = np.empty((n, T), dtype=np.float32)
             for width, design in self._designs(Z, seed):
                 eigen = design.decompose(root)
                 picks, losses = zip(
                     *(
-                        _choose_penalties(eigen, self._centred(targets, at, root), total)
+                        _choose_penalties(eigen, _centred(targets, means, at, root), total)
                         for at in _blocks(T, _TARGETS)
                     ),
                     strict=True,
                 )
                 if sum(losses) < best:
                     best, self.width = sum(losses), width
-                    coef = []
+                    coef, self.intercept = [], np.empty(T)
                     for at, pick in zip(_blocks(T, _TARGETS), picks, strict=True):
-                        left_out, spectral = _solve(eigen, self._centred(targets, at, root), pick)
-                        predictions[:, at] = left_out / root + self.means[at]
-                        coef.append(design.coefficients(eigen, spectral, root))
+                        y = _centred(targets, means, at, root)
+                        left_out, spectral = _solve(eigen, y, pick)
+                        predictions[:, at] = left_out / root + means[at]
+                        of_block, at_centre = design.coefficients(eigen, spectral, root)
+                        coef.append(of_block)
+                        self.intercept[at] = means[at] - at_centre
                     self.coef = np.concatenate(coef, axis=1)
                 del design, eigen  # before the next design is computed
         return predictions
-
-    def _centred(self, targets: npt.NDArray[Any], at: slice, root: Floats) -> Floats:
-        """Return some targets less their means, 0 where not known, times the roots of weights."""
-        y = targets[:, at] - self.means[at]
-        return np.asarray(root * np.where(np.isnan(y), 0.0, y))
 
     def predict(self, X: Any) -> npt.NDArray[np.float32]:
         """Return the predictions (n, T).
@@ -134,7 +135,7 @@ class KernelRidge:
             for rows in _blocks(n, _BLOCK):
                 Z = self.features.transform(X[rows])
                 K = Z if self.points is None else self._kernel(Z, self.points, self.width)
-                predictions[rows] = K @ self.coef + self.means
+                predictions[rows] = K @ self.coef + self.intercept
         return predictions
 
     def _designs(self, Z: Any, seed: int) -> Any:
@@ -194,11 +195,12 @@ class KernelRidge:
 
 
 class _Eigen(NamedTuple):
-    """Orthonormal vectors (n, q) and eigenvalues (q,) of the scaled kernel matrix."""
+    """Orthonormal vectors (n, q) and eigenvalues (q,) of the scaled and centred kernel matrix."""
 
     vectors: npt.NDArray[Any]  # in single precision if there are many rows
     values: Floats
-    right: Floats | None  # (p, q) eigenvectors in the space of features
+    of_mean: Floats  # (n,) the leverage of each row in a mean
+    right: Floats | None = None  # (p, q) eigenvectors in the space of features
 
 
 class _KernelMatrix:
@@ -208,14 +210,19 @@ class _KernelMatrix:
         self.K = K
 
     def decompose(self, root: Floats) -> _Eigen:
+        of_mean = (root / np.linalg.norm(root))[:, 0] ** 2
+        self.centre = of_mean @ self.K  # (n,)
+        self.K -= self.centre
+        self.K -= (self.centre - self.centre @ of_mean)[:, None]
         self.K *= root
         self.K *= root.T
         values, vectors = interruptible(eigh, self.K, overwrite_a=True)
         del self.K
-        return _Eigen(vectors, np.maximum(values, 0.0), None)
+        return _Eigen(vectors, np.maximum(values, 0.0), of_mean)
 
-    def coefficients(self, eigen: _Eigen, spectral: Floats, root: Floats) -> Floats:
-        return np.asarray(root * (eigen.vectors @ spectral))
+    def coefficients(self, eigen: _Eigen, spectral: Floats, root: Floats) -> tuple[Floats, Floats]:
+        coef = root * (eigen.vectors @ spectral)
+        return coef, self.centre @ coef
 
 
 class _Features:
@@ -236,23 +243,28 @@ class _Features:
         else:
             scaled = vectors = np.multiply(self.values, root, out=self.values)
         del self.values
-        gram = np.zeros((q, q))
+        total = float((root**2).sum())
+        gram, self.centre = np.zeros((q, q)), np.zeros(q)
         for rows in _blocks(n, int(_PRODUCTS / q**2)):
             block = scaled[rows].astype(np.float64, copy=False)
             gram += _to_dense(block.T @ block)
+            self.centre += root[rows, 0] @ block / total
+        gram -= total * np.outer(self.centre, self.centre)
         values, right = interruptible(eigh, gram.T, overwrite_a=True)  # LAPACK stores columns
         del gram
         kept = values > values[-1] * _NULL
         values, right = values[kept], right[:, kept]
         rotation = right / np.sqrt(values)
+        at_centre = self.centre @ rotation
         for rows in _blocks(n, _VALUES // q):
-            vectors[rows, : len(values)] = scaled[rows].astype(np.float64, copy=False) @ rotation
-        return _Eigen(vectors[:, : len(values)], values, right)
+            block = scaled[rows].astype(np.float64, copy=False)
+            vectors[rows, : len(values)] = block @ rotation - root[rows] * at_centre
+        return _Eigen(vectors[:, : len(values)], values, root[:, 0] ** 2 / total, right)
 
-    def coefficients(self, eigen: _Eigen, spectral: Floats, root: Floats) -> Floats:
+    def coefficients(self, eigen: _Eigen, spectral: Floats, root: Floats) -> tuple[Floats, Floats]:
         assert eigen.right is not None
         coef = eigen.right @ (np.sqrt(eigen.values)[:, None] * spectral)
-        return np.asarray(coef if self.mapping is None else self.mapping @ coef)
+        return coef if self.mapping is None else self.mapping @ coef, self.centre @ coef
 
 
 def _inverse_root(K: Floats) -> Floats:
@@ -271,39 +283,45 @@ def _rotate(vectors: npt.NDArray[Any], y: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 class _LeftOut:
-    """Residuals of some rows if each is left out, for any penalty, in the precision of `vectors`.
+    """Residuals of some rows if each is left out, for any penalty, in a precision.
 
     `y` (rows, T) are the targets, `rotated` (q, T) the products of all rows with the eigenvectors.
     """
 
-    def __init__(self, vectors: npt.NDArray[Any], values: npt.NDArray[Any]) -> None:
-        self.vectors, self.values = vectors, values
-        self.squares = vectors**2
+    def __init__(self, eigen: _Eigen, rows: slice, dtype: Any) -> None:
+        self.vectors = eigen.vectors[rows].astype(dtype, copy=False)
+        self.values, self.of_mean = eigen.values.astype(dtype), eigen.of_mean[rows].astype(dtype)
+        self.squares = self.vectors**2
 
     def residuals(
         self, y: npt.NDArray[Any], rotated: npt.NDArray[Any], penalty: float
     ) -> npt.NDArray[Any]:
         """Return the residuals (rows, T)."""
         shrinkage = self.values / (self.values + float(penalty))  # (q,)
-        leverage = np.minimum(self.squares @ shrinkage, _MOST_LEVERAGE)
+        leverage = np.minimum(self.squares @ shrinkage + self.of_mean, _MOST_LEVERAGE)
         fitted = self.vectors @ (shrinkage[:, None] * rotated)
         return np.asarray((y - fitted) / (1.0 - leverage)[:, None])
 
 
 def _choose_penalties(eigen: _Eigen, y: Floats, total: float) -> tuple[Floats, float]:
-    """Return the penalty (T,) of the least squared error of each target, and their sum.
+    """Return the penalties (_FOLDS + 1, T) of the least squared errors, and the sum of these.
 
-    Single precision halves the time of these comparisons.
+    The last row is chosen by all rows of y, row k by those that are not in fold k. Single
+    precision halves the time of these comparisons.
     """
-    values, y = eigen.values.astype(np.float32), y.astype(np.float32)
+    y = y.astype(np.float32)
     rotated = _rotate(eigen.vectors, y)
-    penalties = _PENALTIES * float(values.sum()) / total
-    losses = np.zeros((len(penalties), y.shape[1]))
+    penalties = _PENALTIES * float(eigen.values.sum()) / total
+    losses = np.zeros((_FOLDS, len(penalties), y.shape[1]))
     for rows in _blocks(len(y), _BLOCK):
-        left_out = _LeftOut(eigen.vectors[rows].astype(np.float32, copy=False), values)
+        left_out = _LeftOut(eigen, rows, y.dtype)
         for k, penalty in enumerate(penalties):
-            losses[k] += (left_out.residuals(y[rows], rotated, penalty) ** 2).sum(axis=0)
-    return penalties[losses.argmin(axis=0)], float(losses.min(axis=0).sum())
+            squares = left_out.residuals(y[rows], rotated, penalty) ** 2
+            for first, fold in enumerate(_folds(rows)[:_FOLDS]):
+                losses[fold, k] += squares[first::_FOLDS].sum(axis=0)
+    all_rows = losses.sum(axis=0)
+    by_others = np.concatenate([all_rows - losses, all_rows[None]])  # (_FOLDS + 1, P, T)
+    return penalties[by_others.argmin(axis=1)], float(all_rows.min(axis=0).sum())
 
 
 def _solve(eigen: _Eigen, y: Floats, penalties: Floats) -> tuple[Floats, Floats]:
@@ -311,11 +329,24 @@ def _solve(eigen: _Eigen, y: Floats, penalties: Floats) -> tuple[Floats, Floats]
     rotated = _rotate(eigen.vectors, y)
     predictions = y.copy()
     for rows in _blocks(len(y), _VALUES // len(rotated)):
-        left_out = _LeftOut(eigen.vectors[rows].astype(np.float64, copy=False), eigen.values)
-        for penalty in np.unique(penalties):
-            at = np.flatnonzero(penalties == penalty)
-            predictions[rows, at] -= left_out.residuals(y[rows, at], rotated[:, at], penalty)
-    return predictions, rotated / (eigen.values[:, None] + penalties)
+        left_out = _LeftOut(eigen, rows, y.dtype)
+        chosen = penalties[_folds(rows)]  # (rows, T), by rows of other folds
+        for penalty in np.unique(penalties[:-1]):
+            at = np.flatnonzero((penalties[:-1] == penalty).any(axis=0))
+            residuals = left_out.residuals(y[rows, at], rotated[:, at], penalty)
+            predictions[rows, at] -= np.where(chosen[:, at] == penalty, residuals, 0.0)
+    return predictions, rotated / (eigen.values[:, None] + penalties[-1])
+
+
+def _folds(rows: slice) -> npt.NDArray[np.int64]:
+    """Return the folds of some rows."""
+    return np.arange(rows.start, rows.stop) % _FOLDS
+
+
+def _centred(targets: npt.NDArray[Any], means: Floats, at: slice, root: Floats) -> Floats:
+    """Return some targets less their means, 0 where not known, times the roots of weights."""
+    y = targets[:, at] - means[at]
+    return np.asarray(root * np.where(np.isnan(y), 0.0, y))
 
 
 def _blocks(n: int, size: int) -> list[slice]:

@@ -1,4 +1,4 @@
-"""The learner "auto": a forest and two ridge regressions for all targets, stacked."""
+"""The learner "auto": a forest, two ridge regressions and perhaps boosting, stacked."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.special import logit
 
 from fgfm._utils.log_linear_pool import LogLinearPool
+from fgfm.stack._boosting import LabelBoosting
 from fgfm.stack._features import (
     CountFeatures,
     StandardFeatures,
@@ -27,6 +28,8 @@ Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]  # matrices of rows and targets are many
 Integers = npt.NDArray[np.int64]
 
+_PARTS = 3  # the forest and the ridge regressions
+_GAIN = 0.005  # share of the log-loss that boosting must save
 _FREQUENCY = 0.02  # share of the label's frequency in the probability of the forest
 _EDGE = 1e-5
 _RIDGE_SCALE = 4.0  # values of a regression of 0 and 1, as logits
@@ -45,13 +48,15 @@ class StackedPredictions(NamedTuple):
 class StackedLearner:
     """A forest and two ridge regressions of all targets, stacked by held-out predictions.
 
-    The forest and the first ridge regression also predict the classes of the targets with more
-    than two, such as the number of labels; these predictions are pooled.
+    Dense features of many rows have a further part, boosted trees for each label, if they lower
+    the log-loss of the held-out predictions. The forest and the first ridge regression also
+    predict the classes of the targets with more than two, such as the number of labels; these
+    predictions are pooled.
 
     Attributes
     ----------
     parts : list
-        The forest and the ridge regressions.
+        The forest, the ridge regressions, and the boosted trees if they are kept.
     classes : list of ndarray
         The classes of each target.
     stack : MarginalStack
@@ -86,7 +91,7 @@ class StackedLearner:
         seed : int
             Seeds the parts.
         n_jobs : int or None
-            Number of threads of the forest, as in joblib.
+            Number of threads of the forest and of boosting, as in joblib.
         progress : callable, optional
             Called with the share of the work that is done after each part.
 
@@ -113,9 +118,14 @@ class StackedLearner:
             if progress is not None:
                 progress(len(self.parts) / (len(plan) + 1))
         if self.binary:
-            self.stack = MarginalStack().fit(
-                lambda rows, at: self._logits(held_out, rows, at), labels, weight
-            )
+            self.stack, loss = self._fit_stack(held_out[:_PARTS], labels, weight)
+            if len(held_out) > _PARTS:
+                stack, with_boosting = self._fit_stack(held_out, labels, weight)
+                if with_boosting < (1.0 - _GAIN) * loss:
+                    self.stack = stack
+                else:
+                    for values in (held_out, self.parts, self.names):
+                        values.pop()
         self.pools = []
         for t in self.multiclass:
             known = targets[t] >= 0
@@ -123,6 +133,20 @@ class StackedLearner:
             distributions = [d[known] for d in self._distributions(held_out, t)]
             self.pools.append(LogLinearPool().fit(distributions, code, weight[known]))
         return self._probabilities(held_out, len(weight))
+
+    def _fit_stack(
+        self, held_out: Sequence[Singles], labels: Singles, weight: Floats
+    ) -> tuple[MarginalStack, float]:
+        """Return the stack of some parts and the log-loss of its held-out predictions."""
+        stack = MarginalStack().fit(
+            lambda rows, at: self._logits(held_out, rows, at), labels, weight
+        )
+        loss = 0.0
+        for rows in _blocks(len(weight)):
+            p = np.clip(stack.predict(self._logits(held_out, rows)), _EDGE, 1.0 - _EDGE)
+            y = labels[rows]
+            loss -= float(np.nansum(weight[rows, None] * (y * np.log(p) + (1 - y) * np.log1p(-p))))
+        return stack, loss
 
     def _plan(
         self, X: Any, T: Singles, labels: Singles, weight: Floats, seed: int, n_jobs: int | None
@@ -144,17 +168,24 @@ class StackedLearner:
 
             return fit
 
+        def boosting() -> tuple[Any, Singles]:
+            part = LabelBoosting()
+            return part, part.fit(X, labels, weight, seed, n_jobs)
+
         if self.counts:
             return [
                 ("forest", forest),
                 ("linear ridge on log counts", ridge(CountFeatures(False), "linear")),
                 ("linear ridge on tf-idf", ridge(CountFeatures(True), "linear")),
             ]
-        return [
+        plan = [
             ("forest", forest),
             ("Laplacian kernel ridge", ridge(StandardFeatures(), "laplacian")),
             ("linear ridge", ridge(StandardFeatures(), "linear")),
         ]
+        if LabelBoosting.suits(X.shape[0], X.shape[1], len(self.binary)):
+            plan.append(("boosting", boosting))
+        return plan
 
     @property
     def weights(self) -> dict[str, float]:
@@ -199,10 +230,15 @@ class StackedLearner:
     ) -> Floats:
         """Return the predictions (J, n, m) of some binary targets as logits."""
         columns = self.binary_columns[at]
-        forest, *ridges = (values[rows][:, columns].astype(float) for values in predictions)
+        parts = (values[rows][:, columns].astype(float) for values in predictions[:_PARTS])
+        forest, *ridges = parts
         p = (1.0 - _FREQUENCY) * forest + _FREQUENCY * self.means[at]
         return np.stack(
-            [logit(np.clip(p, _EDGE, 1.0 - _EDGE)), *(self._ridge_logits(f) for f in ridges)]
+            [
+                logit(np.clip(p, _EDGE, 1.0 - _EDGE)),
+                *(self._ridge_logits(f) for f in ridges),
+                *(values[rows, at].astype(float) for values in predictions[_PARTS:]),
+            ]
         )
 
     def _ridge_logits(self, values: Floats) -> Floats:
@@ -226,13 +262,16 @@ class StackedLearner:
         """Return the probabilities of all targets."""
         p = np.empty((n, len(self.binary)))
         if self.binary:
-            for start in range(0, n, _BLOCK):
-                rows = slice(start, start + _BLOCK)
+            for rows in _blocks(n):
                 p[rows] = self.stack.predict(self._logits(predictions, rows))
         pools = zip(self.pools, self.multiclass, strict=True)
         return StackedPredictions(
             p, [pool.predict_proba(self._distributions(predictions, t)) for pool, t in pools]
         )
+
+
+def _blocks(n: int) -> list[slice]:
+    return [slice(start, start + _BLOCK) for start in range(0, n, _BLOCK)]
 
 
 def _canonical(X: Any) -> Any:

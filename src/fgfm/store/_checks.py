@@ -84,10 +84,9 @@ def _check_attributes(part: Any) -> None:
         _check_methods(found["methods"], len(found["models"].classes))
     if "first_column" in found:
         wanted = sum(len(classes) for classes in found["classes"])
-        for width in (
-            (one.targets if hasattr(one, "targets") else one.coef).shape[1]
-            for one in found["parts"]
-        ):
+        for one in found["parts"]:
+            arrays = (getattr(one, array, None) for array in ("targets", "coef", "rare"))
+            width = next(array for array in arrays if array is not None).shape[-1]
             if width > wanted:
                 raise ValueError(f"a part of a {name} predicts {width} columns, not {wanted}")
 

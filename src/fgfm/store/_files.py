@@ -68,6 +68,7 @@ _CLASSES = {
     "fgfm.factors._label_graph": "Cut",
     "fgfm.io": "FeatureEncoder",
     "fgfm.ridge": "RidgeLogistic",
+    "fgfm.stack._boosting": "LabelBoosting",
     "fgfm.stack._features": "CountFeatures StandardFeatures",
     "fgfm.stack._forest": "LabelForest",
     "fgfm.stack._kernel_ridge": "KernelRidge",
