@@ -195,7 +195,9 @@ def generated(
     return table
 
 
-def exact_macro_f(proba: sparse.csr_array, labels: sparse.csr_array) -> float:
+def exact_macro_f(
+    proba: sparse.csr_array, labels: sparse.csr_array, zero_division: float = 1.0
+) -> float:
     """Compute the exact expected macro F1 of a decision, from the generating functions."""
     columns, chosen = proba.tocsc(), labels.multiply(proba).tocsc()
     sizes = np.asarray(labels.sum(axis=0)).ravel()  # (m,)
@@ -212,7 +214,7 @@ def exact_macro_f(proba: sparse.csr_array, labels: sparse.csr_array) -> float:
         hits = add(chosen, chosen.data / (1.0 - chosen.data * u))
         value += 2.0 * weight * np.exp((sizes + 1) * log_z) * none * hits
     empty = np.exp(add(columns, np.log1p(-np.minimum(columns.data, 1.0 - 1e-16))))
-    return float(np.where(sizes > 0, value, empty).mean())
+    return float(np.where(sizes > 0, value, zero_division * empty).mean())
 
 
 def budgets(cases: Iterable[tuple[str, sparse.csr_array, int]], seconds: float) -> Table:
@@ -234,16 +236,17 @@ def budgets(cases: Iterable[tuple[str, sparse.csr_array, int]], seconds: float) 
         show_progress(f"{name}, k = {k}")
 
         def task(least: int = k, p: sparse.csr_array = proba, k: int = k) -> decision.Decision:
-            return decision.from_marginals(p, average="macro", min_labels=least, max_labels=k)
+            limits = {"min_labels": least, "max_labels": k}
+            return decision.from_marginals(p, average="macro", zero_division=0.0, **limits)
 
         own = task()
         took = least_times({"fgfm": task}, seconds=seconds)["fgfm"]
         other, theirs = _xcolumns(proba, k, seconds)["macro F1"]
-        f1, free = exact_macro_f(proba, theirs), float(task(0).expected_f.mean())
+        f1, free = exact_macro_f(proba, theirs, 0.0), float(task(0).expected_f.mean())
         mean = float(own.expected_f.mean())
         table.rows.append((name, k, f1, mean, own.gap, free, took, other / took))
     show_progress("")
-    table.notes.append("xCOLUMNs and fgfm choose exactly k; only fgfm can choose fewer.")
+    table.notes.append("xCOLUMNs and fgfm choose exactly k; only fgfm can choose fewer. 0/0 is 0.")
     return table
 
 

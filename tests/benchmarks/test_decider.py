@@ -86,6 +86,7 @@ def test_summary_states_limits_and_what_is_expected():
     from benchmarks.decider import AVERAGES, TUNED
 
     names = ("half", *TUNED, "f-optimal", OURS, "fdecider-rows", "limit", "random split")
+    names = (*names, "limit, calibrated")
     found = [
         {"data": data, "learner": "x", "average": average, "rule": rule, "f1": 0.5 + 0.01 * i}
         | {"expected_f": 0.57 + 0.02 * (rule == "random split"), "error": 0.03, "bound": np.nan}
@@ -94,8 +95,8 @@ def test_summary_states_limits_and_what_is_expected():
         for i, rule in enumerate(names)
     ]
     lines = Scores(pd.DataFrame(found)).summary().splitlines()
-    assert "| micro | .510 | .550 | .570 |" in lines
-    assert "| binary | .510 | .550 | .570 |" in lines
+    assert "| micro | .510 | .550 | .570 | .590 |" in lines
+    assert "| binary | .510 | .550 | .570 | .590 |" in lines
     assert "| all | +.020 | 100% | +.020 | 100% | +.020 | 100% |" in lines
     assert "| all, random split | +.010 | 100% | +.010 | 100% | +.010 | 100% |" in lines
     known = "| the same, if the expectation were known |  | 68% |  | 68% |  | 68% |"
@@ -104,6 +105,9 @@ def test_summary_states_limits_and_what_is_expected():
 
 def test_exact_expected_macro_f_is_that_of_the_decision():
     p, _ = rows(30, 6)
-    decided = from_marginals(sparse.csr_array(p), average="macro", max_labels=2)
-    value = exact_macro_f(sparse.csr_array(p), decided.labels)
-    assert value == pytest.approx(decided.expected_f.mean(), abs=1e-9)
+    p[:, 5] *= 0.01  # a label that is left empty
+    for zero_division in (0.0, 1.0):
+        how = {"average": "macro", "max_labels": 2, "zero_division": zero_division}
+        decided = from_marginals(sparse.csr_array(p), **how)
+        value = exact_macro_f(sparse.csr_array(p), decided.labels, zero_division)
+        assert value == pytest.approx(decided.expected_f.mean(), abs=1e-9)
