@@ -207,11 +207,19 @@ def test_progress_bar_on_a_terminal(folder, tmp_path):
     assert b"left" in seen
 
 
-def test_interrupt_ends_with_one_line_and_no_file(tmp_path):
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--jobs", 2],
+        ["-e", "ridge"],
+        ["-e", "forest", "--set", "n_estimators=2000", "--factors", "single"],
+    ],
+)
+def test_interrupt_ends_with_one_line_and_no_file(options, tmp_path):
     X, Y = make_rows(3000)
+    X = np.hstack([X, np.random.default_rng(0).normal(size=(len(X), 400))])
     save_npz(tmp_path / "many.npz", X, Y, label_names=NAMES)
-    command = ["fit", tmp_path / "many.npz", "-e", "forest", "--set", "n_estimators=2000"]
-    command += ["--factors", "single", "-o", tmp_path / "model.fgfm"]
+    command = ["fit", tmp_path / "many.npz", *options, "-o", tmp_path / "model.fgfm"]
     with started_on_terminal(*command) as (process, terminal):
         seen = read_terminal(terminal, until=b"models")
         process.send_signal(signal.SIGINT)

@@ -61,6 +61,26 @@ class PositiveOnly(ClassifierMixin, BaseEstimator):
         return tags
 
 
+class BinaryOnly(PositiveOnly):
+    """Takes 0 and 1 only, in a vector or a matrix, as CatBoost with the loss MultiLogloss."""
+
+    def fit(self, X, y):
+        assert np.max(y) <= 1
+        return super().fit(X, y)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def test_learner_without_several_classes_cannot_model_the_number_of_labels():
+    with pytest.raises(ValueError, match=r"BinaryOnly, .*factors='independent', or"):
+        FGFMClassifier(BinaryOnly()).fit(X, Y)
+    FGFMClassifier(BinaryOnly(), factors="independent").fit(X, Y).predict(X)
+    fgfm.FDeciderCV(BinaryOnly()).fit(X, Y).predict(X)
+
+
 @pytest.mark.parametrize(
     ("learner", "expected"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
+import threading
 from importlib import import_module
 
 import numpy as np
@@ -265,3 +267,21 @@ def test_instruction_sets_give_the_same_bits(monkeypatch, large):
     for one, two in zip(*found, strict=True):
         assert one.coef.tobytes() == two.coef.tobytes()
         assert one.cv_losses.tobytes() == two.cv_losses.tobytes()
+
+
+def test_ctrl_c_ends_the_kernel(monkeypatch):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(4000, 400))
+    Y = (X @ random.normal(size=(400, 30)) + random.normal(size=(4000, 30)) > 0).astype(int)
+    kernel, thetas = _solver.fit_ridge, []
+
+    def interrupted(*args):
+        thetas.append(next(a for a in args if isinstance(a, np.ndarray) and a.shape == (30, 401)))
+        thetas[0][:] = np.nan
+        threading.Timer(0.1, _thread.interrupt_main).start()
+        kernel(*args)
+
+    monkeypatch.setattr(_solver, "fit_ridge", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fit_ridge_logistic(X, Y)
+    assert np.isnan(thetas[0]).all()  # the kernel sets it at its end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -168,3 +169,18 @@ def test_missing_features_become_the_mean() -> None:
     Z = StandardFeatures().fit(X, np.ones(3)).transform(X)
     assert Z[0, 1] == 0.0
     assert Z[2, 0] == 0.0
+
+
+def test_features_of_many_rows_are_kept_once_in_single_precision(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_LANDMARKS", 500)
+    monkeypatch.setattr(module, "_PRODUCTS", 2.5e8)  # blocks of 1000 rows
+    X, Y = data(n=20_000)
+    tracemalloc.start()
+    try:
+        KernelRidge(StandardFeatures(), "laplacian").fit(X, Y, np.ones(len(X)), seed=0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2.0 * len(X) * 500 * np.dtype(np.float32).itemsize

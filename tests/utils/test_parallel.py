@@ -1,7 +1,8 @@
-"""Parallel jobs: order of results, sizes of shared arguments, BLAS threads."""
+"""Parallel jobs: order of results, sizes of shared arguments, BLAS threads, Ctrl-C."""
 
 from __future__ import annotations
 
+import _thread
 import sys
 import threading
 import time
@@ -13,7 +14,7 @@ from scipy import sparse
 from sklearn.utils.parallel import delayed
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from fgfm._utils.parallel import Shared, one_blas_thread, run_jobs
+from fgfm._utils.parallel import Shared, interruptible, one_blas_thread, run_jobs
 
 
 def slow_square(x):
@@ -93,3 +94,24 @@ def test_blas_has_one_thread_while_any_thread_is_inside(two_threads, first):
     leave.set()
     thread.join()
     assert blas_threads() == {2}
+
+
+def test_interruptible_returns_and_raises():
+    assert interruptible(divmod, 7, 2) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        interruptible(divmod, 7, 0)
+
+
+def test_ctrl_c_does_not_wait_for_compiled_code():
+    ended, released = threading.Event(), threading.Event()
+
+    def compute():
+        assert threading.current_thread() is not threading.main_thread()
+        _thread.interrupt_main()
+        released.wait(60)
+        ended.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(compute)
+    assert not ended.is_set()
+    released.set()

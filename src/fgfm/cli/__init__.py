@@ -6,6 +6,7 @@ after Ctrl-C. Results go to standard output, everything else to standard error.
 
 from __future__ import annotations
 
+import os
 import sys
 
 __all__ = ["main"]
@@ -22,8 +23,12 @@ def main() -> None:
         from fgfm.cli._app import app
 
         app(prog_name="fgfm")
-    except KeyboardInterrupt:  # during imports or exit; commands handle their own
-        sys.exit(130)
+    except (KeyboardInterrupt, SystemExit) as stop:
+        if isinstance(stop, SystemExit) and stop.code != 130:
+            raise
+        # Other threads may still compute: an orderly exit would wait for them, or abort.
+        sys.stderr.flush()
+        os._exit(130)
 
 
 def __dir__() -> list[str]:

@@ -28,7 +28,8 @@ Examples:
 
 With very many features, such as words, the tests may take minutes.
 --max-features 200 takes seconds: it tests given those features only that say
-most about a single label, an approximation that may add edges.
+most about a single label. The level of the tests is then not guaranteed: where
+other features affect two labels, an edge appears that they would explain.
 """
 _PICTURES = (".png", ".pdf", ".svg")
 _NAME = 25  # characters of a label in the table of edges
@@ -54,7 +55,7 @@ MaxFeatures = Annotated[
     typer.Option(
         metavar="N",
         help="Number of features that the tests condition on: those of the largest F statistic "
-        "for a label; 0 for all, which is exact.",
+        "for a label; 0 for all. The level --alpha only holds if no other feature matters.",
     ),
 ]
 Edges = Annotated[int, typer.Option(metavar="N", help="Number of edges to print per factor.")]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import has_fit_parameter
 
@@ -27,6 +27,7 @@ from fgfm.estimation._learner import (
     fits_label_matrix,
     is_ridge,
     is_splitter,
+    last_step,
     seed_learner,
 )
 from fgfm.estimation._models import Predictions, Target
@@ -217,6 +218,14 @@ def _make_task(
         raise TypeError(
             f"estimator is {estimator!r}, which has no predict_proba, and calibration is "
             "None: its scores need a calibration to become probabilities"
+        )
+    last = last_step(estimator)
+    tags = get_tags(last).classifier_tags if hasattr(last, "__sklearn_tags__") else None
+    if tags is not None and not tags.multi_class and any(t.values.max() > 1 for t in targets):
+        raise ValueError(
+            f"estimator is {type(last).__name__}, whose tags say that it takes no target of more "
+            "than two classes, and the method models the number of labels: choose "
+            "factors='independent', or fgfm.FDeciderCV(estimator)"
         )
     if any(target.extra is not None for target in targets):
         _warn_dropped_column(estimator)

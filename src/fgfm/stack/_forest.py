@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.utils.parallel import Parallel, delayed
 
 from fgfm._kernels import apply_trees, grow_tree
+from fgfm._utils.blocks import BLOCK_BYTES, n_threads, run_blocks
 from fgfm.stack._features import BinnedFeatures, known_means
 
 __all__ = ["LabelForest"]
@@ -96,8 +96,10 @@ class LabelForest:
         seeds = np.random.default_rng(seed).integers(np.iinfo(np.int32).max, size=_TREES)
 
         def grow(leaf: int, seeds: npt.NDArray[np.int64]) -> Singles:
-            jobs = (delayed(_grow)(features, outputs, weight, leaf, int(s)) for s in seeds)
-            self._store(features, Parallel(n_jobs=n_jobs, require="sharedmem")(jobs))
+            def one(block: slice) -> _Tree:
+                return _grow(features, outputs, weight, leaf, int(seeds[block.start]))
+
+            self._store(features, run_blocks(len(seeds), BLOCK_BYTES, n_threads(n_jobs), one))
             leaves = self._leaves(X)  # (n, trees)
             self._set_members(leaves, weight, seeds)
             return self._means(leaves)
