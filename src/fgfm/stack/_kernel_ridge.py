@@ -257,8 +257,9 @@ class _Features:
         rotation = right / np.sqrt(values)
         at_centre = self.centre @ rotation
         for rows in _blocks(n, _VALUES // q):
-            block = scaled[rows].astype(np.float64, copy=False)
-            vectors[rows, : len(values)] = block @ rotation - root[rows] * at_centre
+            block = scaled[rows].astype(np.float64, copy=False) @ rotation
+            block -= root[rows] * at_centre
+            vectors[rows, : len(values)] = block
         return _Eigen(vectors[:, : len(values)], values, root[:, 0] ** 2 / total, right)
 
     def coefficients(self, eigen: _Eigen, spectral: Floats, root: Floats) -> tuple[Floats, Floats]:
@@ -335,6 +336,7 @@ def _solve(eigen: _Eigen, y: Floats, penalties: Floats) -> tuple[Floats, Floats]
             at = np.flatnonzero((penalties[:-1] == penalty).any(axis=0))
             residuals = left_out.residuals(y[rows, at], rotated[:, at], penalty)
             predictions[rows, at] -= np.where(chosen[:, at] == penalty, residuals, 0.0)
+        del left_out  # before that of the next rows is computed
     return predictions, rotated / (eigen.values[:, None] + penalties[-1])
 
 
