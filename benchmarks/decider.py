@@ -349,15 +349,18 @@ class Scores:
             for average in AVERAGES:
                 f1, d = self.matrix(group, average), self.gain(group, average)
                 ahead, behind = (d > LEVEL).sum(), (d < -LEVEL).sum()
-                names = ("half", *TUNED, "f-optimal", OURS)
+                mean = {
+                    name: f"{f1[name].mean():.3f}" for name in (OURS, *TUNED, "f-optimal", "half")
+                }
                 yield (
                     group,
                     average,
                     {
-                        "pairs": str(len(f1)),
-                        **{name: f"{f1[name].mean():.3f}" for name in names},
+                        OURS: mean.pop(OURS),
                         "gain": f"{d.mean():+.4f}",
                         "ahead, level, behind": f"{ahead}, {len(d) - ahead - behind}, {behind}",
+                        **mean,
+                        "pairs": str(len(f1)),
                     },
                 )
 
