@@ -34,11 +34,11 @@ What next? The same decisions behind a model of yours:
     decider = fgfm.FDecider(average="macro").fit(proba_validation, Y_validation)
     labels = decider.predict(proba_new)
     decider.score(proba_test, Y_test)
-From a table, without Python; "$(BIN)/fgfm demo" writes films.csv and runs these in a minute:
-    fgfm evaluate films.csv --labels genres       # label sets of fgfm against thresholds
+From a table, without Python ("$(BIN)/fgfm demo" runs this in 15 s):
+    fgfm evaluate films.csv --labels genres    # against thresholds
     fgfm fit films.csv --labels genres -o films.fgfm
     fgfm predict films.fgfm new_films.csv -o sets.csv
-README.md has both. Then: docs/decider.md, docs/get_started.md, docs/results.md ("make docs").
+Then: docs/decider.md, docs/get_started.md, docs/results.md, or "make docs".
 endef
 export NEXT
 
