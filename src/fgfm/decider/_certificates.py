@@ -285,8 +285,11 @@ def _warn(
     reached = " and ".join(f"{value:.3g}" for value in first.reached)
     where = f" for {len(failed)} of {len(found)} labels, the first is {failed[0]}"
     needed = "more rows like these would not certify it"
-    if math.isfinite(first.missing):
-        rows = round(first.missing * sum(map(len, halves)))
+    given_rows = sum(map(len, halves))
+    if first.missing == 1.0:
+        needed = f"a few more validation rows than these {given_rows:,} may certify it"
+    elif math.isfinite(first.missing):
+        rows = round(first.missing * given_rows)
         needed = f"about {rows:,} validation rows like these would certify it"
     warnings.warn(
         f"{given} is not certified with confidence={confidence:g}{'' if failed == [''] else where}"
