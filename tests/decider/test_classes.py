@@ -16,7 +16,7 @@ import fgfm
 from decider_data import exclusive, independent
 from fgfm import FDecider, FDeciderCV
 from fgfm._utils.log_linear_pool import LogLinearPool
-from fgfm.decider._decider import _shifted
+from fgfm.decider._expectation import shifted
 from fgfm.decision import from_classes
 from multilabel import close
 
@@ -66,7 +66,7 @@ def test_decide_is_from_classes_on_calibrated_probabilities():
     labels, expected_f = decider.decide(P[1000:])
     expected = from_classes(q, beta=2.0, zero_division=0.0)
     assert (labels == NAMES[expected.labels]).all()
-    close(_shifted(expected_f, -decider._expectation_shift), expected.expected_f, 1e-12)
+    close(shifted(expected_f, -decider._expectation_shift), expected.expected_f, 1e-12)
     assert decider.classes_.tolist() == NAMES.tolist()
     assert not decider.multilabel_
 

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from decider_data import distorted, exclusive, independent
 from fgfm import FDecider, f_measure
-from fgfm.decider._decider import _expectation_shift, _shifted
+from fgfm.decider._expectation import expectation_shift, shifted
 from fgfm.decision import from_marginals
 from fgfm.estimation._calibration import ShrunkCalibrator
 from fgfm.estimation._entries import dense_entries
@@ -71,7 +71,7 @@ def test_macro_and_micro_decisions_are_optimal_for_the_marginals(make):
     sets, proba = model_joint(macro, new)
     marginals = proba @ sets  # (4, 3)
     labels, expected_f = macro.decide(new)
-    expected_f = _shifted(expected_f, -macro._expectation_shift)  # that of the marginals
+    expected_f = shifted(expected_f, -macro._expectation_shift)  # that of the marginals
     columns = (np.ascontiguousarray(labels.T), expected_f)
     check_decision(columns, independent_joint(marginals.T), tolerance=1e-9)
     micro = FDecider(average="micro").fit(p, Y)
@@ -159,16 +159,16 @@ def test_macro_expected_f_is_shifted_towards_what_validation_rows_obtain():
 
 def test_shift_of_expectations():
     expected = np.array([0.0, 0.2, 0.5, 0.9, 1.0])
-    assert _expectation_shift(expected, expected) == pytest.approx(0.0, abs=1e-12)
-    shift = _expectation_shift(expected, expected - [0.0, 0.1, 0.1, 0.1, 0.0])
-    shifted = _shifted(expected, shift)
+    assert expectation_shift(expected, expected) == pytest.approx(0.0, abs=1e-12)
+    shift = expectation_shift(expected, expected - [0.0, 0.1, 0.1, 0.1, 0.0])
+    found = shifted(expected, shift)
     assert shift < 0.0
-    assert shifted[[0, 4]].tolist() == [0.0, 1.0]
+    assert found[[0, 4]].tolist() == [0.0, 1.0]
     error = 0.03 / 25.0  # squared standard error of the mean difference, 0.06
     lowered = 0.06 * 0.03**2 / (0.03**2 + error)
-    assert shifted.mean() == pytest.approx(expected.mean() - lowered, abs=1e-9)
-    np.testing.assert_allclose(_shifted(shifted, -shift), expected, atol=1e-12)
-    assert _expectation_shift(np.ones(3), np.zeros(3)) == 0.0  # certain, and wrong
+    assert found.mean() == pytest.approx(expected.mean() - lowered, abs=1e-9)
+    np.testing.assert_allclose(shifted(found, -shift), expected, atol=1e-12)
+    assert expectation_shift(np.ones(3), np.zeros(3)) == 0.0  # certain, and wrong
 
 
 def test_expected_f_of_overconfident_probabilities_is_what_is_obtained():

@@ -57,13 +57,19 @@ def n_threads(n_jobs: Any) -> int:
     return int(n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs))
 
 
+def slices(n: int, size: int) -> list[slice]:
+    """Return the slices of n items in blocks of a size, of at least 1."""
+    size = max(size, 1)
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
 def row_blocks(n: int, row_bytes: int, threads: int = 1) -> list[slice]:
     """Split n rows into blocks of at most `BLOCK_BYTES`, at least four per thread if possible."""
     rows = max(1, BLOCK_BYTES // max(1, row_bytes))
     if threads > 1:
         # Four blocks per thread even out rows that take different times.
         rows = max(1, min(rows, -(-n // (4 * threads))))
-    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
+    return slices(n, rows)
 
 
 def run_blocks(n: int, row_bytes: int, threads: int, work: Callable[[slice], Any]) -> list[Any]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.optimize import brentq
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -43,6 +42,7 @@ from fgfm._utils.validation import (
 from fgfm.cardinality import of_marginals
 from fgfm.decider._certificates import certify_floors, rows_apart
 from fgfm.decider._class_model import ClassModel, class_rule
+from fgfm.decider._expectation import expectation_shift, shifted
 from fgfm.decider._floors import best_entries, row_sizes
 from fgfm.decider._inputs import (
     Probabilities,
@@ -85,10 +85,6 @@ _CALIBRATORS: dict[str | None, Any] = {
     "isotonic": partial(IsotonicCalibrator, with_margin=True),
     None: NoCalibrator,
 }
-
-
-_ERROR = 0.03  # standard deviation of the mean error of macro expectations, over data sets
-_MOST_SHIFT = 3.0  # of their logits
 
 
 class DeciderMixin(LabelSetMixin):
@@ -592,7 +588,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
                 average=None,
                 zero_division=self.zero_division,
             )
-            self._expectation_shift = _expectation_shift(np.asarray(expected_f), obtained)
+            self._expectation_shift = expectation_shift(np.asarray(expected_f), obtained)
         if self.confidence is not None:
             certify_floors(self, entries, table.labels, (np.flatnonzero(weight), apart))
         return self
@@ -785,7 +781,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         labels, expected_f = decision = self._decide_batch(self._marginals(entries), kind)
         if not (self._macro and self._expectation_shift):
             return decision
-        return Decision(labels, _shifted(expected_f, self._expectation_shift), decision.gap)
+        return Decision(labels, shifted(expected_f, self._expectation_shift), decision.gap)
 
     def _column_names(self) -> list[Any]:
         return list(vars(self).get("label_names_in_", super()._column_names()))
@@ -914,34 +910,6 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         of_none = np.full(len(size), float(self.zero_division))
         f = np.divide(hits, size, out=of_none, where=size > 0.0)
         return Decision(labels, float(f[0]) if self._one_problem else f)
-
-
-def _expectation_shift(expected: Floats, obtained: Floats) -> float:
-    r"""Return the shift of the logits of expected F-measures that obtained ones call for.
-
-    With the mean difference :math:`\bar\delta` over m labels, whose standard error is at
-    most s, :math:`s^2 = \sum_j \delta_j^2 / m^2`, the shifted mean is lower by
-    :math:`\bar\delta \, \tau^2 / (\tau^2 + s^2)`, the posterior mean of an error that has
-    standard deviation tau over data sets.
-    """
-    difference = expected - obtained
-    error = float(difference @ difference) / len(difference) ** 2
-    share = _ERROR**2 / (_ERROR**2 + error)
-    target = float(expected.mean() - share * difference.mean())
-
-    def excess(shift: float) -> float:
-        return float(_shifted(expected, shift).mean()) - target
-
-    # Expectations of 0 and 1 do not change: the target may be out of reach.
-    if excess(-_MOST_SHIFT) >= 0.0 or excess(_MOST_SHIFT) <= 0.0:
-        return 0.0
-    return float(brentq(excess, -_MOST_SHIFT, _MOST_SHIFT))
-
-
-def _shifted(f: Floats, shift: float) -> Floats:
-    """Return the values in [0, 1] whose odds are exp(shift) times as large."""
-    odds = np.exp(shift) * f
-    return np.asarray(odds / (1.0 - f + odds))
 
 
 def _check_rows(table: LabelTable, weight: Floats) -> None:

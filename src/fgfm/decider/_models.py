@@ -90,7 +90,8 @@ class TrainingRows(NamedTuple):
                 columns = np.repeat(columns, 2)
             y = y[:, columns]
         if self.table.observed is not None:
-            return self._fit_known(estimator, y, columns), columns, values
+            known = self.table.observed[:, columns]
+            return self._fit_known(estimator, y, known), columns, values
         try:
             model = clone(estimator).fit(self.X, y, **self.params)
         except Exception:  # libraries have errors of their own for a y with columns
@@ -107,8 +108,8 @@ class TrainingRows(NamedTuple):
             return np.asarray(self.table.labels.mean(axis=0))
         return np.asarray(self.table.labels.sum(axis=0) / np.maximum(observed.sum(axis=0), 1))
 
-    def _fit_known(self, estimator: Any, y: Integers, columns: Integers) -> Any:
-        """Fit a clone for each label to the rows where it is known."""
+    def _fit_known(self, estimator: Any, y: Integers, known: Any) -> Any:
+        """Fit a clone for each label to the rows where it is known (n, labels)."""
         if not hasattr(estimator, "predict_proba"):
             raise TypeError(
                 f"y has labels that are missing, and estimator is {estimator!r}: it is fitted to "
@@ -117,11 +118,10 @@ class TrainingRows(NamedTuple):
         single = estimator.estimator if isinstance(estimator, MultiOutputClassifier) else estimator
         model = MultiOutputClassifier(single)
         model.estimators_ = []
-        for target, j in zip(y.T, columns, strict=True):
-            known = np.flatnonzero(self.table.observed[:, j])  # type: ignore[index]
-            params = take_param_rows(self.params, known, len(y))
-            rows = take_rows(self.X, known)
-            model.estimators_.append(clone(single).fit(rows, target[known], **params))
+        for target, rows in zip(y.T, map(np.flatnonzero, known.T), strict=True):
+            params = take_param_rows(self.params, rows, len(y))
+            X = take_rows(self.X, rows)
+            model.estimators_.append(clone(single).fit(X, target[rows], **params))
         model.classes_ = [part.classes_ for part in model.estimators_]
         return model
 

@@ -133,7 +133,8 @@ class ReportDisplay:
         ax.grid(axis="x", color="0.92")
         ax.set_axisbelow(True)
         rivals = " and ".join(f"{value:.3f}" for value in values[-1, 1:])
-        ax.set_title(f"{'overall ' * several}{values[-1, 0]:.3f}, against {rivals}", pad=30)
+        overall = "overall " if several else ""
+        ax.set_title(f"{overall}{values[-1, 0]:.3f}, against {rivals}", pad=30)
         ax.legend(
             loc="lower center",
             bbox_to_anchor=(0.5, 1.0),

@@ -14,6 +14,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.spatial.distance import cdist
 
+from fgfm._utils.blocks import slices
 from fgfm._utils.parallel import interruptible, one_blas_thread
 from fgfm.stack._features import known_means
 
@@ -105,14 +106,14 @@ class KernelRidge:
                 picks, losses = zip(
                     *(
                         _choose_penalties(eigen, _centred(targets, means, at, root), total)
-                        for at in _blocks(T, _TARGETS)
+                        for at in slices(T, _TARGETS)
                     ),
                     strict=True,
                 )
                 if sum(losses) < best:
                     best, self.width = sum(losses), width
                     coef, self.intercept = [], np.empty(T)
-                    for at, pick in zip(_blocks(T, _TARGETS), picks, strict=True):
+                    for at, pick in zip(slices(T, _TARGETS), picks, strict=True):
                         y = _centred(targets, means, at, root)
                         left_out, spectral = _solve(eigen, y, pick)
                         predictions[:, at] = left_out / root + means[at]
@@ -132,7 +133,7 @@ class KernelRidge:
         n = X.shape[0]
         predictions = np.empty((n, self.coef.shape[1]), dtype=np.float32)
         with one_blas_thread:
-            for rows in _blocks(n, _BLOCK):
+            for rows in slices(n, _BLOCK):
                 Z = self.features.transform(X[rows])
                 K = Z if self.points is None else self._kernel(Z, self.points, self.width)
                 predictions[rows] = K @ self.coef + self.intercept
@@ -183,7 +184,7 @@ class KernelRidge:
             K = np.empty((n, q))
         else:
             K = np.empty((n, mapping.shape[1]), dtype=np.float32)
-        for rows in _blocks(n, min(_VALUES // q, int(_DIFFERENCES * n / max(A.size * q, 1)))):
+        for rows in slices(n, min(_VALUES // q, int(_DIFFERENCES * n / max(A.size * q, 1)))):
             if self.kernel == "linear":
                 values = _to_dense(A[rows] @ B.T)
             else:
@@ -245,7 +246,7 @@ class _Features:
         del self.values
         total = float((root**2).sum())
         gram, self.centre = np.zeros((q, q)), np.zeros(q)
-        for rows in _blocks(n, int(_PRODUCTS / q**2)):
+        for rows in slices(n, int(_PRODUCTS / q**2)):
             block = scaled[rows].astype(np.float64, copy=False)
             gram += _to_dense(block.T @ block)
             self.centre += root[rows, 0] @ block / total
@@ -256,7 +257,7 @@ class _Features:
         values, right = values[kept], right[:, kept]
         rotation = right / np.sqrt(values)
         at_centre = self.centre @ rotation
-        for rows in _blocks(n, _VALUES // q):
+        for rows in slices(n, _VALUES // q):
             block = scaled[rows].astype(np.float64, copy=False) @ rotation
             block -= root[rows] * at_centre
             vectors[rows, : len(values)] = block
@@ -278,7 +279,7 @@ def _inverse_root(K: Floats) -> Floats:
 def _rotate(vectors: npt.NDArray[Any], y: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the products (q, T) of the vectors with the targets, in the precision of these."""
     rotated = np.zeros((vectors.shape[1], y.shape[1]), dtype=y.dtype)
-    for rows in _blocks(len(y), _EXACT if len(y) <= _EXACT else _BLOCK):
+    for rows in slices(len(y), _EXACT if len(y) <= _EXACT else _BLOCK):
         rotated += vectors[rows].astype(y.dtype, copy=False).T @ y[rows]
     return rotated
 
@@ -314,7 +315,7 @@ def _choose_penalties(eigen: _Eigen, y: Floats, total: float) -> tuple[Floats, f
     rotated = _rotate(eigen.vectors, y)
     penalties = _PENALTIES * float(eigen.values.sum()) / total
     losses = np.zeros((_FOLDS, len(penalties), y.shape[1]))
-    for rows in _blocks(len(y), _BLOCK):
+    for rows in slices(len(y), _BLOCK):
         left_out = _LeftOut(eigen, rows, y.dtype)
         for k, penalty in enumerate(penalties):
             squares = left_out.residuals(y[rows], rotated, penalty) ** 2
@@ -329,7 +330,7 @@ def _solve(eigen: _Eigen, y: Floats, penalties: Floats) -> tuple[Floats, Floats]
     """Return leave-one-out predictions (n, T) and spectral coefficients (q, T)."""
     rotated = _rotate(eigen.vectors, y)
     predictions = y.copy()
-    for rows in _blocks(len(y), _VALUES // len(rotated)):
+    for rows in slices(len(y), _VALUES // len(rotated)):
         left_out = _LeftOut(eigen, rows, y.dtype)
         chosen = penalties[_folds(rows)]  # (rows, T), by rows of other folds
         for penalty in np.unique(penalties[:-1]):
@@ -349,11 +350,6 @@ def _centred(targets: npt.NDArray[Any], means: Floats, at: slice, root: Floats) 
     """Return some targets less their means, 0 where not known, times the roots of weights."""
     y = targets[:, at] - means[at]
     return np.asarray(root * np.where(np.isnan(y), 0.0, y))
-
-
-def _blocks(n: int, size: int) -> list[slice]:
-    size = max(size, 1)
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def _to_dense(values: Any) -> Floats:

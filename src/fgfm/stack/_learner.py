@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.special import logit
 
+from fgfm._utils.blocks import slices
 from fgfm._utils.log_linear_pool import LogLinearPool
 from fgfm.stack._boosting import LabelBoosting
 from fgfm.stack._features import (
@@ -142,7 +143,7 @@ class StackedLearner:
             lambda rows, at: self._logits(held_out, rows, at), labels, weight
         )
         loss = 0.0
-        for rows in _blocks(len(weight)):
+        for rows in slices(len(weight), _BLOCK):
             p = np.clip(stack.predict(self._logits(held_out, rows)), _EDGE, 1.0 - _EDGE)
             y = labels[rows]
             loss -= float(np.nansum(weight[rows, None] * (y * np.log(p) + (1 - y) * np.log1p(-p))))
@@ -262,16 +263,12 @@ class StackedLearner:
         """Return the probabilities of all targets."""
         p = np.empty((n, len(self.binary)))
         if self.binary:
-            for rows in _blocks(n):
+            for rows in slices(n, _BLOCK):
                 p[rows] = self.stack.predict(self._logits(predictions, rows))
         pools = zip(self.pools, self.multiclass, strict=True)
         return StackedPredictions(
             p, [pool.predict_proba(self._distributions(predictions, t)) for pool, t in pools]
         )
-
-
-def _blocks(n: int) -> list[slice]:
-    return [slice(start, start + _BLOCK) for start in range(0, n, _BLOCK)]
 
 
 def _canonical(X: Any) -> Any:
