@@ -1,42 +1,41 @@
 """Extreme multi-label classification, in CSR: ``python -m benchmarks.extreme [NAME ...]``.
 
-With real data: several rules decide from the probabilities of napkinXC's label trees. Times are
-those of the decision alone. xCOLUMNs has no rule for the F-measure of a row; the nearest ones are
-the k most probable labels, and the macro F-measure by block coordinate ascent. k is the mean
-number of labels in training, rounded.
-
-Without real data (``--only generated``): 100,000 rows of a million labels, 100 entries per row,
-with probabilities that fall like 1 / rank.
+Probabilities of napkinXC's label trees (``--only real``): `FDecider`, thresholds and the k most
+probable labels, tuned on the same validation rows, a fifth of the training rows. Times are those
+of the decision alone.
 
 Macro at k (``--only budgets``): k labels per row, against xCOLUMNs' block coordinate ascent, by
 the exact expected macro F1; on generated probabilities, and on those of label trees.
+
+Generated probabilities (``--only generated``): 100,000 rows of a million labels, 100 entries per
+row, with probabilities that fall like 1 / rank.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from benchmarks.datasets import Split, load
+from benchmarks.datasets import load
 from benchmarks.environment import show_progress
 from benchmarks.inputs import sparse_rows
 from benchmarks.measure import in_child, least_times
 from benchmarks.peers import install
 from benchmarks.peers import run as run_peer
 from benchmarks.report import Column, Table, count, duration, mebibytes, number, ratio
-from fgfm import decision, f_measure
+from fgfm import FDecider, decision, f_measure
+from fgfm._utils.thresholds import best_threshold
 from fgfm.decision._quadrature import nodes
 
-__all__ = ["generated", "main", "real", "threshold", "top_k"]
+__all__ = ["generated", "main", "real", "top_k"]
 
 NAMES = ("eukaryote_go", "imdb", "delicious")
 BUDGET_NAMES = ("bibtex", "corel5k", "delicious", "eukaryote_go", "stackex_cs")
@@ -47,9 +46,9 @@ XCOLUMNS = ("xcolumns==0.0.2", "numpy==2.4.6", "scipy==1.17.1")
 _CHILDREN = Path(__file__).parent
 
 
-def threshold(proba: sparse.csr_array) -> sparse.csr_array:
-    """Return the labels that are more probable than not."""
-    marks = (proba.data > 0.5, proba.indices, proba.indptr)
+def above(proba: sparse.csr_array, threshold: float) -> sparse.csr_array:
+    """Return the labels whose probability is above a threshold."""
+    marks = (proba.data > threshold, proba.indices, proba.indptr)
     labels = sparse.csr_array(marks, shape=proba.shape, copy=True)  # changed in place below
     labels.eliminate_zeros()
     return labels
@@ -66,131 +65,100 @@ def top_k(proba: sparse.csr_array, k: int) -> sparse.csr_array:
     return sparse.csr_array((ones, (row[kept], proba.indices[kept])), shape=proba.shape)
 
 
-def _xcolumns(
-    proba: sparse.csr_array, k: int, seconds: float
-) -> dict[str, tuple[float, sparse.csr_array]]:
-    """Return time and label sets of each rule of xCOLUMNs."""
+def _xcolumns(proba: sparse.csr_array, k: int, seconds: float) -> tuple[float, sparse.csr_array]:
+    """Return time and label sets of xCOLUMNs, for macro F1."""
     python = install("xcolumns", XCOLUMNS)
     with tempfile.TemporaryDirectory() as folder:
         given, result = Path(folder) / "proba.npz", Path(folder) / "labels.npz"
         sparse.save_npz(given, proba, compressed=False)
         printed = run_peer(python, _CHILDREN / "xcolumns_child.py", given, k, result, seconds)
-        with np.load(result) as stored:
-            return {
-                name: (
-                    took,
-                    sparse.csr_array(
-                        tuple(stored[f"{name}/{part}"] for part in ("data", "indices", "indptr")),
-                        shape=proba.shape,
-                    ),
-                )
-                for name, took in json.loads(printed).items()
-            }
+        return float(printed.split()[-1]), sparse.csr_array(sparse.load_npz(result))
 
 
-def _napkinxc(split: Split) -> tuple[sparse.csr_array, float, float]:
-    """Return the probabilities of a label tree of napkinXC, and the seconds of fit and predict."""
+def _napkinxc(X: Any, Y: Any, X_new: Any) -> sparse.csr_array:
+    """Return the probabilities of new rows by a label tree of napkinXC."""
     python = install("napkinxc", NAPKINXC)
     parts = {}
-    for name in ("X_train", "Y_train", "X_test"):
-        matrix = sparse.csr_array(getattr(split, name))
-        parts |= {
-            f"{name}/{p}": getattr(matrix, p) for p in ("data", "indices", "indptr", "shape")
-        }
+    for name, matrix in {"X": X, "Y": Y, "X_new": X_new}.items():
+        csr = sparse.csr_array(matrix)
+        parts |= {f"{name}/{p}": getattr(csr, p) for p in ("data", "indices", "indptr", "shape")}
     with tempfile.TemporaryDirectory() as folder:
         given, result = Path(folder) / "split.npz", Path(folder) / "proba.npz"
         np.savez(given, **parts)
-        printed = run_peer(python, _CHILDREN / "napkinxc_child.py", given, result, limit=LIMIT)
-        return sparse.csr_array(sparse.load_npz(result)), *json.loads(printed)
+        run_peer(python, _CHILDREN / "napkinxc_child.py", given, result, limit=LIMIT)
+        return sparse.csr_array(sparse.load_npz(result))
 
 
-def real(name: str, split: Split, seconds: float) -> Table:
+def real(name: str, seconds: float) -> Table:
     """Compare rules on the probabilities of one model."""
     show_progress(f"{name}: napkinXC")
-    proba, fit_s, predict_s = _napkinxc(split)
-    single = proba.astype(np.float32)
+    split = load(name)
+    X, Y = sparse.csr_array(split.X_train), split.Y_train
+    held_out = np.random.default_rng(0).permutation(len(Y)) < len(Y) // 5
+    new = sparse.vstack([X[held_out], sparse.csr_array(split.X_test)])
+    proba = _napkinxc(X[~held_out], Y[~held_out], new)
+    validation, proba, Y = proba[: held_out.sum()], proba[held_out.sum() :], Y[held_out]
     n, m = proba.shape
-    k = max(1, round(split.Y_train.sum() / len(split.Y_train)))
-    nonempty = bool(split.Y_train.any(axis=1).all())
-    tasks: dict[str, Callable[[], Any]] = {
-        "fgfm": lambda: decision.from_marginals(proba, nonempty=nonempty),
-        "fgfm, float32": lambda: decision.from_marginals(single, nonempty=nonempty),
-        "napkinXC, 0.5": lambda: threshold(proba),
-        "napkinXC, top-k": lambda: top_k(proba, k),
-    }
     show_progress(f"{name}: decisions")
+    decider = FDecider().fit(validation, Y)
+    cut = best_threshold(validation, sparse.csr_array(Y))
+    numbers = range(1, round(2 * Y.sum() / len(Y)) + 2)
+    k = max(numbers, key=lambda k: f_measure(Y, top_k(validation, k)))
+    nonempty = bool(Y.any(axis=1).all())
+    tasks: dict[str, Callable[[], Any]] = {
+        "FDecider": lambda: decider.predict(proba),
+        "from_marginals": lambda: decision.from_marginals(proba, nonempty=nonempty).labels,
+        "threshold": lambda: above(proba, cut),
+        "k most probable": lambda: top_k(proba, k),
+        "p > 0.5": lambda: above(proba, 0.5),
+    }
     times = least_times(tasks, seconds=seconds)
-    labels = {rule: getattr(task(), "labels", None) for rule, task in tasks.items()}
-    labels |= {rule: tasks[rule]() for rule, sets in labels.items() if sets is None}
-    show_progress(f"{name}: xCOLUMNs")
-    for rule, (took, found) in _xcolumns(proba, k, seconds).items():
-        times[f"xCOLUMNs, {rule}"], labels[f"xCOLUMNs, {rule}"] = took, found
     show_progress("")
     table = Table(
-        f"{name}: {n} test rows, {m} labels, {proba.nnz / n:.0f} stored per row, k = {k}",
+        f"{name}: {n} test rows, {m} labels, {proba.nnz / n:.0f} stored per row",
         [
             Column("rule", left=True),
-            Column("F1", lambda f1: f"{f1:.4f}"),
+            Column("F1", lambda f1: f"{f1:.3f}"),
             Column("labels per row", number),
-            Column("decision", duration),
-            Column("by fgfm", lambda x: f"{x:.2f}x"),
+            Column("time of a row", duration),
         ],
     )
-    for rule, sets in labels.items():
-        f1 = f_measure(split.Y_test, sets)
-        table.rows.append((rule, f1, sets.sum() / n, times[rule], times[rule] / times["fgfm"]))
-    table.notes.append(
-        f"napkinXC took {duration(fit_s)} to fit and {duration(predict_s)} to predict; "
-        "its rules are timed here on the CSR matrix."
-    )
-    if nonempty:
-        table.notes.append("No training row is empty: fgfm decides with nonempty=True.")
+    for rule, task in tasks.items():
+        labels = task()
+        f1 = f_measure(split.Y_test, labels)
+        table.rows.append((rule, f1, labels.sum() / n, times[rule] / n))
+    table.notes.append(f"Chosen on {len(Y)} validation rows: threshold {cut:.3f}, k = {k}.")
     return table
 
 
-def generated(
-    n: int, m: int, stored: int, dtypes: Sequence[type[np.floating]] = (np.float32, np.float64)
-) -> Table:
+def generated(n: int, m: int, stored: int) -> Table:
     """Measure speed and memory on generated probabilities."""
     table = Table(
         f"from_marginals, CSR: {count(n)} rows, {count(m)} labels, {stored} stored per row",
         [
             Column("entries", left=True),
             Column("in order", left=True),
-            Column("threads"),
             Column("rows/s", count),
-            Column("speed-up", ratio),
             Column("input", mebibytes),
             Column("output", mebibytes),
             Column("peak beyond", mebibytes),
         ],
     )
     proba = sparse_rows(n, m, stored)
-    for dtype in dtypes:
+    for dtype in (np.float32, np.float64):
         for in_order in (True, False):
+            show_progress(f"{dtype.__name__}, {'in order' if in_order else 'not in order'}")
             with tempfile.TemporaryDirectory() as folder:
                 _write(proba, dtype, in_order, Path(folder))
-                alone = None
-                for threads in (1, 2):
-                    show_progress(f"{dtype.__name__}, {threads} threads")
-                    found = in_child("sparse_memory", folder, str(threads), "3")
-                    alone = alone or found["seconds"]
-                    table.rows.append(
-                        (
-                            dtype.__name__,
-                            "yes" if in_order else "no",
-                            threads,
-                            n / found["seconds"],
-                            alone / found["seconds"],
-                            found["input"],
-                            found["decided"],
-                            found["extra"],
-                        )
-                    )
+                found = in_child("sparse_memory", folder, "3")
+            memory = found["input"], found["decided"], found["extra"]
+            order = "yes" if in_order else "no"
+            table.rows.append((dtype.__name__, order, n / found["seconds"], *memory))
     show_progress("")
     table.notes.append(
-        "Not in order: the most probable label first. Peak beyond: peak memory minus the memory "
-        "before the call (input and libraries); it includes the output."
+        "Processor time of one thread. Not in order: the most probable label first. Peak beyond: "
+        "peak memory minus the memory before the call (input and libraries); it includes the "
+        "output."
     )
     return table
 
@@ -241,7 +209,7 @@ def budgets(cases: Iterable[tuple[str, sparse.csr_array, int]], seconds: float) 
 
         own = task()
         took = least_times({"fgfm": task}, seconds=seconds)["fgfm"]
-        other, theirs = _xcolumns(proba, k, seconds)["macro F1"]
+        other, theirs = _xcolumns(proba, k, seconds)
         f1, free = exact_macro_f(proba, theirs, 0.0), float(task(0).expected_f.mean())
         mean = float(own.expected_f.mean())
         table.rows.append((name, k, f1, mean, own.gap, free, took, other / took))
@@ -261,7 +229,8 @@ def real_budgets(names: Iterable[str]) -> Iterator[tuple[str, sparse.csr_array, 
     """Yield name, probabilities of a label tree, and k; rows with fewer labels are left out."""
     for name in names:
         show_progress(f"{name}: napkinXC")
-        proba, *_ = _napkinxc(load(name))
+        split = load(name)
+        proba = _napkinxc(split.X_train, split.Y_train, split.X_test)
         proba = proba[np.flatnonzero(np.diff(proba.indptr) >= max(BUDGETS))]
         for k in BUDGETS:
             yield name, proba, k
@@ -286,25 +255,18 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--only", choices=("real", "generated", "budgets"), help="run one part")
     parser.add_argument("--quick", action="store_true", help="5000 generated rows, one second")
     options = parser.parse_args(arguments)
+    seconds = 1.0 if options.quick else 5.0
     start = time.perf_counter()
+    if options.only in (None, "real"):
+        for name in options.names or NAMES:
+            print("\n".join(real(name, seconds).lines()), end="\n\n", flush=True)
     if options.only in (None, "budgets"):
-        seconds = 1.0 if options.quick else 10.0
-        for cases in (
-            generated_budgets(options.quick),
-            real_budgets(options.names or BUDGET_NAMES),
-        ):
-            print("\n".join(budgets(cases, seconds).lines()), end="\n\n", flush=True)
+        names = options.names or BUDGET_NAMES
+        cases = chain(real_budgets(names), generated_budgets(options.quick))
+        print("\n".join(budgets(cases, seconds).lines()), end="\n\n", flush=True)
     if options.only in (None, "generated"):
         n = 5000 if options.quick else 100_000
         print("\n".join(generated(n, 1_000_000, 100).lines()), end="\n\n", flush=True)
-    if options.only in (None, "real"):
-        for name in options.names or NAMES:
-            try:
-                split = load(name)
-            except FileNotFoundError as error:
-                sys.exit(str(error))
-            table = real(name, split, 1.0 if options.quick else 10.0)
-            print("\n".join(table.lines()), end="\n\n", flush=True)
     print(f"Total time: {duration(time.perf_counter() - start)}")
 
 

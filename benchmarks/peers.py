@@ -27,7 +27,7 @@ def install(name: str, requirements: tuple[str, ...], folder: Path = FOLDER) -> 
 
 
 def run(python: Path, script: Path, *arguments: object, limit: float | None = None) -> str:
-    """Run a script, without our modules, and return the last line that it prints."""
+    """Run a script, without our modules, and return what it prints."""
     ours = ("PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV")
     variables = {name: value for name, value in os.environ.items() if name not in ours}
     done = subprocess.run(
@@ -38,4 +38,4 @@ def run(python: Path, script: Path, *arguments: object, limit: float | None = No
         check=True,
         timeout=limit,
     )
-    return done.stdout.splitlines()[-1]
+    return done.stdout
