@@ -1,21 +1,23 @@
-"""Cost of fitting and deciding on Dask workers.
+"""Cost of fitting and deciding on Dask workers: ``python -m benchmarks.cluster``.
 
-``python -m benchmarks.cluster [--quick] [--only fit|parts|arrays]`` fits data of the size of yeast
-in this process, with ``n_jobs=2``, and on one and two Dask workers. It decides for a folder of
-Parquet files and for a Dask array of 20 labels and up to 5 million rows, and reports the peak
-memory of a process. The workers are processes of one thread on this machine: the results contain
-the cost of sending data, but not the gain of other machines.
+Fits data of the size of yeast in this process, with ``n_jobs=2``, and on two Dask workers. Decides
+for a folder of Parquet files and for a Dask array of 20 labels and up to 5 million rows, and
+reports the peak memory of a process. The workers are processes of one thread on this machine: the
+results contain the cost of sending data, but not the gain of other machines. Processor times are
+those of all processes; other load on the machine adds more to the time that passes.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,20 +46,25 @@ def _workers(number: int) -> Iterator[Any]:
         yield client
 
 
-def _minimum_time(task: Callable[[], object], times: int) -> float:
-    """Return the minimum time of some calls, after one that is not timed."""
+def _processor_time() -> float:
+    """Return the processor seconds of this process and of those that it started."""
+    import psutil
+
+    this = psutil.Process()
+    # user, system, and the same of children that have ended
+    return sum(sum(p.cpu_times()[:4]) for p in (this, *this.children(recursive=True)))
+
+
+def _timed(task: Callable[[], object]) -> tuple[float, float]:
+    """Return the seconds that pass during a call, and its processor seconds."""
+    start, work = time.perf_counter(), _processor_time()
     task()
-    found = []
-    for _ in range(times):
-        start = time.perf_counter()
-        task()
-        found.append(time.perf_counter() - start)
-    return min(found)
+    return time.perf_counter() - start, _processor_time() - work
 
 
 def fit(quick: bool) -> Table:
-    """Fit the default learner and a forest to data of the size of yeast."""
-    from sklearn.ensemble import RandomForestClassifier
+    """Fit the learner "ridge" and one booster per label to data of the size of yeast."""
+    from sklearn.ensemble import GradientBoostingClassifier
 
     from fgfm import FGFMClassifier
 
@@ -65,30 +72,31 @@ def fit(quick: bool) -> Table:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, p))
     Y = (X[:, :m] + rng.normal(size=(n, m)) > 0.5).astype(int)
-    trees = 10 if quick else 100
+    booster = GradientBoostingClassifier(n_estimators=1 if quick else 4)
     models = {
-        "ridge": FGFMClassifier(method="two-step", random_state=0),
-        "forest": FGFMClassifier(
-            RandomForestClassifier(trees), factors="independent", calibration=None, random_state=0
-        ),
+        "ridge": FGFMClassifier("ridge", random_state=0),
+        "boosters": FGFMClassifier(booster, calibration=None, random_state=0),
     }
-    times = 1 if quick else 2
     table = Table(
         f"Fit {n} rows, {p} features, {m} labels",
-        [Column("where", left=True), *(Column(name, duration) for name in models)],
+        [
+            Column("learner", left=True),
+            Column("where", left=True),
+            Column("time", duration),
+            Column("processor", duration),
+        ],
     )
 
-    def times_of_fits() -> list[float]:
-        return [
-            _minimum_time(lambda model=model: model.fit(X, Y), times) for model in models.values()
-        ]
+    def fits(where: str) -> None:
+        for name, model in models.items():
+            runs = [_timed(partial(model.fit, X, Y)) for _ in range(3)][1:]  # one starts workers
+            table.rows.append((name, where, *map(min, zip(*runs, strict=True))))
 
-    table.rows.append(("one process", *times_of_fits()))
+    fits("one process")
     with joblib.parallel_config(n_jobs=2):
-        table.rows.append(("n_jobs=2", *times_of_fits()))
-    for number in (1, 2):
-        with _workers(number), joblib.parallel_config("dask"):
-            table.rows.append((f"Dask, workers: {number}", *times_of_fits()))
+        fits("n_jobs=2")
+    with _workers(2), joblib.parallel_config("dask"):
+        fits("two Dask workers")
     return table
 
 
@@ -110,48 +118,38 @@ def _load_libraries() -> None:
     fgfm.decision.from_marginals(np.full((1, LABELS), 0.5))
 
 
-def _in_child(job: str, rows: int, where: str) -> tuple[float, float]:
-    """Run a job in a new process; return its time, and the peak memory of its processes."""
+def _in_child(job: str, rows: int, where: str) -> list[float]:
+    """Run a job in a new process; return its times, and the peak memory of its processes."""
     command = [sys.executable, "-m", "benchmarks.cluster", "--child", job, str(rows), where]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    seconds, memory = done.stdout.split()[-2:]
-    return float(seconds), float(memory)
+    return [float(value) for value in done.stdout.split()[-3:]]
 
 
 def _child(job: str, rows: int, where: str) -> None:
-    """Run a job on 1 or 2 threads ("1", "2") or workers ("dask1", "dask2")."""
-    number = int(where[-1])
+    """Run a job on two threads or two Dask workers."""
     with contextlib.ExitStack() as stack:
-        client = None
-        if where.startswith("dask"):
-            client = stack.enter_context(_workers(number))
+        client = stack.enter_context(_workers(2)) if where == "dask" else None
         _load_libraries()
         if client is not None:
             client.run(_load_libraries)
-        if job == "parts":
-            seconds = _decide_parts(rows, number, client)
-        else:
-            seconds = _decide_array(rows, number, client)
+        times = (_decide_parts if job == "parts" else _decide_array)(rows, client)
         memory = peak_bytes()
         if client is not None:
             memory = max(memory, *client.run(peak_bytes).values())
-    print(seconds, memory / 2**20)
+    print(*times, memory / 2**20)
 
 
-def _decide_parts(rows: int, number: int, client: Any) -> float:
+def _decide_parts(rows: int, client: Any) -> tuple[float, float]:
     from fgfm.io import decide
 
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "p").mkdir()
         _write_parts(Path(folder) / "p", rows)
-        config = {"n_jobs": number} if client is None else {"backend": "dask"}
-        start = time.perf_counter()
-        with joblib.parallel_config(**config):
-            decide(Path(folder) / "p", Path(folder) / "s")
-        return time.perf_counter() - start
+        with joblib.parallel_config(**({"n_jobs": 2} if client is None else {"backend": "dask"})):
+            return _timed(lambda: decide(Path(folder) / "p", Path(folder) / "s"))
 
 
-def _decide_array(rows: int, number: int, client: Any) -> float:
+def _decide_array(rows: int, client: Any) -> tuple[float, float]:
     """Decide for an array, and reduce the decisions, so that no worker holds them all."""
     import dask
     from dask import array
@@ -160,30 +158,29 @@ def _decide_array(rows: int, number: int, client: Any) -> float:
 
     proba = array.random.default_rng(0).random((rows, LABELS), chunks=(PART_ROWS, LABELS)) ** 4
     labels, expected_f = from_marginals(proba)
-    results = labels.sum(), expected_f.mean()
-    start = time.perf_counter()
+    results = [labels.sum(), expected_f.mean()]
     if client is None:
-        dask.compute(*results, scheduler="threads", num_workers=number)
-    else:
-        client.gather(client.compute(list(results)))
-    return time.perf_counter() - start
+        return _timed(lambda: dask.compute(*results, scheduler="threads", num_workers=2))
+    return _timed(lambda: client.gather(client.compute(results)))
 
 
 def decisions(job: str, title: str, sizes: tuple[int, ...]) -> Table:
-    """Decide for tables of several sizes with threads and with workers."""
+    """Decide for tables of several sizes with threads and with workers, each twice."""
     table = Table(
         title,
         [
             Column("rows", count),
             Column("where", left=True),
             Column("time", duration),
+            Column("processor", duration),
             Column("peak memory of a process", lambda v: f"{v:.0f} MiB"),
         ],
     )
-    names = {"1": "one thread", "2": "two threads", "dask1": "one worker", "dask2": "two workers"}
     for rows in sizes:
-        for where, name in names.items():
-            table.rows.append((rows, name, *_in_child(job, rows, where)))
+        for where, name in {"threads": "two threads", "dask": "two Dask workers"}.items():
+            runs = (_in_child(job, rows, where) for _ in range(2))
+            seconds, work, memory = zip(*runs, strict=True)
+            table.rows.append((rows, name, min(seconds), min(work), max(memory)))
     return table
 
 
@@ -210,7 +207,9 @@ def main() -> None:
     }
     for name, make in tables.items():
         if options.only in (None, name):
-            print("\n".join(make().lines()), flush=True)
+            print("\n".join(make().lines()), end="\n\n", flush=True)
+    load = os.getloadavg()[0]
+    print(f"Load of the machine at the end: {load:.1f} on {os.cpu_count()} cores")
 
 
 if __name__ == "__main__":

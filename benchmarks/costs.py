@@ -34,8 +34,8 @@ __all__ = ["Cost", "Job", "Nodes", "cost", "main", "measure", "tables"]
 MEASURED = Path(__file__).parents[1] / "docs" / "benchmark" / "costs" / "measured.json"
 ROWS = 10**9
 TWENTY = "20 labels"
-# Rows per second of one H200, float32 probabilities in its memory: the least of docs/gpu.md.
-GPU_RATES = {"1000 labels, few": 2.2e8, "1000 labels, half": 9.1e7}
+# Rows per second of one H200, float32 probabilities in its memory: docs/gpu.md.
+GPU_RATES = {"1000 labels, few": 2.0e8, "1000 labels, half": 9.9e7}
 
 
 @dataclass(frozen=True)
