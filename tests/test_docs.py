@@ -236,6 +236,7 @@ def test_figures_are_found(text, found):
     [
         ("4.2 us", "4.21 us", True),
         ("4.3 us", "4.21 us", False),
+        ("4.2 us", "4.27 us", False),
         ("0.36 s", "363 ms", True),
         ("4.2 us", "4.2 ms", False),
         ("2.2e8 to 2.3e8", "2.24e+08 and 2.31e+08", True),
@@ -245,12 +246,29 @@ def test_figures_are_found(text, found):
         ("27 %", "0.268", True),
         ("1.4 times", "1.4 s", False),
         ("0.81 and 0.82", "0.81\n0.82", True),
+        ("0.81 and 0.81", "0.81\n0.82", False),
         ("0.81 and 0.82", "0.81\n" + 9 * "-\n" + "0.82", False),  # too far from each other
     ],
 )
 def test_figure_agrees_if_a_stored_number_rounds_to_it(figure, stored, agree):
     figures = list(verify.find_figures(figure))
     assert verify.agrees(figures, verify.read_values(stored)) is agree
+
+
+@pytest.mark.slow
+def test_few_wrong_figures_agree_by_coincidence():
+    wrong = passed = 0
+    for page in [ROOT / "README.md", *pages()]:
+        for (_, figures), numbers in verify.sources(page, verify.read_given()):
+            for at, figure in enumerate(figures):
+                for step in (-1, 1):
+                    value = figure.values[0]
+                    changed = value._replace(value=value.value + step * value.step)
+                    mutant = figure._replace(values=[changed, *figure.values[1:]])
+                    mutants = [*figures[:at], mutant, *figures[at + 1 :]]
+                    passed += any(verify.agrees(mutants, lines) for lines in numbers.values())
+                    wrong += 1
+    assert passed < wrong / 5, f"{passed} of {wrong}"
 
 
 def test_check_of_the_site_finds_what_is_wrong(tmp_path):
