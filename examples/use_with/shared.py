@@ -7,6 +7,7 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.model_selection import train_test_split
 
 import fgfm
+from fgfm.evaluation import best_threshold
 
 GENRES = {
     "comedy": [
@@ -66,3 +67,21 @@ def report(name, Y, at_half, labels):
     """Print the F1 of labels above one half and of the F-optimal sets."""
     half, best = fgfm.f_measure(Y, at_half), fgfm.f_measure(Y, labels)
     print(f"{name}: F1 {half:.2f} above 0.5, {best:.2f} F-optimal")
+
+
+def against_thresholds(proba_val, Y_val, proba_new, Y_new, labels):
+    """Return F1 above 0.5, above one or many tuned thresholds, and of the F-optimal sets."""
+    one = best_threshold(proba_val, Y_val == 1)
+    each = [
+        best_threshold(proba_val[:, [j]], Y_val[:, [j]] == 1, average="micro")
+        for j in range(Y_val.shape[1])
+    ]
+    rules = proba_new > 0.5, proba_new > one, proba_new > each, labels
+    return [fgfm.f_measure(Y_new, found) for found in rules]
+
+
+def report_splits(name, scores):
+    """Print the mean over splits of what `against_thresholds` returns."""
+    half, one, each, best = np.mean(scores, axis=0)
+    print(f"{name}: F1 {half:.2f} above 0.5, {one:.2f} above t, {each:.2f} above t of each label,")
+    print(f"{best:.2f} F-optimal")
