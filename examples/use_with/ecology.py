@@ -49,11 +49,11 @@ models = {
 scores = {}
 # %%
 for split, past, val, new in splits:
-    species = Y[past].sum(axis=0) >= 20
+    known = Y[:, Y[past].sum(axis=0) >= 20]  # species seen often enough to learn
     for name, model in models.items():
-        model.fit(X[past], Y[past][:, species])
+        model.fit(X[past], known[past])
         proba_val, proba_new = model.predict_proba(X[val]), model.predict_proba(X[new])
-        found = against_thresholds(proba_val, Y[val][:, species], proba_new, Y[new][:, species])
+        found = against_thresholds(proba_val, known[val], proba_new, known[new])
         scores.setdefault(f"{split}, {name}", []).append(found)
 # %%
 report_splits(scores)
