@@ -40,7 +40,7 @@ for beta in (0.125, 1.0, 8.0):
     )
 
 # %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3.6), layout="constrained")
 left.plot(betas, precision, marker="o", label="precision")
 left.plot(betas, recall, marker="s", label="recall")
 left.plot(betas, expected, color="0.4", linestyle="--", label=r"expected $F_\beta$")

@@ -43,11 +43,11 @@ print(f"F-optimal, calibrated  {calibrated.score(X[test], Y[test]):.3f}")
 # %%
 # The plot bins the rows by their expected F-measure. A model below the diagonal is overconfident.
 
-figure, axes = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained", sharey=True)
+figure, axes = plt.subplots(1, 2, figsize=(7, 3.9), layout="constrained", sharey=True)
 names = ("not calibrated", "calibrated")
 for ax, model, name in zip(axes, (raw, calibrated), names, strict=True):
     display = CalibrationDisplay.from_estimator(model, X[test], Y[test], ax=ax)
-    ax.set_title(f"naive Bayes, {name}: obtained - expected = {display.mean_difference_:+.3f}")
+    ax.set_title(f"{name}\nobtained - expected = {display.mean_difference_:+.3f}")
 plt.show()
 
 # %%

@@ -76,7 +76,7 @@ for row, name in enumerate(maps):
 # diffuse lesion. The two optimal masks differ where few pixels are expected: that of the faint
 # lesion is smaller for IoU. The curves are the mean scores of masks ``p > threshold``.
 
-figure, axes = plt.subplots(2, 3, figsize=(11, 7.2), layout="constrained")
+figure, axes = plt.subplots(2, 3, figsize=(8, 5.4), layout="constrained")
 styles = {
     "p > 0.5": {"color": "C1", "linewidth": 1.6},
     "Dice-optimal": {"color": "C0", "linewidth": 3.2},
@@ -100,9 +100,9 @@ for row, (name, p) in enumerate(maps.items()):
             **{f"{key}s": value for key, value in style.items()},
         )
         top.plot([], [], label=rule, **style)
-    top.set(title=f"{name}: {p.sum():.1f} pixels expected", xticks=[], yticks=[])
+    top.set(title=f"{name}: {p.sum():.1f} pixels", xticks=[], yticks=[])
     if name == "faint":
-        top.set(xlim=(18.5, 28.5), ylim=(29.5, 19.5))
+        top.set(xlim=(16.5, 30.5), ylim=(33.5, 19.5))
     bottom.set(xlabel="threshold", ylim=(0, 1))
 axes[0, 2].legend(loc="lower left")
 axes[1, 0].legend(loc="lower left")

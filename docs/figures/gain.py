@@ -67,19 +67,19 @@ def draw(folder: Path = DOCS / "_static") -> None:
 
     scores = read_scores()
     with mpl.rc_context(STYLE):
-        figure, axes = plt.subplots(1, 3, figsize=(9.4, 3.3), layout="constrained")
+        figure, axes = plt.subplots(1, 3, figsize=(7.2, 3.1), layout="constrained", sharey=True)
         for ax, (average, title) in zip(axes, AVERAGES.items(), strict=True):
-            part = scores.loc[average]
+            part = scores.loc[average].loc[scores.loc["samples"].index]  # rows in one order
             rows = range(len(part))
             ax.hlines(rows, part.min(axis=1), part.max(axis=1), color="#bbbbbb", zorder=2)
             for rule, name in RULES.items():
                 ax.scatter(part[rule], rows, label=name, **{"zorder": 3} | MARKS[rule])
             ax.axhline(len(part) - 1.5, color="#dddddd", linewidth=1)
-            ax.set_yticks(rows, part.index)
-            ax.get_yticklabels()[-1].set_fontweight("bold")
             ax.tick_params(axis="y", length=0)
             ax.set(title=title, ylim=(-0.6, len(part) - 0.4))
             ax.xaxis.grid(color="#eeeeee")
+        axes[0].set_yticks(rows, part.index)
+        axes[0].get_yticklabels()[-1].set_fontweight("bold")
         handles, names = axes[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper center", ncols=3, frameon=False)
         text = {"Description": digest(scores)}
