@@ -38,7 +38,7 @@ def test_a_label_is_fitted_as_a_general_optimiser_does() -> None:
     def loss(theta: np.ndarray) -> float:
         eta = theta[:2] @ F + theta[2]
         fit = float((w * (np.logaddexp(0.0, eta) - y * eta)).sum())
-        penalty = 0.5 * ((theta[:2] - prior) ** 2).sum() + 0.15 * (theta[2] - shift) ** 2
+        penalty = 5.0 * ((theta[:2] - prior) ** 2).sum() + 0.15 * (theta[2] - shift) ** 2
         return fit + float(penalty)
 
     a, b = _fit_label(F, y, w, prior, shift)

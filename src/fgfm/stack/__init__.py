@@ -2,8 +2,9 @@
 
 A random forest and two ridge regressions predict all labels and the number of
 labels. Each has held-out predictions of the training rows at no further cost (out of bag, and
-leave-one-out in closed form), from which the stack learns how to combine them. Dense features of
-many rows have a further part, gradient boosting of each label in three folds.
+leave-one-out in closed form), from which the stack learns how to combine them. Many rows have a
+further part, fitted in folds: logistic regression of each label on counts, gradient boosting of
+each label on other features.
 """
 
 from __future__ import annotations

@@ -39,9 +39,10 @@ class LabelBoosting:
     """
 
     @staticmethod
-    def suits(n: int, p: int, m: int) -> bool:
+    def suits(X: Floats, m: int) -> bool:
         """Return whether there are enough rows, and not too many labels for the time."""
-        return n >= _ROWS and m * p * _FEWEST <= _WORK
+        n, p = X.shape
+        return bool(n >= _ROWS and 0 < m * p * _FEWEST <= _WORK)
 
     def fit(
         self, X: Floats, labels: Singles, weight: Floats, seed: int, n_jobs: int | None = None

@@ -1,4 +1,4 @@
-"""The learner "auto": a forest, two ridge regressions and perhaps boosting, stacked."""
+"""The learner "auto": a forest, two ridge regressions and perhaps a further part, stacked."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from fgfm.stack._features import (
 )
 from fgfm.stack._forest import LabelForest
 from fgfm.stack._kernel_ridge import KernelRidge
+from fgfm.stack._logistic import LabelLogistic
 from fgfm.stack._marginals import MarginalStack
 
 __all__ = ["StackedLearner", "StackedPredictions"]
@@ -30,7 +31,7 @@ Singles = npt.NDArray[np.float32]  # matrices of rows and targets are many
 Integers = npt.NDArray[np.int64]
 
 _PARTS = 3  # the forest and the ridge regressions
-_GAIN = 0.005  # share of the log-loss that boosting must save
+_GAIN = 0.005  # share of the log-loss that a further part must save
 _FREQUENCY = 0.02  # share of the label's frequency in the probability of the forest
 _EDGE = 1e-5
 _RIDGE_SCALE = 4.0  # values of a regression of 0 and 1, as logits
@@ -49,15 +50,15 @@ class StackedPredictions(NamedTuple):
 class StackedLearner:
     """A forest and two ridge regressions of all targets, stacked by held-out predictions.
 
-    Dense features of many rows have a further part, boosted trees for each label, if they lower
-    the log-loss of the held-out predictions. The forest and the first ridge regression also
-    predict the classes of the targets with more than two, such as the number of labels; these
-    predictions are pooled.
+    Many rows have a further part if it lowers the log-loss of the held-out predictions: boosted
+    trees for each label, or logistic regressions of counts. The forest and the first ridge
+    regression also predict the classes of the targets with more than two, such as the number of
+    labels; these predictions are pooled.
 
     Attributes
     ----------
     parts : list
-        The forest, the ridge regressions, and the boosted trees if they are kept.
+        The forest, the ridge regressions, and the further part if it is kept.
     classes : list of ndarray
         The classes of each target.
     stack : MarginalStack
@@ -92,7 +93,7 @@ class StackedLearner:
         seed : int
             Seeds the parts.
         n_jobs : int or None
-            Number of threads of the forest and of boosting, as in joblib.
+            Number of threads of the forest and of the further part, as in joblib.
         progress : callable, optional
             Called with the share of the work that is done after each part.
 
@@ -121,8 +122,8 @@ class StackedLearner:
         if self.binary:
             self.stack, loss = self._fit_stack(held_out[:_PARTS], labels, weight)
             if len(held_out) > _PARTS:
-                stack, with_boosting = self._fit_stack(held_out, labels, weight)
-                if with_boosting < (1.0 - _GAIN) * loss:
+                stack, with_further = self._fit_stack(held_out, labels, weight)
+                if with_further < (1.0 - _GAIN) * loss:
                     self.stack = stack
                 else:
                     for values in (held_out, self.parts, self.names):
@@ -173,20 +174,25 @@ class StackedLearner:
             part = LabelBoosting()
             return part, part.fit(X, labels, weight, seed, n_jobs)
 
+        def logistic() -> tuple[Any, Singles]:
+            better = min(self.parts[1:], key=lambda ridge: ridge.error)
+            part = LabelLogistic(better.features)
+            return part, part.fit(X, labels, weight, seed, n_jobs)
+
+        m = len(self.binary)
         if self.counts:
-            return [
-                ("forest", forest),
+            ridges = [
                 ("linear ridge on log counts", ridge(CountFeatures(False), "linear")),
                 ("linear ridge on tf-idf", ridge(CountFeatures(True), "linear")),
             ]
-        plan = [
-            ("forest", forest),
-            ("Laplacian kernel ridge", ridge(StandardFeatures(), "laplacian")),
-            ("linear ridge", ridge(StandardFeatures(), "linear")),
-        ]
-        if LabelBoosting.suits(X.shape[0], X.shape[1], len(self.binary)):
-            plan.append(("boosting", boosting))
-        return plan
+            further, suits = ("logistic regression", logistic), LabelLogistic.suits(X, m)
+        else:
+            ridges = [
+                ("Laplacian kernel ridge", ridge(StandardFeatures(), "laplacian")),
+                ("linear ridge", ridge(StandardFeatures(), "linear")),
+            ]
+            further, suits = ("boosting", boosting), LabelBoosting.suits(X, m)
+        return [("forest", forest), *ridges, *([further] if suits else [])]
 
     @property
     def weights(self) -> dict[str, float]:

@@ -14,7 +14,7 @@ __all__ = ["MarginalStack"]
 Floats = npt.NDArray[np.float64]
 
 _SHIFT_VARIANCE = 1.0  # of the shifts of labels about a common one
-_PRIOR_WEIGHT, _PRIOR_SHIFT = 1.0, 0.3  # precisions of a label's weights and shift
+_PRIOR_WEIGHT, _PRIOR_SHIFT = 10.0, 0.3  # precisions of a label's weights and shift
 _PRIOR_LINK = 5.0  # precision of the calibration about the identity
 _STEPS = 40
 _CONVERGED = 1e-5

@@ -73,6 +73,7 @@ _CLASSES = {
     "fgfm.stack._forest": "LabelForest",
     "fgfm.stack._kernel_ridge": "KernelRidge",
     "fgfm.stack._learner": "StackedLearner",
+    "fgfm.stack._logistic": "LabelLogistic",
     "fgfm.stack._marginals": "MarginalStack",
     "fgfm.store._vocabulary": "Vocabulary",
 }

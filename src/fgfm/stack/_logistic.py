@@ -1,0 +1,117 @@
+"""Ridge logistic regression of each label, for counts of many rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logit
+
+from fgfm._utils.blocks import slices
+from fgfm.ridge import RidgeFit, fit_ridge_logistic
+
+__all__ = ["LabelLogistic"]
+
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+
+_ROWS = 1000  # from which on it is worth its time
+_PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0)  # for rows of length 1
+_WORK, _MOST_WORK = 1e8, 3e9  # stored values times labels: three folds beyond, no fit beyond
+_COEFFICIENTS = 5e7  # at most
+_TOLERANCE = 0.1  # of the solver; less changes the log-loss by less than 1e-6
+_LIMIT = 10.0  # of logits
+_BLOCK = 2048  # rows whose logits are computed at the same time
+
+
+class LabelLogistic:
+    """Logistic regressions of all labels, with penalties chosen by cross-validation.
+
+    Parameters
+    ----------
+    features : CountFeatures
+        Transforms the features; fitted.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (p, m)
+        Weights of the transformed features.
+    intercept : ndarray of shape (m,)
+        Intercepts.
+    """
+
+    def __init__(self, features: Any) -> None:
+        self.features = features
+
+    @staticmethod
+    def suits(X: Any, m: int) -> bool:
+        """Return whether there are enough rows, and not too many values for time and memory."""
+        n, p = X.shape
+        return bool(n >= _ROWS and 0 < X.nnz * m <= _MOST_WORK and p * m <= _COEFFICIENTS)
+
+    def fit(
+        self, X: Any, labels: Singles, weight: Floats, seed: int, n_jobs: int | None = None
+    ) -> Singles:
+        """Fit all labels; return their held-out logits (n, m).
+
+        Parameters
+        ----------
+        X : CSR matrix of shape (n, p)
+            Features.
+        labels : ndarray of shape (n, m)
+            Labels, 0 or 1, or NaN where one is not known.
+        weight : ndarray of shape (n,)
+            Sample weights, all positive.
+        seed : int
+            Seeds the folds.
+        n_jobs : int or None
+            Number of threads, as in joblib.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            Logits by the model of the other folds, or of all rows if the label is not known.
+        """
+        Z = self.features.transform(X)
+        known = ~np.isnan(labels)
+        folds = 5 if Z.nnz * labels.shape[1] <= _WORK else 3
+
+        def regress(rows: Any, at: Any) -> list[RidgeFit]:
+            return fit_ridge_logistic(
+                Z[rows],
+                labels[rows][:, at].astype(np.int64),
+                sample_weight=weight[rows] / weight.mean(),
+                penalties=_PENALTIES,
+                cv=folds,
+                tol=_TOLERANCE,
+                random_state=seed,
+                n_jobs=n_jobs,
+                held_out=True,
+            )
+
+        complete = known.all(axis=0)
+        fits = dict(zip(np.flatnonzero(complete), regress(slice(None), complete), strict=True))
+        fits |= {i: regress(known[:, i], [i])[0] for i in np.flatnonzero(~complete)}
+        self.coef = np.stack([fits[i].coef[0] for i in sorted(fits)], axis=1).astype(np.float32)
+        self.intercept = np.array([fits[i].intercept[0] for i in sorted(fits)])
+        held_out = self._logits(Z)
+        for i, fit in fits.items():
+            assert fit.held_out is not None
+            held_out[known[:, i], i] = _clip(logit(fit.held_out[:, 1]))
+        return held_out
+
+    def predict(self, X: Any) -> Singles:
+        """Return the logits (n, m)."""
+        logits = np.empty((X.shape[0], len(self.intercept)), dtype=np.float32)
+        for rows in slices(len(logits), _BLOCK):
+            logits[rows] = self._logits(self.features.transform(X[rows]))
+        return logits
+
+    def _logits(self, Z: Any) -> Singles:
+        return _clip(Z @ self.coef + self.intercept)
+
+
+def _clip(logits: npt.NDArray[Any]) -> Singles:
+    """Return logits none of which is beyond a limit."""
+    return np.asarray(np.clip(logits, -_LIMIT, _LIMIT), dtype=np.float32)
