@@ -2,8 +2,8 @@
 
 A random forest and two ridge regressions predict all labels and the number of
 labels. Each has held-out predictions of the training rows at no further cost (out of bag, and
-leave-one-out in closed form), from which the stack learns how to combine them. Many rows have a
-further part, fitted in folds: logistic regression of each label on counts, gradient boosting of
+leave-one-out in closed form), from which the stack learns how to combine them. Many rows have
+further parts, fitted in folds: logistic regression of each label on counts, gradient boosting of
 each label on other features.
 """
 

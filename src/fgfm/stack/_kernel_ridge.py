@@ -67,8 +67,6 @@ class KernelRidge:
         The rows that kernel values are computed with; None if `coef` is of the features.
     width, median : float
         Width g of the Laplacian kernel, and the median distance.
-    error : float
-        Sum of squares of the leave-one-out residuals.
     """
 
     def __init__(self, features: Any, kernel: str) -> None:
@@ -101,7 +99,7 @@ class KernelRidge:
             Z = self.features.fit(X, weight).transform(X)
             root = np.sqrt(weight)[:, None]  # (n, 1): a row of weight w is scaled by its root
             means = known_means(targets, weight)
-            total, self.error = float(weight.sum()), np.inf
+            total, best = float(weight.sum()), np.inf
             predictions = np.empty((n, T), dtype=np.float32)
             for width, design in self._designs(Z, seed):
                 eigen = design.decompose(root)
@@ -112,8 +110,8 @@ class KernelRidge:
                     ),
                     strict=True,
                 )
-                if sum(losses) < self.error:
-                    self.error, self.width = sum(losses), width
+                if sum(losses) < best:
+                    best, self.width = sum(losses), width
                     coef, self.intercept = [], np.empty(T)
                     for at, pick in zip(slices(T, _TARGETS), picks, strict=True):
                         y = _centred(targets, means, at, root)

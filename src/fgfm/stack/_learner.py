@@ -1,4 +1,4 @@
-"""The learner "auto": a forest, two ridge regressions and perhaps a further part, stacked."""
+"""The learner "auto": a forest, two ridge regressions and perhaps further parts, stacked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Singles = npt.NDArray[np.float32]  # matrices of rows and targets are many
 Integers = npt.NDArray[np.int64]
 
 _PARTS = 3  # the forest and the ridge regressions
-_GAIN = 0.005  # share of the log-loss that a further part must save
+_GAIN = 0.005  # share of the log-loss that further parts must save
 _FREQUENCY = 0.02  # share of the label's frequency in the probability of the forest
 _EDGE = 1e-5
 _RIDGE_SCALE = 4.0  # values of a regression of 0 and 1, as logits
@@ -50,15 +50,15 @@ class StackedPredictions(NamedTuple):
 class StackedLearner:
     """A forest and two ridge regressions of all targets, stacked by held-out predictions.
 
-    Many rows have a further part if it lowers the log-loss of the held-out predictions: boosted
-    trees for each label, or logistic regressions of counts. The forest and the first ridge
+    Many rows have further parts if these lower the log-loss of the held-out predictions: boosted
+    trees for each label, or logistic regressions on counts. The forest and the first ridge
     regression also predict the classes of the targets with more than two, such as the number of
     labels; these predictions are pooled.
 
     Attributes
     ----------
     parts : list
-        The forest, the ridge regressions, and the further part if it is kept.
+        The forest, the ridge regressions, and the further parts if they are kept.
     classes : list of ndarray
         The classes of each target.
     stack : MarginalStack
@@ -93,7 +93,7 @@ class StackedLearner:
         seed : int
             Seeds the parts.
         n_jobs : int or None
-            Number of threads of the forest and of the further part, as in joblib.
+            Number of threads of the forest and of further parts, as in joblib.
         progress : callable, optional
             Called with the share of the work that is done after each part.
 
@@ -127,7 +127,7 @@ class StackedLearner:
                     self.stack = stack
                 else:
                     for values in (held_out, self.parts, self.names):
-                        values.pop()
+                        del values[_PARTS:]
         self.pools = []
         for t in self.multiclass:
             known = targets[t] >= 0
@@ -174,25 +174,33 @@ class StackedLearner:
             part = LabelBoosting()
             return part, part.fit(X, labels, weight, seed, n_jobs)
 
-        def logistic() -> tuple[Any, Singles]:
-            better = min(self.parts[1:], key=lambda ridge: ridge.error)
-            part = LabelLogistic(better.features)
-            return part, part.fit(X, labels, weight, seed, n_jobs)
+        def logistic(features: Any) -> Callable[[], tuple[Any, Singles]]:
+            def fit() -> tuple[Any, Singles]:
+                part = LabelLogistic(features)
+                return part, part.fit(X, labels, weight, seed, n_jobs)
+
+            return fit
 
         m = len(self.binary)
         if self.counts:
+            log, idf = CountFeatures(False), CountFeatures(True)  # fitted by the ridge regressions
             ridges = [
-                ("linear ridge on log counts", ridge(CountFeatures(False), "linear")),
-                ("linear ridge on tf-idf", ridge(CountFeatures(True), "linear")),
+                ("linear ridge on log counts", ridge(log, "linear")),
+                ("linear ridge on tf-idf", ridge(idf, "linear")),
             ]
-            further, suits = ("logistic regression", logistic), LabelLogistic.suits(X, m)
+            further = [
+                ("logistic regression on log counts", logistic(log)),
+                ("logistic regression on tf-idf", logistic(idf)),
+            ]
+            suits = LabelLogistic.suits(X, m)
         else:
             ridges = [
                 ("Laplacian kernel ridge", ridge(StandardFeatures(), "laplacian")),
                 ("linear ridge", ridge(StandardFeatures(), "linear")),
             ]
-            further, suits = ("boosting", boosting), LabelBoosting.suits(X, m)
-        return [("forest", forest), *ridges, *([further] if suits else [])]
+            further = [("boosting", boosting)]
+            suits = LabelBoosting.suits(X, m)
+        return [("forest", forest), *ridges, *(further if suits else [])]
 
     @property
     def weights(self) -> dict[str, float]:
