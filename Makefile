@@ -67,14 +67,10 @@ recipes: .venv-recipes/.stamp ## run the recipes of "Use it with" behind their p
 	@.venv-recipes/bin/python -m pytest -q tests/test_recipes.py tests/test_onnx.py tests/test_torch.py
 
 # Up to 1.8 scikit-learn hands its checks to pytest in a form that pytest is about to drop.
-test-old: .venv-sklearn-1.7/.stamp .venv-sklearn-1.8/.stamp ## the estimators' tests on scikit-learn 1.7 and 1.8
-	@for version in 1.7 1.8; do \
-	    .venv-sklearn-$$version/bin/python -c \
-	        'import sklearn; print("scikit-learn", sklearn.__version__)'; \
-	    .venv-sklearn-$$version/bin/python -m pytest -q \
-	        -W "ignore:Passing a non-Collection iterable" tests/estimation tests/ridge \
-	        tests/classifier tests/decider tests/store || exit 1; \
-	done
+test-old: .venv-oldest/.stamp .venv-sklearn-1.8/.stamp ## quick tests on the oldest versions, and estimators on scikit-learn 1.8
+	@MPLBACKEND=Agg .venv-oldest/bin/python -m pytest -q $(PARALLEL) -m "not slow"
+	@.venv-sklearn-1.8/bin/python -m pytest -q -W "ignore:Passing a non-Collection iterable" \
+	    tests/estimation tests/ridge tests/classifier tests/decider tests/store
 
 lint: .venv/.stamp-dev ## check style, types, layers, docstrings, workflows and versions
 	@$(BIN)/ruff check
@@ -122,7 +118,7 @@ quadrature: .venv/.stamp-quadrature ## compute the quadrature table again (minut
 
 clean: ## remove .venv, caches, built packages and built pages
 	rm -rf docs/auto_examples docs/reference/generated
-	rm -rf .venv .venv-recipes .venv-rival .venv-sklearn-* build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage
+	rm -rf .venv .venv-recipes .venv-rival .venv-oldest .venv-sklearn-* build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Without its stamp a .venv is half-built: it is made anew. With an old one it is updated.
@@ -160,6 +156,16 @@ clean: ## remove .venv, caches, built packages and built pages
 .venv-rival/.stamp: .venv/.stamp-dev
 	@$(BIN)/python -m venv --clear .venv-rival
 	@.venv-rival/bin/python -m pip install -qq example-wise-f1-maximizer
+	@touch $@
+
+# The oldest versions that pyproject.toml allows, each in its newest patch. Those of matplotlib and
+# typer warn of what later versions of pyparsing and click dropped.
+.venv-oldest/.stamp: .venv/.stamp-dev
+	@$(BIN)/python -m venv --clear .venv-oldest
+	@grep -oE '"[a-z-]+(\[[a-z]+\])?>=[0-9.]+"' pyproject.toml \
+	    | sed -E 's/"|\[.*\]//g; s/>=(.*)/==\1.*/' > .venv-oldest/constraints.txt
+	@$(with_compiler) .venv-oldest/bin/python -m pip install -qq -c .venv-oldest/constraints.txt \
+	    -e '.[test]' 'click<8.5' 'pyparsing<3.3'
 	@touch $@
 
 # It reads the names of columns by a protocol that polars 1.40 began to drop.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-collect_ignore = []
-if find_spec("torch") is None:
-    collect_ignore.append("fgfm/torch.py")
+needed = {"fgfm/onnx.py": "onnxruntime", "fgfm/torch.py": "torch"}
+collect_ignore = [path for path, library in needed.items() if find_spec(library) is None]
 if find_spec("torch") is None or find_spec("triton") is None:
     collect_ignore_glob = ["fgfm/decision/*triton*.py", "fgfm/decision/_array_api/*triton*.py"]

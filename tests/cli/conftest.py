@@ -27,7 +27,7 @@ def folder(tmp_path_factory, dataset):
     """A folder of the same rows in every format, and as tables with texts and gaps."""
     path = tmp_path_factory.mktemp("data")
     X, Y = dataset.X, dataset.Y
-    frame = pd.DataFrame(X, columns=FEATURES)
+    frame = pd.DataFrame(X.copy(), columns=FEATURES)  # pandas 2 would write into X
     labels = dict(zip(NAMES, Y.T, strict=True))
     whole = frame.assign(**labels)
     whole.to_csv(path / "all.csv", index=False)

@@ -90,6 +90,9 @@ def test_trees_are_those_of_scikit_learn(seed: int, missing: bool) -> None:
     kept = weight > 0.0
     tree = DecisionTreeRegressor(min_samples_leaf=2).fit(X[kept], Y[kept], weight[kept])
     leaves = tree.apply(X)
+    nodes, sizes = np.unique(leaves[kept], return_counts=True)
+    if missing and (tree.tree_.n_node_samples[nodes] != sizes).any():
+        pytest.skip("scikit-learn 1.7 moves rows with missing values after the fit")
     assert_same_groups(own[kept], leaves[kept])
 
 

@@ -248,11 +248,12 @@ def test_forest_of_trees_with_other_features_is_refused(path):
     ],
     ids=["neighbours", "k-means"],
 )
-def test_rows_of_another_width_are_refused(model, name, path):
+@pytest.mark.parametrize("kept", [np.s_[:, :1], np.s_[:0]], ids=["columns", "rows"])
+def test_rows_of_another_shape_are_refused(model, name, kept, path):
     model.fit(X, Y[:, 0])
-    setattr(model, name, getattr(model, name)[:, :1].copy())
+    setattr(model, name, getattr(model, name)[kept].copy())
     fgfm.save(model, path)
-    assert_refused(path, f"{name} of a .* must have 3 columns")
+    assert_refused(path, f"{name} of a .* must have rows of 3 columns")
 
 
 def test_categories_without_columns_are_refused(path):

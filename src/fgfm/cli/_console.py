@@ -9,7 +9,7 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import zip_longest
 from typing import Any, ParamSpec, TypeVar
 
@@ -120,10 +120,9 @@ def progress(description: str, steps: bool = False) -> Iterator[Callable[..., No
     if steps:
         columns[2:2] = [BarColumn(bar_width=None), MofNCompleteColumn()]
         columns += [TextColumn("left"), TimeRemainingColumn()]
-    shown = console.is_terminal
-    with Progress(
-        *columns, console=console, transient=True, disable=not shown, expand=steps
-    ) as bar:
+    bar = Progress(*columns, console=console, transient=True, expand=steps)
+    # Not entered elsewhere: before rich 14.3 it would leave an empty line.
+    with bar if console.is_terminal else nullcontext():
         task = bar.add_task(description, total=None)
 
         def show(done: int, total: int = 0, text: str = description) -> None:

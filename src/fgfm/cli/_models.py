@@ -142,7 +142,8 @@ def read_constraints(path: Path | None) -> Constraints | None:
     if path is None:
         return None
     try:
-        found: Any = json.loads(path.read_text(encoding="utf-8-sig"))
+        # The context of a command has a string, before typer 0.29.
+        found: Any = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except ValueError as error:
         raise DataError(f"it is not JSON: {error}", source=path) from None
     if not isinstance(found, dict):

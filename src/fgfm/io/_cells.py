@@ -6,9 +6,11 @@ file gives one warning, or an error where there are many.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import warnings
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -236,11 +238,23 @@ def as_days(
         cells = cells.where([isinstance(t, str) and t[:4].isdigit() for t in texts], None)
     found = pd.to_datetime(cells, format=format, errors="coerce", utc=True)
     days = found.dt.tz_localize(None).to_numpy().astype("datetime64[D]")  # also 9999-12-31
+    if found.dt.unit == "ns":  # pandas 2, which reads the years 1678 to 2261 only
+        for i in np.flatnonzero(found.isna() & cells.notna()):
+            with contextlib.suppress(ValueError, OverflowError):  # it stays missing
+                date = _read_date(cells[i], format)
+                days[i] = (date - (date.utcoffset() or timedelta())).date()
     values = np.where(np.isnat(days), np.nan, days.astype(np.int64).astype(np.float64))
     if faults is not None:
         example = "1999-12-31" if format == "ISO8601" else format
         faults.add(name, texts, np.isnan(values) & ~missing, f"a date such as {example}")
     return values
+
+
+def _read_date(text: str, format: str) -> datetime:
+    """Return a date of any year from 1 to 9999, or raise ValueError."""
+    if format == "ISO8601":
+        return datetime.fromisoformat(text)
+    return datetime.strptime(text, format)
 
 
 def date_format(texts: npt.NDArray[Any]) -> str | None:

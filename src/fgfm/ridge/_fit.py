@@ -28,7 +28,7 @@ __all__ = ["check_settings", "fit_ridge_logistic"]
 
 Floats = npt.NDArray[np.float64]
 
-_PENALTIES = 10.0 ** np.arange(-4, 4)  # the paper's grid
+_PENALTIES = np.array([1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3])  # the paper's grid
 _LARGEST = 1e60  # magnitude of a feature: products of four must not overflow
 
 

@@ -76,8 +76,11 @@ def _check_attributes(part: Any) -> None:
         raise ValueError(f"the vocabulary of a {name} has no column for each word")
     for attribute in ("_fit_X", "cluster_centers_"):  # compared with rows of n_features_in_
         rows, p = found.get(attribute), found.get("n_features_in_")
-        if rows is not None and p is not None and np.shape(rows)[1:] != (p,):
-            raise ValueError(f"{attribute} of a {name} must have {p} columns: {np.shape(rows)}")
+        if rows is None or p is None:
+            continue
+        shape = np.shape(rows)
+        if shape[1:] != (p,) or shape[0] == 0:  # without rows, scikit-learn divides by 0
+            raise ValueError(f"{attribute} of a {name} must have rows of {p} columns: {shape}")
     if isinstance(part, OneHotEncoder):
         _check_categories(found)
     if name == "FactorModels":
