@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sklearn
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.dummy import DummyClassifier
@@ -166,3 +167,19 @@ def test_auto_takes_no_calibration():
         FGFMClassifier(calibration=None, random_state=0).fit(X, Y),
         FGFMClassifier(None, random_state=0).fit(X, Y),
     )
+
+
+def test_most_rows_may_have_no_label():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 6))
+    some = rng.random(3000) < expit(2.5 * X[:, 0] - 1.0)  # about 40 % of the rows
+    Y = some[:, None] & (rng.random((3000, 4)) < expit(2.0 * X[:, 1:5]))
+    model = FGFMClassifier(random_state=0).fit(X[:1500], Y[:1500].astype(int))
+    none = ~Y[1500:].any(axis=1)
+    p = model.predict_cardinality_proba(X[1500:])[:, 0]
+    assert none.mean() > 0.6
+    for tenth in np.array_split(np.argsort(p), 10):  # 150 rows: standard error at most 0.04
+        assert abs(p[tenth].mean() - none[tenth].mean()) < 0.12
+    assert np.mean((p - none) ** 2) < 0.75 * none.mean() * (1.0 - none.mean())
+    score = model.score(X[1500:], Y[1500:].astype(int))
+    assert abs(model.expected_f(X[1500:]).mean() - score) < 0.03
