@@ -99,9 +99,9 @@ class FGFMClassifier(CallbackSupportMixin, LabelSetMixin, BaseEstimator):  # typ
 
         - "auto": a random forest and two ridge regressions, each for all labels at once, stacked
           by their held-out predictions, and, where they pay, logistic regressions on counts of at
-          least 1000 rows, or boosting of each label on a dense X of at least 5000. It needs no setting and no scaling, and takes missing
-          values in a dense X. The methods "two-step", "direct" and "powerset" need other models:
-          there it is "ridge";
+          least 1000 rows, or boosting of each label on a dense X of at least 5000. It needs no
+          setting and no scaling, and takes missing values in a dense X. The methods "two-step",
+          "direct" and "powerset" need other models: there it is "ridge";
         - "ridge": `fgfm.ridge.RidgeLogistic`, logistic regression with a ridge penalty chosen by
           cross-validation, the learner of the paper (scale your features);
         - any other learner, of which one is fitted per label and per factor, or one to all labels

@@ -68,10 +68,10 @@ def test_unknown_labels_do_not_matter() -> None:
 
 
 def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert LabelBoosting.suits(np.empty((5000, 100)), 10)
-    assert not LabelBoosting.suits(np.empty((4999, 100)), 10)
-    assert not LabelBoosting.suits(np.empty((5000, 1000)), 100)
-    assert not LabelBoosting.suits(np.empty((5000, 100)), 0)
+    assert LabelBoosting.most(np.empty((5000, 100)), 10) == 1
+    assert LabelBoosting.most(np.empty((4999, 100)), 10) == 0
+    assert LabelBoosting.most(np.empty((5000, 1000)), 100) == 0
+    assert LabelBoosting.most(np.empty((5000, 100)), 0) == 0
     fitted = []
     fit = HistGradientBoostingClassifier.fit
 

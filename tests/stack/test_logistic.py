@@ -76,13 +76,14 @@ def test_unknown_labels_do_not_matter() -> None:
 def test_work_is_bounded() -> None:
     def counts(n: int, p: int, nnz: int) -> Any:
         at = np.arange(nnz)
-        return sparse.csr_array((np.ones(nnz), (at % n, at % p)), shape=(n, p))
+        return sparse.csr_array((np.ones(nnz), (at // p, at % p)), shape=(n, p))
 
-    assert LabelLogistic.suits(counts(1000, 5000, 9000), 20)
-    assert not LabelLogistic.suits(counts(999, 5000, 9000), 20)
-    assert not LabelLogistic.suits(counts(1000, 5000, 9000), 0)
-    assert not LabelLogistic.suits(counts(1000, 5000, 9000), 400_000)
-    assert not LabelLogistic.suits(counts(1000, 6_000_000, 9000), 10)
+    assert LabelLogistic.most(counts(1000, 5000, 9000), 20) == 2
+    assert LabelLogistic.most(counts(1000, 1000, 90_000), 2000) == 1
+    assert LabelLogistic.most(counts(999, 5000, 9000), 20) == 0
+    assert LabelLogistic.most(counts(1000, 5000, 9000), 0) == 0
+    assert LabelLogistic.most(counts(1000, 5000, 9000), 400_000) == 0
+    assert LabelLogistic.most(counts(1000, 6_000_000, 9000), 10) == 0
 
 
 def test_part_of_the_classifier(tmp_path: Any) -> None:

@@ -39,10 +39,10 @@ class LabelBoosting:
     """
 
     @staticmethod
-    def suits(X: Floats, m: int) -> bool:
-        """Return whether there are enough rows, and not too many labels for the time."""
+    def most(X: Floats, m: int) -> int:
+        """Return 1 if there are enough rows, and not too many labels for the time; else 0."""
         n, p = X.shape
-        return bool(n >= _ROWS and 0 < m * p * _FEWEST <= _WORK)
+        return int(n >= _ROWS and 0 < m * p * _FEWEST <= _WORK)
 
     def fit(
         self, X: Floats, labels: Singles, weight: Floats, seed: int, n_jobs: int | None = None

@@ -189,18 +189,18 @@ class StackedLearner:
                 ("linear ridge on tf-idf", ridge(idf, "linear")),
             ]
             further = [
-                ("logistic regression on log counts", logistic(log)),
                 ("logistic regression on tf-idf", logistic(idf)),
+                ("logistic regression on log counts", logistic(log)),
             ]
-            suits = LabelLogistic.suits(X, m)
+            most = LabelLogistic.most(X, m)
         else:
             ridges = [
                 ("Laplacian kernel ridge", ridge(StandardFeatures(), "laplacian")),
                 ("linear ridge", ridge(StandardFeatures(), "linear")),
             ]
             further = [("boosting", boosting)]
-            suits = LabelBoosting.suits(X, m)
-        return [("forest", forest), *ridges, *(further if suits else [])]
+            most = LabelBoosting.most(X, m)
+        return [("forest", forest), *ridges, *further[:most]]
 
     @property
     def weights(self) -> dict[str, float]:

@@ -17,8 +17,9 @@ Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 
 _ROWS = 1000  # from which on it is worth its time
-_PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0)  # for rows of length 1
-_WORK, _MOST_WORK = 1e8, 3e9  # stored values times labels: three folds beyond, no fit beyond
+_PENALTIES = (0.02, 0.08, 0.3)  # for rows of length 1
+_FOLDS = 3
+_WORK = (3e9, 1e8)  # stored values times labels, at most, of one part and of two
 _COEFFICIENTS = 5e7  # at most
 _TOLERANCE = 0.1  # of the solver; less changes the log-loss by less than 1e-6
 _LIMIT = 10.0  # of logits
@@ -45,10 +46,12 @@ class LabelLogistic:
         self.features = features
 
     @staticmethod
-    def suits(X: Any, m: int) -> bool:
-        """Return whether there are enough rows, and not too many values for time and memory."""
+    def most(X: Any, m: int) -> int:
+        """Return how many parts of this kind are worth their time and memory: 0, 1 or 2."""
         n, p = X.shape
-        return bool(n >= _ROWS and 0 < X.nnz * m <= _MOST_WORK and p * m <= _COEFFICIENTS)
+        if n < _ROWS or m == 0 or p * m > _COEFFICIENTS:
+            return 0
+        return sum(X.nnz * m <= work for work in _WORK)
 
     def fit(
         self, X: Any, labels: Singles, weight: Floats, seed: int, n_jobs: int | None = None
@@ -75,7 +78,6 @@ class LabelLogistic:
         """
         Z = self.features.transform(X)
         known = ~np.isnan(labels)
-        folds = 5 if Z.nnz * labels.shape[1] <= _WORK else 3
 
         def regress(rows: Any, at: Any) -> list[RidgeFit]:
             return fit_ridge_logistic(
@@ -83,7 +85,7 @@ class LabelLogistic:
                 labels[rows][:, at].astype(np.int64),
                 sample_weight=weight[rows] / weight.mean(),
                 penalties=_PENALTIES,
-                cv=folds,
+                cv=_FOLDS,
                 tol=_TOLERANCE,
                 random_state=seed,
                 n_jobs=n_jobs,
