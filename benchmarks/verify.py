@@ -51,6 +51,7 @@ COMMANDS = {
     "python -m benchmarks.extreme": "extreme.txt",
     "python -m benchmarks.fit": "fit.txt",
     "python -m benchmarks.gpu": "gpu.txt",
+    "python -m benchmarks.large": "large.txt",
     "python -m benchmarks.masks": "masks.txt",
     "python -m benchmarks.reference_f": "reference_f.txt",
     "python -m benchmarks.reference_factors": "reference_factors.txt",
