@@ -158,6 +158,17 @@ def test_shared_objects_are_shipped_once_to_each_worker(client, data, step):
     assert max(counts) == 1, counts
 
 
+def test_large_data_are_sent_without_a_warning(client, data):
+    dask = pytest.importorskip("dask")
+    X, Y = data
+    limit = {"distributed.admin.large-graph-warning-threshold": 1000}
+    with warnings.catch_warnings(record=True) as caught, dask.config.set(limit):
+        warnings.simplefilter("always")
+        with joblib.parallel_config("dask"):
+            fit_ridge_logistic(X, Y, random_state=0)
+    assert not [str(one.message) for one in caught]
+
+
 def test_many_small_targets_make_few_jobs(client, data):
     distributed = pytest.importorskip("distributed", reason=REASON)
     X, Y = data
@@ -222,8 +233,11 @@ def test_code_of_the_page_on_dask_runs(client):
 
 
 @pytest.mark.slow
-def test_fit_survives_the_loss_of_a_worker(client, data, tmp_path):
+@pytest.mark.parametrize("lost", ["one", "all"])
+def test_fit_survives_the_loss_of_workers(client, data, tmp_path, lost):
     X, Y = data
+    workers = set(client.run(os.getpid).values())
+    assert len(workers) == 2
     here = fgfm.FGFMClassifier(
         Slow(str(tmp_path)), factors="independent", calibration=None, random_state=0
     ).fit(X, Y)
@@ -231,10 +245,11 @@ def test_fit_survives_the_loss_of_a_worker(client, data, tmp_path):
     killed = []
 
     def kill():
-        while len(begun := sorted(tmp_path.iterdir())) < 2:
+        while not (begun := [int(path.name) for path in tmp_path.iterdir()]):
             time.sleep(0.01)
-        killed.append(int(begun[0].name))
-        os.kill(killed[0], signal.SIGKILL)
+        killed.extend(begun[:1] if lost == "one" else workers)
+        for worker in killed:
+            os.kill(worker, signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
@@ -245,7 +260,7 @@ def test_fit_survives_the_loss_of_a_worker(client, data, tmp_path):
         ).fit(X, Y)
     killer.join()
     assert killed
-    assert killed[0] != os.getpid()
+    assert workers.issuperset(killed)
     assert_array_equal(here.predict_proba(X), there.predict_proba(X))
     client.wait_for_workers(2, timeout=30)
 

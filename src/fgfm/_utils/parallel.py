@@ -2,7 +2,8 @@
 
 joblib's backends for Dask and Ray send an argument to a worker once, however many jobs take it, if
 it is a separate argument, the same object in each job, and large according to
-``sys.getsizeof``. Arrays are; objects that hold arrays derive from `Shared`.
+``sys.getsizeof``. Arrays are; objects that hold arrays derive from `Shared`. Arrays of one job
+are passed in a tuple, which is sent with the job.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import threadpoolctl  # type: ignore[import-untyped]
 from joblib import cpu_count
 from joblib.parallel import get_active_backend
@@ -50,6 +52,10 @@ def run_jobs(
     """Run jobs and iterate over their results, as they come if the backend supports it."""
     hint: dict[str, Any] = {} if prefer is None else {"prefer": prefer}
     backend, _ = get_active_backend(**hint)
+    if hasattr(backend, "client"):  # Dask's; a copy, as the caller's serves other calls too
+        recoverable = object.__new__(type(backend))
+        vars(recoverable).update(vars(backend), client=_RecoverableClient(backend.client))
+        hint["backend"] = recoverable
     return_as = "generator" if ordered else "generator_unordered"
     # joblib's "multiprocessing" backend, and Ray's, which derives from it, only return lists
     if not backend.supports_return_generator:
@@ -57,6 +63,36 @@ def run_jobs(
     batch_size = "auto" if ordered else 1
     parallel = Parallel(n_jobs=n_jobs, return_as=return_as, batch_size=batch_size, **hint)
     return iter(parallel(jobs))
+
+
+class _RecoverableClient:
+    """Client of Dask for joblib's backend; a lost worker takes no data with it.
+
+    joblib scatters large arguments, each to one worker, and Dask cannot restore scattered data.
+    Replicas would not suffice: Dask drops those that no job waits for. Here an argument is the
+    result of a task, which the scheduler keeps and can run again. It keeps bytes, and so needs
+    none of the packages of a learner.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def submit(self, *args: Any, **kwargs: Any) -> Any:
+        """Submit a task; Dask would warn of its arguments if they are large."""
+        import dask
+
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": sys.maxsize}):
+            return self._client.submit(*args, **kwargs)
+
+    async def scatter(self, value: Any, **options: Any) -> Any:
+        """Return a future of the value."""
+        from distributed.protocol.pickle import dumps, loads
+
+        # Dask copies bytes when it sends them, but not an array
+        return self.submit(loads, np.frombuffer(dumps(value), dtype=np.uint8), pure=False)
 
 
 def interruptible(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

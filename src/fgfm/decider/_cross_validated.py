@@ -302,7 +302,7 @@ class FDeciderCV(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             cv = StratifiedKFold(cv, shuffle=True, random_state=self.random_state)
         folds = make_folds(cv, self.random_state, training.X, rows, n)(y)
         jobs = (
-            delayed(training.predict_fold)(self.estimator, train, test) for train, test in folds
+            delayed(training.predict_fold)(self.estimator, (train, test)) for train, test in folds
         )
         proba = np.full(training.table.labels.shape, np.nan)
         for (_, test), values in zip(folds, run_jobs(jobs, self.n_jobs), strict=True):

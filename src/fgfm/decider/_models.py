@@ -125,8 +125,9 @@ class TrainingRows(NamedTuple):
         model.classes_ = [part.classes_ for part in model.estimators_]
         return model
 
-    def predict_fold(self, estimator: Any, train: Integers, test: Integers) -> Floats:
+    def predict_fold(self, estimator: Any, fold: tuple[Integers, Integers]) -> Floats:
         """Return the probabilities (n_test, m) of a model that is fitted to the training rows."""
+        train, test = fold
         training = self.at(train)
         constants = training.means()
         if np.isin(constants, [0.0, 1.0]).all():

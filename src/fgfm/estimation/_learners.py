@@ -139,13 +139,14 @@ class _Fits(NamedTuple):
         if not _varies(self.y[known]) or (task.needs_scores and not rows):
             return []
         rows.append((known, None))
-        return [delayed(_fit)(task, self.y, self.extra, *one, self.seed) for one in rows]
+        return [delayed(_fit)(task, (self.y, self.extra, *one), self.seed) for one in rows]
 
 
 def _fit(
-    task: _Task, y: Integers, extra: Floats | None, train: Integers, test: Any, seed: int | None
+    task: _Task, own: tuple[Integers, Floats | None, Integers, Integers | None], seed: int | None
 ) -> Any:
     """Fit a clone to the training rows; return it, or its scores for the test rows if any."""
+    y, extra, train, test = own
     X = task.X if extra is None else append_column(task.X, extra)
     n_features = X.shape[1] if len(X.shape) > 1 else 1
     with limit_openmp(task.n_workers, len(y) * n_features):

@@ -185,9 +185,11 @@ def fit_targets(
     arguments = (
         (
             shared[id(targets[chunk[0]].folds)],
-            np.stack([targets[t].code for t in chunk], dtype=np.int32, casting="same_kind"),
-            [targets[t].classes for t in chunk],
-            [targets[t].extra for t in chunk],
+            (
+                np.stack([targets[t].code for t in chunk], dtype=np.int32, casting="same_kind"),
+                [targets[t].classes for t in chunk],
+                [targets[t].extra for t in chunk],
+            ),
         )
         for chunk in chunks
     )
@@ -230,11 +232,10 @@ def _batch_size(design: Design, n_classes: int, n_folds: int) -> int:
 
 def _fit_chunk(
     inputs: _Inputs,
-    code: npt.NDArray[np.int32],
-    classes: Sequence[npt.NDArray[Any]],
-    extras: Sequence[Floats | None],
+    targets: tuple[npt.NDArray[np.int32], Sequence[npt.NDArray[Any]], Sequence[Floats | None]],
 ) -> list[RidgeFit]:
     """Fit targets (T, n) with equally many classes; large sparse models may differ in `extras`."""
+    code, classes, extras = targets
     design, settings, folds = inputs.design, inputs.settings, inputs.folds
     T, K, L = len(code), len(classes[0]), len(settings.penalties)
     small = design.is_small(K, extras[0])
