@@ -198,3 +198,17 @@ def test_forest_with_missing_labels():
     columns = [one.column for one in model._factor_models.models.models]
     assert columns == [None, 0, 1, 2, None]
     assert np.isfinite(model.expected_f(X)).all()
+
+
+@pytest.mark.parametrize("factors", ["independent", "single"])
+def test_a_label_may_be_known_in_few_rows(factors):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 6))
+    Y = (rng.random((300, 3)) < 0.3).astype(float)
+    Y[12:, 0] = np.nan  # most leaves of the forest have no row in which it is known
+    Y[:12, 0] = [1, 0, 0] * 4
+    model = FGFMClassifier(random_state=0, factors=factors).fit(X, Y)
+    p = model.predict_proba(X)
+    assert np.isfinite(p).all()
+    assert 0.15 < p[:, 0].mean() < 0.6
+    assert np.isfinite(model.expected_f(X)).all()

@@ -73,6 +73,21 @@ def test_unknown_labels_do_not_matter() -> None:
     np.testing.assert_array_equal(part.predict(X)[:, 1:], complete.predict(X)[:, 1:])
 
 
+def test_a_label_that_is_hardly_known_has_its_frequency() -> None:
+    X, Y = texts(400)
+    labels = Y.astype(np.float32)
+    labels[5:, 0] = np.nan
+    labels[:5, 0] = [0, 1, 0, 0, 0]
+    labels[::3, 1:] = np.nan  # no label is known in all rows
+    part, held_out = fit(X, labels)
+    np.testing.assert_allclose(held_out[:, 0], np.log(0.25), rtol=1e-6)
+    np.testing.assert_allclose(part.predict(X)[:, 0], np.log(0.25), rtol=1e-6)
+    model = FGFMClassifier(random_state=0, factors="independent").fit(
+        sparse.vstack([X] * 3).tocsr(), np.tile(labels, (3, 1))
+    )
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
 def test_work_is_bounded() -> None:
     def counts(n: int, p: int, nnz: int) -> Any:
         at = np.arange(nnz)

@@ -115,7 +115,11 @@ class LabelForest:
 
     def predict(self, X: Any) -> Singles:
         """Return the predictions (n, T) of all trees."""
-        return self._means(self._leaves(X))
+        means = self._means(self._leaves(X))
+        if self.observed is not None:  # leaves may have no row in which a rarely known target is
+            frequency = self.targets.sum(axis=0) / np.maximum(self.observed.sum(axis=0), 1.0)
+            means = np.where(np.isnan(means), frequency, means).astype(np.float32)
+        return means
 
     def _used(self, X: Any) -> Any:
         """Return the features that are used, in single precision."""

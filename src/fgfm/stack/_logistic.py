@@ -19,6 +19,7 @@ Singles = npt.NDArray[np.float32]
 _ROWS = 1000  # from which on it is worth its time
 _PENALTIES = (0.02, 0.08, 0.3)  # for rows of length 1
 _FOLDS = 3
+_KNOWN = 30  # rows in which a label must be known; otherwise its frequency predicts it
 _WORK = (3e9, 1e8)  # stored values times labels, at most, of one part and of two
 _COEFFICIENTS = 5e7  # at most
 _TOLERANCE = 0.1  # of the solver; less changes the log-loss by less than 1e-6
@@ -93,10 +94,13 @@ class LabelLogistic:
             )
 
         complete = known.all(axis=0)
+        partly = np.flatnonzero(~complete & (known.sum(axis=0) >= _KNOWN))
         fits = dict(zip(np.flatnonzero(complete), regress(slice(None), complete), strict=True))
-        fits |= {i: regress(known[:, i], [i])[0] for i in np.flatnonzero(~complete)}
-        self.coef = np.stack([fits[i].coef[0] for i in sorted(fits)], axis=1).astype(np.float32)
-        self.intercept = np.array([fits[i].intercept[0] for i in sorted(fits)])
+        fits |= {i: regress(known[:, i], [i])[0] for i in partly}
+        self.coef = np.zeros((Z.shape[1], labels.shape[1]), dtype=np.float32)
+        self.intercept = logit(np.nanmean(labels, axis=0, dtype=np.float64))
+        for i, fit in fits.items():
+            self.coef[:, i], self.intercept[i] = fit.coef[0], fit.intercept[0]
         held_out = self._logits(Z)
         for i, fit in fits.items():
             assert fit.held_out is not None
