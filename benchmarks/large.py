@@ -52,14 +52,11 @@ def texts(n: int = 20_000, p: int = 50_000, m: int = 20) -> Problem:
         own = rng.binomial(length, 0.25) if len(present) else 0
         drawn = [rng.choice(p, length - own, p=common)]
         drawn += [rng.choice(words[k], 1, p=shares[k]) for k in rng.choice(present, own)]
-        X.rows[i], X.data[i] = (a.tolist() for a in _count(np.concatenate(drawn)))
+        counts = np.unique(np.concatenate(drawn), return_counts=True)
+        X.rows[i], X.data[i] = (array.tolist() for array in counts)
     X = X.tocsr()
     X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return X, Y
-
-
-def _count(words: Any) -> Any:
-    return np.unique(words, return_counts=True)
 
 
 def tables(n: int = 30_000, m: int = 10) -> Problem:

@@ -116,7 +116,7 @@ class LabelForest:
     def predict(self, X: Any) -> Singles:
         """Return the predictions (n, T) of all trees."""
         means = self._means(self._leaves(X))
-        if self.observed is not None:  # leaves may have no row in which a rarely known target is
+        if self.observed is not None:  # a target may be known in no row of the leaves
             frequency = self.targets.sum(axis=0) / np.maximum(self.observed.sum(axis=0), 1.0)
             means = np.where(np.isnan(means), frequency, means).astype(np.float32)
         return means
