@@ -26,8 +26,8 @@ namespace fgfm {
 constexpr double CLEARLY_WORSE = 0.05;  // part of the least loss by which a target stops
 constexpr double LOSS_NOISE = 1e-6;     // inaccuracy of a mean loss
 // Fits of large models in folds serve to choose a penalty, and to predict the held-out rows. They end
-// when the logits are accurate to 1e-5, or the mean loss to 1e-9. With 1e-8 the losses on held-out rows were off by 1e-7 for
-// penalties above 0.1, by 3e-6 at 0.01, and by 1e-4 at 1e-4 (enron, bibtex).
+// when the logits are accurate to 1e-5, or the mean loss to 1e-9. With 1e-8 the losses on held-out
+// rows were off by 1e-7 for penalties above 0.1, by 3e-6 at 0.01, and by 1e-4 at 1e-4 (enron, bibtex).
 constexpr double FOLD_TOLERANCE = 3e-3;
 constexpr double FOLD_GAP = 1e-9;
 // With more folds than this each trains on all rows, those of others with weight 0: up to a tenth
