@@ -387,7 +387,7 @@ def test_columns_of_proba_must_be_the_rows_of_labelsets():
     sets = pd.DataFrame([[1, 0], [1, 1]], index=["x", "y"])
     proba = pd.DataFrame([[0.9, 0.1]], columns=["x", "y"])
     cardinality.of_joint(sets, proba)
-    with pytest.raises(ValueError, match="column 0 of proba is 'y' and that of labelsets.index"):
+    with pytest.raises(ValueError, match=r"column 0 of proba is 'y' and that of labelsets\.index"):
         cardinality.of_joint(sets, proba[["y", "x"]])
 
 

@@ -460,8 +460,8 @@ def check_cardinality_shape(shape: tuple[int, ...], name: str) -> None:
     if shape[2] > shape[1]:
         raise ValueError(
             f"{name} has shape {shape}: {shape[1]} labels cannot have a cardinality "
-            f"of {shape[2]}; the last axis starts at s = 1 (there is no column for s = 0) and must "
-            "not be longer than the one before"
+            f"of {shape[2]}; the last axis starts at s = 1 (there is no column for s = 0) and "
+            "must not be longer than the one before"
         )
 
 
