@@ -31,7 +31,7 @@ _POOL_FLOOR = 1e-9  # of `LogLinearPool`
 _OWN = {"beta": 1.0, "zero_division": 1.0, "nonempty": False, "logits": False}  # of a decider
 _TYPES = {"float32": ("float", 1), "float64": ("double", 11)}  # names and numbers in ONNX
 
-# Formulas and rules for ties are those of `fgfm.decision._array_api.measure_f`. With the labels in
+# Formulas and rules for ties are those of `fgfm._kernels.marginals`. With the labels in
 # order of falling probability x, zeta = z^(beta^2) and u = 1 - zeta, the value of the k first is
 #
 #     V_k = sum_r W_kr D_r A_kr,              W_kr = (1 + beta^2) w_r z_r^k zeta_r,

@@ -15,6 +15,7 @@ except ImportError as error:
 
 from fgfm import decision
 from fgfm._utils.validation import (
+    check_axes,
     check_beta,
     check_choice,
     check_count,
@@ -22,7 +23,7 @@ from fgfm._utils.validation import (
     check_zero_division,
 )
 from fgfm.decision import Decision
-from fgfm.decision._array_api.backend import read_array
+from fgfm.decision._arrays import place_of
 
 __all__ = ["DiceDecision", "FDecision"]
 
@@ -55,7 +56,9 @@ def _decide(
     from_logits: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Decide in one PyTorch operator, which torch.compile and torch.export do not trace into."""
-    proba, _ = read_array(inputs, "inputs", ("row", "label"))
+    place_of({"inputs": inputs})
+    check_axes(tuple(inputs.shape), "inputs", ("row", "label"))
+    proba = inputs.detach()
     if proba.dtype != torch.float64:
         proba = proba.float()
     dtype = proba.dtype

@@ -480,28 +480,6 @@ def test_dask_arrays():
         decision.from_marginals(da.from_array(p), min_labels=9)
 
 
-@pytest.mark.parametrize("name", ["array_api_strict", "torch", "jax.numpy"])
-@every_kind
-def test_arrays_of_other_libraries(name, kind):
-    pytest.importorskip("array_api_compat", reason="needs fgfm[array]")
-    xp = pytest.importorskip(name)
-    p = np.random.default_rng(2).random((12, 8)) ** 2
-    limits = many_limits(8)[kind]
-    array = xp.asarray(p, dtype=xp.float32 if name == "jax.numpy" else xp.float64)
-    labels, expected_f = decision.from_marginals(array, **limits)
-    assert type(labels) is type(expected_f) is type(array)
-    assert labels.dtype == xp.int8
-    assert expected_f.dtype == array.dtype
-    expected = decision.from_marginals(np.asarray(array), **limits)
-    np.testing.assert_array_equal(np.asarray(labels), expected.labels)
-    np.testing.assert_allclose(np.asarray(expected_f), expected.expected_f, rtol=2e-5)
-    sets, proba = oracle.random_joint(np.random.default_rng(3), 4, 8)
-    weights = xp.asarray(proba, dtype=array.dtype)
-    labels, _ = decision.from_joint(xp.asarray(sets), weights, **limits)
-    for one in np.asarray(labels):
-        assert oracle.is_allowed(one, **limits)
-
-
 # The class, and messages -------------------------------------------------------------------------
 
 

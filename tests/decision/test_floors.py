@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 
-import array_api_strict
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -233,25 +232,6 @@ def test_dask():
         now = decide(p, **options)
         np.testing.assert_array_equal(lazy.labels.compute(), now.labels)
         np.testing.assert_array_equal(lazy.expected_f.compute(), now.expected_f)
-
-
-@pytest.mark.parametrize("average", ["samples", "macro", "micro"])
-def test_arrays_of_other_libraries_are_decided_on_the_host(average):
-    p = np.random.default_rng(9).random((12, 5))
-    xp = array_api_strict
-    options = {"min_precision": 0.6, "average": average}
-    if average != "macro":
-        options["missed"] = np.tile(NUMBERS, (12, 1))
-    now = decide(p, **options)
-    given = {k: xp.asarray(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}
-    for dtype, tolerance in ((xp.float64, 0.0), (xp.float32, 1e-6)):
-        labels, expected_f = decide(xp.asarray(p, dtype=dtype), **given)
-        assert type(labels) is type(expected_f) is type(xp.asarray(0))
-        assert labels.dtype == xp.int8
-        np.testing.assert_array_equal(np.asarray(labels), now.labels)
-        np.testing.assert_allclose(np.asarray(expected_f), now.expected_f, rtol=tolerance)
-    flat = decide(xp.asarray(p[:, 0]), missed=xp.asarray(NUMBERS))
-    np.testing.assert_array_equal(np.asarray(flat.labels), decide(p[:, 0], missed=NUMBERS).labels)
 
 
 def test_frames_and_logits():

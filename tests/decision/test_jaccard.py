@@ -156,25 +156,6 @@ def test_sparse_rows_are_decided_as_dense_ones(m, power):
     assert_same_decision(decided, decide(p), rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["array_api_strict", "torch"])
-@pytest.mark.parametrize(("m", "power"), [(1, 1), (6, 1), (150, 0.1), (600, 8), (600, 40)])
-@pytest.mark.parametrize(
-    "kwargs", [{}, {"zero_division": 0.0}, {"nonempty": True}], ids=["1", "0", "nonempty"]
-)
-def test_arrays_of_other_libraries(name, m, power, kwargs):
-    pytest.importorskip("array_api_compat", reason="array-api-compat is not installed")
-    library = pytest.importorskip(name, reason=f"{name} is not installed")
-    p = np.random.default_rng(m).random((9, m)) ** power
-    p[0] = np.round(p[0])
-    p[0, 0] = 1.0
-    labels, expected = decide(library.asarray(p), **kwargs)
-    whole = decide(p, **kwargs)
-    np.testing.assert_array_equal(np.asarray(labels), whole.labels)
-    np.testing.assert_allclose(np.asarray(expected), whole.expected_f, rtol=1e-12)
-    _, single = decide(library.asarray(p, dtype=library.float32), **kwargs)
-    np.testing.assert_allclose(np.asarray(single), whole.expected_f, rtol=2e-5)
-
-
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_averages_are_columns_and_all_entries(kind):
     p = np.random.default_rng(7).random((50, 40)) ** 3

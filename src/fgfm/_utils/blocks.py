@@ -25,8 +25,6 @@ def n_workers(n_jobs: Any) -> int:
     None is 1 unless in a ``joblib.parallel_config`` context, and -1 is all cores. The backend of a
     cluster counts the workers of the cluster.
     """
-    if n_jobs is None and "joblib" not in sys.modules:
-        return 1  # without importing joblib: no context can be active
     valid = n_jobs is None or (
         isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool) and n_jobs != 0
     )
@@ -43,6 +41,8 @@ def n_threads(n_jobs: Any) -> int:
     Same as `n_workers`, except that workers of a cluster do not count: with the backend of a
     cluster, None is 1, and -1 is all cores of this machine.
     """
+    if n_jobs is None and "joblib" not in sys.modules:
+        return 1  # without importing joblib: no context can be active
     workers = n_workers(n_jobs)
     if workers == 1:
         return 1

@@ -40,11 +40,15 @@ def _number(value: Any, name: str, rule: str, low: float, high: float) -> float:
 
 def check_beta(beta: Any) -> float:
     """Return beta as a float in the range in which beta^4 neither overflows nor underflows."""
+    if type(beta) is float and 1e-50 <= beta <= 1e50:
+        return beta
     return _number(beta, "beta", "a number greater than 0 (from 1e-50 to 1e50)", 1e-50, 1e50)
 
 
 def check_zero_division(value: Any, name: str = "zero_division") -> float:
     """Return a number in [0, 1], such as the value of 0/0, as a float."""
+    if type(value) is float and 0.0 <= value <= 1.0:
+        return value
     return _number(value, name, "a number in [0, 1]", 0.0, 1.0)
 
 
@@ -153,8 +157,10 @@ def real_array(value: Any, name: str, axes: Sequence[str]) -> Real:
         array = _frame_values(value, array)
     if array.dtype.kind in "OUST":
         _check_no_text(array, name)
-    check_real(array.dtype, name)
-    check_axes(array.shape, name, axes)
+    if array.dtype.kind not in "fiub":
+        check_real(array.dtype, name)
+    if array.ndim != len(axes) or 0 in array.shape[1:]:
+        check_axes(array.shape, name, axes)
     return array
 
 

@@ -36,12 +36,11 @@ Which of several equally good sets of one size is chosen is not defined for hier
 
 Dask arrays result in a lazy decision of Dask arrays, computed one block of rows at a time. A row
 that contradicts `nonempty` then gets its NaN without a warning. The ``labelsets`` of
-`from_joint`, which all rows share, are computed at once. ``average="macro"`` rechunks to blocks of
-labels; ``"micro"`` needs arrays in memory.
+`from_joint`, which all rows share, are computed at once. The other averages need arrays in memory.
 
-Arrays of PyTorch, CuPy and JAX are decided on their device: ``labels`` and ``expected_f`` are
-arrays of the same library on the same device, and ``n_jobs`` has no effect. float32 is computed in
-float32; see :doc:`/gpu` for requirements and error bounds.
+For arrays of PyTorch, CuPy and JAX, ``labels`` and ``expected_f`` are arrays of the same library on
+the same device. CUDA devices decide most problems themselves; all others are decided on the host.
+See :doc:`/gpu`.
 
 References
 ----------

@@ -17,7 +17,7 @@ from fgfm._utils.validation import (
     real_array,
     tolerance,
 )
-from fgfm.decision._array_api import describe, is_array_api
+from fgfm.decision._arrays import describe, is_foreign, place_of, to_host
 from fgfm.decision._budgets import maximise_classes
 from fgfm.decision._dask import any_dask
 from fgfm.decision._objective import Decision, Objective
@@ -88,12 +88,13 @@ def from_classes(
     """
     objective = Objective.checked(beta, zero_division, False, n_jobs)
     logits = check_flag(logits, "logits")
-    if is_array_api(proba) or any_dask(proba) or hasattr(proba, "to_dask_array"):
+    if any_dask(proba) or hasattr(proba, "to_dask_array"):
         raise TypeError(
-            f"proba is a {describe(proba)}: from_classes decides all rows together, on the host; "
-            "pass a NumPy array or a data frame"
+            f"proba is a {describe(proba)}: from_classes decides all rows together, so it must be "
+            "in memory; use proba.compute()"
         )
-    given = real_array(proba, "proba", ("row", "class"))
+    place = place_of({"proba": proba}) if is_foreign(proba) else None
+    given = real_array(to_host(proba) if place else proba, "proba", ("row", "class"))
     values = _softmax(given, "proba") if logits else float_block(given)
     n, m = values.shape
     found = maximise_classes(values, _sum_tolerance(given), objective) if values.size else None
@@ -105,6 +106,8 @@ def from_classes(
             found = maximise_classes(np.clip(values, 0.0, 1.0), np.inf, objective)
     assert found is not None
     labels, expected_f, gap = found
+    if place:
+        return Decision(place.array(labels), place.array(expected_f, place.dtype), gap)
     return Decision(*_as_series(labels, expected_f, proba), gap)
 
 

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping
-from functools import partial
-from operator import attrgetter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from fgfm._utils.validation import check_same_rows
-from fgfm.decision._marginals import Marginals
 from fgfm.decision._objective import Decision, Objective
-from fgfm.decision._problem import Problem, decide
+from fgfm.decision._problem import Problem
 
 __all__ = ["any_dask", "decide_lazily"]
 
@@ -43,53 +40,45 @@ def decide_lazily(
     chunks of rows are those of the first one. `shared` are further arguments of the problem, the
     same for all blocks.
     """
-    from dask import array
+    from dask import array, delayed
 
     name = next(name for name, value in arrays.items() if any_dask(value))
-    if average == "micro":
+    if average != "samples":
+        problem = "1-D probabilities" if arrays[name].ndim == 1 else f"average={average!r}"
         raise TypeError(
-            f"{name} is a Dask array: average='micro' decides all rows together, so it must be an "
-            f"array in memory; use {name}.compute()"
+            f"{name} is a Dask array: {problem} decides all rows together, so it must be an array "
+            f"in memory; use {name}.compute()"
         )
     arrays = {name: _array_with_rows(a, name) for name, a in arrays.items()}
     _check_unknown_chunks(arrays)
     no_rows = _problem_without_rows(kind, arrays, objective, shared)
-    m = no_rows.shape[1]
-    if average == "samples":
-        decide_rows = partial(decide, objective=objective, average=average)
-        decided = _map_row_blocks(decide_rows, arrays, kind, shared)
-        axis, new_axis = "row", {"label": m}
-    else:
-        to = {"new_axes": {"label": m}, "meta": _marginals(no_rows)}
-        marginals = _map_row_blocks(_marginals, arrays, kind, shared, ("row", "label"), **to)
-        n = marginals.shape[0]
-        if math.isnan(n):
-            raise ValueError(
-                f"the number of rows of {name} is not known, and average={average!r} decides all "
-                "rows of a label together: call its compute_chunk_sizes()"
-            )
-        marginals = marginals.rechunk({0: -1, 1: "auto"})
-        decided = array.blockwise(
-            _decide_columns,
-            ("label",),
-            marginals,
-            ("row", "label"),
-            objective=objective,
-            meta=np.empty(0, dtype=object),
-        )
-        axis, new_axis = "label", {"row": n}
-    to = {"new_axes": new_axis, "meta": no_rows.no_labels(), "token": "labels"}
-    labels = array.blockwise(attrgetter("labels"), ("row", "label"), decided, (axis,), **to)
-    to = {"meta": np.empty(0), "token": "expected_f"}
-    expected_f = array.blockwise(attrgetter("expected_f"), (axis,), decided, (axis,), **to)
-    return Decision(labels, expected_f)
+    rows = arrays[name].chunks[0]
+    blocks = [_row_blocks(value, rows) for value in arrays.values()]
+    starts = np.cumsum([0, *rows[:-1]]).tolist()  # NaN where not known
+    # Named, so that the same arguments make the same tasks, which are computed once.
+    options = {name: delayed(value, traverse=False) for name, value in shared.items()}
+    decided = [
+        delayed(_decide_block, pure=True)(kind, objective, start, *parts, **options)
+        for start, *parts in zip(starts, *blocks, strict=True)
+    ]
+    meta = no_rows.no_labels()
+    labels = [
+        array.from_delayed(d.labels, (n, no_rows.shape[1]), meta=meta)
+        for d, n in zip(decided, rows, strict=True)
+    ]
+    expected_f = [
+        array.from_delayed(d.expected_f, (n,), meta=np.empty(0))
+        for d, n in zip(decided, rows, strict=True)
+    ]
+    unknown = any(map(math.isnan, rows))
+    return Decision(
+        array.concatenate(labels, allow_unknown_chunksizes=unknown),
+        array.concatenate(expected_f, allow_unknown_chunksizes=unknown),
+    )
 
 
 def _problem_without_rows(
-    kind: type[Problem],
-    arrays: Mapping[str, Any],
-    objective: Objective,
-    shared: Mapping[str, Any],
+    kind: type[Problem], arrays: Mapping[str, Any], objective: Objective, shared: Mapping[str, Any]
 ) -> Problem:
     """Return the problem of no rows, which shows types; it validates all shapes and limits."""
     try:
@@ -99,35 +88,10 @@ def _problem_without_rows(
         shapes = ", ".join(f"{name} {np.shape(a)}" for name, a in arrays.items())
         error.add_note(f"raised for arrays without rows; with all rows the shapes are: {shapes}")
         raise
+    counts = {name: n for name, a in arrays.items() if not math.isnan(n := np.shape(a)[0])}
+    if counts:
+        check_same_rows(list(counts.values()), list(counts))
     return problem
-
-
-def _map_row_blocks(
-    function: Callable[..., Any],
-    arrays: Mapping[str, Any],
-    kind: type[Problem],
-    shared: Mapping[str, Any],
-    axes: tuple[str, ...] = ("row",),
-    **to: Any,
-) -> Any:
-    """Apply a function to the problems of blocks of rows; return a Dask array of its results."""
-    from dask import array, delayed
-
-    leading = next(a for a in arrays.values() if any_dask(a))
-    row_counts = {name: n for name, a in arrays.items() if not math.isnan(n := np.shape(a)[0])}
-    if row_counts:
-        check_same_rows(list(row_counts.values()), list(row_counts))
-    indexed: list[Any] = []
-    for k, value in enumerate(arrays.values()):
-        chunked = _rechunk(array, value, leading.chunks[0])
-        indexed += [chunked, ("row", *(f"axis {axis} of {k}" for axis in range(1, chunked.ndim)))]
-    starts = np.cumsum([0, *leading.chunks[0][:-1]])  # (blocks,) NaN where not known
-    indexed += [array.from_array(starts, chunks=1), ("row",)]
-    shared = {name: delayed(value, traverse=False) for name, value in shared.items()}
-    to = {"meta": np.empty(0, dtype=object), **to, "align_arrays": False}
-    return array.blockwise(
-        _apply_to_block, axes, *indexed, function=function, kind=kind, **to, **shared
-    )
 
 
 def _array_with_rows(value: Any, name: str) -> Any:
@@ -172,42 +136,26 @@ def _no_rows(value: Any) -> Any:
     return np.empty((0, *value.shape[1:]), dtype=value.dtype)
 
 
-def _rechunk(array: Any, value: Any, rows: tuple[int, ...]) -> Any:
-    """Return a Dask array with the given chunks of rows, and one chunk along every other axis."""
+def _row_blocks(value: Any, rows: tuple[int, ...]) -> list[Any]:
+    """Return the blocks of an array with the given chunks of rows, all other axes in one."""
     if not any_dask(value):
+        from dask import array
+
         value = array.from_array(np.asarray(value), chunks=-1)
     chunks: dict[int, Any] = dict.fromkeys(range(1, value.ndim), -1)
     if value.chunks[0] != rows and not any(math.isnan(n) for n in rows):
         chunks[0] = rows
-    return value.rechunk(chunks)
+    return list(value.rechunk(chunks).to_delayed().ravel())
 
 
-def _apply_to_block(
-    *blocks: Any, function: Callable[[Problem], Any], kind: type[Problem], **shared: Any
-) -> Any:
-    """Apply a function to one block of rows; the last block is the number of its first row."""
-    *arrays, start = map(_only_block, blocks)
+def _decide_block(
+    kind: type[Problem], objective: Objective, start: float, *parts: Any, **shared: Any
+) -> Decision:
+    """Decide one block of rows, of which the first has the number `start`, or NaN."""
     try:
-        return function(kind.read(*arrays, **shared))
+        return kind.read(*parts, **shared).decide_rows(objective)
     except ValueError as error:
-        first = float(start[0])
-        if first:
-            where = "is not known" if math.isnan(first) else f"is row {first:.0f}"
+        if start:
+            where = "is not known" if math.isnan(start) else f"is row {start:.0f}"
             error.add_note(f"rows are counted from the first of their block, which {where}")
         raise
-
-
-def _only_block(block: Any) -> Any:
-    """Return a block, which blockwise puts in a list for each axis that is not in the output."""
-    while isinstance(block, list):
-        (block,) = block
-    return block
-
-
-def _marginals(problem: Problem) -> Any:
-    return problem.marginals().valid()
-
-
-def _decide_columns(block: Any, objective: Objective) -> Decision:
-    """Decide for one block of labels."""
-    return decide(Marginals.read(_only_block(block)), objective, "macro")

@@ -56,6 +56,8 @@ class Factors(DenseProblem):
     the number of labels if not all of them are in the factors.
     """
 
+    kernel_on_device = "factors"
+
     def __init__(
         self,
         parts: Sequence[Real],
@@ -101,8 +103,9 @@ class Factors(DenseProblem):
         return kind(parts, members, distributions, names, distribution_names)
 
     def decide_block(
-        self, rows: slice, objective: Objective, constraints: Any, labels: Real, expected_f: Real
+        self, decision: Decision, objective: Objective, constraints: Any, rows: slice
     ) -> None:
+        labels, expected_f = decision.labels[rows], decision.expected_f[rows]
         arguments = (
             self.d_rows(rows),
             self.distributions is not None,
@@ -196,6 +199,8 @@ class Factors(DenseProblem):
 class Cardinalities(Factors):
     """One factor: GFM."""
 
+    kernel_on_device = "cardinalities"
+
     @classmethod
     def read(cls, P: Any, distribution: Any = None) -> Problem:  # type: ignore[override]
         """Return the problem of P, (n, m, S), and perhaps its distribution, (n, S + 1)."""
@@ -206,8 +211,9 @@ class Cardinalities(Factors):
         return cls([P], [np.arange(m)], distribution, ["P"], ["distribution"])
 
     def decide_block(
-        self, rows: slice, objective: Objective, constraints: Any, labels: Real, expected_f: Real
+        self, decision: Decision, objective: Objective, constraints: Any, rows: slice
     ) -> None:
+        labels, expected_f = decision.labels[rows], decision.expected_f[rows]
         block = float_block(self.parts[0][rows])
         if self.distributions is None:
             mass = np.full((2, len(block)), np.nan)  # NaN: the kernel computes it from P
@@ -233,13 +239,14 @@ class _SingleLabels(Factors):
     """Factors of one label each: independent labels."""
 
     def decide_block(
-        self, rows: slice, objective: Objective, constraints: Any, labels: Real, expected_f: Real
+        self, decision: Decision, objective: Objective, constraints: Any, rows: slice
     ) -> None:
+        labels, expected_f = decision.labels[rows], decision.expected_f[rows]
         factor_of = np.argsort(self.layout.members)  # (m,) the factor of each label
         proba = np.concatenate([self.parts[f][rows, :, 0] for f in factor_of], axis=1)
-        decided = Decision(labels, expected_f)
+        results = labels, expected_f
         decide_marginal_rows(
-            float_block(proba), objective, constraints, decided, lambda: self.check(rows)
+            float_block(proba), objective, constraints, results, lambda: self.check(rows)
         )
 
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from fgfm._utils.names import check_same_index, check_same_names, column_names
@@ -17,18 +16,18 @@ from fgfm._utils.validation import (
     check_distribution_count,
     check_flag,
     check_numbered_columns,
-    is_flat,
     label_sets,
     part_list,
     stacked_classes,
     tolerance,
 )
+from fgfm.decision._arrays import is_foreign, to_host
 from fgfm.decision._constraints import Constraints
 from fgfm.decision._factors import Cardinalities, Factors
-from fgfm.decision._inputs import check_array_types, decide_arrays
 from fgfm.decision._labelsets import Joint, Samples
 from fgfm.decision._marginals import Marginals
 from fgfm.decision._objective import Decision, Objective
+from fgfm.decision._problem import check_array_types, decide_arrays
 
 __all__ = [
     "from_cardinalities",
@@ -191,51 +190,45 @@ def from_marginals(
     shared: dict[str, Any] = {"logits": check_flag(logits, "logits")}
     if getattr(proba, "ndim", 0) != 2:
         proba = stacked_classes(proba, logits=logits)
-    if not (logits or is_flat(proba)):
+    if not logits:
         _warn_of_classes(proba)
     arrays = {"proba": proba}
     if missed is not None:
         check_same_index(proba=proba, missed=missed)
         check_numbered_columns(missed, "missed")
-        (arrays if np.ndim(missed) == 2 else shared)["missed"] = missed
+        if np.ndim(missed) == 2:
+            arrays["missed"] = missed
+        else:
+            shared["missed"] = to_host(missed) if is_foreign(missed) else missed
     return decide_arrays(Marginals, arrays, objective, average, columns, **shared)
 
 
 def _warn_of_classes(proba: Any) -> None:
     """Warn the users of `from_marginals`, not the package itself, if all rows sum to 1."""
-    few = _rows_of_floats(proba, _ENOUGH_ROWS)
-    if few is None or len(few) < _ENOUGH_ROWS or not _sums_to_1(few):
-        return  # in most cases: the other rows are not read
-    caller = str(sys._getframe(2).f_globals.get("__name__"))
-    values = _rows_of_floats(proba, None)
-    if not caller.startswith("fgfm.") and values is not None and _sums_to_1(values):
+    few: Any = proba
+    if not isinstance(proba, (np.ndarray, list, tuple)):
+        if frame_library(proba) is None:
+            return
+        few = proba.head(_ENOUGH_ROWS).to_numpy()
+    try:
+        few = np.asarray(few[:_ENOUGH_ROWS])
+    except ValueError:  # ragged
+        return
+    if few.ndim != 2 or len(few) < _ENOUGH_ROWS or few.dtype.kind != "f":
+        return
+    slack = max(tolerance(few), 1e-6)
+    # in most cases the other rows are not read
+    for values in (few, few if proba is few else proba):
+        total = np.asarray(values).sum(axis=1, dtype=np.float64)
+        if few.shape[1] < 2 or not (abs(total - 1.0) <= slack).all():
+            return
+    if not str(sys._getframe(2).f_globals.get("__name__")).startswith("fgfm."):
         warnings.warn(
             "all rows of proba sum to 1, like the probabilities of classes that exclude each "
             "other: from_marginals takes labels as independent; use from_classes",
             UserWarning,
             stacklevel=3,
         )
-
-
-def _rows_of_floats(table: Any, count: int | None) -> Any:
-    """Return the first rows of a table as an array (n, m), None if it is not one of floats."""
-    library = frame_library(table)
-    if library is None and not isinstance(table, (np.ndarray, list, tuple)):
-        return None
-    part = table.iloc[:count] if library == "pandas" else table[:count]
-    try:
-        values = np.asarray(part) if library is None else part.to_numpy()
-    except ValueError:  # ragged
-        return None
-    floats = values.dtype.kind == "f" and values.ndim == 2 and values.shape[1] > 1
-    return values if floats else None
-
-
-def _sums_to_1(values: npt.NDArray[Any]) -> bool:
-    slack = max(tolerance(values), 1e-6)
-    with np.errstate(invalid="ignore"):  # infinite values are an error later
-        total = values.sum(axis=1, dtype=np.float64)
-    return bool((np.abs(total - 1.0) <= slack).all())
 
 
 def from_cardinalities(
@@ -484,9 +477,11 @@ def from_joint(
         check_same_names(column_names(proba), rows, "proba", "labelsets.index")
     limits = (min_labels, max_labels, constraints, columns)
     objective = Objective.checked(beta, zero_division, nonempty, n_jobs, *limits)
-    if not check_array_types({"labelsets": labelsets, "proba": proba}):
-        # All rows share the label sets: they are converted once, also from a Dask array.
-        sets = label_sets(labelsets, "labelsets", ("label set", "label"))
-        labelsets = sparse.csr_array(sets)  # (L, m)
+    check_array_types({"labelsets": labelsets, "proba": proba})
+    # All rows share the label sets: they are converted once, also from a Dask array.
+    labelsets = to_host(labelsets) if is_foreign(labelsets) else labelsets
+    sets = label_sets(labelsets, "labelsets", ("label set", "label"))  # (L, m)
     arrays = {"proba": proba}
-    return decide_arrays(Joint, arrays, objective, average, columns, labelsets=labelsets)
+    return decide_arrays(
+        Joint, arrays, objective, average, columns, labelsets=sparse.csr_array(sets)
+    )

@@ -12,7 +12,7 @@ from fgfm._utils.blocks import run_blocks
 from fgfm._utils.validation import check_labels, check_one_weight_each, real_array, unit_rows
 from fgfm.decision._factors import OneRowOfFactors
 from fgfm.decision._marginals import Marginals
-from fgfm.decision._objective import Objective
+from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._problem import DenseProblem
 
 __all__ = ["Joint", "Samples"]
@@ -74,8 +74,9 @@ class Samples(LabelSets):
         return draws
 
     def decide_block(
-        self, rows: slice, objective: Objective, constraints: Any, labels: Real, expected_f: Real
+        self, decision: Decision, objective: Objective, constraints: Any, rows: slice
     ) -> None:
+        labels, expected_f = decision.labels[rows], decision.expected_f[rows]
         draws = np.require(self._draws(rows), np.uint8, ["C", "W"])
         arguments = (np.arange(self.shape[1]), *objective.kernel_arguments, labels, expected_f)
         objective.measure.kernels["samples"](draws, *arguments, constraints)
@@ -119,8 +120,9 @@ class Joint(LabelSets):
         return unit_rows(self._proba[rows], "proba", rows.start)
 
     def decide_block(
-        self, rows: slice, objective: Objective, constraints: Any, labels: Real, expected_f: Real
+        self, decision: Decision, objective: Objective, constraints: Any, rows: slice
     ) -> None:
+        labels, expected_f = decision.labels[rows], decision.expected_f[rows]
         s = self._cardinalities  # (Q,)
         column = np.where(self._sizes > 0, np.searchsorted(s, self._sizes), -1)  # (L,)
         objective.measure.kernels["joint"](

@@ -38,6 +38,8 @@ class Marginals(DenseProblem):
     `missed` are true items beside the labels: of each row, or of all rows if `proba` is 1-D.
     """
 
+    kernel_on_device = "marginals"
+
     def __init__(
         self,
         proba: Any,
@@ -45,7 +47,8 @@ class Marginals(DenseProblem):
         rows_of: Marginals | None = None,
         missed: Missed | None = None,
     ) -> None:
-        self._given = real_array(proba, "proba", ("row",) if is_flat(proba) else ("row", "label"))
+        flat = proba.ndim == 1 if isinstance(proba, np.ndarray) else is_flat(proba)
+        self._given = real_array(proba, "proba", ("row",) if flat else ("row", "label"))
         self._logits = logits
         self._rows_of = rows_of
         self._missed = missed
@@ -73,15 +76,15 @@ class Marginals(DenseProblem):
         return given
 
     def decide_block(
-        self, rows: slice, objective: Objective, constraints: Any, labels: Real, expected_f: Real
+        self, decision: Decision, objective: Objective, constraints: Any, rows: slice
     ) -> None:
-        decided = Decision(labels, expected_f)
         proba = float_block(self.values[rows])
         if self._logits:
             proba = _sigmoid(proba)
         missed = self._missed and self._missed.of_rows(rows)
+        results = decision.labels[rows], decision.expected_f[rows]
         check = partial(self._check, rows)
-        decide_marginal_rows(proba, objective, constraints, decided, check, missed, rows.start)
+        decide_marginal_rows(proba, objective, constraints, results, check, missed, rows.start)
 
     def marginals(self) -> Marginals:
         return self
@@ -174,10 +177,10 @@ class Marginals(DenseProblem):
             columns = _transposed(values[:, labels], own.buffer)  # (labels, n)
             if self._logits:
                 columns = _sigmoid(columns)
-            decided = Decision(chosen[labels], expected_f[labels])
+            results = chosen[labels], expected_f[labels]
             check = partial(self._check, _ALL, labels)
             decide_marginal_rows(
-                columns, objective, None, decided, check, self._missed, labels.start
+                columns, objective, None, results, check, self._missed, labels.start
             )
 
         run_blocks(math.ceil(m / width), BLOCK_BYTES, objective.threads, decide_strip)
@@ -200,24 +203,26 @@ def decide_marginal_rows(
     proba: Real,
     objective: Objective,
     constraints: Any,
-    decision: Decision,
+    results: tuple[Real, Real],
     check: Callable[[], None],
     missed: Missed | None = None,
     first: int = 0,
 ) -> None:
-    """Run the kernel for independent labels on rows of probabilities; fill in the decision.
+    """Run the kernel for independent labels on rows of probabilities.
 
-    `first` is the number of the first row, for warnings.
+    `results` are the labels, which are 0, and expectations, which are filled in; `first` is the
+    number of the first row, for warnings.
     """
+    labels, expected_f = results
     if missed or objective.floors:
         n, m = proba.shape
-        indptr, chosen = m * np.arange(n + 1), decision.labels.reshape(-1)
-        results = (chosen, decision.expected_f, check)
-        decide_with_floors(proba, indptr, objective, missed, first, *results)
+        indptr = m * np.arange(n + 1)
+        chosen = labels.reshape(-1)
+        decide_with_floors(proba, indptr, objective, missed, first, chosen, expected_f, check)
         return
-    arguments = (*objective.kernel_arguments, rules(objective.beta), *decision)
-    kernel = objective.measure.kernels["dense rows"]
-    run_kernel(kernel, proba, arguments, decision.labels, check)
+    beta, beta2, zero_division, nonempty, *_ = objective
+    arguments = (beta2, zero_division, nonempty, rules(beta), labels, expected_f)
+    run_kernel(objective.measure.kernels["dense rows"], proba, arguments, labels, check)
     if constraints is not None:
         constrain_dense_rows(proba, *arguments, constraints)
 

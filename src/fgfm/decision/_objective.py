@@ -59,10 +59,10 @@ class Floors(NamedTuple):
     @classmethod
     def checked(cls, min_precision: Any, min_recall: Any) -> Floors:
         """Validate the parameters `min_precision` and `min_recall`."""
-        given = {"min_precision": min_precision, "min_recall": min_recall}
+        named = {"min_precision": min_precision, "min_recall": min_recall}
         precision, recall = (
             0.0 if value is None else check_zero_division(value, name)
-            for name, value in given.items()
+            for name, value in named.items()
         )
         return cls(precision, recall, [])
 

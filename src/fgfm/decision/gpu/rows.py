@@ -4,7 +4,7 @@ One program decides one row at a time. The row is read once, into registers. The
 nodes of the quadrature rule are computed from power sums of its small labels and from a short list
 of the large ones; the candidates for an optimal set are a second list, sorted by counting.
 Formulas and bounds are those of `fgfm._kernels.marginals`. Rows in which many labels are expected
-are left to `fgfm.decision._marginals_triton_dense`.
+are left to `fgfm.decision.gpu.many`.
 """
 
 from __future__ import annotations
@@ -19,23 +19,25 @@ import triton
 import triton.language as tl
 
 from fgfm._utils.validation import check_probabilities
-from fgfm.decision._array_api.backend import Backend, multiprocessors, to_host
-from fgfm.decision._array_api.functions_triton import (
+from fgfm.decision._arrays import to_host
+from fgfm.decision._objective import Decision, Objective
+from fgfm.decision._quadrature import nodes
+from fgfm.decision.gpu.functions import (
     SMALL,
     TINY,
+    Precision,
     above,
     add_pair,
     exponent,
+    largest_labels,
+    multiprocessors,
     nan_min,
     next_level,
     one_minus_exp,
     powers,
     times,
 )
-from fgfm.decision._array_api.search import largest_labels
-from fgfm.decision._marginals_triton_dense import DENSE, MANY, POSTPONED, decide_dense_rows
-from fgfm.decision._objective import Decision, Objective
-from fgfm.decision._quadrature import nodes
+from fgfm.decision.gpu.many import DENSE, MANY, POSTPONED, decide_dense_rows
 
 __all__ = ["check_rows", "decide_listed", "decide_rows"]
 
@@ -339,22 +341,22 @@ def _table(beta: float, m: int, settings: tuple[float, ...], dtype: Any, device:
 
 
 def decide_rows(
-    backend: Backend, proba: Any, objective: Objective, by_library: Callable[[Any], Decision]
+    precision: Precision, proba: Any, objective: Objective, on_host: Callable[[Any], Decision]
 ) -> Decision:
     """Decide from marginals, (n, m), on a CUDA device.
 
-    `by_library` decides rows with the operations of PyTorch: those that no kernel can decide.
+    `on_host` decides rows with the compiled kernels: those that no kernel here can decide.
     """
     if proba.stride(1) != 1:
         proba = proba.contiguous()
-    return _decide(backend, proba, objective, by_library, probing=True)
+    return _decide(precision, proba, objective, on_host, probing=True)
 
 
 def _decide(
-    backend: Backend,
+    precision: Precision,
     proba: Any,
     objective: Objective,
-    by_library: Callable[[Any], Decision],
+    on_host: Callable[[Any], Decision],
     *,
     probing: bool,
 ) -> Decision:
@@ -366,52 +368,54 @@ def _decide(
     n, m = proba.shape
     device = proba.device
     labels = torch.empty((n, m), dtype=torch.int8, device=device)
-    expected = torch.empty((n,), dtype=backend.dtype, device=device)
+    expected = torch.empty((n,), dtype=precision.dtype, device=device)
     tied = torch.empty((n,), dtype=torch.int32, device=device)
     first = _PROBED if probing and n >= 4 * _PROBED else n
-    _launch(backend, proba[:first], labels[:first], expected[:first], tied[:first], objective)
+    _launch(precision, proba[:first], labels[:first], expected[:first], tied[:first], objective)
     if first < n and bool((expected[:first] == DENSE).all()):
         expected[first:] = DENSE
         at = torch.arange(n, device=device)
         at = decide_dense_rows(proba, at, labels, expected, objective, _programs(device))
         if len(at):
-            check_rows(backend, proba, at)
+            check_rows(precision, proba, at)
             labels[at], expected[at] = _decide(
-                backend, proba[at], objective, by_library, probing=False
+                precision, proba[at], objective, on_host, probing=False
             )
         return Decision(labels, expected)
     if first < n:
-        _launch(backend, proba[first:], labels[first:], expected[first:], tied[first:], objective)
+        _launch(
+            precision, proba[first:], labels[first:], expected[first:], tied[first:], objective
+        )
     outside, postponed, ties = torch.stack(  # in one transfer
         [(expected == _OUTSIDE.value).sum(), (expected <= POSTPONED).sum(), tied.count_nonzero()]
     ).tolist()
     if ties:
-        _resolve_ties(backend, proba, labels, tied)
+        _resolve_ties(precision, proba, labels, tied)
     if outside:
         at = (expected == _OUTSIDE.value).nonzero()[:, 0]
-        check_rows(backend, proba, at)
+        check_rows(precision, proba, at)
         labels[at], expected[at] = _decide(
-            backend, proba[at].clamp(0.0, 1.0), objective, by_library, probing=False
+            precision, proba[at].clamp(0.0, 1.0), objective, on_host, probing=False
         )
     if postponed:
         at = (expected <= POSTPONED).nonzero()[:, 0]
         at = decide_dense_rows(proba, at, labels, expected, objective, _programs(device))
         if len(at):
-            labels[at], expected[at] = by_library(proba[at])
+            labels[at], expected[at] = on_host(proba[at])
     return Decision(labels, expected)
 
 
-def check_rows(backend: Backend, proba: Any, at: Any, first_row: int = 0) -> None:
+def check_rows(precision: Precision, proba: Any, at: Any, first_row: int = 0) -> None:
     """Raise unless the values of the rows `at` lie in [0, 1], up to rounding."""
     rows = proba[at]
-    wrong = ~((rows >= -backend.slack) & (rows <= 1.0 + backend.slack)).all(dim=1)
+    wrong = ~((rows >= -precision.slack) & (rows <= 1.0 + precision.slack)).all(dim=1)
     if bool(wrong.any()):
         row = int(at[wrong.nonzero()[0, 0]])
         check_probabilities(to_host(proba[row : row + 1]), "proba", first_row + row)
 
 
 def decide_listed(
-    backend: Backend, proba: Any, objective: Objective, rest: Any, reach: int
+    precision: Precision, proba: Any, objective: Objective, rest: Any, reach: int
 ) -> Decision:
     """Decide rows that list their larger labels, given the power sums of the others, (n, 8).
 
@@ -419,27 +423,27 @@ def decide_listed(
     """
     n = len(proba)
     labels = torch.empty(proba.shape, dtype=torch.int8, device=proba.device)
-    expected = torch.empty((n,), dtype=backend.dtype, device=proba.device)
+    expected = torch.empty((n,), dtype=precision.dtype, device=proba.device)
     tied = torch.empty((n,), dtype=torch.int32, device=proba.device)
-    _launch(backend, proba, labels, expected, tied, objective, rest, reach)
-    _resolve_ties(backend, proba, labels, tied)
+    _launch(precision, proba, labels, expected, tied, objective, rest, reach)
+    _resolve_ties(precision, proba, labels, tied)
     return Decision(labels, expected)
 
 
-def _resolve_ties(backend: Backend, proba: Any, labels: Any, tied: Any) -> None:
+def _resolve_ties(precision: Precision, proba: Any, labels: Any, tied: Any) -> None:
     """Choose the first ones among the labels equal to the last chosen one.
 
     `tied` is the number of chosen labels of rows in which all of these are marked, else 0.
     """
     at = tied.nonzero()[:, 0]
     if len(at):
-        p, marked = proba[at].to(backend.dtype), labels[at] > 0
+        p, marked = proba[at].to(precision.dtype), labels[at] > 0
         least = torch.where(marked, p, 2.0).amin(dim=1)
-        labels[at] = largest_labels(backend, p, least, backend.floats(tied[at]), 0.0)
+        labels[at] = largest_labels(p, least, tied[at])
 
 
 def _launch(
-    backend: Backend,
+    precision: Precision,
     proba: Any,
     labels: Any,
     expected: Any,
@@ -450,21 +454,21 @@ def _launch(
 ) -> None:
     """Write labels, expected F, negative for rows that are not decided, and ties."""
     n, m = proba.shape
-    beta2, margin = objective.beta2, backend.margin
+    beta2, margin = objective.beta2, precision.margin
     settings = (
         beta2,
         objective.zero_division,
-        backend.tie,
+        precision.tie,
         margin,
         (1.0 - margin) / ((1.0 + beta2) * (1.0 + 1.0 / (beta2 + 2.0))),
     )
     table, nodes_wide = _table(
-        objective.beta, max(m, reach), settings, backend.dtype, proba.device
+        objective.beta, max(m, reach), settings, precision.dtype, proba.device
     )
     block = max(64, triton.next_power_of_2(m))
     warps = max(1, block // _ROW)
     programs = min(n, multiprocessors(proba.device) * max(1, _WARPS // warps))
-    lists = torch.empty((programs, _LISTS * block), dtype=backend.dtype, device=proba.device)
+    lists = torch.empty((programs, _LISTS * block), dtype=precision.dtype, device=proba.device)
     with torch.cuda.device(proba.device):
         _kernel[(programs,)](
             proba,
@@ -484,7 +488,7 @@ def _launch(
             FEW=_FEW if rest is None else m,
             MANY=MANY if rest is None else 1e9,
             REST=rest is not None,
-            DOUBLE=backend.itemsize == 8,
+            DOUBLE=precision.itemsize == 8,
             NONEMPTY=objective.nonempty,
             num_warps=warps,
             maxnreg=_REGISTERS if warps == 1 else None,

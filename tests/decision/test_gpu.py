@@ -23,80 +23,56 @@ DEVICE = """
 import contextlib
 from types import SimpleNamespace
 import numpy as np, torch
-from array_api_compat import torch as xp
 from fgfm import decision
-from fgfm.decision import _marginals_triton as short, _marginals_triton_long as long
-from fgfm.decision._array_api.backend import Backend, common_backend
-from fgfm.decision._objective import Objective
+from fgfm.decision import _arrays, gpu
+from fgfm.decision.gpu import long, rows
 
+_arrays._CUDA = 1  # the number of a CPU in DLPack
 torch.cuda.device = lambda device: contextlib.nullcontext()
 torch.cuda.get_device_properties = lambda device: SimpleNamespace(multi_processor_count=1)
+torch.cuda.mem_get_info = lambda device: (1 << 30, 1 << 30)
 rng = np.random.default_rng(0)
 
-def by_library(*arguments):
+def on_host(*arguments):
     raise AssertionError("a kernel should decide these rows")
 
-def decide(rows, beta=1.0, nonempty=False, kernels=short):
-    rows = torch.as_tensor(rows)
-    objective = Objective.checked(beta, 1.0, nonempty, None)
-    backend = common_backend([rows], ["proba"], xp)
-    return kernels.decide_rows(backend, rows, objective, by_library)
-
-def check(rows, beta=1.0, nonempty=False, kernels=short):
-    rows = torch.as_tensor(rows)
-    labels, value = decide(rows, beta, nonempty, kernels)
-    exact = decision.from_marginals(rows.double().numpy(), beta=beta, nonempty=nonempty)
-    single = rows.dtype == torch.float32
-    np.testing.assert_allclose(value, exact.expected_f, rtol=2e-5 if single else 1e-12)
-    assert (labels.numpy() == exact.labels).all()
-
-def edge(m, expected, width):
-    return rng.permutation(1.0 / (1.0 + np.exp((np.arange(m) - expected) / width)))[None]
-"""
-
-AGREE = """
-Backend.has_triton = True
-
-def agree(labels, value, exact):
+def agree(decided, exact):
+    labels, value = decided
     single = value.dtype == torch.float32
     np.testing.assert_allclose(value, exact.expected_f, rtol=2e-5 if single else 1e-12)
     assert (labels.numpy() == exact.labels).all()
-"""
 
-FACTORS = (
-    AGREE
-    + """
-import fgfm.decision._factors_array_api as factors_array_api
+def only_kernels(name, tensors, shared, objective, average, _):
+    decided = gpu_decide(name, tensors, shared, objective, average, on_host)
+    assert decided is not None
+    return decided
 
-factors_array_api._decide_block = by_library
+gpu_decide, gpu.decide = gpu.decide, only_kernels
 
-def check_factors(Ps, **objective):
+def decide(proba, long_rows=False, **kwargs):
+    gpu._LONGEST_ROW = 1 if long_rows else 16384
+    return decision.from_marginals(torch.as_tensor(proba), **kwargs)
+
+def check(proba, long_rows=False, **kwargs):
+    exact = decision.from_marginals(np.asarray(proba, "float64"), **kwargs)
+    agree(decide(proba, long_rows, **kwargs), exact)
+
+def edge(m, expected, width):
+    return rng.permutation(1.0 / (1.0 + np.exp((np.arange(m) - expected) / width)))[None]
+
+def check_factors(Ps, **kwargs):
     sizes = [P.shape[1] for P in Ps]
     order = rng.permutation(sum(sizes))
     factors = [labels.tolist() for labels in np.split(order, np.cumsum(sizes)[:-1])]
-    labels, value = decision.from_factors([torch.as_tensor(P) for P in Ps], factors, **objective)
-    exact = decision.from_factors([P.astype("float64") for P in Ps], factors, **objective)
-    agree(labels, value, exact)
-"""
-)
+    decided = decision.from_factors([torch.as_tensor(P) for P in Ps], factors, **kwargs)
+    agree(decided, decision.from_factors([P.astype("float64") for P in Ps], factors, **kwargs))
 
-CARDINALITIES = (
-    AGREE
-    + """
-import fgfm.decision._array_api.columns as columns
-
-columns.rank_candidates = by_library
-
-def check_cardinalities(P, distribution=None, **objective):
+def check_cardinalities(P, distribution=None, **kwargs):
     d = None if distribution is None else torch.as_tensor(distribution)
-    labels, value = decision.from_cardinalities(torch.as_tensor(P), distribution=d, **objective)
-    agree(
-        labels,
-        value,
-        decision.from_cardinalities(P.astype("float64"), distribution=distribution, **objective),
-    )
+    decided = decision.from_cardinalities(torch.as_tensor(P), distribution=d, **kwargs)
+    exact = P.astype("float64")
+    agree(decided, decision.from_cardinalities(exact, distribution=distribution, **kwargs))
 """
-)
 
 CASES = {
     "short rows": """
@@ -112,45 +88,44 @@ check(rng.random((2, 1000)).round(2))
 check((rng.random((2, 700)) < 0.4).astype("float32"))
 """,
     "dense rows, tried first": """
-short._PROBED = 1
-rows = rng.random((6, 400))
-rows[3] *= 0.01  # few labels are expected
-check(rows)
-check(rows[:, ::-1].copy().astype("float32"))
-rows[2, 7] = 1.0 + 1e-12  # a rounding error
-labels, _ = decide(rows)
+rows._PROBED = 1
+proba = rng.random((6, 400))
+proba[3] *= 0.01  # few labels are expected
+check(proba)
+check(proba[:, ::-1].copy().astype("float32"))
+proba[2, 7] = 1.0 + 1e-12  # a rounding error
+labels, _ = decide(proba)
 assert labels[2, 7] == 1
-rows[4, 9] = 1.5
+proba[4, 9] = 1.5
 try:
-    decide(rows)
+    decide(proba)
 except ValueError as error:
     assert str(error) == "proba[4, 9] is 1.5: probabilities must lie in [0, 1]", error
 else:
     raise AssertionError("row 4 is not valid")
 """,
     "long rows, many expected": """
-check(rng.random((1, 9000)).astype("float32"), kernels=long)
-check(edge(9000, 2000, 20).round(2), kernels=long, beta=1.3)
+check(rng.random((1, 9000)).astype("float32"), long_rows=True)
+check(edge(9000, 2000, 20).round(2), long_rows=True, beta=1.3)
 """,
     "long rows, few expected": """
-check(edge(9000, 40, 8), kernels=long)
-check(edge(9000, 40, 8).round(2), kernels=long, nonempty=True)
+check(edge(9000, 40, 8), long_rows=True)
+check(edge(9000, 40, 8).round(2), long_rows=True, nonempty=True)
 rows = 1e-4 * rng.random((3, 9000))
 rows[:, :3] = 0.2 + 0.5 * rng.random((3, 3))
-check(rows, kernels=long)
-check(np.zeros((1, 20000)), kernels=long)
+check(rows, long_rows=True)
+check(np.zeros((1, 20000)), long_rows=True)
 rows = np.zeros((1, 9000))
 rows[0, 5:7] = 0.9, 0.3  # not in the sample
-check(rows, beta=1e-50, kernels=long)
+check(rows, beta=1e-50, long_rows=True)
 """,
     "long rows, a step that overshoots": """
 rows = np.zeros((1, 4096))  # of which every other label is in the sample
 rows[0, 1:3] = 0.0144, 0.013
 rows[0, 3:57:2] = rows[0, 4:68:2] = 0.0119
-check(rows, beta=0.3, nonempty=True, kernels=long)
+check(rows, beta=0.3, nonempty=True, long_rows=True)
 """,
     "booleans": """
-Backend.has_triton = True
 for m in (70, 401, 17001):
     rows = rng.random((2, m)) < 0.4
     rows[1, 60:] = False
@@ -160,28 +135,28 @@ for m in (70, 401, 17001):
 """,
     "long rows, values": """
 rows = (rng.random((1, 9000)) < 0.1).astype("float64")
-check(rows, kernels=long)
+check(rows, long_rows=True)
 rows[0, 7] = 1.0 + 1e-12  # a rounding error
-labels, _ = decide(rows, kernels=long)
+labels, _ = decide(rows, long_rows=True)
 assert (labels.numpy() == (rows > 0.5)).all()
 rows[0, 7] = 2.0
 try:
-    check(rows, kernels=long)
+    check(rows, long_rows=True)
 except ValueError as error:
     assert "proba[0, 7] is 2.0" in str(error), error
 else:
     raise AssertionError
 """,
-    "factors of one shape": FACTORS
-    + """
+    "factors of one shape": """
 for dtype, size, beta in (("float32", 4, 1.0), ("float64", 3, 0.7)):
     Ps = [0.1 * rng.random((3, size, size)) * rng.random((3, 1, 1)) for _ in range(9)]
     check_factors([P.astype(dtype) for P in Ps], beta=beta)
 Ps = [P.round(2) for P in Ps]  # ties
 check_factors(Ps)
 check_factors([0.0 * P for P in Ps])
-check_factors([1e-60 * P for P in Ps], nonempty=True)
 check_factors([np.diag([0.01, 0.04, 0.94])[None]], beta=4.0, zero_division=0.0)  # not coherent
+gpu.decide = gpu_decide  # what is not valid is left to the host
+check_factors([1e-60 * P for P in Ps], nonempty=True)
 Ps[2][1, 0, 0] = 1.5
 try:
     decision.from_factors([torch.as_tensor(P) for P in Ps], np.arange(27).reshape(9, 3).tolist())
@@ -190,19 +165,16 @@ except ValueError as error:
 else:
     raise AssertionError
 """,
-    "factors of several shapes": FACTORS
-    + """
+    "factors of several shapes": """
 Ps = [0.2 * rng.random((2, size, min(size, 3))) / size for size in (1, 4, 2, 1, 3, 5)]
 check_factors(Ps, nonempty=True)
 check_factors([P.astype(dtype) for P, dtype in zip(Ps, 3 * ("float32", "float64"))], beta=2.0)
 """,
-    "factors with many candidates": FACTORS
-    + """
+    "factors with many candidates": """
 check_factors([0.3 * rng.random((2, 2, 2)) for _ in range(40)])
 check_factors([np.full((2, 2, 2), 0.3, "float32") for _ in range(40)])
 """,
-    "cardinalities": CARDINALITIES
-    + """
+    "cardinalities": """
 for dtype in ("float32", "float64"):
     check_cardinalities((0.006 * rng.random((5, 30, 10)) * rng.random((5, 30, 1))).astype(dtype))
 P = (0.04 * rng.random((4, 40, 3))).round(2) / 3  # ties
@@ -210,6 +182,7 @@ check_cardinalities(P, beta=0.5)
 check_cardinalities(0.0 * P, nonempty=False)
 d = rng.dirichlet(np.ones(4), size=4)
 check_cardinalities(P, distribution=d, nonempty=True)
+gpu.decide = gpu_decide  # what is not valid is left to the host
 P[3, 5, 1] = -1e-12  # a rounding error
 check_cardinalities(P)
 P[3, 5, 1] = 1.25
@@ -220,29 +193,52 @@ except ValueError as error:
 else:
     raise AssertionError
 """,
-    "cardinalities, many candidates": CARDINALITIES
-    + """
+    "cardinalities, many candidates": """
 check_cardinalities(0.002 * rng.random((2, 100, 7)) + 0.001, beta=2.0)
 check_cardinalities(np.full((2, 100, 7), 0.003))
+gpu.decide = gpu_decide  # tiny probabilities are left to the host
 check_cardinalities(1e-60 * rng.random((2, 100, 7)), nonempty=True)
 """,
-    "joint distributions": CARDINALITIES
-    + """
-sets = (rng.random((12, 9)) < 0.3).astype("int8")
-sets[0] = 0
-proba = rng.dirichlet(np.ones(12), size=5)
-for beta in (1.0, 3.0):
-    labels, value = decision.from_joint(torch.as_tensor(sets), torch.as_tensor(proba), beta=beta)
-    agree(labels, value, decision.from_joint(sets, proba, beta=beta))
+    "columns and batches": """
+proba = rng.random((300, 4))
+proba[:, 0] *= 0.1
+for average in ("macro", "weighted", "micro"):
+    check(proba, average=average)
+    check(proba.astype("float32"), average=average, long_rows=True)
+check(proba[:, 0])
+check(np.log(proba) - np.log1p(-proba), logits=True, average="macro")
+gpu.decide = gpu_decide  # tiny probabilities are left to the host
+check(np.full((2, 3), -300.0) + np.arange(3.0), logits=True, nonempty=True)
+proba[7, 2] = 1.5
+for average in ("macro", "micro"):
+    try:
+        decide(proba, average=average)
+    except ValueError as error:
+        assert str(error) == "proba[7, 2] is 1.5: probabilities must lie in [0, 1]", error
+    else:
+        raise AssertionError
 """,
-    "columns of Delta": """
-from fgfm.decision._array_api.columns_triton import largest_sums
-for dtype in ("float32", "float64"):
-    delta = rng.random((3, 4, 70)).round(1).astype(dtype)
-    sums = largest_sums(torch.as_tensor(delta), 5, torch.tensor([9, 7, 5]))
-    exact = np.sort(delta)[:, :, ::-1].cumsum(axis=2)[:, range(4), range(5, 9)]
-    exact[1, 2:] = exact[2] = 0.0  # not admitted
-    np.testing.assert_allclose(sums, exact, rtol=1e-6)
+    "on the host": """
+gpu.decide = gpu_decide
+P = 0.02 * rng.random((3, 5, 4))
+d = np.full((3, 5), 0.2)
+sets = np.unique((rng.random((9, 4)) < 0.4).astype("int8"), axis=0)
+w = rng.dirichlet(np.ones(len(sets)), size=3)
+tensor = torch.as_tensor
+for call in (
+    lambda to: decision.from_marginals(to(P[0]), measure="jaccard"),
+    lambda to: decision.from_marginals(to(P[0]), max_labels=1),
+    lambda to: decision.from_marginals(to(P[0]), min_recall=0.3),
+    lambda to: decision.from_marginals(to(P[0]), missed=to(d[0])),
+    lambda to: decision.from_cardinalities(to(P), average="micro"),
+    lambda to: decision.from_cardinalities(to(P), distribution=to(d), average="macro"),
+    lambda to: decision.from_factors([to(P)], [range(5)], distributions=[to(d)]),
+    lambda to: decision.from_joint(to(sets), to(w)),
+    lambda to: decision.from_samples(to(sets[None])),
+    lambda to: decision.from_marginals(to(P[0][:0])),
+):
+    agree(call(tensor), call(np.asarray))
+check(np.full((1, 9000), 0.5))  # equal labels: some are left to the host
 """,
 }
 

@@ -19,17 +19,19 @@ import torch
 import triton
 import triton.language as tl
 
-from fgfm.decision._array_api.backend import Backend, multiprocessors, work_bytes
-from fgfm.decision._array_api.functions_triton import TINY, above, one_minus_exp, times
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import nodes
+from fgfm.decision.gpu.functions import (
+    TINY,
+    Precision,
+    above,
+    multiprocessors,
+    one_minus_exp,
+    times,
+    work_bytes,
+)
 
-__all__ = [
-    "cardinality_tables",
-    "decide_factors",
-    "decide_table",
-    "largest_sums",
-]
+__all__ = ["decide_cardinalities", "decide_factors"]
 
 _FEW = 64  # candidates in the list of a row; rows with more are decided by a second call
 _STEP = 4  # set sizes evaluated at once
@@ -384,58 +386,25 @@ def _kernel(
         tl.debug_barrier()
 
 
-def largest_sums(delta: Any, first: int, admitted: Any) -> Any:
-    """Return the sum of the ``first + 1 + j`` largest elements of ``delta[:, j]``, (n, sizes).
+def decide_cardinalities(
+    precision: Precision, P: Any, masses: Any, objective: Objective
+) -> Decision | None:
+    """Decide from P, (n, m, S); return None if it may not be valid.
 
-    Sizes beyond ``admitted``, (n,), have the value 0.
+    `masses`, (n, 2), are the probabilities that the true set is empty, and that it is not, if not
+    those of P.
     """
-    n, sizes, M = delta.shape
-    values = torch.empty((n, sizes), dtype=delta.dtype, device=delta.device)
-    length = max(32, triton.next_power_of_2(M))
-    with torch.cuda.device(delta.device):
-        _sums_kernel[(n * sizes,)](
-            delta,
-            admitted,
-            values,
-            M,
-            first,
-            sizes,
-            LENGTH=length,
-            num_warps=max(1, min(8, length // 1024)),
-        )
-    return values
-
-
-@triton.jit
-def _sums_kernel(delta, admitted, values, M, first, sizes, LENGTH: tl.constexpr):
-    at = tl.program_id(0).to(tl.int64)
-    k = first + at % sizes
-    value = tl.zeros([1], delta.dtype.element_ty)
-    if k < tl.load(admitted + at // sizes):
-        label = tl.arange(0, LENGTH)[None, :]
-        x = tl.load(delta + at * M + label, mask=label < M, other=0.0)
-        value = _largest_sums(x, (k + 1).to(tl.int32) + tl.arange(0, 1))
-    tl.store(values + at + tl.arange(0, 1), value)
-
-
-def cardinality_tables(
-    backend: Backend, cardinalities: Any, m: int, objective: Objective
-) -> Tables:
-    """Return the tables for P of m labels and some cardinalities: w_s(k) = (1 + b) / (b s + k)."""
-    return _cardinality_tables(
-        tuple(cardinalities.tolist()),
-        m,
-        _settings(backend, objective),
-        backend.dtype,
-        backend.device,
-    )
+    _, m, S = P.shape
+    tables = _cardinality_tables(S, m, _settings(precision, objective), precision.dtype, P.device)
+    return _decide_table(precision, P, m, tables, objective, masses)
 
 
 @lru_cache(maxsize=64)
 def _cardinality_tables(
-    cardinalities: tuple[float, ...], m: int, settings: tuple[float, ...], dtype: Any, device: Any
+    S: int, m: int, settings: tuple[float, ...], dtype: Any, device: Any
 ) -> Tables:
-    s, beta2 = np.asarray(cardinalities), settings[0]
+    """Return the tables for P of m labels: w_s(k) = (1 + b) / (b s + k)."""
+    s, beta2 = np.arange(1.0, S + 1.0), settings[0]
     k = np.arange(1, m + _STEP)
     weights = (1.0 + beta2) / (beta2 * s[:, None] + k)  # (S, sizes)
     column = torch.arange(m, dtype=torch.int32, device=device)
@@ -459,27 +428,27 @@ def _make_tables(
     return Tables(table, torch.as_tensor(weights, dtype=dtype, device=device), column)
 
 
-def _settings(backend: Backend, objective: Objective) -> tuple[float, ...]:
+def _settings(precision: Precision, objective: Objective) -> tuple[float, ...]:
     """Return the settings at the start of a table."""
-    return objective.beta2, objective.zero_division, backend.tie, backend.slack
+    return objective.beta2, objective.zero_division, precision.tie, precision.slack
 
 
-def decide_table(
-    backend: Backend, P: Any, m: int, tables: Tables, objective: Objective, masses: Any = None
-) -> tuple[Any, Any] | None:
-    """Decide a block of rows; return labels and expected F, or None if P may not be valid.
+def _decide_table(
+    precision: Precision, P: Any, m: int, tables: Tables, objective: Objective, masses: Any = None
+) -> Decision | None:
+    """Decide a block of rows; return None if P may not be valid.
 
     P is that of factors, (n, F, L, S), or of all m labels, (n, L, S). `masses`, (n, 2), are the
     probabilities that the true set is empty, and that it is not, if not those of P.
     """
     n = P.shape[0]
     labels = torch.zeros((n, m), dtype=torch.int8, device=P.device)
-    expected = torch.empty(n, dtype=backend.dtype, device=P.device)
-    results = labels, expected
+    expected = torch.empty(n, dtype=precision.dtype, device=P.device)
+    results = Decision(labels, expected)
     if not P.is_floating_point() or P.element_size() == 1:
-        P = P.to(backend.dtype)
+        P = P.to(precision.dtype)
     P = P.contiguous()
-    _launch(backend, P, tables, objective, masses, None, results)
+    _launch(precision, P, tables, objective, masses, None, results)
     outside, postponed = torch.stack(  # in one transfer
         [(expected == _OUTSIDE.value).sum(), (expected == _POSTPONED.value).sum()]
     ).tolist()
@@ -487,18 +456,18 @@ def decide_table(
         return None
     if postponed:
         at = (expected == _POSTPONED.value).nonzero()[:, 0]
-        _launch(backend, P, tables, objective, masses, at, results)
+        _launch(precision, P, tables, objective, masses, at, results)
     return results
 
 
 def _launch(
-    backend: Backend,
+    precision: Precision,
     P: Any,
     tables: Tables,
     objective: Objective,
     masses: Any,
     rows: Any,
-    results: tuple[Any, Any],
+    results: Decision,
 ) -> None:
     """Decide all rows with few candidates, or the given rows with any number of them."""
     labels, expected = results
@@ -515,9 +484,9 @@ def _launch(
     length = _FEW if few else every
     warps = max(1, every // (_ROW if few else _ROW // 2))
     if not few and F:  # P and d of all candidates are in registers
-        warps = max(warps, length * wide_S * backend.itemsize // (16 * _ROW))
+        warps = max(warps, length * wide_S * precision.itemsize // (16 * _ROW))
     n = P.shape[0] if rows is None else len(rows)
-    registers = _REGISTERS if F or backend.itemsize == 4 else _MORE_REGISTERS
+    registers = _REGISTERS if F or precision.itemsize == 4 else _MORE_REGISTERS
     programs = min(
         n, max(1, _ALL_REGISTERS // (32 * registers * warps)) * multiprocessors(P.device)
     )
@@ -531,7 +500,7 @@ def _launch(
             tables.weights,
             tables.column,
             torch.empty((programs, length), dtype=torch.int32, device=P.device),
-            torch.empty((programs, space), dtype=backend.dtype, device=P.device),
+            torch.empty((programs, space), dtype=precision.dtype, device=P.device),
             labels,
             expected,
             n,
@@ -569,7 +538,7 @@ def _factor_tables(beta: float, m: int, S: int, settings: Any, dtype: Any, devic
 
 
 def decide_factors(
-    backend: Backend,
+    precision: Precision,
     parts: Sequence[Any],
     members: Sequence[npt.NDArray[np.int64]],
     objective: Objective,
@@ -581,18 +550,18 @@ def decide_factors(
     n, F = parts[0].shape[0], len(parts)
     L, S = (max(part.shape[axis] for part in parts) for axis in (1, 2))
     m = sum(len(own_labels) for own_labels in members)
-    settings = _settings(backend, objective)
-    tables = _factor_tables(objective.beta, m, S, settings, backend.dtype, backend.device)
+    settings = _settings(precision, objective)
+    tables = _factor_tables(objective.beta, m, S, settings, precision.dtype, parts[0].device)
     column = np.zeros((F, L), dtype=np.int32)
     for positions, own_labels in zip(column, members, strict=True):
         positions[: len(own_labels)] = own_labels
-    tables = tables._replace(column=torch.as_tensor(column, device=backend.device))
-    rows = max(1, work_bytes(backend) // (F * L * S * backend.itemsize))
+    tables = tables._replace(column=torch.as_tensor(column, device=parts[0].device))
+    rows = max(1, work_bytes(parts[0].device) // (F * L * S * precision.itemsize))
     blocks = []
     for start in range(0, n, rows):
         own = parts if rows >= n else [part[start : start + rows] for part in parts]
-        P = _stacked(own, L, S, backend.dtype)
-        block = decide_table(backend, P, m, tables, objective)
+        P = _stacked(own, L, S, precision.dtype)
+        block = _decide_table(precision, P, m, tables, objective)
         if block is None:
             return None
         blocks.append(block)

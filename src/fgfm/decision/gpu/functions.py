@@ -1,32 +1,80 @@
-"""Functions and constants that several Triton kernels use."""
+"""What several Triton kernels use: precision of a decision, device functions, host functions."""
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
 import triton
 import triton.language as tl
 
-from fgfm.decision._array_api import search
+from fgfm._kernels import native
 
 __all__ = [
+    "DOUBLE",
+    "SINGLE",
     "SMALL",
     "TAIL",
     "TINY",
+    "Precision",
     "above",
     "add_eight",
     "add_pair",
     "add_powers",
     "exponent",
+    "largest_labels",
+    "multiprocessors",
     "nan_max",
     "nan_min",
     "next_level",
     "one_minus_exp",
     "powers",
     "times",
+    "work_bytes",
 ]
 
-SMALL = tl.constexpr(search.SMALL)
-TAIL = tl.constexpr(search.TAIL)
-TINY = tl.constexpr(1e-30)  # rows of less probability, given a label, are left to the library
+SMALL = tl.constexpr(native.SMALL)  # labels up to this probability enter through power sums
+TAIL = tl.constexpr(native.TAIL)  # numbers of labels of probability exp(-TAIL) are negligible
+TINY = tl.constexpr(1e-30)  # rows of less probability, given a label, are decided on the host
+
+
+class Precision(NamedTuple):
+    """In which precision a decision is computed."""
+
+    dtype: Any
+    itemsize: int  # its bytes
+    tie: float  # values with a smaller relative difference count as equal
+    margin: float  # relative rounding error of bounds: candidates beyond it are discarded
+    slack: float  # rounding error of a probability, or a sum, in the least precise array
+
+
+SINGLE = Precision(torch.float32, 4, tie=2e-6, margin=1e-4, slack=1e-5)
+DOUBLE = Precision(torch.float64, 8, tie=1e-12, margin=1e-9, slack=1e-9)
+
+
+@cache
+def multiprocessors(device: Any) -> int:
+    """Return the number of multiprocessors of a device."""
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
+
+
+def work_bytes(device: Any) -> int:
+    """Return the memory for the temporary arrays of one block of rows."""
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(min(1 << 32, free // 4))
+
+
+def largest_labels(value: Any, least: Any, size: Any) -> Any:
+    """Mark the labels of largest value; among equal ones those of lowest index: (n, m), int8.
+
+    `value` is (n, m), `least`, (n,), the smallest value among the labels to choose, and `size`,
+    (n,), their number.
+    """
+    larger, equal = value > least[:, None], value == least[:, None]
+    left = size - larger.sum(dim=1)  # (n,) how many of the equal ones are chosen
+    chosen = larger | (equal & (equal.cumsum(dim=1) <= left[:, None]))
+    return (chosen & (size > 0)[:, None]).to(torch.int8)
 
 
 @triton.jit

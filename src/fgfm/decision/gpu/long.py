@@ -5,11 +5,11 @@ Three passes over the probabilities decide a row in which many labels are expect
 1. power sums, and one step of Dinkelbach's iteration from a threshold that a sample suggests
    (rows in which it was not close enough take further steps);
 2. the labels near the threshold, and power sums of those above; a single program sorts these few
-   labels and compares the sets that end among them (`fgfm.decision._marginals_triton_window`);
+   labels and compares the sets that end among them (`fgfm.decision.gpu.many`);
 3. the chosen labels.
 
 Where few labels are expected, pass 2 lists all labels that are not small or can be chosen, and
-`fgfm.decision._marginals_triton` decides from the list.
+`fgfm.decision.gpu.rows` decides from the list.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ import torch
 import triton
 import triton.language as tl
 
-from fgfm.decision._array_api.backend import Backend, work_bytes
-from fgfm.decision._array_api.functions_triton import (
+from fgfm.decision._objective import Decision, Objective
+from fgfm.decision.gpu.functions import (
     SMALL,
     TINY,
+    Precision,
     above,
     add_eight,
     add_powers,
@@ -32,17 +33,17 @@ from fgfm.decision._array_api.functions_triton import (
     nan_max,
     nan_min,
     next_level,
+    work_bytes,
 )
-from fgfm.decision._marginals_triton import check_rows, decide_listed
-from fgfm.decision._marginals_triton_dense import MANY
-from fgfm.decision._marginals_triton_window import (
+from fgfm.decision.gpu.many import (
+    MANY,
     RULES,
     best_rank,
     rank_list,
     table_of,
     with_empty_set,
 )
-from fgfm.decision._objective import Decision, Objective
+from fgfm.decision.gpu.rows import check_rows, decide_listed
 
 __all__ = ["decide_rows"]
 
@@ -423,35 +424,35 @@ def _mark(
 
 
 def decide_rows(
-    backend: Backend, proba: Any, objective: Objective, by_library: Callable[[Any], Decision]
+    precision: Precision, proba: Any, objective: Objective, on_host: Callable[[Any], Decision]
 ) -> Decision:
     """Decide from long rows of marginals, (n, m), on a CUDA device.
 
-    `by_library` decides rows with the operations of PyTorch: those that no kernel can decide.
+    `on_host` decides rows with the compiled kernels: those that no kernel here can decide.
     """
     if proba.stride(1) != 1:
         proba = proba.contiguous()
     n, m = proba.shape
     labels = torch.empty((n, m), dtype=torch.int8, device=proba.device)
-    expected = torch.empty((n,), dtype=backend.dtype, device=proba.device)
+    expected = torch.empty((n,), dtype=precision.dtype, device=proba.device)
     row_bytes = 8 * (4 * _CAPACITY + _SUMS.value * triton.cdiv(m, _PART))
-    rows = n if n * row_bytes < 1 << 28 else max(1, work_bytes(backend) // row_bytes)
+    rows = n if n * row_bytes < 1 << 28 else max(1, work_bytes(proba.device) // row_bytes)
     for start in range(0, n, rows):
         part = slice(start, start + rows)
         _decide_block(
-            backend, proba[part], labels[part], expected[part], objective, start, by_library
+            precision, proba[part], labels[part], expected[part], objective, start, on_host
         )
     return Decision(labels, expected)
 
 
 def _decide_block(
-    backend: Backend,
+    precision: Precision,
     proba: Any,
     labels: Any,
     expected: Any,
     objective: Objective,
     first_row: int,
-    by_library: Callable[[Any], Decision],
+    on_host: Callable[[Any], Decision],
 ) -> None:
     """Decide a block of rows in place."""
     # One step suffices for nearly every row: where they are few, the others are only launched if
@@ -474,8 +475,8 @@ def _decide_block(
         return
     at = (status == _OUTSIDE.value).nonzero()[:, 0]
     if len(at):
-        check_rows(backend, proba, at, first_row)
-        again = decide_rows(backend, proba[at].clamp(0.0, 1.0), objective, by_library)
+        check_rows(precision, proba, at, first_row)
+        again = decide_rows(precision, proba[at].clamp(0.0, 1.0), objective, on_host)
         labels[at], expected[at] = again
     at = (status == _IN_LIST.value).nonzero()[:, 0]
     counts = lists.counts[at]
@@ -491,9 +492,9 @@ def _decide_block(
         else:
             with torch.cuda.device(proba.device):
                 lists = _list_labels(proba, at, state, triton.next_power_of_2(longest))
-        _decide_lists(backend, labels, expected, objective, state, at, lists)
+        _decide_lists(precision, labels, expected, objective, state, at, lists)
     if len(failed):
-        labels[failed], expected[failed] = by_library(proba[failed])
+        labels[failed], expected[failed] = on_host(proba[failed])
 
 
 class _Lists(NamedTuple):
@@ -636,7 +637,7 @@ def _decide_near_thresholds(
 
 
 def _decide_lists(
-    backend: Backend,
+    precision: Precision,
     labels: Any,
     expected: Any,
     objective: Objective,
@@ -654,9 +655,9 @@ def _decide_lists(
     for j in range(8):
         rest[:, j] -= power.sum(dim=1)
         power = power * x
-    rest = rest.clamp_(min=0.0).to(backend.dtype)
+    rest = rest.clamp_(min=0.0).to(precision.dtype)
     reach = int(min(m, 400 + lists.values.shape[1]))  # fewer than 150 labels are expected
-    decided = decide_listed(backend, x.to(backend.dtype), objective, rest, reach)
+    decided = decide_listed(precision, x.to(precision.dtype), objective, rest, reach)
     labels[at] = 0
     row, chosen = decided.labels.nonzero(as_tuple=True)
     labels[at[row], places[row, chosen]] = 1
