@@ -222,17 +222,17 @@ def _problems(decider: Any, entries: Entries, labels: Any) -> Iterator[ProblemRo
     # Rows without an entry and without the label count neither as predictions nor as true ones.
     stored, true = q.to_matrix(sparse.coo_array), sparse.coo_array(labels)
     where = [np.append(a, b) for a, b in zip(stored.coords, true.coords, strict=True)]
-    n_stored, n_true = len(stored.data), len(true.data)
+    n_entries, n_labels = len(stored.data), len(true.data)
     p, truth = (
         sparse.csc_array((np.append(a, b), where), shape=labels.shape)  # with the same entries
         for a, b in [
-            (stored.data, np.zeros(n_true)),
-            (np.zeros(n_stored, np.int64), np.ones(n_true, np.int64)),
+            (stored.data, np.zeros(n_labels)),
+            (np.zeros(n_entries, np.int64), np.ones(n_labels, np.int64)),
         ]
     )
-    for first, end in pairwise(p.indptr):
-        is_true = truth.data[first:end]
-        yield ProblemRows(p.data[first:end, None], is_true[:, None] > 0, is_true)
+    for start, end in pairwise(p.indptr):
+        is_true = truth.data[start:end]
+        yield ProblemRows(p.data[start:end, None], is_true[:, None] > 0, is_true)
 
 
 def _certify_rows(
