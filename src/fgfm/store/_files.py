@@ -58,6 +58,8 @@ _CLASSES = {
     "fgfm.decider._class_model": "ClassModel",
     "fgfm.decider._joint_model": "JointModel",
     "fgfm.decision": "Constraints",
+    "fgfm._gfm_models": "ClonedModels RidgeModels",
+    "fgfm.gfm": "FGFMClassifier",
     "fgfm.estimation._calibration": "IsotonicCalibrator NoCalibrator ShrunkCalibrator "
     "SigmoidCalibrator",
     "fgfm.estimation._fitting": "CustomModels FactorModels",
