@@ -66,9 +66,7 @@ sizes = np.arange(1, len(P) + 1)
 figure, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
 for beta in (0.5, 1.0, 2.0):
     Delta = P @ ((1 + beta**2) / np.add.outer(beta**2 * sizes, sizes))  # (label, size of the set)
-    value = np.diagonal(
-        np.cumsum(-np.sort(-Delta, axis=0), axis=0)
-    )  # best sets
+    value = np.diagonal(np.cumsum(-np.sort(-Delta, axis=0), axis=0))  # best sets
     line = ax.plot(sizes, value, marker=".", label=rf"$\beta$ = {beta:g}")[0]
     ax.plot(sizes[value.argmax()], value.max(), "o", color=line.get_color(), markersize=9)
 ax.set(xlabel="labels in the set", ylabel=r"expected $F_\beta$ of the best set", ylim=(0, 1))

@@ -156,11 +156,13 @@ def test_r_code_runs_and_prints_the_shown_output(tmp_path, package):
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
-def test_quoted_parts_of_the_readme_exist(page):
-    # Pages include parts of the README between two texts, which must occur there exactly once.
+def test_included_parts_exist(page):
     text = page.read_text(encoding="utf-8")
-    for edge in re.findall(r'^:(?:start-after|end-before): "(.*)"$', text, re.MULTILINE):
-        assert readme().count(edge) == 1, f"{page.name} includes the README next to {edge!r}"
+    blocks = re.findall(r"^```\{(?:literal)?include\} (\S+)\n((?::.*\n)*)", text, re.MULTILINE)
+    for name, options in blocks:
+        included = (page.parent / name).read_text(encoding="utf-8")
+        for edge in re.findall(r'^:(?:start-\w+|end-\w+): "(.*)"$', options, re.MULTILINE):
+            assert edge in included, f"{page.name} includes {name} next to {edge!r}"
 
 
 def test_readme_has_at_most_130_lines():
