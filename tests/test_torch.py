@@ -70,7 +70,7 @@ def test_invalid_inputs_raise():
         FDecision()(logits[0])
     with pytest.raises(ValueError, match=r"proba\[0, 0\] is nan") as caught:
         FDecision()(logits * torch.nan)
-    assert caught.value.__notes__ == ["proba is the sigmoid of the inputs"]
+    assert caught.value.__notes__ == ["proba is the inputs"]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])

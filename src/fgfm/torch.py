@@ -35,14 +35,6 @@ _SCHEMA = (
 
 
 _AXES = {"samples": 1, "macro": 0, "micro": (0, 1)}
-_LOWEST_FLOAT32 = -80.0  # logits of a sigmoid that float32 keeps, and its products
-
-
-def _sigmoid(logits: torch.Tensor, average: str) -> torch.Tensor:
-    """Return the sigmoid, in float64 where float32 would lose the largest one of a problem."""
-    if logits.numel() and bool((logits.amax(_AXES[average]) < _LOWEST_FLOAT32).any()):
-        logits = logits.double()
-    return torch.sigmoid(logits)
 
 
 @torch.library.custom_op("fgfm::decide", mutates_args=(), schema=_SCHEMA)
@@ -58,30 +50,23 @@ def _decide(
     """Decide in one PyTorch operator, which torch.compile and torch.export do not trace into."""
     place_of({"inputs": inputs})
     check_axes(tuple(inputs.shape), "inputs", ("row", "label"))
-    proba = inputs.detach()
-    if proba.dtype != torch.float64:
-        proba = proba.float()
-    dtype = proba.dtype
-    proba = _sigmoid(proba, average) if from_logits else proba
-    on_cpu = proba.device.type == "cpu"  # where the compiled kernels are the fastest
     try:
         labels, expected_f = decision.from_marginals(
-            proba.numpy() if on_cpu else proba,
+            inputs,
+            logits=from_logits,
             beta=beta,
             zero_division=zero_division,
             nonempty=nonempty,
             measure=measure,
             average=average,
-            n_jobs=torch.get_num_threads() if on_cpu else None,
+            n_jobs=torch.get_num_threads(),
         )
     except ValueError as error:
-        error.add_note(f"proba is {'the sigmoid of the inputs' if from_logits else 'the inputs'}")
+        error.add_note("proba is the inputs")
         raise
-    if on_cpu:
-        labels, expected_f = torch.from_numpy(labels), torch.as_tensor(expected_f)
-    return labels.contiguous(), expected_f.to(
-        dtype, copy=True
-    )  # an output may not be a view of another
+    dtype = torch.float64 if inputs.dtype == torch.float64 else torch.float32
+    # an output may not be a view of another
+    return labels.contiguous(), expected_f.to(dtype, copy=True)
 
 
 @_decide.register_fake

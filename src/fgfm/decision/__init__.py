@@ -38,9 +38,9 @@ Dask arrays result in a lazy decision of Dask arrays, computed one block of rows
 that contradicts `nonempty` then gets its NaN without a warning. The ``labelsets`` of
 `from_joint`, which all rows share, are computed at once. The other averages need arrays in memory.
 
-For arrays of PyTorch, CuPy and JAX, ``labels`` and ``expected_f`` are arrays of the same library on
-the same device. CUDA devices decide most problems themselves; all others are decided on the host.
-See :doc:`/gpu`.
+For arrays of PyTorch, CuPy and JAX, ``labels`` and ``expected_f`` are arrays of the same library
+on the same device. CUDA devices decide most problems themselves; all others are decided on the
+host. See :doc:`/gpu`.
 
 References
 ----------
