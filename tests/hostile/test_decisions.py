@@ -365,9 +365,7 @@ def test_a_failure_is_shrunk_to_its_smallest_case(monkeypatch):
         assert not (case.values > 0.9).any()
 
     monkeypatch.setitem(globals(), "check", check_one)
-    case = Case(
-        "marginals", np.array([[0.1, 0.2], [0.3, 0.95]]), 2, "numpy", "float64", {"beta": 2}
-    )
+    case = Case("marginals", np.array([[0.1, 0.2], [0.3, 0.95]]), 2, "float64", {"beta": 2})
     found = shrink(case)
     assert found.values.tolist() == [[0.95]]
     assert found.options == {}
