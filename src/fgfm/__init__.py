@@ -25,7 +25,7 @@ Classes and functions of the package itself:
 
 - `fgfm.FGFMClassifier`: a scikit-learn classifier from features to label sets; its default base
   learner is in `fgfm.stack`, a forest and two ridge regressions whose predictions are stacked;
-- `fgfm.FDecider` and `fgfm.FDeciderCV`: decisions behind any model that predicts probabilities;
+- `fgfm.FDecider` and `fgfm.FClassifier`: decisions behind any model that predicts probabilities;
 - `fgfm.Pipeline` and `fgfm.make_pipeline`: pipelines with all methods of these classifiers;
 - `fgfm.ILFCompo`: label factors from data;
 - `fgfm.Decision`: the result of a decision;
@@ -53,8 +53,9 @@ if TYPE_CHECKING:
     import fgfm.plotting as plotting
     import fgfm.ridge as ridge
     import fgfm.synthetic as synthetic
-    from fgfm.classifier import FGFMClassifier
-    from fgfm.decider import FDecider, FDeciderCV
+    from fgfm._old_classifier import FGFMClassifier
+    from fgfm.classifier import FClassifier
+    from fgfm.decider import FDecider
     from fgfm.decision import Decision
     from fgfm.factors import ILFCompo
     from fgfm.metrics import f_measure, f_scorer
@@ -65,8 +66,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Decision",
+    "FClassifier",
     "FDecider",
-    "FDeciderCV",
     "FGFMClassifier",
     "ILFCompo",
     "Pipeline",
@@ -109,8 +110,8 @@ _SUBMODULES = frozenset(
 _MODULE_OF = {  # the module to import each name from
     "Decision": "fgfm.decision",
     "FDecider": "fgfm.decider",
-    "FDeciderCV": "fgfm.decider",
-    "FGFMClassifier": "fgfm.classifier",
+    "FClassifier": "fgfm.classifier",
+    "FGFMClassifier": "fgfm._old_classifier",
     "ILFCompo": "fgfm.factors",
     "Pipeline": "fgfm.pipeline",
     "f_measure": "fgfm.metrics",

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_recall_fscore_support
 
 from decider_data import exclusive, independent
-from fgfm import FDecider, FDeciderCV
+from fgfm import FDecider, FClassifier
 from fgfm.evaluation import best_threshold
 from multilabel import close
 
@@ -72,7 +72,7 @@ def test_report_of_one_label_and_of_classes():
 def test_report_of_a_model_has_the_names_of_labels():
     pd = pytest.importorskip("pandas")
     labels = pd.DataFrame(Y, columns=list("abcd"))
-    model = FDeciderCV(LogisticRegression(), average="micro", random_state=0).fit(P, labels)
+    model = FClassifier(LogisticRegression(), average="micro", random_state=0).fit(P, labels)
     report = model.report(P, labels)
     assert report.index.get_level_values(0).unique().tolist() == [*"abcd", "overall"]
     with pytest.raises(ValueError, match="column 0 of y is 'b' and that of fit is 'a'"):

@@ -16,7 +16,7 @@ from fgfm._utils.progress import current_callback, report_progress
 from fgfm._utils.rows import take_rows
 from fgfm._utils.thresholds import best_threshold
 from fgfm._utils.validation import real_array
-from fgfm.classifier import FGFMClassifier
+from fgfm._old_classifier import FGFMClassifier
 from fgfm.decision import from_marginals
 from fgfm.evaluation._scores import AVERAGES, Decided, Evaluation, score
 from fgfm.metrics import f_measure

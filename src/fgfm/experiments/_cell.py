@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.preprocessing import PolynomialFeatures
 
-from fgfm.classifier import FGFMClassifier
+from fgfm._old_classifier import FGFMClassifier
 from fgfm.experiments._records import Record
 from fgfm.experiments._result_file import Row
 from fgfm.factors import ILFCompo, published_grouping

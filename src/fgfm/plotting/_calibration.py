@@ -11,8 +11,8 @@ from fgfm._utils.label_table import read_true_labels
 from fgfm._utils.names import check_same_index
 from fgfm._utils.text import counted
 from fgfm._utils.validation import check_beta, check_count, check_same_rows
-from fgfm.classifier import FGFMClassifier
-from fgfm.decider import FDecider, FDeciderCV
+from fgfm._old_classifier import FGFMClassifier
+from fgfm.decider import FClassifier, FDecider
 from fgfm.metrics import CalibrationBins, calibration_bins, f_measure
 from fgfm.plotting._common import (
     check_vector,
@@ -183,7 +183,7 @@ class CalibrationDisplay:
 
         Parameters
         ----------
-        estimator : FGFMClassifier, FDecider or FDeciderCV, or a pipeline that ends with one
+        estimator : FGFMClassifier, FDecider or FClassifier, or a pipeline that ends with one
             Fitted, on other rows.
         X : array-like, sparse matrix or data frame of shape (n, p)
             Features.
@@ -199,7 +199,7 @@ class CalibrationDisplay:
         CalibrationDisplay
             The display.
         """
-        kinds = (FGFMClassifier, FDecider, FDeciderCV)
+        kinds = (FGFMClassifier, FDecider, FClassifier)
         check_same_index(X=X, Y=Y)
         classifier, X = classifier_and_features(estimator, X, kinds)
         labels, expected_f = decide_arrays(classifier, X)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fgfm._utils.validation import check_choice, check_count
-from fgfm.decider import FDecider, FDeciderCV
+from fgfm.decider import FClassifier, FDecider
 from fgfm.plotting._common import classifier_and_features, new_axes
 from fgfm.plotting._decision import shorten
 
@@ -159,7 +159,7 @@ class ReportDisplay:
 
         Parameters
         ----------
-        estimator : FDecider or FDeciderCV, or a pipeline that ends with one
+        estimator : FDecider or FClassifier, or a pipeline that ends with one
             Fitted, on other rows.
         X : array-like, sparse matrix, data frame or list of arrays
             Rows, as in `fit`.
@@ -177,5 +177,5 @@ class ReportDisplay:
         ReportDisplay
             The display.
         """
-        decider, X = classifier_and_features(estimator, X, (FDecider, FDeciderCV))
+        decider, X = classifier_and_features(estimator, X, (FDecider, FClassifier))
         return cls(decider.report(X, y), measure=measure).plot(ax, **options)
