@@ -273,7 +273,11 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
             raise ValueError("no row has held-out probabilities: choose other folds with cv")
         used = rows[predicted]
         self.decider_ = decider._fit_table(
-            proba[predicted], None, table.at(used), None if weight is None else weight[used]
+            proba[predicted],
+            None,
+            table.at(used),
+            None if weight is None else weight[used],
+            foreign=self._is_prefit(),
         )
         self.classes_ = self.decider_.classes_
         for name in ("n_features_in_", "feature_names_in_"):

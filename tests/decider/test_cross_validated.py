@@ -183,7 +183,7 @@ def test_prefit_binary():
     assert (model.predict(X) == decider.predict(p)).all()
     assert model.decider_.thresholds_ == decider.thresholds_
     with pytest.raises(ValueError, match=r"has classes \[0, 1\] and y has \['no', 'yes'\]"):
-        FClassifier(fitted, cv="prefit").fit(X, np.array(["no", "yes"])[Y[:, 0]])
+        FClassifier(fitted, cv="prefit", pos_label="yes").fit(X, np.array(["no", "yes"])[Y[:, 0]])
 
 
 def test_a_model_of_one_label_is_not_used_for_several():
@@ -294,7 +294,7 @@ def test_text():
 
 def test_flat_y():
     names = np.array(["no", "yes"])[Y[:, 0]]
-    model = FClassifier(ONE, random_state=0).fit(X, names)
+    model = FClassifier(ONE, pos_label="yes", random_state=0).fit(X, names)
     assert model.classes_.tolist() == ["no", "yes"]
     assert not model.multilabel_
     assert set(model.predict(X)) == {"no", "yes"}
@@ -421,7 +421,6 @@ class NoScores(ClassifierMixin, BaseEstimator):
     [
         (NoScores(), TypeError, "estimator is NoScores.*must have predict_proba or decision_func"),
         (LogisticRegression, TypeError, "it must be a scikit-learn classifier"),
-        (None, TypeError, "estimator is None: it must be a scikit-learn classifier"),
     ],
 )
 def test_bad_models(model, error, message):

@@ -50,10 +50,12 @@ def test_floors_are_reached(average, floor, score, stored):
 
 def test_floors_of_one_label_and_of_a_model():
     y = np.array(["no", "yes"])[Y[:, 0]]
-    decider = FDecider(min_precision=0.8).fit(P[:3000, 0], y[:3000])
+    decider = FDecider(min_precision=0.8, pos_label="yes").fit(P[:3000, 0], y[:3000])
     true = P[3000:, 0]  # whose mean is the precision but for the labels that are drawn
     assert abs(true[decider.predict(true) == "yes"].mean() - 0.8) < 0.03
-    model = FClassifier(LogisticRegression(), min_precision=0.8).fit(P[:3000], y[:3000])
+    model = FClassifier(LogisticRegression(), min_precision=0.8, pos_label="yes").fit(
+        P[:3000], y[:3000]
+    )
     assert abs(true[model.predict(P[3000:]) == "yes"].mean() - 0.8) < 0.03
 
 

@@ -58,7 +58,7 @@ def test_report_of_sparse_probabilities_is_that_of_dense_ones():
 
 def test_report_of_one_label_and_of_classes():
     y = np.array(["no", "yes"])[Y[:, 0]]
-    report = FDecider().fit(P[:300, 0], y[:300]).report(P[300:, 0], y[300:])
+    report = FDecider(pos_label="yes").fit(P[:300, 0], y[:300]).report(P[300:, 0], y[300:])
     assert report.index.tolist() == [("yes", rule) for rule in ("decider", "p > 0.5", "tuned")]
     p, one_hot = exclusive(600, 3)
     y = np.array(["a", "b", "c"])[one_hot.argmax(axis=1)]

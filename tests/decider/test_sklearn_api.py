@@ -28,6 +28,20 @@ _COLUMNS = "the check passes several columns of features with one label"
 _ONE_D = "the check passes a flat X, which is documented, and then indexes it as a matrix"
 _EVERY_LABEL = "the check passes one column of features with five labels"
 
+_POS_LABEL = "the check passes two classes of which none is the positive one by convention"
+_OTHER_CLASSES = dict.fromkeys(
+    [
+        "check_classifier_data_not_an_array",
+        "check_classifiers_classes",
+        "check_estimators_dtypes",
+        "check_fit2d_1feature",
+        "check_sample_weights_not_an_array",
+        "check_sample_weights_not_overwritten",
+        "check_sample_weights_pandas_series",
+        "check_sample_weights_shape",
+    ],
+    _POS_LABEL,
+)
 _RANDOM = "a forest draws other rows where rows are repeated"
 KINDS = ["dense", "sparse"]
 
@@ -78,12 +92,13 @@ FLAT_X = {
 def expected_failures(estimator):
     """Return the checks that an estimator cannot pass, with reasons."""
     if isinstance(estimator, FDecider):
-        return FLAT_X
+        return _OTHER_CLASSES | FLAT_X
+    failures = dict(_OTHER_CLASSES)
     if isinstance(estimator.estimator, LogisticRegression):
-        return {"check_classifiers_train": _NOT_ARGMAX}
+        failures["check_classifiers_train"] = _NOT_ARGMAX
     if isinstance(estimator.estimator, RandomForestClassifier):
-        return {f"check_sample_weight_equivalence_on_{kind}_data": _RANDOM for kind in KINDS}
-    return {}
+        failures |= {f"check_sample_weight_equivalence_on_{kind}_data": _RANDOM for kind in KINDS}
+    return failures
 
 
 @parametrize_with_checks(

@@ -221,6 +221,8 @@ def set_label_attributes(estimator: Any, table: LabelTable) -> None:
 
 def format_labels(labels: Any, form: str, dtype: str, classes: npt.NDArray[Any]) -> Any:
     """Return predicted labels (n, m), dense or CSR, in the form and dtype of the y of `fit`."""
+    if sparse.issparse(labels) and form in ("flat", "classes"):
+        labels = labels.toarray()
     if sparse.issparse(labels):
         return (labels.toarray() if form == "dense" else labels).astype(dtype)
     if form in ("flat", "classes"):

@@ -300,8 +300,13 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         )
         return self._fit_table(X, y, self._positive_last(table), sample_weight)
 
-    def _fit_table(self, X: Any, y: Any, table: LabelTable, sample_weight: Any) -> FDecider:
-        """Learn from validation rows whose labels y are in a table, the positive class last."""
+    def _fit_table(
+        self, X: Any, y: Any, table: LabelTable, sample_weight: Any, *, foreign: bool = True
+    ) -> FDecider:
+        """Learn from validation rows whose labels y are in a table, the positive class last.
+
+        `foreign` probabilities may have columns that do not belong to y.
+        """
         self._check_form(table)
         check_columns_match(X, y, table)
         set_label_attributes(self, table)
@@ -339,8 +344,9 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         if table.observed is not None:
             missing["observed"] = table.observed
         entry_weight = weight if not missing else weight[:, None] * table.observed
-        warn_about_mismatch(entries, Y, entry_weight, self._names())
-        if self.multilabel_ and entries.labels is None:
+        if foreign:
+            warn_about_mismatch(entries, Y, entry_weight, self._names())
+        if foreign and self.multilabel_ and entries.labels is None:
             warn_about_classes(entries.p, Y)
         kind: Any = ClassModel if table.form == "classes" else LabelSetModel
         model = kind(CALIBRATORS[self.calibration]())
@@ -355,6 +361,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         smooth = self.calibration in ("auto", "sigmoid") and not (missing or settings.floors)
         if smooth and (self.multilabel_ or table.form == "classes"):
             self._expectation_shift = self._left_out_shift(rule, validation, Y)
+        self._n_rows = len(used)
         record_parameters(self)
         return self
 
@@ -536,8 +543,9 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     def _names(self) -> list[Any]:
         """Return the names of the m labels or classes, or that of the positive class."""
         if self._label_form == "flat":
-            return [self._ordered_classes()[-1]]
-        return list(vars(self).get("label_names_in_", self.classes_))
+            return self._ordered_classes()[-1:].tolist()
+        names = self.label_names_in_ if hasattr(self, "label_names_in_") else self.classes_
+        return np.asarray(names).tolist()
 
     def _column_names(self) -> list[Any]:
         return self._names() if self._label_form != "flat" else ["labels"]

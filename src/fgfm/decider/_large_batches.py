@@ -60,7 +60,10 @@ def large_batch_f(p: Entries, chosen: Floats, beta: float, empty: float) -> Floa
 
 
 class _Levels(NamedTuple):
-    """The distinct probabilities of one label, the largest first, and sums down to each."""
+    """The distinct probabilities of one label, the largest first, and sums down to each.
+
+    Those that differ by rounding errors are one level.
+    """
 
     p: Floats  # (L,)
     hits: Floats  # (L,) sums of w p
@@ -92,7 +95,8 @@ def _levels(entries: Entries, weight: Floats) -> list[_Levels | None]:
             levels.append(None)
             continue
         of_label, weights = p[start:stop], w[start:stop]
-        last = np.flatnonzero(np.append(of_label[1:] != of_label[:-1], True))
+        falls = of_label[1:] < (1.0 - _CLOSE) * of_label[:-1]
+        last = np.flatnonzero(np.append(falls, True))
         hits, size = np.cumsum(weights * of_label)[last], np.cumsum(weights)[last]
         levels.append(_Levels(of_label[last], hits, size))
     return levels

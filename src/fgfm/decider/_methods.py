@@ -106,7 +106,7 @@ class DeciderMixin(LabelSetMixin):
         labels, expected = decider._decide_one_by_one(rows)
         truth = read_true_labels(y, decider)
         if sample_weight is None:
-            warn_if_optimistic(expected, truth, labels, decider._measure())
+            warn_if_optimistic(expected, truth, labels, decider._n_rows, decider._measure())
         return float(f_measure(truth, labels, sample_weight=sample_weight, **decider._measure()))
 
     def predict_proba(self, X: Any) -> Any:
@@ -244,7 +244,7 @@ class DeciderMixin(LabelSetMixin):
         elif sparse.issparse(truth):
             truth = truth.toarray().astype(np.bool_)
         labels, expected = decider._decide_one_by_one(rows)
-        warn_if_optimistic(expected, truth, labels, decider._measure())
+        warn_if_optimistic(expected, truth, labels, decider._n_rows, decider._measure())
         thresholds = decider._fitted_rule().thresholds
         rules = {"decider": (labels, np.nan if thresholds is None else thresholds)}
         if decider._label_form == "classes":

@@ -64,7 +64,7 @@ def warn_about_mismatch(entries: Entries, Y: Floats, weight: Floats, names: list
     information = frequency * (1.0 - frequency) * entries.by_label(w * x * x)
     forward, reversed_ = 0.5 * score - information / 8.0, -0.5 * score - information / 8.0
     opposite = np.flatnonzero(reversed_ > _EVIDENCE + np.log(entries.m))
-    if reversed_.sum() > max(_EVIDENCE, forward.sum()):
+    if reversed_.sum() > max(_EVIDENCE + entries.m, forward.sum()):
         _warn("labels are more frequent where X says that they are improbable")
     elif len(opposite):
         shown = ", ".join(repr(names[j]) for j in opposite[:5])
@@ -103,7 +103,9 @@ def _compare_columns(x: Floats, y: Floats, weight: Floats, frequency: Floats, na
     label, column = linear_sum_assignment(-gain)
     moved = np.flatnonzero(label != column)
     gained, lost = gain[label[moved], column[moved]].sum(), own[moved].sum()
-    if gained - lost > _EVIDENCE + 2.0 * len(moved) * np.log(len(own)) and lost < 0.5 * gained:
+    # The expectation of exp(gain) is 1 where a column says nothing: log(m!) is a bound by chance.
+    chance = 2.0 * len(moved) * np.log(len(own))
+    if gained - max(lost, 0.0) > _EVIDENCE + chance and lost < 0.5 * gained:
         j = moved[np.argmax(gain[label[moved], column[moved]] - own[moved])]
         _warn(
             f"columns of X explain the labels of other columns better than their own: column "

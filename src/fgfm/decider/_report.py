@@ -98,10 +98,12 @@ def compare(rules: dict[str, tuple[Any, Any]], truth: Any, names: list[Any], **g
     return table if len(names) > 1 else table[: len(rules)]
 
 
-def warn_if_optimistic(expected: Any, truth: Any, labels: Any, measure: dict[str, Any]) -> None:
+def warn_if_optimistic(
+    expected: Any, truth: Any, labels: Any, n_fit: int, measure: dict[str, Any]
+) -> None:
     r"""Warn if labels obtain less than is expected of them, by more than chance.
 
-    The standard error is that of independent rows. With :math:`N = (1 + \beta^2) y \cdot h` and
+    The standard error is that of independent rows, these and those of `fit`. With :math:`N = (1 + \beta^2) y \cdot h` and
     :math:`D = \beta^2 |y| + |h|` of a row, its influence on a ratio F of sums is
     :math:`(N - F D) / \bar D`; on the macro average it is the mean of that over labels.
 
@@ -111,6 +113,8 @@ def warn_if_optimistic(expected: Any, truth: Any, labels: Any, measure: dict[str
         F-measures to expect: of rows, of labels, or one.
     truth, labels : ndarray or CSR of shape (n, m)
         True and decided labels.
+    n_fit : int
+        Number of rows that the expectation was learned from.
     measure : dict
         Arguments of `f_measure`.
     """
@@ -137,7 +141,7 @@ def warn_if_optimistic(expected: Any, truth: Any, labels: Any, measure: dict[str
         scale = share * n / np.maximum(total, 1.0)
         influence = hits @ scale - size @ (f * scale)
         excess = float(np.dot(share, expected) if np.ndim(expected) else expected) - obtained
-    error = float(np.std(influence)) / np.sqrt(n)
+    error = float(np.std(influence)) * np.sqrt(1.0 / n + 1.0 / n_fit)
     if excess > _SURPRISE * error + _SLACK:
         level = float(np.mean(obtained))
         warnings.warn(
