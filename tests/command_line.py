@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -78,6 +79,8 @@ def assert_one_line_error(result, message):
 def started(*arguments, **options):
     """Start the program as a process, which is killed at the end if it still runs."""
     command = [*PROGRAM, *map(str, arguments)]
+    # A shell ignores SIGINT in its background jobs, and so would the program.
+    options["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(command, **options) as process:
         try:
             yield process

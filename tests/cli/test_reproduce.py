@@ -74,6 +74,8 @@ def start(folder, *, reps, jobs):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A shell ignores SIGINT in its background jobs, and so would the program.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 

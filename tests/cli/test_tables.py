@@ -72,7 +72,9 @@ def test_kinds_are_printed_at_80_columns(trial):
         "budget": "number",
         "colour": "number",
         "genres": "labels",
+        "labels": "split",
     }
+    assert lines[lines.index("") - 1].startswith("labels split at '|': ")
     assert max(map(len, lines)) <= 80
 
 

@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_recall_fscore_support
 
 from decider_data import exclusive, independent
-from fgfm import FDecider, FClassifier
-from fgfm.evaluation import best_threshold
+from fgfm import FClassifier, FDecider
+from fgfm.metrics import best_threshold
 from multilabel import close
 
 pytest.importorskip("pandas")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -115,6 +117,53 @@ def test_limits_are_those_of_enumeration(seed, average):
             assert_allclose(decision.expected_f, best, atol=1e-12)
         else:
             assert_allclose(decision.expected_f, columns(labels), atol=1e-12)
+
+
+def exact_f(p, h, beta2):
+    """Compute E[F | y != 0] of one decision in rational numbers; None if y is 0."""
+    p = [Fraction(float(x)) for x in p]
+    present = 1 - math.prod(1 - x for x in p)
+    if present == 0:
+        return None
+    value = Fraction(0)
+    for i in np.flatnonzero(h):
+        d = [Fraction(1)]
+        for x in p[:i] + p[i + 1 :]:
+            d = [a * (1 - x) + b * x for a, b in zip([*d, 0], [0, *d], strict=True)]
+        value += p[i] * sum(x * (1 + beta2) / (beta2 * (1 + s) + sum(h)) for s, x in enumerate(d))
+    return float(value / present)
+
+
+TINY = [1e-8, 1e-16, 1e-20, 1e-120, 1e-310]
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted"])
+@pytest.mark.parametrize("scales", [*((t, t, t) for t in TINY), (1.0, 1e-16, 1e-20)])
+def test_nonempty_keeps_the_digits_of_small_probabilities(scales, average):
+    """Given y != 0, F and the optimum are those of enumeration, however rare the labels are."""
+    rng = np.random.default_rng(TINY.index(scales[1]))
+    for most in (1, 2):
+        # Of the smallest numbers, a sixteenth of 1e-310 still has three digits
+        proba = rng.integers(1, 16, size=(3, 3)) / 16.0 * np.array(scales)
+        columns = [
+            {h: exact_f(p, h, Fraction(1)) for h in itertools.product([0, 1], repeat=3)}
+            for p in proba.T
+        ]
+        weight = np.full(3, 1 / 3) if average == "macro" else proba.sum(0) / proba.sum()
+        sets = [h for h in itertools.product([0, 1], repeat=3) if 1 <= sum(h) <= most]
+        best = max(
+            weight @ [columns[c][h] for c, h in enumerate(zip(*rows, strict=True))]
+            for rows in itertools.product(sets, repeat=3)
+        )
+        for given in (proba, sparse.csr_array(proba)):
+            decision = from_marginals(
+                given, average=average, min_labels=1, max_labels=most, nonempty=True
+            )
+            labels = decision.labels if given is proba else decision.labels.toarray()
+            own = [columns[c][tuple(map(int, labels[:, c]))] for c in range(3)]
+            assert_allclose(decision.expected_f, own, rtol=1e-12)
+            assert_allclose(weight @ own, best, rtol=1e-12)
+            assert decision.gap == 0.0
 
 
 @pytest.mark.parametrize("seed", range(6))

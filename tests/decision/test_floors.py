@@ -366,3 +366,14 @@ def test_other_messages():
         decision.from_marginals(np.where(np.arange(12).reshape(3, 4) == 6, 1.5, 0.5), missed=1.0)
     with pytest.raises(ValueError, match="proba is 1-D, one problem"):
         decision.from_marginals([0.5, 0.2], missed=[[0.5, 0.5]] * 2)
+
+
+@every_floor
+def test_sparse_rows_alone_are_decided_as_in_a_batch(floors):
+    proba = np.random.default_rng(0).random((40, 6)) ** 2
+    proba[np.random.default_rng(1).random((40, 6)) < 0.7] = 0.0  # some rows store no label
+    batch = decide(sparse.csr_array(proba), **floors)
+    for i in range(40):
+        alone = decide(sparse.csr_array(proba[i : i + 1]), **floors)
+        assert (alone.labels.toarray() == batch.labels[[i]].toarray()).all()
+        assert alone.expected_f[0] == batch.expected_f[i]

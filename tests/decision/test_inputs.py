@@ -238,3 +238,210 @@ def test_rows_that_contradict_nonempty_warn(call, n_jobs):
     np.testing.assert_array_equal(np.isnan(expected_f), [False, True, False, True])
     assert not dense(labels)[[1, 3]].any()
     assert dense(labels)[[0, 2]].any(axis=1).all()
+
+
+# Every layout in memory --------------------------------------------------------------------------
+
+
+def _unaligned(array):
+    copy = np.ndarray(array.shape, array.dtype, buffer=bytearray(array.nbytes + 1), offset=1)
+    copy[...] = array
+    return copy
+
+
+def _strided(array):
+    spread = np.zeros([2 * size for size in array.shape])
+    spread[tuple(slice(None, None, 2) for _ in array.shape)] = array
+    return spread[tuple(slice(None, None, 2) for _ in array.shape)]
+
+
+def _reversed(array):
+    steps = tuple(slice(None, None, -1) for _ in array.shape)
+    return np.ascontiguousarray(array[steps])[steps]
+
+
+def _locked(array):
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+LAYOUTS = {
+    "column-major": np.asfortranarray,
+    "big-endian": lambda a: a.astype(">f8"),
+    "big-endian column-major": lambda a: np.asfortranarray(a.astype(">f8")),
+    "longdouble": lambda a: a.astype(np.longdouble),
+    "longdouble column-major": lambda a: np.asfortranarray(a.astype(np.longdouble)),
+    "unaligned": _unaligned,
+    "unaligned column-major": lambda a: _unaligned(a.T).T,
+    "strided": _strided,
+    "reversed": _reversed,
+    "read-only": _locked,
+}
+PARTS_D = [cardinality.distribution(P) for P in PARTS]
+PAIRS = np.stack([1.0 - PROBA, PROBA], axis=2)  # (n, m, 2)
+EXACT_PAIRS = [PAIRS[:, i] for i in range(12)]
+LONG = RNG.random((9000, 5))  # more rows than are transposed
+LAYOUT_CALLS = {
+    "rows": lambda to, **kwargs: decision.from_marginals(to(PROBA), **kwargs),
+    "logits": lambda to, **kwargs: decision.from_marginals(to(PROBA), logits=True, **kwargs),
+    "long": lambda to, **kwargs: decision.from_marginals(to(LONG), **kwargs),
+    "pairs": lambda to, **kwargs: decision.from_marginals([to(p) for p in EXACT_PAIRS], **kwargs),
+    "limits": lambda to, **kwargs: decision.from_marginals(to(PROBA), max_labels=3, **kwargs),
+    "floors": lambda to, **kwargs: decision.from_marginals(to(PROBA), min_recall=0.5, **kwargs),
+    "flat": lambda to, **_: decision.from_marginals(to(PROBA[:, 0].copy())),
+    "flat floors": lambda to, **_: decision.from_marginals(to(PROBA[:, 0].copy()), min_recall=0.5),
+    "cardinalities": lambda to, **kwargs: decision.from_cardinalities(
+        to(PARTS[0]), distribution=to(PARTS_D[0]), **kwargs
+    ),
+    "factors": lambda to, **kwargs: decision.from_factors(
+        [to(P) for P in PARTS], FACTORS, distributions=[to(d) for d in PARTS_D], **kwargs
+    ),
+    "samples": lambda to, **kwargs: decision.from_samples(to(DRAWS.astype(float)), **kwargs),
+    "joint": lambda to, **kwargs: decision.from_joint(
+        to(SETS.astype(float)), to(WEIGHTS), **kwargs
+    ),
+    "classes": lambda to, **_: decision.from_classes(to(WEIGHTS)),
+}
+
+
+@pytest.mark.parametrize("average", ["samples", "macro", "weighted", "micro"])
+@pytest.mark.parametrize("call", LAYOUT_CALLS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_in_memory_change_no_bit(layout, call, average):
+    plain = LAYOUT_CALLS[call](np.ascontiguousarray, average=average)
+    decided = LAYOUT_CALLS[call](LAYOUTS[layout], average=average)
+    if call == "long":  # columns have two kernels, by the layout
+        assert_same_decision(decided, plain, rtol=1e-13)
+    else:
+        assert_same_bits(decided, plain)
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted"])
+def test_sparse_longdouble_with_limits(average):
+    given = sparse.csr_array(PROBA * (PROBA > 0.1))
+    wide = given.astype(np.longdouble)
+    kwargs = {"average": average, "max_labels": 2}
+    assert_same_bits(
+        decision.from_marginals(wide, **kwargs), decision.from_marginals(given, **kwargs)
+    )
+
+
+def test_half_precision_of_classes():
+    """Rows of float16 sum to 1 up to a thousandth."""
+    half = WEIGHTS.astype(np.float16)
+    decided = decision.from_classes(half)
+    assert (decided.labels == decision.from_classes(WEIGHTS).labels).mean() > 0.9
+    pairs = [np.stack([1.0 - p, p], axis=1).astype(np.float16) for p in PROBA.T]
+    decided = decision.from_marginals(pairs)
+    expected = decision.from_marginals(np.stack([pair[:, 1] for pair in pairs], axis=1))
+    assert_same_bits(decided, expected)
+    with pytest.raises(ValueError, match="the probabilities of the classes of a row must sum"):
+        decision.from_classes(0.99 * half)
+
+
+# Names of rows -----------------------------------------------------------------------------------
+
+
+def test_rows_of_missed_must_be_those_of_proba():
+    proba = pd.DataFrame([[0.9, 0.4], [0.5, 0.3]], index=["a", "b"])
+    missed = pd.DataFrame([[1.0, 0.0], [0.1, 0.9]], index=["a", "b"])
+    decided = decision.from_marginals(proba, missed=missed)
+    assert list(decided.labels.index) == ["a", "b"]
+    with pytest.raises(
+        ValueError, match="row 0 of proba has index 'a' and that of missed has 'b'"
+    ):
+        decision.from_marginals(proba, missed=missed.loc[["b", "a"]])
+    with pytest.raises(ValueError, match="column 0 of missed is 1: the columns must be in the or"):
+        decision.from_marginals(proba, missed=missed[[1, 0]])
+
+
+def test_rows_of_distributions_must_be_the_same():
+    d = pd.DataFrame([[0.5, 0.5], [0.1, 0.9]], index=["a", "b"])
+    P = np.array([[[0.5]], [[0.9]]])
+    decision.from_factors([P, P], [[0], [1]], distributions=[d, d])
+    message = r"row 0 of distributions\[0\] has index 'a' and that of distributions\[1\] has 'b'"
+    with pytest.raises(ValueError, match=message):
+        decision.from_factors([P, P], [[0], [1]], distributions=[d, d.iloc[::-1]])
+    for merge in (
+        lambda pair: cardinality.merge_distributions(pair),
+        lambda pair: cardinality.merge_factors([P, P], [[0], [1]], pair),
+    ):
+        merge([d, d])
+        with pytest.raises(ValueError, match=message):
+            merge([d, d.iloc[::-1]])
+
+
+@pytest.mark.parametrize("method", ["tilt", "condition"])
+def test_rows_of_distribution_must_be_those_of_proba(method):
+    proba = pd.DataFrame([[0.9, 0.4], [0.5, 0.3]], index=["a", "b"])
+    d = pd.DataFrame([[0.5, 0.5], [0.1, 0.9]], index=["a", "b"])
+    cardinality.of_marginals(proba, d, method=method)
+    with pytest.raises(ValueError, match="row 0 of proba has index 'a' and that of distribution"):
+        cardinality.of_marginals(proba, d.iloc[::-1], method=method)
+    with pytest.raises(ValueError, match="column 0 of distribution is 1: the columns must be in"):
+        cardinality.of_marginals(proba, d[[1, 0]], method=method)
+
+
+def test_columns_of_proba_must_be_the_rows_of_labelsets():
+    sets = pd.DataFrame([[1, 0], [1, 1]], index=["x", "y"])
+    proba = pd.DataFrame([[0.9, 0.1]], columns=["x", "y"])
+    cardinality.of_joint(sets, proba)
+    with pytest.raises(ValueError, match=r"column 0 of proba is 'y' and that of labelsets\.index"):
+        cardinality.of_joint(sets, proba[["y", "x"]])
+
+
+# Rows that sum to 1 ------------------------------------------------------------------------------
+
+CLASS_ROWS = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        np.ndarray.tolist,
+        pd.DataFrame,
+        lambda rows: pl.DataFrame(rows),
+        lambda rows: rows.astype(np.float16),
+        lambda rows: [tuple(row) for row in rows],
+    ],
+    ids=["list", "pandas", "polars", "float16", "tuples"],
+)
+def test_three_rows_that_sum_to_one_are_classes(form):
+    with pytest.warns(UserWarning, match="all rows of proba sum to 1.*use from_classes"):
+        decision.from_marginals(form(CLASS_ROWS))
+    other = CLASS_ROWS.copy()
+    other[2, 2] = 0.5
+    decision.from_marginals(form(other))  # no warning
+    decision.from_marginals(form(CLASS_ROWS[:2]))
+
+
+# Text and the axis of P --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("proba", "message"),
+    [
+        (
+            [["0.5", "0.2"]],
+            "hold real numbers (float32 or float64), and proba[0, 0] is the text '0.5'; convert",
+        ),
+        (np.array([[0.5, "0.2"]], dtype=object), "proba[0, 1] is the text '0.2'"),
+        (pd.DataFrame({"a": [0.5, 0.1], "b": ["0.5", "0.1"]}), "proba[0, 1] is the text '0.5'"),
+        (pl.DataFrame({"a": ["0.5", "x"]}), "proba[0, 0] is the text '0.5'"),
+        (["0.5", "0.2"], "proba[0] is the text '0.5'"),
+        ("0.5", "proba is the text '0.5'"),
+    ],
+)
+def test_text_is_named(proba, message):
+    with pytest.raises(TypeError, match=re.escape(message)):
+        decision.from_marginals(proba)
+
+
+def test_column_for_no_labels_is_named():
+    P = np.zeros((2, 3, 4))
+    for call in (decision.from_cardinalities, cardinality.distribution):
+        with pytest.raises(
+            ValueError, match=r"the last axis starts at s = 1 \(there is no column"
+        ):
+            call(P)

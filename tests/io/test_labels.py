@@ -133,3 +133,28 @@ def test_likely_labels_are_named(tmp_path):
         load(written(tmp_path, text), require_labels=True)
     with pytest.raises(DataError, match=r"name them \(argument"):
         load(written(tmp_path, "x,y\n1,u\n2,v\n"), require_labels=True)
+
+
+@pytest.mark.parametrize(
+    ("cells", "names"),
+    [
+        (["(US)|(UK)", "(UK)"], ("(UK)", "(US)")),
+        (["(no genres listed)", "drama"], ("(no genres listed)", "drama")),
+        (["{US}|{UK}", "[a]|[b]"], ("[a]", "[b]", "{UK}", "{US}")),
+        (["crime|sci-fi, fantasy", "sci-fi, fantasy"], ("crime", "sci-fi, fantasy")),
+        (["a, b", "a, b", "a, b", "a, b|c", "c"], ("a, b", "c")),
+        (["a,b", "b,c|d", "a,b,c|d"], ("a", "b", "c|d")),
+    ],
+)
+def test_labels_with_brackets_and_commas(tmp_path, cells, names):
+    pd.DataFrame({"x": range(len(cells)), "t": cells}).to_csv(tmp_path / "a.csv", index=False)
+    assert load(tmp_path / "a.csv", "t").label_names == names
+
+
+def test_semicolons_delimit_although_the_header_has_a_comma_in_quotes(tmp_path):
+    text = 'film;"plot, short";g\nAlien;"In space, no one";a\nHeat;"Thieves, police";b\n'
+    found = load(written(tmp_path, text), "g")
+    assert list(found.X.columns) == ["film", "plot, short"]
+    assert found.label_names == ("a", "b")
+    with pytest.raises(DataError, match=r"expected 2 columns, got 3.*\(argument: delimiter\)"):
+        load(written(tmp_path, "film,g\nAlien,a\nHeat, the film,b\n"), "g")

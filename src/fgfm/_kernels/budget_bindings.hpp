@@ -4,11 +4,11 @@
 #include "budget_bounds.hpp"
 #include "prefixes.hpp"
 
-static_assert(sizeof(BudgetColumn) == 13 * sizeof(double));
+static_assert(sizeof(BudgetColumn) == 14 * sizeof(double));
 
-// Columns, (m, 13), as the members of BudgetColumn.
+// Columns, (m, 14), as the members of BudgetColumn.
 static std::vector<BudgetColumn> read_columns(const Array<const double, 2>& columns) {
-    require(columns.shape(1) == 13, "columns must have 13 numbers for each label");
+    require(columns.shape(1) == 14, "columns must have 14 numbers for each label");
     std::vector<BudgetColumn> result(columns.shape(0));
     std::memcpy(result.data(), columns.data(), result.size() * sizeof(BudgetColumn));
     return result;
@@ -65,7 +65,7 @@ bool bind_classes(Array<const T, 2> proba, double tolerance, double beta2, doubl
                   Array<double, 2> columns) {
     const std::size_t n = proba.shape(0), m = proba.shape(1);
     require(slope.size() == m && loss.size() == m && columns.shape(0) == m &&
-                columns.shape(1) == 13 && classes.size() == n && multiplier.size() == n && m > 0,
+                columns.shape(1) == 14 && classes.size() == n && multiplier.size() == n && m > 0,
             "slope, loss and columns must have a row for each class, classes and multiplier a "
             "number for each row");
     const BudgetRows<T> rows = dense_rows(proba);
@@ -127,7 +127,7 @@ bool bind_limit_dense(Array<const T, 2> proba, double beta2, double zero_divisio
                        Array<double, 2> columns) {
     const std::size_t n = proba.shape(0), m = proba.shape(1);
     require(slope.size() == m && loss.size() == m && columns.shape(0) == m &&
-                columns.shape(1) == 13 && chosen.shape(0) == n && chosen.shape(1) == m &&
+                columns.shape(1) == 14 && chosen.shape(0) == n && chosen.shape(1) == m &&
                 multiplier.size() == n,
             "slope, loss and columns must have a row for each label, chosen the shape of proba");
     check_limits({least, most}, m);
@@ -149,7 +149,7 @@ bool bind_limit_csr(Array<const T, 1> data, Array<const std::int32_t, 1> labels,
                      Array<double, 2> columns, Array<std::int32_t, 1> filled) {
     const std::size_t m = columns.shape(0);
     const BudgetRows<T> rows = csr_rows(data, labels, indptr, m);
-    require(slope.size() == m && loss.size() == m && columns.shape(1) == 13 &&
+    require(slope.size() == m && loss.size() == m && columns.shape(1) == 14 &&
                 chosen.size() == data.size() && multiplier.size() + 1 == indptr.size(),
             "slope, loss and columns must have a row for each label, chosen a mark for each entry");
     check_limits({least, most}, m);

@@ -74,7 +74,7 @@ public:
           reach_(beta2 * (2.0 + std::min(n, 1.0 + largest_cardinality(column.mean)))),
           column_(column), work_(work), top_(std::max(top, std::numeric_limits<double>::min())),
           n_(n), inside_(inside), t_(t),
-          tolerance_((n_ > 256.0 ? 1.0 : 0.1) * BOUND_TOLERANCE * column.weight) {}
+          tolerance_((n_ > 256.0 ? 1.0 : 0.1) * BOUND_TOLERANCE * column.value_of_one()) {}
 
     // Return the largest f(k), which is at least `known`, the value of the decision less its mu.
     //
@@ -495,12 +495,12 @@ inline std::pair<double, double> value_of_column(const BudgetColumn& column, dou
     }
     double expected = objective.zero_division * column.none;
     if (objective.nonempty) {
-        expected = column.none < 1.0 ? 0.0 : std::numeric_limits<double>::quiet_NaN();
+        expected = column.present > 0.0 ? 0.0 : std::numeric_limits<double>::quiet_NaN();
     }
     if (column.count == 0.0) {
         value = column.empty;
     } else if (column.weight > 0.0) {
-        expected = value / column.weight / (objective.nonempty ? 1.0 - column.none : 1.0);
+        expected = value / column.weight / (objective.nonempty ? column.present : 1.0);
     } else if (!objective.nonempty) {
         expected = 0.0;  // no weight: no row can have the label
     }
@@ -598,7 +598,7 @@ std::vector<char> evaluate_long(const BudgetRows<T>& rows, Index first, Index la
         found.finish(padded(rows.n));
         bound[j] = ColumnBound<double>(sample_p, nullptr, n, 1.0, NO_FLOOR, beta2, column, work)
                        .highest(found.known, found.points);
-        done[j] = bound[j] <= found.known + 1e-3 * column.weight;
+        done[j] = bound[j] <= found.known + 1e-3 * column.value_of_one();
     }
     return done;
 }
@@ -641,9 +641,12 @@ inline bool search_all(Matrix<const double> proba, const Objective& objective,
     best[0] = 0.0;
     for (Index c = 0; c < m; ++c) {
         std::fill(value.begin(), value.end(), 0.0);
-        double none = 1.0;
-        for (Index i = 0; i < n; ++i) none *= 1.0 - proba[i][c];
-        const double present = objective.nonempty ? 1.0 - none : 1.0;
+        double none = 1.0, present = 0.0;
+        for (Index i = 0; i < n; ++i) {
+            none *= 1.0 - proba[i][c];
+            present += (1.0 - present) * proba[i][c];
+        }
+        if (!objective.nonempty) present = 1.0;
         const double scale = present > 0.0 ? weight[c] / present : 0.0;
         std::vector<double> total(subsets);
         std::vector<double> power(n + 1, 1.0);

@@ -63,6 +63,10 @@ struct BudgetColumn {
     double cubes = 0.0, fourths = 0.0;          // sums of p^3 and p^4
     double mass3 = 0.0, mass4 = 0.0;            // of the chosen rows
     double cost = 0.0;                          // sum of the multipliers of the chosen rows
+    double present = 0.0;                       // 1 - none, without cancellation; 1 if not `nonempty`
+
+    // The weighted value of an F of 1; `weight` is divided by `present` under `nonempty`.
+    double value_of_one() const { return weight * present; }
 
     void choose(double p) {
         count += 1.0;
@@ -284,13 +288,20 @@ void add_none(const BudgetRows<T>& rows, std::vector<BudgetColumn>& columns) {
     bool some_empty = false;
     for (BudgetColumn& column : columns) {
         column.none = column.mean < NEVER_EMPTY ? 1.0 : 0.0;
+        column.present = 0.0;
         some_empty |= column.mean < NEVER_EMPTY;
     }
     for (Index i = 0; some_empty && i < rows.n; ++i) {
         const Index start = rows.start(i);
         for (Index j = 0; j < rows.size(i); ++j) {
-            columns[rows.column(start + j, j)].none *= 1.0 - rows.data[start + j];
+            BudgetColumn& column = columns[rows.column(start + j, j)];
+            const double p = rows.data[start + j];
+            column.present += (1.0 - column.present) * p;  // a sum: small p keep their digits
+            column.none *= 1.0 - p;
         }
+    }
+    for (BudgetColumn& column : columns) {
+        if (column.mean >= NEVER_EMPTY) column.present = 1.0;
     }
 }
 
@@ -533,12 +544,13 @@ inline void weigh_columns(const Objective& objective, bool weighted,
     double total = 0.0;
     for (const BudgetColumn& column : columns) total += weighted ? column.mean : 1.0;
     for (BudgetColumn& column : columns) {
-        const double present = 1.0 - column.none;
         column.weight = total > 0.0 ? (weighted ? column.mean : 1.0) / total : 0.0;
         column.empty = column.weight * objective.zero_division * column.none;
         if (objective.nonempty) {
-            column.weight = present > 0.0 ? column.weight / present : 0.0;
+            column.weight = column.present > 0.0 ? column.weight / column.present : 0.0;
             column.empty = 0.0;
+        } else {
+            column.present = 1.0;
         }
     }
 }

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 _UMASK_LOCK = threading.Lock()
+_unfinished: set[str] = set()  # hidden files of this process
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of writing, which name no file
 # the hidden name that `_create_locked` makes of a file's name
 _HIDDEN = re.compile(r"\.(.+)\.[a-z0-9_]{8}\.part", re.DOTALL)
@@ -49,6 +50,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     _remove_leftovers(target)
     with named_errors(path):
         handle, name = _create_locked(target)
+    _unfinished.add(name)
     try:
         with named_errors(path), os.fdopen(handle, "w+b") as file:
             yield file
@@ -63,6 +65,15 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with suppress(FileNotFoundError):
             os.unlink(name)
         raise
+    finally:
+        _unfinished.discard(name)
+
+
+def remove_unfinished() -> None:
+    """Remove the hidden files of all threads, before a program is stopped by a signal."""
+    for name in list(_unfinished):
+        with suppress(OSError):
+            os.unlink(name)
 
 
 @contextmanager

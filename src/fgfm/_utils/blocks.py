@@ -90,7 +90,12 @@ def run_blocks(n: int, row_bytes: int, threads: int, work: Callable[[slice], Any
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def float_block(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Convert a block for the kernels: float32 or float64, C-contiguous, in native byte order."""
-    dtype = np.float32 if array.dtype.type is np.float32 else np.float64
-    return np.ascontiguousarray(array, dtype=dtype)
+def float_block(array: npt.NDArray[Any], dtype: Any = None) -> npt.NDArray[Any]:
+    """Convert a block for the kernels: C-contiguous, aligned, in native byte order.
+
+    It is of the given dtype; by default float32 stays, and all else becomes float64.
+    """
+    if dtype is None:
+        dtype = np.float32 if array.dtype.type is np.float32 else np.float64
+    block = np.ascontiguousarray(array, dtype=dtype)
+    return block if block.flags.aligned else block.copy()

@@ -15,11 +15,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from fgfm._utils.names import check_same_index
+
 Real = npt.NDArray[Any]
 Labels = npt.NDArray[np.bool_]
 
 CARDINALITY_AXES = ("row", "label", "cardinality")  # of P
 DISTRIBUTION_AXES = ("row", "cardinality")  # of d
+AVERAGES = ("samples", "macro", "weighted", "micro")
 # Sums of squares of weights, and their inverses, are far from overflow.
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-15, 1e15
 
@@ -41,9 +44,13 @@ def check_beta(beta: Any) -> float:
     return _number(beta, "beta", "a number greater than 0 (from 1e-50 to 1e50)", 1e-50, 1e50)
 
 
-def check_zero_division(value: Any, name: str = "zero_division") -> float:
-    """Return a number in [0, 1], such as the value of 0/0, as a float."""
-    return _number(value, name, "a number in [0, 1]", 0.0, 1.0)
+def check_zero_division(
+    value: Any, name: str = "zero_division", *, allow_nan: bool = False
+) -> float:
+    """Return a number in [0, 1], such as the value of 0/0, as a float; NaN where it is allowed."""
+    if allow_nan and isinstance(value, numbers.Real) and value != value:
+        return float("nan")
+    return _number(value, name, "a number in [0, 1]" + " or NaN" * allow_nan, 0.0, 1.0)
 
 
 def check_fraction(value: Any, name: str) -> float:
@@ -77,7 +84,20 @@ def check_count(value: Any, name: str, least: int = 0) -> int:
 
 def check_average(average: Any) -> None:
     """Raise unless `average` is one of the averages of the F-measure."""
-    check_choice(average, "average", ("samples", "macro", "weighted", "micro"))
+    check_choice(average, "average", AVERAGES)
+
+
+def check_average_of(
+    average: Any, name: str, flat: bool, choices: tuple[Any, ...] = (*AVERAGES, "binary", None)
+) -> Any:
+    """Return the average of labels called `name`; those of a binary classifier are one column."""
+    check_choice(average, "average", choices)
+    if average == "binary" and not flat:
+        raise ValueError(
+            f"average is 'binary' and {name} is not flat: several labels have the average "
+            f"{', '.join(map(repr, AVERAGES[:-1]))} or {AVERAGES[-1]!r}"
+        )
+    return "macro" if average == "binary" or (flat and average == "samples") else average
 
 
 def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
@@ -149,6 +169,8 @@ def real_array(value: Any, name: str, axes: Sequence[str]) -> Real:
         raise ValueError(f"{name} is ragged: its rows must have the same length") from None
     if array.dtype.kind == "O" and hasattr(value, "to_numpy"):
         array = _frame_values(value, array)
+    if array.dtype.kind in "OUST":
+        _check_no_text(array, name)
     check_real(array.dtype, name)
     check_axes(array.shape, name, axes)
     return array
@@ -166,10 +188,33 @@ def _frame_values(frame: Any, values: Real) -> Real:
         return values  # check_real raises on its dtype, with the same message as for arrays
 
 
+def _check_no_text(array: Real, name: str) -> None:
+    """Raise for the first element that is text, such as "0.5" from a table."""
+    for index, element in np.ndenumerate(array):
+        if isinstance(element, (str, bytes)):
+            where = place(name, index) if index else name
+            raise TypeError(
+                f"{name} has dtype {array.dtype}: it must hold real numbers (float32 or float64), "
+                f"and {where} is the text {str(element)!r}; convert it with {name}.astype(float)"
+            )
+
+
 def check_real(dtype: Any, name: str, expected: str = "float32 or float64") -> None:
     """Raise unless a NumPy dtype is boolean, integer or real floating point."""
     if dtype.kind not in "fiub":
         raise TypeError(f"{name} has dtype {dtype}: it must hold real numbers ({expected})")
+
+
+def check_numbered_columns(frame: Any, name: str) -> None:
+    """Raise if the columns of a data frame are the numbers 0, 1, .. in another order."""
+    names = [*map(str, getattr(frame, "columns", ()))]
+    numbers = [*map(str, range(len(names)))]
+    if names != numbers and sorted(names) == sorted(numbers):
+        at = next(i for i, number in enumerate(numbers) if names[i] != number)
+        raise ValueError(
+            f"column {at} of {name} is {frame.columns[at]!r}: the columns must be in the order 0, "
+            "1, .. of the numbers"
+        )
 
 
 def is_flat(value: Any) -> bool:
@@ -241,6 +286,7 @@ def label_sets(
     is_sparse = sparse.issparse(value)
     flat = allow_flat and (value.ndim if is_sparse else np.ndim(value)) == 1
     if not is_sparse:
+        check_label_columns(value, name)
         array = real_array(value, name, axes[:1] if flat else axes)
         check_labels(array, name)
         return (array == 1)[:, None] if flat else array == 1
@@ -257,6 +303,21 @@ def label_sets(
     return labels
 
 
+def check_label_columns(frame: Any, name: str) -> None:
+    """Raise for a column of a data frame that has no labels, such as one of ids."""
+    names = list(frame.columns) if hasattr(frame, "columns") else []
+    for column, label in enumerate(names):
+        values = np.asarray(frame.iloc[:, column] if hasattr(frame, "iloc") else frame[label])
+        known = [value for value in values.tolist() if value is not None]
+        wrong = [value for value in known if value not in (0, 1, -1) and value == value]
+        # Another value among labels is reported with its place; a column of such values is none.
+        if len(wrong) > 0.5 * len(known) or any(isinstance(value, str) for value in wrong):
+            raise ValueError(
+                f"column {label!r} of {name} holds {wrong[0]!r}: labels must be 0 or 1; drop the "
+                "columns that are not labels"
+            )
+
+
 # Probabilities, dense or sparse, and rows of probabilities that sum to 1
 
 
@@ -266,8 +327,9 @@ def tolerance(array: Real) -> float:
     It depends on the precision of the array's dtype. Integers and booleans are computed with as
     float64.
     """
-    precise = array.dtype.kind != "f" or np.finfo(array.dtype).eps < 1e-10
-    return 1e-9 if precise else 1e-5
+    if array.dtype.kind != "f" or array.dtype.itemsize > 4:
+        return 1e-9
+    return 1e-5 if array.dtype.itemsize == 4 else 1e-3
 
 
 def _outside_unit_interval(array: Real) -> Labels:
@@ -319,7 +381,7 @@ def clip_probabilities(array: Real, name: str, first_row: int = 0) -> Real:
 
 def unit_rows(block: Real, name: str, first_row: int = 0) -> npt.NDArray[np.float64]:
     """Validate rows that are distributions, and rescale them to sum to 1 in float64."""
-    weights = clip_probabilities(block, name, first_row).astype(np.float64)
+    weights = clip_probabilities(block, name, first_row).astype(np.float64, order="C")
     total = weights.sum(axis=1)
     wrong = ~(np.abs(total - 1.0) <= tolerance(block))
     if wrong.any():
@@ -432,7 +494,8 @@ def check_cardinality_shape(shape: tuple[int, ...], name: str) -> None:
     if shape[2] > shape[1]:
         raise ValueError(
             f"{name} has shape {shape}: {shape[1]} labels cannot have a cardinality "
-            f"of {shape[2]}; the last axis must not be longer than the one before"
+            f"of {shape[2]}; the last axis starts at s = 1 (there is no column for s = 0) and "
+            "must not be longer than the one before"
         )
 
 
@@ -455,6 +518,7 @@ def raise_excess_mass(P: Real, row: int, name: str, first_row: int) -> NoReturn:
 
 def distribution_array(d: Any, name: str, n: int, S: int) -> Real:
     """Convert d to an (n, S + 1) array; its values are checked when they are read."""
+    check_numbered_columns(d, name)
     array = real_array(d, name, DISTRIBUTION_AXES)
     check_distribution_shape(array.shape, name, n, S)
     return array
@@ -494,6 +558,7 @@ def check_distributions(distributions: Any, parts: Sequence[Real]) -> list[Real]
                 f"distributions is given and Ps[{f}] is a sparse matrix: its marginals determine "
                 "the distribution of each label, so distributions must be None"
             )
+    check_same_index(**{f"distributions[{f}]": d for f, d in enumerate(distributions)})
     return [
         distribution_array(d, f"distributions[{f}]", len(P), P.shape[2])
         for f, (d, P) in enumerate(zip(distributions, parts, strict=True))

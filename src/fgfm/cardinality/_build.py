@@ -8,10 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm._utils.blocks import row_blocks
+from fgfm._utils.names import check_same_index, check_same_names, column_names
+from fgfm._utils.rows import frame_library
 from fgfm._utils.validation import (
     check_cardinality_matrix,
     check_choice,
     check_labels,
+    check_numbered_columns,
     check_one_weight_each,
     check_same_rows,
     clip_probabilities,
@@ -53,6 +56,9 @@ def of_joint(labelsets: Any, proba: Any) -> Floats:
     array([[0.5, 0.3],
            [0. , 0.3]])
     """
+    if frame_library(labelsets) == "pandas":
+        rows = labelsets.index.to_numpy(dtype=object)
+        check_same_names(column_names(proba), rows, "proba", "labelsets.index")
     sets = label_sets(labelsets, "labelsets", ("label set", "label"))  # (L, m)
     if sets.shape[0] == 0:
         raise ValueError(f"labelsets has shape {sets.shape}: it must have at least one label set")
@@ -183,6 +189,7 @@ def of_marginals(
            [0.12]])
     """
     check_choice(method, "method", ("tilt", "condition"))
+    tables = {"proba": proba, "distribution": distribution}
     proba = real_array(proba, "proba", ("row", "label"))  # (n, m)
     n, m = proba.shape
     if distribution is None:
@@ -191,6 +198,8 @@ def of_marginals(
             p = clip_probabilities(proba[rows], "proba", rows.start).astype(np.float64)
             _fill_independent(np.ascontiguousarray(p.T), P[rows])
         return P
+    check_same_index(**tables)
+    check_numbered_columns(distribution, "distribution")
     d = real_array(distribution, "distribution", ("row", "cardinality"))  # (n, S + 1)
     if not 2 <= d.shape[1] <= m + 1:
         raise ValueError(

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm._utils.blocks import row_blocks
+from fgfm._utils.names import check_same_index
 from fgfm._utils.validation import (
     check_distributions,
     check_factors,
@@ -133,6 +134,7 @@ def merge_distributions(distributions: Sequence[Any]) -> Floats:
     if len(distributions) == 0:
         raise ValueError("distributions is empty: there must be at least one factor")
     names = [f"distributions[{f}]" for f in range(len(distributions))]
+    check_same_index(**dict(zip(names, distributions, strict=True)))
     parts = [
         real_array(d, name, ("row", "cardinality"))
         for d, name in zip(distributions, names, strict=True)

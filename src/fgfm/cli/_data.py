@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from fgfm.io import Dataset, FeatureEncoder
 
 __all__ = [
-    "check_target",
+    "check_targets",
     "column_lines",
     "label_notes",
+    "labels_line",
     "load_encoded",
     "observed_rows",
     "split_rows",
@@ -108,11 +109,29 @@ def split_rows(data: Dataset, split: str | None) -> Any:
     return index
 
 
-def check_target(path: Path, option: str, others: Sequence[Path]) -> None:
-    """Raise if the file that an option names cannot be written, before the work begins.
+def check_targets(params: Mapping[str, Any], *outputs: str) -> None:
+    """Raise if an output of a command cannot be written, before the work begins.
 
-    It must not be one of the `others` that the command reads or writes.
+    `outputs` are the names of the parameters that hold outputs. None may be a file that another
+    parameter names: everything that a command reads is named by one, and is safe.
     """
+    targets = {name: params[name] for name in outputs if params[name] is not None}
+    if list(map(os.fspath, targets.values())).count("-") > 1:
+        raise ValueError(
+            f"{' and '.join(map(_option, targets))} are both -: they must be two files"
+        )
+    for name, target in targets.items():
+        if os.fspath(target) != "-":
+            read = [f for key in params.keys() - targets.keys() for f in _files_of(params[key])]
+            others = [os.fspath(other) for key, other in targets.items() if key != name]
+            _check_target(Path(target), _option(name), [*filter(os.path.isfile, read), *others])
+
+
+def _option(name: str) -> str:
+    return "-o" if name == "out" else f"--{name}"
+
+
+def _check_target(path: Path, option: str, others: Sequence[str]) -> None:
     if path.exists() and not path.is_file() and not path.is_dir():
         return  # a pipe or a device
     for other in others:
@@ -125,6 +144,28 @@ def check_target(path: Path, option: str, others: Sequence[Path]) -> None:
         raise ValueError(f"{option} is {path}: there is no folder {folder}")
     if not os.access(folder, os.W_OK):
         raise ValueError(f"{option} is {path}: the folder {folder} is not writable")
+
+
+def _files_of(value: Any) -> list[str]:
+    """Return the files that the value of a parameter may name, and those that are read with it."""
+    if isinstance(value, (list, tuple)):
+        return [file for part in value for file in _files_of(part)]
+    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+        return []
+    name = os.fspath(value)
+    if name.lower().endswith((".arff", ".arff.gz")):  # MULAN's file of labels lies beside it
+        stem = name[:-3] if name.lower().endswith(".gz") else name
+        return [name, str(Path(stem).with_suffix(".xml"))]
+    return [name, *(split_names([name]) if "," in name else [])]
+
+
+def labels_line(form: str, names: Sequence[str]) -> list[str]:
+    """Return a line on how the labels of a table were found, none for other files."""
+    if not form:
+        return []
+    shown = ", ".join(clipped(name, 20) for name in names[:3])
+    more = ", ..." if len(names) > 3 else ""
+    return [f"{form}: {shown}{more} ({len(names)})"]
 
 
 def label_notes(Y: Any, names: Sequence[str]) -> list[str]:

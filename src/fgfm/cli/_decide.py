@@ -12,6 +12,7 @@ import typer
 from fgfm._utils.text import counted
 from fgfm.cli import _options as opt
 from fgfm.cli._console import json_text, plain_errors, progress, say
+from fgfm.cli._data import check_targets
 from fgfm.cli._models import load_decider, read_constraints
 
 __all__ = ["EPILOG", "decide"]
@@ -111,6 +112,8 @@ def decide(
     from fgfm import io
 
     params = context.params
+    if not probs.is_dir():
+        check_targets(params, "out")
     given = [name for name in _OBJECTIVE if name in opt.given_options(context)]
     if decider is not None and given:
         raise ValueError(

@@ -17,9 +17,10 @@ from fgfm._utils.text import clipped, counted, listed
 from fgfm.cli import _options as opt
 from fgfm.cli._console import STAGES, echo, note, plain_errors, progress, say
 from fgfm.cli._data import (
-    check_target,
+    check_targets,
     column_lines,
     label_notes,
+    labels_line,
     load_encoded,
     observed_rows,
     split_rows,
@@ -112,7 +113,7 @@ def evaluate(
     given = opt.given_options(context)
     _check_combination(model, test, split, given)
     if report is not None:
-        check_target(report, "--report", [path for path in (data, model, test) if path])
+        check_targets(context.params, "report")
     if model is not None:
         result = _evaluate_model(model, data, context.params, given)
     else:
@@ -201,7 +202,7 @@ def _evaluate_options(data: Path, test: Path | None, params: Mapping[str, Any]) 
     for text in label_notes(rows.Y, names):
         note(text)
     model = make_model(rows.data, rows.encoder, rows.X, params)
-    columns = column_lines(rows.encoder, names)
+    columns = column_lines(rows.encoder, names) + labels_line(rows.data.label_form, names)
     with progress(STAGES["models"], steps=True) as show:
 
         def report(fits: int, total: int, stage: str, done: int, of: int) -> None:

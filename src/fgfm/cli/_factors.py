@@ -15,7 +15,14 @@ from fgfm._utils.optional import import_optional
 from fgfm._utils.text import WIDTH, clipped, counted, wrapped
 from fgfm.cli import _options as opt
 from fgfm.cli._console import STAGES, echo, format_table, plain_errors, progress, say
-from fgfm.cli._data import check_target, column_lines, load_encoded, observed_rows, split_rows
+from fgfm.cli._data import (
+    check_targets,
+    column_lines,
+    labels_line,
+    load_encoded,
+    observed_rows,
+    split_rows,
+)
 
 __all__ = ["EPILOG", "factors"]
 
@@ -92,7 +99,7 @@ def factors(
         if graph.suffix.lower() not in _PICTURES:
             names = ", ".join(_PICTURES)
             raise ValueError(f"--graph is {graph}: its name must end in one of {names}")
-        check_target(graph, "--graph", [data])
+        check_targets(context.params, "graph")
         import_optional("matplotlib.pyplot", "--graph", "cli")
     for option, value in (("--edges", edges), ("--max-features", max_features)):
         if value < 0:
@@ -137,7 +144,9 @@ def _find_factors(path: Path, split: str | None, params: Mapping[str, Any]) -> _
 
     data, encoder, X = load_encoded(path, params)
     names = list(data.label_names)
-    columns = column_lines(encoder, names) or [counted(X.shape[1], "feature")]
+    columns = column_lines(encoder, names) + labels_line(data.label_form, names) or [
+        counted(X.shape[1], "feature")
+    ]
     correction, jobs = params["correction"], params["jobs"]
     finder = ILFCompo(
         params["test"],

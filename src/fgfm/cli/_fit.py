@@ -13,9 +13,10 @@ from fgfm._utils.text import clipped, counted
 from fgfm.cli import _options as opt
 from fgfm.cli._console import STAGES, echo, format_table, note, plain_errors, progress, say
 from fgfm.cli._data import (
-    check_target,
+    check_targets,
     column_lines,
     label_notes,
+    labels_line,
     load_encoded,
     split_rows,
     unsure_note,
@@ -63,7 +64,7 @@ def fit(
     from fgfm import store
 
     require_skops()
-    check_target(out, "-o", [data])
+    check_targets(context.params, "out")
     echo(_fit_file(data, out, split, context.params))
     refused = store.foreign_classes(out)
     if refused:
@@ -104,6 +105,7 @@ def _fit_file(path: Path, out: Path, split: str | None, params: Mapping[str, Any
     note(unsure_note(float(found.expected_f.mean()), size, per_row, params["beta"]))
     sizes = [len(factor) for factor in model[-1].factors_]
     columns = column_lines(encoder, data.label_names)
+    columns += labels_line(data.label_form, data.label_names)
     summary = {
         "data": clipped(str(path), 60),
         "rows": str(X.shape[0]),

@@ -15,7 +15,7 @@ from fgfm._utils.text import clipped, counted
 from fgfm._utils.validation import check_choice
 from fgfm.cli import _options as opt
 from fgfm.cli._console import note, plain_errors, progress, say
-from fgfm.cli._data import check_target, split_rows, unsure_note
+from fgfm.cli._data import check_targets, split_rows, unsure_note
 from fgfm.cli._models import LoadedModel, load_model
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def predict(
     """
     start = time.perf_counter()
     out = "-" if out is None and proba is None else out
-    _check_targets(out, proba, [model, data])
+    check_targets(context.params | {"out": out}, "out", "proba")
     loaded = load_model(model, trust)
     average = loaded.classifier.average if average is None else average
     check_choice(average, "average", tuple(opt.EXPECTED))
@@ -132,16 +132,6 @@ def predict(
             note(unsure_note(expected_f, written.sizes / n, written.labels, beta))
     files = [clipped(name, 40) for name in (out, proba) if name not in (None, "-")]
     say(summary + (f": {', '.join(files)}" if files else ""))
-
-
-def _check_targets(out: str | None, proba: str | None, inputs: list[Path]) -> None:
-    """Raise if a target cannot be written or is another file of the command."""
-    if out == proba == "-":
-        raise ValueError("-o and --proba are both -: they must be two files")
-    for target, option in ((out, "-o"), (proba, "--proba")):
-        if target is not None and target != "-":
-            check_target(Path(target), option, inputs)
-            inputs = [*inputs, Path(target)]
 
 
 def _blocks(loaded: LoadedModel, path: Path, params: Mapping[str, Any]) -> Iterator[Dataset]:

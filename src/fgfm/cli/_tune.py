@@ -11,8 +11,8 @@ import typer
 
 from fgfm._utils.text import clipped, counted
 from fgfm.cli import _options as opt
-from fgfm.cli._console import echo, format_table, json_text, plain_errors, progress
-from fgfm.cli._data import check_target, observed_rows
+from fgfm.cli._console import echo, format_table, json_text, plain_errors, progress, say
+from fgfm.cli._data import check_targets, labels_line, observed_rows
 from fgfm.cli._models import label_frame, read_constraints, require_skops
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def tune(
     from fgfm.io import load_validation
 
     require_skops()
-    check_target(out, "-o", [probs, truth])
+    check_targets(context.params, "out")
     start = time.perf_counter()
     with progress("reading"):
         rows = load_validation(
@@ -131,6 +131,8 @@ def tune(
     values |= _fit(decider, rows, context.params)
     save(decider, out)
     values["seconds"] = time.perf_counter() - start
+    for line in labels_line(rows.label_form, rows.label_names):
+        say(line)
     echo(json_text(values, indent=1) if as_json else _as_table(values, out.stat().st_size))
 
 

@@ -31,7 +31,8 @@ _FEW_COLUMNS = 100  # more are not started again
 # Cells of sparse problems that are decided as dense ones: few; more with a least number of labels,
 # since entries that are not stored are not considered otherwise
 _MOST_DENSE = 1 << 12, 1 << 20
-_COLUMN = 13  # numbers that describe a column
+_COLUMN = 14  # numbers that describe a column
+_TINY, _ENLARGED = 2.0**-900, 2.0**600  # tiny probabilities, and what they are multiplied by
 _CLOSED = 1e-13  # the rounding error of a bound
 
 
@@ -44,7 +45,7 @@ class _Found(NamedTuple):
 
     chosen: Real  # classes (n,), or marks of entries
     multiplier: Floats  # (n,)
-    columns: Floats  # (m, 13), as BudgetColumn of the kernels
+    columns: Floats  # (m, 14), as BudgetColumn of the kernels
     filled: Real  # labels of rows that store too few
     expected_f: Floats  # (m,)
     value: float
@@ -325,7 +326,7 @@ def decide_limited(problem: Any, objective: Objective, average: str) -> Decision
     least, most = _limits(objective, m)
     if least == 0 and most == m:
         return decide(problem, objective._replace(limits=None), average)
-    valid = problem.valid()
+    valid = _with_digits(problem.valid(), objective, average)
     dense = isinstance(valid, np.ndarray)
     if average == "micro":
         return _decide_micro(valid, objective, least, most)
@@ -338,6 +339,29 @@ def decide_limited(problem: Any, objective: Objective, average: str) -> Decision
         best = _best(_SparseRows(valid, objective, average == "weighted"))
         labels = _sparse_labels(valid, best.chosen, best.filled, least)
     return Decision(labels, best.expected_f, best.gap)
+
+
+def _with_digits(valid: Any, objective: Objective, average: str) -> Any:
+    """Return valid probabilities; under `nonempty`, those of impossibly rare labels are enlarged.
+
+    Given that y is not 0, a common factor of probabilities below 2^-900 changes nothing, and
+    products of them keep their digits.
+    """
+    if not objective.nonempty or not valid.size:
+        return valid
+    dense = isinstance(valid, np.ndarray)
+    top = np.asarray(valid.max(axis=0) if dense else valid.max(axis=0).toarray()).reshape(-1)
+    if average != "macro":  # columns are weighed against each other
+        top = np.full_like(top, top.max())
+    tiny = (top > 0.0) & (top < _TINY)
+    if not tiny.any():
+        return valid
+    factor = np.where(tiny, _ENLARGED, 1.0)
+    if dense:
+        return valid * factor
+    larger = valid.copy()
+    larger.data *= factor[valid.indices]
+    return larger
 
 
 def _sparse_labels(csr: Any, chosen: Real, filled: Real, least: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -307,7 +308,5 @@ class OneRowOfFactors(Factors):
 
 def _by_rows(arrays: Sequence[Real]) -> npt.NDArray[np.float64]:
     """Return the values of several arrays (n, ..) as (n, W); a single one without a copy."""
-    flat = [array.reshape(len(array), -1) for array in arrays]
-    if len(flat) == 1:
-        return np.ascontiguousarray(flat[0], dtype=np.float64)
-    return np.concatenate(flat, axis=1, dtype=np.float64)
+    flat = [array.reshape(len(array), math.prod(array.shape[1:])) for array in arrays]
+    return float_block(flat[0] if len(flat) == 1 else np.concatenate(flat, axis=1), np.float64)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm._kernels import decide_floor_rows
+from fgfm._utils.blocks import float_block
 from fgfm._utils.validation import check_same_rows, real_array, unit_rows
 from fgfm.decision._objective import Objective
 from fgfm.decision._problem import run_kernel
@@ -83,8 +84,8 @@ def decide_with_floors(
     rate, rows, _, repeat = missed or _NONE
     arguments = (indptr, *objective.kernel_arguments, rules(objective.beta), precision, recall)
     results = (chosen, expected_f, possible)
-    values = np.ascontiguousarray(proba, dtype=np.float64).reshape(-1)
-    rows = np.ascontiguousarray(rows, dtype=np.float64)
+    values = float_block(proba, np.float64).reshape(-1)
+    rows = float_block(rows, np.float64)
     run_kernel(
         decide_floor_rows, values, (*arguments, rate, rows, repeat, *results), chosen, check
     )

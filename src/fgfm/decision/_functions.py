@@ -8,16 +8,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._utils.names import check_same_names, column_names
+from fgfm._utils.names import check_same_index, check_same_names, column_names
 from fgfm._utils.rows import frame_library
 from fgfm._utils.validation import (
     check_distribution_count,
     check_flag,
+    check_numbered_columns,
+    is_flat,
     label_sets,
     part_list,
     stacked_classes,
+    tolerance,
 )
 from fgfm.decision._constraints import Constraints
 from fgfm.decision._factors import Cardinalities, Factors
@@ -34,7 +38,7 @@ __all__ = [
     "from_samples",
 ]
 
-_ENOUGH_ROWS = 4  # fewer may sum to 1 by chance
+_ENOUGH_ROWS = 3  # fewer may sum to 1 by chance
 
 
 def from_marginals(
@@ -187,32 +191,51 @@ def from_marginals(
     shared: dict[str, Any] = {"logits": check_flag(logits, "logits")}
     if getattr(proba, "ndim", 0) != 2:
         proba = stacked_classes(proba, logits=logits)
-    elif not logits:
+    if not (logits or is_flat(proba)):
         _warn_of_classes(proba)
     arrays = {"proba": proba}
     if missed is not None:
+        check_same_index(proba=proba, missed=missed)
+        check_numbered_columns(missed, "missed")
         (arrays if np.ndim(missed) == 2 else shared)["missed"] = missed
     return decide_arrays(Marginals, arrays, objective, average, columns, **shared)
 
 
 def _warn_of_classes(proba: Any) -> None:
     """Warn the users of `from_marginals`, not the package itself, if all rows sum to 1."""
-    values = proba.to_numpy() if frame_library(proba) == "pandas" else proba
-    if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or values.shape[1] < 2:
-        return
-    slack = 1e-6 if values.dtype.itemsize > 4 else 1e-5
-    few = values[:_ENOUGH_ROWS]
-    if len(few) < _ENOUGH_ROWS or (abs(few.sum(axis=1) - 1.0) > slack).any():
+    few = _rows_of_floats(proba, _ENOUGH_ROWS)
+    if few is None or len(few) < _ENOUGH_ROWS or not _sums_to_1(few):
         return  # in most cases: the other rows are not read
     caller = str(sys._getframe(2).f_globals.get("__name__"))
-    total = values.sum(axis=1, dtype=np.float64)
-    if not caller.startswith("fgfm.") and (np.abs(total - 1.0) <= slack).all():
+    values = _rows_of_floats(proba, None)
+    if not caller.startswith("fgfm.") and values is not None and _sums_to_1(values):
         warnings.warn(
             "all rows of proba sum to 1, like the probabilities of classes that exclude each "
             "other: from_marginals takes labels as independent; use from_classes",
             UserWarning,
             stacklevel=3,
         )
+
+
+def _rows_of_floats(table: Any, count: int | None) -> Any:
+    """Return the first rows of a table as an array (n, m), None if it is not one of floats."""
+    library = frame_library(table)
+    if library is None and not isinstance(table, (np.ndarray, list, tuple)):
+        return None
+    part = table.iloc[:count] if library == "pandas" else table[:count]
+    try:
+        values = np.asarray(part) if library is None else part.to_numpy()
+    except ValueError:  # ragged
+        return None
+    floats = values.dtype.kind == "f" and values.ndim == 2 and values.shape[1] > 1
+    return values if floats else None
+
+
+def _sums_to_1(values: npt.NDArray[Any]) -> bool:
+    slack = max(tolerance(values), 1e-6)
+    with np.errstate(invalid="ignore"):  # infinite values are an error later
+        total = values.sum(axis=1, dtype=np.float64)
+    return bool((np.abs(total - 1.0) <= slack).all())
 
 
 def from_cardinalities(
@@ -351,7 +374,9 @@ def from_factors(
     arrays = {f"Ps[{f}]": P for f, P in enumerate(parts)}
     if distributions is not None:
         check_distribution_count(distributions, len(parts))
-        arrays |= {f"distributions[{f}]": d for f, d in enumerate(distributions)}
+        named = {f"distributions[{f}]": d for f, d in enumerate(distributions)}
+        check_same_index(**named)
+        arrays |= named
     shared = {"n_factors": len(parts), "factors": factors}
     return decide_arrays(Factors, arrays, objective, average, **shared)
 

@@ -149,6 +149,7 @@ class Marginals(DenseProblem):
             and m >= 4
             and values.dtype in (np.float32, np.float64)
             and values.dtype.isnative
+            and values.flags.aligned
             and values.strides[1] == values.itemsize
             and values.strides[0] % values.itemsize == 0
         )
@@ -231,8 +232,9 @@ def _sigmoid(logits: Real) -> Real:
 def _transposed(block: Real, buffer: Real) -> Real:
     """Return the columns of a block as the rows of a contiguous array, perhaps the buffer."""
     if block.T.flags.c_contiguous:
-        return block.T
-    if block.dtype != buffer.dtype or any(step % block.itemsize for step in block.strides):
+        return float_block(block.T)
+    in_place = block.dtype == buffer.dtype and block.flags.aligned
+    if not in_place or any(step % block.itemsize for step in block.strides):
         block = float_block(block)
     columns = buffer[: block.shape[1]]
     transpose(block, columns)

@@ -174,7 +174,8 @@ class SparseMarginals(SparseProblem):
         n, m = self.shape
         rows = slice(0, n)
         data, indices, indptr = self.entries(rows)
-        csr = self.kind((data, indices, indptr.astype(indices.dtype)), shape=(n, m))
+        arrays = float_block(data), indices, indptr.astype(indices.dtype)
+        csr = self.kind(arrays, shape=(n, m))
         if self._labels is None:
             check_stored_probabilities(csr, self._names[0])
         else:

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.preprocessing import PolynomialFeatures
 
-from fgfm._old_classifier import FGFMClassifier
 from fgfm.experiments._records import Record
 from fgfm.experiments._result_file import Row
 from fgfm.factors import ILFCompo, published_grouping
+from fgfm.gfm import FGFMClassifier
 from fgfm.metrics import f_measure
 from fgfm.ridge import RidgeLogistic
 from fgfm.synthetic import LabelNetwork, Sample, paper_data

@@ -36,6 +36,8 @@ class Dataset:
         Whether svmlight rows number features, and labels, from 0.
     source : str
         The file.
+    label_form : str
+        How the labels are written in a table, such as "labels split at '|'".
 
     Examples
     --------
@@ -54,6 +56,7 @@ class Dataset:
     test: npt.NDArray[np.int64] | None = None
     zero_based: tuple[bool, bool] | None = None
     source: str = ""
+    label_form: str = ""
 
     def __repr__(self) -> str:
         n, p = self.X.shape

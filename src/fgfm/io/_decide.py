@@ -187,6 +187,12 @@ def decide(
     with warnings.catch_warnings():  # such rows are counted, and reported once
         warnings.filterwarnings("ignore", message="rows without probability")
         if os.path.isdir(source):
+            if names[1] == "-":
+                raise DataError(
+                    "it is a folder, whose label sets cannot be written to standard output: the "
+                    "target must be a folder, too",
+                    source=source,
+                )
             totals, kept = _decide_folder(Path(source), Path(target), settings, n_jobs, progress)
         else:
             totals = [_decide_file(source, target, settings, n_jobs, progress)]

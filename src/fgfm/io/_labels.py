@@ -31,7 +31,8 @@ __all__ = [
 _SEPARATORS = (";", "|", ",")  # of label lists, by preference
 _MANY = 20  # rows from which labels must be repeated
 _MAX_BYTES = 1 << 32  # labels are a dense matrix
-_BRACKETS = re.compile(r"[\[({].*[\])}]", re.DOTALL)
+_BRACKETS = re.compile(r"\[.*\]|\{.*\}|\(.*\)", re.DOTALL)
+_PLAIN_LIST = re.compile(r"[\[{][^\[\](){}]*[\]}]")  # [a, b], without quotes
 _PAIRS = ({"0", "1"}, {"no", "yes"}, {"false", "true"}, {"0.0", "1.0"})
 
 
@@ -40,6 +41,7 @@ class Labels(NamedTuple):
 
     Y: npt.NDArray[Any]  # (n, m): uint8, or float64 with NaN where a label was not observed
     names: tuple[str, ...]
+    form: str = ""  # how they were found, such as "labels split at '|'"
 
 
 def select_columns(
@@ -90,8 +92,11 @@ def read_labels(
         return _from_flags(columns, source, known, missing)
     lists: list[set[str]] = [set() for _ in range(_length(columns))]
     blank = np.ones(len(lists), dtype=bool)
+    form = "labels in lists"
     for column in columns.values():
         cells, separator = _cell_lists(column, separator)
+        if separator is not None:
+            form = f"labels split at {separator!r}"
         for row, tags in enumerate(cells):
             if tags is not None:
                 lists[row] |= tags
@@ -101,7 +106,7 @@ def read_labels(
     if missing and blank.any():
         Y = Y.astype(np.float64)
         Y[blank] = np.nan
-    return Labels(Y, tuple(names))
+    return Labels(Y, tuple(names), form)
 
 
 def _length(columns: dict[str, Any]) -> int:
@@ -146,7 +151,7 @@ def _from_flags(
         names = list(known)
     if not (missing and np.isnan(Y).any()):
         Y = np.nan_to_num(Y).astype(np.uint8)
-    return Labels(Y, tuple(names))
+    return Labels(Y, tuple(names), "a column of 0 and 1 for each label")
 
 
 def _cell_lists(column: Any, separator: str | None) -> tuple[list[set[str] | None], str | None]:
@@ -157,8 +162,9 @@ def _cell_lists(column: Any, separator: str | None) -> tuple[list[set[str] | Non
         parts = column.to_pylist()
     else:
         parts = [None if text is None else _literal(text) for text in as_texts(column)]
-        if separator is None:
-            separator = _find_separator([part for part in parts if isinstance(part, str)])
+        texts = [part for part in parts if isinstance(part, str)]
+        if separator is None and texts:
+            separator = _find_separator(texts)
         parts = [part.split(separator) if isinstance(part, str) else part for part in parts]
     sets = [
         None if part is None else {tag for v in part if v is not None and (tag := str(v).strip())}
@@ -172,28 +178,39 @@ def _literal(text: str) -> list[Any] | str:
 
     Examples
     --------
-    >>> _literal("['a', 'b']"), _literal('["a"]'), _literal("a;b")
-    (['a', 'b'], ['a'], 'a;b')
+    >>> _literal("['a', 'b']"), _literal('["a"]'), _literal("[a, b]")
+    (['a', 'b'], ['a'], ['a', ' b'])
+    >>> _literal("a;b"), _literal("(US)|(UK)"), _literal("(no genres listed)")
+    ('a;b', '(US)|(UK)', '(no genres listed)')
     """
     if not _BRACKETS.fullmatch(text):
         return text
     try:
-        found = ast.literal_eval(text)
+        value = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        inner = text[1:-1].strip()  # [a, b], without quotes
+        if not _PLAIN_LIST.fullmatch(text):
+            return text
+        inner = text[1:-1].strip()
         return inner.split(",") if inner else []
-    return list(found) if isinstance(found, (list, tuple, set, dict)) else [found]
+    return list(value) if isinstance(value, (list, tuple, set, dict)) else text
 
 
 def _find_separator(texts: Sequence[str]) -> str:
-    """Return the separator of label lists that most of the texts have.
+    """Return the separator that leaves the least text in the different labels.
+
+    Splitting at a mark within a label leaves combinations of labels, which have more text.
 
     Examples
     --------
     >>> _find_separator(["crime|drama", "comedy", "comedy|sci-fi, fantasy"])
     '|'
     """
-    return max(_SEPARATORS, key=lambda mark: sum(mark in text for text in texts))
+
+    def length(mark: str) -> int:
+        return sum(map(len, {part.strip() for text in different for part in text.split(mark)}))
+
+    different = set(texts)
+    return min(_SEPARATORS, key=length)
 
 
 def _label_names(lists: list[set[str]], column: str, source: str) -> list[str]:

@@ -182,10 +182,11 @@ def _from_table(
     columns = {name: arrow.column(name).combine_chunks() for name in table.names}
     Y: Any = None
     label_names: tuple[str, ...] = ()
+    form = ""
     chosen: list[str] = []
     if labels is not None:
         chosen = [n for n in select_columns(table.names, labels, source) if n not in drop]
-        Y, label_names = read_labels({name: columns[name] for name in chosen}, source, **given)
+        Y, label_names, form = read_labels({n: columns[n] for n in chosen}, source, **given)
     apart = {*ids, *drop, *chosen}
     features = {name: column for name, column in columns.items() if name not in apart}
     if not features:
@@ -194,7 +195,8 @@ def _from_table(
     faults = Faults(source, strict, table.decimal)
     X = _frame(features, table.is_text, faults)
     faults.report(len(X))
-    return Dataset(X, Y, label_names, tuple(chosen), arrow.select(list(ids)) if ids else None)
+    kept = arrow.select(list(ids)) if ids else None
+    return Dataset(X, Y, label_names, tuple(chosen), kept, label_form=form)
 
 
 def _frame(columns: dict[str, Any], is_text: bool, faults: Faults) -> Any:
@@ -251,7 +253,8 @@ def _load_arff(
     if not flags:
         return Dataset(X)
     columns = {name: as_array(values) for name, values in flags.items()}
-    return Dataset(X, *read_labels(columns, str(path), **given), tuple(flags))
+    Y, names, _ = read_labels(columns, str(path), **given)
+    return Dataset(X, Y, names, tuple(flags))
 
 
 def _load_npz(path: Path, label_names: Sequence[str] | None) -> Dataset:
@@ -312,8 +315,8 @@ def _load_openml(
     if sparse.issparse(bunch.data):
         target = np.asarray(bunch.target, dtype=object).reshape(bunch.data.shape[0], -1)
         columns = {t: pa.array(target[:, j].tolist()) for j, t in enumerate(targets)}
-        found = read_labels(columns, name, missing=missing)
-        return Dataset(sparse.csr_array(bunch.data), *found)
+        Y, names, _ = read_labels(columns, name, missing=missing)
+        return Dataset(sparse.csr_array(bunch.data), Y, names)
     arrow = pa.Table.from_pandas(bunch.frame, preserve_index=False)
     table = Table(name, list(arrow.column_names), iter(arrow.to_batches()))
     return _from_table(table, labels or targets or None, {"missing": missing}, (), drop, strict)

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from fgfm._utils.blocks import row_blocks
 from fgfm._utils.validation import check_choice, first_entry, tolerance
-from fgfm.io._cells import Faults, as_numbers
+from fgfm.io._cells import Faults, as_numbers, as_texts
 from fgfm.io._encoder import ID_NAME
 from fgfm.io._errors import DataError
 from fgfm.io._files import TABLES, detect_format, source_name
@@ -158,10 +158,14 @@ def _fits(column: Any, logits: bool) -> bool:
     """Return True if all values of a column may be probabilities (or logits)."""
     import pyarrow as pa
 
+    if pa.types.is_integer(column.type):
+        return False  # rows may be numbered 0 and 1
     faults = Faults("")
     try:
         values = as_numbers(column, "", faults)
     except pa.ArrowInvalid:
+        return False
+    if all(text is None or text.isdecimal() for text in as_texts(column) if text != ""):
         return False
     in_range = (
         np.nanmin(values, initial=0.0) >= -1e-6 and np.nanmax(values, initial=0.0) < 1 + 1e-6

@@ -249,17 +249,28 @@ def _csv_error(
         return bad_encoding(text.encoding, path, line)
     reason = _ROW.sub("", reason, count=1)
     reason = reason[:1].lower() + reason[1:]
-    return DataError(reason, source=source_name(path), line=line, row=row)
+    arguments = ["delimiter"] if "columns, got" in reason else []
+    return DataError(reason, source=source_name(path), line=line, row=row, arguments=arguments)
 
 
 def _find_delimiter(lines: Sequence[str], format: str, decimal: str) -> str:
-    """Return the delimiter: another than that of the format if the header has only that one."""
+    """Return the delimiter: another than that of the format if the rows fit only that one.
+
+    Examples
+    --------
+    >>> _find_delimiter(['film;"plot, short";g', 'Alien;"In space, no one";a'], "csv", ".")
+    ';'
+    """
     usual = "\t" if format == "tsv" else ","
-    found = [mark for mark in _DELIMITERS.replace(decimal, "") if mark in lines[0]]
-    if usual in found or len(found) != 1:
-        return usual
-    widths = {len(cells) for cells in islice(csv.reader(lines, delimiter=found[0]), 2)}
-    return found[0] if len(widths) == 1 else usual
+    header = re.sub('"[^"]*"', "", lines[0])  # a mark in quotes delimits nothing
+    marks = [mark for mark in _DELIMITERS.replace(decimal, "") if mark in header]
+    whole = [*lines[: _HEAD_LINES - 1]]  # the last line of a head may be a part of one
+    for mark in sorted(marks, key=lambda mark: mark != usual):
+        rows = islice(csv.reader(whole, delimiter=mark), 2 if len(marks) == 1 else None)
+        with suppress(csv.Error):  # a cell may be too long for Python
+            if len({len(cells) for cells in rows if cells}) == 1:
+                return mark
+    return usual
 
 
 def _are_values(names: Sequence[str]) -> bool:

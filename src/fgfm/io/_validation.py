@@ -37,11 +37,14 @@ class Validation(NamedTuple):
         The true labels, 0 or 1; sparse if `proba` is.
     label_names : list of str
         The names of the labels, or their numbers.
+    label_form : str
+        How the true labels are written in a table, such as "labels split at '|'".
     """
 
     proba: Any
     Y: Any
     label_names: list[str]
+    label_form: str = ""
 
 
 def load_validation(
@@ -132,10 +135,11 @@ def load_validation(
     labels_format = labels_format or detect_format(path)
     Y: Any
     true_ids: Any = None
+    form = ""
     if labels_format in TABLES:
         with open_table(path, labels_format, text) as truth:
             given = {"separator": separator, "known": known, "missing": missing_labels}
-            (Y, found), true_ids = _labels_of_table(truth, known, ids, columns, given)
+            (Y, found, form), true_ids = _labels_of_table(truth, known, ids, columns, given)
     else:
         Y, found = _labels_of_dataset(path, labels_format, known)
     if Y.shape[1] != len(names):
@@ -156,7 +160,7 @@ def load_validation(
         Y = sparse.csr_array(Y)
     elif sparse.issparse(Y):
         Y = Y.toarray()
-    return Validation(proba, Y, list(known or found or names))
+    return Validation(proba, Y, list(known or found or names), form)
 
 
 def _labels_of_table(

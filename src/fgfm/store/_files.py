@@ -60,6 +60,8 @@ _CLASSES = {
     "fgfm.decider._label_set_model": "LabelSetModel",
     "fgfm.decider._pool": "LogLinearPool",
     "fgfm.decision": "Constraints",
+    "fgfm._gfm_models": "ClonedModels RidgeModels",
+    "fgfm.gfm": "FGFMClassifier",
     "fgfm.estimation._calibration": "IsotonicCalibrator NoCalibrator ShrunkCalibrator "
     "SigmoidCalibrator",
     "fgfm.estimation._fitting": "CustomModels FactorModels",

@@ -1,0 +1,218 @@
+"""The models of `FGFMClassifier`: ridge regressions fitted together, or clones of a learner."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
+
+from fgfm._utils.rows import append_column, n_rows
+from fgfm.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+class Target(NamedTuple):
+    """What one model is fitted to."""
+
+    values: Integers  # (n,) class of each row
+    extra: Floats | None = None  # (n,) a further feature; targets may share the array
+
+    def at(self, rows: Integers) -> Target:
+        """Return some of the rows."""
+        return Target(self.values[rows], None if self.extra is None else self.extra[rows])
+
+
+class RidgeModels:
+    """Ridge logistic regressions with their weights in one matrix.
+
+    One product with X gives the logits of all targets. A target of K > 2 classes has K logits, any
+    other target has one, which is infinite for K = 1.
+
+    Parameters
+    ----------
+    fits : list of RidgeFit
+        The fitted models.
+    p : int
+        Number of features, without the further one.
+    """
+
+    def __init__(self, fits: Sequence[RidgeFit], p: int) -> None:
+        self.classes = [fit.classes for fit in fits]
+        self.first_logit = np.cumsum([0] + [len(fit.coef) for fit in fits])  # (T + 1,)
+        self.coef = np.concatenate([fit.coef[:, :p] for fit in fits])  # (logits, p)
+        # (logits,), 0 for a target without further feature
+        self.coef_extra = np.concatenate([fit.coef[:, p:].sum(axis=1) for fit in fits])
+        self.intercept = np.concatenate(
+            [
+                fit.intercept
+                if len(fit.classes) > 1
+                else np.array([np.inf if fit.classes[0] else -np.inf])
+                for fit in fits
+            ]
+        )
+
+    def rows(self, X: Any) -> Floats:
+        """Return what the other methods need of rows of X: the logits without further feature."""
+        return np.asarray(X @ self.coef.T + self.intercept)
+
+    def proba(self, rows: Floats, target: int) -> Floats:
+        """Return the probabilities (n, K) of the classes of a target without further feature."""
+        logits = rows[:, self.first_logit[target] : self.first_logit[target + 1]]
+        K = len(self.classes[target])
+        if K == 1:
+            return np.ones((len(rows), 1))
+        return np.asarray(expit(logits * np.array([-1.0, 1.0])) if K == 2 else softmax(logits, 1))
+
+    def positive(self, rows: Floats, targets: slice, extra: float | None = None) -> Floats:
+        """Return the probabilities (n, T) of class 1 of targets with classes in {0, 1}."""
+        columns = slice(self.first_logit[targets.start], self.first_logit[targets.stop])
+        logits = rows[:, columns]
+        if extra is not None:
+            logits = logits + extra * self.coef_extra[columns]
+        return np.asarray(expit(logits))
+
+
+def fit_ridge(
+    learner: RidgeLogistic,
+    X: Any,
+    targets: Sequence[Target],
+    weight: Floats | None,
+    n_jobs: int | None,
+    random_state: Any,
+) -> RidgeModels:
+    """Fit ridge logistic regressions to all targets at once."""
+    params = learner.get_params(deep=False)
+    if params["random_state"] is None:
+        params["random_state"] = random_state
+    fits = fit_ridge_logistic(
+        X,
+        [target.values for target in targets],
+        extra=[target.extra for target in targets],
+        sample_weight=weight,
+        n_jobs=n_jobs,
+        **params,
+    )
+    return RidgeModels(fits, X.shape[1])
+
+
+class ClonedModels:
+    """Clones of a learner, one for each target that varies.
+
+    Parameters
+    ----------
+    estimators : list
+        The fitted clones; None for a target with one class.
+    classes : list of ndarray of shape (K,)
+        The classes of each target.
+    """
+
+    def __init__(self, estimators: list[Any], classes: list[Integers]) -> None:
+        self.estimators = estimators
+        self.classes = classes
+
+    def rows(self, X: Any) -> Any:
+        """Return what the other methods need of rows of X: the rows themselves."""
+        return X
+
+    def proba(self, rows: Any, target: int) -> Floats:
+        """Return the probabilities (n, K) of the classes of a target."""
+        shape = (n_rows(rows), len(self.classes[target]))
+        estimator = self.estimators[target]
+        if estimator is None:
+            return np.ones(shape)
+        proba = np.asarray(estimator.predict_proba(rows), dtype=np.float64)
+        if proba.shape != shape or not np.isfinite(proba).all():
+            kind = "" if proba.shape != shape else " that are not all finite"
+            raise ValueError(
+                f"estimator {type(estimator).__name__} returned probabilities of shape "
+                f"{proba.shape}{kind}: there must be a finite number for each of {shape[0]} rows "
+                f"and {shape[1]} classes"
+            )
+        return proba
+
+    def positive(self, rows: Any, targets: slice, extra: float | None = None) -> Floats:
+        """Return the probabilities (n, T) of class 1 of targets with classes in {0, 1}."""
+        X = rows if extra is None else append_column(rows, extra)
+        p = [
+            self.proba(X, t)[:, -1] * self.classes[t][-1]
+            for t in range(targets.start, targets.stop)
+        ]
+        return np.stack(p, axis=1)
+
+
+def fit_clones(
+    learner: Any,
+    X: Any,
+    targets: Sequence[Target],
+    params: dict[str, Any],
+    n_jobs: int | None,
+    random_state: Any,
+) -> ClonedModels:
+    """Fit a clone of a learner to each target that varies; `params` are arguments of its fit."""
+    name = type(learner).__name__
+    classes = [np.unique(target.values) for target in targets]
+    if "sample_weight" in params and not has_fit_parameter(learner, "sample_weight"):
+        raise ValueError(
+            f"sample_weight is given, but the fit of estimator {name} does not take it: leave it "
+            "out, or choose a learner that takes it (in a pipeline: by scikit-learn's metadata "
+            "routing)"
+        )
+    tags = get_tags(learner).classifier_tags if hasattr(learner, "__sklearn_tags__") else None
+    if tags is not None and not tags.multi_class and any(len(c) > 2 for c in classes):
+        raise ValueError(
+            f"estimator is {name}, whose tags say that it takes no target of more than two "
+            "classes, and the number of labels is one: choose factors='independent', or another "
+            "learner"
+        )
+    if any(target.extra is not None for target in targets):
+        _warn_dropped_column(learner)
+    seeds: list[int | None] = [None] * len(targets)
+    if random_state is not None:
+        random = check_random_state(random_state)
+        seeds = [int(seed) for seed in random.randint(np.iinfo(np.int32).max, size=len(targets))]
+    estimators = Parallel(n_jobs=n_jobs)(
+        delayed(_fit_clone)(learner, X, target, seed, params)
+        for target, seed, c in zip(targets, seeds, classes, strict=True)
+        if len(c) > 1
+    )
+    fitted = iter(estimators)
+    return ClonedModels([next(fitted) if len(c) > 1 else None for c in classes], classes)
+
+
+def _fit_clone(learner: Any, X: Any, target: Target, seed: int | None, params: Any) -> Any:
+    """Fit a clone, in which every ``random_state`` that is None becomes a seed."""
+    model = clone(learner)
+    if seed is not None:
+        unset = [
+            name
+            for name, value in model.get_params(deep=True).items()
+            if value is None and (name == "random_state" or name.endswith("__random_state"))
+        ]
+        model.set_params(**dict.fromkeys(unset, seed))
+    if target.extra is not None:
+        X = append_column(X, target.extra)
+    return model.fit(X, target.values, **params)
+
+
+def _warn_dropped_column(learner: Any) -> None:
+    """Warn if a column appended to X would not reach the learner."""
+    first = learner.steps[0][1] if hasattr(learner, "steps") else None
+    if isinstance(first, ColumnTransformer) and first.remainder == "drop":
+        warnings.warn(
+            "estimator begins with a ColumnTransformer that drops other columns, and with them "
+            "the number of labels, which 'two-step' appends to X: set remainder='passthrough' "
+            "there, or method='direct'",
+            UserWarning,
+            stacklevel=5,  # the caller of fit
+        )
