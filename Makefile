@@ -3,7 +3,7 @@
 
 BIN := .venv/bin
 PARALLEL = -n auto --maxprocesses 8 --dist worksteal
-KERNEL_TESTS = tests/cardinality tests/decision tests/hostile tests/kernels tests/ridge tests/stack
+KERNEL_TESTS = tests/cardinality tests/decision tests/hostile tests/kernels tests/ridge tests/learner
 
 # Where there is no C++ compiler, that of the PyPI package ziglang compiles the kernels.
 with_compiler = if [ -z "$$CXX" ] && ! (command -v c++ || command -v g++ || command -v clang++) \

@@ -23,9 +23,11 @@ Submodules:
 
 Classes and functions of the package itself:
 
-- `fgfm.FGFMClassifier`: a scikit-learn classifier from features to label sets; its default base
-  learner is in `fgfm.stack`, a forest and two ridge regressions whose predictions are stacked;
-- `fgfm.FDecider` and `fgfm.FClassifier`: decisions behind any model that predicts probabilities;
+- `fgfm.FClassifier`: a classifier with F-optimal decisions, around any model;
+- `fgfm.FDecider`: the decisions of a model that is fitted elsewhere, from its probabilities;
+- `fgfm.StackClassifier`: the default model, a forest and two ridge regressions whose predictions
+  are stacked;
+- `fgfm.FGFMClassifier`: the classifier of Gasse and Aussem (2016);
 - `fgfm.Pipeline` and `fgfm.make_pipeline`: pipelines with all methods of these classifiers;
 - `fgfm.ILFCompo`: label factors from data;
 - `fgfm.Decision`: the result of a decision;
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from fgfm.decider import FDecider
     from fgfm.decision import Decision
     from fgfm.factors import ILFCompo
+    from fgfm.learner import StackClassifier
     from fgfm.metrics import f_measure, f_scorer
     from fgfm.pipeline import Pipeline, make_pipeline
     from fgfm.store import load, save
@@ -71,6 +74,7 @@ __all__ = [
     "FGFMClassifier",
     "ILFCompo",
     "Pipeline",
+    "StackClassifier",
     "__version__",
     "cardinality",
     "decision",
@@ -114,6 +118,7 @@ _MODULE_OF = {  # the module to import each name from
     "FGFMClassifier": "fgfm._old_classifier",
     "ILFCompo": "fgfm.factors",
     "Pipeline": "fgfm.pipeline",
+    "StackClassifier": "fgfm.learner",
     "f_measure": "fgfm.metrics",
     "f_scorer": "fgfm.metrics",
     "load": "fgfm.store",
