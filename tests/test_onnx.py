@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
-from fgfm import FDecider, FClassifier, decision
+from fgfm import FClassifier, FDecider, decision
 from fgfm.onnx import export_decision
 from oracle import check_decision, expected_f, independent_joint
 

@@ -16,7 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import fgfm
-from fgfm import FDecider, FClassifier, FGFMClassifier, evaluation, plotting
+from fgfm import FClassifier, FDecider, FGFMClassifier, evaluation, plotting
 from multilabel import X, Y, close
 
 RNG = np.random.default_rng(0)

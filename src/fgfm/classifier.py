@@ -67,9 +67,9 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
         ``oob_score=True`` have; otherwise 5, shuffled, and stratified if y is flat. "prefit" takes
         a fitted model, and the rows of `fit` as validation rows, which the model must not be
         trained on; so does a ``FrozenEstimator``.
-    average, beta, calibration, nonempty, zero_division, pos_label : object
+    average, beta, calibration, nonempty, zero_division : object
         As in `FDecider`.
-    min_labels, max_labels, constraints, min_precision, min_recall, confidence : object
+    min_labels, max_labels, constraints, min_precision, min_recall, confidence, pos_label : object
         As in `FDecider`. `confidence` needs a fitted model, with ``cv="prefit"``: the models of
         folds are not the one that predicts, nor are their rows independent.
     n_jobs : int, optional
@@ -410,3 +410,7 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
 
     def _row_values(self, X: Any, rows: Probabilities) -> Entries:
         return feature_entries(X)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -152,7 +152,7 @@ _ONE_LABEL = """
     not_q = Sub (one, q)
     d = Concat <axis = 1> (not_q, q)
 """
-# The distribution d of the number of labels, `fgfm.decider._label_set_model.LabelSetModel.predict`.
+# The distribution d of the number of labels: `LabelSetModel.predict` of `fgfm.decider`.
 # Numbers that no validation row has get a shift of minus infinity.
 _NUMBERS = """
     rows = Shape <end = 1> (q)
@@ -422,7 +422,7 @@ def _of_decider(decider: Any) -> tuple[str, dict[str, Any]]:
 
     Calibrators are told apart by name, since their module imports scikit-learn.
     """
-    if not hasattr(decider, "_model"):
+    if not hasattr(decider, "_learned"):
         raise ValueError(f"decider is {decider!r}: it must be fitted")
     if decider.constraints is not None:
         raise ValueError(

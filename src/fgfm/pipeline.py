@@ -11,8 +11,8 @@ from sklearn import pipeline as sklearn_pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from fgfm._utils.rows import as_frames, frame_library, frame_maker
 from fgfm._old_classifier import FGFMClassifier
+from fgfm._utils.rows import as_frames, frame_library, frame_maker
 from fgfm.decider import FDecider
 from fgfm.decision import Decision
 

@@ -25,7 +25,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import fgfm
-from fgfm import FDecider, FClassifier, FGFMClassifier
+from fgfm import FClassifier, FDecider, FGFMClassifier
 from multilabel import close, interleaved_folds, make_data
 
 X, Y = make_data(160, 4)

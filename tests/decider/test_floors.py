@@ -16,7 +16,7 @@ from sklearn.multioutput import MultiOutputClassifier
 
 import fgfm
 from decider_data import exclusive, independent
-from fgfm import FDecider, FClassifier
+from fgfm import FClassifier, FDecider
 from fgfm.metrics import mean_lower_bound
 from multilabel import close
 from oracle import all_labelsets

@@ -10,7 +10,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.svm import LinearSVC
 
 from decider_data import distorted, independent
-from fgfm import FDecider, FClassifier
+from fgfm import FClassifier, FDecider
 from multilabel import close, interleaved_folds, make_data
 
 P, Y = independent(400, 4)

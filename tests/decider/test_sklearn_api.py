@@ -1,4 +1,4 @@
-"""FDecider and FClassifier as scikit-learn estimators: common checks, tags, searches, pipelines."""
+"""FDecider and FClassifier as scikit-learn estimators: checks, tags, searches, pipelines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from decider_data import independent
-from fgfm import FDecider, FClassifier
+from fgfm import FClassifier, FDecider
 from multilabel import X, Y, close
 
 _NOT_ARGMAX = "F-optimal labels of a batch are not the classes of probability above one half"

@@ -11,7 +11,7 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from decider_data import independent
-from fgfm import FDecider, FClassifier, FGFMClassifier, decision, f_measure
+from fgfm import FClassifier, FDecider, FGFMClassifier, decision, f_measure
 
 AVERAGES = ["samples", "macro", "micro"]
 SHAPES = [(1, 1), (1, 4), (4, 1), (2, 2), (3, 3), (5, 5), (3, 6), (6, 3)]

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from decider_data import exclusive, independent
-from fgfm import FDecider, FClassifier
+from fgfm import FClassifier, FDecider
 from fgfm.plotting import ReportDisplay
 
 P, Y = independent(600, 6)

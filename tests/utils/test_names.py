@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from decider_data import independent
-from fgfm import FDecider, FClassifier, FGFMClassifier, decision, f_measure
+from fgfm import FClassifier, FDecider, FGFMClassifier, decision, f_measure
 from fgfm._utils.names import check_same_names, column_names
 from fgfm.evaluation import evaluate, evaluate_fitted
 from fgfm.factors import ILFCompo

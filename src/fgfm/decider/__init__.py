@@ -3,3 +3,7 @@
 from fgfm.decider._decider import FDecider
 
 __all__ = ["FDecider"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -343,7 +343,9 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         missing: dict[str, Any] = {}
         if table.observed is not None:
             missing["observed"] = table.observed
-        entry_weight = weight if not missing else weight[:, None] * table.observed
+        entry_weight = weight
+        if table.observed is not None:
+            entry_weight = weight[:, None] * table.observed
         if foreign:
             warn_about_mismatch(entries, Y, entry_weight, self._names())
         if foreign and self.multilabel_ and entries.labels is None:
@@ -543,14 +545,14 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     def _names(self) -> list[Any]:
         """Return the names of the m labels or classes, or that of the positive class."""
         if self._label_form == "flat":
-            return self._ordered_classes()[-1:].tolist()
+            return list(self._ordered_classes()[-1:].tolist())
         names = self.label_names_in_ if hasattr(self, "label_names_in_") else self.classes_
-        return np.asarray(names).tolist()
+        return list(np.asarray(names).tolist())
 
     def _column_names(self) -> list[Any]:
         return self._names() if self._label_form != "flat" else ["labels"]
 
-    def _marginals(self, entries: Entries) -> Entries:
+    def _marginals(self, entries: Entries) -> Any:
         """Return the probability of each entry under the model."""
         self._fitted_rule()  # which refuses changed parameters
         return self._model.marginals(entries, n_threads(self.n_jobs))

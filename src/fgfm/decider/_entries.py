@@ -50,7 +50,7 @@ class Entries(NamedTuple):
             return Entries(self.p, np.zeros(self.p.shape, dtype=np.int64), 1)
         return Entries(self.p, np.where(self.labels < self.m, 0, 1), 1)
 
-    def by_label(self, values: Floats) -> Floats:
+    def by_label(self, values: npt.NDArray[Any]) -> Floats:
         """Return the sums of values (n, K) over the entries of each label, (m,)."""
         if self.labels is None:
             return np.asarray(values.sum(axis=0))

@@ -13,7 +13,7 @@ together, since a threshold cannot tell them apart.
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -52,11 +52,12 @@ def nearest_counts(weight: Floats) -> Integers:
     return counts
 
 
-def large_batch_f(p: Entries, chosen: Floats, beta: float, empty: float) -> Floats:
+def large_batch_f(p: Entries, chosen: npt.NDArray[Any], beta: float, empty: float) -> Floats:
     """Return the F-measure (m,) of chosen entries (n, K), 0 or 1; `empty` is that of 0/0."""
     size = beta**2 * p.by_label(p.p) + p.by_label(chosen)
     hits = (1.0 + beta**2) * p.by_label(p.p * chosen)
-    return np.divide(hits, size, out=np.full(len(size), float(empty)), where=size > 0.0)
+    of_none = np.full(len(size), float(empty))
+    return np.asarray(np.divide(hits, size, out=of_none, where=size > 0.0))
 
 
 class _Levels(NamedTuple):

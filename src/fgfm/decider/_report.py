@@ -102,9 +102,10 @@ def warn_if_optimistic(
 ) -> None:
     r"""Warn if labels obtain less than is expected of them, by more than chance.
 
-    The standard error is that of independent rows, these and those of `fit`. With :math:`N = (1 + \beta^2) y \cdot h` and
-    :math:`D = \beta^2 |y| + |h|` of a row, its influence on a ratio F of sums is
-    :math:`(N - F D) / \bar D`; on the macro average it is the mean of that over labels.
+    The standard error is that of independent rows, these and those of `fit`. With
+    :math:`N = (1 + \beta^2) y \cdot h` and :math:`D = \beta^2 |y| + |h|` of a row, its influence
+    on a ratio F of sums is :math:`(N - F D) / \bar D`; on the macro average it is the mean of that
+    over labels.
 
     Parameters
     ----------
@@ -122,8 +123,9 @@ def warn_if_optimistic(
         return
     average, beta = measure["average"], measure["beta"]
     if average == "samples":
-        obtained = f_measure(truth, labels, per_row=True, **measure)
-        influence, excess = obtained - expected, float(np.mean(expected) - np.mean(obtained))
+        f = f_measure(truth, labels, per_row=True, **measure)
+        influence, obtained = f - expected, float(np.mean(f))
+        excess = float(np.mean(expected)) - obtained
     else:
         y, h = (sparse.csr_array(a).astype(np.float64) for a in (truth, labels))
         hits, size = (1.0 + beta**2) * y.multiply(h), beta**2 * y + h
@@ -142,9 +144,8 @@ def warn_if_optimistic(
         excess = float(np.dot(share, expected) if np.ndim(expected) else expected) - obtained
     error = float(np.std(influence)) * np.sqrt(1.0 / n + 1.0 / n_fit)
     if excess > _SURPRISE * error + _SLACK:
-        level = float(np.mean(obtained))
         warnings.warn(
-            f"the F-measure of these {n} rows is {level:.3f}, and {level + excess:.3f} is "
+            f"the F-measure of these {n} rows is {obtained:.3f}, and {obtained + excess:.3f} is "
             "expected: they differ from the rows of fit by more than chance. Were those rows "
             "that the model was trained on?",
             UserWarning,

@@ -278,7 +278,7 @@ class ThresholdRule(Rule):
         f = large_batch_f(p, chosen, settings.beta, settings.zero_division)
         return float(f[0]) if settings.one_problem else f
 
-    def _marginals(self, entries: Entries) -> Entries:
+    def _marginals(self, entries: Entries) -> Any:
         return self.model.marginals(entries, self.settings.threads)
 
     def decide_marginals(self, p: Entries) -> tuple[Chosen, Any]:
@@ -294,7 +294,7 @@ class ThresholdRule(Rule):
             zero_division=settings.zero_division,
             n_jobs=settings.threads,
             **settings.limits,
-            **settings.floors,
+            **dict[str, Any](settings.floors),
         )
         labels = decision.labels
         if settings.form == "flat":

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fgfm._old_classifier import FGFMClassifier
 from fgfm._utils.label_table import read_true_labels
 from fgfm._utils.names import check_same_index
 from fgfm._utils.text import counted
 from fgfm._utils.validation import check_beta, check_count, check_same_rows
-from fgfm._old_classifier import FGFMClassifier
-from fgfm.decider import FClassifier, FDecider
+from fgfm.classifier import FClassifier
+from fgfm.decider import FDecider
 from fgfm.metrics import CalibrationBins, calibration_bins, f_measure
 from fgfm.plotting._common import (
     check_vector,

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from fgfm._utils.validation import check_choice, check_count
-from fgfm.decider import FClassifier, FDecider
+from fgfm.classifier import FClassifier
+from fgfm.decider import FDecider
 from fgfm.plotting._common import classifier_and_features, new_axes
 from fgfm.plotting._decision import shorten
 
