@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fgfm._old_classifier import FGFMClassifier
 from fgfm._utils.label_table import read_true_labels
 from fgfm._utils.names import check_same_index
 from fgfm._utils.text import counted

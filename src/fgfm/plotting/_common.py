@@ -12,7 +12,6 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from fgfm._old_classifier import FGFMClassifier
 from fgfm._utils.optional import import_optional
 from fgfm._utils.rows import n_rows, take_rows
 from fgfm._utils.validation import check_axes, real_array
