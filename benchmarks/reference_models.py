@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.reference_factors import FOLDER, N_FEATURES, case_key, stored_table
+from fgfm._old_classifier import FGFMClassifier
 from fgfm.cardinality import merge_factors, of_conditionals
-from fgfm.classifier import FGFMClassifier
 from fgfm.decision import from_factors
 from fgfm.experiments._cell import find_factors
 from fgfm.experiments._reproduce import SIZES

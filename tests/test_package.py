@@ -32,7 +32,7 @@ PUBLIC = SUBMODULES | {
     "__version__",
     "Decision",
     "FDecider",
-    "FDeciderCV",
+    "FClassifier",
     "FGFMClassifier",
     "ILFCompo",
     "Pipeline",
