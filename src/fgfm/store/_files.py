@@ -58,7 +58,7 @@ _CLASSES = {
     "fgfm.decider._class_model": "ClassModel",
     "fgfm.decider._joint_model": "JointModel",
     "fgfm.decision": "Constraints",
-    "fgfm._gfm_models": "ClonedModels RidgeModels",
+    "fgfm._factor_models": "ClonedModels FactorModels RidgeModels",
     "fgfm.gfm": "FGFMClassifier",
     "fgfm.estimation._calibration": "IsotonicCalibrator NoCalibrator ShrunkCalibrator "
     "SigmoidCalibrator",
