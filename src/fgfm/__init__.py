@@ -16,8 +16,7 @@ Submodules:
 - `fgfm.io`: data sets and probabilities in files of many formats;
 - `fgfm.evaluation`: the F-optimal rule compared with thresholds on your own data;
 - `fgfm.plotting`: figures of decisions, calibration and label factors;
-- `fgfm.synthetic`: the random networks of the paper, with their exact probabilities;
-- `fgfm.experiments`: the experiment of the paper;
+- `fgfm.paper`: the experiment of the paper, its random networks and their exact probabilities;
 - `fgfm.onnx`: decisions as ONNX models;
 - `fgfm.torch`: a PyTorch layer; import it explicitly.
 
@@ -45,14 +44,13 @@ if TYPE_CHECKING:
     import fgfm.decision as decision
     import fgfm.estimation as estimation
     import fgfm.evaluation as evaluation
-    import fgfm.experiments as experiments
     import fgfm.factors as factors
     import fgfm.io as io
     import fgfm.metrics as metrics
     import fgfm.onnx as onnx
+    import fgfm.paper as paper
     import fgfm.plotting as plotting
     import fgfm.ridge as ridge
-    import fgfm.synthetic as synthetic
     from fgfm.classifier import FGFMClassifier
     from fgfm.decider import FDecider, FDeciderCV
     from fgfm.decision import Decision
@@ -75,7 +73,6 @@ __all__ = [
     "decision",
     "estimation",
     "evaluation",
-    "experiments",
     "f_measure",
     "f_scorer",
     "factors",
@@ -84,10 +81,10 @@ __all__ = [
     "make_pipeline",
     "metrics",
     "onnx",
+    "paper",
     "plotting",
     "ridge",
     "save",
-    "synthetic",
 ]
 
 _SUBMODULES = frozenset(
@@ -96,14 +93,13 @@ _SUBMODULES = frozenset(
         "decision",
         "estimation",
         "evaluation",
-        "experiments",
         "factors",
         "io",
         "metrics",
         "onnx",
+        "paper",
         "plotting",
         "ridge",
-        "synthetic",
     }
 )
 _MODULE_OF = {  # the module to import each name from
