@@ -3,7 +3,7 @@
 
 BIN := .venv/bin
 PARALLEL = -n auto --maxprocesses 8 --dist worksteal
-KERNEL_TESTS = tests/cardinality tests/decision tests/hostile tests/kernels tests/ridge tests/stack
+KERNEL_TESTS = tests/cardinality tests/decision tests/hostile tests/kernels tests/ridge tests/learner
 
 # Where there is no C++ compiler, that of the PyPI package ziglang compiles the kernels.
 with_compiler = if [ -z "$$CXX" ] && ! (command -v c++ || command -v g++ || command -v clang++) \
@@ -16,8 +16,8 @@ test test-all test-hostile test-old: export OPENBLAS_NUM_THREADS := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo picture docs test test-all test-hostile test-old test-sanitized recipes lint format \
-    wheel bench bench-fit bench-paper \
-    bench-real verify quadrature clean
+    wheel bench bench-paper \
+    bench-real quadrature clean
 
 help: ## list the targets
 	@echo "make <target>, where <target> is one of"
@@ -98,10 +98,6 @@ wheel: .venv/.stamp-dist ## build the sdist and a wheel into dist, and try it on
 bench: .venv/.stamp-bench ## measure speed against the alternatives
 	@$(BIN)/python -m benchmarks
 
-bench-fit: .venv/.stamp-dev .venv-rival/.stamp ## measure fit and predict on real data (needs FGFM_DATA)
-	@$(BIN)/python -m benchmarks.ridge
-	@$(BIN)/python -m benchmarks.fit
-
 bench-paper: .venv/.stamp-dev ## compare with the authors' own results (needs FGFM_REFERENCE)
 	@$(BIN)/python -m benchmarks.reference_factors
 	@$(BIN)/python -m benchmarks.reference_f
@@ -110,15 +106,12 @@ bench-real: .venv/.stamp-dev ## FDecider behind models, and the table of 28 meth
 	@$(BIN)/python -m benchmarks.decider
 	@$(BIN)/python -m benchmarks.study
 
-verify: .venv/.stamp-dev ## check every figure of the pages against stored results (in test too)
-	@$(BIN)/python -m benchmarks.verify
-
 quadrature: .venv/.stamp-quadrature ## compute the quadrature table again (minutes)
 	@$(BIN)/python scripts/make_quadrature_table.py
 
 clean: ## remove .venv, caches, built packages and built pages
 	rm -rf docs/auto_examples docs/reference/generated
-	rm -rf .venv .venv-recipes .venv-rival .venv-oldest .venv-sklearn-* build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage
+	rm -rf .venv .venv-recipes .venv-oldest .venv-sklearn-* build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Without its stamp a .venv is half-built: it is made anew. With an old one it is updated.
@@ -150,12 +143,6 @@ clean: ## remove .venv, caches, built packages and built pages
 # A rival to measure against. Its pins exclude our NumPy, so it comes without its dependencies.
 .venv/.stamp-bench: .venv/.stamp-dev
 	@$(BIN)/python -m pip install -qq --no-deps example-wise-f1-maximizer
-	@touch $@
-
-# A rival whose pins exclude our NumPy and scikit-learn, in an environment of its own.
-.venv-rival/.stamp: .venv/.stamp-dev
-	@$(BIN)/python -m venv --clear .venv-rival
-	@.venv-rival/bin/python -m pip install -qq example-wise-f1-maximizer
 	@touch $@
 
 # The oldest versions that pyproject.toml allows, each in its newest patch. Those of matplotlib and

@@ -32,8 +32,8 @@ from benchmarks.peers import install
 from benchmarks.peers import run as run_peer
 from benchmarks.report import Column, Table, count, duration, mebibytes, number, ratio
 from fgfm import FDecider, decision, f_measure
-from fgfm._utils.thresholds import best_threshold
 from fgfm.decision._quadrature import nodes
+from fgfm.metrics import best_threshold
 
 __all__ = ["generated", "main", "real", "top_k"]
 

@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.datasets import make_multilabel_classification
 
 import fgfm
-from fgfm.plotting import ExpectedFDisplay
 
 X, Y = make_multilabel_classification(
     2000, n_features=20, n_classes=12, n_labels=4, random_state=0
@@ -61,8 +60,15 @@ plt.show()
 # -------
 # The same probabilities with three values of beta: the best size increases.
 
-figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained", sharey=True)
-for ax, beta in zip(axes, (0.5, 1.0, 2.0), strict=True):
-    model.set_params(beta=beta)
-    ExpectedFDisplay.from_estimator(model, X_test, row=1, ax=ax, max_size=12)
+proba = model.predict_proba(X_test)[1]
+P = fgfm.cardinality.of_marginals(proba[None])[0]  # (label, number of labels)
+sizes = np.arange(1, len(P) + 1)
+figure, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
+for beta in (0.5, 1.0, 2.0):
+    Delta = P @ ((1 + beta**2) / np.add.outer(beta**2 * sizes, sizes))  # (label, size of the set)
+    value = np.diagonal(np.cumsum(-np.sort(-Delta, axis=0), axis=0))  # best sets
+    line = ax.plot(sizes, value, marker=".", label=rf"$\beta$ = {beta:g}")[0]
+    ax.plot(sizes[value.argmax()], value.max(), "o", color=line.get_color(), markersize=9)
+ax.set(xlabel="labels in the set", ylabel=r"expected $F_\beta$ of the best set", ylim=(0, 1))
+ax.legend()
 plt.show()

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import fgfm
-from fgfm.plotting import DecisionDisplay, ExpectedFDisplay
+from fgfm.plotting import DecisionDisplay
 
 names = ["drama", "romance", "comedy", "crime", "war", "history", "music", "western"]
 proba = np.array([[0.81, 0.46, 0.42, 0.35, 0.14, 0.10, 0.04, 0.01]])
@@ -61,18 +61,29 @@ assert np.isclose(expected_f[0], max(values))
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 DecisionDisplay.from_marginals(proba, label_names=names, ax=left)
-ExpectedFDisplay.from_marginals(proba, ax=right)
+right.plot(k, values, marker="o")
+right.set(xlabel="labels in the set", ylabel="expected F1 of the best set", ylim=(0, None))
 plt.show()
 
 # %%
 # Many labels
 # -----------
-# With a thousand labels, not all sizes have to be compared. The bound T(k), the dashed line,
-# decreases with k: once it is below the best value found, no larger set can be better. Other
-# bounds exclude most of the remaining sizes (see "How it works").
+# With a thousand labels, not all sizes have to be compared. The bound
+# :math:`T(k) = \sum_i \Delta_{ik}`, the dashed line, decreases with k: once it is below the best
+# value found, no larger set can be better. Other bounds exclude most of the remaining sizes (see
+# "How it works").
 
 rng = np.random.default_rng(0)
 many = rng.beta(0.05, 2.0, size=(1, 1000))
-display = ExpectedFDisplay.from_marginals(many)
-print("expected labels:", many.sum().round(1), "chosen labels:", display.size)
+P = fgfm.cardinality.of_marginals(many)[0]
+k = np.arange(1, len(P) + 1)
+Delta = P @ (2.0 / np.add.outer(np.arange(1, P.shape[1] + 1), k))
+values = np.diagonal(np.cumsum(-np.sort(-Delta, axis=0), axis=0))
+
+figure, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+ax.plot(k, values, label="best set of k labels")
+ax.plot(k, Delta.sum(axis=0), color="0.4", linestyle="--", label="bound T(k)")
+ax.set(xlabel="k", ylabel="expected F1", xlim=(0, 120), ylim=(0, 1))
+ax.legend()
+print("expected labels:", many.sum().round(1), "chosen labels:", 1 + values.argmax())
 plt.show()

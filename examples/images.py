@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import ExtraTreesClassifier
 
 from fgfm import FDecider, f_measure
-from fgfm.evaluation import best_threshold
+from fgfm.metrics import best_threshold
 
 # %%
 # The data

@@ -8,10 +8,10 @@ known: a network with factors of four, three, two and one labels, as in the pape
 """
 
 import matplotlib.pyplot as plt
+import networkx as nx
 import pandas as pd
 
 import fgfm
-from fgfm.plotting import LabelGraphDisplay
 from fgfm.paper import random_network
 
 network = random_network([4, 3, 2, 1], random_state=3)
@@ -33,9 +33,11 @@ for factor in ilf.factors_:
     print(", ".join(names[i] for i in factor))
 
 # %%
-# The graph has an edge for each dependent pair; stronger dependences have wider edges.
+# The graph has an edge for each dependent pair:
 
-LabelGraphDisplay.from_estimator(ilf)
+graph = nx.relabel_nodes(nx.from_scipy_sparse_array(ilf.graph_), dict(enumerate(names)))
+nx.draw_networkx(graph, nx.spring_layout(graph, seed=0), node_color="0.85", node_size=1500)
+plt.axis("off")
 plt.show()
 
 # %%

@@ -21,7 +21,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 
 from fgfm import FDecider, f_measure
-from fgfm.evaluation import best_threshold
+from fgfm.metrics import best_threshold
 
 # %%
 # The data

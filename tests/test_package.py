@@ -35,6 +35,7 @@ PUBLIC = SUBMODULES | {
     "FGFMClassifier",
     "ILFCompo",
     "Pipeline",
+    "StackClassifier",
     "f_measure",
     "f_scorer",
     "load",

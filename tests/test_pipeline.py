@@ -220,7 +220,7 @@ def test_other_loaded_pipelines_stay_what_they_are(tmp_path):
 @pytest.mark.parametrize("kind", [fgfm.make_pipeline, sklearn.pipeline.make_pipeline])
 @pytest.mark.parametrize(
     "display",
-    [plotting.ExpectedFDisplay, plotting.DecisionDisplay, plotting.CalibrationDisplay],
+    [plotting.DecisionDisplay, plotting.CalibrationDisplay],
 )
 def test_displays_take_pipelines_and_labels(display, kind):
     pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -246,14 +246,6 @@ def test_calibration_of_deciders_is_drawn():
         rows = proba if wrong.multilabel_ else proba[:, 0]
         with pytest.raises(ValueError, match="FDecider that decides batches: the expected"):
             draw(wrong, rows, Y if wrong.multilabel_ else Y[:, 0])
-
-
-def test_displays_of_factors_take_pipelines():
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    model = fgfm.make_pipeline(StandardScaler(), ridge(factors="ilf"))
-    model.fit(X, Y)
-    assert plotting.LabelGraphDisplay.from_estimator(model).figure_ is not None
-    pyplot.close("all")
 
 
 @pytest.mark.parametrize("kind", [fgfm.make_pipeline, sklearn.pipeline.make_pipeline])

@@ -7,7 +7,7 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.model_selection import train_test_split
 
 import fgfm
-from fgfm.evaluation import best_threshold
+from fgfm.metrics import best_threshold
 
 AVERAGES = ("samples", "macro", "micro")
 GENRES = {

@@ -22,8 +22,9 @@ Submodules:
 
 Classes and functions of the package itself:
 
-- `fgfm.FGFMClassifier`: a scikit-learn classifier from features to label sets; its default base
-  learner is in `fgfm.stack`, a forest and two ridge regressions whose predictions are stacked;
+- `fgfm.FGFMClassifier`: a scikit-learn classifier from features to label sets;
+- `fgfm.StackClassifier`: its default base learner, a forest and two ridge regressions whose
+  predictions are stacked;
 - `fgfm.FDecider` and `fgfm.FDeciderCV`: decisions behind any model that predicts probabilities;
 - `fgfm.Pipeline` and `fgfm.make_pipeline`: pipelines with all methods of these classifiers;
 - `fgfm.ILFCompo`: label factors from data;
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from fgfm.decider import FDecider, FDeciderCV
     from fgfm.decision import Decision
     from fgfm.factors import ILFCompo
+    from fgfm.learner import StackClassifier
     from fgfm.metrics import f_measure, f_scorer
     from fgfm.pipeline import Pipeline, make_pipeline
     from fgfm.store import load, save
@@ -68,6 +70,7 @@ __all__ = [
     "FGFMClassifier",
     "ILFCompo",
     "Pipeline",
+    "StackClassifier",
     "__version__",
     "cardinality",
     "decision",
@@ -109,6 +112,7 @@ _MODULE_OF = {  # the module to import each name from
     "FGFMClassifier": "fgfm.classifier",
     "ILFCompo": "fgfm.factors",
     "Pipeline": "fgfm.pipeline",
+    "StackClassifier": "fgfm.learner",
     "f_measure": "fgfm.metrics",
     "f_scorer": "fgfm.metrics",
     "load": "fgfm.store",

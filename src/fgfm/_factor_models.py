@@ -208,6 +208,7 @@ class RidgeModels:
 
     def __init__(self, fits: Sequence[RidgeFit], p: int) -> None:
         self.classes = [fit.classes for fit in fits]
+        self.penalties = np.array([fit.penalty for fit in fits])
         self.first_logit = np.cumsum([0] + [len(fit.coef) for fit in fits])  # (T + 1,)
         self.coef = np.concatenate([fit.coef[:, :p] for fit in fits])  # (logits, p)
         # (logits,), 0 for a target without further feature

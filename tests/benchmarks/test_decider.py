@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 
-from benchmarks.decider import OURS, Rows, Scores, binary, micromacro_cuts, random_split
+from benchmarks.decider import OURS, Rows, binary, micromacro_cuts, random_split
 from benchmarks.extreme import exact_macro_f
 from fgfm.decision import from_marginals
 
@@ -80,27 +79,6 @@ def test_limits_and_random_splits():
     for row in found:
         assert abs(row["expected_f"] - row["f1"]) < 0.05
         assert 0.0 < row["error"] < 0.03
-
-
-def test_summary_states_limits_and_what_is_expected():
-    from benchmarks.decider import AVERAGES, TUNED
-
-    names = ("half", *TUNED, "f-optimal", OURS, "fdecider-rows", "limit", "random split")
-    names = (*names, "limit, calibrated")
-    found = [
-        {"data": data, "learner": "x", "average": average, "rule": rule, "f1": 0.5 + 0.01 * i}
-        | {"expected_f": 0.57 + 0.02 * (rule == "random split"), "error": 0.03, "bound": np.nan}
-        for data in ("yeast", "bibtex")
-        for average in (*AVERAGES, "binary")
-        for i, rule in enumerate(names)
-    ]
-    lines = Scores(pd.DataFrame(found)).summary().splitlines()
-    assert "| micro | .510 | .550 | .570 | .590 |" in lines
-    assert "| binary | .510 | .550 | .570 | .590 |" in lines
-    assert "| all | +.020 | 100% | +.020 | 100% | +.020 | 100% |" in lines
-    assert "| all, random split | +.010 | 100% | +.010 | 100% | +.010 | 100% |" in lines
-    known = "| the same, if the expectation were known |  | 68% |  | 68% |  | 68% |"
-    assert lines.count(known) == 3
 
 
 def test_exact_expected_macro_f_is_that_of_the_decision():

@@ -10,7 +10,7 @@ import benchmarks
 
 FOLDER = Path(benchmarks.__file__).parent
 # Of no extra, or heavy:
-OTHERS = {"lightgbm", "napkinxc", "numba", "rankseg", "torch", "xcolumns", "xgboost"}
+OTHERS = {"lightgbm", "napkinxc", "numba", "torch", "xcolumns", "xgboost"}
 NAMES = [module.name for module in walk_packages([str(FOLDER)], "benchmarks.")]
 
 

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 import fgfm
-from benchmarks.films import by_hand, genre_matrix, make_films
 from command_line import assert_one_line_error, label_sets, names_of, run, run_ok
 from fgfm.cli._films import GENRES
 from fgfm.io import load_blocks
+from films_table import by_hand, genre_matrix, make_films
 
 pytestmark = pytest.mark.filterwarnings("default")
 TRAIN = 450

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -337,3 +340,23 @@ def test_rules_that_onnx_does_not_have_are_not_exported(parameters, message):
     decider = FDecider(**parameters).fit(P, Y)
     with pytest.raises(ValueError, match=message):
         fgfm.onnx.export_decision(decider)
+
+
+def test_certificates_take_the_memory_of_stored_entries():
+    n, m = 300, 20_000
+    rng = np.random.default_rng(0)
+    where = (np.repeat(np.arange(n), 10), rng.integers(m, size=10 * n))
+    X = sparse.csr_array((rng.random(10 * n) / 10, where), shape=(n, m))
+    X.sum_duplicates()
+    y = X.copy()
+    y.data = (rng.random(X.nnz) < X.data).astype(np.int64)
+    given = {"average": "macro", "min_precision": 0.5}
+    peaks = []
+    for confidence in (None, 0.9):
+        decider = FDecider(confidence=confidence, **given)
+        tracemalloc.start()
+        with warnings.catch_warnings(action="ignore"):
+            decider.fit(X, y)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 4 * peaks[0]

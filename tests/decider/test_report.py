@@ -10,7 +10,7 @@ from sklearn.metrics import precision_recall_fscore_support
 
 from decider_data import exclusive, independent
 from fgfm import FDecider, FDeciderCV
-from fgfm.evaluation import best_threshold
+from fgfm.metrics import best_threshold
 from multilabel import close
 
 pytest.importorskip("pandas")

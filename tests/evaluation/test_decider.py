@@ -10,7 +10,8 @@ from scipy import sparse
 from scipy.special import logit
 
 import fgfm
-from fgfm.evaluation import best_threshold, evaluate_decider
+from fgfm.evaluation import evaluate_decider
+from fgfm.metrics import best_threshold
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fgfm
-from fgfm.evaluation import best_threshold, evaluate, evaluate_fitted
+from fgfm.evaluation import evaluate, evaluate_fitted
+from fgfm.metrics import best_threshold
 
 
 def model(**parameters):

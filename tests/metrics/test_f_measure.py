@@ -97,8 +97,22 @@ def test_one_dimensional_input_is_the_positive_class_of_a_batch(pair):
 def test_rows_have_no_other_average(pair):
     with pytest.raises(ValueError, match="average is 'macro' and per_row is True"):
         f_measure(*pair, average="macro", per_row=True)
-    with pytest.raises(ValueError, match="average is 'binary': it must be one of 'samples'"):
+    with pytest.raises(ValueError, match="average is 'binary' and Y_true is not flat: several"):
         f_measure(*pair, average="binary")
+
+
+@pytest.mark.parametrize("average", ["samples", "macro", "weighted", "micro"])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_nan_leaves_undefined_terms_out(pair, average, form):
+    Y, H = (labels.copy() for labels in pair)
+    Y[:, 0] = H[:, 0] = 0
+    weight = np.random.default_rng(0).random(len(Y))
+    for w in (None, weight):
+        options = {"average": average, "zero_division": np.nan, "sample_weight": w}
+        expected = fbeta_score(Y, H, beta=2.0, **options)
+        np.testing.assert_allclose(f_measure(form(Y), form(H), 2.0, **options), expected)
+    nothing = np.zeros((3, 2), dtype=int)
+    assert np.isnan(f_measure(nothing, nothing, average=average, zero_division=np.nan))
 
 
 def test_weights_agree_with_scikit_learn(pair):
@@ -162,7 +176,7 @@ def test_data_frames_equal_arrays(pair):
     mixed.loc[3, "c"] = pd.NA
     with pytest.raises(ValueError, match=r"Y_pred\[3, 2\] is nan: labels must be 0 or 1"):
         f_measure(Y_frame, mixed)
-    with pytest.raises(TypeError, match="Y_pred has dtype object: it must hold real numbers"):
+    with pytest.raises(ValueError, match="column 'a' of Y_pred holds 'no': labels must be 0 or 1"):
         f_measure(Y_frame, H_frame.astype(object).replace({0: "no"}))
     swapped = H_frame[list("abdcefg")]
     with pytest.raises(
@@ -310,8 +324,8 @@ def test_scorers_validate_their_parameters():
         fgfm.f_scorer(2)
     with pytest.raises(TypeError, match=rf"f_scorer got \[\[1\]\]: it takes .*{names}"):
         fgfm.f_scorer([[1]], [[1]])
-    with pytest.raises(ValueError, match="average is 'binary'"):
-        fgfm.f_scorer(average="binary")
+    with pytest.raises(ValueError, match="average is 'none'"):
+        fgfm.f_scorer(average="none")
     for parameters in ({"average": None}, {"per_row": True}):
         with pytest.raises(ValueError, match="has several values: it must have one"):
             fgfm.f_scorer(**parameters)
@@ -353,4 +367,7 @@ def test_flat_labels_are_a_binary_classifier() -> None:
     y, h = [0, 1, 1, 0, 1], [1, 1, 0, 0, 0]
     for average in ("samples", "macro", "micro"):
         assert f_measure(y, h, average=average) == pytest.approx(f1_score(y, h))
+    assert f_measure(y, h, average="binary") == f1_score(y, h, average="binary")
+    model = DummyClassifier(strategy="constant", constant=1).fit(y, y)
+    assert fgfm.f_scorer(average="binary")(model, y, y) == f1_score(y, np.ones(5))
     assert f_measure(y, h, per_row=True).tolist() == [0.0, 1.0, 0.0, 1.0, 0.0]

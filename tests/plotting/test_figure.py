@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import fgfm.plotting
-from fgfm.plotting import CalibrationDisplay, DecisionDisplay, ExpectedFDisplay, ReportDisplay
+from fgfm.plotting import CalibrationDisplay, DecisionDisplay, ReportDisplay
 
 LONG = [f"regulation of the transport of protein {k} across the membrane" for k in range(150)]
 FIGURES = {
@@ -69,7 +69,6 @@ def test_text_is_legible(m, names, figure):
     given = LONG[:m] if names == "long" else [f"label{k}" for k in range(m)]
     for make in (
         lambda ax: DecisionDisplay.from_marginals(p, label_names=given, ax=ax),
-        lambda ax: ExpectedFDisplay.from_marginals(p, ax=ax),
         lambda ax: CalibrationDisplay(p[0], p[0]).plot(ax),
         lambda ax: ReportDisplay(report_of(given)).plot(ax),
     ):
@@ -82,7 +81,7 @@ def test_without_matplotlib(display, monkeypatch):
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    data = {"LabelGraphDisplay": ([[0]], [[0]]), "ReportDisplay": (report_of("ab"),)}
+    data = {"ReportDisplay": (report_of("ab"),)}
     of_display = data.get(display, ([0.1, 0.5], [0.0, 1.0]))
     display_of_data = getattr(fgfm.plotting, display)(*of_display)
     with pytest.raises(

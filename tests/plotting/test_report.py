@@ -57,6 +57,6 @@ def test_one_label_classes_and_pipelines():
     with pytest.raises(ValueError, match="measure is 'accuracy'"):
         ReportDisplay.from_estimator(decider, p, y, measure="accuracy")
     with pytest.raises(
-        TypeError, match="estimator is a LogisticRegression: it must be an FDecider"
+        TypeError, match="estimator is a LogisticRegression: it must be an estimator of fgfm"
     ):
         ReportDisplay.from_estimator(LogisticRegression(), p, y)

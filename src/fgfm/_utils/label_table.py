@@ -15,6 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from fgfm._utils.names import check_same_names, column_names
 from fgfm._utils.validation import (
     check_factors,
+    check_label_columns,
     check_same_rows,
     first_index,
     label_sets,
@@ -24,6 +25,8 @@ from fgfm._utils.validation import (
 
 Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
+
+_SEPARATORS = "|;,"  # of labels in a text
 
 
 class LabelTable(NamedTuple):
@@ -103,6 +106,7 @@ def read_labels(
     if len(y.shape) == 1 or (isinstance(y, np.ndarray) and y.shape[1:] == (1,)):
         table = _flat_table(y, allow_classes)
     else:
+        check_label_columns(y, "y")
         complete, observed = _split_missing(y) if allow_missing else (y, None)
         labels = label_sets(complete, "y")
         form = "dense"
@@ -141,6 +145,8 @@ def _flat_table(y: Any, allow_classes: bool) -> LabelTable:
         assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y", raise_unknown=True)
+    if _are_joined(y):
+        raise ValueError(f"y {separated_texts(y)}")
     if kind == "multiclass" and allow_classes:
         classes, code = np.unique(y, return_inverse=True)
         return LabelTable(code[:, None] == np.arange(len(classes)), classes, None, "classes", "")
@@ -148,10 +154,37 @@ def _flat_table(y: Any, allow_classes: bool) -> LabelTable:
         raise ValueError(
             f"Only binary classification is supported. The type of the target is {kind}: a "
             "flat y must have two classes; pass several labels as a 0/1 matrix (n, m)"
+            f"{separated_texts(y, '; y ')}"
         )
     classes = np.unique(y)
     labels = np.asarray(y == classes[-1])[:, None] & (len(classes) == 2)
     return LabelTable(labels, classes, None, "flat", "")
+
+
+def separated_texts(y: Any, prefix: str = "") -> str:
+    """Return how to split texts such as "a;b" of a flat y; nothing if there is no such text."""
+    flat = isinstance(y, (list, tuple)) or len(getattr(y, "shape", ())) == 1
+    texts = [str(text) if isinstance(text, str) else "" for text in y] if flat else []
+    for i, text in enumerate(texts):
+        separator = next((c for c in _SEPARATORS if c in text), None)
+        if separator is not None:
+            return (
+                f"{prefix}has texts with several labels (y[{i}] is {text!r}): pass lists of "
+                f"names, [text.split({separator!r}) for text in y]; fgfm.io reads tables of such "
+                "texts"
+            )
+    return ""
+
+
+def _are_joined(y: npt.NDArray[Any]) -> bool:
+    """Return True if texts share labels, as "a;b" and "b" do: classes do not."""
+    texts = {text for text in y.tolist() if isinstance(text, str)}
+    for separator in _SEPARATORS:
+        lists = [text.split(separator) for text in texts if separator in text]
+        parts = {part.strip() for labels in lists for part in labels}
+        if lists and (parts & texts or len(parts | texts) < 2 * len(lists)):
+            return True
+    return False
 
 
 def _dtype_of(y: Any) -> str:
@@ -189,8 +222,10 @@ def _list_table(rows: list[Any], names: Any) -> LabelTable:
     """Return the labels of rows that list their names; in the order of the alphabet by default."""
     known = None if names is None else set(names)
     for i, row in enumerate(rows):
-        if isinstance(row, str) or not all(isinstance(label, str) for label in row):
-            raise ValueError(f"y[{i}] is {row!r}: it must be a list of the names of labels")
+        is_list = hasattr(row, "__iter__") and not isinstance(row, (str, bytes))
+        if not is_list or not all(isinstance(label, str) for label in row):
+            empty = "" if is_list else ", an empty one for a row without labels"
+            raise ValueError(f"y[{i}] is {row!r}: it must be a list of the names of labels{empty}")
         unknown = [] if known is None else sorted(set(row) - known)
         if unknown:
             raise ValueError(

@@ -22,6 +22,7 @@ Labels = npt.NDArray[np.bool_]
 
 CARDINALITY_AXES = ("row", "label", "cardinality")  # of P
 DISTRIBUTION_AXES = ("row", "cardinality")  # of d
+AVERAGES = ("samples", "macro", "weighted", "micro")
 # Sums of squares of weights, and their inverses, are far from overflow.
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-15, 1e15
 
@@ -43,9 +44,13 @@ def check_beta(beta: Any) -> float:
     return _number(beta, "beta", "a number greater than 0 (from 1e-50 to 1e50)", 1e-50, 1e50)
 
 
-def check_zero_division(value: Any, name: str = "zero_division") -> float:
-    """Return a number in [0, 1], such as the value of 0/0, as a float."""
-    return _number(value, name, "a number in [0, 1]", 0.0, 1.0)
+def check_zero_division(
+    value: Any, name: str = "zero_division", *, allow_nan: bool = False
+) -> float:
+    """Return a number in [0, 1], such as the value of 0/0, as a float; NaN where it is allowed."""
+    if allow_nan and isinstance(value, numbers.Real) and value != value:
+        return float("nan")
+    return _number(value, name, "a number in [0, 1]" + " or NaN" * allow_nan, 0.0, 1.0)
 
 
 def check_fraction(value: Any, name: str) -> float:
@@ -79,7 +84,20 @@ def check_count(value: Any, name: str, least: int = 0) -> int:
 
 def check_average(average: Any) -> None:
     """Raise unless `average` is one of the averages of the F-measure."""
-    check_choice(average, "average", ("samples", "macro", "weighted", "micro"))
+    check_choice(average, "average", AVERAGES)
+
+
+def check_average_of(
+    average: Any, name: str, flat: bool, choices: tuple[Any, ...] = (*AVERAGES, "binary", None)
+) -> Any:
+    """Return the average of labels called `name`; those of a binary classifier are one column."""
+    check_choice(average, "average", choices)
+    if average == "binary" and not flat:
+        raise ValueError(
+            f"average is 'binary' and {name} is not flat: several labels have the average "
+            f"{', '.join(map(repr, AVERAGES[:-1]))} or {AVERAGES[-1]!r}"
+        )
+    return "macro" if average == "binary" or (flat and average == "samples") else average
 
 
 def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
@@ -268,6 +286,7 @@ def label_sets(
     is_sparse = sparse.issparse(value)
     flat = allow_flat and (value.ndim if is_sparse else np.ndim(value)) == 1
     if not is_sparse:
+        check_label_columns(value, name)
         array = real_array(value, name, axes[:1] if flat else axes)
         check_labels(array, name)
         return (array == 1)[:, None] if flat else array == 1
@@ -282,6 +301,21 @@ def label_sets(
         where = place(name, index[:1] if flat else index)
         raise ValueError(f"{where} is {found!s}: labels must be 0 or 1")
     return labels
+
+
+def check_label_columns(frame: Any, name: str) -> None:
+    """Raise for a column of a data frame that has no labels, such as one of ids."""
+    names = list(frame.columns) if hasattr(frame, "columns") else []
+    for column, label in enumerate(names):
+        values = np.asarray(frame.iloc[:, column] if hasattr(frame, "iloc") else frame[label])
+        known = [value for value in values.tolist() if value is not None]
+        wrong = [value for value in known if value not in (0, 1, -1) and value == value]
+        # Another value among labels is reported with its place; a column of such values is none.
+        if len(wrong) > 0.5 * len(known) or any(isinstance(value, str) for value in wrong):
+            raise ValueError(
+                f"column {label!r} of {name} holds {wrong[0]!r}: labels must be 0 or 1; drop the "
+                "columns that are not labels"
+            )
 
 
 # Probabilities, dense or sparse, and rows of probabilities that sum to 1

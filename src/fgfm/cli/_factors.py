@@ -285,9 +285,14 @@ def _draw(found: _Found, path: Path) -> None:
     import matplotlib
 
     matplotlib.use("agg")  # without a window
-    from fgfm._utils.atomic import atomic_file
-    from fgfm.plotting import LabelGraphDisplay
+    import matplotlib.pyplot as plt
+    import networkx as nx
 
-    display = LabelGraphDisplay.from_estimator(found.finder, label_names=found.label_names)
+    from fgfm._utils.atomic import atomic_file
+
+    graph = nx.from_scipy_sparse_array(found.finder.graph_)
+    names = found.label_names or [str(node) for node in graph]
+    figure, ax = plt.subplots(figsize=(8, 6), layout="constrained")
+    nx.draw_networkx(graph, nx.spring_layout(graph, seed=0), ax=ax, labels=dict(enumerate(names)))
     with atomic_file(path) as file:
-        display.figure_.savefig(file, format=path.suffix.lower()[1:], dpi=150)
+        figure.savefig(file, format=path.suffix.lower()[1:], dpi=150)

@@ -15,6 +15,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -212,10 +213,26 @@ def _problems(decider: Any, entries: Entries, labels: Any) -> Iterator[ProblemRo
         n_true = np.asarray(labels.sum(axis=1)).ravel()
         yield ProblemRows(q.p, q.choose(labels) > 0.0, n_true, q.m)
         return
-    columns = [sparse.csc_array(a) for a in (q.to_matrix(sparse.csr_array), labels)]
-    for j in range(q.m):
-        p, truth = (a[:, [j]].toarray() for a in columns)
-        yield ProblemRows(p, truth > 0, truth[:, 0].astype(np.int64))
+    if q.labels is None:
+        for j in range(q.m):
+            truth = labels[:, [j]]
+            truth = (truth.toarray() if sparse.issparse(truth) else truth) > 0
+            yield ProblemRows(q.p[:, [j]], truth, truth[:, 0].astype(np.int64))
+        return
+    # Rows without an entry and without the label count neither as predictions nor as true ones.
+    stored, true = q.to_matrix(sparse.coo_array), sparse.coo_array(labels)
+    where = [np.append(a, b) for a, b in zip(stored.coords, true.coords, strict=True)]
+    n_entries, n_labels = len(stored.data), len(true.data)
+    p, truth = (
+        sparse.csc_array((np.append(a, b), where), shape=labels.shape)  # with the same entries
+        for a, b in [
+            (stored.data, np.zeros(n_labels)),
+            (np.zeros(n_entries, np.int64), np.ones(n_labels, np.int64)),
+        ]
+    )
+    for start, end in pairwise(p.indptr):
+        is_true = truth.data[start:end]
+        yield ProblemRows(p.data[start:end, None], is_true[:, None] > 0, is_true)
 
 
 def _certify_rows(

@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.utils.validation import validate_data
 
-from fgfm._utils.label_table import LabelTable
+from fgfm._utils.label_table import LabelTable, separated_texts
 from fgfm._utils.names import check_same_index, check_same_names, column_names
 from fgfm._utils.rows import frame_library, n_rows
 from fgfm._utils.validation import (
@@ -133,7 +133,7 @@ def check_labels_match(given: Probabilities, y: Any, table: LabelTable) -> None:
     if columns != m:
         raise ValueError(
             f"X has {m} columns and y has {columns}{' classes' * (table.form == 'classes')}: "
-            "there must be one probability for each"
+            f"there must be one probability for each{separated_texts(y, '; y ')}"
         )
     check_same_index(X=given.X, y=y)
     if table.form in ("flat", "classes"):

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._utils.thresholds import best_threshold
-from fgfm.metrics import f_measure
+from fgfm.metrics import best_threshold, f_measure
 
 __all__ = ["compare", "rivals"]
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-from scipy import sparse
 from sklearn.frozen import FrozenEstimator
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.utils import InputTags, get_tags
 from sklearn.utils.validation import validate_data
 
 from fgfm._utils.rows import frame_library, n_rows
+from fgfm.learner import validate_numbers
 from fgfm.ridge import RidgeLogistic
 
 __all__ = [
@@ -46,7 +45,7 @@ class LearnerSettings(NamedTuple):
 
 
 def is_auto(learner: Any) -> bool:
-    """Return True if a base learner is the stack of `fgfm.stack`."""
+    """Return True if a base learner is the stack of `fgfm.learner`."""
     return isinstance(learner, str) and learner == AUTO
 
 
@@ -125,39 +124,7 @@ def validate_features(owner: Any, X: Any, learner: Any, *, reset: bool) -> Any:
     if not is_ridge(learner) and not is_auto(learner):
         accept_sparse = learner_input_tags(learner).sparse
         return validate_raw_features(owner, X, accept_sparse=accept_sparse, reset=reset)
-    try:
-        X = validate_data(
-            owner,
-            X,
-            accept_sparse="csr",
-            dtype=np.float64,
-            ensure_all_finite="allow-nan" if is_auto(learner) else True,
-            reset=reset,
-        )
-    except (TypeError, ValueError) as error:
-        _refuse_texts(X, error)
-        raise
-    if sparse.issparse(X) and np.isnan(X.data).any():
-        raise ValueError(
-            "Input X contains NaN and is sparse: missing values are supported in dense X only"
-        )
-    return X
-
-
-def _refuse_texts(X: Any, error: Exception) -> None:
-    """Raise an error with the name of the first column of a data frame that has no numbers."""
-    for name in X.columns if frame_library(X) is not None else ():
-        values = np.asarray(X[name])
-        try:
-            wrong = values.dtype.kind == "M"
-            values.astype(np.float64)
-        except (TypeError, ValueError):
-            wrong = True
-        if wrong:
-            raise ValueError(
-                f"X has a column without numbers, {name!r}: encode texts, categories and dates, "
-                "for example make_pipeline(fgfm.io.FeatureEncoder(), fgfm.FGFMClassifier())"
-            ) from error
+    return validate_numbers(owner, X, allow_nan=is_auto(learner), reset=reset)
 
 
 def validate_raw_features(owner: Any, X: Any, *, accept_sparse: bool, reset: bool) -> Any:

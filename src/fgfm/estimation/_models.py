@@ -18,8 +18,8 @@ from sklearn.utils import check_random_state
 from fgfm._utils.folds import make_folds
 from fgfm._utils.rows import n_rows, on_all_rows, take_rows
 from fgfm.estimation._learner import LearnerSettings
+from fgfm.learner import StackedLearner, StackedPredictions
 from fgfm.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
-from fgfm.stack import StackedLearner, StackedPredictions
 
 __all__ = ["Predictions", "RidgeModels", "StackModels", "Target", "fit_ridge", "fit_stack"]
 

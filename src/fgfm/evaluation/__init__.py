@@ -7,7 +7,6 @@ the probabilities of another model. The command ``fgfm evaluate`` prints what th
 
 from __future__ import annotations
 
-from fgfm._utils.thresholds import best_threshold
 from fgfm.evaluation._decider import DeciderEvaluation, evaluate_decider
 from fgfm.evaluation._evaluate import evaluate, evaluate_fitted
 from fgfm.evaluation._scores import Evaluation
@@ -15,7 +14,6 @@ from fgfm.evaluation._scores import Evaluation
 __all__ = [
     "DeciderEvaluation",
     "Evaluation",
-    "best_threshold",
     "evaluate",
     "evaluate_decider",
     "evaluate_fitted",

@@ -12,9 +12,8 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from fgfm._utils.rows import take_rows
-from fgfm._utils.thresholds import best_threshold
 from fgfm.decider import FDecider
-from fgfm.metrics import f_measure
+from fgfm.metrics import best_threshold, f_measure
 
 
 class DeciderEvaluation(NamedTuple):

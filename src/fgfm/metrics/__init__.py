@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fgfm.metrics._best_threshold import best_threshold
 from fgfm.metrics._bounds import AbstentionThreshold, abstention_threshold, mean_lower_bound
 from fgfm.metrics._calibration_bins import CalibrationBins, calibration_bins
 from fgfm.metrics._f_measure import f_measure
@@ -12,6 +13,7 @@ __all__ = [
     "AbstentionThreshold",
     "CalibrationBins",
     "abstention_threshold",
+    "best_threshold",
     "calibration_bins",
     "f_measure",
     "f_scorer",

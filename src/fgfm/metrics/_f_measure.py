@@ -10,8 +10,8 @@ from scipy import sparse
 
 from fgfm._utils.names import check_same_index, check_same_names, column_names
 from fgfm._utils.validation import (
+    check_average_of,
     check_beta,
-    check_choice,
     check_flag,
     check_zero_division,
     label_sets,
@@ -29,7 +29,7 @@ def f_measure(  # numpydoc ignore=GL08
     Y_pred: Any,
     beta: float = ...,
     *,
-    average: Literal["samples", "macro", "weighted", "micro"] = ...,
+    average: Literal["samples", "macro", "weighted", "micro", "binary"] = ...,
     zero_division: float = ...,
     per_row: Literal[False] = ...,
     sample_weight: Any = ...,
@@ -89,14 +89,15 @@ def f_measure(
         columns and, in pandas, the same index, in the same order.
     beta : float, default=1.0
         Weight of recall relative to precision.
-    average : {"samples", "macro", "weighted", "micro"} or None, default="samples"
+    average : {"samples", "macro", "weighted", "micro", "binary"} or None, default="samples"
         ``"samples"``: the mean over rows of their F-measure. ``"macro"``: the mean over labels of
         the F-measure of their columns. ``"weighted"``: this mean weighted by the number of
         positives of each label, if there are any. ``"micro"``: the F-measure of all entries
-        together. None: the F-measure of each column. With 1-D labels all of them are the F-measure
-        of the positive class.
-    zero_division : float in [0, 1], default=1.0
-        Value of predicting no label for a row, or column, that has none.
+        together. None: the F-measure of each column. With 1-D labels all of them, and
+        ``"binary"``, are the F-measure of the positive class.
+    zero_division : float in [0, 1] or NaN, default=1.0
+        Value of predicting no label for a row, or column, that has none. NaN leaves these out of
+        the mean.
     per_row : bool, default=False
         Return the F-measure of each row instead of their mean; for ``average="samples"``.
     sample_weight : array-like of shape (n,), optional
@@ -122,6 +123,8 @@ def f_measure(
                                                    average="samples", zero_division=1.0)``
     ``f_measure(Y, H, zero_division=0.0)``         ``f1_score(Y, H, average="samples",
                                                    zero_division=0.0)``
+    ``f_measure(Y, H, zero_division=np.nan)``      ``f1_score(Y, H, average="samples",
+                                                   zero_division=np.nan)``
     ``f_measure(Y, H, zero_division=0.5)``         none: only 0, 1 and NaN are supported
     ``f_measure(Y, H, sample_weight=w)``           ``f1_score(Y, H, average="samples",
                                                    zero_division=1.0, sample_weight=w)``
@@ -157,8 +160,8 @@ def f_measure(
     ValueError: Y_pred[1, 1] is -1: labels must be 0 or 1
     """
     beta = check_beta(beta)
-    zero_division = check_zero_division(zero_division)
-    check_choice(average, "average", ("samples", "macro", "weighted", "micro", None))
+    zero_division = check_zero_division(zero_division, allow_nan=True)
+    averaged = check_average_of(average, "Y_true", np.ndim(Y_true) == 1)
     if check_flag(per_row, "per_row"):
         if sample_weight is not None:
             raise ValueError(
@@ -179,26 +182,33 @@ def f_measure(
             f"Y_pred has shape {np.shape(Y_pred)} and Y_true has {np.shape(Y_true)}: "
             "they must have the same shape"
         )
-    if np.ndim(Y_true) == 1 and not per_row and average == "samples":
-        average = "macro"  # a binary classifier: one problem over the rows, as in fgfm.decision
     n = true.shape[0]
     if n == 0 and not per_row:
         raise ValueError("Y_true has no rows: the mean needs at least one")
     weight = None if sample_weight is None else row_weights(sample_weight, n, "Y_true")
-    if average == "samples":
+    if per_row or averaged == "samples":
         both = _count_common(true, predicted)  # (n,)
         f = _f(both, _count(true), _count(predicted), beta, zero_division)  # (n,)
-        return f if per_row else float(np.average(f, weights=weight))
+        return f if per_row else _mean(f, weight)
     columns = (_common(true, predicted), true, predicted)
     counts = np.array([_count_in_columns(labels, weight) for labels in columns])  # (3, m)
-    if average == "micro":
+    if averaged == "micro":
         counts = counts.sum(axis=1, keepdims=True)  # (3, 1)
     both, of_true, of_predicted = counts
     f = _f(both, of_true, of_predicted, beta, zero_division)  # (m,) or (1,)
-    if average is None:
+    if averaged is None:
         return f
-    weighted = average == "weighted" and of_true.any()
-    return float(np.average(f, weights=of_true if weighted else None))
+    return _mean(f, of_true if averaged == "weighted" and of_true.any() else None)
+
+
+def _mean(f: Floats, weight: Any) -> float:
+    """Return the weighted mean of the F-measures that are defined; NaN if none is."""
+    defined = ~np.isnan(f)
+    if not defined.all():
+        f, weight = f[defined], None if weight is None else weight[defined]
+    if len(f) == 0 or (weight is not None and not weight.any()):
+        return float("nan")
+    return float(np.average(f, weights=weight))
 
 
 def _f(both: Real, of_true: Real, of_predicted: Real, beta: float, zero_division: float) -> Floats:

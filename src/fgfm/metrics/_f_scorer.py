@@ -27,7 +27,7 @@ class _FScorer(type(_scorer)):  # type: ignore[misc]
                 f"name ({', '.join(names)}), as in f_scorer(beta=2)"
             )
         # Validated here: cross-validation would turn the errors of a scorer into NaN.
-        if not isinstance(f_measure([[1]], [[1]], **kwargs), float):
+        if not isinstance(f_measure([1], [1], **kwargs), float):
             raise ValueError(
                 f"a scorer of f_measure with {kwargs!r} has several values: it must have one"
             )

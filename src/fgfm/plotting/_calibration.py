@@ -11,13 +11,11 @@ from fgfm._utils.label_table import read_true_labels
 from fgfm._utils.names import check_same_index
 from fgfm._utils.text import counted
 from fgfm._utils.validation import check_beta, check_count, check_same_rows
-from fgfm.classifier import FGFMClassifier
-from fgfm.decider import FDecider, FDeciderCV
 from fgfm.metrics import CalibrationBins, calibration_bins, f_measure
 from fgfm.plotting._common import (
     check_vector,
-    classifier_and_features,
     decide_arrays,
+    estimator_and_rows,
     f_symbol,
     new_axes,
 )
@@ -179,11 +177,11 @@ class CalibrationDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, Y: Any, *, ax: Any = None, **options: Any
     ) -> CalibrationDisplay:
-        """Draw the calibration of a fitted classifier.
+        """Draw the calibration of a fitted estimator.
 
         Parameters
         ----------
-        estimator : FGFMClassifier, FDecider or FDeciderCV, or a pipeline that ends with one
+        estimator : estimator of fgfm with `decide`, or a pipeline that ends with one
             Fitted, on other rows.
         X : array-like, sparse matrix or data frame of shape (n, p)
             Features.
@@ -199,9 +197,8 @@ class CalibrationDisplay:
         CalibrationDisplay
             The display.
         """
-        kinds = (FGFMClassifier, FDecider, FDeciderCV)
         check_same_index(X=X, Y=Y)
-        classifier, X = classifier_and_features(estimator, X, kinds)
+        classifier, X = estimator_and_rows(estimator, X)
         labels, expected_f = decide_arrays(classifier, X)
         return cls.from_predictions(
             read_true_labels(Y, classifier),

@@ -15,16 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from fgfm._utils.optional import import_optional
 from fgfm._utils.rows import n_rows, take_rows
 from fgfm._utils.validation import check_axes, real_array
-from fgfm.classifier import FGFMClassifier
 from fgfm.decision import Decision
 
 __all__ = [
     "check_label_names",
     "check_vector",
-    "classifier_and_features",
     "decide_arrays",
     "decide_row",
     "dense",
+    "estimator_and_rows",
     "f_symbol",
     "new_axes",
     "select_row",
@@ -106,22 +105,19 @@ def decide_row(
     return decision
 
 
-def classifier_and_features(
-    estimator: Any, X: Any, kinds: tuple[type[Any], ...] = (FGFMClassifier,)
-) -> tuple[Any, Any]:
-    """Return the fitted classifier, which may end a pipeline, and X transformed by the pipeline.
+def estimator_and_rows(estimator: Any, X: Any, method: str = "decide") -> tuple[Any, Any]:
+    """Return the fitted estimator, which may end a pipeline, and X transformed by the pipeline.
 
-    The classifier must be of one of the given kinds.
+    The estimator must have a method.
     """
     pipeline = estimator
     if isinstance(estimator, Pipeline):
         estimator = pipeline.steps[-1][1]
-    if not isinstance(estimator, kinds):
+    if not hasattr(estimator, method):
         inside = "" if estimator is pipeline else f" that ends with a {type(estimator).__name__}"
-        names = " or ".join(kind.__name__ for kind in kinds)
         raise TypeError(
-            f"estimator is a {type(pipeline).__name__}{inside}: it must be an {names}, or a "
-            "pipeline that ends with one"
+            f"estimator is a {type(pipeline).__name__}{inside}: it must be an estimator of fgfm "
+            f"with the method {method}, or a pipeline that ends with one"
         )
     check_is_fitted(estimator)
     if isinstance(pipeline, Pipeline) and len(pipeline.steps) > 1:

@@ -25,10 +25,10 @@ from fgfm._utils.validation import (
 from fgfm.plotting._common import (
     check_label_names,
     check_vector,
-    classifier_and_features,
     decide_arrays,
     decide_row,
     dense,
+    estimator_and_rows,
     f_symbol,
     new_axes,
     select_row,
@@ -78,7 +78,7 @@ class DecisionDisplay:
 
     See Also
     --------
-    ExpectedFDisplay : The expected F-measure of sets of other sizes.
+    CalibrationDisplay : Whether the expected F-measure is obtained.
 
     Examples
     --------
@@ -204,7 +204,7 @@ class DecisionDisplay:
 
         Parameters
         ----------
-        estimator : FGFMClassifier, or a pipeline that ends with one
+        estimator : estimator of fgfm with `decide`, or a pipeline that ends with one
             Fitted.
         X : array-like, sparse matrix or data frame of shape (n, p)
             Features.
@@ -221,13 +221,13 @@ class DecisionDisplay:
         -------
         DecisionDisplay
             The display. The probabilities are those of ``predict_proba``, not conditioned on a
-            non-empty set; for a row decided by the label frequencies, these frequencies.
+            non-empty set.
         """
-        classifier, X = classifier_and_features(estimator, select_row(X, row, "X"))
+        classifier, X = estimator_and_rows(estimator, select_row(X, row, "X"))
         decision = decide_row(partial(decide_arrays, classifier), [X], [X], row)
-        p = np.empty(decision.labels.shape[1])
-        for factor, (P, _) in zip(classifier.factors_, classifier.estimate(X), strict=True):
-            p[factor] = np.minimum(P[0].sum(axis=1), 1.0)
+        p = dense(classifier.predict_proba(X))[0]
+        if not classifier.multilabel_:
+            p = p[-1:]
         if label_names is None and not classifier.multilabel_:
             label_names = list(classifier.classes_[-1:])  # the positive class of a flat y
         elif label_names is None:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from fgfm._utils.validation import check_choice, check_count
-from fgfm.decider import FDecider, FDeciderCV
-from fgfm.plotting._common import classifier_and_features, new_axes
+from fgfm.plotting._common import estimator_and_rows, new_axes
 from fgfm.plotting._decision import shorten
 
 __all__ = ["ReportDisplay"]
@@ -159,7 +158,7 @@ class ReportDisplay:
 
         Parameters
         ----------
-        estimator : FDecider or FDeciderCV, or a pipeline that ends with one
+        estimator : estimator of fgfm with `report`, or a pipeline that ends with one
             Fitted, on other rows.
         X : array-like, sparse matrix, data frame or list of arrays
             Rows, as in `fit`.
@@ -177,5 +176,5 @@ class ReportDisplay:
         ReportDisplay
             The display.
         """
-        decider, X = classifier_and_features(estimator, X, (FDecider, FDeciderCV))
+        decider, X = estimator_and_rows(estimator, X, "report")
         return cls(decider.report(X, y), measure=measure).plot(ax, **options)

@@ -53,7 +53,7 @@ _LOSS_MODULES = ("_loss", "sklearn._loss._loss")  # the same one in versions of 
 # Classes of fgfm that a file may contain, by the module to import them from. In files they have
 # stable names, without the private modules: when a class moves, it must keep its name.
 _CLASSES = {
-    "fgfm": "FDecider FDeciderCV FGFMClassifier ILFCompo Pipeline",
+    "fgfm": "FDecider FDeciderCV FGFMClassifier ILFCompo Pipeline StackClassifier",
     "fgfm._utils.log_linear_pool": "LogLinearPool",
     "fgfm.decider._class_model": "ClassModel",
     "fgfm.decider._joint_model": "JointModel",
@@ -70,13 +70,13 @@ _CLASSES = {
     "fgfm.factors._label_graph": "Cut",
     "fgfm.io": "FeatureEncoder",
     "fgfm.ridge": "RidgeLogistic",
-    "fgfm.stack._boosting": "LabelBoosting",
-    "fgfm.stack._features": "CountFeatures StandardFeatures",
-    "fgfm.stack._forest": "LabelForest",
-    "fgfm.stack._kernel_ridge": "KernelRidge",
-    "fgfm.stack._learner": "StackedLearner",
-    "fgfm.stack._logistic": "LabelLogistic",
-    "fgfm.stack._marginals": "MarginalStack",
+    "fgfm.learner._boosting": "LabelBoosting",
+    "fgfm.learner._features": "CountFeatures StandardFeatures",
+    "fgfm.learner._forest": "LabelForest",
+    "fgfm.learner._kernel_ridge": "KernelRidge",
+    "fgfm.learner._learner": "StackedLearner",
+    "fgfm.learner._logistic": "LabelLogistic",
+    "fgfm.learner._marginals": "MarginalStack",
     "fgfm.store._vocabulary": "Vocabulary",
 }
 _REGISTRY = {  # stable name -> module and name

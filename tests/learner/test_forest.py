@@ -10,10 +10,10 @@ import pytest
 from scipy import sparse
 from sklearn.tree import DecisionTreeRegressor
 
-import fgfm.stack._forest as module
+import fgfm.learner._forest as module
 from fgfm._kernels import grow_tree
-from fgfm.stack._features import BinnedFeatures
-from fgfm.stack._forest import LabelForest
+from fgfm.learner._features import BinnedFeatures
+from fgfm.learner._forest import LabelForest
 
 Floats = npt.NDArray[np.float64]
 

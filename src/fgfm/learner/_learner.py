@@ -12,17 +12,17 @@ from scipy.special import logit
 
 from fgfm._utils.blocks import slices
 from fgfm._utils.log_linear_pool import LogLinearPool
-from fgfm.stack._boosting import LabelBoosting
-from fgfm.stack._features import (
+from fgfm.learner._boosting import LabelBoosting
+from fgfm.learner._features import (
     CountFeatures,
     StandardFeatures,
     are_counts,
     known_means,
 )
-from fgfm.stack._forest import LabelForest
-from fgfm.stack._kernel_ridge import KernelRidge
-from fgfm.stack._logistic import LabelLogistic
-from fgfm.stack._marginals import MarginalStack
+from fgfm.learner._forest import LabelForest
+from fgfm.learner._kernel_ridge import KernelRidge
+from fgfm.learner._logistic import LabelLogistic
+from fgfm.learner._marginals import MarginalStack
 
 __all__ = ["StackedLearner", "StackedPredictions"]
 
@@ -37,6 +37,7 @@ _EDGE = 1e-5
 _RIDGE_SCALE = 4.0  # values of a regression of 0 and 1, as logits
 _RIDGE_EDGE = 0.03  # distance from 0 and 1 that values on counts keep, before the logit is taken
 _BLOCK = 4096  # rows whose stack is computed at the same time
+_EXPONENT = 60  # of 2, from which on features get other units
 _LEAST = 0.002  # probability of a class by a regression, before normalisation
 
 
@@ -67,6 +68,10 @@ class StackedLearner:
         One for each target of more than two classes.
     names : list of str
         The names of the parts.
+    columns : ndarray or None
+        The features that vary, if not all.
+    units : ndarray or None
+        Powers of two that the features are multiplied by, if some are very large or small.
     counts : bool
         Whether the features are like counts of words.
     """
@@ -109,6 +114,8 @@ class StackedLearner:
         held_out: list[Singles] = []
         self.parts: list[Any] = []
         X = _canonical(X)
+        self._set_columns(X)
+        X = self._used(X)
         self.counts = are_counts(X)
         X = self._stored(X)
         plan = self._plan(X, T, labels, weight, seed, n_jobs) if T.shape[1] else []
@@ -211,8 +218,34 @@ class StackedLearner:
 
     def predict(self, X: Any) -> StackedPredictions:
         """Return the probabilities of all targets for the rows of X."""
-        X = self._stored(X)
+        X = self._stored(self._used(_canonical(X)))
         return self._probabilities([part.predict(X) for part in self.parts], X.shape[0])
+
+    def _set_columns(self, X: Any) -> None:
+        """Choose the features that vary, and units in which none overflows single precision."""
+        if sparse.issparse(X):
+            varies = np.bincount(X.indices[X.data != 0.0], minlength=X.shape[1]) > 0
+        else:
+            varies = ((X[0] != X) & ~(np.isnan(X) & np.isnan(X[0]))).any(axis=0)
+        self.columns = None if varies.all() else np.flatnonzero(varies)
+        if not varies.any():
+            self.columns = np.zeros(1, dtype=np.intp)
+        X = X if self.columns is None else X[:, self.columns]
+        if sparse.issparse(X):
+            largest = abs(X).max(axis=0).toarray().ravel()
+        else:
+            largest = np.fmax.reduce(np.abs(X), axis=0, initial=0.0)
+        _, exponent = np.frexp(largest)
+        extreme = (np.abs(exponent) > _EXPONENT) & (largest > 0.0)
+        self.units = np.ldexp(1.0, np.where(extreme, -exponent, 0)) if extreme.any() else None
+
+    def _used(self, X: Any) -> Any:
+        """Return the features that are used, in the units of `fit`."""
+        X = X if self.columns is None else X[:, self.columns]
+        if self.units is None:
+            return X
+        X = X * self.units
+        return X.tocsr() if sparse.issparse(X) else X
 
     def _stored(self, X: Any) -> Any:
         """Return the features in CSR if they are counts, else dense, however they were stored."""

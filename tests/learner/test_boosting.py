@@ -8,9 +8,9 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import fgfm
-import fgfm.stack._boosting as module
+import fgfm.learner._boosting as module
 from fgfm import FGFMClassifier
-from fgfm.stack._boosting import LabelBoosting
+from fgfm.learner._boosting import LabelBoosting
 
 Floats = npt.NDArray[np.float64]
 

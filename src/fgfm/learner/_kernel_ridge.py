@@ -16,7 +16,7 @@ from scipy.spatial.distance import cdist
 
 from fgfm._utils.blocks import slices
 from fgfm._utils.parallel import interruptible, one_blas_thread
-from fgfm.stack._features import known_means
+from fgfm.learner._features import known_means
 
 __all__ = ["KernelRidge"]
 
@@ -37,6 +37,7 @@ _VALUES, _DIFFERENCES, _PRODUCTS = 1 << 20, 3e8, 4e9
 _FOLDS = 5  # of rows whose held-out predictions have penalties chosen by the others
 _TARGETS = 128  # that are fitted at the same time
 _NULL = 1e-10  # eigenvalues below this part of the largest are 0
+_ROUNDING = 1e-13  # and those below this part of the trace before centring
 
 
 class KernelRidge:
@@ -212,6 +213,7 @@ class _KernelMatrix:
 
     def decompose(self, root: Floats) -> _Eigen:
         of_mean = (root / np.linalg.norm(root))[:, 0] ** 2
+        rounding = _ROUNDING * float(np.abs(self.K.diagonal()) @ root[:, 0] ** 2)
         self.centre = of_mean @ self.K  # (n,)
         self.K -= self.centre
         self.K -= (self.centre - self.centre @ of_mean)[:, None]
@@ -219,7 +221,7 @@ class _KernelMatrix:
         self.K *= root.T
         values, vectors = interruptible(eigh, self.K, overwrite_a=True)
         del self.K
-        return _Eigen(vectors, np.maximum(values, 0.0), of_mean)
+        return _Eigen(vectors, np.where(values > rounding, values, 0.0), of_mean)
 
     def coefficients(self, eigen: _Eigen, spectral: Floats, root: Floats) -> tuple[Floats, Floats]:
         coef = root * (eigen.vectors @ spectral)
@@ -250,10 +252,11 @@ class _Features:
             block = scaled[rows].astype(np.float64, copy=False)
             gram += _to_dense(block.T @ block)
             self.centre += root[rows, 0] @ block / total
+        rounding = _ROUNDING * float(np.trace(gram))
         gram -= total * np.outer(self.centre, self.centre)
         values, right = interruptible(eigh, gram.T, overwrite_a=True)  # LAPACK stores columns
         del gram
-        kept = values > values[-1] * _NULL
+        kept = values > max(values[-1] * _NULL, rounding)
         values, right = values[kept], right[:, kept]
         rotation = right / np.sqrt(values)
         at_centre = self.centre @ rotation
@@ -313,7 +316,7 @@ def _choose_penalties(eigen: _Eigen, y: Floats, total: float) -> tuple[Floats, f
     """
     y = y.astype(np.float32)
     rotated = _rotate(eigen.vectors, y)
-    penalties = _PENALTIES * float(eigen.values.sum()) / total
+    penalties = _PENALTIES * (float(eigen.values.sum()) / total or 1.0)  # 1 if no feature varies
     losses = np.zeros((_FOLDS, len(penalties), y.shape[1]))
     for rows in slices(len(y), _BLOCK):
         left_out = _LeftOut(eigen, rows, y.dtype)
@@ -330,7 +333,7 @@ def _solve(eigen: _Eigen, y: Floats, penalties: Floats) -> tuple[Floats, Floats]
     """Return leave-one-out predictions (n, T) and spectral coefficients (q, T)."""
     rotated = _rotate(eigen.vectors, y)
     predictions = y.copy()
-    for rows in slices(len(y), _VALUES // len(rotated)):
+    for rows in slices(len(y), _VALUES // max(len(rotated), 1)):
         left_out = _LeftOut(eigen, rows, y.dtype)
         chosen = penalties[_folds(rows)]  # (rows, T), by rows of other folds
         for penalty in np.unique(penalties[:-1]):

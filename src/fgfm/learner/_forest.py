@@ -15,7 +15,7 @@ from scipy import sparse
 
 from fgfm._kernels import apply_trees, grow_tree
 from fgfm._utils.blocks import BLOCK_BYTES, n_threads, run_blocks
-from fgfm.stack._features import BinnedFeatures, known_means
+from fgfm.learner._features import BinnedFeatures, known_means
 
 __all__ = ["LabelForest"]
 
@@ -123,7 +123,8 @@ class LabelForest:
 
     def _used(self, X: Any) -> Any:
         """Return the features that are used, in single precision."""
-        return (X if self.columns is None else X[:, self.columns]).astype(np.float32)
+        with np.errstate(over="ignore"):  # new rows may be far larger than those of `fit`
+            return (X if self.columns is None else X[:, self.columns]).astype(np.float32)
 
     def _store(self, features: BinnedFeatures, trees: list[_Tree]) -> None:
         """Keep the trees as arrays, which can be saved and loaded without running code."""

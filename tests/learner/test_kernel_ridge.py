@@ -12,9 +12,9 @@ from scipy import sparse
 from sklearn.kernel_ridge import KernelRidge as Reference
 from sklearn.preprocessing import KernelCenterer
 
-import fgfm.stack._kernel_ridge as module
-from fgfm.stack._features import CountFeatures, StandardFeatures
-from fgfm.stack._kernel_ridge import KernelRidge
+import fgfm.learner._kernel_ridge as module
+from fgfm.learner._features import CountFeatures, StandardFeatures
+from fgfm.learner._kernel_ridge import KernelRidge
 
 Floats = npt.NDArray[np.float64]
 

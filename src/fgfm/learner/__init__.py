@@ -1,4 +1,4 @@
-"""The learner behind ``FGFMClassifier("auto")``: parts for all labels at once, stacked.
+"""The default learner: models of all labels at once, stacked.
 
 A random forest and two ridge regressions predict all labels and the number of
 labels. Each has held-out predictions of the training rows at no further cost (out of bag, and
@@ -9,9 +9,12 @@ each label on other features.
 
 from __future__ import annotations
 
-from fgfm.stack._learner import StackedLearner, StackedPredictions
+from fgfm.learner._classifier import StackClassifier
+from fgfm.learner._inputs import validate_numbers as validate_numbers
+from fgfm.learner._learner import StackedLearner as StackedLearner
+from fgfm.learner._learner import StackedPredictions as StackedPredictions
 
-__all__ = ["StackedLearner", "StackedPredictions"]
+__all__ = ["StackClassifier"]  # the others are for the packages of fgfm
 
 
 def __dir__() -> list[str]:

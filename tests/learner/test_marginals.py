@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
-import fgfm.stack._marginals as module
-from fgfm.stack._marginals import Floats, Logits, MarginalStack, _fit_label
+import fgfm.learner._marginals as module
+from fgfm.learner._marginals import Floats, Logits, MarginalStack, _fit_label
 
 
 def cells(F: Floats) -> Logits:

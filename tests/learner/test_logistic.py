@@ -12,10 +12,10 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 import fgfm
-import fgfm.stack._logistic as module
+import fgfm.learner._logistic as module
 from fgfm import FGFMClassifier
-from fgfm.stack._features import CountFeatures
-from fgfm.stack._logistic import LabelLogistic
+from fgfm.learner._features import CountFeatures
+from fgfm.learner._logistic import LabelLogistic
 
 
 def texts(n: int = 1200, p: int = 200) -> tuple[Any, npt.NDArray[np.int64]]:

@@ -1,0 +1,207 @@
+"""StackClassifier: the default learner as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from fgfm._utils.blocks import n_threads, run_blocks
+from fgfm._utils.label_table import format_labels, read_labels, set_label_attributes
+from fgfm._utils.names import check_same_index
+from fgfm._utils.progress import CallbackSupportMixin, FitProgress, with_callbacks
+from fgfm._utils.rows import n_rows, on_all_rows
+from fgfm._utils.validation import row_weights
+from fgfm.learner._inputs import validate_numbers
+from fgfm.learner._learner import StackedLearner
+
+__all__ = ["StackClassifier"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Multi-label classifier that needs no setting: several models of all labels, stacked.
+
+    A random forest and two ridge regressions predict all labels at once; many rows have further
+    parts where these pay: logistic regressions on counts, boosted trees on other features. Each
+    part has held-out predictions of the training rows, from which a logistic regression of each
+    label learns how to combine them. The held-out probabilities of the stack are an attribute, so
+    that what is learned from probabilities (calibrations, thresholds, label sets) needs no folds.
+
+    Parameters
+    ----------
+    n_jobs : int, optional
+        Number of threads, as in joblib. It does not change the result.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the forest and the folds of the further parts.
+    verbose : int, default=0
+        1 prints the progress of the fit at most every five seconds, 2 after every part.
+
+    Attributes
+    ----------
+    oob_decision_function_ : ndarray of shape (n, m) or (n, K)
+        Held-out probabilities of the training rows, in the form of `predict_proba`; NaN in rows of
+        weight 0.
+    classes_ : ndarray
+        The labels: their names, or 0 to m - 1. With a flat y its classes.
+    multilabel_ : bool
+        False if y was flat.
+    label_names_in_ : ndarray of shape (m,)
+        The columns of y, if it has any.
+    parts_ : dict of str to float
+        The parts, and the weights that labels share.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (p,)
+        Names of the features, if X has string column names.
+
+    See Also
+    --------
+    fgfm.FDecider : F-optimal decisions from its probabilities.
+
+    Notes
+    -----
+    X may be sparse, and a dense X may have missing values. It needs no scaling.
+
+    Missing labels: each part takes an unknown label as its mean or leaves the row out, and the
+    stack of a label is fitted to the rows in which it is observed.
+
+    A label that does not vary in training is predicted with certainty. The classes of a flat y are
+    predicted one against the rest, and the probabilities normalised.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from fgfm import FDecider, StackClassifier
+    >>> X, Y = make_multilabel_classification(300, n_classes=4, random_state=0)
+    >>> model = StackClassifier(random_state=0).fit(X[:200], Y[:200])
+    >>> model.predict_proba(X[200:202]).round(1)
+    array([[0. , 0. , 1. , 0. ],
+           [0.9, 0. , 0.8, 0. ]])
+    >>> decider = FDecider().fit(model.oob_decision_function_, Y[:200])
+    >>> round(decider.score(model.predict_proba(X[200:]), Y[200:]), 2)
+    0.81
+    """
+
+    def __init__(
+        self, *, n_jobs: int | None = None, random_state: Any = None, verbose: int = 0
+    ) -> None:
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> StackClassifier:
+        """Fit all parts and the stack.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, p)
+            Features; NaN for missing values in a dense X.
+        y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
+            Labels, 0 or 1, one column each; NaN or -1 for labels that were not observed. Or the
+            classes of a flat y.
+        sample_weight : array-like of shape (n,), optional
+            Sample weights: weight 2 is a row twice, weight 0 none.
+
+        Returns
+        -------
+        StackClassifier
+            The fitted estimator.
+        """
+        n_threads(self.n_jobs)  # raises if it is invalid
+        check_same_index(X=X, y=y, sample_weight=sample_weight)
+        X = validate_numbers(self, X, allow_nan=True, reset=True)
+        table = read_labels(
+            y, n_rows(X), type(self).__name__, allow_missing=True, allow_classes=True
+        )
+        n = len(table.labels)
+        set_label_attributes(self, table)
+        weight = np.ones(n) if sample_weight is None else row_weights(sample_weight, n, "X")
+        rows = np.flatnonzero(weight > 0.0)
+        Y = table.labels.astype(np.int64)
+        if table.observed is not None:
+            Y[~table.observed] = -1
+        progress = FitProgress(self, self.verbose)
+        progress.begin_models(Y.shape[1])
+        self._learner = StackedLearner()
+        held_out = self._learner.fit(
+            X if len(rows) == n else X[rows],
+            list(Y[rows].T),
+            weight[rows],
+            int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+            self.n_jobs,
+            lambda share: progress.models_done(int(share * Y.shape[1])),
+        )
+        progress.models_done(Y.shape[1])
+        self.parts_ = self._learner.weights
+        self.oob_decision_function_ = on_all_rows(self._proba(held_out.positive), rows, n)
+        progress.parts_fitted(self.parts_)
+        progress.end()
+        return self
+
+    def _proba(self, positive: Floats) -> Floats:
+        """Return the probabilities of all labels or classes from those of labels that vary."""
+        learner = self._learner
+        constant = [float(c[0]) if len(c) == 1 else 0.0 for c in learner.classes]
+        p = np.tile(constant, (len(positive), 1))  # (n, m)
+        p[:, learner.binary] = positive
+        if self.multilabel_:
+            return p
+        if len(self.classes_) < 3:
+            return np.column_stack([1.0 - p, p])[:, : len(self.classes_)]
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Predict the probability of each label.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, p)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n, m) or (n, K)
+            Probabilities of the labels; of the classes if y was flat.
+        """
+        check_is_fitted(self)
+        X = validate_numbers(self, X, allow_nan=True, reset=False)
+        row_bytes = 8 * (X.shape[1] + 8 * len(self.classes_))
+        blocks = run_blocks(
+            X.shape[0],
+            row_bytes,
+            n_threads(self.n_jobs),
+            lambda rows: self._proba(self._learner.predict(X[rows]).positive),
+        )
+        return np.concatenate(blocks)
+
+    def predict(self, X: Any) -> Any:
+        """Predict the labels with a probability above 0.5, or the most probable class.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, p)
+            Features.
+
+        Returns
+        -------
+        ndarray or sparse matrix of shape (n, m), or ndarray of shape (n,)
+            Labels, of the dtype of y in `fit`; sparse if y was sparse; classes if y was flat.
+        """
+        proba = self.predict_proba(X)
+        if not self.multilabel_:
+            return self.classes_[proba.argmax(axis=1)]
+        return format_labels(proba > 0.5, self._label_form, self._label_dtype, self.classes_)

@@ -1,0 +1,168 @@
+"""The single probability threshold with the best F-measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from fgfm._utils.names import check_same_index, check_same_names, column_names
+from fgfm._utils.validation import (
+    AVERAGES,
+    check_average_of,
+    check_beta,
+    check_marginals,
+    check_stored_probabilities,
+    check_zero_division,
+    label_sets,
+    real_array,
+    sparse_marginals,
+)
+
+_MAX_CANDIDATES = 1000
+Floats = npt.NDArray[np.float64]
+
+
+def best_threshold(
+    proba: Any,
+    labels: Any,
+    beta: float = 1.0,
+    zero_division: float = 1.0,
+    average: str = "samples",
+) -> float:
+    """Return the threshold on probabilities with the best F-measure.
+
+    Parameters
+    ----------
+    proba : array-like, sparse matrix or data frame of shape (n, m) or (n,)
+        Probabilities of the labels. Those that a sparse matrix does not store are 0.
+    labels : array-like, sparse matrix or data frame of the same shape
+        True labels, 0 or 1. 1-D labels are those of a binary classifier: one problem over all
+        rows.
+    beta : float, default=1.0
+        Weight of recall in the F-measure.
+    zero_division : float in [0, 1] or NaN, default=1.0
+        F-measure of an empty decision where there is no true label; NaN leaves it out of means.
+    average : {"samples", "macro", "weighted", "micro", "binary"}, default="samples"
+        The mean F-measure of rows, or of labels, with equal weights or weighted by their numbers
+        of rows, or the F-measure of all entries. "binary" is for 1-D labels.
+
+    Returns
+    -------
+    float
+        The threshold, half-way between two probabilities; among equally good ones, the one
+        nearest to the middle of their range.
+
+    Examples
+    --------
+    >>> best_threshold([[0.1, 0.4], [0.3, 0.2]], [[0, 1], [1, 0]])
+    0.25
+    >>> best_threshold([[0, 1], [1, 0]], [[0.1, 0.4], [0.3, 0.2]])
+    Traceback (most recent call last):
+        ...
+    ValueError: labels[0, 0] is 0.1: labels must be 0 or 1; are proba and labels swapped?
+    """
+    beta = check_beta(beta)
+    zero_division = check_zero_division(zero_division, allow_nan=True)
+    check_same_names(column_names(proba), column_names(labels), "proba", "labels")
+    check_same_index(proba=proba, labels=labels)
+    flat = np.ndim(labels) == 1
+    average = check_average_of(average, "labels", flat, (*AVERAGES, "binary"))
+    truth = _true_labels(proba, labels)  # (n, m)
+    p = _probabilities(proba, flat)  # (n, m)
+    if p.shape != truth.shape:
+        raise ValueError(
+            f"labels has shape {np.shape(labels)} and proba has {np.shape(proba)}: "
+            "they must have the same shape"
+        )
+    if p.shape[0] == 0:
+        raise ValueError("proba has no rows: a threshold needs at least one")
+    if sparse.issparse(p):
+        truth = sparse.csr_array(truth)
+    elif sparse.issparse(truth):
+        truth = truth.toarray().astype(np.bool_)
+    return threshold_of(p, truth, beta, zero_division, average)
+
+
+def threshold_of(
+    proba: Any, labels: Any, beta: float, zero_division: float, average: str
+) -> float:
+    """Return the best threshold for checked probabilities and labels, both dense or both CSR."""
+    values = np.unique(proba.data if sparse.issparse(proba) else proba)
+    if len(values) > _MAX_CANDIDATES:  # a finer grid would not change the score noticeably
+        values = np.unique(np.quantile(values, np.linspace(0.0, 1.0, _MAX_CANDIDATES)))
+    middle = (values[1:] + values[:-1]) / 2.0
+    candidates = np.concatenate([[0.0], middle, values[-1:]])  # (T,)
+    total, mass = np.zeros((2, len(candidates)))
+    for p, y, size in _problems(_problem_rows(proba, average), _problem_rows(labels, average)):
+        # numbers of labels of the problem, and of its true labels, above each candidate: (T,)
+        chosen = len(p) - np.searchsorted(np.sort(p), candidates, side="right")
+        positive = np.sort(p[y])
+        hits = len(positive) - np.searchsorted(positive, candidates, side="right")
+        sizes = beta**2 * size + chosen
+        f = np.full(len(candidates), zero_division)
+        np.divide((1.0 + beta**2) * hits, sizes, out=f, where=sizes > 0.0)
+        weight = np.where(np.isnan(f), 0, size if average == "weighted" else 1)
+        total += weight * np.nan_to_num(f)
+        mass += weight
+    mean = np.divide(total, mass, out=np.zeros(len(total)), where=mass > 0)
+    best = candidates[mean >= mean.max() - 1e-9]  # equal but for rounding
+    return float(best[np.argmin(np.abs(best - 0.5 * (best[0] + best[-1])))])
+
+
+def _true_labels(proba: Any, labels: Any) -> Any:
+    """Validate the labels (n, m); recognise probabilities that were passed as labels."""
+    try:
+        return label_sets(labels, "labels", allow_flat=True)
+    except ValueError as error:
+        if _are_labels(proba):
+            raise ValueError(f"{error}; are proba and labels swapped?") from None
+        raise
+
+
+def _are_labels(value: Any) -> bool:
+    try:
+        label_sets(value, "proba", allow_flat=True)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _probabilities(proba: Any, flat: bool) -> Any:
+    """Validate probabilities; return an array (n, m), or CSR if they are sparse."""
+    if sparse.issparse(proba):
+        csr = sparse_marginals(proba, "proba").copy()
+        csr.sum_duplicates()
+        check_stored_probabilities(csr, "proba")
+        return csr
+    p = real_array(proba, "proba", ("row",) if flat else ("row", "label"))
+    check_marginals(p, "proba", (0, 0)[: p.ndim])
+    p = np.clip(p.astype(np.float64), 0.0, 1.0)
+    return p[:, None] if flat else p
+
+
+def _problem_rows(matrix: Any, average: str) -> Any:
+    """Return a matrix (n, m) with one row for each problem of an average."""
+    if average in ("macro", "weighted"):
+        return matrix.T.tocsr() if sparse.issparse(matrix) else matrix.T
+    return matrix.reshape((1, -1)) if average == "micro" else matrix
+
+
+def _problems(proba: Any, labels: Any) -> Iterator[tuple[Floats, npt.NDArray[np.bool_], int]]:
+    """Yield the probabilities of each problem, their labels, and the number of true labels.
+
+    Labels that a sparse matrix does not store have probability 0, which no threshold selects.
+    """
+    if not sparse.issparse(proba):
+        for row, y in zip(proba, labels, strict=True):
+            yield row, y, int(y.sum())
+        return
+    proba, labels = sparse.csr_array(proba), sparse.csr_array(labels)
+    labels.eliminate_zeros()
+    for row in range(proba.shape[0]):
+        stored = slice(proba.indptr[row], proba.indptr[row + 1])
+        true = labels.indices[labels.indptr[row] : labels.indptr[row + 1]]
+        yield proba.data[stored], np.isin(proba.indices[stored], true), len(true)
