@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
-from fgfm import FDecider, FDeciderCV, decision
+from fgfm import FClassifier, FDecider, decision
 from fgfm.onnx import export_decision
 from oracle import check_decision, expected_f, independent_joint
 
@@ -256,7 +256,7 @@ def test_cross_validated_decider_behind_its_model(run):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 5))
     Y = (X @ rng.normal(size=(5, 4)) + rng.logistic(size=(300, 4)) > 0.8).astype(np.int64)
-    model = FDeciderCV(LogisticRegression(), random_state=0).fit(X, Y)
+    model = FClassifier(LogisticRegression(), random_state=0).fit(X, Y)
     parts = model.estimator_.estimators_
     network = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 18]> linear (double[n, 5] X) => (double[n, 4] p)'
@@ -277,8 +277,8 @@ def test_deciders_that_cannot_be_exported():
     proba, Y = validation_rows(100, 3)
     with pytest.raises(ValueError, match=r"decider is FDecider\(\): it must be fitted"):
         export_decision(FDecider())
-    with pytest.raises(ValueError, match=r"decider is FDeciderCV\(.*it must be fitted"):
-        export_decision(FDeciderCV(LogisticRegression()))
+    with pytest.raises(ValueError, match=r"decider is FClassifier\(.*it must be fitted"):
+        export_decision(FClassifier(LogisticRegression()))
     constraints = decision.Constraints(groups=[[0, 1]])
     limited = FDecider(constraints=constraints).fit(proba, Y)
     with pytest.raises(ValueError, match=r"decider has constraints.*min_labels and max_labels"):

@@ -31,7 +31,7 @@ PUBLIC = SUBMODULES | {
     "__version__",
     "Decision",
     "FDecider",
-    "FDeciderCV",
+    "FClassifier",
     "FGFMClassifier",
     "ILFCompo",
     "Pipeline",

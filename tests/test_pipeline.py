@@ -16,7 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import fgfm
-from fgfm import FDecider, FDeciderCV, FGFMClassifier, evaluation, plotting
+from fgfm import FClassifier, FDecider, FGFMClassifier, evaluation, plotting
 from multilabel import X, Y, close
 
 RNG = np.random.default_rng(0)
@@ -71,7 +71,7 @@ def test_methods_of_deciders():
     assert model.select(*new, 0.5, confidence=0.6) == last.select(*new, 0.5, 0.6)
     learner = MultiOutputClassifier(LogisticRegression())
     crossed = fgfm.make_pipeline(
-        StandardScaler(), FDeciderCV(learner, average="macro", random_state=0)
+        StandardScaler(), FClassifier(learner, average="macro", random_state=0)
     ).fit(X, Y)
     found = crossed.decide(X)
     expected = crossed[-1].decide(SCALER.transform(X))
@@ -82,7 +82,7 @@ def test_methods_of_deciders():
     assert list(found.expected_f.index) == [0, 1, 2, 3]  # one for each label
     y = np.array(["a", "b", "c"])[np.minimum(Y.sum(axis=1), 2)]
     several = fgfm.make_pipeline(
-        StandardScaler(), FDeciderCV(LogisticRegression(), average="macro", random_state=0)
+        StandardScaler(), FClassifier(LogisticRegression(), average="macro", random_state=0)
     ).fit(X, y)
     labels, expected_f = several.decide(pd.DataFrame(X))
     assert set(labels) <= {"a", "b", "c"}
@@ -234,7 +234,7 @@ def test_calibration_of_deciders_is_drawn():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     draw = plotting.CalibrationDisplay.from_estimator
     learner = MultiOutputClassifier(LogisticRegression())
-    model = fgfm.make_pipeline(StandardScaler(), FDeciderCV(learner, random_state=0)).fit(X, Y)
+    model = fgfm.make_pipeline(StandardScaler(), FClassifier(learner, random_state=0)).fit(X, Y)
     expected = draw(model[-1], SCALER.transform(X), Y)
     found = draw(model, X, Y)
     np.testing.assert_array_equal(found.expected_f, expected.expected_f)

@@ -23,7 +23,7 @@ models = {
     "chain": ClassifierChain(LogisticRegression(max_iter=1000), random_state=0),
 }
 for name, model in models.items():
-    decider = fgfm.FDeciderCV(model, random_state=0).fit(X, Y)
+    decider = fgfm.FClassifier(model, random_state=0).fit(X, Y)
     labels = decider.predict(X_new)
     # %%
     report(name, Y_new, decider.estimator_.predict(X_new), labels)

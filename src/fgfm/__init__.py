@@ -22,10 +22,11 @@ Submodules:
 
 Classes and functions of the package itself:
 
-- `fgfm.FGFMClassifier`: a scikit-learn classifier from features to label sets;
-- `fgfm.StackClassifier`: its default base learner, a forest and two ridge regressions whose
-  predictions are stacked;
-- `fgfm.FDecider` and `fgfm.FDeciderCV`: decisions behind any model that predicts probabilities;
+- `fgfm.FClassifier`: a classifier with F-optimal decisions, around any model;
+- `fgfm.FDecider`: the decisions of a model that is fitted elsewhere, from its probabilities;
+- `fgfm.StackClassifier`: the default model, a forest and two ridge regressions whose predictions
+  are stacked;
+- `fgfm.FGFMClassifier`: the classifier of Gasse and Aussem (2016);
 - `fgfm.Pipeline` and `fgfm.make_pipeline`: pipelines with all methods of these classifiers;
 - `fgfm.ILFCompo`: label factors from data;
 - `fgfm.Decision`: the result of a decision;
@@ -52,8 +53,9 @@ if TYPE_CHECKING:
     import fgfm.paper as paper
     import fgfm.plotting as plotting
     import fgfm.ridge as ridge
-    from fgfm.classifier import FGFMClassifier
-    from fgfm.decider import FDecider, FDeciderCV
+    from fgfm._old_classifier import FGFMClassifier
+    from fgfm.classifier import FClassifier
+    from fgfm.decider import FDecider
     from fgfm.decision import Decision
     from fgfm.factors import ILFCompo
     from fgfm.learner import StackClassifier
@@ -65,8 +67,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Decision",
+    "FClassifier",
     "FDecider",
-    "FDeciderCV",
     "FGFMClassifier",
     "ILFCompo",
     "Pipeline",
@@ -108,8 +110,8 @@ _SUBMODULES = frozenset(
 _MODULE_OF = {  # the module to import each name from
     "Decision": "fgfm.decision",
     "FDecider": "fgfm.decider",
-    "FDeciderCV": "fgfm.decider",
-    "FGFMClassifier": "fgfm.classifier",
+    "FClassifier": "fgfm.classifier",
+    "FGFMClassifier": "fgfm._old_classifier",
     "ILFCompo": "fgfm.factors",
     "Pipeline": "fgfm.pipeline",
     "StackClassifier": "fgfm.learner",

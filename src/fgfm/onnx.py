@@ -152,7 +152,7 @@ _ONE_LABEL = """
     not_q = Sub (one, q)
     d = Concat <axis = 1> (not_q, q)
 """
-# The distribution d of the number of labels, `fgfm.decider._joint_model.JointModel.predict`.
+# The distribution d of the number of labels: `LabelSetModel.predict` of `fgfm.decider`.
 # Numbers that no validation row has get a shift of minus infinity.
 _NUMBERS = """
     rows = Shape <end = 1> (q)
@@ -303,9 +303,9 @@ def export_decision(
 
     Parameters
     ----------
-    decider : FDecider, FDeciderCV or int
+    decider : FDecider, FClassifier or int
         A fitted decider, or the number of labels m for the decision from marginals. Of an
-        `FDeciderCV` the model takes the probabilities of ``estimator_``.
+        `FClassifier` the model takes the probabilities of ``estimator_``.
     beta : float, default=1.0
         Recall is considered `beta` times as important as precision. This and the next three are
         for a number of labels only: a decider has its own.
@@ -422,7 +422,7 @@ def _of_decider(decider: Any) -> tuple[str, dict[str, Any]]:
 
     Calibrators are told apart by name, since their module imports scikit-learn.
     """
-    if not hasattr(decider, "_model"):
+    if not hasattr(decider, "_learned"):
         raise ValueError(f"decider is {decider!r}: it must be fitted")
     if decider.constraints is not None:
         raise ValueError(
@@ -431,11 +431,7 @@ def _of_decider(decider: Any) -> tuple[str, dict[str, Any]]:
     if not decider.multilabel_ and len(decider.classes_) > 2:
         return _of_classes(decider)
     by_row = decider.multilabel_ and decider.average == "samples"
-    if decider.multilabel_ and not by_row and decider.average != decider._fitted_average:
-        raise ValueError(
-            f"average is {decider.average!r} and was {decider._fitted_average!r} in fit, which "
-            "computes the thresholds of 'macro' and 'micro': fit again"
-        )
+    decider._fitted_rule()  # which refuses parameters that changed since fit
     # What only rows, or only batches, can have
     other = ["min_precision", "min_recall"] if by_row else ["max_labels", "max_labels_"]
     if any(getattr(decider, name, None) is not None for name in other) or (

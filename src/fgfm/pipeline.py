@@ -11,8 +11,8 @@ from sklearn import pipeline as sklearn_pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from fgfm._old_classifier import FGFMClassifier
 from fgfm._utils.rows import as_frames, frame_library, frame_maker
-from fgfm.classifier import FGFMClassifier
 from fgfm.decider import FDecider
 from fgfm.decision import Decision
 
@@ -44,7 +44,7 @@ class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
     """Pipeline of scikit-learn, with all methods of a classifier of fgfm as its last step.
 
     The `Pipeline` of scikit-learn has the methods that all classifiers have, such as ``predict``.
-    This one also has those of `FGFMClassifier`, `FDecider` and `FDeciderCV`, as far as the last
+    This one also has those of `FGFMClassifier`, `FDecider` and `FClassifier`, as far as the last
     step has them: `decide`, `expected_f`, `predict_frame`, `predict_cardinality_proba`,
     `estimate`, `predict_mode`, `lower_bound`, `select` and `report`. X is what the first step
     takes.

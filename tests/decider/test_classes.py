@@ -1,4 +1,4 @@
-"""FDecider and FDeciderCV with a flat y of more than two classes, and average "weighted"."""
+"""FDecider and FClassifier with a flat y of more than two classes, and average "weighted"."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 
 import fgfm
 from decider_data import exclusive, independent
-from fgfm import FDecider, FDeciderCV
+from fgfm import FClassifier, FDecider
 from fgfm._utils.log_linear_pool import LogLinearPool
 from fgfm.decider._expectation import shifted
 from fgfm.decision import from_classes
@@ -150,11 +150,11 @@ def test_frames_of_classes(tmp_path):
 def test_cross_validated_models_of_classes(model):
     X, y = imbalanced()
     X, X_test, y, y_test = X[:1500], X[1500:], y[:1500], y[1500:]
-    estimator = FDeciderCV(model, average="macro", random_state=0).fit(X, y)
+    estimator = FClassifier(model, average="macro", random_state=0).fit(X, y)
     argmax = f1_score(y_test, estimator.estimator_.predict(X_test), average="macro")
     assert estimator.score(X_test, y_test) > argmax + 0.03
     assert estimator.predict_proba(X_test[:3]).shape == (3, 5)
-    prefit = FDeciderCV(estimator.estimator_, cv="prefit", average="macro").fit(X_test, y_test)
+    prefit = FClassifier(estimator.estimator_, cv="prefit", average="macro").fit(X_test, y_test)
     assert prefit.predict(X[:50]).shape == (50,)
     assert prefit.classes_.tolist() == NAMES.tolist()
 
@@ -164,7 +164,7 @@ def test_a_class_that_is_missing_in_folds():
     X, y = X[:400], y[:400].copy()
     y[y == "eel"] = "ant"
     y[3] = "eel"  # one row: missing in the training rows of a fold
-    estimator = FDeciderCV(LogisticRegression(), average="macro", random_state=0).fit(X, y)
+    estimator = FClassifier(LogisticRegression(), average="macro", random_state=0).fit(X, y)
     assert estimator.predict_proba(X).shape == (400, 5)
 
 
@@ -172,7 +172,7 @@ def test_a_class_that_is_missing_in_folds():
 def test_classes_need_macro(average):
     for estimator, rows in [
         (FDecider(average=average), P),
-        (FDeciderCV(LogisticRegression(), average=average), P),
+        (FClassifier(LogisticRegression(), average=average), P),
     ]:
         with pytest.raises(ValueError, match="y is flat and has 5 classes, which need average="):
             estimator.fit(rows, CLASSES)
@@ -201,4 +201,4 @@ def test_weighted_decides_as_macro_and_is_scored_with_weights():
     close(weighted.score(p[400:], Y[400:]), f, 1e-12)
     mass = weighted.predict_proba(p[400:]).sum(axis=0)
     assert abs(np.average(weighted.expected_f(p[400:]), weights=mass) - f) < 0.03
-    assert FDeciderCV(LogisticRegression(), average="weighted").fit(p, Y).score(p, Y) > 0.5
+    assert FClassifier(LogisticRegression(), average="weighted").fit(p, Y).score(p, Y) > 0.5

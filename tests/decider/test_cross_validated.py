@@ -1,4 +1,4 @@
-"""FDeciderCV: models of every kind, folds, fitted models, forms of data, weights, messages."""
+"""FClassifier: models of every kind, folds, fitted models, forms of data, weights, messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import fgfm
-from fgfm import FDecider, FDeciderCV, FGFMClassifier
+from fgfm import FClassifier, FDecider, FGFMClassifier
 from multilabel import close, interleaved_folds, make_data
 
 X, Y = make_data(160, 4)
@@ -66,7 +66,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("average", ["samples", "macro"])
 def test_models(name, average):
-    model = FDeciderCV(MODELS[name], average=average, cv=3, random_state=0).fit(X[:120], Y[:120])
+    model = FClassifier(MODELS[name], average=average, cv=3, random_state=0).fit(X[:120], Y[:120])
     assert model.predict(X).shape == Y.shape
     constant = np.tile(Y[:120].mean(axis=0) > 0.3, (40, 1)).astype(int)
     assert model.score(X[120:], Y[120:]) > fgfm.f_measure(Y[120:], constant, average=average)
@@ -77,13 +77,13 @@ def test_models(name, average):
 def test_a_model_of_all_labels_is_fitted_once_per_fold():
     network = Counting((4,), solver="lbfgs", alpha=1.0, random_state=0, max_iter=2000)
     Counting.fits = 0
-    FDeciderCV(network, cv=3).fit(X, Y)
+    FClassifier(network, cv=3).fit(X, Y)
     assert Counting.fits == 4  # three folds and all rows
 
 
 def test_decider_is_that_of_out_of_fold_probabilities():
     folds = interleaved_folds(160, 4)
-    model = FDeciderCV(several(), cv=folds).fit(X, Y)
+    model = FClassifier(several(), cv=folds).fit(X, Y)
     p = np.empty(Y.shape)
     for train, test in folds:
         fold = several().fit(X[train], Y[train])
@@ -101,17 +101,17 @@ def test_decider_is_that_of_out_of_fold_probabilities():
 
 @pytest.mark.parametrize("cv", [2, KFold(3), ShuffleSplit(2, test_size=0.3, random_state=0)])
 def test_folds(cv):
-    model = FDeciderCV(several(), cv=cv, random_state=0).fit(X, Y)
+    model = FClassifier(several(), cv=cv, random_state=0).fit(X, Y)
     assert model.score(X, Y) > 0.5
 
 
 @pytest.mark.parametrize("single", [ONE, make_pipeline(StandardScaler(), ONE), LinearSVC()])
 def test_models_of_one_label_are_wrapped(single):
     wrap = MultiOutputClassifier if hasattr(single, "predict_proba") else OneVsRestClassifier
-    one, two = (FDeciderCV(model, random_state=0).fit(X, Y) for model in (single, wrap(single)))
+    one, two = (FClassifier(model, random_state=0).fit(X, Y) for model in (single, wrap(single)))
     assert type(one.estimator_) is wrap
     assert (one.predict_proba(X) == two.predict_proba(X)).all()
-    flat = FDeciderCV(single, random_state=0).fit(X, Y[:, 0])
+    flat = FClassifier(single, random_state=0).fit(X, Y[:, 0])
     assert type(flat.estimator_) is type(single)
 
 
@@ -124,10 +124,10 @@ def test_model_that_takes_a_matrix_is_not_wrapped_whatever_its_tags():
             tags.classifier_tags.multi_label = tags.target_tags.multi_output = False
             return tags
 
-    assert type(FDeciderCV(Modest(5), random_state=0).fit(X, Y).estimator_) is Modest
+    assert type(FClassifier(Modest(5), random_state=0).fit(X, Y).estimator_) is Modest
     broken = np.where(X[3, 0] == X, np.nan, X)
     with pytest.raises(ValueError, match="NaN"):
-        FDeciderCV(ONE).fit(broken, Y)
+        FClassifier(ONE).fit(broken, Y)
 
 
 @pytest.mark.parametrize("routing", [False, True])
@@ -138,7 +138,7 @@ def test_groups_reach_the_splitter(routing):
         learner = GaussianNB()
         if routing:
             learner.set_fit_request(sample_weight=True)
-        model = FDeciderCV(MultiOutputClassifier(learner), cv=GroupKFold(4))
+        model = FClassifier(MultiOutputClassifier(learner), cv=GroupKFold(4))
         grouped = clone(model).fit(X, Y, sample_weight=weight, groups=groups)
         folds = list(GroupKFold(4).split(X, Y, groups))
         expected = clone(model).set_params(cv=folds).fit(X, Y, sample_weight=weight)
@@ -147,12 +147,12 @@ def test_groups_reach_the_splitter(routing):
             clone(model).fit(X, Y)
         if not routing:
             with pytest.raises(ValueError, match="groups is given and cv is 3: it must be a sci"):
-                FDeciderCV(several(), cv=3).fit(X, Y, groups=groups)
+                FClassifier(several(), cv=3).fit(X, Y, groups=groups)
 
 
 @pytest.mark.slow
 def test_number_of_jobs_changes_nothing():
-    one, two = (FDeciderCV(several(), random_state=0, n_jobs=n).fit(X, Y) for n in (1, 2))
+    one, two = (FClassifier(several(), random_state=0, n_jobs=n).fit(X, Y) for n in (1, 2))
     assert (one.predict_proba(X) == two.predict_proba(X)).all()
 
 
@@ -164,48 +164,48 @@ def test_number_of_jobs_changes_nothing():
 @pytest.mark.filterwarnings("ignore:.*converge")
 def test_prefit(kind, average):
     fitted = clone(MODELS[kind]).fit(X[:80], Y[:80])
-    prefit = FDeciderCV(fitted, cv="prefit", average=average).fit(X[80:], Y[80:])
-    frozen = FDeciderCV(FrozenEstimator(fitted), average=average).fit(X[80:], Y[80:])
+    prefit = FClassifier(fitted, cv="prefit", average=average).fit(X[80:], Y[80:])
+    frozen = FClassifier(FrozenEstimator(fitted), average=average).fit(X[80:], Y[80:])
     assert prefit.estimator_ is fitted
     assert (prefit.predict(X) == frozen.predict(X)).all()
     assert prefit.score(X[80:], Y[80:]) > 0.5
     # labels that are constant in the validation rows stay labels of the model
     few = Y[80:].copy()
     few[:, 2] = 0
-    assert FDeciderCV(fitted, cv="prefit").fit(X[80:], few).predict(X).shape == Y.shape
+    assert FClassifier(fitted, cv="prefit").fit(X[80:], few).predict(X).shape == Y.shape
 
 
 def test_prefit_binary():
     fitted = LogisticRegression().fit(X[:80], Y[:80, 0])
-    model = FDeciderCV(fitted, cv="prefit").fit(X[80:], Y[80:, 0])
+    model = FClassifier(fitted, cv="prefit").fit(X[80:], Y[80:, 0])
     p = fitted.predict_proba(X)[:, 1]
     decider = FDecider().fit(p[80:], Y[80:, 0])
     assert (model.predict(X) == decider.predict(p)).all()
     assert model.decider_.thresholds_ == decider.thresholds_
     with pytest.raises(ValueError, match=r"has classes \[0, 1\] and y has \['no', 'yes'\]"):
-        FDeciderCV(fitted, cv="prefit").fit(X, np.array(["no", "yes"])[Y[:, 0]])
+        FClassifier(fitted, cv="prefit", pos_label="yes").fit(X, np.array(["no", "yes"])[Y[:, 0]])
 
 
 def test_a_model_of_one_label_is_not_used_for_several():
     one = LogisticRegression().fit(X, Y[:, 0])
-    for model in (FDeciderCV(FrozenEstimator(one)), FDeciderCV(one, cv="prefit")):
+    for model in (FClassifier(FrozenEstimator(one)), FClassifier(one, cv="prefit")):
         with pytest.raises(ValueError, match=r"scores of shape \(160, 2\): .* and 4 labels"):
             model.fit(X, Y)
         with pytest.raises(ValueError, match="predicts two probabilities that sum to 1 in every"):
             model.fit(X, Y[:, :2])
     with pytest.raises(ValueError, match=r"scores of shape \(160, 4\): .* and 3 labels"):
-        FDeciderCV(several().fit(X, Y), cv="prefit").fit(X, Y[:, :3])
+        FClassifier(several().fit(X, Y), cv="prefit").fit(X, Y[:, :3])
     three = DecisionTreeClassifier(max_depth=2).fit(X, Y * 2 + Y[:, :1])
     with pytest.raises(ValueError, match=r"predicts [34] classes for a label: a label must be 0"):
-        FDeciderCV(three, cv="prefit").fit(X, Y)
+        FClassifier(three, cv="prefit").fit(X, Y)
 
 
 def test_not_fitted():
     with pytest.raises(NotFittedError):
-        FDeciderCV(several(), cv="prefit").fit(X, Y)
+        FClassifier(several(), cv="prefit").fit(X, Y)
     for method in ("predict", "decide", "expected_f", "predict_proba", "predict_frame"):
-        with pytest.raises(NotFittedError, match="This FDeciderCV instance is not fitted yet"):
-            getattr(FDeciderCV(several()), method)(X)
+        with pytest.raises(NotFittedError, match="This FClassifier instance is not fitted yet"):
+            getattr(FClassifier(several()), method)(X)
 
 
 # Labels that are constant
@@ -216,12 +216,12 @@ def test_not_fitted():
 def test_constant_labels(name):
     labels = Y.copy()
     labels[:, 1], labels[:, 3] = 0, 1
-    model = FDeciderCV(MODELS[name], cv=3, random_state=0).fit(X, labels)
+    model = FClassifier(MODELS[name], cv=3, random_state=0).fit(X, labels)
     assert not model.predict(X)[:, 1].any()
     assert model.predict(X)[:, 3].all()
     one = labels.copy()
     one[:, 2] = 0  # one label varies
-    model = FDeciderCV(MODELS[name], cv=3, random_state=0).fit(X, one)
+    model = FClassifier(MODELS[name], cv=3, random_state=0).fit(X, one)
     assert model.predict_proba(X)[:, 0].std() > 0.1
     assert model.score(X, one) > 0.7
 
@@ -233,16 +233,16 @@ def test_labels_that_are_constant_in_a_fold(flat):
     rows = np.random.default_rng(0).normal(size=(60, 2)) + 2.0 * labels
     folds = [(np.arange(20, 60), np.arange(20)), (np.arange(40), np.arange(20, 60))]
     if flat:
-        model = FDeciderCV(ONE, cv=folds).fit(rows, labels[:, 0])
+        model = FClassifier(ONE, cv=folds).fit(rows, labels[:, 0])
         assert model.score(rows, labels[:, 0]) > 0.5
         return
-    model = FDeciderCV(several(), cv=folds).fit(rows, labels)
+    model = FClassifier(several(), cv=folds).fit(rows, labels)
     assert model.score(rows, labels) > 0.4  # what the folds show is wrong in every row
 
 
 def test_all_labels_constant():
     with pytest.raises(ValueError, match="y has one class for each label in all 160 rows"):
-        FDeciderCV(several()).fit(X, np.ones_like(Y))
+        FClassifier(several()).fit(X, np.ones_like(Y))
 
 
 # Data
@@ -256,8 +256,8 @@ def test_frames(library):
     labels = frames.DataFrame(dict(zip(names, Y.T, strict=True)))
     if library == "pandas":
         frame.index = labels.index = [f"row {i}" for i in range(160)]
-    model = FDeciderCV(several(), random_state=0).fit(frame, labels)
-    plain = FDeciderCV(several(), random_state=0).fit(X, Y)
+    model = FClassifier(several(), random_state=0).fit(frame, labels)
+    plain = FClassifier(several(), random_state=0).fit(X, Y)
     assert model.classes_.tolist() == names
     assert list(model.feature_names_in_) == features
     assert (model.predict(frame) == plain.predict(X)).all()
@@ -275,8 +275,8 @@ def test_frames(library):
 
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
 def test_sparse_features_and_labels(kind):
-    model = FDeciderCV(several(), random_state=0).fit(kind(X), kind(Y))
-    plain = FDeciderCV(several(), random_state=0).fit(X, Y)
+    model = FClassifier(several(), random_state=0).fit(kind(X), kind(Y))
+    plain = FClassifier(several(), random_state=0).fit(X, Y)
     assert isinstance(model.predict(kind(X)), kind)
     assert (model.predict(kind(X)).toarray() == plain.predict(X)).all()
 
@@ -285,16 +285,16 @@ def test_text():
     words = np.array(["apple", "pear", "plum", "fig"])
     texts = [" ".join(["word", *words[row == 1]]) for row in Y]
     model = make_pipeline(CountVectorizer(), several())
-    fitted = FDeciderCV(model, random_state=0).fit(texts, Y)
+    fitted = FClassifier(model, random_state=0).fit(texts, Y)
     assert fitted.score(texts, Y) > 0.95
     series = pytest.importorskip("pandas").Series(texts, index=range(1, 161))
-    fitted = FDeciderCV(model, random_state=0).fit(series, Y)
+    fitted = FClassifier(model, random_state=0).fit(series, Y)
     assert fitted.predict_frame(series).index.equals(series.index)
 
 
 def test_flat_y():
     names = np.array(["no", "yes"])[Y[:, 0]]
-    model = FDeciderCV(ONE, random_state=0).fit(X, names)
+    model = FClassifier(ONE, pos_label="yes", random_state=0).fit(X, names)
     assert model.classes_.tolist() == ["no", "yes"]
     assert not model.multilabel_
     assert set(model.predict(X)) == {"no", "yes"}
@@ -305,20 +305,20 @@ def test_flat_y():
 
 
 def test_guarantee():
-    model = FDeciderCV(several(), random_state=0).fit(X[:80], Y[:80])
+    model = FClassifier(several(), random_state=0).fit(X[:80], Y[:80])
     f = fgfm.f_measure(Y[80:], model.predict(X[80:]), per_row=True)
     assert model.lower_bound(X[80:], Y[80:]) == fgfm.metrics.mean_lower_bound(f)
     expected = fgfm.metrics.abstention_threshold(model.expected_f(X[80:]), f, 0.5, 0.9)
     assert model.select(X[80:], Y[80:], 0.5, 0.9) == expected
     with pytest.raises(ValueError, match="average is 'micro': the guarantee needs"):
-        FDeciderCV(several(), average="micro").fit(X, Y).lower_bound(X, Y)
+        FClassifier(several(), average="micro").fit(X, Y).lower_bound(X, Y)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, np.ndarray.tolist])
 @pytest.mark.parametrize("cv", [None, "prefit"])
 def test_rows_of_fit_are_refused(form, cv):
     estimator = several() if cv is None else several().fit(X, Y)
-    model = FDeciderCV(estimator, cv=cv, random_state=0).fit(form(X[:80]), Y[:80])
+    model = FClassifier(estimator, cv=cv, random_state=0).fit(form(X[:80]), Y[:80])
     for rows in (slice(80), slice(10, 40), slice(79, None, -1)):
         with pytest.raises(ValueError, match="X and y have rows that were used in fit"):
             model.lower_bound(form(X[rows]), Y[rows])
@@ -328,7 +328,7 @@ def test_rows_of_fit_are_refused(form, cv):
 
 
 def test_texts_of_fit_are_refused():
-    model = FDeciderCV(make_pipeline(CountVectorizer(), several()), random_state=0)
+    model = FClassifier(make_pipeline(CountVectorizer(), several()), random_state=0)
     texts = [f"{a} {b} {i}" for i, (a, b) in enumerate(np.where(X[:, :2] > 0.0, "yes", "no"))]
     model.fit(texts[:80], Y[:80])
     with pytest.raises(ValueError, match="X and y have rows that were used in fit"):
@@ -341,7 +341,7 @@ def test_saved_models_predict_the_same(tmp_path):
     labels = Y.copy()
     labels[:, 1] = 0
     for model in (several(), ClassifierChain(ONE), make_pipeline(StandardScaler(), several())):
-        fitted = FDeciderCV(model, average="macro", random_state=0).fit(X, labels)
+        fitted = FClassifier(model, average="macro", random_state=0).fit(X, labels)
         fgfm.save(fitted, tmp_path / "model.fgfm")
         loaded = fgfm.load(tmp_path / "model.fgfm")
         assert (loaded.predict_proba(X) == fitted.predict_proba(X)).all()
@@ -354,30 +354,30 @@ def test_saved_models_predict_the_same(tmp_path):
 def test_rows_of_weight_zero_are_left_out():
     weight = (np.arange(160) % 4 > 0).astype(float)
     kept = weight > 0
-    model = FDeciderCV(several(), random_state=0)
+    model = FClassifier(several(), random_state=0)
     one, other = clone(model).fit(X, Y, weight), clone(model).fit(X[kept], Y[kept])
     close(one.predict_proba(X), other.predict_proba(X), 1e-6)
     folds = interleaved_folds(160)
-    one = FDeciderCV(several(), cv=folds).fit(X, Y, weight)  # folds of all rows
+    one = FClassifier(several(), cv=folds).fit(X, Y, weight)  # folds of all rows
     position = np.cumsum(kept) - 1
     mapped = [tuple(position[part[kept[part]]] for part in fold) for fold in folds]
-    other = FDeciderCV(several(), cv=mapped).fit(X[kept], Y[kept])
+    other = FClassifier(several(), cv=mapped).fit(X[kept], Y[kept])
     close(one.predict_proba(X), other.predict_proba(X), 1e-6)
 
 
 def test_weights_reach_the_model_and_the_decider():
     weight = 1.0 + (np.arange(160) % 3)
-    model = FDeciderCV(several(), random_state=0).fit(X, Y, weight)
+    model = FClassifier(several(), random_state=0).fit(X, Y, weight)
     whole = several().fit(X, Y, sample_weight=weight)
     found = np.column_stack([part[:, 1] for part in whole.predict_proba(X)])
     estimator = np.column_stack([part[:, 1] for part in model.estimator_.predict_proba(X)])
     close(estimator, found, 1e-6)
     fitted = clone(several()).fit(X[:80], Y[:80])
-    prefit = FDeciderCV(fitted, cv="prefit").fit(X[80:], Y[80:], weight[80:])
+    prefit = FClassifier(fitted, cv="prefit").fit(X[80:], Y[80:], weight[80:])
     p = np.column_stack([part[:, 1] for part in fitted.predict_proba(X)])
     close(prefit.predict_proba(X), FDecider().fit(p[80:], Y[80:], weight[80:]).predict_proba(p))
     with pytest.raises(ValueError, match="sample_weight is given, but the fit of estimator Pipel"):
-        FDeciderCV(make_pipeline(several())).fit(X, Y, weight)
+        FClassifier(make_pipeline(several())).fit(X, Y, weight)
 
 
 def test_further_arguments_of_fit():
@@ -387,7 +387,7 @@ def test_further_arguments_of_fit():
             assert len(shade) == len(y)
             return super().fit(X, y, sample_weight)
 
-    model = FDeciderCV(Coloured(strategy="prior"), cv=2)
+    model = FClassifier(Coloured(strategy="prior"), cv=2)
     model.fit(X, Y, colour="red", shade=list(range(160)))
     with pytest.raises(AssertionError):
         model.fit(X, Y)
@@ -399,7 +399,7 @@ def test_metadata_routing(requested):
     with sklearn.config_context(enable_metadata_routing=True):
         forest = RandomForestClassifier(3, random_state=0)
         forest.set_fit_request(sample_weight=requested)
-        model = FDeciderCV(forest, random_state=0).set_fit_request(sample_weight=True)
+        model = FClassifier(forest, random_state=0).set_fit_request(sample_weight=True)
         fitted = model.fit(X, Y, sample_weight=weight)
         plain = RandomForestClassifier(3, random_state=0)
         plain.fit(X, Y, sample_weight=weight if requested else None)
@@ -421,12 +421,11 @@ class NoScores(ClassifierMixin, BaseEstimator):
     [
         (NoScores(), TypeError, "estimator is NoScores.*must have predict_proba or decision_func"),
         (LogisticRegression, TypeError, "it must be a scikit-learn classifier"),
-        (None, TypeError, "estimator is None: it must be a scikit-learn classifier"),
     ],
 )
 def test_bad_models(model, error, message):
     with pytest.raises(error, match=message):
-        FDeciderCV(model).fit(X, Y)
+        FClassifier(model).fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -440,17 +439,17 @@ def test_bad_models(model, error, message):
 )
 def test_bad_parameters(parameters, message):
     with pytest.raises(ValueError, match=message):
-        FDeciderCV(several(), **parameters).fit(X, Y)
+        FClassifier(several(), **parameters).fit(X, Y)
 
 
 def test_bad_data():
     with pytest.raises(ValueError, match="y has 3 rows and X has 160"):
-        FDeciderCV(several()).fit(X, Y[:3])
+        FClassifier(several()).fit(X, Y[:3])
     with pytest.raises(ValueError, match="expecting 3 features"):
-        FDeciderCV(several()).fit(X, Y).predict(X[:, :2])
+        FClassifier(several()).fit(X, Y).predict(X[:, :2])
 
 
-# FGFMClassifier names FDeciderCV where it cannot take a model
+# FGFMClassifier names FClassifier where it cannot take a model
 
 
 @pytest.mark.parametrize(
@@ -459,7 +458,7 @@ def test_bad_data():
     ids=["several", "chain", "pipeline"],
 )
 def test_classifier_refuses_models_of_all_labels(model):
-    with pytest.raises(TypeError, match=r"a model of all labels: .* or use fgfm.FDeciderCV"):
+    with pytest.raises(TypeError, match=r"a model of all labels: .* or use fgfm.FClassifier"):
         FGFMClassifier(model).fit(X, Y)
 
 

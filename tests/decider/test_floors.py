@@ -16,7 +16,7 @@ from sklearn.multioutput import MultiOutputClassifier
 
 import fgfm
 from decider_data import exclusive, independent
-from fgfm import FDecider, FDeciderCV
+from fgfm import FClassifier, FDecider
 from fgfm.metrics import mean_lower_bound
 from multilabel import close
 from oracle import all_labelsets
@@ -53,10 +53,12 @@ def test_floors_are_reached(average, floor, score, stored):
 
 def test_floors_of_one_label_and_of_a_model():
     y = np.array(["no", "yes"])[Y[:, 0]]
-    decider = FDecider(min_precision=0.8).fit(P[:3000, 0], y[:3000])
+    decider = FDecider(min_precision=0.8, pos_label="yes").fit(P[:3000, 0], y[:3000])
     true = P[3000:, 0]  # whose mean is the precision but for the labels that are drawn
     assert abs(true[decider.predict(true) == "yes"].mean() - 0.8) < 0.03
-    model = FDeciderCV(LogisticRegression(), min_precision=0.8).fit(P[:3000], y[:3000])
+    model = FClassifier(LogisticRegression(), min_precision=0.8, pos_label="yes").fit(
+        P[:3000], y[:3000]
+    )
     assert abs(true[model.predict(P[3000:]) == "yes"].mean() - 0.8) < 0.03
 
 
@@ -321,8 +323,8 @@ def test_certificates_need_all_labels_and_the_model_that_predicts():
         FDecider(**given).fit(P[:300], missing)
     model = MultiOutputClassifier(LogisticRegression())
     with pytest.raises(ValueError, match="certificates need cv='prefit' and a fitted model"):
-        FDeciderCV(model, **given).fit(P, Y)
-    fitted = FDeciderCV(model.fit(P[:600], Y[:600]), cv="prefit", **given).fit(P[600:], Y[600:])
+        FClassifier(model, **given).fit(P, Y)
+    fitted = FClassifier(model.fit(P[:600], Y[:600]), cv="prefit", **given).fit(P[600:], Y[600:])
     assert fitted.decider_.certified_
 
 

@@ -224,7 +224,7 @@ def test_binary_logits():
 
 def test_classes_of_a_flat_y():
     names = np.array(["ham", "spam"])[Y[:, 0]]
-    decider = FDecider().fit(P[:, 0], names)
+    decider = FDecider(pos_label="spam").fit(P[:, 0], names)
     assert decider.classes_.tolist() == ["ham", "spam"]
     assert set(decider.predict(P[:, 0])) <= {"ham", "spam"}
     assert decider.score(P[:, 0], names) > 0.5
@@ -302,7 +302,7 @@ def test_weights_that_leave_nothing():
         ({"beta": 0.0}, "beta"),
         (
             {"average": "binary"},
-            "average is 'binary': it must be one of 'samples', 'macro', 'weighted', 'micro'",
+            "average is 'binary' and y is a matrix: it must be one of 'samples', 'macro'",
         ),
         ({"calibration": "platt"}, "calibration is 'platt'"),
         ({"nonempty": "yes"}, "nonempty is 'yes': it must be 'auto', True or False"),
@@ -329,8 +329,8 @@ def test_logits_that_cannot_be():
 def test_transposed_square_probabilities(make):
     p, labels = make(20, 20, seed=3)
     FDecider().fit(p, labels)
-    with pytest.raises(ValueError, match=r"X of shape \(20, 20\) fits y far better when it is tr"):
-        FDecider().fit(p.T, labels)
+    with pytest.warns(UserWarning, match=r"X of shape \(20, 20\) fits y far better when it is tr"):
+        FDecider(calibration=None).fit(p.T, labels)
 
 
 def test_rows_and_labels_of_frames_must_match():
@@ -434,20 +434,25 @@ def test_square_stacks_of_classes():
 def test_data_frames_without_rows():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(P, columns=list("abcd"))
-    decider = FDecider().fit(frame, Y)
-    for method in (decider.decide, decider.predict):
-        with pytest.raises(ValueError, match="X has no rows: FDecider needs at least 1"):
-            method(frame[:0])
+    for X in (frame, P, sparse.csr_array(P)):
+        decider, empty = FDecider().fit(X, Y), X[:0]
+        assert decider.predict(empty).shape == (0, 4)
+        labels, expected_f = decider.decide(empty)
+        assert labels.shape == (0, 4)
+        assert expected_f.shape == (0,)
+    with pytest.raises(ValueError, match=r"y has shape \(0, 4\): it must have at least one row"):
+        FDecider().fit(frame[:0], Y[:0])
 
 
 def test_columns_in_the_order_of_the_classes():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"ham": 1.0 - P[:, 0], "spam": P[:, 0]})
     y = np.array(["ham", "spam"])[Y[:, 0]]
-    decider = FDecider().fit(frame, y)
+    decider = FDecider(pos_label="spam").fit(frame, y)
     swapped = frame[["spam", "ham"]]
     message = "column 0 of X is 'spam', and class 0 of y is 'ham'"
-    for call in (lambda: FDecider().fit(swapped, y), lambda: decider.predict(swapped)):
+    unfitted = FDecider(pos_label="spam")
+    for call in (lambda: unfitted.fit(swapped, y), lambda: decider.predict(swapped)):
         with pytest.raises(ValueError, match=message):
             call()
 
@@ -456,9 +461,9 @@ def test_average_changed_after_fit(average):
     decider = FDecider(average=average).fit(P, Y)
     for other in {"macro", "micro"} - {average}:
         decider.set_params(average=other)
-        with pytest.raises(ValueError, match=f"average is '{other}' and was '{average}' in fit"):
-            decider.predict(P)
-        assert decider.decide(P).labels.shape == P.shape
+        for method in (decider.predict, decider.decide, decider.predict_proba):
+            with pytest.raises(ValueError, match=f"average is '{other}' and was '{average}' in"):
+                method(P)
 
 
 def test_sparse_rows_with_fewer_labels_than_validation_rows(average):

@@ -94,7 +94,8 @@ def test_exponents_of_independent_and_of_exclusive_labels():
     assert FDecider().fit(p, Y)._model.exponents == pytest.approx([1.0, 1.0], abs=0.25)
     p, Y = exclusive(3000, 6)
     assert FDecider().fit(p, Y)._model.exponents == pytest.approx([1.0, 0.0], abs=0.25)
-    t, u = FDecider().fit(p[:4], Y[:4])._model.exponents
+    with pytest.warns(UserWarning, match="n_samples=4: FDecider learns little from so few"):
+        t, u = FDecider().fit(p[:4], Y[:4])._model.exponents
     assert 0.2 < t < 2.0
     assert 0.0 <= u < 2.0
 

@@ -1,4 +1,4 @@
-"""FDecider and FDeciderCV with lists of label names, and with missing labels."""
+"""FDecider and FClassifier with lists of label names, and with missing labels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.svm import LinearSVC
 
 from decider_data import distorted, independent
-from fgfm import FDecider, FDeciderCV
+from fgfm import FClassifier, FDecider
 from multilabel import close, interleaved_folds, make_data
 
 P, Y = independent(400, 4)
@@ -52,8 +52,8 @@ def test_columns_without_names_are_in_sorted_order():
 
 def test_lists_behind_a_model():
     order = np.argsort(NAMES)
-    model = FDeciderCV(LogisticRegression(), random_state=0)
-    expected = FDeciderCV(LogisticRegression(), random_state=0).fit(P, Y[:, order])
+    model = FClassifier(LogisticRegression(), random_state=0)
+    expected = FClassifier(LogisticRegression(), random_state=0).fit(P, Y[:, order])
     model.fit(P, LISTS)
     assert model.classes_.tolist() == sorted(NAMES)
     assert (model.predict(P) == expected.predict(P)).all()
@@ -120,7 +120,7 @@ def test_models_are_fitted_where_labels_are_known(single):
     y = np.where(missing, np.nan, Y)
     folds = interleaved_folds(240, 3)
     one = LogisticRegression()
-    model = FDeciderCV(one if single else MultiOutputClassifier(one), cv=folds).fit(X, y)
+    model = FClassifier(one if single else MultiOutputClassifier(one), cv=folds).fit(X, y)
     p = np.empty(Y.shape)
     for train, test in folds:
         for j in range(3):
@@ -133,7 +133,7 @@ def test_models_are_fitted_where_labels_are_known(single):
         everything[:, j] = one.fit(X[known], Y[known, j]).predict_proba(X)[:, 1]
     close(model.predict_proba(X), decider.predict_proba(everything), 1e-9)
     assert (model.predict(X) == decider.predict(everything)).all()
-    rows = FDeciderCV(model.estimator_, cv="prefit").fit(X, y)
+    rows = FClassifier(model.estimator_, cv="prefit").fit(X, y)
     close(rows.predict_proba(X), FDecider().fit(everything, y).predict_proba(everything), 1e-9)
 
 
@@ -143,9 +143,9 @@ def test_labels_that_are_missing_or_constant_in_folds():
     y[20:, 0] = np.nan  # known in the first fold only
     y[:, 1] = 1.0
     folds = [(np.arange(20, 60), np.arange(20)), (np.arange(20), np.arange(20, 60))]
-    p = FDeciderCV(LogisticRegression(), cv=folds).fit(X, y).predict_proba(X)
+    p = FClassifier(LogisticRegression(), cv=folds).fit(X, y).predict_proba(X)
     assert np.isfinite(p).all()
     with pytest.raises(
         TypeError, match=r"y has labels that are missing, and .* must have predict_"
     ):
-        FDeciderCV(LinearSVC(), cv=folds).fit(X, y)
+        FClassifier(LinearSVC(), cv=folds).fit(X, y)

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_recall_fscore_support
 
 from decider_data import exclusive, independent
-from fgfm import FDecider, FDeciderCV
+from fgfm import FClassifier, FDecider
 from fgfm.metrics import best_threshold
 from multilabel import close
 
@@ -58,7 +58,7 @@ def test_report_of_sparse_probabilities_is_that_of_dense_ones():
 
 def test_report_of_one_label_and_of_classes():
     y = np.array(["no", "yes"])[Y[:, 0]]
-    report = FDecider().fit(P[:300, 0], y[:300]).report(P[300:, 0], y[300:])
+    report = FDecider(pos_label="yes").fit(P[:300, 0], y[:300]).report(P[300:, 0], y[300:])
     assert report.index.tolist() == [("yes", rule) for rule in ("decider", "p > 0.5", "tuned")]
     p, one_hot = exclusive(600, 3)
     y = np.array(["a", "b", "c"])[one_hot.argmax(axis=1)]
@@ -72,7 +72,7 @@ def test_report_of_one_label_and_of_classes():
 def test_report_of_a_model_has_the_names_of_labels():
     pd = pytest.importorskip("pandas")
     labels = pd.DataFrame(Y, columns=list("abcd"))
-    model = FDeciderCV(LogisticRegression(), average="micro", random_state=0).fit(P, labels)
+    model = FClassifier(LogisticRegression(), average="micro", random_state=0).fit(P, labels)
     report = model.report(P, labels)
     assert report.index.get_level_values(0).unique().tolist() == [*"abcd", "overall"]
     with pytest.raises(ValueError, match="column 0 of y is 'b' and that of fit is 'a'"):

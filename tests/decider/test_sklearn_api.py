@@ -1,4 +1,4 @@
-"""FDecider and FDeciderCV as scikit-learn estimators: common checks, tags, searches, pipelines."""
+"""FDecider and FClassifier as scikit-learn estimators: checks, tags, searches, pipelines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from decider_data import independent
-from fgfm import FDecider, FDeciderCV
+from fgfm import FClassifier, FDecider
 from multilabel import X, Y, close
 
 _NOT_ARGMAX = "F-optimal labels of a batch are not the classes of probability above one half"
@@ -28,6 +28,20 @@ _COLUMNS = "the check passes several columns of features with one label"
 _ONE_D = "the check passes a flat X, which is documented, and then indexes it as a matrix"
 _EVERY_LABEL = "the check passes one column of features with five labels"
 
+_POS_LABEL = "the check passes two classes of which none is the positive one by convention"
+_OTHER_CLASSES = dict.fromkeys(
+    [
+        "check_classifier_data_not_an_array",
+        "check_classifiers_classes",
+        "check_estimators_dtypes",
+        "check_fit2d_1feature",
+        "check_sample_weights_not_an_array",
+        "check_sample_weights_not_overwritten",
+        "check_sample_weights_pandas_series",
+        "check_sample_weights_shape",
+    ],
+    _POS_LABEL,
+)
 _RANDOM = "a forest draws other rows where rows are repeated"
 KINDS = ["dense", "sparse"]
 
@@ -78,18 +92,19 @@ FLAT_X = {
 def expected_failures(estimator):
     """Return the checks that an estimator cannot pass, with reasons."""
     if isinstance(estimator, FDecider):
-        return FLAT_X
+        return _OTHER_CLASSES | FLAT_X
+    failures = dict(_OTHER_CLASSES)
     if isinstance(estimator.estimator, LogisticRegression):
-        return {"check_classifiers_train": _NOT_ARGMAX}
+        failures["check_classifiers_train"] = _NOT_ARGMAX
     if isinstance(estimator.estimator, RandomForestClassifier):
-        return {f"check_sample_weight_equivalence_on_{kind}_data": _RANDOM for kind in KINDS}
-    return {}
+        failures |= {f"check_sample_weight_equivalence_on_{kind}_data": _RANDOM for kind in KINDS}
+    return failures
 
 
 @parametrize_with_checks(
     [
         FDecider(logits=True),
-        FDeciderCV(LogisticRegression()),
+        FClassifier(LogisticRegression()),
     ],
     expected_failed_checks=expected_failures,
 )
@@ -102,9 +117,9 @@ def test_common_checks(estimator, check):
 @pytest.mark.slow
 @parametrize_with_checks(
     [
-        FDeciderCV(DecisionTreeClassifier(max_depth=3, random_state=0), cv=3, random_state=0),
-        FDeciderCV(GaussianNB(), calibration="isotonic", average="micro", cv=3),
-        FDeciderCV(RandomForestClassifier(5, random_state=0), average="macro", random_state=0),
+        FClassifier(DecisionTreeClassifier(max_depth=3, random_state=0), cv=3, random_state=0),
+        FClassifier(GaussianNB(), calibration="isotonic", average="micro", cv=3),
+        FClassifier(RandomForestClassifier(5, random_state=0), average="macro", random_state=0),
     ],
     expected_failed_checks=expected_failures,
 )
@@ -120,10 +135,10 @@ def test_tags():
     assert not tags.classifier_tags.multi_class
     assert tags.input_tags.sparse
     assert not sklearn.utils.get_tags(FDecider(logits=True)).input_tags.sparse
-    assert sklearn.utils.get_tags(FDeciderCV(LogisticRegression())).input_tags.sparse
+    assert sklearn.utils.get_tags(FClassifier(LogisticRegression())).input_tags.sparse
     for model in (RandomForestClassifier(), LogisticRegression()):  # which is wrapped
-        assert sklearn.utils.get_tags(FDeciderCV(model)).classifier_tags.multi_label
-    assert not sklearn.utils.get_tags(FDeciderCV(GaussianNB())).input_tags.sparse
+        assert sklearn.utils.get_tags(FClassifier(model)).classifier_tags.multi_label
+    assert not sklearn.utils.get_tags(FClassifier(GaussianNB())).input_tags.sparse
 
 
 def model():
@@ -132,7 +147,7 @@ def model():
 
 
 def test_clone_and_pickle():
-    fitted = FDeciderCV(model(), average="macro", random_state=0).fit(X, Y)
+    fitted = FClassifier(model(), average="macro", random_state=0).fit(X, Y)
     again = clone(fitted)
     assert not hasattr(again, "decider_")
     assert again.get_params()["estimator__estimator__C"] == 1.0
@@ -150,12 +165,12 @@ def test_cross_val_score_and_predict():
         for train, test in KFold(3).split(p)
     ]
     close(scores, fitted)
-    wrapped = FDeciderCV(model(), random_state=0)
+    wrapped = FClassifier(model(), random_state=0)
     assert cross_val_predict(wrapped, X, Y, cv=2).shape == Y.shape
     proba = cross_val_predict(wrapped, X, Y, cv=KFold(2), method="predict_proba")
     train, test = next(KFold(2).split(X))
     close(proba[test], clone(wrapped).fit(X[train], Y[train]).predict_proba(X[test]))
-    flat = cross_val_predict(FDeciderCV(GaussianNB()), X, Y[:, 0], cv=2, method="predict_proba")
+    flat = cross_val_predict(FClassifier(GaussianNB()), X, Y[:, 0], cv=2, method="predict_proba")
     assert flat.shape == (60, 2)
 
 
@@ -166,7 +181,7 @@ def test_grid_search():
     ).fit(p**3, labels)
     assert search.best_params_["calibration"] == "sigmoid"
     search = GridSearchCV(
-        FDeciderCV(model(), cv=2, random_state=0),
+        FClassifier(model(), cv=2, random_state=0),
         {"estimator__estimator__C": [1.0], "average": ["macro", "micro"]},
         cv=2,
     ).fit(X, Y)
@@ -175,9 +190,9 @@ def test_grid_search():
 
 
 def test_pipelines():
-    pipeline = make_pipeline(StandardScaler(), FDeciderCV(model(), random_state=0)).fit(X, Y)
+    pipeline = make_pipeline(StandardScaler(), FClassifier(model(), random_state=0)).fit(X, Y)
     assert pipeline.score(X, Y) == pipeline[-1].score(pipeline[0].transform(X), Y)
-    inside = FDeciderCV(make_pipeline(StandardScaler(), model()), random_state=0).fit(X, Y)
+    inside = FClassifier(make_pipeline(StandardScaler(), model()), random_state=0).fit(X, Y)
     assert inside.score(X, Y) > 0.5
     half = FunctionTransformer(np.sqrt)
     p, labels = independent(200, 3)

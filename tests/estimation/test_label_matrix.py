@@ -78,7 +78,7 @@ def test_learner_without_several_classes_cannot_model_the_number_of_labels():
     with pytest.raises(ValueError, match=r"BinaryOnly, .*factors='independent', or"):
         FGFMClassifier(BinaryOnly()).fit(X, Y)
     FGFMClassifier(BinaryOnly(), factors="independent").fit(X, Y).predict(X)
-    fgfm.FDeciderCV(BinaryOnly()).fit(X, Y).predict(X)
+    fgfm.FClassifier(BinaryOnly()).fit(X, Y).predict(X)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from decider_data import independent
-from fgfm import FDecider, FDeciderCV, FGFMClassifier, decision, f_measure
+from fgfm import FClassifier, FDecider, FGFMClassifier, decision, f_measure
 
 AVERAGES = ["samples", "macro", "micro"]
 SHAPES = [(1, 1), (1, 4), (4, 1), (2, 2), (3, 3), (5, 5), (3, 6), (6, 3)]
@@ -216,7 +216,7 @@ def test_dtypes_of_labels(validation, dtype):
     same(FDecider().fit(P, y).predict(P), FDecider().fit(P, Y).predict(P))
     model = FGFMClassifier("ridge", random_state=0)
     same(model.fit(P, y).predict(P), model.fit(P, Y).predict(P))
-    cv = FDeciderCV(KNeighborsClassifier(), random_state=0)
+    cv = FClassifier(KNeighborsClassifier(), random_state=0)
     same(cv.fit(P, y).predict(P), cv.fit(P, Y).predict(P))
     H = 1 - Y[::-1]
     for average in AVERAGES:
@@ -265,11 +265,11 @@ def test_classifiers(validation, m):
     new = np.random.default_rng(0).random((m, 5))  # as many rows as labels
     for make in (
         lambda average: FGFMClassifier("ridge", random_state=0),
-        lambda average: FDeciderCV(KNeighborsClassifier(), average=average, random_state=0),
+        lambda average: FClassifier(KNeighborsClassifier(), average=average, random_state=0),
     ):
         for average in AVERAGES:
             plain = make(average).fit(features, Y)
-            arguments = {} if isinstance(plain, FDeciderCV) else {"average": average}
+            arguments = {} if isinstance(plain, FClassifier) else {"average": average}
             expected = plain.decide(new, **arguments)
             tables = [
                 (pl.DataFrame(features), pl.DataFrame(Y), pl.DataFrame(new, orient="row")),

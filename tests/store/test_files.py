@@ -209,7 +209,7 @@ def public_estimators():
     packages = [getattr(fgfm, name) for name in fgfm.__all__]
     values = [getattr(p, name) for p in packages for name in getattr(p, "__all__", ())]
     kinds = {value for value in [*packages, *values] if isinstance(value, type)}
-    needs_argument = (fgfm.FDeciderCV, fgfm.Pipeline)
+    needs_argument = (fgfm.FClassifier, fgfm.Pipeline)
     found = [k for k in kinds if issubclass(k, BaseEstimator) and k not in needs_argument]
     return sorted(found, key=lambda kind: kind.__name__)
 

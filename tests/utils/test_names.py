@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from decider_data import independent
-from fgfm import FDecider, FDeciderCV, FGFMClassifier, decision, f_measure
+from fgfm import FClassifier, FDecider, FGFMClassifier, decision, f_measure
 from fgfm._utils.names import check_same_names, column_names
 from fgfm.evaluation import evaluate, evaluate_fitted
 from fgfm.factors import ILFCompo
@@ -115,7 +115,7 @@ CALLS = {
     "FDecider, flat": lambda x, y: FDecider().fit(x[0], y[0]),
     "score of FDecider": lambda x, y: FDecider().fit(P, Y).score(x, y),
     "weight of FDecider": lambda x, y: FDecider().fit(FRAME, Y, WEIGHT.loc[x.index]),
-    "FDeciderCV": lambda x, y: FDeciderCV(KNeighborsClassifier()).fit(x, y),
+    "FClassifier": lambda x, y: FClassifier(KNeighborsClassifier()).fit(x, y),
     "FGFMClassifier": lambda x, y: classifier().fit(x, y),
     "weight of FGFMClassifier": lambda x, y: classifier().fit(FRAME, Y, WEIGHT.loc[x.index]),
     "score of FGFMClassifier": lambda x, y: classifier().fit(P, Y).score(x, y),

@@ -239,8 +239,14 @@ def _list_table(rows: list[Any], names: Any) -> LabelTable:
 
 
 def set_label_attributes(estimator: Any, table: LabelTable) -> None:
-    """Set the attributes of an estimator that describe the y of `fit`."""
+    """Set the attributes of an estimator that describe the y of `fit`.
+
+    Of two classes of a flat y, the positive one is the last of the table; `classes_` are sorted.
+    """
     estimator.classes_ = table.classes
+    estimator._reversed_classes = False
+    if table.form == "flat" and len(table.classes) == 2 and table.classes[1] < table.classes[0]:
+        estimator.classes_, estimator._reversed_classes = table.classes[::-1], True
     estimator.multilabel_ = table.form not in ("flat", "classes")
     estimator._label_form, estimator._label_dtype = table.form, table.dtype
     vars(estimator).pop("label_names_in_", None)  # of an earlier fit
@@ -250,6 +256,8 @@ def set_label_attributes(estimator: Any, table: LabelTable) -> None:
 
 def format_labels(labels: Any, form: str, dtype: str, classes: npt.NDArray[Any]) -> Any:
     """Return predicted labels (n, m), dense or CSR, in the form and dtype of the y of `fit`."""
+    if sparse.issparse(labels) and form in ("flat", "classes"):
+        labels = labels.toarray()
     if sparse.issparse(labels):
         return (labels.toarray() if form == "dense" else labels).astype(dtype)
     if form in ("flat", "classes"):
@@ -279,7 +287,8 @@ def read_true_labels(y: Any, classifier: Any) -> Any:
             )
         if len(classes) > 2:
             return y[:, None] == classes
-        return ((y == classes[-1]) & (len(classes) == 2))[:, None]
+        positive = classes[0 if vars(classifier).get("_reversed_classes") else -1]
+        return ((y == positive) & (len(classes) == 2))[:, None]
     names = getattr(classifier, "label_names_in_", None)
     rows = None if names is None else _label_lists(y)
     if rows is not None:

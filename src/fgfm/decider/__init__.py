@@ -1,11 +1,8 @@
-"""F-optimal decisions behind any model: learned from its probabilities for validation rows."""
+"""Decisions learned from validation rows, behind any model."""
 
-from __future__ import annotations
-
-from fgfm.decider._cross_validated import FDeciderCV
 from fgfm.decider._decider import FDecider
 
-__all__ = ["FDecider", "FDeciderCV"]
+__all__ = ["FDecider"]
 
 
 def __dir__() -> list[str]:

@@ -24,11 +24,11 @@ from scipy import sparse
 from scipy.special import bdtrc
 
 from fgfm._utils.label_table import LabelTable
+from fgfm.decider._entries import Entries
 from fgfm.decider._floors import best_entries
-from fgfm.estimation._entries import Entries
 from fgfm.metrics import mean_lower_bound
 
-__all__ = ["certify_floors", "rows_apart"]
+__all__ = ["Certified", "certify_rows", "certify_thresholds", "rows_apart"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -56,40 +56,60 @@ def rows_apart(confidence: float | None, weight: Floats, table: LabelTable) -> I
     return np.sort(used[: len(used) // 2])
 
 
-def certify_floors(decider: Any, entries: Entries, labels: Any, halves: Halves) -> None:
-    """Move the decisions of a fitted FDecider until rows kept apart show that the floors hold.
+class Certified(NamedTuple):
+    """Thresholds that rows kept apart have tested, and for which labels they passed."""
 
-    Sets `certified_`, and `thresholds_` and `max_labels_`, or the floors of rows. Of several
-    labels, each has its share of the error (Bonferroni).
+    thresholds: Any  # (m,) or a number
+    certified: Any  # (m,) booleans, or one
+    most: int | None  # labels of a row, at most
+
+
+def certify_rows(rule: Any, validation: Any) -> tuple[dict[str, float], bool]:
+    """Return floors on the expectation of each row, for which the floors of a rule hold."""
+    settings = rule.settings
+    floors = _positive(settings.floors)
+    halves = validation.used, validation.apart
+    alpha = 1.0 - settings.confidence
+    certificate = _certify_rows(rule, validation, floors, alpha)
+    _warn(settings.confidence, floors, {"": certificate}, halves)
+    return _raised(floors, certificate.candidate), certificate.certified
+
+
+def certify_thresholds(rule: Any, validation: Any) -> Certified:
+    """Return thresholds near those of a fitted rule, for which its floors hold.
+
+    Of several labels, each has its share of the error (Bonferroni).
     """
-    floors = {name: value for name, value in decider._floors.items() if value > 0.0}
-    alpha = 1.0 - decider.confidence
-    if not decider._per_batch:
-        found = _certify_rows(decider, entries, labels, halves, floors, alpha)
-        decider._row_floors = _raised(floors, found.candidate)
-        decider.certified_ = found.certified
-        _warn(decider.confidence, floors, {"": found}, halves)
-        return
-    fitting, apart = (list(_problems(decider, entries.at(at), labels[at])) for at in halves)
-    best = np.atleast_1d(decider.thresholds_).astype(np.float64)
+    settings = rule.settings
+    floors = _positive(settings.floors)
+    halves = validation.used, validation.apart
+    fitting, apart = (
+        list(_problems(rule, validation.entries.take(rows), validation.labels[rows]))
+        for rows in halves
+    )
+    best = np.atleast_1d(rule.thresholds).astype(np.float64)
     # A label that is not predicted needs no certificate, and has none.
     tested = [j for j, rows in enumerate(fitting) if (rows.q > best[j]).any()]
+    alpha = (1.0 - settings.confidence) / max(len(tested), 1)
     certificates = {
-        j: _certify_threshold(fitting[j], apart[j], best[j], floors, alpha / len(tested))
-        for j in tested
+        j: _certify_threshold(fitting[j], apart[j], best[j], floors, alpha) for j in tested
     }
     certified = np.zeros(len(best), dtype=np.bool_)
-    for j, found in certificates.items():
-        best[j], certified[j] = found.candidate, found.certified
-    if decider._one_problem:
-        decider.thresholds_, decider.certified_ = float(best[0]), bool(certified[0])
-        if decider.multilabel_ and tested and "min_precision" in floors:
-            decider.max_labels_ = certificates[0].most
-    else:
-        decider.thresholds_, decider.certified_ = best, certified
-    names = [""] if decider._one_problem else decider._column_names()
-    named = {names[j]: found for j, found in certificates.items()}
-    _warn(decider.confidence, floors, named, halves)
+    for j, certificate in certificates.items():
+        best[j], certified[j] = certificate.candidate, certificate.certified
+    names = [""] if settings.one_problem else settings.names
+    named = {names[j]: certificate for j, certificate in certificates.items()}
+    _warn(settings.confidence, floors, named, halves)
+    if not settings.one_problem:
+        return Certified(best, certified, None)
+    bounded = settings.form != "flat" and tested and "min_precision" in floors
+    most = certificates[0].most if bounded else None
+    return Certified(float(best[0]), bool(certified[0]), most)
+
+
+def _positive(floors: dict[str, float]) -> dict[str, float]:
+    """Return the floors that ask for something."""
+    return {name: value for name, value in floors.items() if value > 0.0}
 
 
 class Draws(NamedTuple):
@@ -206,10 +226,10 @@ def _certify_threshold(
     return _certify(path, best, samples, list(floors.values()), alpha)._replace(most=most)
 
 
-def _problems(decider: Any, entries: Entries, labels: Any) -> Iterator[ProblemRows]:
+def _problems(rule: Any, entries: Entries, labels: Any) -> Iterator[ProblemRows]:
     """Yield the rows of each problem whose floors are certified by themselves."""
-    q = decider._marginals(entries)
-    if decider._one_problem:
+    q = rule.model.marginals(entries, rule.settings.threads)
+    if rule.settings.one_problem:
         n_true = np.asarray(labels.sum(axis=1)).ravel()
         yield ProblemRows(q.p, q.choose(labels) > 0.0, n_true, q.m)
         return
@@ -236,26 +256,21 @@ def _problems(decider: Any, entries: Entries, labels: Any) -> Iterator[ProblemRo
 
 
 def _certify_rows(
-    decider: Any,
-    entries: Entries,
-    labels: Any,
-    halves: Halves,
-    floors: dict[str, float],
-    alpha: float,
+    rule: Any, validation: Any, floors: dict[str, float], alpha: float
 ) -> Certificate:
     """Certify the mean precision or recall of rows, by floors on the expectation of each row."""
 
     def draws(rows: Integers, part: float) -> list[Draws]:
-        given, truth = entries.at(rows), labels[rows]
-        chosen, _ = decider._choose_rows(given, _raised(floors, part))
-        hits = (chosen * given.choose(truth)).sum(axis=1)
+        entries, truth = validation.entries.take(rows), validation.labels[rows]
+        chosen, _ = rule.decide_with(entries, _raised(floors, part))
+        hits = (chosen * entries.choose(truth)).sum(axis=1)
         n_true = np.asarray(truth.sum(axis=1)).ravel()
         sizes = {"min_precision": chosen.sum(axis=1), "min_recall": n_true}
         shares = [(hits / np.maximum(k, 1))[k > 0] for k in (sizes[name] for name in floors)]
         return [Draws(x, False, float(x.mean()) if len(x) else 0.0) for x in shares]
 
     path = [1.0 - step / _STEPS for step in range(1, _STEPS + 1)]
-    samples: list[Any] = [partial(draws, rows) for rows in halves]
+    samples: list[Any] = [partial(draws, rows) for rows in (validation.used, validation.apart)]
     return _certify(path, 0.0, samples, list(floors.values()), alpha)
 
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from fgfm._kernels import reweight_marginals
 from fgfm.cardinality import of_marginals
-from fgfm.estimation._exponent import powered
+from fgfm.decider._exponents import tempered
 
 __all__ = ["best_entries", "row_sizes"]
 
@@ -56,7 +56,7 @@ def row_sizes(
         precision = np.cumsum(-np.sort(-hits, axis=1), axis=1) / np.arange(1, K + 1) / share
         most = (precision >= floors["min_precision"] - _ROUNDING).sum(axis=1)
     if "min_recall" in floors:
-        P = of_marginals(powered(p, *exponents), d, method="condition")  # (n, K, S)
+        P = of_marginals(tempered(p, *exponents), d, method="condition")  # (n, K, S)
         parts = -np.sort(-(P / np.arange(1, P.shape[2] + 1)).sum(axis=2), axis=1)
         recall = np.pad(np.cumsum(parts, axis=1), ((0, 0), (1, 0))) / share  # of 0 .. K labels
         recall += 0.0 if nonempty else zero_division * d[:, :1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,16 +18,18 @@ from fgfm._utils.validation import (
     check_logits,
     check_marginals,
     check_stored_probabilities,
+    place,
     real_array,
     sparse_marginals,
     stacked_classes,
 )
+from fgfm.decider._entries import Entries, dense_entries, sparse_entries
 from fgfm.decision._classes import read_classes
-from fgfm.estimation._entries import Entries, dense_entries, sparse_entries
 
 __all__ = [
     "Probabilities",
     "check_class_order",
+    "check_columns_match",
     "check_labels_match",
     "count_rows",
     "on_host",
@@ -35,7 +38,7 @@ __all__ = [
 
 Real = npt.NDArray[Any]
 
-_TRANSPOSED = 10.0  # difference in log-likelihood that shows that X is transposed
+_TRANSPOSED = 10.0  # gain in log-likelihood that shows that X is transposed
 
 
 class Probabilities(NamedTuple):
@@ -53,7 +56,9 @@ def count_rows(X: Any) -> int:
     return n_rows(X)
 
 
-def read_probabilities(owner: Any, X: Any, form: str, *, reset: bool) -> Probabilities:
+def read_probabilities(
+    owner: Any, X: Any, form: str, classes: Any, *, reset: bool
+) -> Probabilities:
     """Validate probabilities, or logits, in any form.
 
     Parameters
@@ -65,6 +70,8 @@ def read_probabilities(owner: Any, X: Any, form: str, *, reset: bool) -> Probabi
     form : str
         The form of y, as in `LabelTable`. If there is one label, given as a flat y, X may be flat,
         or have two columns. The rows of several classes sum to 1.
+    classes : ndarray
+        The classes of y; of two the positive one is the last.
     reset : bool
         Whether this is a fit.
 
@@ -85,20 +92,22 @@ def read_probabilities(owner: Any, X: Any, form: str, *, reset: bool) -> Probabi
     if frame_library(matrix) is not None and len(matrix.shape) == 1:
         matrix = matrix.to_numpy()[:, None]
     if form == "flat":
-        matrix = _positive_class(matrix, owner.logits)
+        matrix = _positive_class(matrix, owner.logits, classes)
     if frame_library(matrix) is not None and not reset and not hasattr(owner, "feature_names_in_"):
         matrix = real_array(matrix, "X", ("row", "label"))  # whose names scikit-learn warns about
     if frame_library(matrix) is not None:
         validate_data(owner, matrix, reset=reset, skip_check_array=True)
-        if len(matrix) == 0:
+        if len(matrix) == 0 and reset:
             raise ValueError(f"X has no rows: {type(owner).__name__} needs at least 1")
     else:
+        _check_not_text(matrix)
         matrix = validate_data(
             owner,
             matrix,
             accept_sparse=True,
             dtype="numeric",
             ensure_all_finite=False,
+            ensure_min_samples=1 if reset or np.ndim(matrix) < 2 else 0,
             reset=reset,
         )
     if sparse.issparse(matrix):
@@ -126,21 +135,40 @@ def read_probabilities(owner: Any, X: Any, form: str, *, reset: bool) -> Probabi
     return Probabilities(dense_entries(p), X, None)
 
 
-def check_labels_match(given: Probabilities, y: Any, table: LabelTable) -> None:
+def check_columns_match(X: Any, y: Any, table: LabelTable) -> None:
+    """Raise if a data frame X has columns, such as identifiers, that y has not."""
+    found, names = column_names(X), table.names
+    if found is None or table.form in ("flat", "classes") or len(np.shape(X)) != 2:
+        return
+    columns = table.labels.shape[1]
+    if len(found) == columns:
+        return
+    extra = [] if names is None else [name for name in found if name not in set(names)]
+    if names is None or len(extra) != len(found) - columns:
+        suspects = ("id", "index", "key", "name", "row")
+        extra = [name for name in found if str(name).lower().strip("_") in suspects]
+    shown = f"; {', '.join(map(repr, extra[:3]))} of X is no label: leave it out" if extra else ""
+    raise ValueError(
+        f"X has {len(found)} columns and y has {columns}: there must be one probability for each"
+        f"{shown}"
+    )
+
+
+def check_labels_match(rows: Probabilities, y: Any, table: LabelTable) -> None:
     """Raise unless X and y have the same labels and rows, as far as that can be seen."""
-    n, m = len(given.entries.p), given.entries.m
+    n, m = len(rows.entries.p), rows.entries.m
     columns = table.labels.shape[1]
     if columns != m:
         raise ValueError(
             f"X has {m} columns and y has {columns}{' classes' * (table.form == 'classes')}: "
             f"there must be one probability for each{separated_texts(y, '; y ')}"
         )
-    check_same_index(X=given.X, y=y)
+    check_same_index(X=rows.X, y=y)
     if table.form in ("flat", "classes"):
-        check_class_order(given.X, table.classes)
-    check_same_names(column_names(given.X), table.names, "X", "y")
-    if n == m and given.entries.labels is None:
-        _check_not_transposed(given.entries.p, table.labels)
+        check_class_order(rows.X, np.sort(table.classes))
+    check_same_names(column_names(rows.X), table.names, "X", "y")
+    if n == m and rows.entries.labels is None:
+        _warn_if_transposed(rows.entries.p, table.labels)
 
 
 def check_class_order(X: Any, classes: Any) -> None:
@@ -155,17 +183,37 @@ def check_class_order(X: Any, classes: Any) -> None:
             )
 
 
-def _check_not_transposed(p: Real, Y: Any) -> None:
-    """Raise if the transposed probabilities explain square labels far better."""
+def _check_not_text(X: Any) -> None:
+    """Raise if probabilities are texts."""
+    if sparse.issparse(X):
+        return
+    values = np.asarray(X)
+    if values.dtype.kind in "USO" and values.size:
+        for index, value in np.ndenumerate(values):
+            if isinstance(value, (str, bytes)):
+                raise TypeError(f"{place('X', index)} is the text {value!r}: it must be a number")
+
+
+def _warn_if_transposed(p: Real, Y: Any) -> None:
+    """Warn if square labels are explained by the transposed probabilities, and not by these.
+
+    Compares the log-likelihoods that logistic regressions with slope 1/2 gain (`_mismatch`).
+    """
     Y = Y.toarray() if sparse.issparse(Y) else Y
     p = np.clip(p, 1e-3, 1.0 - 1e-3)
+    logit = np.log(p) - np.log1p(-p)
+    y = Y - Y.mean()
+    variance = float(Y.mean() * (1.0 - Y.mean()))
     here, there = (
-        float(np.where(Y, np.log(q), np.log1p(-q)).sum()) for q in (p, np.ascontiguousarray(p.T))
+        0.5 * float((y * (x - x.mean())).sum()) - variance * float(x.var()) * x.size / 8.0
+        for x in (logit, logit.T)
     )
-    if there > here + _TRANSPOSED:
-        raise ValueError(
+    if there > _TRANSPOSED and here < 0.1 * there:
+        warnings.warn(
             f"X of shape {p.shape} fits y far better when it is transposed: its rows must be the "
-            "rows of y, and its columns the labels"
+            "rows of y, and its columns the labels",
+            UserWarning,
+            stacklevel=5,
         )
 
 
@@ -176,10 +224,11 @@ def _is_list_of_pairs(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.ndim == 3 and X.shape[2] == 2
 
 
-def _positive_class(X: Any, logits: bool) -> Any:
+def _positive_class(X: Any, logits: bool, classes: Any) -> Any:
     """Return the column (n, 1) of the positive class from a flat X, or one of two columns.
 
-    The logit of the second of two classes is the difference of their logits.
+    Columns are in the order of sorted classes. The logit of the positive one of two classes is
+    the difference of their logits.
     """
     if sparse.issparse(X):
         return X
@@ -189,8 +238,10 @@ def _positive_class(X: Any, logits: bool) -> Any:
         return np.asarray(X)[:, None]
     if len(X.shape) == 2 and X.shape[1] == 2:
         both = real_array(X, "X", ("row", "class"))
+        first_is_positive = len(classes) == 2 and classes[1] < classes[0]
         if logits:
-            return both[:, 1:].astype(np.float64) - both[:, :1]
+            difference = both[:, 1:].astype(np.float64) - both[:, :1]
+            return -difference if first_is_positive else difference
         wrong = ~(np.abs(both.sum(axis=1) - 1.0) <= 1e-4)
         if wrong.any():
             row = int(np.argmax(wrong))
@@ -198,14 +249,15 @@ def _positive_class(X: Any, logits: bool) -> Any:
                 f"X[{row}] is {both[row].tolist()} and y is flat: two columns must be the "
                 "probabilities of the two classes, which sum to 1"
             )
-        return both[:, 1:]
+        return both[:, :1] if first_is_positive else both[:, 1:]
     return X
 
 
 def on_host(X: Any) -> Any:
     """Return a tensor of PyTorch or CuPy as a NumPy array; anything else unchanged."""
     if hasattr(X, "detach"):
-        return X.detach().cpu().numpy()
+        X = X.detach().cpu()
+        return (X.float() if "bfloat16" in str(X.dtype) else X).numpy()
     if type(X).__module__.partition(".")[0] == "cupy":
         return X.get()
     return X

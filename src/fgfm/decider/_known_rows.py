@@ -14,8 +14,8 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.special import bdtrc
 
+from fgfm.decider._entries import Entries, dense_entries, sparse_entries
 from fgfm.decider._inputs import on_host
-from fgfm.estimation._entries import Entries, dense_entries, sparse_entries
 
 __all__ = ["check_new_rows", "feature_entries", "known_rows", "row_digests"]
 

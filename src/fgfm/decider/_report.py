@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,14 @@ from scipy import sparse
 
 from fgfm.metrics import best_threshold, f_measure
 
-__all__ = ["compare", "rivals"]
+__all__ = ["compare", "rivals", "warn_if_optimistic"]
 
 Floats = npt.NDArray[np.float64]
 
 # F tends to precision if beta tends to 0, and to recall if beta tends to infinity: here the
 # difference is below rounding errors. Both are 0 where nothing is predicted, or nothing is true.
+_FEWEST_ROWS = 20  # from which a difference is judged
+_SURPRISE, _SLACK = 3.3, 0.03  # standard errors, and what a model may be wrong by
 _PRECISION, _RECALL = 1e-9, 1e9
 
 
@@ -64,7 +67,12 @@ def compare(rules: dict[str, tuple[Any, Any]], truth: Any, names: list[Any], **g
     DataFrame
         One row for each label and rule; if there are several labels, then one for all of them.
     """
-    import pandas as pd
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(
+            "report returns a pandas data frame, and pandas is not installed: pip install pandas"
+        ) from error
 
     beta, average = given.pop("beta"), given.pop("average")
     tables = []
@@ -87,3 +95,59 @@ def compare(rules: dict[str, tuple[Any, Any]], truth: Any, names: list[Any], **g
         [[*names, "overall"], list(rules)], names=["label", "decision"]
     )
     return table if len(names) > 1 else table[: len(rules)]
+
+
+def warn_if_optimistic(
+    expected: Any, truth: Any, labels: Any, n_fit: int, measure: dict[str, Any]
+) -> None:
+    r"""Warn if labels obtain less than is expected of them, by more than chance.
+
+    The standard error is that of independent rows, these and those of `fit`. With
+    :math:`N = (1 + \beta^2) y \cdot h` and :math:`D = \beta^2 |y| + |h|` of a row, its influence
+    on a ratio F of sums is :math:`(N - F D) / \bar D`; on the macro average it is the mean of that
+    over labels.
+
+    Parameters
+    ----------
+    expected : ndarray or float
+        F-measures to expect: of rows, of labels, or one.
+    truth, labels : ndarray or CSR of shape (n, m)
+        True and decided labels.
+    n_fit : int
+        Number of rows that the expectation was learned from.
+    measure : dict
+        Arguments of `f_measure`.
+    """
+    n = labels.shape[0]
+    if n < _FEWEST_ROWS:
+        return
+    average, beta = measure["average"], measure["beta"]
+    if average == "samples":
+        f = f_measure(truth, labels, per_row=True, **measure)
+        influence, obtained = f - expected, float(np.mean(f))
+        excess = float(np.mean(expected)) - obtained
+    else:
+        y, h = (sparse.csr_array(a).astype(np.float64) for a in (truth, labels))
+        hits, size = (1.0 + beta**2) * y.multiply(h), beta**2 * y + h
+        f = f_measure(y, h, beta, average=None, zero_division=measure["zero_division"])
+        total = np.asarray(size.sum(axis=0)).ravel()
+        share = np.full(len(f), 1.0 / len(f))
+        if average == "weighted":
+            positives = np.asarray(y.sum(axis=0)).ravel()
+            share = positives / max(positives.sum(), 1.0)
+        obtained = float(share @ f)
+        if average == "micro":
+            obtained = float(np.asarray(hits.sum()) / max(total.sum(), 1.0))
+            f, share, total = np.full(len(f), obtained), np.ones(len(f)), total.sum()
+        scale = share * n / np.maximum(total, 1.0)
+        influence = hits @ scale - size @ (f * scale)
+        excess = float(np.dot(share, expected) if np.ndim(expected) else expected) - obtained
+    error = float(np.std(influence)) * np.sqrt(1.0 / n + 1.0 / n_fit)
+    if excess > _SURPRISE * error + _SLACK:
+        warnings.warn(
+            f"the F-measure of these {n} rows is {obtained:.3f}, and {obtained + excess:.3f} is "
+            "expected: they differ from the rows of fit by more than chance. Were those rows "
+            "that the model was trained on?",
+            UserWarning,
+            stacklevel=4,
+        )

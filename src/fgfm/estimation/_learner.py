@@ -87,7 +87,7 @@ def check_learner(learner: Any) -> None:
     if isinstance(last_step(learner), (MultiOutputClassifier, ClassifierChain)):
         raise TypeError(
             f"estimator is {learner!r}, a model of all labels: pass its base learner, which is "
-            "fitted to one label at a time, or use fgfm.FDeciderCV"
+            "fitted to one label at a time, or use fgfm.FClassifier"
         )
 
 
@@ -96,7 +96,7 @@ def check_not_frozen(learner: Any, m: int) -> None:
     if m > 1 and isinstance(last_step(learner), FrozenEstimator):
         raise TypeError(
             f"estimator is {learner!r}, which is not fitted again, and y has {m} labels: a model "
-            "is fitted to each label; fgfm.FDeciderCV takes a fitted model of all labels"
+            "is fitted to each label; fgfm.FClassifier takes a fitted model of all labels"
         )
 
 

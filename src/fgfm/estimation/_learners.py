@@ -226,7 +226,7 @@ def _make_task(
         raise ValueError(
             f"estimator is {type(last).__name__}, whose tags say that it takes no target of more "
             "than two classes, and the method models the number of labels: choose "
-            "factors='independent', or fgfm.FDeciderCV(estimator)"
+            "factors='independent', or fgfm.FClassifier(estimator)"
         )
     if any(target.extra is not None for target in targets):
         _warn_dropped_column(estimator)

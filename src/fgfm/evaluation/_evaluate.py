@@ -11,11 +11,11 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
 
+from fgfm._old_classifier import FGFMClassifier
 from fgfm._utils.names import check_same_index, check_same_names, column_names
 from fgfm._utils.progress import current_callback, report_progress
 from fgfm._utils.rows import take_rows
 from fgfm._utils.validation import real_array
-from fgfm.classifier import FGFMClassifier
 from fgfm.decision import from_marginals
 from fgfm.evaluation._scores import AVERAGES, Decided, Evaluation, score
 from fgfm.metrics import best_threshold, f_measure

@@ -88,6 +88,8 @@ class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # 
     0.81
     """
 
+    accepts_missing_labels = True  # `FClassifier` asks
+
     def __init__(
         self, *, n_jobs: int | None = None, random_state: Any = None, verbose: int = 0
     ) -> None:

@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder
 from fgfm.decider import FDecider
 from fgfm.store._trees import check_owner_of_trees
 
-_FITTED = {"_factor_models", "_fitted_average"}  # attributes of fitted models of fgfm
+_FITTED = {"_factor_models", "_learned"}  # attributes of fitted models of fgfm
 _DENSE = 1000  # labels of a row of probabilities that is not sparse
 _WIDE = 1 << 22  # features of a row that is not empty
 

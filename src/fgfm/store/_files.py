@@ -53,10 +53,12 @@ _LOSS_MODULES = ("_loss", "sklearn._loss._loss")  # the same one in versions of 
 # Classes of fgfm that a file may contain, by the module to import them from. In files they have
 # stable names, without the private modules: when a class moves, it must keep its name.
 _CLASSES = {
-    "fgfm": "FDecider FDeciderCV FGFMClassifier ILFCompo Pipeline StackClassifier",
+    "fgfm": "FClassifier FDecider FGFMClassifier ILFCompo Pipeline StackClassifier",
     "fgfm._utils.log_linear_pool": "LogLinearPool",
     "fgfm.decider._class_model": "ClassModel",
-    "fgfm.decider._joint_model": "JointModel",
+    "fgfm.decider._calibration": "IsotonicCalibrator NoCalibrator ShrunkCalibrator",
+    "fgfm.decider._label_set_model": "LabelSetModel",
+    "fgfm.decider._pool": "LogLinearPool",
     "fgfm.decision": "Constraints",
     "fgfm._factor_models": "ClonedModels FactorModels RidgeModels",
     "fgfm.gfm": "FGFMClassifier",

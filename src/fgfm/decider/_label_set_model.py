@@ -16,19 +16,18 @@ import numpy.typing as npt
 
 from fgfm._kernels import reweight_marginals, softmax
 from fgfm._utils.blocks import run_blocks
-from fgfm._utils.log_linear_pool import LogLinearPool
-from fgfm.estimation._calibration import ShrunkCalibrator
-from fgfm.estimation._entries import Entries
-from fgfm.estimation._exponent import fit_exponents, independent_cardinalities
+from fgfm.decider._entries import Entries
+from fgfm.decider._exponents import fit_exponents, independent_cardinalities
+from fgfm.decider._pool import LogLinearPool
 
-__all__ = ["JointModel"]
+__all__ = ["LabelSetModel"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
 
 
-class JointModel:
+class LabelSetModel:
     """Independent labels reweighted to a learned cardinality distribution.
 
     Attributes
@@ -49,7 +48,7 @@ class JointModel:
 
     def fit(
         self, entries: Entries, Y: Floats, weight: Floats, observed: Labels | None = None
-    ) -> JointModel:
+    ) -> LabelSetModel:
         """Fit to validation rows.
 
         Parameters
@@ -66,11 +65,11 @@ class JointModel:
 
         Returns
         -------
-        JointModel
+        LabelSetModel
             The fitted model.
         """
         kept = np.flatnonzero(weight)
-        entries, Y, weight = entries.at(kept), Y[kept], weight[kept]
+        entries, Y, weight = entries.take(kept), Y[kept], weight[kept]
         self.exponents = np.ones(2)
         s = Y.sum(axis=1).astype(np.int64)  # (n,)
         if observed is None:
@@ -83,11 +82,11 @@ class JointModel:
             known = s[complete | (s > 0)]
             self.cardinalities = np.unique(known) if complete.any() else np.arange(entries.m + 1)
             rows = np.flatnonzero(complete)
-            entries, Y, weight, s = entries.at(rows), Y[rows], weight[rows], s[rows]
+            entries, Y, weight, s = entries.take(rows), Y[rows], weight[rows], s[rows]
         if entries.m == 1:
             return self
         # Fitted to probabilities that have seen the labels of their row, it would be too certain.
-        if isinstance(self.calibrator, ShrunkCalibrator):
+        if hasattr(self.calibrator, "predict_left_out"):
             q = self.calibrator.predict_left_out(entries, Y, weight)
         else:
             q = self.calibrator.predict(entries)
@@ -143,7 +142,7 @@ class JointModel:
         p = np.empty(entries.p.shape)
 
         def fill(rows: slice) -> None:
-            reweight_marginals(*self.predict(entries.at(rows)), *self.exponents, p[rows])
+            reweight_marginals(*self.predict(entries.take(rows)), *self.exponents, p[rows])
 
         self.run_blocks(entries, threads, fill)
         return entries._replace(p=p)
@@ -151,7 +150,7 @@ class JointModel:
     def left_out_marginals(self, entries: Entries, Y: Floats, weight: Floats) -> Entries:
         """Return the marginals of the rows of `fit`, each left out of the calibration.
 
-        The calibrator is a `ShrunkCalibrator`.
+        The calibrator has ``predict_left_out``.
         """
         p = np.empty(entries.p.shape)
         q = self.calibrator.predict_left_out(entries, Y, weight).p

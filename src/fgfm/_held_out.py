@@ -1,0 +1,244 @@
+"""Multi-label models of any kind: fit them to some rows, and read what they predict."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.utils import InputTags, get_tags
+
+from fgfm._model_scores import class_scores, label_scores
+from fgfm._utils.label_table import LabelTable, format_labels
+from fgfm._utils.rows import take_param_rows, take_rows
+
+__all__ = ["FittedModel", "TrainingRows", "check_classes", "check_model", "input_tags"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+def check_model(estimator: Any) -> None:
+    """Raise TypeError unless a model is an instance with ``fit`` that predicts scores."""
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        raise TypeError(f"estimator is {estimator!r}: it must be a scikit-learn classifier")
+    if not (hasattr(estimator, "predict_proba") or hasattr(estimator, "decision_function")):
+        raise TypeError(
+            f"estimator is {estimator!r}: it must have predict_proba or decision_function"
+        )
+
+
+def input_tags(estimator: Any) -> InputTags:
+    """Return the input tags of a model; without tags it is taken to accept anything."""
+    try:
+        return get_tags(estimator).input_tags
+    except AttributeError:  # no tags, or scikit-learn's mixins without BaseEstimator
+        return InputTags(sparse=True, allow_nan=True)
+
+
+class FittedModel(NamedTuple):
+    """A fitted model, and which labels it predicts.
+
+    Attributes
+    ----------
+    estimator : estimator
+        The model.
+    columns : ndarray
+        The label of each column that it predicts.
+    constants : ndarray of shape (m,)
+        The values of the labels that it does not predict.
+    classes : ndarray
+        The classes of a flat y; of two the positive one is the last.
+    form : str
+        The form of y, as in `LabelTable`.
+    """
+
+    estimator: Any
+    columns: Integers
+    constants: Floats
+    classes: Any
+    form: str
+
+    def predict(self, X: Any) -> Floats:
+        """Return the probabilities (n, m) of all labels, or of all classes.
+
+        Decision values become probabilities by a sigmoid, to be calibrated.
+        """
+        if self.form == "classes":
+            scores = class_scores(self.estimator, X, self.classes)
+            return scores.values if scores.are_probabilities else softmax(scores.values, axis=1)
+        values, are_probabilities = label_scores(self.estimator, X, len(self.columns))
+        if are_probabilities:
+            return self._of_all_labels(values[:, :, 1])
+        return self._of_all_labels(expit(values[:, :, 1] - values[:, :, 0]))
+
+    def out_of_bag(self) -> Floats | None:
+        """Return the held-out probabilities (n, m) of the training rows, if the model has them.
+
+        These are scikit-learn's ``oob_decision_function_``, NaN in rows without such values.
+        """
+        estimator = self.estimator
+        while hasattr(estimator, "steps"):
+            if any(_uses_labels(step) for _, step in estimator.steps[:-1]):
+                return None  # the transformed rows have seen their labels
+            estimator = estimator.steps[-1][1]
+        values = getattr(estimator, "oob_decision_function_", None)
+        if values is None:
+            return None
+        # A list has arrays (n, 2) of labels, an array the shape (n, m), (n, C) or (n, 2, m).
+        p = np.stack(values, axis=-1) if isinstance(values, list) else np.asarray(values)
+        if self.form == "classes":
+            found = np.zeros((len(p), len(self.classes)))
+            found[:, np.searchsorted(self.classes, estimator.classes_)] = p
+            return found
+        if p.ndim == 3 or self.form == "flat":
+            p = p[:, 1].reshape(len(p), -1)
+        return self._of_all_labels(np.asarray(p, dtype=np.float64))
+
+    def _of_all_labels(self, p: Floats) -> Floats:
+        """Return the probabilities (n, m) of all labels from those of the model's columns."""
+        if self.form == "flat" and len(self.classes) == 2 and self.classes[1] < self.classes[0]:
+            p = 1.0 - p
+        if np.array_equal(self.columns, np.arange(len(self.constants))):
+            return np.asarray(p)
+        everything = np.tile(self.constants, (len(p), 1))
+        everything[:, self.columns] = p
+        return everything
+
+
+def _uses_labels(step: Any) -> bool:
+    """Return whether a transformer is fitted to y, as far as its tags say."""
+    try:
+        return bool(get_tags(step).target_tags.required)
+    except AttributeError:  # "passthrough", or no tags
+        return hasattr(step, "fit") and not hasattr(step, "__sklearn_tags__")
+
+
+class TrainingRows(NamedTuple):
+    """Features, labels and further arguments of fit for some rows."""
+
+    X: Any
+    table: LabelTable
+    params: dict[str, Any]
+
+    def take(self, rows: Integers) -> TrainingRows:
+        """Return some of the rows; arguments of fit are indexed if they have one value per row."""
+        params = take_param_rows(self.params, rows, len(self.table.labels))
+        return TrainingRows(take_rows(self.X, rows), self.table.at(rows), params)
+
+    def targets(self) -> Any:
+        """Return y as a model takes it: flat with the classes of the user, or (n, m) integers."""
+        Y = self.table.labels.astype(np.int64)
+        if self.table.form in ("flat", "classes"):
+            return format_labels(Y, self.table.form, "", self.table.classes)
+        return Y
+
+    def fit(self, estimator: Any) -> FittedModel:
+        """Fit a clone to the labels that vary."""
+        constants = self.means()
+        columns = np.flatnonzero((constants > 0.0) & (constants < 1.0))
+        if not len(columns):
+            raise ValueError(
+                f"y has one class for each label in all {len(self.table.labels)} rows: at least "
+                "one label must vary"
+            )
+        y = self.targets()
+        if y.ndim == 2:
+            if len(columns) == 1:
+                # Models take one column for a flat y, or refuse it: it is passed twice.
+                columns = np.repeat(columns, 2)
+            y = y[:, columns]
+        return self.as_fitted(self._fit(estimator, y, columns), columns)
+
+    def as_fitted(self, estimator: Any, columns: Integers) -> FittedModel:
+        """Return a model that is fitted to some columns of these labels."""
+        return FittedModel(estimator, columns, self.means(), self.table.classes, self.table.form)
+
+    def means(self) -> Floats:
+        """Return the mean of each label (m,), 0 or 1 for constant labels."""
+        observed = self.table.observed
+        if observed is None:
+            return np.asarray(self.table.labels.mean(axis=0))
+        return np.asarray(self.table.labels.sum(axis=0) / np.maximum(observed.sum(axis=0), 1))
+
+    def _fit(self, estimator: Any, y: Any, columns: Integers) -> Any:
+        """Return a clone that is fitted to y, or to each of its columns."""
+        if self.table.observed is not None:
+            observed = self.table.observed[:, columns]
+            if getattr(estimator, "accepts_missing_labels", False):
+                return clone(estimator).fit(self.X, np.where(observed, y, -1), **self.params)
+            return self._fit_observed(estimator, y, observed)
+        try:
+            return clone(estimator).fit(self.X, y, **self.params)
+        except Exception:  # libraries have errors of their own for a y with columns
+            wrapped = _one_per_label(estimator)
+            if y.ndim == 1 or wrapped is None:
+                raise
+            return wrapped.fit(self.X, y, **self.params)
+
+    def _fit_observed(self, estimator: Any, y: Integers, observed: Any) -> Any:
+        """Fit a clone for each label to the rows where it is known (n, labels)."""
+        if not hasattr(estimator, "predict_proba"):
+            raise TypeError(
+                f"y has labels that are missing, and estimator is {estimator!r}: it is fitted to "
+                "the rows of each label by itself, and must have predict_proba"
+            )
+        single = estimator.estimator if isinstance(estimator, MultiOutputClassifier) else estimator
+        model = MultiOutputClassifier(single)
+        model.estimators_ = []
+        for target, rows in zip(y.T, map(np.flatnonzero, observed.T), strict=True):
+            params = take_param_rows(self.params, rows, len(y))
+            X = take_rows(self.X, rows)
+            model.estimators_.append(clone(single).fit(X, target[rows], **params))
+        model.classes_ = [part.classes_ for part in model.estimators_]
+        return model
+
+    def predict_fold(self, estimator: Any, fold: tuple[Integers, Integers]) -> Floats:
+        """Return the probabilities (n_test, m) of a model that is fitted to the training rows."""
+        train, test = fold
+        training = self.take(train)
+        constants = training.means()
+        if np.isin(constants, [0.0, 1.0]).all():
+            return np.tile(constants, (len(test), 1))
+        model = training.fit(estimator)._replace(classes=self.table.classes)
+        return model.predict(take_rows(self.X, test))
+
+
+def _one_per_label(estimator: Any) -> Any:
+    """Return a model that fits clones to each label; None if the tags do not call for it."""
+    if not hasattr(estimator, "__sklearn_tags__"):
+        return None
+    tags = get_tags(estimator)
+    multi_label = tags.classifier_tags is None or tags.classifier_tags.multi_label
+    if multi_label or tags.target_tags.multi_output:
+        return None
+    if hasattr(estimator, "predict_proba"):
+        return MultiOutputClassifier(estimator)
+    return OneVsRestClassifier(estimator)  # which has decision_function
+
+
+def check_classes(estimator: Any, table: LabelTable) -> None:
+    """Raise if a fitted model has other classes than a flat y."""
+    if table.form not in ("flat", "classes") or not hasattr(estimator, "classes_"):
+        return
+    classes = np.asarray(estimator.classes_).tolist()
+    if classes != np.sort(table.classes).tolist():
+        raise ValueError(
+            f"estimator {type(estimator).__name__} has classes {classes} and y has "
+            f"{np.sort(table.classes).tolist()}: they must be the same"
+        )
+
+
+def check_not_one_label(p: Floats, Y: Any, estimator: Any) -> None:
+    """Raise if two labels are predicted by the two classes of one label."""
+    if p.shape[1] != 2 or (Y.sum(axis=1) == 1).all():
+        return
+    if np.allclose(p.sum(axis=1), 1.0, rtol=0.0, atol=1e-6):
+        raise ValueError(
+            f"estimator {type(estimator).__name__} predicts two probabilities that sum to 1 in "
+            "every row, the classes of one label, and y has two labels: it must be fitted to both"
+        )

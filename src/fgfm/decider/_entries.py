@@ -1,0 +1,110 @@
+"""Marginal probabilities of rows, dense or with few stored labels per row, in one layout."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+__all__ = ["Entries", "dense_entries", "sparse_entries"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+class Entries(NamedTuple):
+    """Probabilities of K labels per row.
+
+    A sparse matrix is stored by rows of equal length: the stored entries of each row, then padding
+    with probability 0 and the label number m, which does not exist.
+
+    Attributes
+    ----------
+    p : ndarray of shape (n, K)
+        The probabilities.
+    labels : ndarray of shape (n, K) or None
+        The label of each entry; None if column j is label j.
+    m : int
+        Number of labels.
+    """
+
+    p: Floats
+    labels: Integers | None
+    m: int
+
+    def take(self, rows: Any) -> Entries:
+        """Return some of the rows."""
+        return Entries(self.p[rows], None if self.labels is None else self.labels[rows], self.m)
+
+    def with_p(self, p: Floats) -> Entries:
+        """Return the same entries with other probabilities; padding stays impossible."""
+        if self.labels is not None:
+            p = np.where(self.labels < self.m, p, 0.0)
+        return self._replace(p=p)
+
+    def as_one_label(self) -> Entries:
+        """Return all stored entries as those of one label."""
+        if self.labels is None:
+            return Entries(self.p, np.zeros(self.p.shape, dtype=np.int64), 1)
+        return Entries(self.p, np.where(self.labels < self.m, 0, 1), 1)
+
+    def by_label(self, values: npt.NDArray[Any]) -> Floats:
+        """Return the sums of values (n, K) over the entries of each label, (m,)."""
+        if self.labels is None:
+            return np.asarray(values.sum(axis=0))
+        total = np.bincount(self.labels.ravel(), weights=values.ravel(), minlength=self.m + 1)
+        return np.asarray(total[: self.m], dtype=np.float64)
+
+    def of_label(self, parameters: Floats) -> Floats:
+        """Return the parameter (m,) of the label of each entry, to broadcast with (n, K)."""
+        if self.labels is None:
+            return parameters
+        return np.append(parameters, 0.0)[self.labels]
+
+    def choose(self, Y: Any) -> Floats:
+        """Return the labels (n, m), dense or CSR, at the entries, as (n, K) of 0 and 1."""
+        if self.labels is None:
+            return np.asarray(Y.toarray() if sparse.issparse(Y) else Y, dtype=np.float64)
+        rows, columns = np.nonzero(self.labels < self.m)
+        chosen = np.zeros(self.p.shape)
+        found = Y[rows, self.labels[rows, columns]]
+        chosen[rows, columns] = np.asarray(found.todense() if sparse.issparse(found) else found)
+        return chosen
+
+    def to_labels(self, chosen: npt.NDArray[np.int8], kind: Any) -> Any:
+        """Return chosen entries (n, K) as labels (n, m): an array, or `kind`, a class of CSR."""
+        if self.labels is None:
+            return chosen
+        rows, columns = np.nonzero(chosen)
+        at = self.labels[rows, columns]
+        ones = np.ones(len(rows), dtype=np.int8)
+        labels = kind((ones, (rows, at)), shape=(len(chosen), self.m))
+        labels.sort_indices()
+        return labels
+
+    def to_matrix(self, kind: Any) -> Any:
+        """Return the probabilities (n, m): an array, or `kind`, a class of CSR."""
+        if self.labels is None:
+            return self.p
+        rows, columns = np.nonzero(self.labels < self.m)
+        values = self.p[rows, columns]
+        return kind((values, (rows, self.labels[rows, columns])), shape=(len(self.p), self.m))
+
+
+def dense_entries(p: npt.NDArray[Any]) -> Entries:
+    """Return the entries of an array of probabilities (n, m)."""
+    return Entries(np.asarray(p, dtype=np.float64), None, p.shape[1])
+
+
+def sparse_entries(csr: Any) -> Entries:
+    """Return the stored entries of a canonical CSR matrix (n, m)."""
+    n, m = csr.shape
+    counts = np.diff(csr.indptr)
+    K = max(1, int(counts.max(initial=0)))
+    inside = np.arange(K) < counts[:, None]  # (n, K)
+    p, labels = np.zeros((n, K)), np.full((n, K), m, dtype=np.int64)
+    p[inside] = csr.data
+    labels[inside] = csr.indices
+    return Entries(p, labels, m)

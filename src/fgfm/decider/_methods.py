@@ -1,0 +1,277 @@
+"""What `FDecider` and `FClassifier` do with fitted probabilities: decide, score, compare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from fgfm._label_sets import LabelSetMixin
+from fgfm._utils.label_table import format_labels, read_labels, read_true_labels
+from fgfm._utils.names import check_same_index
+from fgfm._utils.rows import as_frames
+from fgfm._utils.validation import label_sets
+from fgfm.decider._entries import Entries
+from fgfm.decider._inputs import Probabilities
+from fgfm.decider._known_rows import check_new_rows, row_digests
+from fgfm.decider._report import compare, rivals, warn_if_optimistic
+from fgfm.decision import Decision
+from fgfm.metrics import AbstentionThreshold, abstention_threshold, f_measure, mean_lower_bound
+
+__all__ = ["DeciderMixin"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class DeciderMixin(LabelSetMixin):
+    """The methods of `FDecider` and `FClassifier`, which read rows in different forms.
+
+    A subclass also has `_known_rows`, digests of the rows of `fit`, and `_fitted`, which returns
+    the fitted `FDecider`.
+    """
+
+    _known_rows: Any
+
+    def _read(self, X: Any) -> Probabilities:
+        """Return the probabilities of rows."""
+        raise NotImplementedError
+
+    def _row_values(self, X: Any, rows: Probabilities) -> Entries:
+        """Return the values by which rows of `fit` are recognised."""
+        raise NotImplementedError
+
+    def _labels(self, X: Any) -> Any:
+        """Return labels (n, m), dense or CSR, each row decided by itself."""
+        rows = self._read(X)
+        rule = self._fitted()._fitted_rule()
+        return rows.entries.to_labels(rule.choose(rows.entries), rows.sparse_class)
+
+    def decide(self, X: Any, *, average: str | None = None) -> Decision:
+        """Compute F-optimal label sets and their expected F-measure.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Rows, as in `fit`.
+        average : {"samples", "macro", "weighted", "micro"}, optional
+            The F-measure to maximise, by default that of `fit`. But for "samples" the rows of X
+            are decided together.
+
+        Returns
+        -------
+        Decision
+            ``labels`` of shape (n, m), 0 or 1, and ``expected_f``: of shape (n,) for "samples",
+            (m,) for "macro" and "weighted", a number for "micro". With a flat y, ``labels`` of
+            shape (n,), 0 or 1, and a number; with more than two classes, their names and an
+            expectation for each. ``labels`` is sparse if X has sparse probabilities, and a data
+            frame if X is one.
+        """
+        rows, decider = self._read(X), self._fitted()
+        average = decider.average if average is None else average
+        rule = decider._rule_of(average)
+        chosen, expected_f = rule.decide(rows.entries)
+        expected_f = decider._shifted(expected_f, average)
+        labels = rows.entries.to_labels(chosen, rows.sparse_class)
+        if decider._label_form == "flat":
+            labels = (labels.toarray() if sparse.issparse(labels) else labels)[:, 0]
+        elif decider._label_form == "classes":
+            labels = format_labels(labels, "classes", "", decider.classes_)
+        frames = as_frames(labels, expected_f, rows.X, decider._column_names(), average)
+        return Decision(*frames)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Compute the F-measure of the predictions, for the average and beta of this estimator.
+
+        A warning says where it is below the F-measure to expect by more than chance: the rows of
+        `fit` were then easier than these, for instance training rows of the model.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Rows, as in `fit`.
+        y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
+            True labels.
+        sample_weight : array-like of shape (n,), optional
+            Sample weights.
+
+        Returns
+        -------
+        float
+            The F-measure: with "samples", the mean over rows.
+        """
+        check_same_index(X=X, y=y, sample_weight=sample_weight)
+        rows, decider = self._read(X), self._fitted()
+        labels, expected = decider._decide_one_by_one(rows)
+        truth = read_true_labels(y, decider)
+        if sample_weight is None:
+            warn_if_optimistic(expected, truth, labels, decider._n_rows, decider._measure())
+        return float(f_measure(truth, labels, sample_weight=sample_weight, **decider._measure()))
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return calibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Rows, as in `fit`.
+
+        Returns
+        -------
+        ndarray or sparse matrix of shape (n, m)
+            The probability of each label under the learned model. With a flat y the probabilities
+            of its classes.
+        """
+        rows, decider = self._read(X), self._fitted()
+        p = decider._marginals(rows.entries).to_matrix(rows.sparse_class)
+        if decider._label_form != "flat":
+            return p
+        p = p.toarray() if sparse.issparse(p) else p
+        return np.hstack([1.0 - p, p] if decider._positive_is_last() else [p, 1.0 - p])
+
+    def lower_bound(self, X: Any, y: Any, confidence: float = 0.95) -> float:
+        """Compute a lower confidence bound on the mean F-measure of new rows.
+
+        With a probability of at least `confidence`, the mean F-measure of the predictions for new
+        rows is at least the bound. This holds for any number of rows, whatever the model and its
+        calibration are worth, if
+
+        - X and y are rows drawn from the distribution of the new rows, and
+        - they were used neither to train the model, nor in ``fit``, nor to choose between models.
+          Rows of ``fit`` are recognised and refused.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Probabilities (n, m), as in ``fit``.
+        y : array-like, sparse matrix or data frame of shape (n, m)
+            True labels.
+        confidence : float in (0, 1), default=0.95
+            Least probability that the bound holds.
+
+        Returns
+        -------
+        float
+            The bound.
+
+        See Also
+        --------
+        fgfm.metrics.mean_lower_bound : The bound for other measures.
+
+        Notes
+        -----
+        For the average "samples" and a matrix y only: macro- and micro-averaged F-measures are not
+        means over rows.
+        """
+        return mean_lower_bound(self._row_f(X, y)[1], confidence)
+
+    def select(
+        self, X: Any, y: Any, target: float, confidence: float = 0.95
+    ) -> AbstentionThreshold:
+        """Find which rows to answer so that their mean F-measure reaches a target.
+
+        Answer new rows whose `expected_f` is at least the threshold, and abstain from the others:
+        with a probability of at least `confidence`, the mean F-measure of answered rows is at
+        least `target`. This rests on what `lower_bound` rests on: X and y are rows drawn from the
+        distribution of the new rows, used neither for the model, nor in ``fit``.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Probabilities (n, m), as in ``fit``.
+        y : array-like, sparse matrix or data frame of shape (n, m)
+            True labels.
+        target : float in (0, 1)
+            Mean F-measure that answered rows must reach.
+        confidence : float in (0, 1), default=0.95
+            Least probability that they do.
+
+        Returns
+        -------
+        AbstentionThreshold
+            ``threshold``, infinite if no rows qualify; ``answered``, the fraction of the given
+            rows above it, and ``mean_f``, their mean F-measure.
+
+        See Also
+        --------
+        fgfm.metrics.abstention_threshold : The same for other measures and scores.
+        """
+        return abstention_threshold(*self._row_f(X, y), target, confidence)
+
+    def report(self, X: Any, y: Any) -> Any:
+        """Compare the predictions with thresholds on the same probabilities, label by label.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Rows, as in ``fit``, best others than those of ``fit``.
+        y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
+            True labels.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns "f", "precision", "recall", "predicted" (the share of rows) and "threshold";
+            for each label, and overall by the average of this estimator, the rows "decider",
+            "p > 0.5" and "tuned". The last has thresholds tuned on these very rows, which flatters
+            them: one for each label with "macro" and "weighted", otherwise one for all. With more
+            than two classes there are only the rows "decider" and "largest p". The thresholds of
+            "decider" are those of ``predict_proba``, which is calibrated, the others those of X.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fgfm import FDecider
+        >>> rng = np.random.default_rng(0)
+        >>> truth = rng.random((600, 2)) ** 2
+        >>> Y = (rng.random((600, 2)) < truth).astype(int)
+        >>> decider = FDecider(average="macro").fit(truth[:300] ** 2, Y[:300])
+        >>> report = decider.report(truth[300:] ** 2, Y[300:])
+        >>> report.loc["overall", ["f", "predicted"]].round(2)
+                     f  predicted
+        decision
+        decider   0.71       0.44
+        p > 0.5   0.47       0.15
+        tuned     0.73       0.36
+        """
+        rows, decider = self._read(X), self._fitted()
+        check_same_index(X=rows.X, y=y)
+        truth = label_sets(read_true_labels(y, decider), "y")
+        p = rows.entries.to_matrix(rows.sparse_class)
+        if sparse.issparse(p):
+            truth = sparse.csr_array(truth)
+        elif sparse.issparse(truth):
+            truth = truth.toarray().astype(np.bool_)
+        labels, expected = decider._decide_one_by_one(rows)
+        warn_if_optimistic(expected, truth, labels, decider._n_rows, decider._measure())
+        thresholds = decider._fitted_rule().thresholds
+        rules = {"decider": (labels, np.nan if thresholds is None else thresholds)}
+        if decider._label_form == "classes":
+            best = p.argmax(axis=1)[:, None] == np.arange(p.shape[1])
+            rules["largest p"] = (best, np.nan)
+        else:
+            rules |= rivals(p, truth, **decider._measure())
+        return compare(rules, truth, decider._names(), **decider._measure())
+
+    def _row_f(self, X: Any, y: Any) -> tuple[Floats, Floats]:
+        """Return the expected and the obtained F-measure of each row."""
+        rows, decider = self._read(X), self._fitted()
+        if not decider.multilabel_ or decider.average != "samples":
+            reason = f"average is {decider.average!r}" if decider.multilabel_ else "y is flat"
+            raise ValueError(
+                f"{reason}: the guarantee needs average='samples' and a matrix y, since other "
+                "F-measures are not means over rows"
+            )
+        check_same_index(X=rows.X, y=y)
+        names = vars(decider).get("label_names_in_")
+        Y = read_labels(
+            *(y, len(rows.entries.p), type(self).__name__),
+            keep_sparse=True,
+            allow_lists=names is not None,
+            names=names,
+        ).labels
+        check_new_rows(self._known_rows, row_digests(self._row_values(X, rows), Y))
+        labels, expected_f = decider._decide_one_by_one(rows)
+        f = f_measure(read_true_labels(y, decider), labels, per_row=True, **decider._measure())
+        return expected_f, f

@@ -1,0 +1,114 @@
+"""Log-linear pooling of distributions, learned from out-of-fold predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+from scipy.special import softmax
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_FLOOR = 1e-9  # smaller probabilities count as this, so that no single logarithm dominates
+_RIDGE = 1.0  # penalty, in units of the log-likelihood of one row
+
+
+class LogLinearPool:
+    r"""Weighted geometric mean of distributions over K classes, with one shift per class.
+
+    With :math:`f_{jk}` the probability of class k under distribution j,
+
+    .. math:: p_k \propto \exp \Bigl( b_k + \sum_j a_j \log f_{jk} \Bigr), \qquad a_j \ge 0,
+
+    fitted by maximum likelihood, with a ridge penalty on the distance from the first distribution,
+    a = (1, 0, ..) and b = 0.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (J,)
+        The weights a.
+    shifts_ : ndarray of shape (K,)
+        The shifts b.
+    """
+
+    def fit(
+        self, distributions: Sequence[Floats], code: Integers, weight: Floats | None = None
+    ) -> LogLinearPool:
+        """Fit weights and shifts.
+
+        Parameters
+        ----------
+        distributions : sequence of J ndarrays of shape (n, K)
+            Out-of-fold probabilities of the classes; rows with NaN are ignored.
+        code : ndarray of shape (n,)
+            Class of each row, 0 to K - 1.
+        weight : ndarray of shape (n,), optional
+            Sample weights.
+
+        Returns
+        -------
+        LogLinearPool
+            The fitted pool.
+        """
+        f = _logarithms(distributions)  # (J, n, K)
+        w = np.ones(len(code)) if weight is None else weight
+        kept = np.isfinite(f).all(axis=(0, 2)) & (w > 0.0)
+        code, w = code[kept], w[kept]
+        # Sums over the classes are faster if those of a row are not next to each other.
+        f = np.ascontiguousarray(f[:, kept].swapaxes(1, 2))  # (J, K, n)
+        J, K, n = f.shape
+        rows = np.arange(n)
+        prior = np.zeros(J + K)  # theta = (a, b) of the first distribution alone
+        prior[0] = 1.0
+        mass = max(1.0, float(w.sum()))
+        # The gradient has the sums of the expected classes minus those of the observed ones.
+        observed = np.append(f[:, code, rows] @ w, np.bincount(code, w, minlength=K))
+
+        def loss(theta: Floats) -> tuple[float, Floats]:
+            p = np.tensordot(theta[:J], f, axes=1) + theta[J:, None]  # (K, n)
+            p -= p.max(axis=0)
+            own = p[code, rows]
+            np.exp(p, out=p)
+            total = p.sum(axis=0)
+            off = theta - prior
+            value = -float(w @ (own - np.log(total))) + _RIDGE * float(off @ off)
+            p *= w / total
+            slope = np.append(np.tensordot(f, p, axes=2), p.sum(axis=1)) - observed
+            gradient = (slope + 2.0 * _RIDGE * off) / mass
+            return value / mass, np.asarray(gradient, dtype=np.float64)
+
+        bounds = [(0.0, None)] * J + [(None, None)] * K
+        found = minimize(loss, prior, jac=True, method="L-BFGS-B", bounds=bounds)
+        self.weights_ = np.asarray(found.x[:J])
+        self.shifts_ = np.asarray(found.x[J:])
+        return self
+
+    def predict_proba(self, distributions: Sequence[Floats]) -> Floats:
+        """Pool distributions.
+
+        Parameters
+        ----------
+        distributions : sequence of J ndarrays of shape (n, K)
+            Probabilities of the classes.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Probabilities; rows sum to 1.
+        """
+        return np.asarray(softmax(self.log_weights(distributions), axis=1))
+
+    def log_weights(self, distributions: Sequence[Floats]) -> Floats:
+        """Return the logarithms (n, K) of the pooled probabilities, up to a number per row."""
+        eta = np.tile(self.shifts_, (len(distributions[0]), 1))
+        for weight, log_p in zip(self.weights_, _logarithms(distributions), strict=True):
+            eta += weight * log_p  # in this order for any block of rows
+        return eta
+
+
+def _logarithms(distributions: Sequence[Floats]) -> Floats:
+    """Return the logarithms (J, n, K) of probabilities, with the floor."""
+    return np.asarray(np.log(np.maximum(np.stack(distributions), _FLOOR)))
