@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.reference_factors import FOLDER, N_FEATURES, case_key, stored_table
-from fgfm._old_classifier import FGFMClassifier
 from fgfm.cardinality import merge_factors, of_conditionals
 from fgfm.decision import from_factors
 from fgfm.gfm import FGFMClassifier
