@@ -13,12 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.reference_factors import FOLDER, N_FEATURES, case_key, stored_table
-from fgfm._old_classifier import FGFMClassifier
 from fgfm.cardinality import merge_factors, of_conditionals
 from fgfm.decision import from_factors
-from fgfm.experiments._cell import find_factors
-from fgfm.experiments._reproduce import SIZES
+from fgfm.gfm import FGFMClassifier
 from fgfm.metrics import f_measure
+from fgfm.paper._experiment import SIZES, find_factors
 from fgfm.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
 
 __all__ = [
@@ -232,7 +231,6 @@ def by_our_splits(data: Data, factors: list[Factor], splits: int) -> Run:
         model = FGFMClassifier(
             RidgeLogistic(penalize_intercept=True, reference_class=True),
             factors=factors,
-            method="two-step",
             coherent=False,
             nonempty=False,
             random_state=seed,

@@ -12,7 +12,7 @@ import networkx as nx
 import pandas as pd
 
 import fgfm
-from fgfm.synthetic import random_network
+from fgfm.paper import random_network
 
 network = random_network([4, 3, 2, 1], random_state=3)
 names = ["sad", "calm", "quiet", "slow", "loud", "fast", "happy", "live", "old", "vocal"]

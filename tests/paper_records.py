@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fgfm.experiments._records import Record
+from fgfm.paper._summary import Record
 
 SETTINGS = {"beta": 1.0, "reps": 3, "seed": 0, "n_test": 5000, "estimates": "published"}
 

@@ -28,8 +28,8 @@ from cluster_learners import (
     reset,
 )
 from fgfm._utils.blocks import n_threads, n_workers
-from fgfm.experiments import reproduce
 from fgfm.io import decide
+from fgfm.paper import reproduce
 from fgfm.ridge import fit_ridge_logistic
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cluster.md"

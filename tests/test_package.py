@@ -20,13 +20,12 @@ SUBMODULES = {
     "decision",
     "estimation",
     "evaluation",
-    "experiments",
+    "paper",
     "factors",
     "metrics",
     "onnx",
     "plotting",
     "ridge",
-    "synthetic",
 }
 PUBLIC = SUBMODULES | {
     "__version__",

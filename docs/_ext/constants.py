@@ -10,7 +10,7 @@ from typing import Any
 DESCRIPTIONS = {
     "fgfm.f_scorer": "Scikit-learn scorer of the mean F1 over rows: `f_measure` with beta = 1. "
     '``f_scorer(beta=2, average="macro")`` returns a scorer with these parameters.',
-    "fgfm.synthetic.STRUCTURES": "Sizes of the label factors in the four structures of the paper.",
+    "fgfm.paper.STRUCTURES": "Sizes of the label factors in the four structures of the paper.",
 }
 
 

@@ -16,8 +16,7 @@ Submodules:
 - `fgfm.io`: data sets and probabilities in files of many formats;
 - `fgfm.evaluation`: the F-optimal rule compared with thresholds on your own data;
 - `fgfm.plotting`: figures of decisions, calibration and label factors;
-- `fgfm.synthetic`: the random networks of the paper, with their exact probabilities;
-- `fgfm.experiments`: the experiment of the paper;
+- `fgfm.paper`: the experiment of the paper, its random networks and their exact probabilities;
 - `fgfm.onnx`: decisions as ONNX models;
 - `fgfm.torch`: a PyTorch layer; import it explicitly.
 
@@ -47,14 +46,13 @@ if TYPE_CHECKING:
     import fgfm.decision as decision
     import fgfm.estimation as estimation
     import fgfm.evaluation as evaluation
-    import fgfm.experiments as experiments
     import fgfm.factors as factors
     import fgfm.io as io
     import fgfm.metrics as metrics
     import fgfm.onnx as onnx
+    import fgfm.paper as paper
     import fgfm.plotting as plotting
     import fgfm.ridge as ridge
-    import fgfm.synthetic as synthetic
     from fgfm._old_classifier import FGFMClassifier
     from fgfm.classifier import FClassifier
     from fgfm.decider import FDecider
@@ -80,7 +78,6 @@ __all__ = [
     "decision",
     "estimation",
     "evaluation",
-    "experiments",
     "f_measure",
     "f_scorer",
     "factors",
@@ -89,10 +86,10 @@ __all__ = [
     "make_pipeline",
     "metrics",
     "onnx",
+    "paper",
     "plotting",
     "ridge",
     "save",
-    "synthetic",
 ]
 
 _SUBMODULES = frozenset(
@@ -101,14 +98,13 @@ _SUBMODULES = frozenset(
         "decision",
         "estimation",
         "evaluation",
-        "experiments",
         "factors",
         "io",
         "metrics",
         "onnx",
+        "paper",
         "plotting",
         "ridge",
-        "synthetic",
     }
 )
 _MODULE_OF = {  # the module to import each name from

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,11 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from fgfm._gfm_models import ClonedModels, RidgeModels, Target, fit_clones, fit_ridge
+from fgfm._factor_models import METHODS, FactorEstimate, fit_factor_models
 from fgfm._utils.blocks import n_threads, row_blocks
 from fgfm._utils.label_table import check_partition, read_labels, set_label_attributes
 from fgfm._utils.names import check_same_index
-from fgfm._utils.rows import as_frames, n_rows, take_param_rows, take_rows
+from fgfm._utils.rows import as_frames, n_rows, take_rows
 from fgfm._utils.validation import (
     check_beta,
     check_choice,
@@ -26,7 +26,6 @@ from fgfm._utils.validation import (
     resolve_nonempty,
     row_weights,
 )
-from fgfm.cardinality import make_coherent, of_conditionals
 from fgfm.decision import Decision, from_factors
 from fgfm.estimation._label_sets import LabelSetMixin
 from fgfm.estimation._learner import validate_features
@@ -38,15 +37,6 @@ __all__ = ["FGFMClassifier", "FactorEstimate"]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
-
-_METHODS = ("two-step", "direct")
-
-
-class FactorEstimate(NamedTuple):
-    """P and d of one label factor, for some rows."""
-
-    P: Floats  # (n, m, S): P[r, i, s - 1] = p(y_i = 1, |y| = s)
-    d: Floats  # (n, S + 1): d[r, s] = p(|y| = s)
 
 
 class FGFMClassifier(LabelSetMixin, BaseEstimator):  # type: ignore[misc]
@@ -252,27 +242,39 @@ class FGFMClassifier(LabelSetMixin, BaseEstimator):  # type: ignore[misc]
         Y = table.labels  # (n, m)
         self.nonempty_ = bool(Y[kept].any(axis=1).all()) and self.multilabel_
         self._find_factors(take_rows(X, kept), Y[kept], None if weight is None else weight[kept])
-        # The number of labels of each row, by factor, and those that occur in rows with weight.
-        numbers = [Y[:, factor].sum(axis=1, dtype=np.int64) for factor in self.factors_]
-        self._cardinalities = [np.unique(s[kept]) for s in numbers]
-        self.n_parameters_ = sum(
-            len(factor) * int(np.count_nonzero(occurring))
-            for factor, occurring in zip(self.factors_, self._cardinalities, strict=True)
-        )
-        self._models = self._fit_models(X, Y, numbers, kept, fit_params)
-        share = np.ones(len(Y)) if weight is None else weight
-        share /= share.sum()
-        self._frequencies = [
-            _frequencies(Y[:, factor], s, share, int(occurring[-1]))
-            for factor, s, occurring in zip(
-                self.factors_, numbers, self._cardinalities, strict=True
+        learner = self._learner()
+        unknown = sorted(set(fit_params) - {"sample_weight"})
+        if type(learner) is RidgeLogistic and unknown:
+            raise TypeError(
+                f"fit got {', '.join(unknown)}: RidgeLogistic takes no argument but sample_weight"
             )
+        self._factor_models = fit_factor_models(
+            learner,
+            X,
+            Y,
+            self.factors_,
+            method=self.method,
+            coherent=self.coherent,
+            kept=kept,
+            params=fit_params,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+        )
+        cardinalities = self._factor_models.cardinalities
+        self.n_parameters_ = sum(
+            len(factor) * int(np.count_nonzero(s))
+            for factor, s in zip(self.factors_, cardinalities, strict=True)
+        )
+        share = np.ones(len(Y)) if weight is None else weight
+        self._frequencies = [
+            _frequencies(Y[:, factor], share / share.sum(), int(s[-1]))
+            for factor, s in zip(self.factors_, cardinalities, strict=True)
         ]
         return self
 
     def _check_parameters(self) -> None:
         """Raise if a constructor parameter is invalid."""
-        check_choice(self.method, "method", _METHODS)
+        check_choice(self.method, "method", METHODS)
         check_flag(self.coherent, "coherent")
         n_threads(self.n_jobs)
         self._decision_params(False)
@@ -331,44 +333,6 @@ class FGFMClassifier(LabelSetMixin, BaseEstimator):  # type: ignore[misc]
                 finder.label_names_in_ = names  # for the displays
         self.factors_ = check_partition(factors, m, names)
 
-    def _fit_models(
-        self, X: Any, Y: Labels, numbers: list[Integers], kept: Any, params: dict[str, Any]
-    ) -> RidgeModels | ClonedModels:
-        """Fit the models of all factors, and set the number of the first one of each.
-
-        `numbers` has the number of labels of each row by factor, and `kept` the rows with weight.
-        """
-        targets: list[Target] = []
-        self._first_models: list[int] = []
-        for factor, s in zip(self.factors_, numbers, strict=True):
-            self._first_models.append(len(targets))
-            labels = Y[:, factor].T.astype(np.int64)
-            if len(factor) == 1:
-                targets.append(Target(labels[0]))
-            elif self.method == "direct":
-                targets += [Target(y * s) for y in labels]
-            else:
-                extra = s.astype(np.float64)  # one object, whose computations are shared
-                targets += [Target(s), *(Target(y, extra) for y in labels)]
-        learner = self._learner()
-        if type(learner) is RidgeLogistic:
-            extra_params = sorted(set(params) - {"sample_weight"})
-            if extra_params:
-                raise TypeError(
-                    f"fit got {', '.join(extra_params)}: RidgeLogistic takes no argument but "
-                    "sample_weight"
-                )
-            weight = params.get("sample_weight")
-            if not isinstance(kept, slice):  # weights may not be routed to the learner
-                rows = np.zeros(len(Y))
-                rows[kept] = 1.0
-                weight = rows if weight is None else weight
-            return fit_ridge(learner, X, targets, weight, self.n_jobs, self.random_state)
-        if not isinstance(kept, slice):
-            params = take_param_rows(params, kept, len(Y))
-            X, targets = take_rows(X, kept), [target.at(kept) for target in targets]
-        return fit_clones(learner, X, targets, params, self.n_jobs, self.random_state)
-
     def estimate(self, X: Any) -> list[FactorEstimate]:
         """Estimate P and d of each factor: the probabilities that the decision is based on.
 
@@ -407,55 +371,13 @@ class FGFMClassifier(LabelSetMixin, BaseEstimator):  # type: ignore[misc]
 
     def _estimate(self, X: Any) -> list[FactorEstimate]:
         """Return P and d of each factor for a block of rows."""
-        models, rows = self._models, self._models.rows(X)
-        estimates = []
-        for factor, first, s in zip(
-            self.factors_, self._first_models, self._cardinalities, strict=True
-        ):
-            if len(factor) == 1:
-                p = models.positive(rows, slice(first, first + 1))  # (n, 1)
-                estimates.append(FactorEstimate(p[:, :, None], np.column_stack([1.0 - p, p])))
-            elif self.method == "direct":
-                estimates.append(self._direct(rows, slice(first, first + len(factor)), s))
-            else:
-                estimates.append(self._two_step(rows, first, len(factor), s))
+        estimates = self._factor_models.estimate(X)
         if self._decision_params(self.nonempty_)["nonempty"]:
             without = ~np.any([P.any(axis=(1, 2)) for P, _ in estimates], axis=0)
             if without.any():
                 for (P, d), frequencies in zip(estimates, self._frequencies, strict=True):
                     P[without], d[without] = frequencies
         return estimates
-
-    def _two_step(self, rows: Any, first: int, m: int, cardinalities: Integers) -> FactorEstimate:
-        """Estimate p_is as d_s q_is, with q_is = p(y_i = 1 | s, x)."""
-        proba = self._models.proba(rows, first)  # (n, K) of the numbers of labels that occur
-        S = max(1, int(cardinalities[-1]))
-        d = np.zeros((len(proba), S + 1))
-        d[:, cardinalities] = proba
-        q = np.zeros((len(proba), m, S))
-        for s in cardinalities[cardinalities > 0].tolist():
-            q[:, :, s - 1] = self._models.positive(rows, slice(first + 1, first + 1 + m), float(s))
-        # of_conditionals tilts q, so that sum_i q_is = s.
-        return FactorEstimate(of_conditionals(q, d) if self.coherent else q * d[:, None, 1:], d)
-
-    def _direct(self, rows: Any, models: slice, cardinalities: Integers) -> FactorEstimate:
-        """Estimate p_is by one model for each label, of the classes 0 and s."""
-        S = max(1, int(cardinalities[-1]))
-        columns = []
-        for t in range(models.start, models.stop):
-            proba, classes = self._models.proba(rows, t), self._models.classes[t]
-            column = np.zeros((len(proba), S))
-            column[:, classes[classes > 0] - 1] = proba[:, classes > 0]
-            columns.append(column)
-        P = np.stack(columns, axis=1)
-        if self.coherent:
-            P = make_coherent(P)
-        d = np.empty((len(P), S + 1))
-        d[:, 1:] = P.sum(axis=1) / np.arange(1, S + 1)  # a set of s labels is counted s times
-        total = d[:, 1:].sum(axis=1)
-        d[:, 1:] /= np.maximum(1.0, total)[:, None]  # an incoherent P may imply more than 1
-        d[:, 0] = np.maximum(0.0, 1.0 - total)
-        return FactorEstimate(P, d)
 
     def decide(self, X: Any) -> Decision:
         """Compute the F-optimal label sets and their expected F-measure.
@@ -524,15 +446,15 @@ class FGFMClassifier(LabelSetMixin, BaseEstimator):  # type: ignore[misc]
         X = self._validate_features(X, reset=False)
         floats = sum(
             len(factor) * (4 * int(s[-1]) + 2)
-            for factor, s in zip(self.factors_, self._cardinalities, strict=True)
+            for factor, s in zip(self.factors_, self._factor_models.cardinalities, strict=True)
         )
         # row_blocks makes blocks of 4 MiB: half a byte per float makes them of 64 MiB.
         return [function(take_rows(X, rows)) for rows in row_blocks(n_rows(X), floats // 2)]
 
 
-def _frequencies(Y: Labels, s: Integers, share: Floats, largest: int) -> tuple[Floats, Floats]:
+def _frequencies(Y: Labels, share: Floats, largest: int) -> tuple[Floats, Floats]:
     """Return P (m, S) and d (S + 1,) of the training rows; `share` (n,) are their weights."""
-    S = max(1, largest)
+    S, s = max(1, largest), Y.sum(axis=1)
     of_number = np.where(s[:, None] == np.arange(S + 1), share[:, None], 0.0)  # (n, S + 1)
     return Y.T.astype(np.float64) @ of_number[:, 1:], of_number.sum(axis=0)
 

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from command_line import assert_one_line_error, read_terminal, run, run_ok, started_on_terminal
-from fgfm.experiments import reproduce
+from fgfm.paper import reproduce
 
 PROGRAM = [sys.executable, "-m", "fgfm.cli", "reproduce"]
 FEW = ["--reps", "1", "--sizes", "50", "--dags", "1,4", "--interactions", "none"]
@@ -26,7 +26,7 @@ def test_command_prints_the_table_and_names_the_files(tmp_path, monkeypatch):
     assert "Our estimates" in done.stdout
     assert "DAG 4 (8)" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
-    assert "4 data sets computed" in done.stderr
+    assert "4 networks computed" in done.stderr
     assert "summary.json" in done.stderr
     assert (tmp_path / "here" / "figure.svg").is_file()
     assert (tmp_path / "here" / "ours" / "results.csv").is_file()
@@ -124,4 +124,4 @@ def test_progress_bar_on_a_terminal(tmp_path):
     with started_on_terminal(*command) as (process, terminal):
         seen = read_terminal(terminal)
         assert process.wait() == 0
-    assert all(text in seen for text in (b"data sets", b"/2", b"left"))
+    assert all(text in seen for text in (b"networks", b"/2", b"left"))

@@ -90,11 +90,11 @@ def reproduce(
 
     Simulates their synthetic data, fits all methods, and writes the table and the figure.
     """
-    from fgfm import experiments
+    from fgfm import paper
 
     start = time.perf_counter()
     done = 0
-    with progress("simulating and fitting data sets", steps=True) as show:
+    with progress("networks: simulating and fitting", steps=True) as show:
 
         def report(count: int, total: int) -> None:
             nonlocal done
@@ -102,7 +102,7 @@ def reproduce(
             show(count, total)
 
         try:
-            results = experiments.reproduce(
+            results = paper.reproduce(
                 out,
                 estimates=estimates,
                 reps=reps,
@@ -116,13 +116,13 @@ def reproduce(
                 progress=report,
             )
         except KeyboardInterrupt:
-            say(f"{done} data sets are stored in {out}; the same command continues from there")
+            say(f"{done} networks are stored in {out}; the same command continues from there")
             raise
     seconds = time.perf_counter() - start
-    paths = experiments.write_report(results, shlex.join(["fgfm", *sys.argv[1:]]))
-    echo(experiments.format_tables(results))
+    paths = paper.write_report(results, shlex.join(["fgfm", *sys.argv[1:]]))
+    echo(paper.format_tables(results))
     if done:
-        say(f"{done} data sets computed in {seconds:.0f} s, including start-up")
+        say(f"{done} networks computed in {seconds:.0f} s, including start-up")
     else:
         say(f"nothing to compute: {out} contains all results (remove it to start again)")
     names = [path.name for path in paths]

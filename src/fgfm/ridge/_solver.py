@@ -177,7 +177,9 @@ def fit_targets(
     jobs = effective_n_jobs(n_jobs)
     chunks = []
     for (small, K, _, _), members in groups.items():
-        size = 1 + len(members) // (_TASKS * jobs)
+        # a single job without progress has no reason to stop in between
+        alone = jobs == 1 and progress is None
+        size = len(members) if alone else 1 + len(members) // (_TASKS * jobs)
         if not small:
             size = _batch_size(design, K, len(targets[members[0]].folds))
         chunks += [members[at : at + size] for at in range(0, len(members), size)]

@@ -83,7 +83,12 @@ def _check_attributes(part: Any) -> None:
             raise ValueError(f"{attribute} of a {name} must have rows of {p} columns: {shape}")
     if isinstance(part, OneHotEncoder):
         _check_categories(found)
-    if name == "FactorModels":
+    if name == "FactorModels" and "cardinalities" in found:
+        for m, cardinalities in zip(found["sizes"], found["cardinalities"], strict=True):
+            if type(m) is not int or not 1 <= m <= len(found["models"].classes):
+                raise ValueError(f"a factor has {m!r} labels")
+            _check_cardinalities(cardinalities, m)
+    elif name == "FactorModels":
         _check_methods(found["methods"], len(found["models"].classes))
     if "first_column" in found:
         wanted = sum(len(classes) for classes in found["classes"])
@@ -163,9 +168,10 @@ def _check_predictions(model: Any) -> None:
         classes = not model.multilabel_ and p > 1  # whose probabilities sum to 1
         rows = one if p > _DENSE and not classes else np.full((1, p), 1.0 / p if classes else 0.5)
     else:
-        if not hasattr(model._factor_models, "models"):
+        fitted = model._factor_models
+        if not hasattr(fitted, "models"):
             return  # objects of the user
-        if hasattr(model._factor_models.models, "models"):
+        if hasattr(fitted.models, "models") or hasattr(fitted.models, "estimators"):
             return  # base learners
         rows = sparse.csr_array(np.ones((1, p)) if p <= _WIDE else (1, p))
     with warnings.catch_warnings():

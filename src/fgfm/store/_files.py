@@ -60,7 +60,7 @@ _CLASSES = {
     "fgfm.decider._label_set_model": "LabelSetModel",
     "fgfm.decider._pool": "LogLinearPool",
     "fgfm.decision": "Constraints",
-    "fgfm._gfm_models": "ClonedModels RidgeModels",
+    "fgfm._factor_models": "ClonedModels FactorModels RidgeModels",
     "fgfm.gfm": "FGFMClassifier",
     "fgfm.estimation._calibration": "IsotonicCalibrator NoCalibrator ShrunkCalibrator "
     "SigmoidCalibrator",

@@ -13,9 +13,9 @@ from typing import Any
 
 from fgfm._utils.atomic import atomic_file
 from fgfm._utils.optional import import_optional
-from fgfm.experiments._records import NAMES, Summary
-from fgfm.experiments._reproduce import PaperResults
-from fgfm.experiments._table import format_tables, structure_title
+from fgfm.paper._experiment import PaperResults
+from fgfm.paper._summary import Summary
+from fgfm.paper._tables import NAMES, format_tables, structure_title
 
 FORMATS = ("png", "pdf", "svg")
 _WIDTH = 5.8  # inches: text stays legible when a phone shows the figure at 360 pixels

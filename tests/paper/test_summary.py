@@ -9,7 +9,13 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from fgfm.experiments._summary import holm, paired_t_test, score_factors, summarise
+from fgfm.paper._summary import (
+    holm,
+    paired_t_test,
+    score_factors,
+    summarise,
+    welch_p_value,
+)
 from paper_records import SETTINGS, make_records
 
 BASE = np.random.default_rng(0).uniform(0.5, 0.6, 40)
@@ -57,6 +63,8 @@ def test_paired_t_test_agrees_with_scipy():
     assert_allclose(test.p_value, expected.pvalue)
     assert_allclose([test.low, test.high], expected.confidence_interval(0.95))
     assert paired_t_test(np.zeros(5)).p_value == 1.0
+    welch = stats.ttest_ind(a, b[:20], equal_var=False)
+    assert_allclose(welch_p_value(a, b[:20]), welch.pvalue)
     assert np.isnan(paired_t_test(np.ones(1)).p_value)
     assert np.isnan(paired_t_test(np.ones(2)).p_value)
 

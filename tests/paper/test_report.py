@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from fgfm.experiments import PaperResults, format_tables, reproduce, write_report
-from fgfm.experiments._cell import METHODS
-from fgfm.experiments._report import draw
-from fgfm.experiments._reproduce import PaperRun
-from fgfm.experiments._summary import summarise
+from fgfm.paper import PaperResults, format_tables, reproduce, write_report
+from fgfm.paper._experiment import METHODS, PaperRun
+from fgfm.paper._figure import draw
+from fgfm.paper._summary import summarise
 from paper_records import SETTINGS, make_records
 
 COMMAND = "fgfm reproduce --out <folder>"

@@ -1,4 +1,7 @@
-"""The models of `FGFMClassifier`: ridge regressions fitted together, or clones of a learner."""
+"""Estimates of P for label factors, by models of the number of labels and of each label.
+
+The models are ridge regressions that are fitted together, or clones of any learner.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,167 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
-from fgfm._utils.rows import append_column, n_rows
+from fgfm._utils.rows import append_column, n_rows, take_param_rows, take_rows
+from fgfm.cardinality import make_coherent, of_conditionals
 from fgfm.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Labels = npt.NDArray[np.bool_]
+
+METHODS = ("two-step", "direct")
+
+
+class FactorEstimate(NamedTuple):
+    """P and d of one label factor, for some rows."""
+
+    P: Floats  # (n, m, S): P[r, i, s - 1] = p(y_i = 1, |y| = s)
+    d: Floats  # (n, S + 1): d[r, s] = p(|y| = s)
+
+
+class FactorModels:
+    """Fitted models of label factors, which may overlap.
+
+    Parameters
+    ----------
+    method : {"two-step", "direct"}
+        How P of a factor follows from its models.
+    coherent : bool
+        Make P coherent.
+    sizes : list of int
+        The number of labels of each factor.
+    cardinalities : list of ndarray
+        The numbers of labels that occur in training, in increasing order, of each factor.
+    models : RidgeModels or ClonedModels
+        The models of all factors, one after the other.
+    """
+
+    def __init__(
+        self,
+        method: str,
+        coherent: bool,
+        sizes: list[int],
+        cardinalities: list[Integers],
+        models: RidgeModels | ClonedModels,
+    ) -> None:
+        self.method = method
+        self.coherent = coherent
+        self.sizes = sizes
+        self.cardinalities = cardinalities
+        self.models = models
+
+    def estimate(self, X: Any) -> list[FactorEstimate]:
+        """Return P and d of each factor."""
+        rows, first = self.models.rows(X), 0
+        estimates = []
+        for m, cardinalities in zip(self.sizes, self.cardinalities, strict=True):
+            if m == 1:
+                p = self.models.positive(rows, slice(first, first + 1))  # (n, 1)
+                estimates.append(FactorEstimate(p[:, :, None], np.column_stack([1.0 - p, p])))
+            elif self.method == "direct":
+                estimates.append(self._direct(rows, first, m, cardinalities))
+            else:
+                estimates.append(self._two_step(rows, first, m, cardinalities))
+                first += 1
+            first += m
+        return estimates
+
+    def _two_step(self, rows: Any, first: int, m: int, cardinalities: Integers) -> FactorEstimate:
+        """Estimate p_is as d_s q_is, with q_is = p(y_i = 1 | s, x)."""
+        proba = self.models.proba(rows, first)  # (n, K) of the numbers of labels that occur
+        S = max(1, int(cardinalities[-1]))
+        d = np.zeros((len(proba), S + 1))
+        d[:, cardinalities] = proba
+        q = np.zeros((len(proba), m, S))
+        for s in cardinalities[cardinalities > 0].tolist():
+            q[:, :, s - 1] = self.models.positive(rows, slice(first + 1, first + 1 + m), float(s))
+        # of_conditionals tilts q, so that sum_i q_is = s.
+        return FactorEstimate(of_conditionals(q, d) if self.coherent else q * d[:, None, 1:], d)
+
+    def _direct(self, rows: Any, first: int, m: int, cardinalities: Integers) -> FactorEstimate:
+        """Estimate p_is by one model for each label, of the classes 0 and s."""
+        S = max(1, int(cardinalities[-1]))
+        columns = []
+        for t in range(first, first + m):
+            proba, classes = self.models.proba(rows, t), self.models.classes[t]
+            column = np.zeros((len(proba), S))
+            column[:, classes[classes > 0] - 1] = proba[:, classes > 0]
+            columns.append(column)
+        P = np.stack(columns, axis=1)
+        if self.coherent:
+            P = make_coherent(P)
+        d = np.empty((len(P), S + 1))
+        d[:, 1:] = P.sum(axis=1) / np.arange(1, S + 1)  # a set of s labels is counted s times
+        total = d[:, 1:].sum(axis=1)
+        d[:, 1:] /= np.maximum(1.0, total)[:, None]  # an incoherent P may imply more than 1
+        d[:, 0] = np.maximum(0.0, 1.0 - total)
+        return FactorEstimate(P, d)
+
+
+def fit_factor_models(
+    learner: Any,
+    X: Any,
+    Y: Labels,
+    factors: Sequence[Any],
+    *,
+    method: str = "two-step",
+    coherent: bool = True,
+    kept: Any = slice(None),
+    params: dict[str, Any] | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> FactorModels:
+    """Fit the models of label factors.
+
+    Parameters
+    ----------
+    learner : scikit-learn classifier
+        The base learner.
+    X, Y : features and ndarray of shape (n, m)
+        Training rows.
+    factors : sequence of sequences of int
+        The labels of each factor.
+    method, coherent : object
+        As in `FactorModels`.
+    kept : slice or ndarray, default=slice(None)
+        All rows, or the numbers of those with weight.
+    params : dict, optional
+        Arguments for the fit of the learner.
+    n_jobs, random_state : object
+        As in `fgfm.FGFMClassifier`.
+
+    Returns
+    -------
+    FactorModels
+        The fitted models.
+    """
+    targets: list[Target] = []
+    cardinalities = []
+    for factor in factors:
+        labels = Y[:, factor].T.astype(np.int64)
+        s = labels.sum(axis=0)
+        cardinalities.append(np.unique(s[kept]))
+        if len(factor) == 1:
+            targets.append(Target(labels[0]))
+        elif method == "direct":
+            targets += [Target(y * s) for y in labels]
+        else:
+            extra = s.astype(np.float64)  # one object, whose computations are shared
+            targets += [Target(s), *(Target(y, extra) for y in labels)]
+    params = {} if params is None else params
+    models: RidgeModels | ClonedModels
+    if type(learner) is RidgeLogistic:
+        weight = params.get("sample_weight")
+        if not isinstance(kept, slice) and weight is None:
+            weight = np.zeros(len(Y))  # the rows have weights, but not for the learner
+            weight[kept] = 1.0
+        models = _fit_ridge(learner, X, targets, weight, n_jobs, random_state)
+    else:
+        if not isinstance(kept, slice):
+            params = take_param_rows(params, kept, len(Y))
+            X, targets = take_rows(X, kept), [target.at(kept) for target in targets]
+        models = _fit_clones(learner, X, targets, params, n_jobs, random_state)
+    return FactorModels(method, coherent, [len(f) for f in factors], cardinalities, models)
 
 
 class Target(NamedTuple):
@@ -49,6 +208,7 @@ class RidgeModels:
 
     def __init__(self, fits: Sequence[RidgeFit], p: int) -> None:
         self.classes = [fit.classes for fit in fits]
+        self.penalties = np.array([fit.penalty for fit in fits])
         self.first_logit = np.cumsum([0] + [len(fit.coef) for fit in fits])  # (T + 1,)
         self.coef = np.concatenate([fit.coef[:, :p] for fit in fits])  # (logits, p)
         # (logits,), 0 for a target without further feature
@@ -83,7 +243,7 @@ class RidgeModels:
         return np.asarray(expit(logits))
 
 
-def fit_ridge(
+def _fit_ridge(
     learner: RidgeLogistic,
     X: Any,
     targets: Sequence[Target],
@@ -151,7 +311,7 @@ class ClonedModels:
         return np.stack(p, axis=1)
 
 
-def fit_clones(
+def _fit_clones(
     learner: Any,
     X: Any,
     targets: Sequence[Target],
@@ -214,5 +374,5 @@ def _warn_dropped_column(learner: Any) -> None:
             "the number of labels, which 'two-step' appends to X: set remainder='passthrough' "
             "there, or method='direct'",
             UserWarning,
-            stacklevel=5,  # the caller of fit
+            stacklevel=6,  # the caller of fit
         )

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fgfm
 import oracle
-from fgfm.synthetic import STRUCTURES, LabelNetwork, paper_data, random_network
+from fgfm.paper import STRUCTURES, LabelNetwork, paper_data, random_network
 
 SHAPES = [((2, 1), 2, 1), ((3,), 1, 0), ((1, 1, 1), 3, 2), ((2, 2), 0, 2), ((4, 1), 4, 2)]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ from fgfm._utils.validation import (
 from fgfm.cardinality import merge_factors, of_joint
 from fgfm.decision import Decision, from_factors
 
-__all__ = ["STRUCTURES", "LabelNetwork", "paper_data", "random_network"]
+__all__ = ["STRUCTURES", "LabelNetwork", "PaperData", "Sample", "paper_data", "random_network"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -219,28 +220,13 @@ class LabelNetwork:
         if self.n_labels > _MAX_LABELS:
             raise ValueError(
                 f"the network has {self.n_labels} labels: joint enumerates the sets of at most "
-                f"{_MAX_LABELS}; use factor_joints for the sets of each factor"
+                f"{_MAX_LABELS}"
             )
-        proba = np.ones((len(self._features(X)), 1))
-        for part in self.factor_joints(X):  # later labels are higher bits of the index of a set
-            proba = (part.proba[:, :, None] * proba[:, None, :]).reshape(len(proba), -1)
+        state = self._states(self._features(X))
+        proba = np.ones((len(state), 1))
+        for part in self._joints:  # later labels are higher bits of the index of a set
+            proba = (part.proba[state][:, :, None] * proba[:, None, :]).reshape(len(proba), -1)
         return Joint(_all_bits(self.n_labels), proba)
-
-    def factor_joints(self, X: Any) -> list[Joint]:
-        """Compute the probability of every label set of each factor.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Features.
-
-        Returns
-        -------
-        list of Joint
-            For each factor its label sets (2^m_f, m_f) and their probabilities (n, 2^m_f).
-        """
-        state, at = self._distinct_states(X)
-        return [Joint(j.labelsets, j.proba[at]) for j in self._joints(state)]
 
     def marginals(self, X: Any) -> Floats:
         """Compute the probability of each label.
@@ -255,8 +241,8 @@ class LabelNetwork:
         ndarray of shape (n, m)
             Probabilities.
         """
-        state, at = self._distinct_states(X)
-        return np.hstack([j.proba @ j.labelsets for j in self._joints(state)])[at]
+        state = self._states(self._features(X))
+        return np.hstack([j.proba @ j.labelsets for j in self._joints])[state]
 
     def cardinalities(self, X: Any) -> list[Floats]:
         """Compute the exact matrix P of each factor.
@@ -272,8 +258,8 @@ class LabelNetwork:
             ``p(y_i = 1, s_f = s)``, with s_f the number of labels of the factor, as input to
             `fgfm.decision.from_factors`.
         """
-        state, at = self._distinct_states(X)
-        return [P[at] for P in self._parts(state)]
+        state = self._states(self._features(X))
+        return [P[state] for P in self._exact_P]
 
     def decide(
         self, X: Any, *, beta: float = 1.0, zero_division: float = 1.0, nonempty: bool = False
@@ -296,9 +282,9 @@ class LabelNetwork:
         Decision
             ``labels`` (n, m) and ``expected_f`` (n,).
         """
-        state, at = self._distinct_states(X)
+        state, at = np.unique(self._states(self._features(X)), return_inverse=True)
         decision = from_factors(
-            self._parts(state),
+            [P[state] for P in self._exact_P],
             [factor.tolist() for factor in self.factors],
             beta=beta,
             zero_division=zero_division,
@@ -331,22 +317,14 @@ class LabelNetwork:
         empty_value = check_zero_division(zero_division)
         h = label_sets(labels, "labels")
         h = (h.toarray() if hasattr(h, "toarray") else h).astype(np.float64)  # (n, m)
-        state, at = self._distinct_states(X)
+        state, at = np.unique(self._states(self._features(X)), return_inverse=True)
         check_same_rows([len(at), len(h)], ["X", "labels"])
         if h.shape[1] != self.n_labels:
             raise ValueError(
                 f"labels has {h.shape[1]} columns: the network has {self.n_labels} labels"
             )
-        merged = merge_factors(self._parts(state), self.factors)
-        s = np.arange(1, merged.P.shape[2] + 1)
-        k = h.sum(axis=1).astype(np.int64)  # (n,)
-        value: Floats = empty_value * merged.d[at, 0]
-        for size in np.unique(k[k > 0]):
-            # E[F] is the sum over i in h of Delta_ik = sum_s (1 + beta^2) p_is / (beta^2 s + k)
-            delta = merged.P @ ((1.0 + squared) / (squared * s + size))  # (states, m)
-            rows = k == size
-            value[rows] = (delta[at[rows]] * h[rows]).sum(axis=1)
-        return value
+        merged = merge_factors([P[state] for P in self._exact_P], self.factors)
+        return mean_f(merged.P, merged.d[:, 0], at, h, squared, empty_value)
 
     def bayes_f(self, *, beta: float = 1.0, zero_division: float = 1.0) -> float:
         """Compute the largest expected F-measure of any decision rule.
@@ -385,25 +363,38 @@ class LabelNetwork:
         state: Integers = bits @ (1 << np.arange(self.n_parents, dtype=np.int64))
         return state
 
-    def _distinct_states(self, X: Any) -> tuple[Integers, Integers]:
-        """Return the distinct states among the rows, and the index of the state of each row."""
-        state, at = np.unique(self._states(self._features(X)), return_inverse=True)
-        return state, at
-
-    def _joints(self, state: Integers) -> list[Joint]:
-        """Compute the distribution of the label sets of each factor in some states."""
+    @cached_property
+    def _joints(self) -> list[Joint]:
+        """The distribution of the label sets of each factor in all states of the parents."""
         joints = []
         for factor in self.factors:
-            proba = np.ones((len(state), 1))
+            proba = np.ones((1 << self.n_parents, 1))
             for k, label in enumerate(factor):
                 # chain rule: label k doubles the sets, without it and then with it
-                p = self.tables[label].reshape(1 << k, -1).T[state]  # (states, 2^k)
+                p = self.tables[label].reshape(1 << k, -1).T  # (states, 2^k)
                 proba = np.hstack([proba * (1.0 - p), proba * p])
             joints.append(Joint(_all_bits(len(factor)), proba))
         return joints
 
-    def _parts(self, state: Integers) -> list[Floats]:
-        return [of_joint(j.labelsets, j.proba) for j in self._joints(state)]
+    @cached_property
+    def _exact_P(self) -> list[Floats]:
+        """P of each factor, (states, m_f, m_f), in all states of the parents."""
+        return [of_joint(j.labelsets, j.proba) for j in self._joints]
+
+
+def mean_f(
+    P: Floats, d_0: Floats, at: Integers, h: Floats, squared_beta: float, empty_value: float
+) -> Floats:
+    """Return the expected F-measure of label sets h (n, m) under P[at] and d_0[at]."""
+    s = np.arange(1, P.shape[2] + 1)
+    k = h.sum(axis=1).astype(np.int64)  # (n,)
+    value: Floats = empty_value * d_0[at]
+    for size in np.unique(k[k > 0]):
+        # E[F] is the sum over i in h of Delta_ik = sum_s (1 + beta^2) p_is / (beta^2 s + k)
+        delta = P @ ((1.0 + squared_beta) / (squared_beta * s + size))  # (states, m)
+        rows = k == size
+        value[rows] = (delta[at[rows]] * h[rows]).sum(axis=1)
+    return value
 
 
 def random_network(

@@ -1,19 +1,21 @@
-"""The whole experiment: cells, resuming, both kinds of estimates, and validation."""
+"""The whole experiment: records, resuming, both kinds of estimates, and validation."""
 
 from __future__ import annotations
 
-import fcntl
+import itertools
 import json
+from concurrent.futures import BrokenExecutor
 
 import joblib
 import numpy as np
 import pytest
+from sklearn.utils.parallel import Parallel
 
-from fgfm.experiments import reproduce
+from fgfm.paper import reproduce
 
 
-def count_computed(folder, **settings):
-    """Return the results, and the number of cells that were computed."""
+def count_networks(folder, **settings):
+    """Return the results, and the number of networks that were needed."""
     calls = []
     results = reproduce(folder, progress=lambda *step: calls.append(step), **settings)
     done, total = calls[-1]
@@ -29,7 +31,7 @@ def stored(folder, estimates="published"):
     return (folder / estimates / "results.csv").read_bytes()
 
 
-def test_every_cell_has_its_records(small):
+def test_every_method_has_its_records(small):
     found = records(small)
     keys = {(r.structure, r.n, r.repetition, r.method) for r in found}
     assert len(keys) == len(found) == 2 * 2 * 2 * 6
@@ -54,14 +56,14 @@ def test_results_do_not_depend_on_n_jobs(small, small_settings, tmp_path, backen
 
 
 def test_stored_results_are_not_computed_again(small, small_settings, tmp_path):
-    _, n_cells = count_computed(tmp_path, **small_settings | {"reps": 1, "methods": ["gfm"]})
-    assert n_cells == 4
-    _, n_cells = count_computed(tmp_path, **small_settings | {"methods": ["gfm", "ilf"]})
-    assert n_cells == 8  # "ilf" for the first distribution, both methods for the second
-    count_computed(tmp_path, **small_settings)
+    _, count = count_networks(tmp_path, **small_settings | {"reps": 1, "methods": ["gfm"]})
+    assert count == 2
+    _, count = count_networks(tmp_path, **small_settings | {"methods": ["gfm", "ilf"]})
+    assert count == 4  # "ilf" for the first network of each structure, all for the second
+    count_networks(tmp_path, **small_settings)
     assert stored(tmp_path) == stored(small.folder)
-    again, n_cells = count_computed(tmp_path, **small_settings)
-    assert n_cells == 0
+    again, count = count_networks(tmp_path, **small_settings)
+    assert count == 0
     assert again.runs == small.runs
 
 
@@ -84,20 +86,20 @@ def test_a_truncated_file_is_completed(small, small_settings, tmp_path, cut):
     settings = (small.folder / "published" / "settings.json").read_bytes()
     (folder / "settings.json").write_bytes(settings)
     (folder / "results.csv").write_bytes(whole[:-cut])
-    _, n_cells = count_computed(tmp_path, **small_settings)
+    _, count = count_networks(tmp_path, **small_settings)
     assert stored(tmp_path) == whole
     lost = whole.count(b"\n") - whole[:-cut].count(b"\n")
-    assert 1 <= n_cells <= lost
+    assert 1 <= count <= min(lost, 4)
 
 
 def test_both_runs_published_and_ours(small, small_settings, tmp_path):
-    both, n_cells = count_computed(tmp_path, estimates="both", **small_settings)
-    assert n_cells == 16
+    both, count = count_networks(tmp_path, estimates="both", **small_settings)
+    assert count == 8
     assert list(both.runs) == ["published", "ours"]
     assert records(both) == records(small)
     assert stored(tmp_path) == stored(small.folder)
-    ours, n_cells = count_computed(tmp_path, estimates="ours", **small_settings)
-    assert n_cells == 0  # stored by the run of both
+    ours, count = count_networks(tmp_path, estimates="ours", **small_settings)
+    assert count == 0  # stored by the run of both
     assert ours.runs == {"ours": both.runs["ours"]}
     f = {kind: np.array([r.f for r in records(both, kind)]) for kind in both.runs}
     bayes = np.array([r.method == "bayes" for r in records(both)])
@@ -123,24 +125,57 @@ def test_other_settings_raise(small, small_settings):
         reproduce(small.folder, seed=1, **small_settings)
 
 
-def test_two_runs_cannot_share_a_folder(small, small_settings):
-    with (small.folder / "published" / "results.lock").open("wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(ValueError, match="is being written by another program"):
-            reproduce(small.folder, **small_settings)
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nonsense\n", "is not a results file: its first line must be 'structure,n,repetition,"),
+        ("", "is not a results file"),
+        ("{head}\n4+4,x,1,linear,gfm,0.5,0.5,0\n", "line 2 is not a row of results: '4.4,x,1"),
+        ("{head}\n4+4,50,1,linear,gfm,1.5,0.5,0\n", "line 2 is not a row of results"),
+        ("{head}\n4+4,50,1\n", "line 2 is not a row of results: '4.4,50,1'"),
+        ("{head}\n4+4,50,1,linear,gfm,0.5,0.5,0\n", "settings.json is missing: the settings of"),
+    ],
+)
+def test_a_damaged_file_raises_and_stays_as_it_is(small, small_settings, tmp_path, text, message):
+    head = stored(small.folder).decode().splitlines()[0]
+    (tmp_path / "published").mkdir()
+    content = text.replace("{head}", head)
+    (tmp_path / "published" / "results.csv").write_text(content)
+    with pytest.raises(ValueError, match=message):
+        reproduce(tmp_path, **small_settings)
+    assert stored(tmp_path).decode() == content
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "\0"])
+def test_damaged_settings_raise(small_settings, tmp_path, text):
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published" / "settings.json").write_text(text)
+    with pytest.raises(ValueError, match="is damaged: it must have the settings of a run"):
+        reproduce(tmp_path, **small_settings)
+
+
+def test_a_killed_worker_keeps_finished_results(small_settings, tmp_path, monkeypatch):
+    def run_jobs(jobs, n_jobs, ordered):
+        yield from Parallel(n_jobs=1, return_as="generator")(itertools.islice(jobs, 2))
+        raise BrokenExecutor
+
+    monkeypatch.setattr("fgfm.paper._experiment.run_jobs", run_jobs)
+    with pytest.raises(ChildProcessError, match="finished results are kept, and the same call"):
+        reproduce(tmp_path, **small_settings)
+    assert stored(tmp_path).count(b"\n") == 1 + 2 * 12
 
 
 def test_repeated_methods_are_run_once(small, small_settings):
-    results, n_cells = count_computed(small.folder, methods=["gfm", "gfm"], **small_settings)
-    assert n_cells == 0
+    results, count = count_networks(small.folder, methods=["gfm", "gfm"], **small_settings)
+    assert count == 0
     assert {r.method for r in records(results)} == {"gfm"}
     assert len(records(results)) == 8
 
 
-def test_progress_counts_all_cells(tmp_path, small_settings):
+def test_progress_counts_all_networks(tmp_path, small_settings):
     calls = []
     reproduce(tmp_path, progress=lambda *step: calls.append(step), **small_settings)
-    assert calls == [(k, 8) for k in range(9)]
+    assert calls == [(k, 4) for k in range(5)]
 
 
 @pytest.mark.parametrize(

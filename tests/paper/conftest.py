@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fgfm.experiments import reproduce
+from fgfm.paper import reproduce
 
 
 @pytest.fixture(scope="session")

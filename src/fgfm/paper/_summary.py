@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
-
-from fgfm.experiments._records import (
-    PAPER_METHODS,
-    Difference,
-    FactorScore,
-    Finding,
-    Mean,
-    Record,
-    Summary,
-)
+from scipy.special import stdtr, stdtrit
 
 Floats = npt.NDArray[np.float64]
 
+PAPER_METHODS = ("gfm", "true", "ilf")  # the methods of the paper's figure
 LEVEL = 0.05  # of the tests, after Holm's correction
 _SMALL = 200  # "small" training sets have at most this many rows
 _MARGIN = 0.002  # a method that loses less than this is "at least as good"
@@ -33,6 +25,95 @@ _PAIRS = (
     ("ilf", "independent"),
     ("gfm", "threshold"),
 )
+
+
+class Record(NamedTuple):
+    """The score of one method on one data set."""
+
+    structure: str  # sizes of the label factors, as "4+4"
+    n: int  # number of training rows
+    repetition: int  # number of the random distribution
+    learner: str
+    method: str
+    f: float  # mean F-measure of the test rows
+    f_exact: float  # expected F-measure under the true distribution
+    factors: str  # the label factors that the method used
+
+
+class Mean(NamedTuple):
+    """Mean F-measure of a method over repetitions, with its standard error."""
+
+    structure: str
+    n: int
+    learner: str
+    method: str
+    mean: float
+    standard_error: float
+    mean_exact: float
+    bayes_gap: float  # exact F of the Bayes-optimal decision minus exact F; NaN without "bayes"
+    bayes_gap_error: float
+    best: bool  # the best of the paper's methods in this cell
+
+
+class Difference(NamedTuple):
+    """Mean paired difference of two methods, or of two sizes, over repetitions."""
+
+    structure: str
+    n: int
+    learner: str
+    first: str
+    second: str
+    mean: float
+    standard_error: float
+    low: float  # ends of the 95 % confidence interval
+    high: float
+    p_value: float  # two-sided paired t-test
+    p_holm: float  # corrected for all structures and sizes of the comparison
+    wins: int
+    losses: int
+
+
+class FactorScore(NamedTuple):
+    """Agreement of learned and true label factors, by the pairs of labels that share a factor."""
+
+    structure: str
+    n: int
+    precision: float
+    recall: float
+    exact: float  # share of the data sets on which all factors are the true ones
+
+
+class Finding(NamedTuple):
+    """A statement of the paper, and what the run shows about it."""
+
+    topic: str
+    claim: str
+    verdict: str | None
+    detail: str
+
+
+class Summary(NamedTuple):
+    """Summary of a run with one kind of estimates."""
+
+    settings: dict[str, Any]  # of the run, and its structures, sizes, learners and methods
+    means: list[Mean]  # of each structure, size, learner and method
+    differences: list[Difference]  # between methods
+    rises: list[Difference]  # between sizes of the training set
+    factors: list[FactorScore]  # of each structure and size
+    findings: list[Finding]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Convert to dictionaries and lists for JSON; NaN becomes None."""
+        parts: dict[str, Any] = {"settings": self.settings}
+        for name in self._fields[1:]:
+            parts[name] = [
+                {k: _finite(v) for k, v in part._asdict().items()} for part in getattr(self, name)
+            ]
+        return parts
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class Values:
@@ -213,10 +294,17 @@ def paired_t_test(differences: Floats) -> PairedTest:
     if not error > 0.0:  # one difference, or all equal: the t statistic is undefined
         p = 1.0 if len(differences) > 1 and mean == 0.0 else float("nan")
         return PairedTest(mean, error, mean - error, mean + error, p)
-    t = stats.t(len(differences) - 1)
-    width = float(t.ppf(0.975)) * error
-    p = float(2.0 * t.sf(abs(mean / error)))
+    df = len(differences) - 1
+    width = float(stdtrit(df, 0.975)) * error  # a quantile of Student's t
+    p = float(2.0 * stdtr(df, -abs(mean / error)))
     return PairedTest(mean, error, mean - width, mean + width, p)
+
+
+def welch_p_value(a: Floats, b: Floats) -> float:
+    """Test the hypothesis that two samples have the same mean, by Welch's t-test."""
+    u, v = standard_error(a) ** 2, standard_error(b) ** 2
+    df = (u + v) ** 2 / (u**2 / (len(a) - 1) + v**2 / (len(b) - 1))
+    return float(2.0 * stdtr(df, -abs(a.mean() - b.mean()) / np.sqrt(u + v)))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -356,11 +444,11 @@ def _clearest_gain(f: Values) -> list[Finding]:
     if min(len(gain), len(other), len(large)) < 4:  # too few for a t-test
         return []
     positive = paired_t_test(gain)
-    welch = stats.ttest_ind(gain, other, equal_var=False)
+    welch = welch_p_value(gain, other)
     drop = paired_t_test(gain - large)
     tests = [
         (positive.p_value, positive.mean),
-        (float(welch.pvalue), float(gain.mean() - other.mean())),
+        (welch, float(gain.mean() - other.mean())),
         (drop.p_value, drop.mean),
     ]
     if all(p < LEVEL and mean > 0.0 for p, mean in tests):
@@ -376,7 +464,7 @@ def _clearest_gain(f: Values) -> list[Finding]:
             verdict,
             f"mean gain {gain.mean():+.4f} (s.e. {standard_error(gain):.4f}, p = "
             f"{positive.p_value:.2g}) for n <= {_SMALL}; {other.mean():+.4f} (s.e. "
-            f"{standard_error(other):.4f}) in structures 1 and 2, p = {welch.pvalue:.2g} for the "
+            f"{standard_error(other):.4f}) in structures 1 and 2, p = {welch:.2g} for the "
             f"difference (Welch); {large.mean():+.4f} (s.e. {standard_error(large):.4f}) in "
             f"structures 3 and 4 at larger n, p = {drop.p_value:.2g} (paired)",
         )

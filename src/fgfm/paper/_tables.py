@@ -6,12 +6,19 @@ import math
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from fgfm.experiments._records import NAMES, Difference, Mean, Summary
-from fgfm.experiments._reproduce import PaperResults
-from fgfm.experiments._summary import LEVEL
-from fgfm.synthetic import STRUCTURES
+from fgfm.paper._experiment import PaperResults
+from fgfm.paper._networks import STRUCTURES
+from fgfm.paper._summary import LEVEL, Difference, Mean, Summary
 
-ESTIMATES_TITLES = {
+NAMES = {
+    "gfm": "GFM",
+    "true": "F-GFM true",
+    "ilf": "F-GFM ILF",
+    "independent": "F-GFM ind.",
+    "threshold": "p > 0.5",
+    "bayes": "Bayes",
+}
+_TITLES = {
     "published": "Published estimates (as in the authors' scripts)",
     "ours": "Our estimates",
 }
@@ -37,7 +44,7 @@ def format_tables(results: PaperResults) -> str:
     """
     lines: list[str] = []
     for estimates, run in results.runs.items():
-        title = ESTIMATES_TITLES[estimates]
+        title = _TITLES[estimates]
         lines += [title, "=" * len(title), ""]
         for part in (_means, _bayes_gaps, _differences, _factors, _findings):
             lines += part(run.summary)
