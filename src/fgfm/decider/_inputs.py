@@ -137,7 +137,8 @@ def read_probabilities(
 
 def check_columns_match(X: Any, y: Any, table: LabelTable) -> None:
     """Raise if X has columns, such as the identifiers of a data frame, that y has not."""
-    found, names, shape = column_names(X), table.names, getattr(X, "shape", ())
+    found, names = column_names(X), table.names
+    shape: tuple[int, ...] = getattr(X, "shape", ())
     if table.form == "flat" and len(shape) == 2 and shape[1] > 2:
         raise ValueError(
             f"X has {shape[1]} columns and y has 1: there must be one probability for each"
