@@ -178,7 +178,8 @@ def test_missing_skops_raises_with_the_install_command(path, model, monkeypatch)
 
 
 def test_files_contain_stable_names(path):
-    model = make_pipeline(StandardScaler(), FGFMClassifier(RidgeLogistic([1.0])))
+    learner = RidgeLogistic([1.0])
+    model = make_pipeline(StandardScaler(), FGFMClassifier(learner, factors="single"))
     fgfm.save(model.fit(X, Y), path)
     assert class_names(path) == {
         "fgfm.FGFMClassifier",
