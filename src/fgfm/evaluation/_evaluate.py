@@ -16,6 +16,7 @@ from fgfm._utils.names import check_same_index, check_same_names, column_names
 from fgfm._utils.progress import current_callback, report_progress
 from fgfm._utils.rows import take_rows
 from fgfm._utils.validation import real_array
+from fgfm.classifier import FClassifier
 from fgfm.decision import from_marginals
 from fgfm.evaluation._scores import AVERAGES, Decided, Evaluation, score
 from fgfm.metrics import best_threshold, f_measure
@@ -45,7 +46,7 @@ def evaluate(
 
     Parameters
     ----------
-    model : FGFMClassifier, or a pipeline that ends with one
+    model : FGFMClassifier, FClassifier, or a pipeline that ends with one
         The model; it is cloned before it is fitted.
     X : array-like, sparse matrix or data frame of shape (n, p)
         Features, or what the first step of the pipeline takes.
@@ -128,7 +129,7 @@ def evaluate_fitted(model: Any, X: Any, Y: Any, *, random_state: int = 0) -> Eva
 
     Parameters
     ----------
-    model : FGFMClassifier, or a pipeline that ends with one
+    model : FGFMClassifier, FClassifier, or a pipeline that ends with one
         The fitted model.
     X : array-like, sparse matrix or data frame of shape (n, p)
         Features, or what the first step of the pipeline takes.
@@ -210,8 +211,9 @@ class _Fits:
             return proba
         inner = clone(self.model)
         # The threshold hardly depends on the label factors: they are not searched again.
-        found = [factor.tolist() for factor in _final_classifier(model).factors_]
-        _final_classifier(inner).set_params(factors=found)
+        if isinstance(fitted := _final_classifier(model), FGFMClassifier):
+            found = [factor.tolist() for factor in fitted.factors_]
+            _final_classifier(inner).set_params(factors=found)
         for kept, held_out in _splits(train, rows, self.inner_folds, self.seed):
             fitted = self._fit(inner, take_rows(X, kept), take_rows(Y, kept))
             proba[held_out] = fitted.predict_proba(take_rows(X, held_out))
@@ -242,12 +244,12 @@ def _choose_thresholds(
         part.sets[average]["threshold"] = proba > t
 
 
-def _final_classifier(model: Any) -> FGFMClassifier:
+def _final_classifier(model: Any) -> Any:
     """Return the classifier itself, or the last step of a pipeline."""
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    if not isinstance(last, FGFMClassifier):
+    if not isinstance(last, (FGFMClassifier, FClassifier)):
         raise TypeError(
-            f"model is {type(model).__name__}: it must be an FGFMClassifier, or a pipeline that "
+            f"model is {type(model).__name__}: it must be an FClassifier, or a pipeline that "
             "ends with one"
         )
     return last
@@ -305,4 +307,6 @@ def _decide(model: Any, X: Any, rows: npt.NDArray[np.int64]) -> tuple[Decided, F
         together = from_marginals(proba, beta=beta, zero_division=zero_division, average=average)
         sets[average] = sets["samples"] | {"f_optimal": together.labels.astype(np.bool_)}
     thresholds: dict[str, tuple[float, ...]] = dict.fromkeys(AVERAGES, ())
-    return Decided(rows, sets, expected_f, thresholds, len(classifier.factors_)), proba
+    return Decided(
+        rows, sets, expected_f, thresholds, len(getattr(classifier, "factors_", ()))
+    ), proba
