@@ -58,10 +58,14 @@ def test_logits_and_sparse_rows_agree_with_probabilities(rows):
 
 
 def test_rows_with_labels_are_spread_over_the_folds():
-    Y = np.zeros((20, 2), dtype=int)
+    Y = np.zeros((40, 2), dtype=int)
     Y[:2, 0] = 1
-    found = evaluate_decider(fgfm.FDecider(), np.full((20, 2), 0.1) + 0.5 * Y, Y, folds=10)
+    found = evaluate_decider(fgfm.FDecider(), np.full((40, 2), 0.1) + 0.5 * Y, Y, folds=10)
     assert found.folds == 10
+
+
+@pytest.mark.filterwarnings("ignore:n_samples=2")
+def test_no_more_folds_than_rows():
     assert evaluate_decider(fgfm.FDecider(), np.full((3, 2), 0.3), np.eye(3)[:, :2]).folds == 3
 
 

@@ -249,7 +249,7 @@ def test_flat_series(validation):
         same(decider.decide(X).labels, plain.decide(p).labels)
         same(np.ravel(decider.predict_frame(X)), plain.predict(p))
     for labels in (pd.Series(words), pd.Series(words).astype("category"), pl.Series(words)):
-        decider = FDecider().fit(p, labels)
+        decider = FDecider(pos_label="yes").fit(p, labels)
         assert ((decider.predict(p) == "yes") == plain.predict(p)).all()
         for X in (pd.Series(p), pl.Series(p)):
             assert (np.ravel(decider.predict_frame(X)) == decider.predict(p)).all()
