@@ -70,7 +70,7 @@ recipes: .venv-recipes/.stamp ## run the recipes of "Use it with" behind their p
 test-old: .venv-oldest/.stamp .venv-sklearn-1.8/.stamp ## quick tests on the oldest versions, and estimators on scikit-learn 1.8
 	@MPLBACKEND=Agg .venv-oldest/bin/python -m pytest -q $(PARALLEL) -m "not slow"
 	@.venv-sklearn-1.8/bin/python -m pytest -q -W "ignore:Passing a non-Collection iterable" \
-	    tests/estimation tests/ridge tests/classifier tests/decider tests/store
+	    tests/gfm tests/ridge tests/classifier tests/decider tests/store
 
 lint: .venv/.stamp-dev ## check style, types, layers, docstrings, workflows and versions
 	@$(BIN)/ruff check

@@ -88,7 +88,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "wide tables": lambda: tables(150_000, 20),
     "movies": movies,
 }
-DEFAULT, RIVAL = "FGFMClassifier()", {"text": "TF-IDF, logistic", "wide tables": None}
+DEFAULT, RIVAL = "FClassifier()", {"text": "TF-IDF, logistic", "wide tables": None}
 BOOSTING = "boosting"
 
 
@@ -101,14 +101,14 @@ def measure(problem: str, method: str) -> dict[str, float]:
     from sklearn.multiclass import OneVsRestClassifier
     from sklearn.pipeline import make_pipeline
 
-    from fgfm import FDecider, FGFMClassifier, f_measure
+    from fgfm import FClassifier, FDecider, f_measure
 
     X, Y = PROBLEMS[problem]()
     X, X_test, Y, Y_test = train_test_split(X, Y, train_size=2 / 3, random_state=0)
     start = time.process_time()
     found = {}
     if method == DEFAULT:
-        model = FGFMClassifier(random_state=0).fit(X, Y)
+        model = FClassifier(random_state=0).fit(X, Y)
         found["fit"] = time.process_time() - start
         for average in AVERAGES:
             labels, expected = model.decide(X_test, average=average)

@@ -502,7 +502,7 @@ _PROGRAMS = {
     "README: classifier": (
         "import fgfm; from sklearn.datasets import make_multilabel_classification; "
         "X, Y = make_multilabel_classification(400, n_classes=5, random_state=1); "
-        "model = fgfm.FGFMClassifier(random_state=0).fit(X[:300], Y[:300]); "
+        "model = fgfm.FClassifier(random_state=0).fit(X[:300], Y[:300]); "
         "model.predict(X[300:302]); model.score(X[300:], Y[300:])"
     ),
 }

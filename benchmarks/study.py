@@ -1,4 +1,4 @@
-"""Compare ``FGFMClassifier()`` with 28 published methods: ``python -m benchmarks.study``.
+"""Compare ``FClassifier()`` with 28 published methods: ``python -m benchmarks.study``.
 
 Bogatinovski et al. (Expert Systems with Applications, 2022, arXiv:2102.07113) publish the F1 of
 rows, micro F1 and macro F1 of 28 methods; ``published.csv`` has those of the data sets that are
@@ -28,7 +28,7 @@ from joblib import Parallel, delayed
 from sklearn.model_selection import ShuffleSplit, cross_val_predict
 
 from benchmarks.datasets import FOLDER, read
-from fgfm import FGFMClassifier
+from fgfm import FClassifier
 from fgfm._utils.atomic import atomic_file
 from fgfm.decision import from_marginals
 from fgfm.metrics import f_measure
@@ -56,7 +56,7 @@ def run(name: str, split: int) -> list[dict[str, Any]]:
     X, Y = read(FILES.get(name, name))
     n_splits = number_of_splits(len(Y))
     train, test = list(ShuffleSplit(n_splits, train_size=2 / 3, random_state=0).split(Y))[split]
-    model = FGFMClassifier(zero_division=0.0, random_state=0)
+    model = FClassifier(zero_division=0.0, random_state=0)
     start = time.process_time()
     model.fit(X[train], Y[train])
     seconds = time.process_time() - start
@@ -228,7 +228,7 @@ class Standings:
         ):
             ax.plot(difference[average], y, marker, color=colour, markersize=5, label=average)
         ax.set_yticks(y, difference.index)
-        ax.set_xlabel("F1 of FGFMClassifier() minus that of the best of 28 published methods")
+        ax.set_xlabel("F1 of FClassifier() minus that of the best of 28 published methods")
         ax.grid(True, axis="x", color="#E5E5E5", linewidth=0.6)
         ax.set_axisbelow(True)
         ax.legend(frameon=False, loc="lower right")

@@ -15,7 +15,7 @@ import fgfm
 X, Y = make_multilabel_classification(
     2000, n_features=20, n_classes=12, n_labels=4, random_state=0
 )
-model = fgfm.FGFMClassifier(factors="independent", random_state=0).fit(X[:1000], Y[:1000])
+model = fgfm.FClassifier(random_state=0).fit(X[:1000], Y[:1000])
 X_test, Y_test = X[1000:], Y[1000:]
 
 # %%

@@ -3,8 +3,8 @@ Calibration of an overconfident learner
 =======================================
 
 An F-optimal decision is as good as the probabilities that it is based on. Naive Bayes is the
-standard example of a learner whose probabilities are too close to 0 and 1. `fgfm.FGFMClassifier`
-calibrates such learners on held-out rows; this example compares it with and without calibration.
+standard example of a learner whose probabilities are too close to 0 and 1. `fgfm.FClassifier`
+calibrates all models on held-out rows; this example compares it with and without calibration.
 """
 
 import matplotlib.pyplot as plt
@@ -30,12 +30,11 @@ train, test = slice(0, 1500), slice(1500, None)
 # The same learner in three ways: with a threshold; with the F-optimal decision; and calibrated,
 # with the F-optimal decision, which is the default (``calibration="auto"``).
 
-raw = fgfm.FGFMClassifier(GaussianNB(), factors="independent", calibration=None)
+raw = fgfm.FClassifier(GaussianNB(), calibration=None, random_state=0)
 raw.fit(X[train], Y[train])
-calibrated = fgfm.FGFMClassifier(GaussianNB(), factors="independent", random_state=0)
+calibrated = fgfm.FClassifier(GaussianNB(), random_state=0)
 calibrated.fit(X[train], Y[train])
 
-print(f"needs calibration: {fgfm.estimation.needs_calibration(GaussianNB())}")
 print(f"p > 0.5                {fgfm.f_measure(Y[test], raw.predict_proba(X[test]) > 0.5):.3f}")
 print(f"F-optimal              {raw.score(X[test], Y[test]):.3f}")
 print(f"F-optimal, calibrated  {calibrated.score(X[test], Y[test]):.3f}")
@@ -49,10 +48,3 @@ for ax, model, name in zip(axes, (raw, calibrated), names, strict=True):
     display = CalibrationDisplay.from_estimator(model, X[test], Y[test], ax=ax)
     ax.set_title(f"{name}\nobtained - expected = {display.mean_difference_:+.3f}")
 plt.show()
-
-# %%
-# Which learners are calibrated by default
-# ----------------------------------------
-# Boosting, trees, forests, support vector machines and naive Bayes are calibrated; logistic
-# regression and neural networks are not. ``calibration="isotonic"`` or ``"sigmoid"`` calibrates
-# any learner.

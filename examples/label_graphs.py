@@ -49,10 +49,9 @@ for n in (100, 300, 1000, 2000):
     print(f"{n:5} rows: {sorted(map(len, few.factors_), reverse=True)}")
 
 # %%
-# A classifier can use the factors, or find them itself (``factors="ilf"``); by default it models
-# all labels as one factor:
+# A classifier can use the factors, or find them itself, or model all labels as one factor:
 
 model = fgfm.FGFMClassifier(factors=ilf.factors_).fit(X, Y)
-whole = fgfm.FGFMClassifier().fit(X, Y)
+whole = fgfm.FGFMClassifier(factors="single").fit(X, Y)
 print(f"probabilities that describe a row: {model.n_parameters_}, with one factor ", end="")
 print(f"{whole.n_parameters_}")

@@ -56,7 +56,7 @@ print(fgfm.decision.from_marginals(proba.toarray()), fgfm.decision.from_marginal
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))
 Y = (X + rng.normal(size=X.shape) > 0).astype(int)
-model = fgfm.FGFMClassifier(random_state=0).fit(X, Y)
+model = fgfm.FClassifier(random_state=0).fit(X, Y)
 print(model.predict(X[:2]))
 print(fgfm.FDecider(average="macro").fit(model.predict_proba(X), Y).thresholds_.round(2))
 END_OF_PROGRAM

@@ -13,7 +13,7 @@ import fgfm
 from lightgbm import LGBMClassifier
 
 booster = LGBMClassifier(n_estimators=60, num_leaves=8, verbose=-1, n_jobs=1)
-model = fgfm.FGFMClassifier(booster, cv=3, random_state=0).fit(X, Y)
+model = fgfm.FClassifier(booster, cv=3, random_state=0).fit(X, Y)
 labels, expected_f = model.decide(X_new)
 # %%
 report("LightGBM", Y_new, model.predict_proba(X_new) > 0.5, labels)

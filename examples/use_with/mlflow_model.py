@@ -11,7 +11,7 @@ import fgfm
 
 (X, Y), _, (X_new, Y_new) = table()
 mlflow.set_tracking_uri("sqlite:///mlflow.db")
-model = fgfm.FGFMClassifier(random_state=0)
+model = fgfm.FClassifier(random_state=0)
 # %%
 from skops.io import dumps, get_untrusted_types
 

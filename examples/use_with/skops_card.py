@@ -9,7 +9,7 @@ from shared import report, table
 import fgfm
 
 (X, Y), _, (X_new, Y_new) = table()
-model = fgfm.FGFMClassifier(random_state=0).fit(X, Y)
+model = fgfm.FClassifier(random_state=0).fit(X, Y)
 # %%
 from skops.card import Card
 

@@ -122,11 +122,11 @@ def test_left_out_rows_are_predicted_as_by_a_fit_to_the_others():
     for row in range(0, 60, 3):
         others = np.arange(60) != row
         fitted = ShrunkCalibrator().fit(
-            entries.at(others), Y[others].astype(float), weight[others]
+            entries.take(others), Y[others].astype(float), weight[others]
         )
-        expected = fitted.predict(entries.at([row])).p[0]
+        expected = fitted.predict(entries.take([row])).p[0]
         errors.append(np.abs(left_out[row] - expected).mean())
-        changes.append(np.abs(calibrator.predict(entries.at([row])).p[0] - expected).mean())
+        changes.append(np.abs(calibrator.predict(entries.take([row])).p[0] - expected).mean())
     assert np.mean(errors) < 0.5 * np.mean(changes)
 
 

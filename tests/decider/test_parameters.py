@@ -12,6 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from decider_data import independent
 from fgfm import FClassifier, FDecider
+from fgfm.decider._calibration import CALIBRATORS
 
 P, Y = independent(300, 4)
 OTHER = {  # another value of every parameter
@@ -165,3 +166,32 @@ def test_one_fit_serves_every_average(average):
         ValueError, match="average is 'rows': it must be one of 'samples', 'macro'"
     ):
         decider.decide(P, average="rows")
+
+
+class PowerCalibrator:
+    """The calibration of CONTRIBUTING: all probabilities to one power."""
+
+    def fit(self, entries, Y, weight):
+        power = np.linspace(0.2, 5.0, 100)
+        means = [(entries.p**a).mean() for a in power]
+        self.power_ = power[np.argmin(np.abs(np.array(means) - Y.mean()))]
+        return self
+
+    def predict(self, entries):
+        return entries.with_p(entries.p**self.power_)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_a_calibration_is_a_class_and_a_line(form, monkeypatch):
+    monkeypatch.setitem(CALIBRATORS, "power", PowerCalibrator)
+    rng = np.random.default_rng(0)
+    truth = rng.random((2000, 4)) ** 2
+    labels = (rng.random((2000, 4)) < truth).astype(int)
+    decider = FDecider(calibration="power").fit(form(truth**2), labels)
+    assert decider._model.calibrator.power_ == pytest.approx(0.5, abs=0.05)
+    assert decider.score(form(truth**2), labels) > 0.6
+    classes = truth / truth.sum(axis=1, keepdims=True)
+    y = (rng.random((2000, 1)) > np.cumsum(classes, axis=1)).sum(axis=1).clip(max=3)
+    model = FDecider(calibration="power", average="macro").fit(classes, y)
+    np.testing.assert_allclose(model.predict_proba(classes).sum(axis=1), 1.0)
+    assert model.score(classes, y) > 0.4

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm._utils.log_linear_pool import LogLinearPool
-from fgfm.decider._calibration import IsotonicCalibrator, NoCalibrator, half_step
+from fgfm.decider._calibration import ShrunkCalibrator, half_step
 from fgfm.decider._entries import Entries
 from fgfm.decision import Decision, from_classes
 
@@ -26,15 +26,14 @@ class ClassModel:
 
     Attributes
     ----------
-    calibrator : LogLinearPool, IsotonicCalibrator or NoCalibrator
-        Calibrates the probabilities; those of the last two are divided by their sum.
+    calibrator : LogLinearPool or calibrator
+        Calibrates the probabilities; those of a calibrator of labels are divided by their sum.
     least : float
         The least probability; smaller ones count as this.
     """
 
     def __init__(self, calibrator: Any) -> None:
-        known = isinstance(calibrator, (IsotonicCalibrator, NoCalibrator))
-        self.calibrator = calibrator if known else LogLinearPool()
+        self.calibrator = LogLinearPool() if type(calibrator) is ShrunkCalibrator else calibrator
 
     def fit(self, entries: Entries, Y: Floats, weight: Floats) -> ClassModel:
         """Fit to validation rows with the classes Y (n, C), one 1 in each row."""

@@ -351,7 +351,8 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         if foreign and self.multilabel_ and entries.labels is None:
             warn_about_classes(entries.p, Y)
         kind: Any = ClassModel if table.form == "classes" else LabelSetModel
-        model = kind(CALIBRATORS[self.calibration]())
+        calibrator = CALIBRATORS[self.calibration]()
+        model = kind(calibrator)
         with one_blas_thread:  # which is faster for small matrices, and reproducible
             self._model = model.fit(entries, Y, weight, **missing)
         validation = Validation(entries, weight, table.labels, used, apart)
@@ -360,7 +361,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         self._set_rule_attributes(rule)
         self._expectation_shift = 0.0
         # Missing labels have no F-measure; floors are promises about the calibrated model.
-        smooth = self.calibration in ("auto", "sigmoid") and not (missing or settings.floors)
+        smooth = hasattr(calibrator, "predict_left_out") and not (missing or settings.floors)
         if smooth and (self.multilabel_ or table.form == "classes"):
             self._expectation_shift = self._left_out_shift(rule, validation, Y)
         self._n_rows = len(used)

@@ -7,8 +7,8 @@ A target with classes y and weights W is modelled by minimising
     - \sum_i w_i \log p(y_i \mid x_i) + \lambda \sum_{kj} W_{kj}^2
 
 for every penalty :math:`\lambda` of a grid, and by taking the penalty with the least log-loss on
-held-out rows. `RidgeLogistic` is a scikit-learn classifier. `fgfm.estimation` fits many targets on
-the same features together, by ``fit_ridge_logistic``.
+held-out rows. `RidgeLogistic` is a scikit-learn classifier. `FGFMClassifier` fits many targets
+on the same features together, by ``fit_ridge_logistic``.
 
 The modules, from the outside in: ``_estimator``, ``_fit`` (validation), ``_solver`` (chunks of
 targets, in parallel) and ``_design`` (the rows, grouped and centred). The algorithms are compiled:
