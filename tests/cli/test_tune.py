@@ -255,7 +255,7 @@ def test_with_refuses_other_options_and_files(files, model):
         result = run("decide", "new.csv", "--ids", "id", "--with", "d.fgfm", *option)
         assert_one_line_error(result, f"{option[0]} is an option on the decision, and --with is")
     result = run("decide", "new.csv", "--ids", "id", "--with", model)
-    assert_one_line_error(result, "holds Pipeline: it must hold a fitted FDecider, as fgfm tune")
+    assert_one_line_error(result, "holds FClassifier: it must hold a fitted FDecider")
     result = run("decide", "new.csv", "--ids", "id", "--with", "p.csv")
     assert_one_line_error(result, "p.csv is not a model saved by fgfm")
     fgfm.save(fgfm.FDecider(), "unfitted.fgfm")

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from fgfm._kernels import reweight_marginals, softmax
 from fgfm._utils.blocks import run_blocks
+from fgfm._utils.log_linear_pool import LogLinearPool, possible_numbers
 from fgfm.decider._entries import Entries
 from fgfm.decider._exponents import fit_exponents, independent_cardinalities
-from fgfm.decider._pool import LogLinearPool, possible_numbers
 
 __all__ = ["LabelSetModel"]
 
