@@ -41,7 +41,7 @@ __all__ = ["TIE", "of_decider", "of_marginals", "source_of"]
 TIE = {"float32": 2e-6, "float64": 1e-12}  # as for arrays of PyTorch: docs/gpu.md
 _MARGIN = 1e-12  # distance that probabilities keep from 0 and 1
 _CERTAIN = tuple(float(np.log(q / (1.0 - q))) for q in (_MARGIN, 1.0 - _MARGIN))  # their logits
-_POOL_FLOOR = 1e-9  # of `LogLinearPool`
+_SURE = 1e-9  # the same of the probability of some label: `fgfm.decider._label_set_model`
 _TINY = 1e-30  # 1 - x u where x is 1 and zeta underflows; its weight is negligible there
 
 
@@ -138,16 +138,11 @@ def _shrunk(calibrator: Any, p: Value) -> Value:
     present, absent = p.log(), (1.0 - p).log()
     x = present - absent - calibrator.center_
     eta = x * _column(calibrator.slopes_) + (present + absent) * calibrator.bend_
-    a, b, c = (
-        _column(np.pi / 8.0 * v)
-        for v in (
-            calibrator.slope_variances_,
-            calibrator.covariances_,
-            calibrator.shift_variances_,
-        )
-    )
-    inflation = (x * a + 2.0 * b) * x + (1.0 + c)
-    return (eta + _column(calibrator.shifts_)) / inflation.sqrt()
+    names = ("slope_variances_", "covariances_", "shift_variances_")
+    a, b, c = (_column(np.pi / 8.0 * getattr(calibrator, name)) for name in names)
+    inflation: Value = (x * a + 2.0 * b) * x + (1.0 + c)
+    mean: Value = eta + _column(calibrator.shifts_)
+    return mean / inflation.sqrt()
 
 
 def _isotonic(calibrator: Any, p: Value) -> Value:
@@ -200,7 +195,7 @@ def _classes(graph: Graph, decider: Any, p: Value) -> tuple[Value, Value]:
     model = decider._model
     name = type(model.calibrator).__name__
     if name == "LogLinearPool":
-        log_p = p.at_least(max(model.least, _POOL_FLOOR)).log()
+        log_p = p.at_least(max(model.least, model.calibrator.floor)).log()
         shifts = _column(model.calibrator.shifts_)
         p = (log_p * float(model.calibrator.weights_[0]) + shifts).softmax()
     else:
@@ -373,16 +368,17 @@ def _numbers(graph: Graph, model: Any, log_pi: Value, top: Value) -> Value:
     """Return the distribution of the number of labels, (S + 1, n): `LabelSetModel.predict`.
 
     `log_pi` (S + 1, n) is that of independent labels, `top` the largest probability of a label.
-    Numbers that no validation row has get a shift of minus infinity.
+    Impossible numbers get a shift of minus infinity.
     """
-    pool, floor = model.pool, float(np.log(_POOL_FLOOR))
+    pool = model.pool
     shifts = np.full(_most(model) + 1, -np.inf)
     shifts[model.cardinalities] = pool.shifts_
-    eta = log_pi.at_least(floor) * float(pool.weights_[0]) + shifts[:, None]
+    eta = log_pi.at_least(float(np.log(pool.floor))) * float(pool.weights_[0]) + shifts[:, None]
     if model.cardinalities[0] == 0:
         none = log_pi.rows(0, 1).exp()
         for weight, some in zip(pool.weights_[1:].tolist(), (1.0 - none, top), strict=True):
-            of_some, of_none = (p.at_least(_POOL_FLOOR).log() * weight for p in (some, 1.0 - some))
+            some = some.clip(_SURE, 1.0 - _SURE)
+            of_some, of_none = some.log() * weight, (1.0 - some).log() * weight
             is_none = np.arange(len(shifts))[:, None] == 0
             eta = eta + graph.where(graph.constant(is_none), of_none, of_some)
     return eta.softmax()

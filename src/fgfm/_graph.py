@@ -58,13 +58,16 @@ class Graph:
             self.constants[self._names[content]] = array
         return Value(self, self._names[content])
 
-    def step(self, operator: str, *inputs: Any, count: int = 1, **settings: Any) -> Any:
-        """Append an operation; return its value, or a list of `count` values."""
+    def step(self, operator: str, *inputs: Any, **settings: Any) -> Value:
+        """Append an operation, and return its value."""
+        return self.several(operator, *inputs, count=1, **settings)[0]
+
+    def several(self, operator: str, *inputs: Any, count: int, **settings: Any) -> list[Value]:
+        """Append an operation, and return its `count` values."""
         values = [x if isinstance(x, Value) else self.constant(x) for x in inputs]
         outputs = tuple(f"v{len(self.steps)}_{i}" for i in range(count))
         self.steps.append(Step(operator, tuple(x.name for x in values), outputs, settings))
-        results = [Value(self, name) for name in outputs]
-        return results[0] if count == 1 else results
+        return [Value(self, name) for name in outputs]
 
     def where(self, condition: Value, first: Any, second: Any) -> Value:
         """Return `first` where a condition holds, and `second` elsewhere."""
@@ -81,7 +84,7 @@ class Value:
     def __init__(self, graph: Graph, name: str) -> None:
         self.graph, self.name = graph, name
 
-    def _step(self, operator: str, *others: Any, **settings: Any) -> Any:
+    def _step(self, operator: str, *others: Any, **settings: Any) -> Value:
         return self.graph.step(operator, self, *others, **settings)
 
     def __add__(self, other: Any) -> Value:
@@ -177,7 +180,7 @@ class Value:
 
     def largest(self, count: int) -> tuple[Value, Value]:
         """Return the largest values of the first axis, in falling order, and their places."""
-        values, places = self._step("TopK", count=2, k=count)
+        values, places = self.graph.several("TopK", self, count=2, k=count)
         return values, places
 
     def take(self, places: Value) -> Value:
@@ -202,7 +205,9 @@ class Value:
 
     def split(self, count: int, axis: int = 0) -> list[Value]:
         """Return the `count` entries of an axis, which is kept."""
-        return [self] if count == 1 else list(self._step("Split", count=count, axis=axis))
+        if count == 1:
+            return [self]
+        return self.graph.several("Split", self, count=count, axis=axis)
 
     def expand(self, axis: int) -> Value:
         """Return the array with a new axis of length 1."""

@@ -27,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import fgfm
-from fgfm import FDecider, FGFMClassifier
+from fgfm import FClassifier, FDecider, FGFMClassifier
 from multilabel import X, Y
 
 pytest.importorskip("skops")
@@ -41,20 +41,18 @@ CODES = np.round(X).astype(int)
 
 # Models, the rows that they predict, and whether all of their code is that of fgfm.
 MODELS = {
-    "auto": (FGFMClassifier(random_state=0), X, Y, True),
-    "auto, counts": (FGFMClassifier(random_state=0), COUNTS, Y, True),
-    "ridge": (FGFMClassifier("ridge", factors=[[0, 3], [1], [2]], random_state=0), X, Y, True),
-    "tilted": (FGFMClassifier("ridge", method="tilted", random_state=0), X, Y, True),
-    "two-step": (FGFMClassifier("ridge", method="two-step", random_state=0), X, Y, True),
-    "direct": (FGFMClassifier("ridge", method="direct", random_state=0), X, Y, True),
-    "powerset": (FGFMClassifier("ridge", method="powerset", random_state=0), X, Y, True),
-    "one label": (FGFMClassifier("ridge", random_state=0), X, Y[:, 0], True),
+    "auto": (FClassifier(random_state=0), X, Y, True),
+    "auto, counts": (FClassifier(random_state=0), COUNTS, Y, True),
+    "ridge": (FGFMClassifier(factors=[[0, 3], [1], [2]], random_state=0), X, Y, True),
+    "two-step": (FGFMClassifier(method="two-step", random_state=0), X, Y, True),
+    "direct": (FGFMClassifier(method="direct", random_state=0), X, Y, True),
+    "one label": (FGFMClassifier(random_state=0), X, Y[:, 0], True),
     "decider": (FDecider(), PROBA, Y, True),
     "decider, isotonic": (FDecider(calibration="isotonic"), PROBA, Y, True),
     "decider, macro": (FDecider(average="macro"), PROBA, Y, True),
     "decider, micro": (FDecider(average="micro"), PROBA, Y, True),
     "logistic": (FGFMClassifier(LogisticRegression(), random_state=0), X, Y, False),
-    "pipeline": (make_pipeline(StandardScaler(), FGFMClassifier("ridge")), X, Y, False),
+    "pipeline": (make_pipeline(StandardScaler(), FGFMClassifier()), X, Y, False),
     "forest": (RandomForestClassifier(3, random_state=0), X, Y, False),
     "isolation": (IsolationForest(n_estimators=3, max_features=2, random_state=0), X, Y, False),
     "boosting": (HistGradientBoostingClassifier(max_iter=3), X, Y[:, 0], False),

@@ -21,8 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import fgfm
-from fgfm import FGFMClassifier
-from fgfm.cardinality import of_marginals
+from fgfm import FClassifier, FGFMClassifier
 from fgfm.ridge import RidgeLogistic
 from model_files import assert_refused, dicts, read_members, replace_in_schema, saved_array
 from model_files import write_members as write
@@ -35,31 +34,18 @@ class Mine(LogisticRegression):
     """A base learner that is loaded only if it is trusted."""
 
 
-class Frequencies(BaseEstimator):
-    """An object for ``method=``: independent labels with the frequencies of training."""
-
-    def fit(self, X, Y):
-        self.frequencies_ = Y.mean(axis=0)
-        return self
-
-    def estimate(self, X):
-        return of_marginals(np.tile(self.frequencies_, (X.shape[0], 1)))
-
-
 MODELS = {
     "default": FGFMClassifier(random_state=0),
+    "FClassifier": FClassifier(random_state=0),
     "independent": FGFMClassifier(factors="independent", beta=2.0, random_state=0),
     "partition": FGFMClassifier(factors=[[0, 3], [1, 2]], random_state=0),
-    "two-step": FGFMClassifier(method="two-step", random_state=0),
-    "tilted": FGFMClassifier(method="tilted", random_state=0),
     "direct": FGFMClassifier(method="direct", random_state=0),
-    "powerset": FGFMClassifier(method="powerset", nonempty=False, random_state=0),
     "splitter": FGFMClassifier(cv=KFold(3)),
     "RidgeLogistic": FGFMClassifier(RidgeLogistic([1.0]), random_state=0),
     "LogisticRegression": FGFMClassifier(LogisticRegression()),
     "GaussianNB": FGFMClassifier(GaussianNB(), random_state=0),
-    "isotonic": FGFMClassifier(GaussianNB(), calibration="isotonic", random_state=0),
-    "LinearSVC": FGFMClassifier(LinearSVC(), random_state=0),
+    "isotonic": FClassifier(GaussianNB(), calibration="isotonic", random_state=0),
+    "LinearSVC": FClassifier(LinearSVC(), random_state=0),
     "scaled learner": FGFMClassifier(make_pipeline(StandardScaler(), LogisticRegression())),
     "Pipeline": make_pipeline(StandardScaler(), FGFMClassifier(random_state=0)),
     "scikit-learn": LogisticRegression(),
@@ -68,7 +54,7 @@ MODELS = {
 
 @pytest.fixture(scope="module")
 def model():
-    return FGFMClassifier("ridge", factors="independent", random_state=0).fit(X, Y)
+    return FGFMClassifier(factors="independent", random_state=0).fit(X, Y)
 
 
 @pytest.fixture
@@ -146,7 +132,7 @@ def test_cut_edges_of_factors_are_kept(path):
 
 def test_set_params_works_after_loading(saved):
     again = fgfm.load(saved).set_params(beta=2.0)
-    expected = FGFMClassifier("ridge", factors="independent", beta=2.0, random_state=0).fit(X, Y)
+    expected = FGFMClassifier(factors="independent", beta=2.0, random_state=0).fit(X, Y)
     assert_same(again, expected)
 
 
@@ -169,7 +155,7 @@ def test_missing_files_raise(tmp_path, model):
 
 
 def test_model_that_cannot_be_saved_keeps_the_older_file(saved, model):
-    other = FGFMClassifier("ridge").fit(X, Y)
+    other = FGFMClassifier().fit(X, Y)
     other.extra_ = (i for i in range(3))  # a generator cannot be saved
     with pytest.raises(Exception, match=r"."):
         fgfm.save(other, saved)
@@ -192,14 +178,13 @@ def test_missing_skops_raises_with_the_install_command(path, model, monkeypatch)
 
 
 def test_files_contain_stable_names(path):
-    model = make_pipeline(StandardScaler(), FGFMClassifier(RidgeLogistic([1.0])))
+    learner = RidgeLogistic([1.0])
+    model = make_pipeline(StandardScaler(), FGFMClassifier(learner, factors="single"))
     fgfm.save(model.fit(X, Y), path)
     assert class_names(path) == {
         "fgfm.FGFMClassifier",
-        "fgfm.estimation.FactorModels",
-        "fgfm.LogLinearPool",
-        "fgfm.estimation.Reweighted",
-        "fgfm.estimation.RidgeModels",
+        "fgfm.FactorModels",
+        "fgfm.RidgeModels",
         "fgfm.ridge.RidgeLogistic",
     }
 
@@ -209,8 +194,7 @@ def public_estimators():
     packages = [getattr(fgfm, name) for name in fgfm.__all__]
     values = [getattr(p, name) for p in packages for name in getattr(p, "__all__", ())]
     kinds = {value for value in [*packages, *values] if isinstance(value, type)}
-    needs_argument = (fgfm.FClassifier, fgfm.Pipeline)
-    found = [k for k in kinds if issubclass(k, BaseEstimator) and k not in needs_argument]
+    found = [k for k in kinds if issubclass(k, BaseEstimator)]
     return sorted(found, key=lambda kind: kind.__name__)
 
 
@@ -223,7 +207,7 @@ def test_public_estimators_are_loaded_without_trust(kind, path):
 
 def test_unregistered_class_of_fgfm_is_refused(saved):
     replace_in_schema(saved, b"RidgeModels", b"OtherModels")
-    with pytest.raises(ValueError, match=r"contains fgfm\.estimation\.OtherModels \(models of"):
+    with pytest.raises(ValueError, match=r"contains fgfm\.OtherModels \(models of"):
         fgfm.load(saved)
 
 
@@ -422,7 +406,6 @@ def split_words(text):
 
 UNTRUSTED = {
     "learner": (FGFMClassifier(Mine(), random_state=0), Mine, "estimator of FGFMClassifier"),
-    "method": (FGFMClassifier(method=Frequencies()), Frequencies, "method of FGFMClassifier"),
     "function": (
         TfidfVectorizer(tokenizer=split_words, token_pattern=None),
         split_words,

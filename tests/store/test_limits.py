@@ -188,7 +188,7 @@ def test_wrong_cardinalities_are_refused(kind, cardinalities, path):
 @pytest.mark.parametrize("name", ["max_cardinality", "n_labels"])
 def test_wrong_sizes_are_refused(name, value, path):
     for method in ("reweighted", "powerset"):
-        fgfm.save(FGFMClassifier("ridge", method=method, random_state=0).fit(X, Y), path)
+        fgfm.save(FGFMClassifier(method=method, random_state=0).fit(X, Y), path)
         set_array(path, name, lambda _: value)
         assert_refused(path)
 
@@ -286,7 +286,7 @@ def test_position_of_a_generator_is_checked(old, path):
     [("DictNode", "key_types"), ("NdArrayNode", "file"), ("JsonNode", "content")],
 )
 def test_missing_keys_are_named(loader, key, path):
-    fgfm.save(FGFMClassifier("ridge", random_state=0).fit(X, Y), path)
+    fgfm.save(FGFMClassifier(random_state=0).fit(X, Y), path)
 
     def change(members, schema):
         for node in dicts(schema):
@@ -315,7 +315,7 @@ def test_attribute_that_is_no_object_is_refused(path):
 
 @pytest.mark.parametrize("name", ["coef", "factors_", "label_frequencies_", "_label_form"])
 def test_missing_attributes_are_named(name, path):
-    fgfm.save(FGFMClassifier("ridge", random_state=0).fit(X, Y), path)
+    fgfm.save(FGFMClassifier(random_state=0).fit(X, Y), path)
 
     replace_in_schema(path, f'"{name}"'.encode(), b'"other"')
     assert_refused(path, name)

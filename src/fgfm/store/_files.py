@@ -19,11 +19,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import sklearn.pipeline
 from sklearn.base import BaseEstimator
 
 from fgfm._utils.atomic import atomic_file
-from fgfm.pipeline import Pipeline
 from fgfm.store._archive import (
     HEADER,
     SCHEMA,
@@ -53,21 +51,13 @@ _LOSS_MODULES = ("_loss", "sklearn._loss._loss")  # the same one in versions of 
 # Classes of fgfm that a file may contain, by the module to import them from. In files they have
 # stable names, without the private modules: when a class moves, it must keep its name.
 _CLASSES = {
-    "fgfm": "FClassifier FDecider FGFMClassifier ILFCompo Pipeline StackClassifier",
+    "fgfm": "FClassifier FDecider FGFMClassifier ILFCompo StackClassifier",
     "fgfm._utils.log_linear_pool": "LogLinearPool",
     "fgfm.decider._class_model": "ClassModel",
     "fgfm.decider._calibration": "IsotonicCalibrator NoCalibrator ShrunkCalibrator",
     "fgfm.decider._label_set_model": "LabelSetModel",
-    "fgfm.decider._pool": "LogLinearPool",
     "fgfm.decision": "Constraints",
     "fgfm._factor_models": "ClonedModels FactorModels RidgeModels",
-    "fgfm.gfm": "FGFMClassifier",
-    "fgfm.estimation._calibration": "IsotonicCalibrator NoCalibrator ShrunkCalibrator "
-    "SigmoidCalibrator",
-    "fgfm.estimation._fitting": "CustomModels FactorModels",
-    "fgfm.estimation._learners": "LearnerModel LearnerModels",
-    "fgfm.estimation._methods": "Direct Powerset Reweighted Tilted TwoStep",
-    "fgfm.estimation._models": "RidgeModels StackModels",
     "fgfm.factors": "GCM MutualInformation",
     "fgfm.factors._label_graph": "Cut",
     "fgfm.io": "FeatureEncoder",
@@ -159,7 +149,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : scikit-learn estimator
-        An `FGFMClassifier`, a pipeline that contains one, or any other estimator.
+        An `FClassifier`, a pipeline that contains one, or any other estimator.
     path : str or path-like
         The file. It is replaced when the new one is complete.
 
@@ -186,7 +176,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> import tempfile
     >>> from pathlib import Path
     >>> import fgfm
-    >>> model = fgfm.FGFMClassifier(random_state=0).fit([[0], [0], [1]], [[1, 0], [1, 0], [0, 1]])
+    >>> X, Y = [[0], [0], [1]], [[1, 0], [1, 0], [0, 1]]
+    >>> model = fgfm.FGFMClassifier(factors="single").fit(X, Y)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     fgfm.save(model, Path(folder) / "model.fgfm")
     ...     again = fgfm.load(Path(folder) / "model.fgfm")
@@ -244,7 +235,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     Returns
     -------
     scikit-learn estimator
-        The model. A pipeline that ends with a classifier of fgfm is a `fgfm.Pipeline`.
+        The model.
 
     See Also
     --------
@@ -278,16 +269,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
         if not isinstance(model, BaseEstimator):
             raise ValueError(f"it contains {type(model).__name__} in place of an estimator")
         check_loaded(model, trees=not {TREE, PREDICTOR} & set(trusted))
-        return _with_methods(model)
-
-
-def _with_methods(model: Any) -> Any:
-    """Return a pipeline of scikit-learn that ends with a classifier of fgfm as our `Pipeline`."""
-    if type(model) is not sklearn.pipeline.Pipeline or not hasattr(model.steps[-1][1], "decide"):
         return model
-    pipeline = Pipeline(model.steps)
-    pipeline.__dict__.update(vars(model))
-    return pipeline
 
 
 def foreign_classes(path: str | os.PathLike[str]) -> list[str]:
