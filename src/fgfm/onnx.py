@@ -98,7 +98,7 @@ _LABELS = """
 # An FDecider, in double precision. Outputs of loops are transposed: ONNX Runtime 1.31 divides by
 # zero where `scan_output_axes` is 1 and there are no rows.
 #
-# The calibrators are those of `fgfm.estimation._calibration`.
+# The calibrators are those of `fgfm.decider._calibration`.
 _SHRUNK = """
     p = Clip (given, least_given, most_given)
     log_p = Log (p)

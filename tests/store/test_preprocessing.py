@@ -229,9 +229,7 @@ def test_large_vocabularies_are_one_text(path):
     union = FeatureUnion([("words", TfidfVectorizer()), ("pairs", CountVectorizer())])
     shared = {word: i for i, word in enumerate(TfidfVectorizer().fit(texts).vocabulary_)}
     union.transformer_list.append(("fixed", CountVectorizer(vocabulary=shared)))
-    model = make_pipeline(union, FGFMClassifier("ridge", random_state=0)).fit(
-        texts, [[1, 0], [0, 1]] * 75
-    )
+    model = make_pipeline(union, FGFMClassifier(random_state=0)).fit(texts, [[1, 0], [0, 1]] * 75)
     before = str(vars(union))
     fgfm.save(model, path)
     assert str(vars(union)) == before

@@ -298,6 +298,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             allow_lists=True,
             names=None if names is None or made_up(names) else names,
         )
+        check_columns_match(X, y, table)
         return self._fit_table(X, y, self._positive_last(table), sample_weight)
 
     def _fit_table(
@@ -308,7 +309,6 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         `foreign` probabilities may have columns that do not belong to y.
         """
         self._check_form(table)
-        check_columns_match(X, y, table)
         set_label_attributes(self, table)
         rows = read_probabilities(self, X, table.form, table.classes, reset=True)
         entries = rows.entries

@@ -18,12 +18,12 @@ CONSTRUCTORS = frozenset({"fgfm.store._checks.checked_tree", "fgfm.store._vocabu
 # class that moves keeps its name there.
 _OURS = {
     "fgfm._factor_models": "ClonedModels FactorModels RidgeModels",
+    "fgfm._utils.log_linear_pool": "LogLinearPool",
     "fgfm.classifier": "FClassifier",
     "fgfm.decider._calibration": "IsotonicCalibrator NoCalibrator ShrunkCalibrator",
     "fgfm.decider._class_model": "ClassModel",
     "fgfm.decider._decider": "FDecider",
     "fgfm.decider._label_set_model": "LabelSetModel",
-    "fgfm.decider._pool": "LogLinearPool",
     "fgfm.decision._constraints": "Constraints",
     "fgfm.factors._gcm": "GCM",
     "fgfm.factors._ilf": "ILFCompo",
@@ -40,15 +40,6 @@ _OURS = {
     "fgfm.learner._logistic": "LabelLogistic",
     "fgfm.learner._marginals": "MarginalStack",
     "fgfm.ridge._estimator": "RidgeLogistic",
-    "fgfm._old_classifier": "FGFMClassifier",
-    "fgfm._utils.log_linear_pool": "LogLinearPool",
-    "fgfm.estimation._calibration": "IsotonicCalibrator NoCalibrator ShrunkCalibrator "
-    "SigmoidCalibrator",
-    "fgfm.estimation._fitting": "CustomModels FactorModels",
-    "fgfm.estimation._learners": "LearnerModel LearnerModels",
-    "fgfm.estimation._methods": "Direct Powerset Reweighted Tilted TwoStep",
-    "fgfm.estimation._models": "RidgeModels StackModels",
-    "fgfm.pipeline": "Pipeline",
     "fgfm.store._vocabulary": "Vocabulary",
 }
 # Others that skops does not trust: they hold numbers, texts and trusted objects, and their methods
@@ -70,11 +61,9 @@ TRUSTED = frozenset(
     f"{module}.{name}" for module, names in (_OURS | _OTHERS).items() for name in names.split()
 )
 _PLACES = {  # name in a file -> (module, name)
-    f"{module.partition('._')[0]}.{name}": (module, name)
-    for module, names in _OURS.items()
-    for name in names.split()
+    f"fgfm.{name}": (module, name) for module, names in _OURS.items() for name in names.split()
 }
-_STABLE_NAMES = {place: name.rpartition(".")[::2] for name, place in _PLACES.items()}
+_STABLE_NAMES = {place: ("fgfm", place[1]) for place in _PLACES.values()}
 
 # Nodes of skops that trusted classes may be the type of: others call them with arguments from the
 # file.

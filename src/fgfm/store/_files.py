@@ -18,12 +18,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import sklearn.pipeline
 from numpy.lib import format as npy
 from sklearn.base import BaseEstimator
 
 from fgfm._utils.atomic import atomic_file
-from fgfm.pipeline import Pipeline
 from fgfm.store._checks import check_loaded
 from fgfm.store._classes import (
     CONSTRUCTORS,
@@ -154,15 +152,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
         if not isinstance(model, BaseEstimator):
             raise ValueError(f"it contains {type(model).__name__} in place of an estimator")
         check_loaded(model, trees=not {TREE, PREDICTOR} & set(trusted))
-        return _with_methods(model)
-
-
-def _with_methods(model: Any) -> Any:
-    if type(model) is not sklearn.pipeline.Pipeline or not hasattr(model.steps[-1][1], "decide"):
         return model
-    pipeline = Pipeline(model.steps)
-    pipeline.__dict__.update(vars(model))
-    return pipeline
 
 
 def foreign_classes(path: str | os.PathLike[str]) -> list[str]:
