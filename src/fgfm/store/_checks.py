@@ -58,8 +58,10 @@ def _check_indices(part: Any) -> None:
             raise ValueError(f"a sparse matrix has format {part.format}: it must be csr or csc")
         part.check_format(full_check=True)
     elif isinstance(part, np.random.RandomState | np.random.Generator):
-        is_old = isinstance(part, np.random.RandomState)
-        state: Any = part.get_state(legacy=False) if is_old else part.bit_generator.state
+        if isinstance(part, np.random.RandomState):
+            state: Any = part.get_state(legacy=False)
+        else:
+            state = part.bit_generator.state
         inner = state["state"] if isinstance(state["state"], dict) else {}
         position, most = inner.get("pos", state.get("buffer_pos", 0)), 624 if "pos" in inner else 4
         if not 0 <= position <= most:
@@ -140,7 +142,7 @@ def _check_trees(owner: Any, children: list[Any]) -> None:
     for tree in children:
         if isinstance(tree, Tree) and not (
             isinstance(owner, BaseDecisionTree)
-            and np.array_equal(fitted.get("n_features_in_"), tree.n_features)
+            and np.array_equal(fitted.get("n_features_in_", -1), tree.n_features)
         ):
             raise ValueError(
                 f"a {type(owner).__name__} has a tree of {tree.n_features} features: it must be "

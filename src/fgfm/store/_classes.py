@@ -158,7 +158,8 @@ def to_current_names(schema: Any) -> None:
         if name in _PLACES:
             node["__module__"], node["__class__"] = _PLACES[name]
         if name == TREE and node.get("__loader__") == "TreeNode" and is_checked:
-            pair = {"__module__": "builtins", "__class__": "tuple", "__loader__": "TupleNode"}
+            pair: dict[str, Any] = {"__module__": "builtins", "__class__": "tuple"}
+            pair["__loader__"] = "TupleNode"
             pair["content"] = [node.pop("__reduce__")["args"], node["content"]]
             node |= {"__module__": "fgfm.store._checks", "__class__": "checked_tree"}
             node |= {"__loader__": "ConstructorFromReduceNode", "content": pair}

@@ -156,18 +156,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
 
 
 def foreign_classes(path: str | os.PathLike[str]) -> list[str]:
-    """Return the classes in a file that `load` refuses unless they are trusted; run no code.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-
-    Returns
-    -------
-    list of str
-        Their full names.
-    """
+    """Return the full names of the classes in a file that `load` refuses; run no code."""
     return sorted(_refused(Path(path), *_read(Path(path))))
 
 
@@ -256,7 +245,7 @@ def _archive(members: Mapping[str, bytes], compression: int) -> bytes:
     return target.getvalue()
 
 
-def _check_shared_objects(part: Any, sizes: dict[int, int]) -> int:
+def _check_shared_objects(part: Any, sizes: dict[Any, int]) -> int:
     """Return the number of parts of a description; refuse one that would expand beyond it.
 
     skops writes an object that is used twice, with its number, twice, and reads one of the two. If
