@@ -256,7 +256,7 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
         n = n_rows(X)
         owner = type(self).__name__
         table = read_labels(y, n, owner, allow_missing=True, allow_classes=True, allow_lists=True)
-        decider._check_form(table)
+        decider._check_form(table, y)
         table = decider._positive_last(table)
         set_label_attributes(self, table)
         weight = None if sample_weight is None else row_weights(sample_weight, n, "X")

@@ -18,6 +18,7 @@ from fgfm._label_sets import LabelSetMixin
 from fgfm._utils.blocks import n_threads, row_blocks
 from fgfm._utils.label_table import check_partition, read_labels, set_label_attributes
 from fgfm._utils.names import check_same_index
+from fgfm._utils.parameters import check_parameters, record_parameters
 from fgfm._utils.rows import as_frames, frame_library, n_rows, take_rows
 from fgfm._utils.validation import (
     check_beta,
@@ -268,6 +269,7 @@ class FGFMClassifier(LabelSetMixin, BaseEstimator):  # type: ignore[misc]
             _frequencies(Y[:, factor], share / share.sum(), int(s[-1]))
             for factor, s in zip(self.factors_, cardinalities, strict=True)
         ]
+        record_parameters(self)
         return self
 
     def _check_parameters(self) -> None:
@@ -456,6 +458,7 @@ class FGFMClassifier(LabelSetMixin, BaseEstimator):  # type: ignore[misc]
     def _map_blocks(self, X: Any, function: Callable[[Any], Any]) -> list[Any]:
         """Return the results of a function of blocks of rows that bound the memory."""
         check_is_fitted(self)
+        check_parameters(self, {"beta", "zero_division", "nonempty", "n_jobs"})
         X = self._validate_features(X, reset=False)
         floats = sum(
             len(factor) * (4 * int(s[-1]) + 2)

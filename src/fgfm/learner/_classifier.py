@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from fgfm._utils.blocks import n_threads, run_blocks
 from fgfm._utils.label_table import format_labels, read_labels, set_label_attributes
 from fgfm._utils.names import check_same_index
+from fgfm._utils.parameters import check_parameters, record_parameters
 from fgfm._utils.progress import CallbackSupportMixin, FitProgress, with_callbacks
 from fgfm._utils.rows import n_rows, on_all_rows
 from fgfm._utils.validation import row_weights
@@ -152,6 +153,7 @@ class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # 
         self.oob_decision_function_ = on_all_rows(self._proba(held_out.positive), rows, n)
         progress.parts_fitted(self.parts_)
         progress.end()
+        record_parameters(self)
         return self
 
     def _proba(self, positive: Floats) -> Floats:
@@ -180,6 +182,7 @@ class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # 
             Probabilities of the labels; of the classes if y was flat.
         """
         check_is_fitted(self)
+        check_parameters(self, ("n_jobs", "verbose"))
         X = validate_numbers(self, X, allow_nan=True, reset=False)
         row_bytes = 8 * (X.shape[1] + 8 * len(self.classes_))
         blocks = run_blocks(
