@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.reference_factors import FOLDER, N_FEATURES, case_key, stored_table
+from fgfm import FGFMClassifier
 from fgfm.cardinality import merge_factors, of_conditionals
 from fgfm.decision import from_factors
-from fgfm import FGFMClassifier
 from fgfm.metrics import f_measure
 from fgfm.paper._experiment import SIZES, find_factors
 from fgfm.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic

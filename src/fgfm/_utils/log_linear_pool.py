@@ -15,7 +15,8 @@ Integers = npt.NDArray[np.int64]
 
 # Smaller probabilities count as this: of classes, so that no single logarithm dominates; of
 # numbers of labels, whose tails tell how much wider they spread than those of independent labels.
-_FLOOR, _TAIL = 1e-9, 1e-300
+# Beyond the latter the compiled kernels drop terms.
+_FLOOR, _TAIL = 1e-9, 1e-280
 _RIDGE = 1.0  # penalty, in units of the log-likelihood of one row
 _SINGLE, _RATIO = 8, 1.25  # numbers beyond the least one that count singly; ratio of knots
 
@@ -125,10 +126,14 @@ class LogLinearPool:
             eta += weight * log_p  # in this order for any block of rows
         return eta
 
+    @property
+    def floor(self) -> float:
+        """The least probability; smaller ones count as this."""
+        return _FLOOR if self.numbers is None else _TAIL
+
     def _logarithms(self, distributions: Sequence[Floats]) -> Floats:
         """Return the logarithms (J, n, K) of probabilities, with the floor."""
-        floor = _FLOOR if self.numbers is None else _TAIL
-        return np.asarray(np.log(np.maximum(np.stack(distributions), floor)))
+        return np.asarray(np.log(np.maximum(np.stack(distributions), self.floor)))
 
 
 def possible_numbers(numbers: Integers, m: int) -> Integers:

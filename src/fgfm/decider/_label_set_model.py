@@ -26,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
 
+_SURE = 1e-9  # distance that the probability of some label keeps from 0 and 1
+
 
 class LabelSetModel:
     """Independent labels reweighted to a learned cardinality distribution.
@@ -135,8 +137,10 @@ class LabelSetModel:
         if self.cardinalities[0] > 0:
             return [independent]
         empty = self.cardinalities == 0
-        some = [1.0 - independent[:, :1], q.max(axis=1, keepdims=True)]
-        return [independent, *(np.where(empty, 1.0 - p, p) for p in some)]
+        # Nearer to 0 and 1 the difference of 1 and a probability is rounding error.
+        some = (1.0 - independent[:, :1], q.max(axis=1, keepdims=True))
+        clipped = (np.clip(p, _SURE, 1.0 - _SURE) for p in some)
+        return [independent, *(np.where(empty, 1.0 - p, p) for p in clipped)]
 
     def marginals(self, entries: Entries, threads: int) -> Entries:
         """Return the probability of each entry under the model."""
