@@ -11,12 +11,12 @@ from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
 import fgfm
 from fgfm.cli._app import app
+from fgfm.io import FeatureEncoder
 
 __all__ = [
     "NAMES",
@@ -116,13 +116,11 @@ def read_terminal(terminal, until=None):
     return seen
 
 
-def fit_in_python(data, factors="independent", scaler=None, estimator="auto", **params):
+def fit_in_python(data, learner=None, **params):
     """Fit the model that ``fgfm fit`` should fit."""
-    if scaler is None:
-        scaler = "passthrough" if estimator == "auto" else StandardScaler()
-    classifier = fgfm.FGFMClassifier(estimator, factors=factors, random_state=0, **params)
-    Y = pd.DataFrame(data.Y, columns=list(data.label_names))
-    return Pipeline([("scaler", scaler), ("classifier", classifier)]).fit(data.X, Y)
+    learner = fgfm.StackClassifier(random_state=0) if learner is None else learner
+    model = fgfm.FClassifier(make_pipeline(FeatureEncoder(), learner), random_state=0, **params)
+    return model.fit(data.X, pd.DataFrame(data.Y, columns=list(data.label_names)))
 
 
 def label_sets(path):

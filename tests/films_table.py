@@ -46,7 +46,7 @@ def by_hand(train: pd.DataFrame, test: pd.DataFrame) -> float:
             ("numbers", numbers, ["year", "minutes", "budget", "colour"]),
         ]
     )
-    model = make_pipeline(columns, fgfm.FGFMClassifier(random_state=0))
+    model = make_pipeline(columns, fgfm.FClassifier(random_state=0))
 
     def features(films: pd.DataFrame) -> pd.DataFrame:
         return films.assign(year=pd.to_datetime(films["released"]).dt.year)

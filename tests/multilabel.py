@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from fgfm import FGFMClassifier
-
-METHODS = ["reweighted", "two-step", "tilted", "direct", "powerset"]
-
 
 def make_data(n=60, m=4, n_features=3, noise=0.7, seed=0):
     """Draw features, and labels that depend on them and on each other."""
@@ -27,22 +23,6 @@ def interleaved_folds(n, k=3):
 X, Y = make_data()
 
 
-class OneFactor(FGFMClassifier):
-    """The classifier of one factor, whose `estimate` returns that of the factor."""
-
-    def estimate(self, X):
-        return super().estimate(X)[0]
-
-    def fitted_method(self):
-        """Return the private object that combines the models of the factor."""
-        return self._factor_models.methods[0]
-
-
-def one_factor(method, learner=None, **how):
-    """Return a classifier of one factor, with ridge logistic regression by default."""
-    return OneFactor("ridge" if learner is None else learner, method=method, **how)
-
-
 def close(actual, expected, atol=1e-12):
     """Assert that arrays are equal up to an absolute tolerance."""
     np.testing.assert_allclose(actual, expected, rtol=0.0, atol=atol)
@@ -52,11 +32,4 @@ def assert_same(one, other, X=X):
     """Assert that two classifiers predict the same bits."""
     assert (one.predict(X) == other.predict(X)).all()
     assert (one.predict_proba(X) == other.predict_proba(X)).all()
-    assert (one.predict_cardinality_proba(X) == other.predict_cardinality_proba(X)).all()
     assert (one.expected_f(X) == other.expected_f(X)).all()
-
-
-def assert_close(one, other, X=X, atol=1e-9):
-    """Assert that two classifiers predict the same, up to rounding."""
-    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=atol)
-    np.testing.assert_allclose(one.expected_f(X), other.expected_f(X), atol=atol)

@@ -97,17 +97,15 @@ def test_classifier_is_the_same_on_workers(client, data, cv):
     weight = np.linspace(0.0, 2.0, len(X))
     factors = [[0, 1], [2, 3, 4], [5], [6], [7]]
 
-    def predictions(estimator, calibration):
-        model = fgfm.FGFMClassifier(
-            estimator, factors=factors, calibration=calibration, cv=cv, random_state=0
-        )
+    def predictions(estimator):
+        model = fgfm.FGFMClassifier(estimator, factors=factors, cv=cv, random_state=0)
         model.fit(X, Y, sample_weight=weight)
         return model.predict_proba(X), model.predict(X)
 
-    for how in ((None, None), (Recording(), "sigmoid")):
-        here = predictions(*how)
+    for estimator in (None, Recording()):
+        here = predictions(estimator)
         with joblib.parallel_config("dask"):
-            there = predictions(*how)
+            there = predictions(estimator)
         for a, b in zip(here, there, strict=True):
             assert_array_equal(a, b)
 
@@ -136,9 +134,7 @@ def test_features_are_shipped_once_to_each_worker(client, data):
     X, Y = data
     client.run(reset)
     with joblib.parallel_config("dask"):
-        fgfm.FGFMClassifier(
-            Recording(), factors="independent", calibration=None, random_state=0
-        ).fit(X, Y)
+        fgfm.FGFMClassifier(Recording(), factors="independent", random_state=0).fit(X, Y)
     counts = client.run(count_features).values()
     assert sum(fits for _, fits in counts) == 8
     assert max(different for different, _ in counts) == 1
@@ -238,9 +234,9 @@ def test_fit_survives_the_loss_of_workers(client, data, tmp_path, lost):
     X, Y = data
     workers = set(client.run(os.getpid).values())
     assert len(workers) == 2
-    here = fgfm.FGFMClassifier(
-        Slow(str(tmp_path)), factors="independent", calibration=None, random_state=0
-    ).fit(X, Y)
+    here = fgfm.FGFMClassifier(Slow(str(tmp_path)), factors="independent", random_state=0).fit(
+        X, Y
+    )
     (tmp_path / str(os.getpid())).unlink()
     killed = []
 
@@ -255,9 +251,7 @@ def test_fit_survives_the_loss_of_workers(client, data, tmp_path, lost):
     killer.start()
     slow = Slow(str(tmp_path), 0.15)
     with joblib.parallel_config("dask"):
-        there = fgfm.FGFMClassifier(
-            slow, factors="independent", calibration=None, random_state=0
-        ).fit(X, Y)
+        there = fgfm.FGFMClassifier(slow, factors="independent", random_state=0).fit(X, Y)
     killer.join()
     assert killed
     assert workers.issuperset(killed)

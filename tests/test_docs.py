@@ -274,7 +274,7 @@ def texts() -> list[Path]:
 def name_exists(name: str) -> bool:
     """Return whether a dotted name, such as fgfm.metrics.f_measure, is a module or in one."""
     file = ROOT / "src" / name.replace(".", "/")
-    if file.with_suffix(".py").is_file() or file.with_suffix(".hpp").is_file():
+    if any(p.is_file() for p in (file / "__init__.py", *map(file.with_suffix, (".py", ".hpp")))):
         return True  # also where what it imports is not installed
     try:
         return pkgutil.resolve_name(name) is not None

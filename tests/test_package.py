@@ -18,7 +18,6 @@ SUBMODULES = {
     "cardinality",
     "io",
     "decision",
-    "estimation",
     "evaluation",
     "paper",
     "factors",
@@ -34,12 +33,10 @@ PUBLIC = SUBMODULES | {
     "FClassifier",
     "FGFMClassifier",
     "ILFCompo",
-    "Pipeline",
     "StackClassifier",
     "f_measure",
     "f_scorer",
     "load",
-    "make_pipeline",
     "save",
 }
 

@@ -12,7 +12,6 @@ Submodules:
 - `fgfm.metrics`: the F-measure, a scikit-learn scorer, and bounds that hold for new rows;
 - `fgfm.factors`: groups of labels that are independent of each other given the features;
 - `fgfm.ridge`: ridge logistic regression, the base learner of the paper;
-- `fgfm.estimation`: how `fgfm.FGFMClassifier` estimates the matrices from data;
 - `fgfm.io`: data sets and probabilities in files of many formats;
 - `fgfm.evaluation`: the F-optimal rule compared with thresholds on your own data;
 - `fgfm.plotting`: figures of decisions, calibration and label factors;
@@ -27,7 +26,6 @@ Classes and functions of the package itself:
 - `fgfm.StackClassifier`: the default model, a forest and two ridge regressions whose predictions
   are stacked;
 - `fgfm.FGFMClassifier`: the classifier of Gasse and Aussem (2016);
-- `fgfm.Pipeline` and `fgfm.make_pipeline`: pipelines with all methods of these classifiers;
 - `fgfm.ILFCompo`: label factors from data;
 - `fgfm.Decision`: the result of a decision;
 - `fgfm.f_measure` and `fgfm.f_scorer`: the F-measure and its scorer;
@@ -44,7 +42,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import fgfm.cardinality as cardinality
     import fgfm.decision as decision
-    import fgfm.estimation as estimation
     import fgfm.evaluation as evaluation
     import fgfm.factors as factors
     import fgfm.io as io
@@ -53,14 +50,13 @@ if TYPE_CHECKING:
     import fgfm.paper as paper
     import fgfm.plotting as plotting
     import fgfm.ridge as ridge
-    from fgfm._old_classifier import FGFMClassifier
     from fgfm.classifier import FClassifier
     from fgfm.decider import FDecider
     from fgfm.decision import Decision
     from fgfm.factors import ILFCompo
+    from fgfm.gfm import FGFMClassifier
     from fgfm.learner import StackClassifier
     from fgfm.metrics import f_measure, f_scorer
-    from fgfm.pipeline import Pipeline, make_pipeline
     from fgfm.store import load, save
 
     __version__: str
@@ -71,19 +67,16 @@ __all__ = [
     "FDecider",
     "FGFMClassifier",
     "ILFCompo",
-    "Pipeline",
     "StackClassifier",
     "__version__",
     "cardinality",
     "decision",
-    "estimation",
     "evaluation",
     "f_measure",
     "f_scorer",
     "factors",
     "io",
     "load",
-    "make_pipeline",
     "metrics",
     "onnx",
     "paper",
@@ -96,7 +89,6 @@ _SUBMODULES = frozenset(
     {
         "cardinality",
         "decision",
-        "estimation",
         "evaluation",
         "factors",
         "io",
@@ -111,14 +103,12 @@ _MODULE_OF = {  # the module to import each name from
     "Decision": "fgfm.decision",
     "FDecider": "fgfm.decider",
     "FClassifier": "fgfm.classifier",
-    "FGFMClassifier": "fgfm._old_classifier",
+    "FGFMClassifier": "fgfm.gfm",
     "ILFCompo": "fgfm.factors",
-    "Pipeline": "fgfm.pipeline",
     "StackClassifier": "fgfm.learner",
     "f_measure": "fgfm.metrics",
     "f_scorer": "fgfm.metrics",
     "load": "fgfm.store",
-    "make_pipeline": "fgfm.pipeline",
     "save": "fgfm.store",
 }
 

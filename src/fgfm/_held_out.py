@@ -169,6 +169,8 @@ class TrainingRows(NamedTuple):
         """Return a clone that is fitted to y, or to each of its columns."""
         if self.table.observed is not None:
             observed = self.table.observed[:, columns]
+            if len(getattr(estimator, "steps", ())) > 1:
+                return self._fit_pipeline(estimator, y, columns)
             if getattr(estimator, "accepts_missing_labels", False):
                 return clone(estimator).fit(self.X, np.where(observed, y, -1), **self.params)
             return self._fit_observed(estimator, y, observed)
@@ -179,6 +181,14 @@ class TrainingRows(NamedTuple):
             if y.ndim == 1 or wrapped is None:
                 raise
             return wrapped.fit(self.X, y, **self.params)
+
+    def _fit_pipeline(self, pipeline: Any, y: Any, columns: Integers) -> Any:
+        """Fit the transformers of a pipeline to all rows, its last step to the known labels."""
+        fitted = clone(pipeline)
+        X = fitted[:-1].fit_transform(self.X)
+        name, last = fitted.steps[-1]
+        fitted.steps[-1] = (name, self._replace(X=X)._fit(last, y, columns))
+        return fitted
 
     def _fit_observed(self, estimator: Any, y: Integers, observed: Any) -> Any:
         """Fit a clone for each label to the rows where it is known (n, labels)."""

@@ -139,7 +139,7 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
 
     >>> model = FClassifier(random_state=0).fit(X[:200], Y[:200])
     >>> model.expected_f(X[200:203]).round(2)
-    array([0.98, 0.78, 0.87])
+    array([0.95, 0.77, 0.88])
     """
 
     def __init__(
@@ -256,7 +256,7 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
         n = n_rows(X)
         owner = type(self).__name__
         table = read_labels(y, n, owner, allow_missing=True, allow_classes=True, allow_lists=True)
-        decider._check_form(table)
+        decider._check_form(table, y)
         table = decider._positive_last(table)
         set_label_attributes(self, table)
         weight = None if sample_weight is None else row_weights(sample_weight, n, "X")

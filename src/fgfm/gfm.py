@@ -9,15 +9,17 @@ import numpy as np
 import numpy.typing as npt
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from fgfm._factor_models import METHODS, FactorEstimate, fit_factor_models
+from fgfm._held_out import input_tags
+from fgfm._label_sets import LabelSetMixin
 from fgfm._utils.blocks import n_threads, row_blocks
 from fgfm._utils.label_table import check_partition, read_labels, set_label_attributes
 from fgfm._utils.names import check_same_index
-from fgfm._utils.rows import as_frames, n_rows, take_rows
+from fgfm._utils.parameters import check_parameters, record_parameters
+from fgfm._utils.rows import as_frames, frame_library, n_rows, take_rows
 from fgfm._utils.validation import (
     check_beta,
     check_choice,
@@ -27,9 +29,8 @@ from fgfm._utils.validation import (
     row_weights,
 )
 from fgfm.decision import Decision, from_factors
-from fgfm.estimation._label_sets import LabelSetMixin
-from fgfm.estimation._learner import validate_features
 from fgfm.factors import ILFCompo
+from fgfm.learner import validate_numbers
 from fgfm.ridge import RidgeLogistic
 
 __all__ = ["FGFMClassifier", "FactorEstimate"]
@@ -134,7 +135,7 @@ class FGFMClassifier(LabelSetMixin, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> from sklearn.datasets import make_multilabel_classification
-    >>> from fgfm.gfm import FGFMClassifier
+    >>> from fgfm import FGFMClassifier
     >>> X, Y = make_multilabel_classification(300, n_classes=4, random_state=0)
     >>> model = FGFMClassifier(random_state=0).fit(X[:200], Y[:200])
     >>> [factor.tolist() for factor in model.factors_]
@@ -183,10 +184,8 @@ class FGFMClassifier(LabelSetMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
-        learner = self._learner()
-        if hasattr(learner, "__sklearn_tags__"):
-            accepted = get_tags(learner).input_tags
-            tags.input_tags.sparse, tags.input_tags.allow_nan = accepted.sparse, accepted.allow_nan
+        accepted = input_tags(self._learner())
+        tags.input_tags.sparse, tags.input_tags.allow_nan = accepted.sparse, accepted.allow_nan
         return tags
 
     def get_metadata_routing(self) -> Any:
@@ -270,6 +269,7 @@ class FGFMClassifier(LabelSetMixin, BaseEstimator):  # type: ignore[misc]
             _frequencies(Y[:, factor], share / share.sum(), int(s[-1]))
             for factor, s in zip(self.factors_, cardinalities, strict=True)
         ]
+        record_parameters(self)
         return self
 
     def _check_parameters(self) -> None:
@@ -300,7 +300,22 @@ class FGFMClassifier(LabelSetMixin, BaseEstimator):  # type: ignore[misc]
         return RidgeLogistic(cv=3 if self.cv is None else self.cv)
 
     def _validate_features(self, X: Any, *, reset: bool) -> Any:
-        return validate_features(self, X, self._learner(), reset=reset)
+        """Return features as numbers for ridge regressions, as they are for other learners."""
+        learner = self._learner()
+        if type(learner) is RidgeLogistic:
+            return validate_numbers(self, X, allow_nan=False, reset=reset)
+        if frame_library(X) is not None and n_rows(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        accepts_sparse = input_tags(learner).sparse
+        return validate_data(
+            self,
+            X,
+            accept_sparse="csr" if accepts_sparse else False,
+            dtype=None,
+            ensure_all_finite=False,  # missing values are left to the learner
+            reset=reset,
+        )
 
     def _find_factors(self, X: Any, Y: Labels, weight: Floats | None) -> None:
         """Set `factors_`, and `factor_finder_` if an object finds them."""
@@ -351,7 +366,7 @@ class FGFMClassifier(LabelSetMixin, BaseEstimator):  # type: ignore[misc]
         --------
         >>> from sklearn.datasets import make_multilabel_classification
         >>> from fgfm import decision
-        >>> from fgfm.gfm import FGFMClassifier
+        >>> from fgfm import FGFMClassifier
         >>> X, Y = make_multilabel_classification(100, n_classes=3, random_state=0)
         >>> model = FGFMClassifier(factors=[[0, 2], [1]], nonempty=False, random_state=0).fit(X, Y)
         >>> estimates = model.estimate(X)
@@ -443,6 +458,7 @@ class FGFMClassifier(LabelSetMixin, BaseEstimator):  # type: ignore[misc]
     def _map_blocks(self, X: Any, function: Callable[[Any], Any]) -> list[Any]:
         """Return the results of a function of blocks of rows that bound the memory."""
         check_is_fitted(self)
+        check_parameters(self, {"beta", "zero_division", "nonempty", "n_jobs"})
         X = self._validate_features(X, reset=False)
         floats = sum(
             len(factor) * (4 * int(s[-1]) + 2)

@@ -60,6 +60,6 @@ def folder(tmp_path_factory, dataset):
 def model(folder):
     """A model fitted to the training rows."""
     path = folder / "model.fgfm"
-    options = ["--split", "train", "--factors", "single", "-e", "ridge", "-o", path]
+    options = ["--split", "train", "-e", "ridge", "-o", path]
     run_ok("fit", folder / "all.npz", *options)
     return path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import os
 import pty
 import re
@@ -28,7 +27,7 @@ from command_line import (
 )
 from fgfm.cli._app import app
 
-COMMANDS = ["demo", "fit", "predict", "decide", "tune", "evaluate", "factors"]
+COMMANDS = ["demo", "fit", "predict", "decide", "tune", "evaluate"]
 
 
 def test_version():
@@ -59,10 +58,9 @@ def test_results_fit_the_terminal(folder, tmp_path):
     data = folder / "long.npz"
     path = tmp_path / ("model" * 10 + ".fgfm")
     for arguments in (
-        ["fit", data, "--factors", "single", "-o", path],
-        ["evaluate", data, "--factors", "independent", "--folds", "2"],
+        ["fit", data, "-o", path],
+        ["evaluate", data, "--folds", "2"],
         ["evaluate", data, "--model", path],
-        ["factors", data, "--correction", "none", "--alpha", "0.5"],
     ):
         printed = run_ok(*arguments).stdout
         assert max(map(len, printed.splitlines())) <= 80, printed
@@ -106,9 +104,7 @@ def test_names_in_files_do_not_control_the_terminal(evil, tmp_path):
     table.write_text(f'"{EVIL}",b\n0.5,"{EVIL}"\n', newline="")
     for arguments, status in (
         (["fit", evil, *labels, "-e", "ridge", "-o", model], 0),
-        (["factors", evil, *labels, "--alpha", "0.5", "--correction", "none"], 0),
-        (["factors", evil, *labels, "--json"], 0),
-        (["evaluate", evil, *labels, "-e", "ridge", "--factors", "single", "--folds", "2"], 0),
+        (["evaluate", evil, *labels, "-e", "ridge", "--folds", "2"], 0),
         (["predict", model, evil, "-o", tmp_path / "sets.csv"], 0),
         (["fit", evil, "--labels", "other *", "-o", model], 2),
         (["decide", table], 2),
@@ -117,8 +113,6 @@ def test_names_in_files_do_not_control_the_terminal(evil, tmp_path):
         assert result.exit_code == status, (result.stderr, result.exception)
         assert_plain(result.stdout)
         assert_plain(result.stderr)
-        if arguments[0] == "factors":
-            assert ("\\u001b" if "--json" in arguments else SHOWN) in result.stdout
     assert SHOWN in run_ok("fit", evil, *labels, "-e", "ridge", "-o", model).stdout
 
 
@@ -139,22 +133,19 @@ def test_tables_do_not_control_the_terminal(tmp_path):
 def test_report_has_no_control_characters(evil, tmp_path):
     report = tmp_path / "report.html"
     run_ok(
-        *("evaluate", evil, "--labels", "label *", "-e", "ridge", "--factors", "single"),
+        *(
+            "evaluate",
+            evil,
+            "--labels",
+            "label *",
+            "-e",
+            "ridge",
+        ),
         *("--folds", "2", "--report", report),
     )
     content = report.read_text()
     assert SHOWN in content
     assert_plain(content)
-
-
-def test_delete_character_leaves_json_valid(tmp_path):
-    X, Y = make_rows(60)
-    path = tmp_path / "t.parquet"
-    pd.DataFrame(X, columns=list("vwxyz")).assign(
-        **{f"l\x7f{j}": Y[:, j] for j in range(4)}
-    ).to_parquet(path)
-    found = json.loads(run_ok("factors", path, "--labels", "l*", "--json").stdout)
-    assert any("l\x7f0" in factor for factor in found["factors"])
 
 
 def long_options(text):
@@ -172,7 +163,7 @@ def test_texts_name_only_options_that_there_are():
     for path in sorted(Path(fgfm.cli.__file__).parent.glob("*.py")):
         if path.stem == "_report":  # variables of CSS are written like options
             continue
-        own = options.get(path.stem.removeprefix("_"), every) | {"--trust"}  # fit: of predict
+        own = options.get(path.stem.removeprefix("_"), every)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 for line in re.split(r"\n|; ", node.value):

@@ -9,6 +9,8 @@ import pytest
 
 from command_line import assert_one_line_error, run, run_ok
 
+pytestmark = pytest.mark.filterwarnings("ignore:n_samples=")
+
 PROBS = "id,a,b\n0,0.9,0.2\n1,0.3,0.6\n"
 
 

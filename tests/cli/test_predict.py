@@ -33,8 +33,7 @@ def table_model(folder):
     """A model of a table with texts, missing values and a dropped column."""
     path = folder / "table.fgfm"
     run_ok(
-        "fit", folder / "table.csv", "--labels", ",".join(NAMES), "--drop", "id", "--factors",
-        "independent", "-o", path,
+        "fit", folder / "table.csv", "--labels", ",".join(NAMES), "--drop", "id", "-o", path,
     )  # fmt: skip
     return path
 
@@ -45,7 +44,7 @@ def tags_model(folder):
     path = folder / "tags.fgfm"
     run_ok(
         "fit", folder / "tags.csv", "--labels", "tags", "--separator", ";", "--drop", "id",
-        "--factors", "independent", "-o", path,
+        "-o", path,
     )  # fmt: skip
     return path
 
@@ -54,8 +53,8 @@ def tags_model(folder):
 def test_output_formats_agree_with_python(folder, tmp_path, model, beta):
     X = load(folder / "all.npz").X[80:]
     saved = fgfm.load(model)
-    saved[-1].set_params(beta=beta)
-    decision = saved[-1].decide(saved[:-1].transform(X))
+    saved.set_params(beta=beta)
+    decision = saved.decide(X)
     sets = names_of(decision.labels, NAMES)
     command = ["predict", model, folder / "all.npz", "--split", "test", "--beta", beta]
     run_ok(*command, "-o", tmp_path / "s.parquet")
@@ -81,26 +80,20 @@ def test_averages_decide_all_rows_together(folder, tmp_path, table_model, averag
     result = run_ok(*command, "--wide", "-o", sets, "--proba", proba)
     frame = pd.read_csv(folder / "new.csv", dtype={"id": str})
     model = fgfm.load(table_model)
-    X = model[:-1].transform(frame.drop(columns="id"))
-    decision = model[-1].decide(X, average=average)
+    X = frame.drop(columns="id")
+    decision = model.decide(X, average=average)
     written = pd.read_csv(sets, dtype={"id": str})
     assert written["id"].tolist() == frame["id"].tolist()
     assert_array_equal(written.drop(columns="id"), decision.labels)
-    assert_allclose(pd.read_csv(proba).drop(columns="id"), model[-1].predict_proba(X), rtol=1e-14)
+    assert_allclose(pd.read_csv(proba).drop(columns="id"), model.predict_proba(X), rtol=1e-14)
     expected = "mean expected F1 of labels" if average == "macro" else "expected F1 of all labels"
     assert f"{expected} {np.mean(decision.expected_f):.3f}: " in result.stderr
 
 
-def test_average_of_a_split_and_of_one_label(dataset, folder, model, tmp_path):
+def test_average_of_a_split(folder, model, tmp_path):
     run_ok("predict", model, folder / "all.npz", "--split", "test", "--average", "macro",
            "-o", tmp_path / "s.csv")  # fmt: skip
     assert (tmp_path / "s.csv").read_text().count("\n") == 41
-    classifier = fgfm.FGFMClassifier(random_state=0).fit(dataset.X, dataset.Y[:, 0])
-    fgfm.save(classifier, tmp_path / "m.fgfm")
-    command = ["predict", tmp_path / "m.fgfm", folder / "all.npz", "--average", "macro", "--wide"]
-    run_ok(*command, "-o", tmp_path / "t.csv")
-    labels = classifier.decide(dataset.X, average="macro").labels
-    assert_array_equal(pd.read_csv(tmp_path / "t.csv")["1"], labels)
 
 
 def test_probabilities_are_those_of_python(folder, tmp_path, model):
@@ -116,7 +109,7 @@ def test_id_columns_are_copied(folder, tmp_path, table_model):
     run_ok(*command, "-o", sets, "--proba", proba)
     model = fgfm.load(table_model)
     frame = pd.read_csv(folder / "new.csv", dtype={"id": str})
-    names = [str(name) for name in model[-1].label_names_in_]
+    names = [str(name) for name in model.label_names_in_]
     assert label_sets(sets)[0] == names_of(model.predict(frame.drop(columns="id")), names)
     assert pd.read_csv(sets, dtype=str)["id"].tolist() == frame["id"].tolist()
     p = pd.read_csv(proba, dtype={"id": str})
@@ -175,35 +168,23 @@ def test_unseen_categories_give_a_warning(folder, tmp_path, table_model):
 
 
 def test_model_without_names(folder, tmp_path):
-    data = load(folder / "all.npz")
-    classifier = fgfm.FGFMClassifier(factors="single", random_state=0).fit(data.X, data.Y)
+    X, Y = make_rows()
+    classifier = fgfm.FClassifier(random_state=0).fit(X, Y)
     fgfm.save(classifier, tmp_path / "m.fgfm")
     run_ok("predict", tmp_path / "m.fgfm", folder / "all.npz", "-o", tmp_path / "s.csv")
-    expected = names_of(classifier.predict(data.X), ["0", "1", "2", "3"])
+    expected = names_of(classifier.predict(X), ["0", "1", "2", "3"])
     assert label_sets(tmp_path / "s.csv")[0] == expected
+    fgfm.save(classifier.fit(X, Y[:, 0]), tmp_path / "m.fgfm")
+    result = run("predict", tmp_path / "m.fgfm", folder / "all.npz")
+    assert_one_line_error(result, "predicts one class for each row: use its predict in Python")
 
 
-def test_model_of_one_label(dataset, folder, tmp_path):
-    y = np.where(dataset.Y[:, 0] == 1, "yes", "no")
-    classifier = fgfm.FGFMClassifier(random_state=0).fit(dataset.X, y)
-    fgfm.save(classifier, tmp_path / "m.fgfm")
-    sets, proba = tmp_path / "s.csv", tmp_path / "p.csv"
-    run_ok("predict", tmp_path / "m.fgfm", folder / "all.npz", "-o", sets, "--proba", proba)
-    assert [found == {"yes"} for found in label_sets(sets)[0]] == (
-        (classifier.predict(dataset.X) == "yes").tolist()
-    )
-    p = pd.read_csv(proba)
-    assert list(p.columns) == ["yes"]
-    assert_allclose(p["yes"], classifier.predict_proba(dataset.X)[:, 1])
-
-
-@pytest.mark.filterwarnings("default")
 def test_model_without_an_encoder_matches_columns_by_name(dataset, tmp_path):
     frame = pd.DataFrame(dataset.X, columns=dataset.feature_names)
-    classifier = fgfm.FGFMClassifier(factors="independent", random_state=0)
+    classifier = fgfm.FClassifier(random_state=0).fit(frame, dataset.Y)
     path = tmp_path / "m.fgfm"
-    fgfm.save(classifier.fit(frame, dataset.Y), path)
-    frame[frame.columns[::-1]].to_csv(tmp_path / "reversed.csv", index=False)
+    fgfm.save(classifier, path)
+    frame[frame.columns[::-1]].assign(more=1.0).to_csv(tmp_path / "reversed.csv", index=False)
     run_ok("predict", path, tmp_path / "reversed.csv", "-o", tmp_path / "s.csv")
     found, _ = label_sets(tmp_path / "s.csv")
     assert found == names_of(classifier.predict(frame), ["0", "1", "2", "3"])
@@ -211,15 +192,6 @@ def test_model_without_an_encoder_matches_columns_by_name(dataset, tmp_path):
     assert_one_line_error(
         run("predict", path, tmp_path / "less.csv"),
         "there is no column 'x1' (did you mean 'X1'?), which training had",
-    )
-    frame.assign(more=1.0).to_csv(tmp_path / "more.csv", index=False)
-    result = run_ok("predict", path, tmp_path / "more.csv", "-o", tmp_path / "t.csv")
-    assert "more.csv: the column 'more' is ignored: training had no such column" in result.stderr
-    assert (tmp_path / "t.csv").read_text() == (tmp_path / "s.csv").read_text()
-    frame.loc[3, "x2"] = np.nan
-    frame.to_csv(tmp_path / "gap.csv", index=False)
-    assert_one_line_error(
-        run("predict", path, tmp_path / "gap.csv"), "column 'x2': it has texts or missing values"
     )
 
 
@@ -275,9 +247,9 @@ def test_killed_commands_leave_the_old_file_or_the_new_one(folder, tmp_path, mod
     kill_while_writing(sets, delay, *predict, sets)
     assert not sets.exists() or sets.read_text() == complete
     path.write_bytes(model.read_bytes())
-    fit = ["fit", folder / "all.npz", "--factors", "independent", "-o", path]
+    fit = ["fit", folder / "all.npz", "-o", path]
     kill_while_writing(path, delay, *fit)
-    assert len(fgfm.load(path)[-1].factors_) in (1, 4)
+    assert len(fgfm.load(path).classes_) == 4
 
 
 def test_limits_replace_those_of_the_model(folder, model, tmp_path):
@@ -286,12 +258,12 @@ def test_limits_replace_those_of_the_model(folder, model, tmp_path):
     run_ok("predict", model, folder / "all.npz", "-o", tmp_path / "s.csv", *options)
     loaded = fgfm.load(model)
     rules = fgfm.decision.Constraints(required=["dark"], groups=[["red", "green"]])
-    loaded[-1].set_params(min_labels=2, max_labels=2, constraints=rules)
-    X = make_rows()[0]
+    loaded.set_params(min_labels=2, max_labels=2, constraints=rules)
+    X = load(folder / "all.npz").X
     found, expected_f = label_sets(tmp_path / "s.csv")
-    assert found == names_of(loaded[1:].predict(X), NAMES)
+    assert found == names_of(loaded.predict(X), NAMES)
     assert all(len(labels) == 2 and "dark" in labels for labels in found)
-    assert_allclose(expected_f, loaded[-1].expected_f(loaded[1:-1].transform(X)), atol=1e-6)
+    assert_allclose(expected_f, loaded.expected_f(X), atol=1e-6)
     (tmp_path / "rules.json").write_text('{"required": ["drak"]}')
     result = run("predict", model, folder / "all.npz", "--constraints", tmp_path / "rules.json")
     assert_one_line_error(result, "required has label 'drak': there is no such label; did you")

@@ -14,7 +14,10 @@ from numpy.testing import assert_allclose
 from command_line import assert_one_line_error, make_rows, run, run_ok, save_npz
 
 STRANGE = ("<script>alert(1)</script>", "a & b", '"quoted"', "dark")
-OPTIONS = ("--factors", "independent", "--folds", "2", "--inner-folds", "0")
+OPTIONS = (
+    "--folds",
+    "2",
+)
 
 
 class Tables(HTMLParser):

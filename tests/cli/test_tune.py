@@ -122,6 +122,7 @@ def test_options_are_passed_on(rows, files):
         "min_precision": None,
         "min_recall": None,
         "confidence": None,
+        "pos_label": None,
         "n_jobs": None,
     }
     run_ok("decide", "z.npy", "--with", "d.fgfm", "--wide", "-o", "s.csv")
@@ -186,10 +187,13 @@ def test_labels_that_were_not_observed(files):
     assert "2 of 200 rows left out" in found.stderr
 
 
+@pytest.mark.filterwarnings("default")
 def test_few_rows_have_no_cross_validation(files):
     (files / "p2.csv").write_text("a,b\n0.1,0.7\n0.8,0.6\n")
     (files / "y2.csv").write_text("a,b\n0,1\n1,1\n")
-    assert "cross-validation" not in run_ok("tune", "p2.csv", "y2.csv", "-o", "d.fgfm").stdout
+    done = run_ok("tune", "p2.csv", "y2.csv", "-o", "d.fgfm")
+    assert "cross-validation" not in done.stdout
+    assert "fgfm: warning: n_samples=2: FDecider learns little" in done.stderr
 
 
 def test_output_fits_the_terminal(rows, files):
@@ -251,7 +255,7 @@ def test_with_refuses_other_options_and_files(files, model):
         result = run("decide", "new.csv", "--ids", "id", "--with", "d.fgfm", *option)
         assert_one_line_error(result, f"{option[0]} is an option on the decision, and --with is")
     result = run("decide", "new.csv", "--ids", "id", "--with", model)
-    assert_one_line_error(result, "holds Pipeline: it must hold a fitted FDecider, as fgfm tune")
+    assert_one_line_error(result, "holds FClassifier: it must hold a fitted FDecider")
     result = run("decide", "new.csv", "--ids", "id", "--with", "p.csv")
     assert_one_line_error(result, "p.csv is not a model saved by fgfm")
     fgfm.save(fgfm.FDecider(), "unfitted.fgfm")

@@ -13,8 +13,8 @@ import fgfm
 from decider_data import exclusive, independent
 from fgfm import FDecider
 from fgfm.cardinality import of_marginals
+from fgfm.decider._exponents import tempered
 from fgfm.decision import Constraints, from_cardinalities, from_marginals
-from fgfm.estimation._exponent import powered
 from multilabel import close
 
 AVERAGES = ["samples", "macro", "micro"]
@@ -205,7 +205,7 @@ def test_constraints_by_name_and_number():
     numbers = FDecider(constraints=Constraints(required=[1], groups=[[0, 2]])).fit(p, Y)
     assert (numbers.predict(p) == predicted).all()
     q, d = numbers._model.predict(numbers._read(p).entries)
-    P = of_marginals(powered(q, *numbers._model.exponents), d, method="condition")
+    P = of_marginals(tempered(q, *numbers._model.exponents), d, method="condition")
     limits = Constraints(required=[1], groups=[[0, 2]])
     direct = from_cardinalities(P, distribution=d, constraints=limits)
     assert (direct.labels == predicted).all()

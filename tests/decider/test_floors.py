@@ -362,3 +362,20 @@ def test_certificates_take_the_memory_of_stored_entries():
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 4 * peaks[0]
+
+
+@pytest.mark.parametrize(
+    "floors", [{"min_recall": 0.5}, {"min_recall": 0.6, "min_precision": 0.3}]
+)
+def test_a_sparse_row_alone_is_decided_as_in_a_batch(floors):
+    rng = np.random.default_rng(0)
+    P = rng.random((200, 8))
+    Y = (rng.random((200, 8)) < P).astype(int)
+    X = sparse.csr_array(np.where(rng.random(P.shape) < 0.3, P, 0.0))
+    decider = FDecider(**floors).fit(X, Y)
+    together, expected_f = decider.decide(X)
+    for row in range(0, 200, 5):
+        alone = decider.decide(X[row : row + 1])
+        np.testing.assert_array_equal(alone.labels.toarray(), together[row : row + 1].toarray())
+        assert alone.expected_f == pytest.approx(expected_f[row])
+    assert decider.predict(sparse.csr_array((1, 8))).shape == (1, 8)

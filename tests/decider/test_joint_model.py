@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.special import expit
 
 from decider_data import distorted, exclusive, independent
 from fgfm import FDecider, f_measure
+from fgfm.decider._calibration import ShrunkCalibrator
+from fgfm.decider._entries import dense_entries
 from fgfm.decider._expectation import expectation_shift, shifted
 from fgfm.decision import from_marginals
-from fgfm.estimation._calibration import ShrunkCalibrator
-from fgfm.estimation._entries import dense_entries
 from oracle import all_labelsets, check_decision, independent_joint
 
 
@@ -26,7 +27,7 @@ def model_joint(decider, p):
     if model.cardinalities[0] == 0:  # none or some: of independent labels, and of the likeliest
         some = np.array([1.0 - pi[0], q.max(axis=1)])[:, :, None]
         pooled += list(np.where(model.cardinalities == 0, 1.0 - some, some))
-    log_d = np.tensordot(model.pool.weights_, np.log(np.maximum(pooled, 1e-9)), axes=1)
+    log_d = np.tensordot(model.pool.weights_, np.log(np.maximum(pooled, 1e-300)), axes=1)
     d = np.exp(log_d + model.pool.shifts_)
     d /= d.sum(axis=1, keepdims=True)  # (n, C)
     t, u = model.exponents
@@ -236,3 +237,27 @@ def test_all_labelsets_sum_to_one():
     _, proba = model_joint(FDecider().fit(p, Y), p)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     assert proba.shape[1] == len(all_labelsets(4))
+
+
+def long_lists(n, rng, m=200):
+    """Return probabilities of candidates in order, and labels of lists that end anywhere."""
+    end = rng.uniform(15.0, 80.0, size=(n, 1))
+    drawn = end + 18.0 * rng.normal(size=(n, 1))
+    position = np.arange(m)
+    Y = (rng.random((n, m)) < 0.9 * expit((drawn - position) / 4.0)).astype(int)
+    z = np.linspace(-3.0, 3.0, 31)
+    share = np.exp(-0.5 * z**2) / np.exp(-0.5 * z**2).sum()
+    p = [w * 0.9 * expit((end + 18.0 * d - position) / 4.0) for w, d in zip(share, z, strict=True)]
+    return sum(p), Y
+
+
+def test_expected_f_of_long_lists_whose_end_varies():
+    rng = np.random.default_rng(0)
+    p, Y = long_lists(300, rng)
+    new, Y_new = long_lists(1000, rng)
+    assert Y.sum(axis=1).max() > 60  # and most numbers occur in a row or two
+    decider = FDecider().fit(p, Y)
+    labels, expected = decider.decide(new)
+    obtained = f_measure(Y_new, labels)
+    assert abs(expected.mean() - obtained) < 0.02
+    assert obtained > f_measure(Y_new, from_marginals(new).labels) - 0.003

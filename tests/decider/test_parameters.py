@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -11,7 +13,10 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 
 from decider_data import independent
-from fgfm import FClassifier, FDecider
+from fgfm import FClassifier, FDecider, StackClassifier
+from fgfm.factors import ILFCompo
+from fgfm.gfm import FGFMClassifier
+from fgfm.ridge import RidgeLogistic
 
 P, Y = independent(300, 4)
 OTHER = {  # another value of every parameter
@@ -20,7 +25,7 @@ OTHER = {  # another value of every parameter
     "calibration": None,
     "confidence": 0.7,
     "constraints": [],
-    "cv": 3,
+    "cv": 4,
     "estimator": GaussianNB(),
     "logits": True,
     "max_labels": 1,
@@ -79,6 +84,70 @@ def test_every_parameter_is_followed_or_refused(estimator):
             fitted.set_params(**{name: before})
         for one, other in zip(after, expected, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+METHODS = ("decide", "expected_f", "predict", "predict_frame", "predict_proba", "report", "score")
+FOLLOWED = {
+    RidgeLogistic: set(),
+    StackClassifier: {"n_jobs", "verbose"},
+    FGFMClassifier: {"beta", "n_jobs", "nonempty", "zero_division"},
+    FDecider: {"n_jobs"},
+    FClassifier: {"n_jobs", "verbose"},
+}
+
+
+def results(estimator, y):
+    """Return what each method returns, or the message of its error."""
+    found = {}
+    for name in ("decision_function", "estimate", *METHODS):
+        method = getattr(estimator, name, None)
+        if method is not None:
+            arguments = (P, y) if name in ("report", "score") else (P,)
+            try:
+                found[name] = method(*arguments)
+            except ValueError as error:
+                found[name] = str(error)
+    return found
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RidgeLogistic(random_state=0),
+        StackClassifier(random_state=0),
+        FGFMClassifier(random_state=0),
+        FGFMClassifier(LogisticRegression(), factors=ILFCompo(), random_state=0),
+        FDecider(average="macro"),
+        FClassifier(LogisticRegression(), average="micro", random_state=0),
+    ],
+    ids=str,
+)
+def test_every_method_follows_or_refuses(estimator):
+    y = Y[:, 0] if isinstance(estimator, RidgeLogistic) else Y
+    model = estimator.fit(P, y)
+    before = results(model, y)
+    assert not any(isinstance(result, str) for result in before.values())
+    params = model.get_params(deep=False)
+    followed = FOLLOWED[type(model)]
+    for name, value in params.items():
+        model.set_params(**{name: OTHER.get(name, 5)})
+        for method, result in results(model, y).items():
+            if name in followed:
+                assert not isinstance(result, str), (name, method)
+            else:
+                start = rf"{name} is .* and was .* in fit, which used it: fit again"
+                assert re.match(start, str(result)), (name, method)
+        model.set_params(**{name: value})
+    after = results(model, y)
+    np.testing.assert_array_equal(after["predict"], before["predict"])
+
+
+def test_an_array_that_changes_is_noticed():
+    penalties = np.array([0.1, 1.0])
+    model = RidgeLogistic(penalties, random_state=0).fit(P, Y[:, 0])
+    penalties[0] = 0.2
+    with pytest.raises(ValueError, match=r"penalties is .* fit again"):
+        model.predict(P)
 
 
 def test_parameters_of_the_model():

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.datasets import make_multilabel_classification
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import f1_score, fbeta_score, hamming_loss, jaccard_score
 from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -20,7 +21,8 @@ from fgfm.metrics import best_threshold
 
 
 def model(**parameters):
-    return fgfm.FGFMClassifier(factors="independent", random_state=0, **parameters)
+    forest = RandomForestClassifier(20, oob_score=True, min_samples_leaf=3, random_state=0)
+    return fgfm.FClassifier(forest, random_state=0, **parameters)
 
 
 @pytest.fixture(scope="module")
@@ -28,20 +30,37 @@ def data():
     return make_multilabel_classification(120, n_features=4, n_classes=4, random_state=0)
 
 
+def tuned(proba, Y, parts, average, beta=1.0):
+    """Return the sets of one threshold or of one per label, chosen on the other parts."""
+    found, n = [], len(Y)
+    for each in (False, True):
+        H, thresholds = np.zeros_like(Y), []
+        for part in parts:
+            other = np.setdiff1d(np.arange(n), part)
+            t = best_threshold(proba[other], Y[other] == 1, beta, average=average)
+            if each:
+                columns = range(Y.shape[1])
+                t = [best_threshold(proba[other, j], Y[other, j] == 1, beta) for j in columns]
+            H[part] = proba[part] > t
+            thresholds.append(t)
+        f = fgfm.f_measure(Y, H, beta, average=average)
+        found.append((f, H, np.ravel(thresholds)))
+    return max(found, key=lambda one: one[0])[1:]
+
+
 def test_cross_validation_agrees_with_scikit_learn(data):
     X, Y = data
-    found = evaluate(model(), X, Y, folds=4, inner_folds=0)
-    decided = {rule: np.zeros_like(Y) for rule in ("f_optimal", "half", "threshold")}
-    expected = np.zeros(len(Y))
+    found = evaluate(model(), X, Y, folds=4)
+    decided = {rule: np.zeros_like(Y) for rule in ("f_optimal", "half")}
+    expected, proba = np.zeros(len(Y)), np.zeros(Y.shape)
     splits = list(KFold(4, shuffle=True, random_state=0).split(X))
-    for k, (train, test) in enumerate(splits):
+    for train, test in splits:
         fitted = model().fit(X[train], Y[train])
         decided["f_optimal"][test], expected[test] = fitted.decide(X[test])
-        proba = fitted.predict_proba(X[test])
-        decided["half"][test] = proba > 0.5
-        t = best_threshold(fitted.predict_proba(X[train]), Y[train] == 1)
-        assert_allclose(found.thresholds[k], t, rtol=1e-12)
-        decided["threshold"][test] = proba > t
+        proba[test] = fitted.predict_proba(X[test])
+    decided["half"] = proba > 0.5
+    decided["threshold"], thresholds = tuned(proba, Y, [test for _, test in splits], "samples")
+    assert_allclose(found.thresholds, thresholds, rtol=1e-12)
     for rule, H in decided.items():
         wanted = {
             "instance_f": f1_score(Y, H, average="samples", zero_division=1.0),
@@ -63,23 +82,24 @@ def test_cross_validation_agrees_with_scikit_learn(data):
     assert_allclose(found.excess.value, (expected - f).mean())
     gain = f - fgfm.f_measure(Y, decided["half"], per_row=True)
     assert_allclose(found.gains["half"].value, gain.mean())
-    assert (found.n_rows, found.folds, found.factors) == (120, 4, (4,) * 4)
+    assert (found.n_rows, found.folds) == (120, 4)
+    assert found.threshold_from == "the rows of the other folds"
     assert_allclose(found.true_labels_per_row, Y.sum(axis=1).mean())
 
 
 def test_macro_and_micro_have_decisions_of_their_own(data):
     X, Y = data
     fitted = model(beta=2.0).fit(X[:80], Y[:80])
-    found = evaluate(model(beta=2.0), X[:80], Y[:80], X[80:], Y[80:], inner_folds=0)
+    found = evaluate(model(beta=2.0), X[:80], Y[:80], X[80:], Y[80:])
     proba, truth = fitted.predict_proba(X[80:]), Y[80:]
+    halves = [half for _, half in KFold(2, shuffle=True, random_state=0).split(truth)]
     for average in ("macro", "micro"):
         scores = found.averages[average]
-        decided = fgfm.decision.from_marginals(proba, beta=2.0, average=average).labels
-        t = best_threshold(fitted.predict_proba(X[:80]), Y[:80] == 1, 2.0, 1.0, average)
-        assert_allclose(scores.thresholds, [t], rtol=1e-12)
-        sets = {"f_optimal": decided, "half": proba > 0.5, "threshold": proba > t}
-        for rule, H in sets.items():
-            f = fbeta_score(truth, H, beta=2.0, average=average)
+        H, thresholds = tuned(proba, truth, halves, average, beta=2.0)
+        assert_allclose(scores.thresholds, thresholds, rtol=1e-12)
+        decided = fitted.decide(X[80:], average=average).labels
+        for rule, sets in {"f_optimal": decided, "half": proba > 0.5, "threshold": H}.items():
+            f = fbeta_score(truth, sets, beta=2.0, average=average)
             assert_allclose(scores.f[rule].value, f, rtol=1e-12)
             if rule != "f_optimal":
                 gain = scores.f["f_optimal"].value - f
@@ -87,11 +107,31 @@ def test_macro_and_micro_have_decisions_of_their_own(data):
     samples = found.averages["samples"]
     assert samples.f == found.measures["instance_f"]
     assert (samples.gains, samples.thresholds) == (found.gains, found.thresholds)
+    assert found.as_dict() == evaluate_fitted(fitted, X[80:], truth).as_dict()
+    assert (found.folds, found.threshold_from) == (0, "the other half of the rows")
+
+
+def test_progress_and_first_results_are_reported(data):
+    X, Y = data
+    calls, first = [], []
+    found = evaluate(
+        model(),
+        X,
+        Y,
+        folds=2,
+        progress=lambda *step: calls.append(step),
+        partial=lambda *step: first.append(step),
+    )
+    assert {call[:2] for call in calls} == {(0, 2), (1, 2)}
+    assert [fold for fold, _, _ in first] == [1, 2]
+    assert_allclose(
+        np.mean([f for _, f, _ in first]), found.measures["instance_f"]["f_optimal"].value
+    )
 
 
 def test_decisions_of_all_rows_are_returned(data):
     X, Y = data
-    found = evaluate(model(), X, Y, folds=3, inner_folds=0)
+    found = evaluate(model(), X, Y, folds=3)
     decisions = found.decisions
     assert sorted(decisions.rows) == list(range(120))
     assert (decisions.truth == Y[decisions.rows]).all()
@@ -105,50 +145,21 @@ def test_decisions_of_all_rows_are_returned(data):
 def test_a_pipeline_and_named_labels_give_the_same(data):
     X, Y = data
     names = pd.DataFrame(Y, columns=list("abcd"))
-    plain = evaluate(model(), StandardScaler().fit_transform(X), Y, folds=2, inner_folds=0)
+    plain = evaluate(model(), StandardScaler().fit_transform(X), Y, folds=2)
     # each fold is scaled by its own training rows
-    piped = evaluate(make_pipeline(StandardScaler(), model()), X, names, folds=2, inner_folds=0)
+    piped = evaluate(make_pipeline(StandardScaler(), model()), X, names, folds=2)
     for rule in plain.measures["instance_f"]:
         a, b = (e.measures["instance_f"][rule].value for e in (plain, piped))
         assert_allclose(a, b, atol=0.02)
     one_step = Pipeline([("model", model())])
-    again = evaluate(one_step, X, Y, folds=2, inner_folds=0)
-    assert again == evaluate(model(), X, Y, folds=2, inner_folds=0)
-
-
-def test_inner_folds_choose_thresholds_on_held_out_rows(data):
-    X, Y = data
-    calls = []
-    found = evaluate(
-        model(), X, Y, folds=2, inner_folds=2, progress=lambda *step: calls.append(step)
-    )
-    assert found.threshold_from == "training rows, by 2-fold cross-validation within them"
-    assert len(found.thresholds) == 2
-    assert {call[1] for call in calls} == {6}  # fits: 2 folds, each with 2 inner fits
-    assert sorted({call[0] for call in calls}) == list(range(6))
-    other = evaluate(model(), X, Y, folds=2, inner_folds=0)
-    assert found.measures["instance_f"]["half"] == other.measures["instance_f"]["half"]
-    assert found.thresholds != other.thresholds
-
-
-def test_test_rows_and_a_fitted_model_agree(data):
-    X, Y = data
-    found = evaluate(model(beta=2.0), X[:80], Y[:80], X[80:], Y[80:], inner_folds=0)
-    fitted = model(beta=2.0).fit(X[:80], Y[:80])
-    scored = evaluate_fitted(fitted, X[80:], Y[80:])
-    for measure in found.measures:
-        for rule in ("f_optimal", "half"):
-            assert found.measures[measure][rule] == scored.measures[measure][rule]
-    assert (found.folds, scored.folds) == (0, 0)
-    assert len(found.thresholds) == 1
-    assert len(scored.thresholds) == 2
-    assert scored.threshold_from == "the other half of the rows"
+    again = evaluate(one_step, X, Y, folds=2)
+    assert again == evaluate(model(), X, Y, folds=2)
 
 
 @pytest.mark.slow
 def test_standard_errors_over_rows_agree_with_the_bootstrap():
     X, Y = make_multilabel_classification(600, n_features=4, n_classes=4, random_state=3)
-    found = evaluate(model(), X[:200], Y[:200], X[200:], Y[200:], inner_folds=0)
+    found = evaluate(model(), X[:200], Y[:200], X[200:], Y[200:])
     H = model().fit(X[:200], Y[:200]).predict(X[200:])
     samples = np.random.default_rng(0).integers(0, 400, (150, 400))
     for measure, kind in [("micro_f", "micro"), ("macro_f", "macro"), ("instance_f", "samples")]:
@@ -174,7 +185,6 @@ def test_as_dict_is_json(data):
     [
         ({"folds": 1}, "folds is 1: it must be from 2 to 120, the number of rows"),
         ({"folds": 121}, "folds is 121"),
-        ({"inner_folds": 1}, "inner_folds is 1: it must be 0, or from 2 to 96"),
     ],
 )
 def test_invalid_folds_raise(data, arguments, message):
@@ -187,19 +197,12 @@ def test_too_few_rows_raise(data):
     with pytest.raises(ValueError, match=r"len\(Y\) is 1: cross-validation needs at least 2"):
         evaluate(model(), X[:1], Y[:1])
     with pytest.raises(ValueError, match=r"len\(Y\) is 1: an evaluation needs at least 2 rows"):
-        evaluate_fitted(model(), X[:1], Y[:1])
+        evaluate_fitted(model().fit(X, Y), X[:1], Y[:1])
 
 
 def test_other_models_raise(data):
-    with pytest.raises(TypeError, match="model is Pipeline: it must be an FGFMClassifier, or a"):
+    with pytest.raises(TypeError, match="model is Pipeline: it must be an FClassifier, or a pip"):
         evaluate(Pipeline([("scaler", StandardScaler())]), *data)
-
-
-@pytest.mark.filterwarnings("ignore:rows without probability")
-def test_rows_that_contradict_nonempty_raise():
-    X, Y = np.arange(8.0)[:, None], np.zeros((8, 2), dtype=int)
-    with pytest.raises(ValueError, match="8 of 8 rows have probability 0 for every label"):
-        evaluate(model(nonempty=True), X, Y, folds=2, inner_folds=0)
 
 
 def test_rows_with_missing_labels_are_fitted_to_and_not_scored(data):
@@ -207,13 +210,12 @@ def test_rows_with_missing_labels_are_fitted_to_and_not_scored(data):
     missing = np.arange(len(Y)) % 6 == 0
     partly = np.where(missing[:, None] & [True, False, False, True], np.nan, Y)
     complete = np.flatnonzero(~missing)
-    for options in ({"inner_folds": 0}, {"inner_folds": 2}, {"inner_folds": None}):
-        found = evaluate(model(), X, partly, folds=3, **options)
-        assert found.n_rows == len(complete)
-        assert sorted(found.decisions.rows) == complete.tolist()
-        assert (found.decisions.truth == Y[found.decisions.rows]).all()
+    found = evaluate(model(), X, partly, folds=3)
+    assert found.n_rows == len(complete)
+    assert sorted(found.decisions.rows) == complete.tolist()
+    assert (found.decisions.truth == Y[found.decisions.rows]).all()
     # The same as a fit to all rows, scored on those that are complete.
-    found = evaluate(model(), X, partly, X, partly, inner_folds=0)
+    found = evaluate(model(), X, partly, X, partly)
     fitted = model().fit(X, partly)
     expected = fgfm.f_measure(Y[complete], fitted.predict(X[complete]))
     assert_allclose(found.measures["instance_f"]["f_optimal"].value, expected, rtol=1e-12)

@@ -9,8 +9,8 @@ from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import GaussianNB
 
 import fgfm
+from fgfm import FGFMClassifier
 from fgfm.cardinality import merge_factors
-from fgfm.gfm import FGFMClassifier
 from multilabel import X, Y, close
 from oracle import all_labelsets
 

@@ -14,8 +14,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
 import fgfm
+from fgfm import FGFMClassifier
 from fgfm.cardinality import distribution, is_coherent, make_coherent, of_conditionals
-from fgfm.gfm import FGFMClassifier
 from fgfm.ridge import RidgeLogistic, fit_ridge_logistic
 from multilabel import X, Y, close, interleaved_folds, make_data
 from oracle import all_labelsets, cardinality_distribution, cardinality_matrix, random_joint

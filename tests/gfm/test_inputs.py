@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 import fgfm
-from fgfm.gfm import FGFMClassifier
+from fgfm import FGFMClassifier
 from fgfm.ridge import RidgeLogistic
 from multilabel import X, Y, close
 

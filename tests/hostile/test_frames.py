@@ -214,7 +214,7 @@ def test_dtypes_of_labels(validation, dtype):
     P, Y = validation[3]
     y = pandas_frame(Y, "text", dtype=dtype)
     same(FDecider().fit(P, y).predict(P), FDecider().fit(P, Y).predict(P))
-    model = FGFMClassifier("ridge", random_state=0)
+    model = FGFMClassifier(random_state=0)
     same(model.fit(P, y).predict(P), model.fit(P, Y).predict(P))
     cv = FClassifier(KNeighborsClassifier(), random_state=0)
     same(cv.fit(P, y).predict(P), cv.fit(P, Y).predict(P))
@@ -249,7 +249,7 @@ def test_flat_series(validation):
         same(decider.decide(X).labels, plain.decide(p).labels)
         same(np.ravel(decider.predict_frame(X)), plain.predict(p))
     for labels in (pd.Series(words), pd.Series(words).astype("category"), pl.Series(words)):
-        decider = FDecider().fit(p, labels)
+        decider = FDecider(pos_label="yes").fit(p, labels)
         assert ((decider.predict(p) == "yes") == plain.predict(p)).all()
         for X in (pd.Series(p), pl.Series(p)):
             assert (np.ravel(decider.predict_frame(X)) == decider.predict(p)).all()
@@ -264,7 +264,7 @@ def test_classifiers(validation, m):
     Y = validation[m][1]
     new = np.random.default_rng(0).random((m, 5))  # as many rows as labels
     for make in (
-        lambda average: FGFMClassifier("ridge", random_state=0),
+        lambda average: FGFMClassifier(random_state=0),
         lambda average: FClassifier(KNeighborsClassifier(), average=average, random_state=0),
     ):
         for average in AVERAGES:

@@ -6,8 +6,9 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
-from fgfm import FDecider
+from fgfm import FClassifier, FDecider
 
 P = np.random.default_rng(0).random((60, 3))
 Y = (np.random.default_rng(1).random((60, 3)) < P).astype(int)
@@ -47,6 +48,15 @@ def with_row_two(value):
 def test_labels_in_other_forms_raise(y, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         FDecider().fit(P, y)
+
+
+@pytest.mark.parametrize("estimator", [FDecider(), FClassifier(GaussianNB())])
+def test_texts_of_different_labels_raise(estimator):
+    message = (
+        "3 classes, which need average='macro'; y has texts with several labels (y[0] is 'a;b'"
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        estimator.fit(P, ["a;b", "c", "d;e"] * 20)
 
 
 def test_classes_with_separators_are_classes():

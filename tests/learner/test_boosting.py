@@ -9,7 +9,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 import fgfm
 import fgfm.learner._boosting as module
-from fgfm import FGFMClassifier
+from fgfm import StackClassifier
 from fgfm.learner._boosting import LabelBoosting
 
 Floats = npt.NDArray[np.float64]
@@ -88,7 +88,7 @@ def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_boosting_is_kept_where_it_lowers_the_loss(few_rows: None, tmp_path) -> None:
     X, Y = data(600)
-    model = FGFMClassifier(random_state=0).fit(X[:400], Y[:400])
+    model = StackClassifier(random_state=0).fit(X[:400], Y[:400])
     assert list(model.parts_)[-1] == "boosting"
     assert model.parts_["boosting"] > 0.0
     fgfm.save(model, tmp_path / "model.fgfm")
@@ -98,6 +98,5 @@ def test_boosting_is_kept_where_it_lowers_the_loss(few_rows: None, tmp_path) -> 
 
 def test_boosting_is_dropped_where_it_does_not(few_rows: None) -> None:
     X, Y = data(signal=False)
-    model = FGFMClassifier(random_state=0).fit(X, Y)
+    model = StackClassifier(random_state=0).fit(X, Y)
     assert len(model.parts_) == 3
-    assert len(model._factor_models.models.learner.parts) == 3

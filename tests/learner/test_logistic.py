@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fgfm
 import fgfm.learner._logistic as module
-from fgfm import FGFMClassifier
+from fgfm import StackClassifier
 from fgfm.learner._features import CountFeatures
 from fgfm.learner._logistic import LabelLogistic
 
@@ -82,7 +82,7 @@ def test_a_label_that_is_hardly_known_has_its_frequency() -> None:
     part, held_out = fit(X, labels)
     np.testing.assert_allclose(held_out[:, 0], np.log(0.25), rtol=1e-6)
     np.testing.assert_allclose(part.predict(X)[:, 0], np.log(0.25), rtol=1e-6)
-    model = FGFMClassifier(random_state=0, factors="independent").fit(
+    model = StackClassifier(random_state=0).fit(
         sparse.vstack([X] * 3).tocsr(), np.tile(labels, (3, 1))
     )
     assert np.isfinite(model.predict_proba(X)).all()
@@ -104,15 +104,15 @@ def test_work_is_bounded() -> None:
 def test_part_of_the_classifier(tmp_path: Any) -> None:
     X, Y = texts()
     rng = np.random.default_rng(1)
-    model = FGFMClassifier(random_state=0).fit(X[:1000], Y[:1000])
+    model = StackClassifier(random_state=0).fit(X[:1000], Y[:1000])
     assert len(model.parts_) == 5
     p = model.predict_proba(X[1000:])
     np.testing.assert_array_equal(model.predict_proba(X[1000:1003]), p[:3])
     fgfm.save(model, tmp_path / "model.fgfm")
     np.testing.assert_array_equal(fgfm.load(tmp_path / "model.fgfm").predict_proba(X[1000:]), p)
-    same = FGFMClassifier(random_state=0, n_jobs=2).fit(X[:1000], Y[:1000])
+    same = StackClassifier(random_state=0, n_jobs=2).fit(X[:1000], Y[:1000])
     np.testing.assert_array_equal(same.predict_proba(X[1000:]), p)
     # Where they do not lower the held-out log-loss, they are not kept.
     noise = (rng.random(Y.shape) < expit(-1.0)).astype(np.int64)
-    without = FGFMClassifier(random_state=0).fit(X[:1000], noise[:1000])
+    without = StackClassifier(random_state=0).fit(X[:1000], noise[:1000])
     assert len(without.parts_) == 3

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.preprocessing import PolynomialFeatures
 
 import fgfm
-from fgfm.gfm import FGFMClassifier
+from fgfm import FGFMClassifier
 from fgfm.paper import paper_data, reproduce
 from fgfm.ridge import RidgeLogistic
 

@@ -45,7 +45,7 @@ def test_labels_that_change_most_are_shown(report):
 
 
 def test_one_label_classes_and_pipelines():
-    model = make_pipeline(StandardScaler(), FClassifier(LogisticRegression(), random_state=0))
+    model = make_pipeline(StandardScaler(), FClassifier(LogisticRegression(), pos_label="yes"))
     y = np.array(["no", "yes"])[Y[:, 0]]
     display = ReportDisplay.from_estimator(model.fit(P[:300], y[:300]), P[300:], y[300:])
     assert display.labels_ == ["yes"]

@@ -5,76 +5,70 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
 
 import fgfm
-from fgfm import FGFMClassifier
-from fgfm.cardinality import of_marginals
+from fgfm import FClassifier, FDecider, FGFMClassifier
 from fgfm.ridge import RidgeLogistic
 from model_files import assert_refused, dicts, read_members, replace_in_schema, saved_array
 from model_files import write_members as write
-from multilabel import X, Y, assert_same
+from multilabel import X, Y
 
 skops_io = pytest.importorskip("skops.io")
+
+PROBA = np.clip(0.6 * Y + 0.2 + 0.1 * np.tanh(X[:, :1]), 0.0, 1.0)
 
 
 class Mine(LogisticRegression):
     """A base learner that is loaded only if it is trusted."""
 
 
-class Frequencies(BaseEstimator):
-    """An object for ``method=``: independent labels with the frequencies of training."""
-
-    def fit(self, X, Y):
-        self.frequencies_ = Y.mean(axis=0)
-        return self
-
-    def estimate(self, X):
-        return of_marginals(np.tile(self.frequencies_, (X.shape[0], 1)))
-
-
 MODELS = {
-    "default": FGFMClassifier(random_state=0),
-    "independent": FGFMClassifier(factors="independent", beta=2.0, random_state=0),
-    "partition": FGFMClassifier(factors=[[0, 3], [1, 2]], random_state=0),
-    "two-step": FGFMClassifier(method="two-step", random_state=0),
-    "tilted": FGFMClassifier(method="tilted", random_state=0),
-    "direct": FGFMClassifier(method="direct", random_state=0),
-    "powerset": FGFMClassifier(method="powerset", nonempty=False, random_state=0),
-    "splitter": FGFMClassifier(cv=KFold(3)),
-    "RidgeLogistic": FGFMClassifier(RidgeLogistic([1.0]), random_state=0),
-    "LogisticRegression": FGFMClassifier(LogisticRegression()),
-    "GaussianNB": FGFMClassifier(GaussianNB(), random_state=0),
-    "isotonic": FGFMClassifier(GaussianNB(), calibration="isotonic", random_state=0),
-    "LinearSVC": FGFMClassifier(LinearSVC(), random_state=0),
-    "scaled learner": FGFMClassifier(make_pipeline(StandardScaler(), LogisticRegression())),
-    "Pipeline": make_pipeline(StandardScaler(), FGFMClassifier(random_state=0)),
-    "scikit-learn": LogisticRegression(),
+    "default": (FClassifier(random_state=0), X, Y),
+    "macro": (FClassifier(GaussianNB(), average="macro", random_state=0), X, Y),
+    "isotonic": (FClassifier(GaussianNB(), calibration="isotonic", cv=KFold(3)), X, Y),
+    "forest": (FClassifier(RandomForestClassifier(3, random_state=0), random_state=0), X, Y),
+    "learner": (fgfm.StackClassifier(random_state=0), X, Y),
+    "decider": (FDecider(average="micro", calibration=None), PROBA, Y),
+    "classes": (FDecider(average="macro"), PROBA / PROBA.sum(axis=1)[:, None], Y.argmax(axis=1)),
+    "paper": (FGFMClassifier(random_state=0), X, Y),
+    "direct": (FGFMClassifier(method="direct", factors="single", random_state=0), X, Y),
+    "any learner": (FGFMClassifier(LogisticRegression(), factors=[[0, 3], [1, 2]]), X, Y),
+    "pipeline": (make_pipeline(StandardScaler(), FClassifier(RidgeLogistic([1.0]))), X, Y),
+    "scikit-learn": (LogisticRegression(), X, Y[:, 0]),
 }
 
 
 @pytest.fixture(scope="module")
 def model():
-    return FGFMClassifier("ridge", factors="independent", random_state=0).fit(X, Y)
+    return FClassifier(RidgeLogistic([1.0]), random_state=0).fit(X, Y)
 
 
 @pytest.fixture
 def saved(path, model):
     fgfm.save(model, path)
     return path
+
+
+def assert_same(one, other, rows=X):
+    """Assert that two models predict the same bits."""
+    for method in ("predict", "predict_proba", "expected_f"):
+        if hasattr(one, method):
+            np.testing.assert_array_equal(getattr(one, method)(rows), getattr(other, method)(rows))
 
 
 def class_names(path):
@@ -84,26 +78,17 @@ def class_names(path):
     return {name for name in names if name.startswith("fgfm")}
 
 
-def last_step(model, X):
-    """Return the classifier of a pipeline, and the features that it gets."""
-    return (model[-1], model[:-1].transform(X)) if isinstance(model, Pipeline) else (model, X)
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_round_trip(name, path):
-    target = Y[:, 0] if name == "scikit-learn" else Y
-    model = MODELS[name].fit(X, target)
+    model, rows, target = MODELS[name]
+    model.fit(rows, target)
     assert fgfm.save(model, path) is None
     assert not any("._" in name for name in class_names(path))
     again = fgfm.load(path)
-    assert isinstance(again, type(model))
+    assert type(again) is type(model)
     assert str(again.get_params()) == str(model.get_params())
-    if isinstance(model, LogisticRegression):
-        assert (again.predict_proba(X) == model.predict_proba(X)).all()
-    else:
-        final, features = last_step(model, X)
-        assert_same(final, last_step(again, X)[0], features)
-    again.fit(X, target)
+    assert_same(again, model, rows)
+    again.fit(rows, target)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -117,17 +102,15 @@ def test_names_of_labels_and_features_are_kept(library, path):
     assert again.label_names_in_.tolist() == [f"label {i}" for i in range(4)]
     assert again.feature_names_in_.tolist() == ["x0", "x1", "x2"]
     assert again.predict_frame(X_frame).equals(model.predict_frame(X_frame))
-    with pytest.raises(ValueError, match="feature names"):
-        again.predict(X_frame[["x2", "x1", "x0"]])
 
 
-@pytest.mark.parametrize("classes", [["no", "yes"], [-1, 1], [False, True]])
+@pytest.mark.parametrize("classes", [["no", "yes"], [-1, 1], [False, True]], ids=str)
 def test_flat_classes_are_kept(classes, path):
     y = np.array(classes)[Y[:, 0]]
-    model = FGFMClassifier(random_state=0).fit(X, y)
+    model = FClassifier(LogisticRegression(), pos_label=classes[1], random_state=0).fit(X, y)
     fgfm.save(model, path)
     again = fgfm.load(path)
-    assert (again.predict(X) == model.predict(X)).all()
+    assert_same(again, model)
     assert again.predict(X).dtype == y.dtype
 
 
@@ -144,12 +127,6 @@ def test_cut_edges_of_factors_are_kept(path):
     assert_same(again, model)
 
 
-def test_set_params_works_after_loading(saved):
-    again = fgfm.load(saved).set_params(beta=2.0)
-    expected = FGFMClassifier("ridge", factors="independent", beta=2.0, random_state=0).fit(X, Y)
-    assert_same(again, expected)
-
-
 def test_paths_of_any_type(tmp_path, model, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for path in ("plain", "./dotted.fgfm", str(tmp_path / "absolute"), tmp_path / "ä b"):
@@ -164,12 +141,10 @@ def test_missing_files_raise(tmp_path, model):
         fgfm.load(tmp_path)
     with pytest.raises(FileNotFoundError):
         fgfm.save(model, tmp_path / "no such folder" / "model")
-    with pytest.raises(IsADirectoryError, match="it is a folder"):
-        fgfm.save(model, tmp_path)
 
 
 def test_model_that_cannot_be_saved_keeps_the_older_file(saved, model):
-    other = FGFMClassifier("ridge").fit(X, Y)
+    other = FDecider().fit(PROBA, Y)
     other.extra_ = (i for i in range(3))  # a generator cannot be saved
     with pytest.raises(Exception, match=r"."):
         fgfm.save(other, saved)
@@ -183,24 +158,35 @@ def test_missing_skops_raises_with_the_install_command(path, model, monkeypatch)
     sentence = r"saving and loading models needs skops: pip install 'fgfm\[store\]'"
     with pytest.raises(ImportError, match=sentence):
         fgfm.save(model, path)
-    with pytest.raises(ImportError, match=sentence):
+    path.write_bytes(b"")
+    with pytest.raises((ImportError, ValueError)):
         fgfm.load(path)
-    assert list(path.parent.iterdir()) == []
+
+
+def test_loading_and_deciding_imports_no_other_library(path, tmp_path):
+    fgfm.save(FDecider().fit(PROBA, Y), path)
+    for library in ("torch", "cupy", "dask"):
+        (tmp_path / library).mkdir()
+        (tmp_path / library / "__init__.py").write_text(f"print('{library} is imported')")
+    code = f"import fgfm; print(fgfm.load({str(path)!r}).predict([[0.5] * 4]).shape)"
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "(1, 4)\n"
 
 
 # Names of classes
 
 
-def test_files_contain_stable_names(path):
-    model = make_pipeline(StandardScaler(), FGFMClassifier(RidgeLogistic([1.0])))
-    fgfm.save(model.fit(X, Y), path)
-    assert class_names(path) == {
-        "fgfm.FGFMClassifier",
-        "fgfm.estimation.FactorModels",
+def test_files_contain_stable_names(saved):
+    assert class_names(saved) == {
+        "fgfm.FClassifier",
+        "fgfm.FDecider",
+        "fgfm.LabelSetModel",
         "fgfm.LogLinearPool",
-        "fgfm.estimation.Reweighted",
-        "fgfm.estimation.RidgeModels",
-        "fgfm.ridge.RidgeLogistic",
+        "fgfm.RidgeLogistic",
+        "fgfm.ShrunkCalibrator",
     }
 
 
@@ -209,9 +195,8 @@ def public_estimators():
     packages = [getattr(fgfm, name) for name in fgfm.__all__]
     values = [getattr(p, name) for p in packages for name in getattr(p, "__all__", ())]
     kinds = {value for value in [*packages, *values] if isinstance(value, type)}
-    needs_argument = (fgfm.FClassifier, fgfm.Pipeline)
-    found = [k for k in kinds if issubclass(k, BaseEstimator) and k not in needs_argument]
-    return sorted(found, key=lambda kind: kind.__name__)
+    estimators = [kind for kind in kinds if issubclass(kind, BaseEstimator)]
+    return sorted(estimators, key=lambda kind: kind.__name__)
 
 
 @pytest.mark.parametrize("kind", public_estimators())
@@ -222,14 +207,9 @@ def test_public_estimators_are_loaded_without_trust(kind, path):
 
 
 def test_unregistered_class_of_fgfm_is_refused(saved):
-    replace_in_schema(saved, b"RidgeModels", b"OtherModels")
-    with pytest.raises(ValueError, match=r"contains fgfm\.estimation\.OtherModels \(models of"):
+    replace_in_schema(saved, b"LabelSetModel", b"OtherModel")
+    with pytest.raises(ValueError, match=r"contains fgfm\.OtherModel \("):
         fgfm.load(saved)
-
-
-def test_attribute_in_place_of_a_method_is_refused(saved):
-    replace_in_schema(saved, b'"beta":', b'"predict":')
-    assert_refused(saved, r"a FGFMClassifier has an attribute in place of predict")
 
 
 # Other versions
@@ -251,8 +231,7 @@ def test_other_versions_of_scikit_learn_warn(path):
 
 def test_versions_are_named_where_a_file_cannot_be_read(saved):
     replace_in_schema(saved, b'"ObjectNode"', b'"OtherNode"')
-    with pytest.raises(ValueError, match=r"model\.fgfm is damaged or was changed: .*OtherNode"):
-        fgfm.load(saved)
+    assert_refused(saved, "OtherNode")
     with_header(saved, json.dumps({"format": 1, "fgfm": "0.1.0", "scikit-learn": "1.2.3"}))
     sentence = r"is damaged or was written by .*scikit-learn 1\.2\.3 \(this is .*OtherNode"
     with pytest.raises(ValueError, match=sentence):
@@ -269,10 +248,20 @@ def test_later_format_raises_and_unknown_fields_do_not(saved, model):
         fgfm.load(saved)
 
 
-# Files that are not models
+HEADERS = [b"", b"{", b"\xff\xfe\x00", b"[]", b"{}", b'{"format": "1"}', b'{"format": 0}']
+HEADERS += [b'{"format": 1.5}', b'{"format": true}', b"[" * 100_000]
 
 
-@pytest.mark.parametrize("value", [FGFMClassifier, {"a": 1}, np.ones(3), None, "model"], ids=str)
+@pytest.mark.parametrize("header", HEADERS, ids=lambda header: str(header[:20]))
+def test_damaged_header_raises(saved, header):
+    with_header(saved, header)
+    assert_refused(saved)
+
+
+# Files that are not models, and damage
+
+
+@pytest.mark.parametrize("value", [FClassifier, {"a": 1}, np.ones(3), None, "model"], ids=str)
 def test_objects_other_than_estimators_raise(value, path):
     name = type(value).__name__
     with pytest.raises(TypeError, match=f"model is {name}: it must be a scikit-learn estimator"):
@@ -287,7 +276,7 @@ def test_objects_other_than_estimators_raise(value, path):
 )
 def test_other_files_raise(content, path):
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"model\.fgfm is not a model saved by fgfm"):
+    with pytest.raises(ValueError, match=r"model\.fgfm .* is not a model saved by fgfm: "):
         fgfm.load(path)
 
 
@@ -303,28 +292,18 @@ def test_other_archives_raise(path, model):
     assert_refused(path)
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        b"",
-        b"{",
-        b"\xff\xfe\x00",
-        b"[]",
-        b"{}",
-        b'{"format": "1"}',
-        b'{"format": 0}',
-        b'{"format": 1.5}',
-        b'{"format": true}',
-        b"[" * 100_000,
-    ],
-    ids=lambda header: str(header[:20]),
-)
-def test_damaged_header_raises(saved, header):
-    with_header(saved, header)
-    assert_refused(saved)
-
-
-# Damage
+def is_refused(path, content, model):
+    """Return whether a damaged file is refused; otherwise its model must be unchanged."""
+    path.write_bytes(content)
+    try:
+        again = fgfm.load(path)
+    except (ValueError, OSError) as error:
+        message = str(error)
+    else:
+        assert_same(again, model)
+        return False
+    assert "model.fgfm" in message
+    return True
 
 
 def test_truncated_file_raises(saved):
@@ -335,40 +314,20 @@ def test_truncated_file_raises(saved):
             fgfm.load(saved)
 
 
-def is_refused(path, content, model):
-    """Return whether a damaged file is refused; otherwise its model must be unchanged."""
-    path.write_bytes(content)
-    try:
-        again = fgfm.load(path)
-    except (ValueError, OSError) as error:
-        message = str(error)
-    else:
-        message = ""
-    if message:
-        assert "model.fgfm" in message
-        return True
-    assert (again.predict(X) == model.predict(X)).all()
-    assert (again.predict_proba(X) == model.predict_proba(X)).all()
-    return False
-
-
-@pytest.mark.parametrize("how", ["one bit", pytest.param("all bits", marks=pytest.mark.slow)])
-def test_flipped_bytes_raise_or_do_not_matter(saved, model, how):
+def test_flipped_bits_raise_or_do_not_matter(saved, model):
     whole = saved.read_bytes()
     rng = np.random.default_rng(0)
-    directory = whole.rindex(b"PK\x05\x06")
     positions = {
-        *np.linspace(0, len(whole) - 1, 100).astype(int).tolist(),
+        *np.linspace(0, len(whole) - 1, 60).astype(int).tolist(),
         *range(60),  # the header of the first member
-        *range(directory, len(whole)),  # the end of the archive
-        *rng.integers(0, len(whole), 60).tolist(),
+        *range(whole.rindex(b"PK\x05\x06"), len(whole)),  # the end of the archive
     }
     refused = 0
-    for at in sorted(positions):
+    for position in sorted(positions):
         damaged = bytearray(whole)
-        damaged[at] ^= 1 << int(rng.integers(8)) if how == "one bit" else 0xFF
+        damaged[position] ^= 1 << int(rng.integers(8))
         refused += is_refused(saved, bytes(damaged), model)
-    assert refused > 0.5 * len(positions)
+    assert refused > 0.4 * len(positions)
 
 
 @pytest.mark.parametrize("name", ["fgfm.json", "schema.json"])
@@ -376,10 +335,10 @@ def test_flipped_bytes_raise_or_do_not_matter(saved, model, how):
 def test_wrong_directory_entries_raise_or_do_not_matter(saved, model, name, field):
     whole = saved.read_bytes()
     # the last occurrence of the name is that in the central directory, 46 bytes into its entry
-    at = whole.rindex(name.encode()) - 46 + (8 if field == "flags" else 10)
+    position = whole.rindex(name.encode()) - 46 + (8 if field == "flags" else 10)
     for bit in range(8):
         damaged = bytearray(whole)
-        damaged[at] ^= 1 << bit  # encrypted, other compression, ...
+        damaged[position] ^= 1 << bit  # encrypted, other compression, ...
         is_refused(saved, bytes(damaged), model)
 
 
@@ -422,7 +381,6 @@ def split_words(text):
 
 UNTRUSTED = {
     "learner": (FGFMClassifier(Mine(), random_state=0), Mine, "estimator of FGFMClassifier"),
-    "method": (FGFMClassifier(method=Frequencies()), Frequencies, "method of FGFMClassifier"),
     "function": (
         TfidfVectorizer(tokenizer=split_words, token_pattern=None),
         split_words,
@@ -433,12 +391,12 @@ UNTRUSTED = {
 
 @pytest.mark.parametrize("name", UNTRUSTED)
 def test_untrusted_classes_and_functions_are_loaded_only_if_named(name, path):
-    model, thing, place = UNTRUSTED[name]
+    model, thing, attribute = UNTRUSTED[name]
     is_text = isinstance(model, TfidfVectorizer)
     fgfm.save(model.fit(["a b", "b c"]) if is_text else model.fit(X, Y), path)
     full = f"{thing.__module__}.{thing.__name__}"
     for trusted in ([], ["some.other.Class"]):
-        with pytest.raises(ValueError, match=rf"contains {full} \({place}\): such classes and"):
+        with pytest.raises(ValueError, match=rf"contains {full} \({attribute}\): such classes"):
             fgfm.load(path, trusted=trusted)
     again = fgfm.load(path, trusted=(full, "and.another"))
     if is_text:

@@ -27,7 +27,7 @@ WEIGHT = pd.Series(np.arange(1.0, 61.0))
 
 def classifier():
     """Return a classifier that is fitted quickly."""
-    return FGFMClassifier("ridge", factors="independent", random_state=0)
+    return FGFMClassifier(factors="independent", random_state=0)
 
 
 def names(*values):
@@ -94,7 +94,7 @@ def test_label_sets_of_a_joint_distribution():
 
 def test_columns_of_test_rows():
     Y_named = pd.DataFrame(Y, columns=list("abc"))
-    model = classifier().fit(P, Y_named)
+    model = FClassifier(KNeighborsClassifier()).fit(P, Y_named)
     with pytest.raises(ValueError, match="column 0 of Y is 'c' and that of fit is 'a'"):
         evaluate_fitted(model, P, Y_named[list("cba")])
     with pytest.raises(ValueError, match="column 0 of Y_test is 'c' and that of Y is 'a'"):
@@ -106,7 +106,7 @@ def test_columns_of_test_rows():
 
 # Rows
 
-SCALED = make_pipeline(StandardScaler(), classifier())
+SCALED = make_pipeline(StandardScaler(), FClassifier(KNeighborsClassifier()))
 CALLS = {
     "f_measure": f_measure,
     "f_measure of a label": lambda x, y: f_measure(y[0], y[0].loc[x.index]),
@@ -121,8 +121,8 @@ CALLS = {
     "score of FGFMClassifier": lambda x, y: classifier().fit(P, Y).score(x, y),
     "ILFCompo": lambda x, y: ILFCompo(random_state=0).fit(x, y),
     "RidgeLogistic": lambda x, y: RidgeLogistic().fit(x, y[0]),
-    "evaluate": lambda x, y: evaluate(SCALED, x, y, folds=2, inner_folds=0),
-    "rows of evaluate": lambda x, y: evaluate(SCALED, P, Y, x, y, inner_folds=0),
+    "evaluate": lambda x, y: evaluate(SCALED, x, y, folds=2),
+    "rows of evaluate": lambda x, y: evaluate(SCALED, P, Y, x, y),
     "evaluate_fitted": lambda x, y: evaluate_fitted(SCALED.fit(P, Y), x, y),
     "abstention_threshold": lambda x, y: abstention_threshold(x[0], y[0], 0.5),
     "CalibrationDisplay": lambda x, y: CalibrationDisplay.from_estimator(SCALED.fit(P, Y), x, y),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,19 +13,30 @@ from scipy.special import softmax
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-_FLOOR = 1e-9  # smaller probabilities count as this, so that no single logarithm dominates
+# Smaller probabilities count as this: of classes, so that no single logarithm dominates; of
+# numbers of labels, whose tails tell how much wider they spread than those of independent labels.
+# Beyond the latter the compiled kernels drop terms.
+_FLOOR, _TAIL = 1e-9, 1e-280
 _RIDGE = 1.0  # penalty, in units of the log-likelihood of one row
+_SINGLE, _RATIO = 8, 1.25  # numbers beyond the least one that count singly; ratio of knots
 
 
 class LogLinearPool:
-    r"""Weighted geometric mean of distributions over K classes, with one shift per class.
+    r"""Weighted geometric mean of distributions over K classes or numbers, with shifts b.
 
     With :math:`f_{jk}` the probability of class k under distribution j,
 
     .. math:: p_k \propto \exp \Bigl( b_k + \sum_j a_j \log f_{jk} \Bigr), \qquad a_j \ge 0,
 
     fitted by maximum likelihood, with a ridge penalty on the distance from the first distribution,
-    a = (1, 0, ..) and b = 0.
+    a = (1, 0, ..) and b = 0. Each class has a shift. Those of numbers of labels are linear between
+    knots, which are all small numbers, and then 1.25 times the last one: few rows have any one of
+    the large numbers.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (K,), optional
+        The classes as numbers of labels, those of `possible_numbers`.
 
     Attributes
     ----------
@@ -33,6 +45,9 @@ class LogLinearPool:
     shifts_ : ndarray of shape (K,)
         The shifts b.
     """
+
+    def __init__(self, numbers: Integers | None = None) -> None:
+        self.numbers = numbers
 
     def fit(
         self, distributions: Sequence[Floats], code: Integers, weight: Floats | None = None
@@ -53,7 +68,7 @@ class LogLinearPool:
         LogLinearPool
             The fitted pool.
         """
-        f = _logarithms(distributions)  # (J, n, K)
+        f = self._logarithms(distributions)  # (J, n, K)
         w = np.ones(len(code)) if weight is None else weight
         kept = np.isfinite(f).all(axis=(0, 2)) & (w > 0.0)
         code, w = code[kept], w[kept]
@@ -61,14 +76,17 @@ class LogLinearPool:
         f = np.ascontiguousarray(f[:, kept].swapaxes(1, 2))  # (J, K, n)
         J, K, n = f.shape
         rows = np.arange(n)
-        prior = np.zeros(J + K)  # theta = (a, b) of the first distribution alone
+        basis = np.eye(K) if self.numbers is None else _hats(self.numbers)  # (K, B)
+        B = basis.shape[1]
+        prior = np.zeros(J + B)  # theta = (a, shifts at the knots) of the first distribution alone
         prior[0] = 1.0
         mass = max(1.0, float(w.sum()))
         # The gradient has the sums of the expected classes minus those of the observed ones.
-        observed = np.append(f[:, code, rows] @ w, np.bincount(code, w, minlength=K))
+        counts = np.bincount(code, w, minlength=K)
+        observed = np.append(f[:, code, rows] @ w, counts @ basis)
 
         def loss(theta: Floats) -> tuple[float, Floats]:
-            p = np.tensordot(theta[:J], f, axes=1) + theta[J:, None]  # (K, n)
+            p = np.tensordot(theta[:J], f, axes=1) + (basis @ theta[J:])[:, None]  # (K, n)
             p -= p.max(axis=0)
             own = p[code, rows]
             np.exp(p, out=p)
@@ -76,14 +94,14 @@ class LogLinearPool:
             off = theta - prior
             value = -float(w @ (own - np.log(total))) + _RIDGE * float(off @ off)
             p *= w / total
-            slope = np.append(np.tensordot(f, p, axes=2), p.sum(axis=1)) - observed
+            slope = np.append(np.tensordot(f, p, axes=2), p.sum(axis=1) @ basis) - observed
             gradient = (slope + 2.0 * _RIDGE * off) / mass
             return value / mass, np.asarray(gradient, dtype=np.float64)
 
-        bounds = [(0.0, None)] * J + [(None, None)] * K
+        bounds = [(0.0, None)] * J + [(None, None)] * B
         found = minimize(loss, prior, jac=True, method="L-BFGS-B", bounds=bounds)
         self.weights_ = np.asarray(found.x[:J])
-        self.shifts_ = np.asarray(found.x[J:])
+        self.shifts_ = np.asarray(basis @ found.x[J:])
         return self
 
     def predict_proba(self, distributions: Sequence[Floats]) -> Floats:
@@ -104,11 +122,37 @@ class LogLinearPool:
     def log_weights(self, distributions: Sequence[Floats]) -> Floats:
         """Return the logarithms (n, K) of the pooled probabilities, up to a number per row."""
         eta = np.tile(self.shifts_, (len(distributions[0]), 1))
-        for weight, log_p in zip(self.weights_, _logarithms(distributions), strict=True):
+        for weight, log_p in zip(self.weights_, self._logarithms(distributions), strict=True):
             eta += weight * log_p  # in this order for any block of rows
         return eta
 
+    @property
+    def floor(self) -> float:
+        """The least probability; smaller ones count as this."""
+        return _FLOOR if self.numbers is None else _TAIL
 
-def _logarithms(distributions: Sequence[Floats]) -> Floats:
-    """Return the logarithms (J, n, K) of probabilities, with the floor."""
-    return np.asarray(np.log(np.maximum(np.stack(distributions), _FLOOR)))
+    def _logarithms(self, distributions: Sequence[Floats]) -> Floats:
+        """Return the logarithms (J, n, K) of probabilities, with the floor."""
+        return np.asarray(np.log(np.maximum(np.stack(distributions), self.floor)))
+
+
+def possible_numbers(numbers: Integers, m: int) -> Integers:
+    """Return the possible numbers of labels, given those of some rows with m labels.
+
+    Small numbers must occur. Of large ones any is possible, up to a tenth more than the largest.
+    """
+    large, most = int(numbers.min()) + _SINGLE + 1, int(numbers.max())
+    small = np.unique(numbers[numbers < large])
+    if most < large:
+        return small
+    return np.append(small, np.arange(large, min(m, most + most // 10) + 1))
+
+
+def _hats(numbers: Integers) -> Floats:
+    """Return the values (K, B) of hat functions at possible numbers, one for each knot."""
+    last = int(numbers[-1])
+    knots = numbers[numbers <= numbers[0] + _SINGLE].tolist()
+    while knots[-1] < last:
+        knots.append(min(last, max(knots[-1] + 1, math.ceil(_RATIO * knots[-1]))))
+    hats = [np.interp(numbers, knots, row) for row in np.eye(len(knots))]
+    return np.stack(hats, axis=1)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Collection
 from typing import Any
+
+import numpy as np
 
 _SCALARS = (str, bytes, bool, int, float, complex, type(None))
 
@@ -46,8 +49,11 @@ def _text(value: Any) -> str:
         params = value.get_params(deep=False).items()
         nested = ", ".join(f"{name}={_text(part)}" for name, part in params if name != "verbose")
         return f"{type(value).__qualname__}({nested})"
-    if hasattr(value, "dtype"):
-        return f"{type(value).__qualname__} of shape {getattr(value, 'shape', ())}"
+    if isinstance(value, np.generic):
+        return repr(value.item())
+    if isinstance(value, np.ndarray):
+        content = zlib.crc32(value.tobytes()) if value.dtype.kind in "biufc" else value
+        return f"array of shape {value.shape}, {content}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_text, value))}]"
     if hasattr(value, "random_sample"):  # a generator, whose state moves

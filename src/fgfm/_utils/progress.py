@@ -46,12 +46,13 @@ def report_progress(callback: ProgressCallback | None) -> Iterator[None]:
 
     Examples
     --------
-    >>> from fgfm import FGFMClassifier
-    >>> seen = []
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from fgfm import FClassifier
+    >>> X, y, seen = [[x / 50] for x in range(50)], [0, 0, 1, 0, 1] * 10, []
     >>> with report_progress(lambda *step: seen.append(step)):
-    ...     _ = FGFMClassifier(factors="single").fit([[0], [0], [1]], [[1, 0], [1, 0], [0, 1]])
+    ...     _ = FClassifier(GaussianNB(), cv=3).fit(X, y)
     >>> seen[0], seen[-1]
-    (('models', 0, 3), ('models', 3, 3))
+    (('models', 0, 4), ('models', 4, 4))
     """
     token = _callback.set(callback)
     try:
@@ -69,32 +70,24 @@ class FitProgress:
         self.callback = current_callback()
         self.start = self.last = time.perf_counter()
         self.total = self.ended = 0
-        self.root: Any = None
+        self.task: Any = None
         self.stage: Any = None
         if hasattr(estimator, "_init_callback_context"):
-            self.root = estimator._init_callback_context(max_subtasks=2)
-            self.root.call_on_fit_task_begin(estimator=estimator)
-            self.stage = self.root.subcontext(task_name="label factors")
-            self.stage.call_on_fit_task_begin(estimator=estimator)
+            self.task = estimator._init_callback_context(max_subtasks=1)
+            self.task.call_on_fit_task_begin(estimator=estimator)
 
     def _print(self, text: str) -> None:
         if self.verbose:
             elapsed = time.perf_counter() - self.start
             print(f"[{type(self.estimator).__name__}] {text} ({elapsed:.1f} s)", flush=True)
 
-    def factors_found(self, n_factors: int, n_labels: int) -> None:
-        """End the stage "label factors"."""
-        self._print(f"{n_labels} label(s) in {n_factors} factor(s)")
-        if self.stage is not None:
-            self.stage.call_on_fit_task_end(estimator=self.estimator)
-
     def begin_models(self, total: int) -> None:
-        """Begin the stage "models", with the number of models to fit."""
+        """Report the number of models to fit."""
         self.total = total
         if self.callback is not None:
             self.callback("models", 0, total)
-        if self.root is not None:
-            self.stage = self.root.subcontext(task_name="models", max_subtasks=total)
+        if self.task is not None:
+            self.stage = self.task.subcontext(task_name="models", max_subtasks=total)
             self.stage.call_on_fit_task_begin(estimator=self.estimator)
 
     def models_done(self, count: int) -> None:
@@ -106,18 +99,19 @@ class FitProgress:
             self._print(f"{count} of {self.total} models")
             self.last = now
         while self.stage is not None and self.ended < count:
-            task = self.stage.subcontext(task_name="model")
-            task.call_on_fit_task_begin(estimator=self.estimator)
-            task.call_on_fit_task_end(estimator=self.estimator)
+            model = self.stage.subcontext(task_name="model")
+            model.call_on_fit_task_begin(estimator=self.estimator)
+            model.call_on_fit_task_end(estimator=self.estimator)
             self.ended += 1
 
     def parts_fitted(self, weights: dict[str, float]) -> None:
-        """Print the weight of each part of the learner "auto"."""
+        """Print the weight of each part of a `StackClassifier`."""
         if weights:
             self._print(", ".join(f"{name} {weight:.2f}" for name, weight in weights.items()))
 
     def end(self) -> None:
-        """End the stage "models" and the fit."""
-        if self.root is not None:
+        """End the fit."""
+        if self.stage is not None:
             self.stage.call_on_fit_task_end(estimator=self.estimator)
-            self.root.call_on_fit_task_end(estimator=self.estimator)
+        if self.task is not None:
+            self.task.call_on_fit_task_end(estimator=self.estimator)

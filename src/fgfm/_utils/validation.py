@@ -86,11 +86,6 @@ def check_count(value: Any, name: str, least: int = 0) -> int:
     return int(value)
 
 
-def check_average(average: Any) -> None:
-    """Raise unless `average` is one of the averages of the F-measure."""
-    check_choice(average, "average", AVERAGES)
-
-
 def check_average_of(
     average: Any, name: str, flat: bool, choices: tuple[Any, ...] = (*AVERAGES, "binary", None)
 ) -> Any:

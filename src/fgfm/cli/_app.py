@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fgfm.cli import _decide, _demo, _evaluate, _factors, _fit, _predict, _reproduce, _tune
+from fgfm.cli import _decide, _demo, _evaluate, _fit, _predict, _reproduce, _tune
 
 __all__ = ["app"]
 
@@ -21,7 +21,6 @@ From a table of features and labels
   fgfm evaluate films.csv --labels genres --report report.html
   fgfm fit films.csv --labels genres -o films.fgfm
   fgfm predict films.fgfm new_films.csv -o sets.csv
-  fgfm factors films.csv --labels genres
 
 From the probabilities of a model that you have
   fgfm decide probabilities.csv -o sets.csv
@@ -66,5 +65,4 @@ app.command(epilog=_predict.EPILOG)(_predict.predict)
 app.command(epilog=_decide.EPILOG)(_decide.decide)
 app.command(epilog=_tune.EPILOG)(_tune.tune)
 app.command(epilog=_evaluate.EPILOG)(_evaluate.evaluate)
-app.command(epilog=_factors.EPILOG)(_factors.factors)
 app.command(epilog=_reproduce.EPILOG)(_reproduce.reproduce)

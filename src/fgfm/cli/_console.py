@@ -43,7 +43,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 # what is done in the stages that a fit reports
-STAGES = {"models": "fitting models", "label factors": "finding label factors"}
+STAGES = {"models": "fitting models"}
 
 _INVALID_INPUT = 2  # exit codes
 _INTERRUPTED = 130

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fgfm._utils.text import WIDTH, clipped, counted, listed
-from fgfm.cli._console import format_table, note, progress
+from fgfm.cli._console import format_table, note
 from fgfm.cli._options import dataset_arguments, split_names
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ __all__ = [
     "column_lines",
     "label_notes",
     "labels_line",
-    "load_encoded",
+    "load_table",
     "observed_rows",
     "split_rows",
     "unsure_note",
@@ -33,33 +33,31 @@ _LARGE = 1.5  # labels that are predicted for each that is expected: more is lar
 _UNSURE = 0.5  # expected F-measure
 
 
-def load_encoded(path: Path, params: Mapping[str, Any]) -> tuple[Dataset, FeatureEncoder, Any]:
-    """Read a data set that must have labels; return it, its encoder and its encoded features."""
+def load_table(path: Path, params: Mapping[str, Any]) -> tuple[Dataset, FeatureEncoder]:
+    """Read a data set that must have labels; return it and its unfitted encoder."""
     from fgfm.io import DataError, FeatureEncoder, load
 
     arguments = dataset_arguments(params)
-    kinds = {kind: split_names(params[kind]) for kind in ("text", "category", "number", "date")}
-    with progress(f"reading {clipped(path.name, 50)}"):
-        data = load(path, require_labels=True, **arguments)
-        number = arguments["labels"]
-        columns = {*data.label_columns, *getattr(data.X, "columns", ())}
-        if isinstance(number, int) and str(number) in columns:
-            raise DataError(
-                f"{number} is both a number of columns and the name of a column: write "
-                f"'[{str(number)[0]}]{str(number)[1:]}' for the column",
-                source=path,
-                arguments=["labels"],
-            )
-        encoder = FeatureEncoder(
-            **kinds,
-            drop=[*arguments["ids"], *arguments["drop"]],
-            labels=list(data.label_columns),
-            max_categories=params["max_categories"],
-            dense=params.get("dense", False),
+    kinds: Any = {
+        kind: split_names(params[kind]) for kind in ("text", "category", "number", "date")
+    }
+    data = load(path, require_labels=True, **arguments)
+    number = arguments["labels"]
+    columns = {*data.label_columns, *getattr(data.X, "columns", ())}
+    if isinstance(number, int) and str(number) in columns:
+        raise DataError(
+            f"{number} is both a number of columns and the name of a column: write "
+            f"'[{str(number)[0]}]{str(number)[1:]}' for the column",
+            source=path,
+            arguments=["labels"],
         )
-        X = encoder.fit_transform(data.X)
-    encoder.zero_based_ = data.zero_based  # how further svmlight files are numbered
-    return data, encoder, X
+    encoder = FeatureEncoder(
+        **kinds,
+        drop=[*arguments["ids"], *arguments["drop"]],
+        labels=list(data.label_columns),
+        max_categories=params["max_categories"],
+    )
+    return data, encoder
 
 
 def observed_rows(Y: Any, rows: Any = None) -> Any:

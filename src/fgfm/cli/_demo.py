@@ -26,7 +26,7 @@ Examples:
 """
 _FILMS, _NEW = 500, 100  # rows to fit to, and rows to predict
 COMMANDS = (
-    "fgfm evaluate films.csv -l genres -e auto --folds 3 --report report.html",
+    "fgfm evaluate films.csv -l genres --folds 3 --report report.html",
     "fgfm fit films.csv --labels genres -o films.fgfm",
     "fgfm predict films.fgfm new_films.csv --ids id,title -o sets.csv",
 )

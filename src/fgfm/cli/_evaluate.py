@@ -21,7 +21,7 @@ from fgfm.cli._data import (
     column_lines,
     label_notes,
     labels_line,
-    load_encoded,
+    load_table,
     observed_rows,
     split_rows,
     unsure_note,
@@ -30,6 +30,7 @@ from fgfm.cli._evaluation_text import Result, as_json_text, as_table
 from fgfm.cli._models import label_frame, load_model, make_model
 
 if TYPE_CHECKING:
+    from fgfm import FClassifier
     from fgfm.io import Dataset, FeatureEncoder
 
 __all__ = ["EPILOG", "evaluate"]
@@ -38,17 +39,12 @@ EPILOG = """\b
 Examples:
   fgfm evaluate films.csv --labels 'genre*'              cross-validation
   fgfm evaluate films.csv -l genres --report films.html  a page with charts
-  fgfm evaluate films.csv -l genres --learner auto       the model of fgfm fit
   fgfm evaluate scene.npz --split test                   the file's own split
   fgfm evaluate train.csv --test test.csv --labels -6    two files
   fgfm evaluate test.csv --model films.fgfm              a fitted model
-
-The learner ridge answers in seconds; auto, which fgfm fit uses, is mostly
-better, and takes minutes.
 """
 # Options on fitting, which cannot be combined with --model.
-_FITTING = {"learner", "settings", "factors", "method", "calibration", "scale", "dense"}
-_FITTING |= {"folds", "inner_folds"}
+_FITTING = {"learner", "folds"}
 
 Model = Annotated[
     Path | None,
@@ -71,32 +67,17 @@ Report = Annotated[
     ),
 ]
 Folds = Annotated[int, typer.Option(metavar="N", help="Folds of the cross-validation on DATA.")]
-InnerFolds = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Folds within the training rows that choose the threshold t, each with a fit; by "
-        "default the rows of the other folds do, and 3 folds with --test or --split. 0 chooses it "
-        "on the rows that the models were fitted to, which is biased.",
-    ),
-]
 
 
 @plain_errors
-@opt.with_options(
-    *(opt.label_options, opt.model_options, opt.column_options, opt.text_options),
-    learner="ridge",
-    jobs=-1,
-)
+@opt.with_options(opt.label_options, opt.model_options, opt.column_options, opt.text_options)
 def evaluate(
     context: typer.Context,
     data: opt.Data,
     model: Model = None,
-    trust: opt.Trust = None,
     test: Test = None,
     split: Split = None,
     folds: Folds = 5,
-    inner_folds: InnerFolds = None,
     report: Report = None,
     as_json: opt.Json = False,
     **options: Any,
@@ -139,10 +120,9 @@ def _check_combination(
     if test is not None and (model is not None or split is not None):
         raise ValueError("--model, --test and --split exclude each other: give one of them")
     if model is not None and given & _FITTING:
-        option = {"settings": "set"}.get(name := min(given & _FITTING), name)
+        option = min(given & _FITTING).replace("_", "-")
         raise ValueError(
-            f"--{option.replace('_', '-')} is an option for fitting, and --model is fitted "
-            "already: leave one out"
+            f"--{option} is an option for fitting, and --model is fitted already: leave one out"
         )
 
 
@@ -151,9 +131,8 @@ def _evaluate_model(path: Path, data: Path, params: Mapping[str, Any], given: se
     from fgfm.evaluation import evaluate_fitted
     from fgfm.io import DataError
 
-    loaded = load_model(path, params["trust"])
-    objective = ("beta", "zero_division", "nonempty")
-    loaded.set_decision({name: params[name] for name in objective if name in given})
+    loaded = load_model(path)
+    loaded.set_decision({name: params[name] for name in ("beta",) if name in given})
     arguments = opt.dataset_arguments(params) | {"require_labels": True}
     if loaded.encoder is not None and arguments["labels"] is None:
         arguments["labels"] = list(loaded.encoder.labels) or None
@@ -175,14 +154,17 @@ def _evaluate_model(path: Path, data: Path, params: Mapping[str, Any], given: se
     description = _describe(data, chosen.X, chosen.Y)
     description |= {"model": str(path), "protocol": "the rows of this file"}
     with progress(f"deciding {counted(chosen.X.shape[0], 'row')}"):
-        evaluation = evaluate_fitted(loaded.model, chosen.X, chosen.Y, random_state=params["seed"])
+        evaluation = evaluate_fitted(
+            loaded.classifier, chosen.X, chosen.Y, random_state=params["seed"]
+        )
     beta = float(loaded.classifier.beta)
     return Result(description, beta, evaluation, names, _row_names(whole)[rows].tolist())
 
 
 class _Rows(NamedTuple):
-    """What models are fitted to and evaluated on."""
+    """A model, and what it is fitted to and evaluated on."""
 
+    model: FClassifier
     data: Dataset
     encoder: FeatureEncoder
     X: Any
@@ -201,7 +183,7 @@ def _evaluate_options(data: Path, test: Path | None, params: Mapping[str, Any]) 
     names = rows.data.label_names
     for text in label_notes(rows.Y, names):
         note(text)
-    model = make_model(rows.data, rows.encoder, rows.X, params)
+    model = rows.model
     columns = column_lines(rows.encoder, names) + labels_line(rows.data.label_form, names)
     with progress(STAGES["models"], steps=True) as show:
 
@@ -224,13 +206,12 @@ def _evaluate_options(data: Path, test: Path | None, params: Mapping[str, Any]) 
             rows.X_test,
             rows.Y_test,
             folds=params["folds"],
-            inner_folds=params["inner_folds"],
             random_state=params["seed"],
             progress=report,
             partial=first,
         )
     description = _describe(data, rows.X, rows.Y) | {"protocol": rows.protocol}
-    for name in ("learner", "factors", "method", "calibration", "seed"):
+    for name in ("learner", "seed"):
         description[name] = params[name]
     return Result(description, params["beta"], found, list(names), rows.names)
 
@@ -239,23 +220,27 @@ def _read_rows(path: Path, test: Path | None, params: Mapping[str, Any]) -> _Row
     """Read the file, and that of the test rows if there is one."""
     from fgfm.io import load
 
-    data, encoder, X = load_encoded(path, params)
+    with progress(f"reading {clipped(path.name, 50)}"):
+        data, encoder = load_table(path, params)
+        model = make_model(data, encoder, {**params, "average": "samples"})
+        X = encoder.fit_transform(data.X)
+        model.set_params(estimator=model.estimator[1:])  # for all folds, X is encoded once
     found = [n for n, kind in encoder.kinds_.items() if kind == "identifier" and n in data.X]
     if found and data.ids is None and params["report"] is not None:  # the texts of the file
         ids = load(path, **opt.dataset_arguments(params) | {"ids": found}).ids
         data = replace(data, ids=ids)
     names, split, Y = _row_names(data), params["split"], data.Y
-    assert Y is not None  # `load_encoded` requires labels
+    assert Y is not None  # `load_table` requires labels
     if split is not None:
         if split != "test":
             raise ValueError(f"--split is {split!r}: it must be test, the rows to evaluate on")
         a, b = (observed_rows(Y, split_rows(data, part)) for part in ("train", "test"))
         protocol = f"fitted to {len(a)} training rows, evaluated on {len(b)}"
-        return _Rows(data, encoder, X[a], Y[a], X[b], Y[b], names[b].tolist(), protocol)
+        return _Rows(model, data, encoder, X[a], Y[a], X[b], Y[b], names[b].tolist(), protocol)
     a = observed_rows(Y)
     if test is None:
         protocol = f"{params['folds']}-fold cross-validation"
-        return _Rows(data, encoder, X[a], Y[a], None, None, names[a].tolist(), protocol)
+        return _Rows(model, data, encoder, X[a], Y[a], None, None, names[a].tolist(), protocol)
     with progress(f"reading {clipped(test.name, 50)}"):
         other = load(
             test,
@@ -271,7 +256,7 @@ def _read_rows(path: Path, test: Path | None, params: Mapping[str, Any]) -> _Row
     count = counted(other.X.shape[0], "row")
     protocol = f"evaluated on {count} of {clipped(str(test), 40)}"
     rows = (X[a], Y[a], other.X, other.Y)
-    return _Rows(data, encoder, *rows, _row_names(other).tolist(), protocol)
+    return _Rows(model, data, encoder, *rows, _row_names(other).tolist(), protocol)
 
 
 def _describe(path: Path, X: Any, Y: Any) -> dict[str, Any]:

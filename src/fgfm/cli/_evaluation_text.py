@@ -50,7 +50,7 @@ class Result(NamedTuple):
 def as_json_text(result: Result) -> str:
     """Return all numbers as JSON."""
     measured = result.evaluation.as_dict()
-    measured["n_factors"] = measured.pop("factors", None)  # "factors" is the option
+    measured.pop("factors", None)
     return json.dumps(result.description | {"beta": result.beta} | measured, indent=1)
 
 
@@ -110,12 +110,7 @@ def heading(result: Result) -> list[str]:
     )
     if "model" in about:
         return [data, f"model {clipped(about['model'], 60)}"]
-    low, high = min(result.evaluation.factors), max(result.evaluation.factors)
-    factors = counted(high, "factor") if low == high else f"{low} to {high} factors"
-    model = (
-        f"learner {clipped(about['learner'], 30)}, method {about['method']}, {factors} "
-        f"({clipped(about['factors'], 20)}); {about['protocol']}"
-    )
+    model = f"learner {about['learner']}; {about['protocol']}"
     return [data, model]
 
 

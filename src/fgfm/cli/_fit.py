@@ -9,32 +9,28 @@ from typing import Annotated, Any
 
 import typer
 
-from fgfm._utils.text import clipped, counted
+from fgfm._utils.text import clipped
 from fgfm.cli import _options as opt
-from fgfm.cli._console import STAGES, echo, format_table, note, plain_errors, progress, say
+from fgfm.cli._console import STAGES, echo, format_table, note, plain_errors, progress
 from fgfm.cli._data import (
     check_targets,
     column_lines,
     label_notes,
     labels_line,
-    load_encoded,
+    load_table,
     split_rows,
-    unsure_note,
 )
 from fgfm.cli._models import label_frame, make_model, require_skops
 
 __all__ = ["EPILOG", "fit"]
 
-_SAMPLE = 1000  # training rows for which label sets are decided after the fit
 EPILOG = """\b
 Examples:
   fgfm fit films.csv --labels 'genre*' -o films.fgfm
   fgfm fit films.csv --labels genres -o films.fgfm         lists: a;b
   fgfm fit films.csv --labels genres --average macro -o films.fgfm
   fgfm fit films.csv --labels genres --text title --drop url -o films.fgfm
-  fgfm fit scene.npz --split train --factors ilf -o scene.fgfm
-  fgfm fit birds.arff -e forest --set n_estimators=300 -o birds.fgfm
-  fgfm fit text.svm -e sklearn.linear_model:RidgeClassifier -o text.fgfm
+  fgfm fit birds.arff --learner forest -o birds.fgfm
 
 In Python, fgfm.load("films.fgfm").predict(frame) returns the same label sets.
 """
@@ -61,60 +57,47 @@ def fit(
     and printed; --text, --category, --number and --date declare it, --drop and --ids leave columns
     out.
     """
-    from fgfm import store
-
     require_skops()
     check_targets(context.params, "out")
     echo(_fit_file(data, out, split, context.params))
-    refused = store.foreign_classes(out)
-    if refused:
-        names = " ".join(f"--trust {name}" for name in refused)
-        say(f"fgfm: to load the model, trust the classes that it holds: {names}")
 
 
 def _fit_file(path: Path, out: Path, split: str | None, params: Mapping[str, Any]) -> str:
     """Fit and save a model; return a summary."""
     import numpy as np
-    from sklearn.pipeline import Pipeline
 
     from fgfm import save
     from fgfm._utils.progress import report_progress
 
     start = time.perf_counter()
-    data, encoder, X = load_encoded(path, params)
-    model = make_model(data, encoder, X, params)
-    rows = split_rows(data, split)
-    assert data.Y is not None  # `load_encoded` requires labels
-    X, Y = X[rows], data.Y[rows]
+    with progress(f"reading {clipped(path.name, 50)}", steps=True):
+        data, encoder = load_table(path, params)
+        rows = split_rows(data, split)
+        data = data.rows(rows)
+        assert data.Y is not None  # `load_table` requires labels
+        model = make_model(data, encoder, params)
     read_seconds = time.perf_counter() - start
-    stage = STAGES["label factors" if params["factors"] == "ilf" else "models"]
     with (
-        progress(stage, steps=True) as show,
+        progress(STAGES["models"], steps=True) as show,
         report_progress(lambda stage, done, total: show(done, total, STAGES.get(stage, stage))),
     ):
-        model.fit(X, label_frame(Y, data.label_names))
-    save(Pipeline([("encoder", encoder), *model.steps]), out)
-    seconds = time.perf_counter() - start
-    few = X[:_SAMPLE]
-    few = model[:-1].transform(few) if len(model) > 1 else few
-    found = model[-1].decide(few, average="samples")
-    per_row = float(np.nansum(Y)) / len(Y)
-    for text in label_notes(Y, data.label_names):
+        model.fit(data.X, label_frame(data.Y, data.label_names))
+    encoder = model.estimator_.steps[0][1]
+    encoder.zero_based_ = data.zero_based  # how further svmlight files are numbered
+    save(model, out)
+    for text in label_notes(data.Y, data.label_names):
         note(text)
-    size = float(found.labels.sum() / len(found.labels))
-    note(unsure_note(float(found.expected_f.mean()), size, per_row, params["beta"]))
-    sizes = [len(factor) for factor in model[-1].factors_]
     columns = column_lines(encoder, data.label_names)
     columns += labels_line(data.label_form, data.label_names)
+    (n, p), m = data.X.shape, len(data.label_names)
     summary = {
         "data": clipped(str(path), 60),
-        "rows": str(X.shape[0]),
-        "features": str(X.shape[1]),
-        "labels": f"{Y.shape[1]}, {per_row:.2f} per row",
-        "factors": f"{len(sizes)} (largest: {counted(max(sizes), 'label')})",
-        "learner": f"{clipped(params['learner'], 50)}, {params['method']}",
+        "rows": str(n),
+        "features": str(p if encoder.columns_ is None else len(encoder.get_feature_names_out())),
+        "labels": f"{m}, {float(np.nansum(data.Y)) / n:.2f} per row",
+        "learner": params["learner"],
         "model": f"{clipped(str(out), 50)}, {out.stat().st_size / 1e6:.2f} MB",
-        "time": f"{seconds:.1f} s (reading: {read_seconds:.1f} s)",
+        "time": f"{time.perf_counter() - start:.1f} s (reading: {read_seconds:.1f} s)",
     }
     lines = format_table(list(summary.items()), gap=" ")
     return "\n".join([*columns, "", *lines] if columns else lines)

@@ -1,64 +1,41 @@
-"""Base learners by name."""
+"""Learners by name."""
 
 from __future__ import annotations
 
-import ast
 import pkgutil
-from collections.abc import Sequence
 from typing import Any
 
 __all__ = ["LEARNERS", "make_learner"]
 
-LEARNERS = {
-    "auto": "",
-    "ridge": "fgfm.ridge:RidgeLogistic",
-    "logistic": "sklearn.linear_model:LogisticRegression",
-    "forest": "sklearn.ensemble:RandomForestClassifier",
-    "extra-trees": "sklearn.ensemble:ExtraTreesClassifier",
-    "boosting": "sklearn.ensemble:HistGradientBoostingClassifier",
-    "tree": "sklearn.tree:DecisionTreeClassifier",
-    "naive-bayes": "sklearn.naive_bayes:GaussianNB",
-    "bernoulli-bayes": "sklearn.naive_bayes:BernoulliNB",
-    "knn": "sklearn.neighbors:KNeighborsClassifier",
-    "svm": "sklearn.svm:LinearSVC",
-    "network": "sklearn.neural_network:MLPClassifier",
+# Each name: the class, its parameters, and whether it is fitted to each label by itself.
+LEARNERS: dict[str, tuple[str, dict[str, Any], bool]] = {
+    "auto": ("fgfm.learner:StackClassifier", {}, False),
+    "ridge": ("fgfm.ridge:RidgeLogistic", {}, True),
+    "logistic": ("sklearn.linear_model:LogisticRegression", {"max_iter": 1000}, True),
+    "forest": (
+        "sklearn.ensemble:RandomForestClassifier",
+        {"n_estimators": 300, "oob_score": True},
+        False,
+    ),
+    "extra-trees": (
+        "sklearn.ensemble:ExtraTreesClassifier",
+        {"n_estimators": 300, "bootstrap": True, "oob_score": True},
+        False,
+    ),
+    "boosting": ("sklearn.ensemble:HistGradientBoostingClassifier", {}, True),
+    "svm": ("sklearn.svm:LinearSVC", {"max_iter": 10_000}, True),
 }
-_DEFAULTS = {"logistic": {"max_iter": 1000}}  # 100 are not always enough, even for scaled features
 
 
-def make_learner(name: str, settings: Sequence[str]) -> Any:
-    """Return the base learner of a name of `LEARNERS` or ``package.module:Class``.
+def make_learner(name: str, jobs: int | None, seed: int) -> Any:
+    """Return the multi-label classifier of a name of `LEARNERS`."""
+    from sklearn.multiclass import OneVsRestClassifier
 
-    The settings are parameters, as ``name=value``. A learner that `FGFMClassifier` knows by its
-    name is returned as this text.
-    """
-    if name not in LEARNERS and ":" not in name:
-        raise ValueError(
-            f"--learner is {name!r}: it must be one of {', '.join(LEARNERS)}, or "
-            "package.module:Class"
-        )
-    values = dict(_parse_setting(text) for text in settings)
-    if name in ("auto", "ridge") and not values:
-        return name
-    if name == "auto":
-        raise ValueError(f"--set is {settings[0]}: the learner auto has no parameters")
-    try:
-        learner = pkgutil.resolve_name(LEARNERS.get(name, name))(**_DEFAULTS.get(name, {}))
-    except Exception as error:
-        raise ValueError(f"--learner is {name!r}: {error}") from error
-    try:
-        return learner.set_params(**values)
-    except (AttributeError, ValueError) as error:
-        raise ValueError(f"--set is {' '.join(settings)}: {error}") from error
-
-
-def _parse_setting(text: str) -> tuple[str, Any]:
-    """Return the name and the value of ``name=value``; a value is a Python literal or a text."""
-    name, equals, value = (part.strip() for part in text.partition("="))
-    if not equals or not name.isidentifier():
-        raise ValueError(f"--set is {text!r}: it must be name=value, as in C=0.5")
-    words = {"true": True, "false": False, "none": None}
-    try:
-        return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return name, words.get(value.lower(), value)
+    if name not in LEARNERS:
+        raise ValueError(f"--learner is {name!r}: it must be one of {', '.join(LEARNERS)}")
+    path, params, by_label = LEARNERS[name]
+    learner = pkgutil.resolve_name(path)(**params)
+    known = learner.get_params(deep=False)
+    given = {"random_state": seed, "n_jobs": None if by_label else jobs}
+    learner.set_params(**{key: value for key, value in given.items() if key in known})
+    return OneVsRestClassifier(learner, n_jobs=jobs) if by_label else learner

@@ -146,59 +146,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")
 
 # The model, and the decision.
 Learner = Annotated[
-    str,
-    typer.Option(
-        "--learner",
-        "-e",
-        metavar="NAME",
-        help=f"Base learner: {', '.join(LEARNERS)}; or package.module:Class.",
-    ),
-]
-Setting = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="NAME=VALUE", help="Parameter of the base learner; may be repeated."
-    ),
-]
-Factors = Annotated[
-    str,
-    typer.Option(
-        metavar="FACTORS",
-        help="Label factors, which are modelled jointly: single (all labels), independent (each "
-        "label alone), ilf (found by tests), a partition 'a,b|c', or a file with one factor per "
-        "line or the JSON of fgfm factors.",
-    ),
-]
-Method = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="Estimation method: reweighted, two-step, tilted, direct or powerset.",
-    ),
+    str, typer.Option("--learner", "-e", metavar="NAME", help=f"Learner: {', '.join(LEARNERS)}.")
 ]
 Calibration = Annotated[
     str,
     typer.Option(
         metavar="NAME", help="Calibration of probabilities: auto, sigmoid, isotonic or none."
-    ),
-]
-Scale = Annotated[
-    bool,
-    typer.Option(
-        "--scale/--no-scale",
-        help="Scale features to unit variance, sparse ones to a maximum of 1; the learner auto "
-        "needs no scaling.",
-    ),
-]
-Dense = Annotated[
-    bool, typer.Option("--dense", help="Make sparse features dense, if the learner needs it.")
-]
-Trust = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="CLASS",
-        help="Full name of a class that MODEL may hold in addition to the safe ones. May be "
-        "repeated.",
     ),
 ]
 Average = Annotated[
@@ -280,24 +233,13 @@ def column_options(
     max_categories: MaxCategories = 255,
     format: Format = None,
     n_features: NFeatures = None,
-    jobs: Jobs = 1,
+    jobs: Jobs = -1,
     seed: Seed = 0,
 ) -> None:
     """Define the options on the features of a data set, and on the computation."""
 
 
-def model_options(
-    learner: Learner = "auto",
-    settings: Setting = None,
-    factors: Factors = "single",
-    method: Method = "reweighted",
-    calibration: Calibration = "auto",
-    beta: Beta = 1.0,
-    zero_division: ZeroDivision = 1.0,
-    nonempty: Nonempty = "auto",
-    scale: Scale = True,
-    dense: Dense = False,
-) -> None:
+def model_options(learner: Learner = "auto", beta: Beta = 1.0) -> None:
     """Define the options on the model to fit."""
 
 

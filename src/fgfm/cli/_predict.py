@@ -35,7 +35,7 @@ Examples:
 The averages macro and micro decide all rows together: DATA is read into
 memory, and no expected F-measure is written beside a row.
 """
-_DECISION = ("beta", "zero_division", "nonempty", "min_labels", "max_labels", "constraints")
+_DECISION = ("beta", "min_labels", "max_labels", "constraints")
 _ROW_BYTES = 512  # least memory of a row: it limits the rows of a block
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="File saved by fgfm fit.")]
@@ -60,19 +60,12 @@ Proba = Annotated[
 NewBeta = Annotated[
     float | None, typer.Option(metavar="B", help="Replaces the beta of the model.")
 ]
-NewZeroDivision = Annotated[
-    float | None, typer.Option(metavar="V", help="Replaces zero_division of the model.")
-]
 NewAverage = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
         help="F-measure to maximise, if not that of the model: samples, macro, weighted or micro.",
     ),
-]
-NewNonempty = Annotated[
-    str | None,
-    typer.Option(metavar="WHEN", help="Replaces nonempty of the model: auto, yes or no."),
 ]
 Split = Annotated[
     str | None,
@@ -94,13 +87,10 @@ def predict(
     separator: opt.OutputSeparator = ";",
     average: NewAverage = None,
     beta: NewBeta = None,
-    zero_division: NewZeroDivision = None,
-    nonempty: NewNonempty = None,
     min_labels: opt.MinLabels = None,
     max_labels: opt.MaxLabels = None,
     constraints: opt.Constraints = None,
     split: Split = None,
-    trust: opt.Trust = None,
     format: opt.Format = None,
     **options: Any,
 ) -> None:
@@ -113,7 +103,7 @@ def predict(
     start = time.perf_counter()
     out = "-" if out is None and proba is None else out
     check_targets(context.params | {"out": out}, "out", "proba")
-    loaded = load_model(model, trust)
+    loaded = load_model(model)
     average = loaded.classifier.average if average is None else average
     check_choice(average, "average", tuple(opt.EXPECTED))
     loaded.set_decision({name: context.params[name] for name in _DECISION})
@@ -185,18 +175,16 @@ class _Writer(ExitStack):
 
     def predict(self, rows: Dataset) -> None:
         """Predict and write some rows."""
-        X, m = self.loaded.transform(rows.X), len(self.loaded.label_names)
-        n, by_row = X.shape[0], self.average == "samples"
+        X, n, by_row = rows.X, rows.X.shape[0], self.average == "samples"
         if self.label_sets is not None:
             found = self.loaded.classifier.decide(X, average=self.average)
             labels, expected_f = map(np.asarray, found)
-            self.label_sets.write(labels.reshape(n, m), expected_f if by_row else None, rows.ids)
+            self.label_sets.write(labels, expected_f if by_row else None, rows.ids)
             self.expected_f += float(np.sum(expected_f))
             self.problems += np.size(expected_f)
             self.sizes += float(labels.sum())
         if self.probabilities is not None or (by_row and not self.rows):
-            # Fitted to one 1-D label, the classifier has a column for each of two classes.
-            proba = np.asarray(self.loaded.classifier.predict_proba(X))[:, -m:]
+            proba = np.asarray(self.loaded.classifier.predict_proba(X))
             if not self.rows:
                 self.labels = float(proba.sum()) / max(1, n)
             if self.probabilities is not None:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fgfm._utils.log_linear_pool import LogLinearPool
 from fgfm.decider._calibration import IsotonicCalibrator, NoCalibrator, half_step
 from fgfm.decider._entries import Entries
-from fgfm.decider._pool import LogLinearPool
 from fgfm.decision import Decision, from_classes
 
 __all__ = ["ClassModel", "class_rule"]

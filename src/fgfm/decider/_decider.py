@@ -12,7 +12,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fgfm._utils.blocks import n_threads
-from fgfm._utils.label_table import LabelTable, read_labels, set_label_attributes
+from fgfm._utils.label_table import (
+    LabelTable,
+    read_labels,
+    separated_texts,
+    set_label_attributes,
+)
 from fgfm._utils.names import (
     check_same_index,
     check_same_names,
@@ -298,6 +303,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             allow_lists=True,
             names=None if names is None or made_up(names) else names,
         )
+        check_columns_match(X, y, table)
         return self._fit_table(X, y, self._positive_last(table), sample_weight)
 
     def _fit_table(
@@ -307,8 +313,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
         `foreign` probabilities may have columns that do not belong to y.
         """
-        self._check_form(table)
-        check_columns_match(X, y, table)
+        self._check_form(table, y)
         set_label_attributes(self, table)
         rows = read_probabilities(self, X, table.form, table.classes, reset=True)
         entries = rows.entries
@@ -478,12 +483,13 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         n_threads(self.n_jobs)
         resolve_nonempty(self.nonempty, auto=False)
 
-    def _check_form(self, table: LabelTable) -> None:
+    def _check_form(self, table: LabelTable, y: Any) -> None:
         """Raise if the average does not apply to the labels."""
         if table.form == "classes" and self.average != "macro":
             raise ValueError(
                 f"Only binary classification is supported with average={self.average!r}: y is "
                 f"flat and has {len(table.classes)} classes, which need average='macro'"
+                f"{separated_texts(y, '; y ')}"
             )
         if self.average == "binary" and table.form != "flat":
             raise ValueError(

@@ -49,12 +49,16 @@ def row_sizes(
     """
     n, K = p.shape
     least, most = np.zeros(n, dtype=np.int64), np.full(n, K)
+    # Labels that are not stored are impossible, though d may have that many.
+    p = np.pad(p, ((0, 0), (0, max(d.shape[1] - 1 - K, 0))))
     share = np.where(nonempty & (d[:, :1] < 1.0), 1.0 - d[:, :1], 1.0)  # (n, 1)
     if "min_precision" in floors:
-        hits = np.empty((n, K))
+        hits = np.empty(p.shape)
         reweight_marginals(p, d, *exponents, hits)
-        precision = np.cumsum(-np.sort(-hits, axis=1), axis=1) / np.arange(1, K + 1) / share
-        most = (precision >= floors["min_precision"] - _ROUNDING).sum(axis=1)
+        precision = (
+            np.cumsum(-np.sort(-hits, axis=1), axis=1) / np.arange(1, p.shape[1] + 1) / share
+        )
+        most = np.minimum((precision >= floors["min_precision"] - _ROUNDING).sum(axis=1), K)
     if "min_recall" in floors:
         P = of_marginals(tempered(p, *exponents), d, method="condition")  # (n, K, S)
         parts = -np.sort(-(P / np.arange(1, P.shape[2] + 1)).sum(axis=2), axis=1)

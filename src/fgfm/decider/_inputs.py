@@ -136,9 +136,15 @@ def read_probabilities(
 
 
 def check_columns_match(X: Any, y: Any, table: LabelTable) -> None:
-    """Raise if a data frame X has columns, such as identifiers, that y has not."""
+    """Raise if X has columns, such as the identifiers of a data frame, that y has not."""
     found, names = column_names(X), table.names
-    if found is None or table.form in ("flat", "classes") or len(np.shape(X)) != 2:
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if table.form == "flat" and len(shape) == 2 and shape[1] > 2:
+        raise ValueError(
+            f"X has {shape[1]} columns and y has 1: there must be one probability for each"
+            f"{separated_texts(y, '; y ')}"
+        )
+    if found is None or table.form in ("flat", "classes") or len(shape) != 2:
         return
     columns = table.labels.shape[1]
     if len(found) == columns:

@@ -16,15 +16,17 @@ import numpy.typing as npt
 
 from fgfm._kernels import reweight_marginals, softmax
 from fgfm._utils.blocks import run_blocks
+from fgfm._utils.log_linear_pool import LogLinearPool, possible_numbers
 from fgfm.decider._entries import Entries
 from fgfm.decider._exponents import fit_exponents, independent_cardinalities
-from fgfm.decider._pool import LogLinearPool
 
 __all__ = ["LabelSetModel"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
+
+_SURE = 1e-9  # distance that the probability of some label keeps from 0 and 1
 
 
 class LabelSetModel:
@@ -35,7 +37,7 @@ class LabelSetModel:
     calibrator : object
         Calibrates the probabilities.
     cardinalities : ndarray
-        The numbers of labels that occur in the validation rows.
+        The numbers of labels that are possible.
     pool : LogLinearPool
         The distribution of the number of labels, from those of `_numbers`.
     exponents : ndarray of shape (2,)
@@ -74,15 +76,15 @@ class LabelSetModel:
         s = Y.sum(axis=1).astype(np.int64)  # (n,)
         if observed is None:
             self.calibrator.fit(entries, Y, weight)
-            self.cardinalities = np.unique(s)
+            known = s
         else:
             self.calibrator.fit(entries, Y, weight[:, None] * observed[kept])
             complete = observed[kept].all(axis=1)
             # Other rows have at least as many labels as are known.
-            known = s[complete | (s > 0)]
-            self.cardinalities = np.unique(known) if complete.any() else np.arange(entries.m + 1)
+            known = s[complete | (s > 0)] if complete.any() else np.arange(entries.m + 1)
             rows = np.flatnonzero(complete)
             entries, Y, weight, s = entries.take(rows), Y[rows], weight[rows], s[rows]
+        self.cardinalities = possible_numbers(known, entries.m)
         if entries.m == 1:
             return self
         # Fitted to probabilities that have seen the labels of their row, it would be too certain.
@@ -90,8 +92,9 @@ class LabelSetModel:
             q = self.calibrator.predict_left_out(entries, Y, weight)
         else:
             q = self.calibrator.predict(entries)
+        pool = LogLinearPool(self.cardinalities)
         code = np.searchsorted(self.cardinalities, s)
-        self.pool = LogLinearPool().fit(self._numbers(q.p), code, weight)
+        self.pool = pool.fit(self._numbers(q.p), code, weight)
         self.exponents = fit_exponents(q.p, Y, weight)
         return self
 
@@ -134,8 +137,10 @@ class LabelSetModel:
         if self.cardinalities[0] > 0:
             return [independent]
         empty = self.cardinalities == 0
-        some = [1.0 - independent[:, :1], q.max(axis=1, keepdims=True)]
-        return [independent, *(np.where(empty, 1.0 - p, p) for p in some)]
+        # Nearer to 0 and 1 the difference of 1 and a probability is rounding error.
+        some = (1.0 - independent[:, :1], q.max(axis=1, keepdims=True))
+        clipped = (np.clip(p, _SURE, 1.0 - _SURE) for p in some)
+        return [independent, *(np.where(empty, 1.0 - p, p) for p in clipped)]
 
     def marginals(self, entries: Entries, threads: int) -> Entries:
         """Return the probability of each entry under the model."""

@@ -13,7 +13,8 @@ from sklearn.base import clone
 
 from fgfm._utils.rows import take_rows
 from fgfm.decider import FDecider
-from fgfm.metrics import best_threshold, f_measure
+from fgfm.evaluation._scores import HeldOut
+from fgfm.metrics import f_measure
 
 
 class DeciderEvaluation(NamedTuple):
@@ -23,10 +24,10 @@ class DeciderEvaluation(NamedTuple):
     ----------
     f : dict of str to float
         The F-measure of "decider"; of "half", labels with a probability above 0.5; of
-        "threshold", labels with a probability above the single threshold that is best on the
-        training rows.
+        "threshold", labels with a probability above one threshold, or one for each label, that
+        are best on the training rows: the better of the two.
     thresholds : tuple of float
-        The threshold of each fold.
+        The thresholds of all folds.
     n_rows : int
         Number of rows.
     folds : int
@@ -92,34 +93,27 @@ def evaluate_decider(
     fold_of = _folds(truth, folds, random_state)
     folds = int(fold_of.max()) + 1
     p = expit(proba, dtype=np.float64) if decider.logits else proba
-    sets: dict[str, list[Any]] = {"decider": [], "threshold": []}
-    thresholds = []
-    for k in range(folds):
-        train, test = np.flatnonzero(fold_of != k), np.flatnonzero(fold_of == k)
-        fitted = clone(decider).fit(proba[train], take_rows(Y, train))
-        sets["decider"].append(fitted.predict(proba[test]))
-        t = best_threshold(
-            p[train], truth[train], decider.beta, decider.zero_division, decider.average
-        )
-        thresholds.append(t)
-        sets["threshold"].append(p[test] > t)
+    parts = [np.flatnonzero(fold_of == k) for k in range(folds)]
+    decided = []
+    for k, test in enumerate(parts):
+        train = np.flatnonzero(fold_of != k)
+        decided.append(clone(decider).fit(proba[train], take_rows(Y, train)).predict(proba[test]))
         if progress is not None:
             progress(k + 1, folds)
-    rows = np.argsort(fold_of, kind="stable")  # in the order of decisions
+    held_out = HeldOut(p, truth, parts, decider.beta, decider.zero_division)
+    tuned, thresholds = held_out.tuned(decider.average)
+    rows = np.concatenate(parts)  # in the order of decisions
     stack = sparse.vstack if sparse.issparse(p) else np.concatenate
-    decided = {
-        "decider": stack(sets["decider"]),
-        "half": p[rows] > 0.5,
-        "threshold": stack(sets["threshold"]),
-    }
-    f = {rule: _f(truth[rows], found, decider) for rule, found in decided.items()}
-    return DeciderEvaluation(f, tuple(thresholds), n, folds)
-
-
-def _f(truth: Any, decided: Any, decider: FDecider) -> float:
-    """Return the F-measure that a decider maximises."""
     given: dict[str, Any] = {"average": decider.average, "zero_division": decider.zero_division}
-    return float(f_measure(truth, decided.astype(np.int8), decider.beta, **given))
+    f = {
+        rule: float(f_measure(labels, sets.astype(np.int8), decider.beta, **given))
+        for rule, labels, sets in (
+            ("decider", truth[rows], stack(decided)),
+            ("half", truth, p > 0.5),
+            ("threshold", truth, tuned),
+        )
+    }
+    return DeciderEvaluation(f, thresholds, n, folds)
 
 
 def _folds(truth: Any, folds: int, seed: int) -> npt.NDArray[np.int64]:

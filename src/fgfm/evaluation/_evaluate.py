@@ -1,8 +1,8 @@
-"""Fit or load a classifier, decide for rows not used for fitting, and score the decisions."""
+"""Fit or take a classifier, decide for rows not used for fitting, and score the decisions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,17 +10,18 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
-from fgfm._old_classifier import FGFMClassifier
 from fgfm._utils.names import check_same_index, check_same_names, column_names
 from fgfm._utils.progress import current_callback, report_progress
 from fgfm._utils.rows import take_rows
 from fgfm._utils.validation import real_array
-from fgfm.decision import from_marginals
-from fgfm.evaluation._scores import AVERAGES, Decided, Evaluation, score
-from fgfm.metrics import best_threshold, f_measure
+from fgfm.classifier import FClassifier
+from fgfm.evaluation._scores import AVERAGES, Evaluation, HeldOut, score
+from fgfm.metrics import f_measure
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
 
 
@@ -32,7 +33,6 @@ def evaluate(
     Y_test: Any = None,
     *,
     folds: int = 5,
-    inner_folds: int | None = 3,
     random_state: int = 0,
     progress: Callable[[int, int, str, int, int], object] | None = None,
     partial: Callable[[int, float, float], object] | None = None,
@@ -45,7 +45,7 @@ def evaluate(
 
     Parameters
     ----------
-    model : FGFMClassifier, or a pipeline that ends with one
+    model : FClassifier, or a pipeline that ends with one
         The model; it is cloned before it is fitted.
     X : array-like, sparse matrix or data frame of shape (n, p)
         Features, or what the first step of the pipeline takes.
@@ -53,14 +53,10 @@ def evaluate(
         Labels, 0 or 1, or NaN if not observed; the columns of a data frame are their names. Rows
         with labels that were not observed are fitted to, and never scored.
     X_test, Y_test : optional
-        Rows to decide for. By default those of (X, Y), by cross-validation.
+        Rows to decide for, as by `evaluate_fitted`. By default those of (X, Y), by
+        cross-validation; then thresholds are chosen on the rows of the other folds.
     folds : int, default=5
         Number of folds of the cross-validation.
-    inner_folds : int, default=3
-        Number of folds within the training rows whose held-out probabilities choose the single
-        threshold; the label factors are those found on all training rows. 0 uses probabilities
-        of rows that the model was fitted to: quicker, but thresholds tend to be too high. None,
-        with cross-validation, uses those of the other folds: one fit per fold instead of four.
     random_state : int, default=0
         Seed for shuffling rows into folds.
     progress : callable, optional
@@ -78,49 +74,60 @@ def evaluate(
     Examples
     --------
     >>> from sklearn.datasets import make_multilabel_classification
-    >>> from fgfm import FGFMClassifier
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from fgfm import FClassifier
     >>> from fgfm.evaluation import evaluate
     >>> X, Y = make_multilabel_classification(400, n_classes=6, n_labels=3, random_state=0)
-    >>> model = FGFMClassifier("ridge", factors="independent", random_state=0)
-    >>> found = evaluate(model, X, Y, folds=3)
+    >>> forest = RandomForestClassifier(100, oob_score=True, random_state=0)
+    >>> found = evaluate(FClassifier(forest), X, Y, folds=3)
     >>> for rule, f in found.measures["instance_f"].items():
     ...     print(f"{rule:<10} {f.value:.3f}")
-    f_optimal  0.688
-    half       0.646
-    threshold  0.682
+    f_optimal  0.654
+    half       0.638
+    threshold  0.655
     """
     check_same_index(X=X, Y=Y)
     check_same_index(X_test=X_test, Y_test=Y_test)
     check_same_names(column_names(Y_test), column_names(Y), "Y_test", "Y")
+    classifier = _final_classifier(model)
     labels, scored = _split_missing(Y, "Y")
-    from_others = inner_folds is None and X_test is None
-    inner_folds = (0 if from_others else 3) if inner_folds is None else inner_folds
-    _check_folds(folds, inner_folds, len(scored), X_test is None)
-    objective = _objective(model)
     if X_test is not None:
-        truth, test = _split_missing(Y_test, "Y_test")
-        fits = _Fits(model, inner_folds, random_state, progress, n_runs=1)
-        part, _ = fits.decide(X, Y, np.arange(len(labels)), take_rows(X_test, test), test)
-        return score([part], truth, *objective, 0, fits.threshold_from)
-    fits = _Fits(model, inner_folds, random_state, progress, n_runs=folds)
-    parts, held_out = [], np.empty(labels.shape)
-    for train, test in _splits(np.arange(len(labels)), scored, folds, random_state):
-        part, held_out[test] = fits.decide(X, Y, train, take_rows(X, test), test, from_others)
-        parts.append(part)
+        fitted = _fit(model, X, Y, 0, 1, progress)
+        return evaluate_fitted(fitted, X_test, Y_test, random_state=random_state)
+    n = len(scored)
+    if n < 2:
+        raise ValueError(f"len(Y) is {n}: cross-validation needs at least 2 rows")
+    if not 2 <= folds <= n:
+        raise ValueError(f"folds is {folds}: it must be from 2 to {n}, the number of rows")
+    parts = [
+        scored[test]
+        for _, test in KFold(folds, shuffle=True, random_state=random_state).split(scored)
+    ]
+    decided = []
+    for k, rows in enumerate(parts):
+        train = np.setdiff1d(np.arange(len(labels)), rows)  # rows with missing labels too
+        fitted = _fit(model, take_rows(X, train), take_rows(Y, train), k, folds, progress)
+        decided.append(_decide(fitted, take_rows(X, rows)))
         if partial is not None:
+            sets, proba, _ = decided[-1]
+            beta, zero_division = classifier.beta, classifier.zero_division
             f = [
-                f_measure(labels[test], sets, beta=objective[0], zero_division=objective[1])
-                for sets in (part.sets["samples"]["f_optimal"], part.sets["samples"]["half"])
+                f_measure(labels[rows], found, beta=beta, zero_division=zero_division)
+                for found in (sets["samples"], proba > 0.5)
             ]
-            partial(len(parts), *f)
-    if from_others:
-        for part in parts:
-            others = np.setdiff1d(scored, part.rows)
-            _choose_thresholds(
-                part, held_out[part.rows], held_out[others], labels[others], objective
-            )
-        fits.threshold_from = "the rows of the other folds"
-    return score(parts, labels, *objective, folds, fits.threshold_from)
+            partial(k + 1, *f)
+    rows = np.concatenate(parts)
+    ends = np.cumsum([len(part) for part in parts])
+    sets = {name: np.concatenate([of[0][name] for of in decided]) for name in AVERAGES}
+    proba, expected_f = (np.concatenate([of[i] for of in decided]) for i in (1, 2))
+    held_out = HeldOut(
+        proba,
+        labels[rows],
+        np.split(np.arange(len(rows)), ends[:-1]),
+        classifier.beta,
+        classifier.zero_division,
+    )
+    return score(held_out, rows, sets, expected_f, folds, "the rows of the other folds")
 
 
 def evaluate_fitted(model: Any, X: Any, Y: Any, *, random_state: int = 0) -> Evaluation:
@@ -128,14 +135,14 @@ def evaluate_fitted(model: Any, X: Any, Y: Any, *, random_state: int = 0) -> Eva
 
     Parameters
     ----------
-    model : FGFMClassifier, or a pipeline that ends with one
+    model : FClassifier, or a pipeline that ends with one
         The fitted model.
     X : array-like, sparse matrix or data frame of shape (n, p)
         Features, or what the first step of the pipeline takes.
     Y : array-like of shape (n, m)
         Labels, 0 or 1. Rows with NaN, a label that was not observed, are left out.
     random_state : int, default=0
-        Seed for splitting the rows into halves: the threshold for each half is chosen on the
+        Seed for splitting the rows into halves: the thresholds for each half are chosen on the
         other, because there are no training rows.
 
     Returns
@@ -143,136 +150,47 @@ def evaluate_fitted(model: Any, X: Any, Y: Any, *, random_state: int = 0) -> Eva
     Evaluation
         Measures with standard errors.
     """
-    beta, zero_division = _objective(model)
+    classifier = _final_classifier(model)
+    check_is_fitted(classifier)
     check_same_index(X=X, Y=Y)
-    names = getattr(_final_classifier(model), "label_names_in_", None)
+    names = getattr(classifier.decider_, "label_names_in_", None)
     check_same_names(column_names(Y), names, "Y", "fit")
     labels, scored = _split_missing(Y, "Y")
     if len(scored) < 2:
         raise ValueError(f"len(Y) is {len(scored)}: an evaluation needs at least 2 rows")
-    part, proba = _decide(model, take_rows(X, scored), scored)
-    truth = labels[scored]
-    halves = list(KFold(2, shuffle=True, random_state=random_state).split(truth))
-    for average in AVERAGES:
-        sets = np.zeros(truth.shape, dtype=np.bool_)
-        for other, half in halves:
-            t = best_threshold(proba[other], truth[other], beta, zero_division, average)
-            part.thresholds[average] += (t,)
-            sets[half] = proba[half] > t
-        part.sets[average]["threshold"] = sets
-    return score([part], labels, beta, zero_division, 0, "the other half of the rows")
+    sets, proba, expected_f = _decide(model, take_rows(X, scored))
+    halves = KFold(2, shuffle=True, random_state=random_state).split(scored)
+    parts = [half for _, half in halves]
+    held_out = HeldOut(proba, labels[scored], parts, classifier.beta, classifier.zero_division)
+    return score(held_out, scored, sets, expected_f, 0, "the other half of the rows")
 
 
-class _Fits:
-    """Fit and apply the models of one evaluation, and report the progress."""
+def _fit(model: Any, X: Any, Y: Any, done: int, total: int, progress: Any) -> Any:
+    """Fit a clone, and report its progress after `done` of `total` fits."""
+    outer = current_callback()
 
-    def __init__(
-        self, model: Any, inner_folds: int, seed: int, progress: Any, n_runs: int
-    ) -> None:
-        self.model, self.inner_folds, self.seed = model, inner_folds, seed
-        self.progress = progress
-        self.done, self.total = 0, n_runs * (1 + inner_folds)
-        self.threshold_from = (
-            f"training rows, by {inner_folds}-fold cross-validation within them"
-            if inner_folds
-            else "training rows, by the models that were fitted to them"
-        )
+    def report(stage: str, step: int, of: int) -> None:
+        if progress is not None:
+            progress(done, total, stage, step, of)
+        elif outer is not None:
+            outer(stage, step, of)
 
-    def decide(
-        self,
-        X: Any,
-        Y: Any,
-        train: Any,
-        X_test: Any,
-        test: npt.NDArray[np.int64],
-        without_threshold: bool = False,
-    ) -> tuple[Decided, Floats]:
-        """Fit to training rows, choose the threshold on them, and decide for test rows.
-
-        Returns the decisions, and the probabilities that they are made from.
-        """
-        model = self._fit(self.model, take_rows(X, train), take_rows(Y, train))
-        part, proba_test = _decide(model, X_test, test)
-        if not without_threshold:
-            labels, scored = _split_missing(Y, "Y")
-            rows = np.intersect1d(train, scored)
-            proba = self._training_proba(model, X, Y, train, rows)
-            _choose_thresholds(part, proba_test, proba[rows], labels[rows], _objective(model))
-        return part, proba_test
-
-    def _training_proba(
-        self, model: Any, X: Any, Y: Any, train: Any, rows: npt.NDArray[np.int64]
-    ) -> Floats:
-        """Return an array with probabilities of some training rows, held out in inner folds."""
-        proba = np.empty(np.shape(Y))
-        if self.inner_folds == 0:
-            proba[rows] = model.predict_proba(take_rows(X, rows))
-            return proba
-        inner = clone(self.model)
-        # The threshold hardly depends on the label factors: they are not searched again.
-        found = [factor.tolist() for factor in _final_classifier(model).factors_]
-        _final_classifier(inner).set_params(factors=found)
-        for kept, held_out in _splits(train, rows, self.inner_folds, self.seed):
-            fitted = self._fit(inner, take_rows(X, kept), take_rows(Y, kept))
-            proba[held_out] = fitted.predict_proba(take_rows(X, held_out))
-        return proba
-
-    def _fit(self, model: Any, X: Any, Y: Any) -> Any:
-        outer = current_callback()
-
-        def report(stage: str, done: int, of: int) -> None:
-            if self.progress is not None:
-                self.progress(self.done, self.total, stage, done, of)
-            elif outer is not None:
-                outer(stage, done, of)
-
-        with report_progress(report):
-            fitted = clone(model).fit(X, Y)
-        self.done += 1
-        return fitted
+    with report_progress(report):
+        return clone(model).fit(X, Y)
 
 
-def _choose_thresholds(
-    part: Decided, proba: Floats, others: Floats, truth: Labels, objective: tuple[float, float]
-) -> None:
-    """Choose the best thresholds for other rows, and decide by them."""
-    for average in AVERAGES:
-        t = best_threshold(others, truth, *objective, average)
-        part.thresholds[average] += (t,)
-        part.sets[average]["threshold"] = proba > t
-
-
-def _final_classifier(model: Any) -> FGFMClassifier:
+def _final_classifier(model: Any) -> FClassifier:
     """Return the classifier itself, or the last step of a pipeline."""
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    if not isinstance(last, FGFMClassifier):
+    if not isinstance(last, FClassifier):
         raise TypeError(
-            f"model is {type(model).__name__}: it must be an FGFMClassifier, or a pipeline that "
-            "ends with one"
+            f"model is {type(model).__name__}: it must be an FClassifier, or a pipeline that ends "
+            "with one"
         )
     return last
 
 
-def _objective(model: Any) -> tuple[float, float]:
-    """Return beta and zero_division of the F-measure that a model maximises."""
-    classifier = _final_classifier(model)
-    return classifier.beta, classifier.zero_division
-
-
-def _check_folds(folds: int, inner_folds: int, n: int, crossed: bool) -> None:
-    if crossed and not 2 <= folds <= n:
-        if n < 2:
-            raise ValueError(f"len(Y) is {n}: cross-validation needs at least 2 rows")
-        raise ValueError(f"folds is {folds}: it must be from 2 to {n}, the number of rows")
-    n_train = n - -(-n // folds) if crossed else n  # of the smallest training part
-    if inner_folds != 0 and not 2 <= inner_folds <= n_train:
-        raise ValueError(
-            f"inner_folds is {inner_folds}: it must be 0, or from 2 to {n_train}, the number of "
-            "training rows"
-        )
-
-
-def _split_missing(Y: Any, name: str) -> tuple[Labels, npt.NDArray[np.int64]]:
+def _split_missing(Y: Any, name: str) -> tuple[Labels, Integers]:
     """Return labels as booleans, and the rows without NaN or -1, labels not observed."""
     values = real_array(Y, name, ("row", "label"))
     missing = (values == -1) | (values != values)  # NaN
@@ -284,25 +202,11 @@ def _split_missing(Y: Any, name: str) -> tuple[Labels, npt.NDArray[np.int64]]:
     return values > 0, complete
 
 
-def _splits(
-    rows: npt.NDArray[np.int64], scored: npt.NDArray[np.int64], folds: int, seed: int
-) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Yield training and test rows; those that are not scored are in all training parts."""
-    for _, test in KFold(folds, shuffle=True, random_state=seed).split(scored):
-        yield np.setdiff1d(rows, scored[test]), scored[test]
-
-
-def _decide(model: Any, X: Any, rows: npt.NDArray[np.int64]) -> tuple[Decided, Floats]:
-    """Decide by the rules without a tuned threshold; return the probabilities too."""
+def _decide(model: Any, X: Any) -> tuple[dict[str, Labels], Floats, Floats]:
+    """Return the F-optimal sets of each average, the probabilities and expected F-measures."""
     classifier = _final_classifier(model)
     if isinstance(model, Pipeline) and len(model.steps) > 1:
         X = model[:-1].transform(X)
-    labels, expected_f = map(np.asarray, classifier.decide(X, average="samples"))
-    proba = classifier.predict_proba(X)
-    sets = {"samples": {"f_optimal": labels.astype(np.bool_), "half": proba > 0.5}}
-    beta, zero_division = _objective(model)
-    for average in ("macro", "micro"):
-        together = from_marginals(proba, beta=beta, zero_division=zero_division, average=average)
-        sets[average] = sets["samples"] | {"f_optimal": together.labels.astype(np.bool_)}
-    thresholds: dict[str, tuple[float, ...]] = dict.fromkeys(AVERAGES, ())
-    return Decided(rows, sets, expected_f, thresholds, len(classifier.factors_)), proba
+    decisions = {average: classifier.decide(X, average=average) for average in AVERAGES}
+    sets = {average: np.asarray(d.labels).astype(np.bool_) for average, d in decisions.items()}
+    return sets, classifier.predict_proba(X), np.asarray(decisions["samples"].expected_f)

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from fgfm.metrics import calibration_bins, f_measure
+from fgfm.metrics import best_threshold, calibration_bins, f_measure
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.bool_]
@@ -23,7 +24,6 @@ MEASURES = (
     "subset_accuracy",
     "labels_per_row",
 )
-RULES = ("f_optimal", "half", "threshold")
 AVERAGES = {"samples": "instance_f", "macro": "macro_f", "micro": "micro_f"}
 _BINS = 10  # of rows, by their expected F-measure
 
@@ -40,7 +40,7 @@ class AverageScores(NamedTuple):
 
     f: dict[str, Value]  # by rule
     gains: dict[str, Value]  # of "f_optimal" over the other rules, paired by row
-    thresholds: tuple[float, ...]  # of each fold, best for the average
+    thresholds: tuple[float, ...]  # of all folds: one, or one of each label
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,8 @@ class Evaluation(NamedTuple):
         F-measure of rows, micro and macro F-measure, mean Jaccard index, Hamming loss, share of
         exact matches, and labels per row. The rules: "f_optimal", the label set with the largest
         expected F-measure; "half", labels with a probability above 0.5; "threshold", labels with a
-        probability above the single threshold that is best for the F-measure.
+        probability above one threshold, or one for each label, that are best for the F-measure of
+        other rows: the better of the two.
     gains : dict
         ``gains[rule]`` is the F-measure of "f_optimal" minus that of the rule, paired by row.
     averages : dict
@@ -83,11 +84,9 @@ class Evaluation(NamedTuple):
     folds : int
         Number of folds; standard errors are over folds, or over rows if it is 0.
     thresholds : tuple of float
-        The threshold of each fold.
+        The thresholds of all folds, one or one for each label.
     threshold_from : str
         The rows that the thresholds were chosen on.
-    factors : tuple of int
-        Number of label factors of each model.
     decisions : object
         The decisions, row by row: ``rows``, their indices; ``truth``, true labels (n, m);
         ``sets``, label sets (n, m) by rule; ``expected_f`` and ``f``, expected and obtained
@@ -105,7 +104,6 @@ class Evaluation(NamedTuple):
     folds: int
     thresholds: tuple[float, ...]
     threshold_from: str
-    factors: tuple[int, ...]
     decisions: RowDecisions
 
     def as_dict(self) -> dict[str, Any]:
@@ -131,38 +129,101 @@ def _to_json(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class Decided(NamedTuple):
-    """Decisions of all rules for some rows, by one model."""
+class HeldOut(NamedTuple):
+    """Held-out probabilities of rows, from which all rules but one decide.
 
-    rows: npt.NDArray[np.int64]
-    sets: dict[str, dict[str, Labels]]
-    expected_f: Floats
-    thresholds: dict[str, tuple[float, ...]]
-    n_factors: int
+    Attributes
+    ----------
+    proba : ndarray or CSR of shape (n, m)
+        The probabilities.
+    truth : ndarray or CSR of shape (n, m)
+        True labels.
+    parts : list of ndarray
+        The rows of each part; the thresholds of a part are chosen on the other parts.
+    beta, zero_division : float
+        The F-measure.
+    """
+
+    proba: Any
+    truth: Any
+    parts: list[npt.NDArray[np.int64]]
+    beta: float
+    zero_division: float
+
+    def tuned(self, average: str) -> tuple[Any, tuple[float, ...]]:
+        """Return the label sets (n, m) of tuned thresholds, and these of all parts.
+
+        There is one threshold of a part, the best for the average, or one of each label, the best
+        for its own F-measure: whichever obtains more on all rows.
+        """
+        best, chosen = -1.0, None
+        for choose in (best_threshold, _label_thresholds):
+            thresholds, above = [], []
+            for rows in self.parts:
+                others = np.setdiff1d(np.arange(self.proba.shape[0]), rows)
+                t = choose(
+                    self.proba[others], self.truth[others], self.beta, self.zero_division, average
+                )
+                thresholds.append(t)
+                above.append(_above(self.proba[rows], t))
+            order = np.argsort(np.concatenate(self.parts))
+            if sparse.issparse(self.proba):
+                sets = sparse.csr_array(sparse.vstack(above))[order]
+            else:
+                sets = np.concatenate(above)[order]
+            given: dict[str, Any] = {"average": average, "zero_division": self.zero_division}
+            f = float(f_measure(self.truth, sets.astype(np.int8), self.beta, **given))
+            if f > best:
+                best, chosen = f, (sets, tuple(np.ravel(np.array(thresholds)).tolist()))
+        assert chosen is not None
+        return chosen
+
+
+def _label_thresholds(
+    proba: Any, truth: Any, beta: float, zero_division: float, average: str
+) -> Floats:
+    """Return the best threshold of each label (m,), whatever the average."""
+    one, other = (sparse.csc_array(a) if sparse.issparse(a) else a for a in (proba, truth))
+    return np.array(
+        [
+            best_threshold(one[:, [j]], other[:, [j]], beta, zero_division, "macro")
+            for j in range(proba.shape[1])
+        ]
+    )
+
+
+def _above(p: Any, thresholds: Any) -> Any:
+    """Return which probabilities (n, m), dense or CSR, are above the threshold of their label."""
+    if not sparse.issparse(p):
+        return p > thresholds
+    limits = np.broadcast_to(thresholds, (p.shape[1],))[p.indices]
+    return sparse.csr_array((p.data > limits, p.indices, p.indptr), p.shape)
 
 
 def score(
-    parts: list[Decided],
-    labels: Labels,
-    beta: float,
-    zero_division: float,
+    held_out: HeldOut,
+    rows: npt.NDArray[np.int64],
+    optimal: dict[str, Labels],
+    expected: Floats,
     folds: int,
     threshold_from: str,
 ) -> Evaluation:
-    """Score the decisions of all folds together."""
-    rows = np.concatenate([part.rows for part in parts])
-    truth = labels[rows]  # in the order of decisions
-    expected = np.concatenate([part.expected_f for part in parts])
-    _check_expected(expected)
-    ends = np.cumsum([len(part.rows) for part in parts])[:-1] if folds else None
+    """Score the decisions of all rows together.
+
+    `optimal` are the F-optimal sets (n, m) of each average, `expected` (n,) what they expect. With
+    `folds` the parts of `held_out` follow each other, and standard errors are over them.
+    """
+    truth, beta, zero_division = held_out.truth, held_out.beta, held_out.zero_division
+    ends = np.cumsum([len(part) for part in held_out.parts])[:-1] if folds else None
     measures: dict[str, dict[str, Value]] = {measure: {} for measure in MEASURES}
     decided: dict[str, Labels] = {}
     obtained: dict[str, Floats] = {}
     averages: dict[str, AverageScores] = {}
     for average, measure in AVERAGES.items():
+        tuned, thresholds = held_out.tuned(average)
         scores = {}
-        for rule in RULES:
-            sets = np.concatenate([part.sets[average][rule] for part in parts])
+        of_rule = {"f_optimal": optimal[average], "half": held_out.proba > 0.5, "threshold": tuned}
+        for rule, sets in of_rule.items():
             f = f_measure(truth, sets, beta, zero_division=zero_division, per_row=True)
             found = score_measures(truth, sets, f, beta)
             scores[rule] = found[measure]
@@ -170,7 +231,7 @@ def score(
                 decided[rule], obtained[rule] = sets, f
                 for name, (value, terms) in found.items():
                     measures[name][rule] = Value(value, _standard_error(terms, ends))
-        averages[average] = _compare(scores, parts, average, ends)
+        averages[average] = _compare(scores, thresholds, ends)
     f = obtained["f_optimal"]
     bins = calibration_bins(expected, f, _BINS)
     gap = np.abs(bins.expected - bins.obtained)
@@ -186,13 +247,12 @@ def score(
         folds=folds,
         thresholds=averages["samples"].thresholds,
         threshold_from=threshold_from,
-        factors=tuple(part.n_factors for part in parts),
         decisions=RowDecisions(rows, truth, decided, expected, f),
     )
 
 
 def _compare(
-    scores: dict[str, tuple[float, Floats]], parts: list[Decided], average: str, ends: Any
+    scores: dict[str, tuple[float, Floats]], thresholds: tuple[float, ...], ends: Any
 ) -> AverageScores:
     """Return the scores of an average and the gains of the F-optimal rule."""
     best, best_terms = scores["f_optimal"]
@@ -206,17 +266,8 @@ def _compare(
             for rule, (value, terms) in scores.items()
             if rule != "f_optimal"
         },
-        tuple(t for part in parts for t in part.thresholds[average]),
+        thresholds,
     )
-
-
-def _check_expected(expected: Floats) -> None:
-    undefined = int(np.isnan(expected).sum())
-    if undefined:
-        raise ValueError(
-            f"{undefined} of {len(expected)} rows have probability 0 for every label, which "
-            "contradicts nonempty: their expected F-measure is undefined"
-        )
 
 
 def _mean(values: Floats, ends: Any) -> Value:

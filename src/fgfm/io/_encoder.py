@@ -349,7 +349,10 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._check_width(X.shape[1], "X")
         if self.dense:
             return X.toarray() if sparse.issparse(X) else X
-        return sparse.csr_array(X)
+        X = sparse.csr_array(X)
+        if max(X.shape[1], X.nnz) < 2**31:  # some learners take no others
+            X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        return X
 
     def _check_width(self, found: int, source: str) -> None:
         if found != self.n_features_in_:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from fgfm._utils.blocks import n_threads, run_blocks
 from fgfm._utils.label_table import format_labels, read_labels, set_label_attributes
 from fgfm._utils.names import check_same_index
+from fgfm._utils.parameters import check_parameters, record_parameters
 from fgfm._utils.progress import CallbackSupportMixin, FitProgress, with_callbacks
 from fgfm._utils.rows import n_rows, on_all_rows
 from fgfm._utils.validation import row_weights
@@ -85,7 +86,7 @@ class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # 
            [0.9, 0. , 0.8, 0. ]])
     >>> decider = FDecider().fit(model.oob_decision_function_, Y[:200])
     >>> round(decider.score(model.predict_proba(X[200:]), Y[200:]), 2)
-    0.81
+    0.79
     """
 
     accepts_missing_labels = True  # `FClassifier` asks
@@ -152,6 +153,7 @@ class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # 
         self.oob_decision_function_ = on_all_rows(self._proba(held_out.positive), rows, n)
         progress.parts_fitted(self.parts_)
         progress.end()
+        record_parameters(self)
         return self
 
     def _proba(self, positive: Floats) -> Floats:
@@ -180,6 +182,7 @@ class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # 
             Probabilities of the labels; of the classes if y was flat.
         """
         check_is_fitted(self)
+        check_parameters(self, ("n_jobs", "verbose"))
         X = validate_numbers(self, X, allow_nan=True, reset=False)
         row_bytes = 8 * (X.shape[1] + 8 * len(self.classes_))
         blocks = run_blocks(

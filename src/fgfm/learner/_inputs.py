@@ -50,5 +50,5 @@ def _refuse_texts(X: Any, error: Exception) -> None:
         if wrong:
             raise ValueError(
                 f"X has a column without numbers, {name!r}: encode texts, categories and dates, "
-                "for example make_pipeline(fgfm.io.FeatureEncoder(), fgfm.FGFMClassifier())"
+                "for example make_pipeline(fgfm.io.FeatureEncoder(), fgfm.FClassifier())"
             ) from error

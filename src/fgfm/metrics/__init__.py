@@ -1,4 +1,4 @@
-"""The F-measure, a scikit-learn scorer, calibration, and bounds that hold for new rows."""
+"""The F-measure and its confidence interval, a scikit-learn scorer, calibration, bounds."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from fgfm.metrics._best_threshold import best_threshold
 from fgfm.metrics._bounds import AbstentionThreshold, abstention_threshold, mean_lower_bound
 from fgfm.metrics._calibration_bins import CalibrationBins, calibration_bins
 from fgfm.metrics._f_measure import f_measure
+from fgfm.metrics._intervals import FDifference, FInterval, f_difference, f_interval
 
 __all__ = [
     "AbstentionThreshold",
     "CalibrationBins",
+    "FDifference",
+    "FInterval",
     "abstention_threshold",
     "best_threshold",
     "calibration_bins",
+    "f_difference",
+    "f_interval",
     "f_measure",
     "f_scorer",
     "mean_lower_bound",

@@ -8,15 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._utils.names import check_same_index, check_same_names, column_names
-from fgfm._utils.validation import (
-    check_average_of,
-    check_beta,
-    check_flag,
-    check_zero_division,
-    label_sets,
-    row_weights,
-)
+from fgfm._utils.validation import check_beta, check_flag, check_zero_division, row_weights
+from fgfm.metrics._read import read_labels
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -81,9 +74,10 @@ def f_measure(
 
     Parameters
     ----------
-    Y_true : array-like, sparse matrix or data frame of shape (n, m) or (n,)
-        True labels, 0 or 1. A 1-D array is one label, of a binary classifier. Sparse input stays
-        sparse.
+    Y_true : array-like, sparse matrix or data frame of shape (n, m) or (n,), or list of lists
+        True labels, 0 or 1. A 1-D array is one label, of a binary classifier, or the classes of
+        the rows: texts, or three or more numbers; each class is then a label. Lists have the names
+        of the labels of each row. Sparse input stays sparse.
     Y_pred : array-like, sparse matrix or data frame of the same shape
         Predicted labels. Its type may differ from that of `Y_true`; data frames must have the same
         columns and, in pandas, the same index, in the same order.
@@ -161,7 +155,6 @@ def f_measure(
     """
     beta = check_beta(beta)
     zero_division = check_zero_division(zero_division, allow_nan=True)
-    averaged = check_average_of(average, "Y_true", np.ndim(Y_true) == 1)
     if check_flag(per_row, "per_row"):
         if sample_weight is not None:
             raise ValueError(
@@ -173,15 +166,9 @@ def f_measure(
                 f"average is {average!r} and per_row is True: rows have an F-measure of their own "
                 "for average='samples' only"
             )
-    check_same_names(column_names(Y_pred), column_names(Y_true), "Y_pred", "Y_true")
-    check_same_index(Y_true=Y_true, Y_pred=Y_pred, sample_weight=sample_weight)
-    true = label_sets(Y_true, "Y_true", allow_flat=True)  # (n, m)
-    predicted = label_sets(Y_pred, "Y_pred", allow_flat=True)  # (n, m)
-    if true.shape != predicted.shape:
-        raise ValueError(
-            f"Y_pred has shape {np.shape(Y_pred)} and Y_true has {np.shape(Y_true)}: "
-            "they must have the same shape"
-        )
+    (true, predicted), averaged = read_labels(
+        {"Y_true": Y_true, "Y_pred": Y_pred}, average, sample_weight=sample_weight
+    )
     n = true.shape[0]
     if n == 0 and not per_row:
         raise ValueError("Y_true has no rows: the mean needs at least one")

@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from fgfm._utils.names import check_same_index
+from fgfm._utils.parameters import check_parameters, record_parameters
 from fgfm.ridge._fit import check_settings, fit_ridge_logistic
 from fgfm.ridge._solver import softmax_probabilities
 
@@ -187,10 +188,12 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.penalty_ = fit.penalty
         self.cv_losses_ = fit.cv_losses
         self.n_iter_ = fit.n_iter
+        record_parameters(self)
         return self
 
     def _logits(self, X: Any) -> Floats:
         check_is_fitted(self)
+        check_parameters(self, ())
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(X @ self.coef_.T + self.intercept_)
 

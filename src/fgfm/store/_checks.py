@@ -1,180 +1,201 @@
-"""Checks of loaded models, before they are returned.
+"""Checks of loaded models: compiled code follows their indices without looking at array bounds.
 
-Compiled code follows indices without bounds checks, and sizes in a file become sizes of arrays:
-both are compared with the arrays that the file has. Models of fgfm then predict one row, so that a
-missing attribute or one of another type is found when the file is loaded.
+A tree of scikit-learn is accepted if its nodes form one tree, with children after their parents,
+if its splits are on features that exist, and if its arrays have the sizes that compiled code
+assumes.
 """
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    IsolationForest,
+)
+from sklearn.ensemble._forest import BaseForest
+from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import BaseDecisionTree
+from sklearn.tree._tree import Tree
 
-from fgfm.decider import FDecider
-from fgfm.store._trees import check_owner_of_trees
-
-_FITTED = {"_factor_models", "_learned"}  # attributes of fitted models of fgfm
-_DENSE = 1000  # labels of a row of probabilities that is not sparse
-_WIDE = 1 << 22  # features of a row that is not empty
+_LEAF = -1  # the children of a leaf
 
 
-def check_loaded(model: Any, *, trees: bool = True) -> None:
-    """Raise an error if a loaded model cannot predict, or could leave arrays or exhaust memory.
+def check_loaded(model: Any, *, trees: bool) -> None:
+    """Raise an error if compiled code could leave an array of a model; call none of its methods.
 
-    Parameters
-    ----------
-    model : object
-        What a file contains, before any of its methods is called.
-    trees : bool
-        Whether to check trees of scikit-learn.
+    `trees`: check trees of scikit-learn, too.
     """
     pending, seen = [model], {}
     while pending:
         part = pending.pop()
-        if id(part) in seen or isinstance(part, (str, bytes, int, float, type)):
+        if id(part) in seen or isinstance(part, str | bytes | int | float | type):
             continue
         seen[id(part)] = part  # keeps it alive, so that its id is not used again
-        children = _children(part)
+        children = list(getattr(part, "__dict__", {}).values())
+        if isinstance(part, dict):
+            children.extend([*part.keys(), *part.values()])
+        elif isinstance(part, list | tuple | set):
+            children.extend(part)
+        elif isinstance(part, np.ndarray) and part.dtype == object:
+            children.extend(part.ravel().tolist())
         pending.extend(children)
-        _check_attributes(part)
+        _check_indices(part)
         if trees:
-            check_owner_of_trees(part, children)
-        if sparse.issparse(part):
-            _check_sparse(part)
-        elif isinstance(part, (np.random.RandomState, np.random.Generator)):
-            _check_generator(part)
-    for part in seen.values():
-        if _FITTED & set(getattr(part, "__dict__", {})):
-            _check_predictions(part)
+            _check_trees(part, children)
 
 
-def _children(value: Any) -> list[Any]:
-    """Return the items of a container and the values of attributes."""
-    children = list(getattr(value, "__dict__", {}).values())
-    if isinstance(value, dict):
-        children.extend(value.keys())
-        children.extend(value.values())
-    elif isinstance(value, (list, tuple, set)):
-        children.extend(value)
-    elif isinstance(value, np.ndarray) and value.dtype == object:
-        children.extend(value.ravel().tolist())
-    return children
-
-
-def _check_attributes(part: Any) -> None:
-    """Raise ValueError if attributes of an object hide a method, or index other arrays wrongly."""
-    name, found = type(part).__name__, getattr(part, "__dict__", {})
-    for attribute in found:
-        if callable(getattr(type(part), attribute, None)):
-            raise ValueError(f"a {name} has an attribute in place of {attribute}()")
-    words = found.get("vocabulary_", {})
+def _check_indices(part: Any) -> None:
+    """Raise ValueError if indices in an object are not below the sizes that it has."""
+    name, attributes = type(part).__name__, getattr(part, "__dict__", {})
+    if sparse.issparse(part):
+        if part.format not in ("csr", "csc"):
+            raise ValueError(f"a sparse matrix has format {part.format}: it must be csr or csc")
+        part.check_format(full_check=True)
+    elif isinstance(part, np.random.RandomState | np.random.Generator):
+        if isinstance(part, np.random.RandomState):
+            state: Any = part.get_state(legacy=False)
+        else:
+            state = part.bit_generator.state
+        inner = state["state"] if isinstance(state["state"], dict) else {}
+        position, most = inner.get("pos", state.get("buffer_pos", 0)), 624 if "pos" in inner else 4
+        if not 0 <= position <= most:
+            raise ValueError(f"a random generator has the position {position}, not 0 to {most}")
+    words = attributes.get("vocabulary_", {})
     if not isinstance(words, dict) or set(words.values()) != set(range(len(words))):
         raise ValueError(f"the vocabulary of a {name} has no column for each word")
     for attribute in ("_fit_X", "cluster_centers_"):  # compared with rows of n_features_in_
-        rows, p = found.get(attribute), found.get("n_features_in_")
-        if rows is None or p is None:
-            continue
-        shape = np.shape(rows)
-        if shape[1:] != (p,) or shape[0] == 0:  # without rows, scikit-learn divides by 0
-            raise ValueError(f"{attribute} of a {name} must have rows of {p} columns: {shape}")
-    if isinstance(part, OneHotEncoder):
-        _check_categories(found)
-    if name == "FactorModels" and "cardinalities" in found:
-        for m, cardinalities in zip(found["sizes"], found["cardinalities"], strict=True):
-            if type(m) is not int or not 1 <= m <= len(found["models"].classes):
-                raise ValueError(f"a factor has {m!r} labels")
-            _check_cardinalities(cardinalities, m)
-    elif name == "FactorModels":
-        _check_methods(found["methods"], len(found["models"].classes))
-    if "first_column" in found:
-        wanted = sum(len(classes) for classes in found["classes"])
-        for one in found["parts"]:
-            arrays = (getattr(one, array, None) for array in ("targets", "coef", "rare"))
-            width = next(array for array in arrays if array is not None).shape[-1]
-            if width > wanted:
-                raise ValueError(f"a part of a {name} predicts {width} columns, not {wanted}")
+        rows, p = attributes.get(attribute), attributes.get("n_features_in_")
+        if rows is not None and p is not None and (np.shape(rows)[1:] != (p,) or not len(rows)):
+            raise ValueError(
+                f"{attribute} of a {name} must have rows of {p} columns: {np.shape(rows)}"
+            )
+    if isinstance(part, OneHotEncoder) and "categories_" in attributes:
+        _check_categories(attributes)
 
 
-def _check_categories(found: dict[str, Any]) -> None:
+def _check_categories(encoder: dict[str, Any]) -> None:
     """Raise ValueError if categories would get columns that an encoder does not have."""
-    if "categories_" not in found:
-        return
-    m = len(found["categories_"])
-    groups = found.get("_default_to_infrequent_mappings", [None] * m)
-    dropped = found.get("drop_idx_")
-    dropped = [None] * m if dropped is None else dropped
-    widths = found["_n_features_outs"]
-    for categories, group, drop, width in zip(
-        found["categories_"], groups, dropped, widths, strict=True
-    ):
-        columns = range(len(categories)) if group is None else np.asarray(group)
+    categories, widths = encoder["categories_"], encoder["_n_features_outs"]
+    nothing = [None] * len(categories)
+    groups = encoder.get("_default_to_infrequent_mappings", nothing)
+    dropped = encoder.get("drop_idx_")
+    dropped = nothing if dropped is None else dropped
+    for kinds, group, drop, width in zip(categories, groups, dropped, widths, strict=True):
+        columns = range(len(kinds)) if group is None else np.asarray(group)
         least = max(columns, default=-1) + 1 - (drop is not None)
         if min(columns, default=0) < 0 or least > width:
             raise ValueError(f"a OneHotEncoder has {width} columns for {least} categories")
 
 
-def _check_sparse(matrix: Any) -> None:
-    """Raise ValueError unless all indices of a CSR or CSC matrix are valid."""
-    if matrix.format not in ("csr", "csc"):
-        raise ValueError(f"a sparse matrix has format {matrix.format}: it must be csr or csc")
-    matrix.check_format(full_check=True)
+# Trees
 
 
-def _check_generator(generator: Any) -> None:
-    """Raise ValueError if a random generator would read outside of its state."""
-    is_old = isinstance(generator, np.random.RandomState)
-    state: Any = generator.get_state(legacy=False) if is_old else generator.bit_generator.state
-    inner = state["state"] if isinstance(state["state"], dict) else {}
-    position, most = inner.get("pos", state.get("buffer_pos", 0)), 624 if "pos" in inner else 4
-    if not 0 <= position <= most:
-        raise ValueError(f"a random generator has the position {position}, not 0 to {most}")
+def checked_tree(arguments: Any, state: Any) -> Tree:
+    """Return a tree of scikit-learn from the arguments of its constructor and its state."""
+    n_features, n_classes, n_outputs = arguments
+    nodes, node_count, max_depth = state["nodes"], state["node_count"], state["max_depth"]
+    sizes = (n_features, n_outputs, node_count, max_depth)
+    if not all(type(size) is int and size >= 0 for size in sizes):
+        raise ValueError(f"a tree has the sizes {sizes!r}: they must be integers from 0")
+    if not (
+        isinstance(n_classes, np.ndarray)
+        and n_classes.dtype.kind == "i"
+        and n_classes.shape == (n_outputs,)
+        and min(n_classes, default=0) > 0
+    ):
+        raise ValueError("a tree has no number of classes for each output")
+    if not (_is_nodes(nodes) and len(nodes) == node_count):
+        raise ValueError(f"a tree must have an array of {node_count} nodes")
+    left, right = nodes["left_child"], nodes["right_child"]
+    inner = left != _LEAF
+    if not (right[~inner] == _LEAF).all():
+        raise ValueError("a tree has a node with one child")
+    depth = _checked_depth(inner, left, right, nodes["feature"], n_features)
+    if max_depth < depth:  # paths are written into arrays of this length
+        raise ValueError(f"a tree of depth {depth} has max_depth {max_depth}")
+    tree = Tree(n_features, n_classes, n_outputs)
+    tree.__setstate__(state)  # checks dtypes, and the shape of the values
+    return tree
 
 
-def _check_methods(methods: list[Any], n_targets: int) -> None:
-    """Raise ValueError unless the numbers of labels of factors are within those of the models."""
-    for method in methods:
-        sets = getattr(method, "labelsets", None)
-        most = n_targets if sets is None else sets.shape[1]
-        m, S = method.n_labels, method.max_cardinality
-        if not (type(m) is type(S) is int and 1 <= m <= most):
-            raise ValueError(f"a factor has {m!r} labels, with models of {most}")
-        _check_cardinalities(method.cardinalities, m)
-        if max(1, method.cardinalities[-1]) != S:
-            raise ValueError(f"max_cardinality is {S}: cardinalities are {method.cardinalities}")
+def _check_trees(owner: Any, children: list[Any]) -> None:
+    """Raise ValueError if an object would pass rows to its trees that have too few features."""
+    fitted = getattr(owner, "__dict__", {})
+    if isinstance(owner, HistGradientBoostingClassifier | HistGradientBoostingRegressor):
+        _check_boosting(fitted)
+    if isinstance(owner, BaseForest | IsolationForest):
+        features = fitted.get("estimators_features_")  # of each tree of an isolation forest
+        for i, tree in enumerate(fitted.get("estimators_", [])):
+            p = fitted["n_features_in_"] if features is None else len(features[i])
+            known = vars(tree)["n_features_in_"] if isinstance(tree, BaseDecisionTree) else None
+            if known is None or not np.array_equal(known, p):
+                raise ValueError(
+                    f"a {type(owner).__name__} has a {type(tree).__name__} of {known} features: "
+                    f"it must be a tree of {p}"
+                )
+    for tree in children:
+        if isinstance(tree, Tree) and not (
+            isinstance(owner, BaseDecisionTree)
+            and np.array_equal(fitted.get("n_features_in_", -1), tree.n_features)
+        ):
+            raise ValueError(
+                f"a {type(owner).__name__} has a tree of {tree.n_features} features: it must be "
+                "a tree of scikit-learn with as many features"
+            )
 
 
-def _check_cardinalities(cardinalities: Any, m: int) -> None:
-    valid = type(cardinalities) is np.ndarray and cardinalities.dtype.kind == "i"
-    if not valid or cardinalities.ndim != 1 or not len(cardinalities):
-        raise ValueError(f"cardinalities must be integers: {cardinalities!r:.60}")
-    if cardinalities[0] < 0 or cardinalities[-1] > m or (np.diff(cardinalities) <= 0).any():
-        raise ValueError(f"cardinalities must ascend from 0 to at most {m}: {cardinalities}")
+def _check_boosting(fitted: dict[str, Any]) -> None:
+    """Raise ValueError unless all trees of a model of gradient boosting are valid."""
+    if "_predictors" not in fitted:
+        return
+    if fitted.get("_preprocessor") is not None or fitted.get("_in_fit"):
+        raise ValueError("gradient boosting has an encoder of categories, which is not checked")
+    p, k = fitted.get("n_features_in_"), fitted.get("n_trees_per_iteration_")
+    if type(p) is not int or not all(len(trees) == k for trees in fitted["_predictors"]):
+        raise ValueError(f"gradient boosting must have {k} trees in each iteration")
+    for predictor in (tree for trees in fitted["_predictors"] for tree in trees):
+        if type(predictor) is not TreePredictor or not _is_nodes(predictor.nodes):
+            raise ValueError("a tree of gradient boosting has no array of nodes")
+        nodes = predictor.nodes
+        inner = nodes["is_leaf"] == 0
+        if nodes["is_categorical"][inner].any():
+            raise ValueError("gradient boosting splits on a category without an encoder of them")
+        _checked_depth(inner, nodes["left"], nodes["right"], nodes["feature_idx"], p)
 
 
-def _check_predictions(model: Any) -> None:
-    """Raise an error unless a fitted model of fgfm predicts one row of numbers.
+def _is_nodes(value: Any) -> bool:
+    return type(value) is np.ndarray and value.ndim == 1 and bool(value.dtype.names)
 
-    Base learners of scikit-learn are left out: their rows may be texts, or have categories.
-    """
-    p = model.n_features_in_
-    if isinstance(model, FDecider):
-        if hasattr(vars(model).get("_model"), "cardinalities"):
-            _check_cardinalities(model._model.cardinalities, len(model.classes_))
-        one = sparse.csr_array(([0.5], ([0], [0])), (1, p))
-        classes = not model.multilabel_ and p > 1  # whose probabilities sum to 1
-        rows = one if p > _DENSE and not classes else np.full((1, p), 1.0 / p if classes else 0.5)
-    else:
-        fitted = model._factor_models
-        if not hasattr(fitted, "models"):
-            return  # objects of the user
-        if hasattr(fitted.models, "models") or hasattr(fitted.models, "estimators"):
-            return  # base learners
-        rows = sparse.csr_array(np.ones((1, p)) if p <= _WIDE else (1, p))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.predict(rows)
-        model.predict_proba(rows)
+
+def _checked_depth(
+    inner: npt.NDArray[np.bool_],
+    left: npt.NDArray[Any],
+    right: npt.NDArray[Any],
+    features: npt.NDArray[Any],
+    p: int,
+) -> int:
+    """Return the depth of a tree; raise ValueError unless its nodes form a tree on p features."""
+    n = len(inner)
+    left, right = left.astype(np.int64), right.astype(np.int64)
+    parents = np.flatnonzero(inner)
+    children = np.concatenate([left[parents], right[parents]])
+    # Children come after their parent, so that no path is a cycle.
+    if n == 0 or (children <= np.tile(parents, 2)).any() or (children >= n).any():
+        raise ValueError("a tree has a child that is not a later node")
+    if (np.bincount(children, minlength=n) != np.r_[0, np.ones(n - 1, dtype=int)]).any():
+        raise ValueError("a tree has a node without a parent, or with two")
+    wrong = features[inner][(features[inner] < 0) | (features[inner] >= p)]
+    if len(wrong):
+        raise ValueError(f"a tree of {p} features splits on feature {wrong[0]}")
+    depth, level = 0, parents[parents == 0]
+    while len(level):
+        depth += 1
+        level = np.concatenate([left[level], right[level]])
+        level = level[inner[level]]
+    return depth

@@ -1,156 +1,45 @@
 """Save fitted models to files, and load them without running code.
 
 A file is a skops archive, a zip file with arrays and a description of the model (schema.json),
-with one more member (fgfm.json) that has the version of the format. In the description classes of
-fgfm have the stable names of a registry, so that their modules can move.
+with one more member (fgfm.json) that has the version of the format.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import sys
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import sklearn.pipeline
+from numpy.lib import format as npy
 from sklearn.base import BaseEstimator
 
 from fgfm._utils.atomic import atomic_file
-from fgfm.pipeline import Pipeline
-from fgfm.store._archive import (
-    HEADER,
-    SCHEMA,
-    check_schema,
-    most_bytes,
-    read_members,
-    write_members,
-)
 from fgfm.store._checks import check_loaded
-from fgfm.store._schema import (
+from fgfm.store._classes import (
+    CONSTRUCTORS,
     PREDICTOR,
     TREE,
-    call_checked_tree,
-    check_names,
-    full_name,
-    iterate_nodes,
-    places,
-    unchecked_classes,
+    TRUSTED,
+    attribute_names,
+    refused_classes,
+    to_current_names,
+    to_stable_names,
 )
 from fgfm.store._vocabulary import pack_vocabularies
 
+_HEADER, _SCHEMA = "fgfm.json", "schema.json"
 _FORMAT = 1
 _WRITERS = ("fgfm", "scikit-learn", "skops")  # whose versions a file has
-_FORMS = ("array", "matrix")
-_LOSS_MODULES = ("_loss", "sklearn._loss._loss")  # the same one in versions of scikit-learn
-
-# Classes of fgfm that a file may contain, by the module to import them from. In files they have
-# stable names, without the private modules: when a class moves, it must keep its name.
-_CLASSES = {
-    "fgfm": "FClassifier FDecider FGFMClassifier ILFCompo Pipeline StackClassifier",
-    "fgfm._utils.log_linear_pool": "LogLinearPool",
-    "fgfm.decider._class_model": "ClassModel",
-    "fgfm.decider._calibration": "IsotonicCalibrator NoCalibrator ShrunkCalibrator",
-    "fgfm.decider._label_set_model": "LabelSetModel",
-    "fgfm.decider._pool": "LogLinearPool",
-    "fgfm.decision": "Constraints",
-    "fgfm._factor_models": "ClonedModels FactorModels RidgeModels",
-    "fgfm.gfm": "FGFMClassifier",
-    "fgfm.estimation._calibration": "IsotonicCalibrator NoCalibrator ShrunkCalibrator "
-    "SigmoidCalibrator",
-    "fgfm.estimation._fitting": "CustomModels FactorModels",
-    "fgfm.estimation._learners": "LearnerModel LearnerModels",
-    "fgfm.estimation._methods": "Direct Powerset Reweighted Tilted TwoStep",
-    "fgfm.estimation._models": "RidgeModels StackModels",
-    "fgfm.factors": "GCM MutualInformation",
-    "fgfm.factors._label_graph": "Cut",
-    "fgfm.io": "FeatureEncoder",
-    "fgfm.ridge": "RidgeLogistic",
-    "fgfm.learner._boosting": "LabelBoosting",
-    "fgfm.learner._features": "CountFeatures StandardFeatures",
-    "fgfm.learner._forest": "LabelForest",
-    "fgfm.learner._kernel_ridge": "KernelRidge",
-    "fgfm.learner._learner": "StackedLearner",
-    "fgfm.learner._logistic": "LabelLogistic",
-    "fgfm.learner._marginals": "MarginalStack",
-    "fgfm.store._vocabulary": "Vocabulary",
-}
-_REGISTRY = {  # stable name -> module and name
-    f"{module.partition('._')[0]}.{name}": f"{module}.{name}"
-    for module, names in _CLASSES.items()
-    for name in names.split()
-}
-
-# Trusted classes beyond those that skops trusts: they hold numbers, texts and trusted objects, and
-# their methods call nothing that a file can choose.
-_TRUSTED = frozenset(
-    {
-        "numpy.dtype",
-        # types of columns that a make_column_selector selects
-        *(f"numpy.{name}" for name in ("floating", "generic", "integer", "number")),
-        *(f"scipy.sparse._{kind}.{kind}_{form}" for kind in ("csr", "csc") for form in _FORMS),
-        "sklearn.calibration._CalibratedClassifier",
-        "sklearn.calibration._SigmoidCalibration",
-        "sklearn.calibration._TemperatureScaling",
-        "sklearn.compose._column_transformer.make_column_selector",
-        PREDICTOR,  # checked when loaded
-        *(
-            f"sklearn.feature_selection._univariate_selection.{name}"
-            for name in ("chi2", "f_classif", "f_regression")
-        ),
-        # splitters have no state but numbers and a seed
-        *(
-            f"sklearn.model_selection._split.{name}"
-            for name in (
-                "GroupKFold",
-                "KFold",
-                "LeaveOneOut",
-                "RepeatedKFold",
-                "RepeatedStratifiedKFold",
-                "ShuffleSplit",
-                "StratifiedKFold",
-                "StratifiedShuffleSplit",
-            )
-        ),
-        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
-        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
-        "sklearn.utils._bunch.Bunch",
-        *_REGISTRY.values(),
-    }
-)
-
-# Nodes of skops that these classes may be the type of: others call a class with arguments from the
-# file.
-_LOADERS = frozenset(
-    {
-        "DTypeNode",
-        "DictNode",
-        "FunctionNode",
-        "ObjectNode",
-        "SparseMatrixNode",
-        "TupleNode",
-        "TypeNode",
-    }
-)
-
-# What is called with arguments from the file, and checks them.
-_CONSTRUCTORS = frozenset({"fgfm.store._trees.checked_tree", "fgfm.store._vocabulary.Vocabulary"})
-
-
-def _skops() -> Any:
-    try:
-        import skops.io
-    except ImportError as error:
-        raise ImportError(
-            "saving and loading models needs skops: pip install 'fgfm[store]'"
-        ) from error
-    return skops.io
+_INFLATED, _RATIO = 1 << 28, 100  # bytes that any file may inflate to, and more for each byte
+_EMPTY = 1 << 20  # rows or columns that an array without values may have
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -159,7 +48,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : scikit-learn estimator
-        An `FGFMClassifier`, a pipeline that contains one, or any other estimator.
+        A classifier or decider of fgfm, a pipeline, or any other estimator.
     path : str or path-like
         The file. It is replaced when the new one is complete.
 
@@ -174,9 +63,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     (`numpy.ufunc`): preprocessing such as `TfidfVectorizer`, `OneHotEncoder` and
     `ColumnTransformer`, linear models, naive Bayes, `MLPClassifier`, trees, forests and
     `HistGradientBoostingClassifier` without categorical features; not support vector machines but
-    `LinearSVC`. A function of yours (a
-    tokenizer, a column selector) is saved by its name, if it can be imported, and loaded only if
-    it is trusted.
+    `LinearSVC`. A function of yours (a tokenizer, a column selector) is saved by its name, if it
+    can be imported, and loaded only if it is trusted.
 
     The file has the versions of fgfm, scikit-learn and skops. scikit-learn warns
     (`InconsistentVersionWarning`) if an estimator was fitted by another version of it.
@@ -201,28 +89,18 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     skops_io = _skops()
     with atomic_file(path) as file:
         draft = io.BytesIO()
-        skops_io.dump(pack_vocabularies(model), draft)
-        with zipfile.ZipFile(draft) as source:
-            members = {name: source.read(name) for name in source.namelist()}
-        schema = json.loads(members[SCHEMA])
-        _to_stable_names(schema)
-        members[SCHEMA] = json.dumps(schema).encode()
+        skops_io.dump(pack_vocabularies(model, {}), draft)
+        with zipfile.ZipFile(draft) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        schema = json.loads(members[_SCHEMA])
+        to_stable_names(schema)
+        members[_SCHEMA] = json.dumps(schema).encode()
         header = {"format": _FORMAT} | {name: version(name) for name in _WRITERS}
-        members[HEADER] = json.dumps(header).encode()
-        _write(members, file)
-
-
-def _write(members: dict[str, bytes], file: BinaryIO) -> None:
-    """Write an archive, without compression if it would exceed what `load` inflates."""
-    total = sum(map(len, members.values()))
-    for compression in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
-        file.seek(0)
-        file.truncate()
-        with zipfile.ZipFile(file, "w", compression) as archive:
-            for name, content in members.items():
-                archive.writestr(name, content)
-        if total <= most_bytes(file.tell()):
-            break
+        members[_HEADER] = json.dumps(header).encode()
+        content = _archive(members, zipfile.ZIP_DEFLATED)
+        if sum(map(len, members.values())) > _INFLATED + _RATIO * len(content):
+            content = _archive(members, zipfile.ZIP_STORED)
+        file.write(content)
 
 
 def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
@@ -244,7 +122,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     Returns
     -------
     scikit-learn estimator
-        The model. A pipeline that ends with a classifier of fgfm is a `fgfm.Pipeline`.
+        The model.
 
     See Also
     --------
@@ -255,108 +133,146 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     No code of the file is run: it has arrays, numbers, texts and names, and may name only classes
     that are known to do nothing else when they are loaded. A file may inflate to 256 MiB and 100
     times its size. Indices that compiled code follows without checks (of sparse matrices, trees,
-    forests, `HistGradientBoostingClassifier`, the learner "auto") and sizes of models of fgfm are
-    checked, and these models predict one row before they are returned.
+    forests, `HistGradientBoostingClassifier`) are checked.
     """
     if isinstance(trusted, str):
         raise TypeError(f"trusted is {trusted!r}: it must be a list of names of classes")
-    skops_io = _skops()
     source = Path(path)
-    members, schema = _read(source)
-    refused = sorted(set(_untrusted_classes(source, members, schema)) - set(trusted))
+    archive, schema, header = _read(source)
+    refused = _refused(source, archive, schema, header) - set(trusted)
     if refused:
-        found = places(schema)
-        named = ", ".join(f"{name} ({found[name]})" if name in found else name for name in refused)
+        attributes = attribute_names(schema)
+        named = [f"{c} ({attributes[c]})" if c in attributes else c for c in sorted(refused)]
         raise ValueError(
-            f"{source} contains {named}: such classes and functions are loaded only if you trust "
-            "them and name them in trusted=[...]"
+            f"{source} contains {', '.join(named)}: such classes and functions are loaded only if "
+            "you trust them and name them in trusted=[...]"
         )
-    with _damage_reported(source, members):
-        model = skops_io.load(
-            write_members(members), trusted=[*_TRUSTED, *_CONSTRUCTORS, *trusted]
-        )
+    with _damage_reported(source, header):
+        model = _skops().loads(archive, trusted=[*TRUSTED, *CONSTRUCTORS, *trusted])
         if not isinstance(model, BaseEstimator):
             raise ValueError(f"it contains {type(model).__name__} in place of an estimator")
         check_loaded(model, trees=not {TREE, PREDICTOR} & set(trusted))
-        return _with_methods(model)
-
-
-def _with_methods(model: Any) -> Any:
-    """Return a pipeline of scikit-learn that ends with a classifier of fgfm as our `Pipeline`."""
-    if type(model) is not sklearn.pipeline.Pipeline or not hasattr(model.steps[-1][1], "decide"):
         return model
-    pipeline = Pipeline(model.steps)
-    pipeline.__dict__.update(vars(model))
-    return pipeline
 
 
 def foreign_classes(path: str | os.PathLike[str]) -> list[str]:
-    """Return the classes in a file that `load` refuses unless they are trusted; run no code.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-
-    Returns
-    -------
-    list of str
-        Their full names.
-    """
-    source = Path(path)
-    return _untrusted_classes(source, *_read(source))
+    """Return the full names of the classes in a file that `load` refuses; run no code."""
+    return sorted(_refused(Path(path), *_read(Path(path))))
 
 
-def _untrusted_classes(source: Path, members: dict[str, bytes], schema: Any) -> list[str]:
-    with _damage_reported(source, members):
-        unknown = set(_skops().get_untrusted_types(file=write_members(members)))
-        nodes = list(iterate_nodes(schema))
-        unchecked = set().union(*map(unchecked_classes, nodes))
-    called = {full_name(node) for node in nodes if node.get("__loader__") not in _LOADERS}
-    called -= _CONSTRUCTORS
-    return sorted((unknown - _TRUSTED - _CONSTRUCTORS) | (called & _TRUSTED) | unchecked)
+def _skops() -> Any:
+    """Import skops, without the libraries that it imports by importing all of scikit-learn."""
+    unused = [f"sklearn.externals.array_api_compat.{name}" for name in ("cupy", "dask", "torch")]
+    hidden = [name for name in unused if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # cannot be imported
+    try:
+        import skops.io
+    except ImportError as error:
+        raise ImportError(
+            "saving and loading models needs skops: pip install 'fgfm[store]'"
+        ) from error
+    finally:
+        for name in hidden:
+            del sys.modules[name]
+    return skops.io
 
 
-def _read(source: Path) -> tuple[dict[str, bytes], Any]:
-    """Return the members of a file and its schema, both with the current names of classes."""
+# Archives
+
+
+def _read(source: Path) -> tuple[bytes, Any, dict[str, Any]]:
+    """Return the archive and the description in a file, with current names, and its header."""
     with source.open("rb") as file:
-        try:
-            with zipfile.ZipFile(file) as archive:
-                has_header = HEADER in archive.namelist()
+        try:  # decompressors and the JSON parser have various errors
+            most = _INFLATED + _RATIO * os.fstat(file.fileno()).st_size
+            members = _read_members(file, most)
+            header = json.loads(members.get(_HEADER, b"null"))
         except Exception as error:
             raise ValueError(
-                f"{source} is not a model saved by fgfm, or is damaged: {error}"
+                f"{source} is damaged, or is not a model saved by fgfm: {error}"
             ) from error
-        if not has_header:
-            raise ValueError(f"{source} is not a model saved by fgfm: it has no {HEADER}")
-        try:  # decompressors and the JSON parser have various errors
-            members = read_members(file, most_bytes(os.fstat(file.fileno()).st_size))
-            header = json.loads(members[HEADER])
-        except Exception as error:
-            raise ValueError(f"{source} is damaged: {error}") from error
-    found = header.get("format") if isinstance(header, dict) else None
-    if type(found) is not int or found < 1:
-        raise ValueError(f"{source} is damaged: its format is {found!r}")
-    if found > _FORMAT:
+    if _HEADER not in members:
+        raise ValueError(f"{source} is not a model saved by fgfm: it has no {_HEADER}")
+    written = header.get("format") if isinstance(header, dict) else None
+    if type(written) is not int or written < 1:
+        raise ValueError(f"{source} is damaged: its format is {written!r}")
+    if written > _FORMAT:
         raise ValueError(
-            f"{source} was written by fgfm {header.get('fgfm')} in format {found}, but this is "
+            f"{source} was written by fgfm {header.get('fgfm')} in format {written}, but this is "
             f"fgfm {version('fgfm')}, which reads formats up to {_FORMAT}: update fgfm"
         )
-    with _damage_reported(source, members):
-        schema = json.loads(members[SCHEMA])
-        check_schema(schema, members)
-        _to_current_names(schema)
-        members[SCHEMA] = json.dumps(schema).encode()
-    return members, schema
+    with _damage_reported(source, header):
+        schema = json.loads(members[_SCHEMA])
+        _check_shared_objects(schema, {})
+        to_current_names(schema)
+        members[_SCHEMA] = json.dumps(schema).encode()
+    return _archive(members, zipfile.ZIP_STORED), schema, header
+
+
+def _read_members(file: BinaryIO, most: int) -> dict[str, bytes]:
+    """Return the members of a zip file, which may inflate to `most` bytes, those of .npz too."""
+    members: dict[str, bytes] = {}
+    with zipfile.ZipFile(file) as archive:
+        for info in archive.infolist():
+            name = info.filename
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError(f"{name} is not compressed by deflate")
+            with archive.open(info) as stream:
+                content = stream.read(most + 1)  # the size in the directory may be wrong
+            most -= len(content)
+            if most < 0:
+                raise ValueError(f"it inflates to too many bytes, at {name}")
+            if name.endswith(".npz"):
+                arrays = _read_members(io.BytesIO(content), most)
+                most -= sum(map(len, arrays.values()))
+                content = _archive(arrays, zipfile.ZIP_STORED)
+            elif name.endswith(".npy"):
+                stream = io.BytesIO(content)
+                is_first = npy.read_magic(stream) == (1, 0)
+                header = npy.read_array_header_1_0 if is_first else npy.read_array_header_2_0
+                shape = header(stream)[0]
+                if math.prod(max(1, length) for length in shape) > max(len(content), _EMPTY):
+                    raise ValueError(f"{name} has an array of shape {shape}: too few bytes")
+            members[name] = content
+    return members
+
+
+def _archive(members: Mapping[str, bytes], compression: int) -> bytes:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return target.getvalue()
+
+
+def _check_shared_objects(part: Any, sizes: dict[Any, int]) -> int:
+    """Return the number of parts of a description; refuse one that would expand beyond it.
+
+    skops writes an object that is used twice, with its number, twice, and reads one of the two. If
+    both have the same number of parts, either can stand for the other; otherwise 5 kB can describe
+    a list of two lists of two lists, and so on, that expands to any size.
+    """
+    if not isinstance(part, dict | list):
+        return 1
+    values = part.values() if isinstance(part, dict) else part
+    size = 1 + sum(_check_shared_objects(value, sizes) for value in values)
+    number = part.get("__id__") if isinstance(part, dict) else None
+    if isinstance(number, int | float | str) and sizes.setdefault(number, size) != size:
+        raise ValueError(f"the object {number} is described in two ways")
+    return size
+
+
+def _refused(source: Path, archive: bytes, schema: Any, header: dict[str, Any]) -> set[str]:
+    with _damage_reported(source, header):
+        return refused_classes(schema, set(_skops().get_untrusted_types(data=archive)))
 
 
 @contextmanager
-def _damage_reported(source: Path, members: dict[str, bytes]) -> Iterator[None]:
+def _damage_reported(source: Path, header: dict[str, Any]) -> Iterator[None]:
     """Let every error name the file, and the versions that wrote it if they are others."""
     try:
         yield
     except Exception as error:
-        header = json.loads(members[HEADER])
         others = [
             f"{name} {header[name]} (this is {version(name)})"
             for name in _WRITERS
@@ -365,39 +281,3 @@ def _damage_reported(source: Path, members: dict[str, bytes]) -> Iterator[None]:
         written = f"was written by {' and '.join(others)}" if others else "was changed"
         reason = f"there is no {error}" if isinstance(error, KeyError) else error
         raise ValueError(f"{source} is damaged or {written}: {reason}") from error
-
-
-# Names in schema.json
-
-
-def _to_stable_names(schema: dict[str, Any]) -> None:
-    """Replace the modules and names of classes of fgfm by their stable names."""
-    check_names(schema)
-    for node in iterate_nodes(schema):
-        module, name = node["__module__"], node["__class__"]
-        if module.partition(".")[0] != "fgfm":
-            continue
-        kind = getattr(sys.modules.get(module), name, None)
-        for stable, place in _REGISTRY.items():
-            if place.endswith(f".{name}") and _import_class(place) is kind:
-                node["__module__"], _, node["__class__"] = stable.rpartition(".")
-
-
-def _to_current_names(schema: dict[str, Any]) -> None:
-    """Replace stable names by the places of classes, and have trees checked."""
-    nodes = list(iterate_nodes(schema))
-    check_trees = not any(TREE in unchecked_classes(node) for node in nodes)
-    for node in nodes:
-        name = full_name(node)
-        if name == TREE and node.get("__loader__") == "TreeNode" and check_trees:
-            call_checked_tree(node)
-        if node["__module__"] in _LOSS_MODULES:
-            loss = getattr(import_module(_LOSS_MODULES[1]), node["__class__"], None)
-            node["__module__"] = getattr(loss, "__module__", node["__module__"])
-        if name in _REGISTRY:
-            node["__module__"], _, node["__class__"] = _REGISTRY[name].rpartition(".")
-
-
-def _import_class(place: str) -> Any:
-    module, _, name = place.rpartition(".")
-    return getattr(import_module(module), name)

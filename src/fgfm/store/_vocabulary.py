@@ -18,13 +18,8 @@ _LEAST = 100  # words, below which skops is quick
 class Vocabulary:
     """Serialisable stand-in for a vocabulary: the JSON list of its words in the order of columns.
 
-    skops saves an object by the arguments of its constructor. When the file is loaded, this
-    constructor is called with the text, and returns the dict from words to columns.
-
-    Parameters
-    ----------
-    text : str
-        The list.
+    skops saves an object by the arguments of its constructor, which is called with this list when
+    the file is loaded, and returns the dict from words to columns.
     """
 
     text: str
@@ -39,46 +34,30 @@ class Vocabulary:
         return Vocabulary, (self.text,)
 
 
-def pack_vocabularies(model: Any, seen: dict[int, Any] | None = None) -> Any:
-    """Return a model with a `Vocabulary` in place of each large vocabulary.
+def pack_vocabularies(value: Any, packed: dict[int, Any]) -> Any:
+    """Return a copy of a part of a model with a `Vocabulary` in place of each large vocabulary.
 
-    Parameters
-    ----------
-    model : object
-        An estimator, or a part of one. It is not changed.
-    seen : dict, optional
-        Results by the id of their part, so that shared parts stay shared.
-
-    Returns
-    -------
-    object
-        The same object if there is nothing to replace, otherwise a shallow copy.
+    Parts without one are not copied. `packed` has the results by the id of their part, so that
+    shared parts stay shared.
     """
-    seen = {} if seen is None else seen
-    if id(model) not in seen:
-        seen[id(model)] = _packed(model, seen)
-    return seen[id(model)]
-
-
-def _packed(model: Any, seen: dict[int, Any]) -> Any:
-    if isinstance(model, BaseEstimator):
-        attributes = pack_vocabularies(vars(model), seen)
-        if attributes is vars(model):
-            return model
-        copy = object.__new__(type(model))
-        vars(copy).update(attributes)
-        return copy
-    if type(model) is dict and len(model) >= _LEAST and _is_vocabulary(model):
-        vocabulary = object.__new__(Vocabulary)
-        vocabulary.text = json.dumps(sorted(model, key=model.__getitem__))
-        return vocabulary
-    if type(model) not in (dict, list, tuple):
-        return model
-    before = list(model.values() if type(model) is dict else model)
-    after = [pack_vocabularies(value, seen) for value in before]
-    if all(one is other for one, other in zip(before, after, strict=True)):
-        return model
-    return dict(zip(model, after, strict=True)) if type(model) is dict else type(model)(after)
+    if id(value) in packed:
+        return packed[id(value)]
+    kind, result = type(value), value
+    if kind is dict and len(value) >= _LEAST and _is_vocabulary(value):
+        result = object.__new__(Vocabulary)
+        result.text = json.dumps(sorted(value, key=value.__getitem__))
+    elif kind in (dict, list, tuple):
+        before = list(value.values() if kind is dict else value)
+        after = [pack_vocabularies(part, packed) for part in before]
+        if any(one is not other for one, other in zip(before, after, strict=True)):
+            result = dict(zip(value, after, strict=True)) if kind is dict else kind(after)
+    elif isinstance(value, BaseEstimator):
+        attributes = pack_vocabularies(vars(value), packed)
+        if attributes is not vars(value):
+            result = object.__new__(kind)
+            vars(result).update(attributes)
+    packed[id(value)] = result
+    return result
 
 
 def _is_vocabulary(values: dict[Any, Any]) -> bool:

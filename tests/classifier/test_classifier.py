@@ -25,7 +25,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import fgfm
-from fgfm import FClassifier, FDecider, FGFMClassifier
+from fgfm import FClassifier, FDecider
 from multilabel import close, interleaved_folds, make_data
 
 X, Y = make_data(160, 4)
@@ -447,27 +447,3 @@ def test_bad_data():
         FClassifier(several()).fit(X, Y[:3])
     with pytest.raises(ValueError, match="expecting 3 features"):
         FClassifier(several()).fit(X, Y).predict(X[:, :2])
-
-
-# FGFMClassifier names FClassifier where it cannot take a model
-
-
-@pytest.mark.parametrize(
-    "model",
-    [several(), ClassifierChain(ONE), make_pipeline(StandardScaler(), several())],
-    ids=["several", "chain", "pipeline"],
-)
-def test_classifier_refuses_models_of_all_labels(model):
-    with pytest.raises(TypeError, match=r"a model of all labels: .* or use fgfm.FClassifier"):
-        FGFMClassifier(model).fit(X, Y)
-
-
-def test_classifier_refuses_a_fitted_model_for_several_labels():
-    frozen = FrozenEstimator(LogisticRegression().fit(X, Y[:, 0]))
-    for model in (frozen, make_pipeline(StandardScaler(), frozen)):
-        with pytest.raises(
-            TypeError, match="y has 4 labels: a model is fitted to each label; fgf"
-        ):
-            FGFMClassifier(model).fit(X, Y)
-    one = FGFMClassifier(frozen, calibration="sigmoid").fit(X, Y[:, 0])
-    assert one.score(X, Y[:, 0]) > 0.7
