@@ -228,7 +228,7 @@ def classes(settings: Settings) -> Results:
         table.rows.append((kind, least["ours"], least["sum"], passes, gap))
         what = f"from_classes, {n:.0e} x {m} {kind}, passes of np.sum".replace("e+0", "e")
         results.targets.append(
-            Target(what, least["ours"], least["sum"], passes, 30, False, number)
+            Target(what, least["ours"], least["sum"], passes, 40, False, number)
         )
     return results
 

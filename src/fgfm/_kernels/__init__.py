@@ -45,9 +45,10 @@ header                   contents
 ``signals``              Ctrl-C in loops that take long
 =======================  ==========================================================================
 
-``bindings.cpp`` makes them functions of a Python module, which is compiled twice: for every
-processor of an architecture (``_native``) and, on x86, for those with AVX2 (``_native_v3``). The
-better one that the machine can run is imported here; both give the same bits.
+``module.cpp`` and one ``bind_*.cpp`` for each kind of problem make them functions of a Python
+module, which is compiled twice: for every processor of an architecture (``_native``) and, on x86,
+for those with AVX2 (``_native_v3``). The better one that the machine can run is imported here, and
+its functions are attributes of this package; both give the same bits.
 
 Kernels read C-contiguous arrays and write their results into arrays that the caller allocates, and
 release the GIL. Those that decide take each row by itself, so that results have the same bits for
@@ -69,42 +70,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = [
-    "NOT_PROBABILITY",
-    "Constraints",
-    "RidgeRows",
-    "Rules",
-    "apply_trees",
-    "bet",
-    "condition",
-    "constrain_csr_rows",
-    "constrain_dense_rows",
-    "decide_cardinality_rows",
-    "decide_csr_rows",
-    "decide_dense_columns",
-    "decide_dense_rows",
-    "decide_factor_rows",
-    "decide_floor_rows",
-    "decide_jaccard_csr_rows",
-    "decide_jaccard_dense_rows",
-    "decide_joint_rows",
-    "decide_reweighted_rows",
-    "decide_sample_rows",
-    "decide_sparse_factor_rows",
-    "find_infeasible_rows",
-    "fit_ridge",
-    "group_rows",
-    "grow_tree",
-    "logistic_sums",
-    "native",
-    "poisson_binomial",
-    "rank_candidates",
-    "reweight_marginals",
-    "search",
-    "softmax",
-    "tilt",
-    "transpose",
-]
+__all__ = ["native"]
 
 
 def _import_native() -> Any:
@@ -115,36 +81,6 @@ def _import_native() -> Any:
 
 native = _import_native()
 
-NOT_PROBABILITY: float = native.NOT_PROBABILITY
-Constraints: Any = native.Constraints
-RidgeRows: Any = native.RidgeRows
-Rules: Any = native.Rules
-apply_trees: Any = native.apply_trees
-bet: Any = native.bet
-condition: Any = native.condition
-constrain_csr_rows: Any = native.constrain_csr_rows
-constrain_dense_rows: Any = native.constrain_dense_rows
-decide_cardinality_rows: Any = native.decide_cardinality_rows
-decide_csr_rows: Any = native.decide_csr_rows
-decide_dense_columns: Any = native.decide_dense_columns
-decide_dense_rows: Any = native.decide_dense_rows
-decide_factor_rows: Any = native.decide_factor_rows
-decide_floor_rows: Any = native.decide_floor_rows
-decide_jaccard_csr_rows: Any = native.decide_jaccard_csr_rows
-decide_jaccard_dense_rows: Any = native.decide_jaccard_dense_rows
-decide_joint_rows: Any = native.decide_joint_rows
-decide_reweighted_rows: Any = native.decide_reweighted_rows
-decide_sample_rows: Any = native.decide_sample_rows
-decide_sparse_factor_rows: Any = native.decide_sparse_factor_rows
-find_infeasible_rows: Any = native.find_infeasible_rows
-fit_ridge: Any = native.fit_ridge
-group_rows: Any = native.group_rows
-grow_tree: Any = native.grow_tree
-logistic_sums: Any = native.logistic_sums
-poisson_binomial: Any = native.poisson_binomial
-rank_candidates: Any = native.rank_candidates
-reweight_marginals: Any = native.reweight_marginals
-search: Any = native.search
-softmax: Any = native.softmax
-tilt: Any = native.tilt
-transpose: Any = native.transpose
+
+def __getattr__(name: str) -> Any:
+    return getattr(native, name)

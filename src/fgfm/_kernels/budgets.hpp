@@ -1,4 +1,4 @@
-// Macro decisions with limits on the number of labels of a row; one class per row is the limit 1.
+// Macro decisions with limits on the number of labels of a row; one class per row is the limits 1, 1.
 //
 // Maximise sum_c weight_c E[F_c(h_c)] over decisions h with least <= |h_i| <= most in each row i
 // (docs/design.md, "Budgets"). Given the other rows, the change of every column is known, so that the
@@ -23,18 +23,15 @@
 #include <vector>
 
 #include "constants.hpp"
-#include "power_sums.hpp"
-#include "transpose.hpp"
+#include "quadrature.hpp"
 
 namespace fgfm {
 
-constexpr Index FEW_ENTRIES = 1 << 17;     // problems that are improved by exact expectations
-constexpr Index SAMPLED_ROWS = 1 << 14;    // of those that a long problem is started from
-constexpr Index MOST_PASSES = 100;         // over the rows
-constexpr double NEVER_EMPTY = 45.0;       // expected labels of a column: exp(-45) = 3e-20
-constexpr Index MOST_SCANS = 4;            // over very many rows
-constexpr double LAST_GAIN = 1e-8;         // of a pass over a long problem
-constexpr double LAST_GAIN_OF_MANY = 1e-6;  // over very many rows
+constexpr Index FEW_ENTRIES = 1 << 17;   // problems that are improved by exact expectations
+constexpr Index SAMPLED_ROWS = 1 << 14;  // of those that a long problem is started from
+constexpr Index MOST_PASSES = 100;       // over the rows
+constexpr double NEVER_EMPTY = 45.0;     // expected labels of a column: exp(-45) = 3e-20
+constexpr double INFINITE = std::numeric_limits<double>::infinity();
 
 // The entries of n rows and m columns: dense in C order, or CSR, if there are labels.
 template <class T>
@@ -48,6 +45,15 @@ struct BudgetRows {
     Index size(Index i) const { return label ? indptr[i + 1] - indptr[i] : m; }
     Index column(Index at, Index j) const { return label ? label[at] : j; }
     Index stored() const { return label ? indptr[n] : n * m; }
+
+    // Call body(position, column, p) for the entries of a row.
+    template <class Body>
+    void for_row(Index i, Body body) const {
+        const Index first = start(i), count = size(i);
+        for (Index j = 0; j < count; ++j) {
+            body(first + j, column(first + j, j), static_cast<double>(data[first + j]));
+        }
+    }
 };
 
 struct RowLimits {
@@ -56,135 +62,139 @@ struct RowLimits {
 
 // What a column is, and what is chosen of it.
 struct BudgetColumn {
-    double mean = 0.0, squares = 0.0;           // sums of p and p^2
-    double none = 1.0;                          // probability that no row has the label
-    double weight = 0.0, empty = 0.0;           // weight of E[F], and the weighted value of no choice
+    double mean = 0.0, squares = 0.0;             // sums of p and p^2
+    double none = 1.0;                            // probability that no row has the label
+    double present = 0.0;                         // 1 - none, without cancellation; 1 if not `nonempty`
+    double weight = 0.0, empty = 0.0;             // weight of E[F], and the weighted value of no choice
     double count = 0.0, mass = 0.0, mass2 = 0.0;  // number, p and p^2 of the chosen rows
-    double cubes = 0.0, fourths = 0.0;          // sums of p^3 and p^4
-    double mass3 = 0.0, mass4 = 0.0;            // of the chosen rows
-    double cost = 0.0;                          // sum of the multipliers of the chosen rows
-    double present = 0.0;                       // 1 - none, without cancellation; 1 if not `nonempty`
 
-    // The weighted value of an F of 1; `weight` is divided by `present` under `nonempty`.
-    double value_of_one() const { return weight * present; }
-
-    void choose(double p) {
-        count += 1.0;
-        mass += p;
-        mass2 += p * p;
-        mass3 += p * p * p;
-        mass4 += (p * p) * (p * p);
+    void choose(double p, double number = 1.0) {
+        count += number;
+        const bool any = count > 0.0;
+        mass = any ? std::max(0.0, mass + number * p) : 0.0;
+        mass2 = any ? std::max(0.0, mass2 + number * p * p) : 0.0;
     }
-    void clear() { count = mass = mass2 = mass3 = mass4 = cost = 0.0; }
 };
 
-// A gain p (a + p b) - loss.
+using Columns = std::vector<BudgetColumn>;
+
+// A gain p (a + p b) - loss of one column.
 struct Gain {
-    double a = 0.0, b = 0.0, loss = 0.0;
-    double operator()(double p) const { return p * (a + p * b) - loss; }
+    double a, b, loss;
 };
 
-// Gains by two terms of the expectation.
+// Gains by two terms of the expectation: of adding a row, and of a chosen row, compared to removing it.
+inline std::pair<Gain, Gain> approximate_gains(double beta2, const BudgetColumn& column) {
+    const double scale = column.weight * (1.0 + beta2);
+    const double q = beta2 * beta2 * (column.mean - column.squares);
+    const double k = column.count, x = beta2 * (1.0 + column.mean) + k;
+    const double here = 1.0 / (k > 0.0 ? x : x + 1.0), next = 1.0 / (x + 1.0);
+    const double last = k > 1.0 ? 1.0 / (x - 1.0) : here;
+    // What the chosen rows lose from x = 1 / s to x + 1 = 1 / t
+    const auto lost = [&](double s, double t) {
+        const double first = 1.0 + q * (s * s + s * t + t * t);
+        const double second = beta2 * (s + t) * (1.0 + q * (s * s + t * t));
+        return scale * s * t * (column.mass * first + column.mass2 * second);
+    };
+    const auto gain = [&](double r, double loss) {
+        const double a = scale * r * (1.0 + q * r * r);
+        return Gain{a, beta2 * a * r, loss};
+    };
+    return {gain(next, k > 0.0 ? lost(here, next) : column.empty),
+            gain(last, k > 1.0 ? lost(last, here) : column.empty)};
+}
+
+// Such gains of all columns.
+struct GainTable {
+    std::vector<double> a, b, loss;
+
+    explicit GainTable(std::size_t m) : a(m), b(m), loss(m) {}
+    double operator()(Index c, double p) const { return p * (a[c] + p * b[c]) - loss[c]; }
+    void set(Index c, const Gain& gain) {
+        a[c] = gain.a;
+        b[c] = gain.b;
+        loss[c] = gain.loss;
+    }
+};
+
 struct ApproximateGains {
     double beta2;
-    std::vector<BudgetColumn>& columns;
-    std::vector<double> a, b, loss;  // of adding a row; padded to whole vectors
-    std::vector<Gain> stay;          // of a chosen row, compared to removing it
+    Columns& columns;
+    GainTable add, stay;
 
-    ApproximateGains(double beta2, std::vector<BudgetColumn>& columns)
-        : beta2(beta2), columns(columns), a(columns.size() + LANES), b(a.size()), loss(a.size()),
-          stay(columns.size()) {
-        refresh();
-    }
-
-    void refresh() {
+    ApproximateGains(double beta2, Columns& columns)
+        : beta2(beta2), columns(columns), add(columns.size()), stay(columns.size()) {
         for (std::size_t c = 0; c < columns.size(); ++c) refresh(c);
     }
-    void refresh(Index c) {
-        const BudgetColumn& column = columns[c];
-        const double scale = column.weight * (1.0 + beta2);
-        const double q = beta2 * beta2 * (column.mean - column.squares);
-        const double k = column.count, x = beta2 * (1.0 + column.mean) + k;
-        const double r = 1.0 / (k > 0.0 ? x : x + 1.0), next = 1.0 / (x + 1.0);
-        a[c] = scale * next * (1.0 + q * next * next);
-        b[c] = beta2 * a[c] * next;
-        if (k == 0.0) {
-            loss[c] = column.empty;
-            stay[c] = {};
-            return;
-        }
-        loss[c] = scale * lost(r, next, q, column);
-        if (k == 1.0) {
-            const double slope = scale * r * (1.0 + q * r * r);
-            stay[c] = {slope, beta2 * slope * r, column.empty};
-        } else {
-            const double last = 1.0 / (x - 1.0), slope = scale * last * (1.0 + q * last * last);
-            stay[c] = {slope, beta2 * slope * last, scale * lost(last, r, q, column)};
-        }
-    }
-    double add_gain(Index c, double p) const { return p * (a[c] + p * b[c]) - loss[c]; }
-    double stay_gain(Index c, double p) const { return stay[c](p); }
-    void change(Index c, double p, double sign) {
-        BudgetColumn& column = columns[c];
-        column.count += sign;
-        column.mass = column.count > 0.0 ? std::max(0.0, column.mass + sign * p) : 0.0;
-        column.mass2 = column.count > 0.0 ? std::max(0.0, column.mass2 + sign * p * p) : 0.0;
+    double gain(Index c, double p, bool chosen) const { return chosen ? stay(c, p) : add(c, p); }
+    void change(Index c, double p, double number) {
+        columns[c].choose(p, number);
         refresh(c);
     }
-
-private:
-    // What the chosen rows lose from x = 1 / r to x + 1 = 1 / next, divided by the scale.
-    double lost(double r, double next, double q, const BudgetColumn& column) const {
-        const double first = 1.0 + q * (r * r + r * next + next * next);
-        const double second = beta2 * (r + next) * (1.0 + q * (r * r + next * next));
-        return r * next * (column.mass * first + column.mass2 * second);
+    void refresh(Index c) {
+        const auto [added, stays] = approximate_gains(beta2, columns[c]);
+        add.set(c, added);
+        stay.set(c, stays);
     }
 };
 
 // Gains by the exact expectation: the nodes of one rule for all columns.
 struct ExactGains {
-    std::vector<BudgetColumn>& columns;
+    Columns& columns;
     Nodes nodes;
     // (m, nodes): what multiplies z^k A(u) in the value, A(u) of the chosen rows, and z^k
     std::vector<double> factor, total, power;
     std::vector<double> add_loss, stay_loss;
 
     template <class T>
-    ExactGains(const BudgetRows<T>& rows, double beta2, const Rules& rules,
-               std::vector<BudgetColumn>& columns, const std::int8_t* chosen)
-        : columns(columns), nodes(rules) {
+    ExactGains(const BudgetRows<T>& rows, double beta2, const Rules& rules, Columns& columns,
+               const std::int8_t* chosen)
+        : columns(columns), nodes(rules), factor(columns.size() * padded(rules.longest), 1.0),
+          total(factor.size()), power(factor.size()), add_loss(columns.size()),
+          stay_loss(columns.size()) {
         nodes.load(rules, beta2, beta2 + 1.0, beta2 * rows.n + rows.n + 1.0);
-        const Index R = nodes.count, m = rows.m;
-        factor.assign(m * R, 1.0);
-        total.assign(m * R, 0.0);
-        power.assign(m * R, 1.0);
-        add_loss.assign(m, 0.0);
-        stay_loss.assign(m, 0.0);
+        const Index R = nodes.count;
         for (Index i = 0; i < rows.n; ++i) {
-            const Index start = rows.start(i);
-            for (Index j = 0; j < rows.size(i); ++j) {
-                const Index c = rows.column(start + j, j);
-                const double p = rows.data[start + j];
+            rows.for_row(i, [&](Index at, Index c, double p) {
                 for (Index r = 0; r < R; ++r) {
                     factor[c * R + r] *= 1.0 - p * nodes.u[r];
-                    if (chosen[start + j]) total[c * R + r] += p / (1.0 - p * nodes.u[r]);
+                    if (chosen[at]) total[c * R + r] += p / (1.0 - p * nodes.u[r]);
                 }
-            }
+            });
         }
-        for (Index c = 0; c < m; ++c) {
+        for (Index c = 0; c < rows.m; ++c) {
             for (Index r = 0; r < R; ++r) {
                 factor[c * R + r] *=
                     columns[c].weight * (1.0 + beta2) * nodes.weight[r] * nodes.zeta[r];
-                power[c * R + r] = std::exp(columns[c].count * nodes.log_z[r]);
             }
             refresh(c);
         }
     }
+    double gain(Index c, double p, bool chosen) const {
+        const Index R = nodes.count;
+        const bool last = chosen && columns[c].count <= 1.0;
+        double slope = 0.0;  // the coefficient of p for a set of one row more, or as many
+        for (Index r = 0; r < R; ++r) {
+            const double term = factor[c * R + r] * power[c * R + r] / (1.0 - p * nodes.u[r]);
+            slope += last ? term : chosen ? term / nodes.z[r] : term * nodes.z[r];
+        }
+        return p * slope - (chosen ? stay_loss[c] : add_loss[c]);
+    }
+    void change(Index c, double p, double number) {
+        columns[c].choose(p, number);
+        for (Index r = 0; r < nodes.count; ++r) {
+            double& sum = total[c * nodes.count + r];
+            sum = columns[c].count > 0.0 ? sum + number * p / (1.0 - p * nodes.u[r]) : 0.0;
+        }
+        refresh(c);
+    }
 
+private:
     void refresh(Index c) {
         const Index R = nodes.count;
         double value = 0.0, next = 0.0, last = 0.0;
         for (Index r = 0; r < R; ++r) {
+            power[c * R + r] = std::exp(columns[c].count * nodes.log_z[r]);
             const double term = factor[c * R + r] * power[c * R + r] * total[c * R + r];
             value += term;
             next += term * nodes.z[r];
@@ -193,354 +203,50 @@ struct ExactGains {
         add_loss[c] = columns[c].count > 0.0 ? value - next : columns[c].empty;
         stay_loss[c] = columns[c].count > 1.0 ? last - value : columns[c].empty;
     }
-    double add_gain(Index c, double p) const { return p * slope(c, p, 1.0) - add_loss[c]; }
-    double stay_gain(Index c, double p) const {
-        return p * slope(c, p, columns[c].count > 1.0 ? -1.0 : 0.0) - stay_loss[c];
-    }
-    void change(Index c, double p, double sign) {
-        const Index R = nodes.count;
-        columns[c].count += sign;
-        for (Index r = 0; r < R; ++r) {
-            double& sum = total[c * R + r];
-            sum = columns[c].count > 0.0 ? sum + sign * p / (1.0 - p * nodes.u[r]) : 0.0;
-            power[c * R + r] = std::exp(columns[c].count * nodes.log_z[r]);
-        }
-        refresh(c);
-    }
-
-private:
-    // The coefficient of p for a set of `more` rows more.
-    double slope(Index c, double p, double more) const {
-        const Index R = nodes.count;
-        double result = 0.0;
-        for (Index r = 0; r < R; ++r) {
-            double term = factor[c * R + r] * power[c * R + r] / (1.0 - p * nodes.u[r]);
-            if (more > 0.0) term *= nodes.z[r];
-            if (more < 0.0) term /= nodes.z[r];
-            result += term;
-        }
-        return result;
-    }
 };
 
-// Call body(start, count, block, step) for all dense rows, some at a time: `block` holds the columns
-// [first, last) of the rows [start, start + count), column after column, `step` values apart. It is
-// filled up with rows of zeros to whole lanes. The body returns false to stop.
-template <class T, class Body>
-void for_blocks(const BudgetRows<T>& rows, Index first, Index last, Body body) {
-    // It does not depend on the columns that a thread reads: sums have the same bits.
-    const Index step = std::clamp<Index>(2048 / (rows.m + 1), LANES, 128) / LANES * LANES;
-    std::vector<T> block(step * (last - first));
-    for (Index start = 0; start < rows.n; start += step) {
-        const Index count = std::min(step, rows.n - start);
-        if (count < step) std::fill(block.begin(), block.end(), T{0});
-        transpose(Strided<const T>{rows.data + start * rows.m + first, count, last - first, rows.m, 1},
-                  Strided<T>{block.data(), last - first, count, step, 1});
-        if (!body(start, count, block.data(), step)) return;
-    }
-}
-
-// Sums of the columns of dense rows, and whether the rows are valid.
-struct ColumnSums {
-    std::vector<LanePowers<4>> powers;
-    double tolerance;  // of the sum of a row, which is 1
-
-    ColumnSums(Index m, double tolerance) : powers(m), tolerance(tolerance) {}
-
-    // Add a block; return false if a value is outside [0, 1], or the sum of a row is not 1.
-    template <class T>
-    bool add(Index count, const T* block, Index step) {
-        const Lanes none = {}, one = none + 1.0;
-        Lanes least = none, most = none;
-        Lanes total[128 / LANES] = {};
-        for (std::size_t c = 0; c < powers.size(); ++c) {
-            LanePowers<4> sums = powers[c];
-            for (Index r = 0; r < count; r += LANES) {
-                const Lanes x = load(block + c * step + r);
-                sums.add(x);
-                total[r / LANES] += x;
-                least = x >= least ? least : none - 1.0;  // NaN too
-                most = x > most ? x : most;
-            }
-            powers[c] = sums;
-        }
-        for (Index r = 0; r < count; ++r) {
-            const double error = std::abs(total[r / LANES][r % LANES] - 1.0);
-            if (!(error <= tolerance)) return false;
-        }
-        const auto wrong = (least < none) | (most > one);
-        return !(wrong[0] | wrong[1] | wrong[2] | wrong[3]);
-    }
-    void write(std::vector<BudgetColumn>& columns) const {
-        for (std::size_t c = 0; c < columns.size(); ++c) {
-            const Lanes* sum = powers[c].sum;
-            columns[c].mean = add_lanes(sum[0]);
-            columns[c].squares = add_lanes(sum[1]);
-            columns[c].cubes = add_lanes(sum[2]);
-            columns[c].fourths = add_lanes(sum[3]);
-        }
-    }
-};
-
-// Compute the probability that no row has the label, for the columns whose sums are known.
+// Sum the columns; return false if a value is outside [0, 1], or if the sum of a row is farther from 1
+// than a tolerance.
 template <class T>
-void add_none(const BudgetRows<T>& rows, std::vector<BudgetColumn>& columns) {
-    bool some_empty = false;
-    for (BudgetColumn& column : columns) {
-        column.none = column.mean < NEVER_EMPTY ? 1.0 : 0.0;
-        column.present = 0.0;
-        some_empty |= column.mean < NEVER_EMPTY;
-    }
-    for (Index i = 0; some_empty && i < rows.n; ++i) {
-        const Index start = rows.start(i);
-        for (Index j = 0; j < rows.size(i); ++j) {
-            BudgetColumn& column = columns[rows.column(start + j, j)];
-            const double p = rows.data[start + j];
-            column.present += (1.0 - column.present) * p;  // a sum: small p keep their digits
-            column.none *= 1.0 - p;
-        }
-    }
-    for (BudgetColumn& column : columns) {
-        if (column.mean >= NEVER_EMPTY) column.present = 1.0;
-    }
-}
-
-// Sum the columns; return false if a value is outside [0, 1], or the sum of a row is not 1.
-template <class T>
-bool add_columns(const BudgetRows<T>& rows, double tolerance, std::vector<BudgetColumn>& columns) {
-    bool valid = true;
-    if (rows.label) {
-        for (Index at = 0; at < rows.stored(); ++at) {
-            const double x = rows.data[at];
-            columns[rows.label[at]].mean += x;
-            columns[rows.label[at]].squares += x * x;
-            valid &= x >= 0.0 && x <= 1.0;
-        }
-    } else {
-        ColumnSums sums(rows.m, tolerance);
-        for_blocks(rows, 0, rows.m, [&](Index, Index count, const T* block, Index step) {
-            return valid = sums.add(count, block, step);
-        });
-        sums.write(columns);
-    }
-    if (valid) add_none(rows, columns);
-    return valid;
-}
-
-// Positions of a row in descending order of gain, then of position.
-struct Ranking {
-    std::vector<double> gain;
-    std::vector<Index> order;
-
-    explicit Ranking(Index m) : gain(m + LANES), order(m) {}
-
-    bool before(Index i, Index j) const {
-        return gain[i] > gain[j] || (gain[i] == gain[j] && i < j);
-    }
-    // Order the first `most` of `size` positions; return how many are to be chosen.
-    Index select(Index size, const RowLimits& limits) {
-        std::iota(order.begin(), order.begin() + size, Index{0});
-        Index count = std::min(limits.most, size);
-        const auto compare = [this](Index i, Index j) { return before(i, j); };
-        std::partial_sort(order.begin(), order.begin() + count, order.begin() + size, compare);
-        while (count > limits.least && !(gain[order[count - 1]] > 0.0)) --count;
-        return count;
-    }
-};
-
-// Choose the labels of a row by their gains, which the model computes; return the improvement.
-template <class Model, class T>
-double improve_row(const BudgetRows<T>& rows, Index i, const RowLimits& limits, Model& model,
-                   Ranking& ranking, std::int8_t* chosen) {
-    const Index start = rows.start(i), size = rows.size(i);
-    const double infinity = std::numeric_limits<double>::infinity();
-    double low = infinity, high = -infinity, before = 0.0;
-    Index count = 0;
-    for (Index j = 0; j < size; ++j) {
-        const Index c = rows.column(start + j, j);
-        const double p = rows.data[start + j];
-        if (chosen[start + j]) {
-            ranking.gain[j] = model.stay_gain(c, p);
-            low = std::min(low, ranking.gain[j]);
-            before += ranking.gain[j];
-            ++count;
-        } else {
-            ranking.gain[j] = model.add_gain(c, p);
-            high = std::max(high, ranking.gain[j]);
-        }
-    }
-    const Index least = std::min(limits.least, size);
-    const bool none_enters = high <= low && (high <= 0.0 || count >= limits.most);
-    const bool none_leaves = low > 0.0 || count <= least;
-    if (none_enters && none_leaves && count >= least && count <= limits.most) return 0.0;
-    const Index wanted = ranking.select(size, {least, limits.most});
-    double after = 0.0;
-    bool changes = count != wanted;
-    for (Index k = 0; k < wanted; ++k) {
-        after += ranking.gain[ranking.order[k]];
-        changes |= !chosen[start + ranking.order[k]];
-    }
-    if (!changes) return 0.0;
-    // Equal gains, up to rounding, keep what is chosen.
-    const double improvement = after - before;
-    if (count >= least && count <= limits.most &&
-        !(improvement > 1e-15 * (std::abs(after) + std::abs(before)))) {
-        return 0.0;
-    }
-    std::sort(ranking.order.begin(), ranking.order.begin() + wanted);
-    Index k = 0;
-    for (Index j = 0; j < size; ++j) {
-        const bool want = k < wanted && ranking.order[k] == j;
-        k += want;
-        if (want == (chosen[start + j] != 0)) continue;
-        chosen[start + j] = want;
-        model.change(rows.column(start + j, j), rows.data[start + j], want ? 1.0 : -1.0);
-    }
-    return improvement;
-}
-
-// The gains of adding a dense row to each column, and the largest of them.
-template <class T>
-double fill_gains(const T* p, Index m, const ApproximateGains& model, double* gain) {
-    Lanes top = Lanes{} - std::numeric_limits<double>::infinity();
-    Index j = 0;
-    for (; j + LANES <= m; j += LANES) {
-        const Lanes x = load(p + j);
-        const Lanes g = x * (load(&model.a[j]) + x * load(&model.b[j])) - load(&model.loss[j]);
-        store(gain + j, g);
-        top = g > top ? g : top;
-    }
-    double most = std::max(std::max(top[0], top[1]), std::max(top[2], top[3]));
-    for (; j < m; ++j) {
-        gain[j] = model.add_gain(j, p[j]);
-        most = std::max(most, gain[j]);
-    }
-    return most;
-}
-
-// Choose the class of the largest gain for each dense row of a block, and the multiplier of the row:
-// between its two largest gains, or the largest one if it is negative.
-template <class T>
-void choose_classes(Index count, const T* block, Index step, const ApproximateGains& model,
-                    std::int32_t* own, double* multiplier) {
-    const Lanes none = {}, lowest = none - std::numeric_limits<double>::infinity();
-    for (Index r = 0; r < count; r += LANES) {
-        Lanes first = lowest, second = lowest, place = none;
-        for (std::size_t c = 0; c < model.stay.size(); ++c) {
-            const Lanes x = load(block + c * step + r);
-            const Lanes gain = x * (model.a[c] + x * model.b[c]) - model.loss[c];
-            const auto better = gain > first;
-            const Lanes other = better ? first : gain;
-            second = other > second ? other : second;
-            first = better ? gain : first;
-            place = better ? none + static_cast<double>(c) : place;
-        }
-        second = second > none ? second : none;
-        const Lanes mu = first > none ? 0.5 * (first + second) : first;
-        for (Index l = 0; l < std::min(LANES, count - r); ++l) {
-            if (own) own[r + l] = static_cast<std::int32_t>(place[l]);
-            if (multiplier) multiplier[r + l] = mu[l];
-        }
-    }
-}
-
-template <class T>
-void choose_classes(const BudgetRows<T>& rows, const ApproximateGains& model, std::int32_t* own,
-                    double* multiplier) {
-    for_blocks(rows, 0, rows.m, [&](Index start, Index count, const T* block, Index step) {
-        choose_classes(count, block, step, model, own ? own + start : nullptr,
-                       multiplier ? multiplier + start : nullptr);
-        return true;
-    });
-}
-
-// The same as improve_row for a dense row of one class, which is at `own`; it stands for `number` rows.
-template <class T>
-double improve_class(const T* p, Index m, double number, ApproximateGains& model, double* gain,
-                     std::int32_t& own) {
-    const double stay = model.stay_gain(own, p[own]);
-    const double most = fill_gains(p, m, model, gain);
-    if (most <= stay) return 0.0;
-    gain[own] = stay;
-    Index best = own;
-    for (Index j = 0; j < m; ++j) {
-        if (gain[j] > gain[best]) best = j;
-    }
-    const double improvement = gain[best] - stay;
-    if (!(improvement > 1e-15 * (std::abs(stay) + std::abs(gain[best])))) return 0.0;
-    model.change(own, p[own], -number);
-    model.change(best, p[best], number);
-    own = static_cast<std::int32_t>(best);
-    return number * improvement;
-}
-
-// Sum what is chosen of each column.
-template <class T>
-void add_chosen(const BudgetRows<T>& rows, const std::int8_t* chosen,
-                std::vector<BudgetColumn>& columns) {
-    for (BudgetColumn& column : columns) column.clear();
+bool add_columns(const BudgetRows<T>& rows, double tolerance, Columns& columns) {
+    bool some_empty = false, valid = true;
+    std::vector<double> mean(columns.size()), squares(columns.size());
     for (Index i = 0; i < rows.n; ++i) {
-        const Index start = rows.start(i);
-        for (Index j = 0; j < rows.size(i); ++j) {
-            if (chosen[start + j]) columns[rows.column(start + j, j)].choose(rows.data[start + j]);
-        }
+        double total = 0.0, least = 0.0, most = 0.0;
+        rows.for_row(i, [&](Index, Index c, double p) {
+            mean[c] += p;
+            squares[c] += p * p;
+            total += p;
+            least = p >= least ? least : -1.0;  // NaN too
+            most = p > most ? p : most;
+        });
+        valid &= least == 0.0 && most <= 1.0 &&
+                 (tolerance == INFINITE || std::abs(total - 1.0) <= tolerance);
     }
-}
-
-template <class T>
-void add_classes(const BudgetRows<T>& rows, const std::int32_t* own,
-                 std::vector<BudgetColumn>& columns) {
-    for (BudgetColumn& column : columns) column.clear();
-    for (Index i = 0; i < rows.n; ++i) columns[own[i]].choose(rows.data[i * rows.m + own[i]]);
-}
-
-// Sum what is chosen, and set the multipliers of the rows.
-template <class T>
-void finish_classes(const BudgetRows<T>& rows, double beta2, const std::int32_t* own,
-                    std::vector<BudgetColumn>& columns, double* multiplier) {
-    add_classes(rows, own, columns);
-    choose_classes(rows, ApproximateGains(beta2, columns), nullptr, multiplier);
-    for (Index i = 0; i < rows.n; ++i) columns[own[i]].cost += multiplier[i];
-}
-
-// Improve all rows, pass after pass.
-template <class Model, class T>
-void ascend(const BudgetRows<T>& rows, const RowLimits& limits, Model& model, double least_gain,
-            std::int8_t* chosen) {
-    Ranking ranking(rows.m);
-    for (Index pass = 0; pass < MOST_PASSES; ++pass) {
-        double gained = 0.0;
-        for (Index i = 0; i < rows.n; ++i) {
-            gained += improve_row(rows, i, limits, model, ranking, chosen);
-        }
-        if (!(std::abs(gained) > least_gain)) break;
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+        columns[c].mean = mean[c];
+        columns[c].squares = squares[c];
     }
-}
-
-// Improve rows that stand for `number` rows each; return what the first pass gained.
-template <class T>
-double ascend_classes(const BudgetRows<T>& rows, double number, ApproximateGains& model,
-                      double least_gain, std::int32_t* own) {
-    std::vector<double> gain(rows.m + LANES);
-    double first = 0.0;
-    for (Index pass = 0; pass < MOST_PASSES; ++pass) {
-        double gained = 0.0;
-        for (Index i = 0; i < rows.n; ++i) {
-            gained += improve_class(rows.data + i * rows.m, rows.m, number, model, gain.data(),
-                                    own[i]);
-        }
-        if (pass == 0) first = gained;
-        if (!(gained > least_gain)) break;
+    for (BudgetColumn& column : columns) {
+        const bool may_be_empty = column.mean < NEVER_EMPTY;
+        column.none = may_be_empty ? 1.0 : 0.0;
+        column.present = may_be_empty ? 0.0 : 1.0;
+        some_empty |= may_be_empty;
     }
-    return first;
+    for (Index i = 0; valid && some_empty && i < rows.n; ++i) {
+        rows.for_row(i, [&](Index, Index c, double p) {
+            columns[c].present += (1.0 - columns[c].present) * p;  // a sum: small p keep their digits
+            columns[c].none *= 1.0 - p;
+        });
+    }
+    return valid;
 }
 
 // Weigh the columns, whose sums are known.
 //
 // `weighted`: by the expected number of rows, instead of equally. Under `nonempty` a column that
 // cannot have a row has no weight.
-inline void weigh_columns(const Objective& objective, bool weighted,
-                          std::vector<BudgetColumn>& columns) {
+inline void weigh_columns(const Objective& objective, bool weighted, Columns& columns) {
     double total = 0.0;
     for (const BudgetColumn& column : columns) total += weighted ? column.mean : 1.0;
     for (BudgetColumn& column : columns) {
@@ -555,115 +261,205 @@ inline void weigh_columns(const Objective& objective, bool weighted,
     }
 }
 
-// The rows of a sample, at equal distances.
-template <class T>
-std::vector<T> sample_rows(const BudgetRows<T>& rows, Index count) {
-    std::vector<T> sample(count * rows.m);
-    const Index step = rows.n / count;
-    for (Index i = 0; i < count; ++i) {
-        const T* row = rows.data + (step / 2 + i * step) * rows.m;
-        std::copy(row, row + rows.m, sample.begin() + i * rows.m);
-    }
-    return sample;
-}
+// Positions of a row in descending order of gain, then of position.
+struct Ranking {
+    std::vector<double> gain;
+    std::vector<Index> order;
 
-// Decide one class for each dense row, from gains slope p - loss. Returns false if a value is outside
-// [0, 1], or the sum of a row is not 1.
-template <class T>
-bool decide_classes(const BudgetRows<T>& rows, const Objective& objective, double tolerance,
-                    std::span<const double> slope, std::span<const double> loss,
-                    std::vector<BudgetColumn>& columns, std::int32_t* own, double* multiplier) {
-    const double beta2 = objective.beta2;
-    if (rows.n >= 4 * SAMPLED_ROWS) {
-        return decide_many(rows, objective, tolerance, slope, loss, columns, own, multiplier);
-    }
-    if (!add_columns(rows, tolerance, columns)) return false;
-    weigh_columns(objective, false, columns);
-    ApproximateGains start(beta2, columns);
-    std::copy(slope.begin(), slope.end(), start.a.begin());
-    std::copy(loss.begin(), loss.end(), start.loss.begin());
-    std::fill(start.b.begin(), start.b.end(), 0.0);
-    choose_classes(rows, start, own, multiplier);
-    add_classes(rows, own, columns);
-    ApproximateGains model(beta2, columns);
-    ascend_classes(rows, 1.0, model, rows.n > 4096 ? LAST_GAIN : 0.0, own);
-    finish_classes(rows, beta2, own, columns, multiplier);
-    return true;
-}
+    explicit Ranking(Index m) : gain(m), order(m + 2) {}
 
-// The same for very many rows. Those of a sample are decided first, and all rows by the gains that
-// result. The sample then stands for changes of that decision, which all rows follow, until it gains
-// no more.
-template <class T>
-bool decide_many(const BudgetRows<T>& rows, const Objective& objective, double tolerance,
-                 std::span<const double> slope, std::span<const double> loss,
-                 std::vector<BudgetColumn>& columns, std::int32_t* own, double* multiplier) {
-    const double beta2 = objective.beta2, number = static_cast<double>(rows.n) / SAMPLED_ROWS;
-    const std::vector<T> values = sample_rows(rows, SAMPLED_ROWS);
-    const BudgetRows<T> sample{values.data(), nullptr, nullptr, SAMPLED_ROWS, rows.m};
-    std::vector<std::int32_t> sampled(SAMPLED_ROWS);
-    std::vector<BudgetColumn> sums(rows.m);
-    if (!decide_classes(sample, objective, tolerance, slope, loss, sums, sampled.data(), multiplier)) {
-        return false;
-    }
-    ApproximateGains model(beta2, sums);
-    ColumnSums all(rows.m, tolerance);
-    for (Index pass = 0; pass < MOST_SCANS; ++pass) {
-        bool valid = true;
-        for (BudgetColumn& column : columns) column.clear();
-        for_blocks(rows, 0, rows.m, [&](Index start, Index count, const T* block, Index step) {
-            if (pass == 0 && !all.add(count, block, step)) return valid = false;
-            choose_classes(count, block, step, model, own + start, multiplier + start);
-            for (Index r = 0; r < count; ++r) {
-                BudgetColumn& column = columns[own[start + r]];
-                column.choose(block[own[start + r] * step + r]);
-                column.cost += multiplier[start + r];
+    // Order the first `count` of `size` positions.
+    void rank(Index size, Index count) {
+        if (count <= 2) {  // without branches
+            double first = -INFINITE, second = -INFINITE;
+            Index best = 0, next = 0;
+            for (Index j = 0; j < size; ++j) {
+                const double x = gain[j];
+                const bool leads = x > first, follows = x > second;
+                next = leads ? best : follows ? j : next;
+                second = leads ? first : follows ? x : second;
+                best = leads ? j : best;
+                first = leads ? x : first;
             }
-            return true;
-        });
-        if (!valid) return false;
-        if (pass == 0) {
-            all.write(columns);
-            add_none(rows, columns);
-            weigh_columns(objective, false, columns);
+            order[0] = best;
+            order[1] = next;
+            return;
         }
-        choose_classes(sample, model, sampled.data(), nullptr);
-        sums = columns;
-        model.refresh();
-        const double gained =
-            ascend_classes(sample, number, model, LAST_GAIN_OF_MANY, sampled.data());
-        if (pass > 0 && gained <= LAST_GAIN_OF_MANY) return true;
+        std::iota(order.begin(), order.begin() + size, Index{0});
+        std::partial_sort(order.begin(), order.begin() + count, order.begin() + size,
+                          [this](Index i, Index j) {
+                              return gain[i] > gain[j] || (gain[i] == gain[j] && i < j);
+                          });
     }
-    // Gains do not tell equal rows apart: they are decided one after the other.
-    sums = columns;
-    model.refresh();
-    ascend_classes(rows, 1.0, model, LAST_GAIN_OF_MANY, own);
-    finish_classes(rows, beta2, own, columns, multiplier);
-    return true;
+    // Order the best positions; return how many are to be chosen.
+    Index select(Index size, const RowLimits& limits) {
+        Index count = std::min(limits.most, size);
+        rank(size, count);
+        while (count > limits.least && !(gain[order[count - 1]] > 0.0)) --count;
+        return count;
+    }
+    // The k-th largest gain.
+    double at(Index k, Index size) const {
+        return k == 0 ? INFINITE : k <= size ? gain[order[k - 1]] : -INFINITE;
+    }
+};
+
+// Of a row: the least gain of a chosen entry, the largest of another one, and how many are chosen.
+struct RowGains {
+    double low = INFINITE, high = -INFINITE;
+    Index count = 0;
+
+    void add(double gain, bool chosen) {
+        if (chosen) {
+            low = std::min(low, gain);
+            ++count;
+        } else {
+            high = std::max(high, gain);
+        }
+    }
+};
+
+template <class Model, class T>
+RowGains fill_gains(const BudgetRows<T>& rows, Index i, const Model& model,
+                    const std::int8_t* chosen, double* gain) {
+    RowGains result;
+    rows.for_row(i, [&](Index at, Index c, double p) {
+        *gain = model.gain(c, p, chosen[at]);
+        result.add(*gain++, chosen[at]);
+    });
+    return result;
 }
 
-// Choose the labels of each row, from gains slope p - loss; `fixed` rows of each column are chosen
-// beside the entries, with probability 0.
+// The gains of adding each entry of a row.
 template <class T>
-void decide_limited(const BudgetRows<T>& rows, const RowLimits& limits, double beta2,
-                    std::span<const double> slope, std::span<const double> loss,
-                    std::span<const Index> fixed, std::vector<BudgetColumn>& columns,
-                    std::int8_t* chosen) {
+void fill_gains(const BudgetRows<T>& rows, Index i, const GainTable& add, double* gain) {
+    if (rows.label || rows.m < LANES) {
+        rows.for_row(i, [&](Index, Index c, double p) { *gain++ = add(c, p); });
+        return;
+    }
+    const T* p = rows.data + i * rows.m;
+    for (Index next = 0; next < rows.m; next += LANES) {
+        const Index j = std::min(next, rows.m - LANES);  // the last ones, with some of those before
+        const Lanes x = load(p + j);
+        store(gain + j, x * (load(&add.a[j]) + x * load(&add.b[j])) - load(&add.loss[j]));
+    }
+}
+
+template <class T>
+RowGains fill_gains(const BudgetRows<T>& rows, Index i, const ApproximateGains& model,
+                    const std::int8_t* chosen, double* gain) {
+    if (rows.label || rows.m < LANES) {
+        return fill_gains<ApproximateGains, T>(rows, i, model, chosen, gain);
+    }
+    const T* p = rows.data + i * rows.m;
+    const std::int8_t* mark = chosen + i * rows.m;
+    const GainTable &add = model.add, &stay = model.stay;
+    Lanes low = Lanes{} + INFINITE, high = -low;
+    for (Index next = 0; next < rows.m; next += LANES) {
+        const Index j = std::min(next, rows.m - LANES);
+        typedef std::int8_t Marks __attribute__((vector_size(LANES)));
+        Marks marks;
+        std::memcpy(&marks, mark + j, sizeof marks);
+        const auto in = __builtin_convertvector(marks, Lanes) > Lanes{};
+        const auto of = [&](const std::vector<double>& stays, const std::vector<double>& added) {
+            return in ? load(&stays[j]) : load(&added[j]);
+        };
+        const Lanes x = load(p + j);
+        const Lanes g = x * (of(stay.a, add.a) + x * of(stay.b, add.b)) - of(stay.loss, add.loss);
+        store(gain + j, g);
+        low = in & (g < low) ? g : low;
+        high = ~in & (g > high) ? g : high;
+    }
+    RowGains result;
+    for (Index l = 0; l < LANES; ++l) {
+        result.low = std::min(result.low, low[l]);
+        result.high = std::max(result.high, high[l]);
+    }
+    for (Index j = 0; j < rows.m; ++j) result.count += mark[j];
+    return result;
+}
+
+// Choose the labels of a row by their gains, which the model computes; return the improvement.
+template <class Model, class T>
+double improve_row(const BudgetRows<T>& rows, Index i, const RowLimits& limits, Model& model,
+                   Ranking& ranking, std::int8_t* chosen) {
+    const Index start = rows.start(i), size = rows.size(i), least = std::min(limits.least, size);
+    const auto [low, high, count] = fill_gains(rows, i, model, chosen, ranking.gain.data());
+    const bool none_enters = high <= low && (high <= 0.0 || count >= limits.most);
+    const bool none_leaves = low > 0.0 || count <= least;
+    const bool feasible = count >= least && count <= limits.most;
+    if (none_enters && none_leaves && feasible) return 0.0;
+    const Index wanted = ranking.select(size, {least, limits.most});
+    double before = 0.0, after = 0.0;
+    for (Index j = 0; j < size; ++j) before += chosen[start + j] ? ranking.gain[j] : 0.0;
+    for (Index k = 0; k < wanted; ++k) after += ranking.gain[ranking.order[k]];
+    // Equal gains, up to rounding, keep what is chosen.
+    const double improvement = after - before;
+    if (feasible && !(improvement > 1e-15 * (std::abs(after) + std::abs(before)))) return 0.0;
+    for (Index k = 0; k < wanted; ++k) chosen[start + ranking.order[k]] += 2;
+    rows.for_row(i, [&](Index at, Index c, double p) {  // 1: leaves, 2: enters, 3: stays
+        if (chosen[at] == 1) model.change(c, p, -1.0);
+        if (chosen[at] == 2) model.change(c, p, 1.0);
+        chosen[at] = chosen[at] > 1;
+    });
+    return improvement;
+}
+
+// Improve all rows, pass after pass.
+template <class Model, class T>
+void ascend(const BudgetRows<T>& rows, const RowLimits& limits, Model&& model, double least_gain,
+            std::int8_t* chosen) {
+    Ranking ranking(rows.m);
+    for (Index pass = 0; pass < MOST_PASSES; ++pass) {
+        double gained = 0.0;
+        for (Index i = 0; i < rows.n; ++i) {
+            gained += improve_row(rows, i, limits, model, ranking, chosen);
+        }
+        if (!(std::abs(gained) > least_gain)) break;
+    }
+}
+
+// Decide from given gains of the columns, then ascend; `columns` have their sums and weights.
+//
+// Very many rows are decided by the gains that result from a sample of them.
+template <class T>
+void decide_rows(const BudgetRows<T>& rows, const RowLimits& limits, double beta2, GainTable gains,
+                 Columns& columns, std::int8_t* chosen) {
+    if (!rows.label && rows.n >= 4 * SAMPLED_ROWS) {
+        const Index step = rows.n / SAMPLED_ROWS;
+        std::vector<T> values;
+        for (Index i = 0; i < SAMPLED_ROWS; ++i) {
+            const T* row = rows.data + (step / 2 + i * step) * rows.m;
+            values.insert(values.end(), row, row + rows.m);
+        }
+        const BudgetRows<T> sample{values.data(), nullptr, nullptr, SAMPLED_ROWS, rows.m};
+        const double number = static_cast<double>(rows.n) / SAMPLED_ROWS;
+        Columns sums = columns;
+        for (BudgetColumn& column : sums) column.mean /= number, column.squares /= number;
+        decide_rows(sample, limits, beta2, std::move(gains), sums, chosen);
+        for (std::size_t c = 0; c < columns.size(); ++c) {
+            sums[c].mean = columns[c].mean;
+            sums[c].squares = columns[c].squares;
+            sums[c].count *= number;
+            sums[c].mass *= number;
+            sums[c].mass2 *= number;
+        }
+        gains = ApproximateGains(beta2, sums).add;
+    }
     Ranking ranking(rows.m);
     for (Index i = 0; i < rows.n; ++i) {
         const Index start = rows.start(i), size = rows.size(i);
-        for (Index j = 0; j < size; ++j) {
-            const Index c = rows.column(start + j, j);
-            ranking.gain[j] = rows.data[start + j] * slope[c] - loss[c];
-            chosen[start + j] = 0;
-        }
+        fill_gains(rows, i, gains, ranking.gain.data());
+        std::fill_n(chosen + start, size, std::int8_t{0});
         const Index count = ranking.select(size, {std::min(limits.least, size), limits.most});
-        for (Index k = 0; k < count; ++k) chosen[start + ranking.order[k]] = 1;
+        for (Index k = 0; k < count; ++k) {
+            const Index at = start + ranking.order[k];
+            columns[rows.column(at, ranking.order[k])].choose(rows.data[at]);
+            chosen[at] = 1;
+        }
     }
-    add_chosen(rows, chosen, columns);
-    for (std::size_t c = 0; c < columns.size(); ++c) columns[c].count += fixed[c];
-    ApproximateGains model(beta2, columns);
-    ascend(rows, limits, model, rows.stored() > FEW_ENTRIES ? LAST_GAIN : 0.0, chosen);
+    const double least_gain = rows.n >= 4 * SAMPLED_ROWS ? 5e-5 : rows.n >= SAMPLED_ROWS ? 1e-6 : rows.stored() > FEW_ENTRIES ? 1e-8 : 0.0;
+    ascend(rows, limits, ApproximateGains(beta2, columns), least_gain, chosen);
 }
 
 // Give rows with fewer entries than they need labels of probability 0: those that cost least.
@@ -672,77 +468,88 @@ void decide_limited(const BudgetRows<T>& rows, const RowLimits& limits, double b
 template <class T>
 void fill_rows(const BudgetRows<T>& rows, Index least, ApproximateGains& model,
                std::int32_t* found) {
+    const std::vector<double>& loss = model.add.loss;
     std::set<std::pair<double, Index>> cheapest;
-    for (Index c = 0; c < rows.m; ++c) cheapest.insert({model.loss[c], c});
+    for (Index c = 0; c < rows.m; ++c) cheapest.insert({loss[c], c});
     std::vector<Index> in_row(rows.m, -1), picked;
     for (Index i = 0; i < rows.n; ++i) {
         if (rows.size(i) >= least) continue;
-        for (Index at = rows.start(i); at < rows.start(i) + rows.size(i); ++at) {
-            in_row[rows.label[at]] = i;
-        }
+        rows.for_row(i, [&](Index, Index c, double) { in_row[c] = i; });
         picked.clear();
         for (auto next = cheapest.begin();
              static_cast<Index>(picked.size()) + rows.size(i) < least; ++next) {
             if (in_row[next->second] != i) picked.push_back(next->second);
         }
         for (const Index c : picked) {
-            cheapest.erase({model.loss[c], c});
+            cheapest.erase({loss[c], c});
             model.change(c, 0.0, 1.0);
-            cheapest.insert({model.loss[c], c});
+            cheapest.insert({loss[c], c});
             *found++ = static_cast<std::int32_t>(c);
-        }
-    }
-}
-
-// Mark the most probable entries of each row: 2 for the first `least`, 1 for the others up to `most`.
-template <class T>
-void mark_top(const BudgetRows<T>& rows, const RowLimits& limits, std::int8_t* marks) {
-    Ranking ranking(rows.m);
-    for (Index i = 0; i < rows.n; ++i) {
-        const Index start = rows.start(i), size = rows.size(i);
-        for (Index j = 0; j < size; ++j) ranking.gain[j] = rows.data[start + j];
-        const Index count = std::min(limits.most, size);
-        ranking.select(size, {count, count});
-        for (Index k = 0; k < count; ++k) {
-            marks[start + ranking.order[k]] = k < limits.least ? 2 : 1;
         }
     }
 }
 
 // Set the multiplier of each row: between the gains of the last label chosen and of the next one, or
 // 0. It is negative only where every choice loses, and then the gain of the last label chosen, though
-// not below -`floor`, the smallest loss of a column: a column must not seem to gain from rows of
+// not below minus the smallest loss of a column: a column must not seem to gain from rows of
 // probability 0.
 template <class T>
-void fill_multipliers(const BudgetRows<T>& rows, const RowLimits& limits,
-                      const ApproximateGains& model, double floor, double* multiplier) {
+void fill_multipliers(const BudgetRows<T>& rows, const RowLimits& limits, const GainTable& gains,
+                      double* multiplier) {
     Ranking ranking(rows.m);
-    const double infinity = std::numeric_limits<double>::infinity();
+    const double lowest = rows.m ? -*std::min_element(gains.loss.begin(), gains.loss.end()) : 0.0;
     for (Index i = 0; i < rows.n; ++i) {
-        const Index start = rows.start(i), size = rows.size(i);
-        for (Index j = 0; j < size; ++j) {
-            ranking.gain[j] =
-                model.add_gain(rows.column(start + j, j), rows.data[start + j]);
-        }
-        // gain[order[k - 1]] is the k-th largest one
-        const Index most = std::min(limits.most + 1, size);
-        std::iota(ranking.order.begin(), ranking.order.begin() + size, Index{0});
-        std::partial_sort(ranking.order.begin(), ranking.order.begin() + most,
-                          ranking.order.begin() + size,
-                          [&](Index x, Index y) { return ranking.before(x, y); });
-        const auto gain = [&](Index k) {
-            return k == 0 ? infinity : k <= size ? ranking.gain[ranking.order[k - 1]] : -infinity;
-        };
-        const double above = gain(limits.most + 1), below = gain(limits.least);
+        const Index size = rows.size(i);
+        fill_gains(rows, i, gains, ranking.gain.data());
+        ranking.rank(size, std::min(limits.most + 1, size));
+        const double above = ranking.at(limits.most + 1, size), below = ranking.at(limits.least, size);
         double mu = 0.0;
         if (above > 0.0) {
-            mu = 0.5 * (above + gain(limits.most));
+            mu = 0.5 * (above + ranking.at(limits.most, size));
         } else if (below < 0.0) {
-            mu = std::max(below, -floor);
+            mu = std::max(below, lowest);
         } else if (limits.least == limits.most) {
             mu = 0.5 * below;
         }
         multiplier[i] = mu;
+    }
+}
+
+// Decide rows by ascent from given gains; fill in the multipliers of the rows, and in `filled` the
+// labels of rows with fewer entries than `least`. Returns false if the rows are not valid.
+template <class T>
+bool decide_budget(const BudgetRows<T>& rows, double tolerance, const Objective& objective,
+                   const Rules& rules, bool weighted, const RowLimits& limits, GainTable gains,
+                   std::int8_t* chosen, double* multiplier, Columns& columns,
+                   std::span<std::int32_t> filled) {
+    const double beta2 = objective.beta2;
+    if (!add_columns(rows, tolerance, columns)) return false;
+    weigh_columns(objective, weighted, columns);
+    decide_rows(rows, limits, beta2, std::move(gains), columns, chosen);
+    if (!filled.empty()) {
+        ApproximateGains model(beta2, columns);
+        fill_rows(rows, limits.least, model, filled.data());
+        ascend(rows, limits, model, 1e-8, chosen);
+    }
+    if (rows.stored() <= FEW_ENTRIES && rows.m <= FEW_ENTRIES / 8) {
+        ascend(rows, limits, ExactGains(rows, beta2, rules, columns, chosen), 0.0, chosen);
+    }
+    fill_multipliers(rows, limits, ApproximateGains(beta2, columns).add, multiplier);
+    return true;
+}
+
+// Mark the most probable entries of each row: 2 for the first `least`, 1 for the others up to `most`.
+inline void mark_top(const double* data, std::span<const Index> indptr, const RowLimits& limits,
+                     std::int8_t* marks) {
+    Ranking ranking(0);
+    for (Index i = 0; i + 1 < length(indptr); ++i) {
+        const Index size = indptr[i + 1] - indptr[i], count = std::min(limits.most, size);
+        ranking.gain.assign(data + indptr[i], data + indptr[i + 1]);
+        ranking.order.resize(size + 2);
+        ranking.rank(size, count);
+        for (Index k = 0; k < count; ++k) {
+            marks[indptr[i] + ranking.order[k]] = k < limits.least ? 2 : 1;
+        }
     }
 }
 
