@@ -257,7 +257,7 @@ def test_with_refuses_other_options_and_files(files, model):
     result = run("decide", "new.csv", "--ids", "id", "--with", model)
     assert_one_line_error(result, "holds FClassifier: it must hold a fitted FDecider")
     result = run("decide", "new.csv", "--ids", "id", "--with", "p.csv")
-    assert_one_line_error(result, "p.csv is not a model saved by fgfm")
+    assert_one_line_error(result, "p.csv is damaged, or is not a model saved by fgfm")
     fgfm.save(fgfm.FDecider(), "unfitted.fgfm")
     result = run("decide", "new.csv", "--ids", "id", "--with", "unfitted.fgfm")
     assert_one_line_error(result, "holds FDecider: it must hold a fitted FDecider")

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 
 from decider_data import independent
@@ -263,27 +264,25 @@ def test_classifiers(validation, m):
     features = validation[5][0]
     Y = validation[m][1]
     new = np.random.default_rng(0).random((m, 5))  # as many rows as labels
-    for make in (
-        lambda average: FGFMClassifier(random_state=0),
-        lambda average: FClassifier(KNeighborsClassifier(), average=average, random_state=0),
-    ):
-        for average in AVERAGES:
-            plain = make(average).fit(features, Y)
-            arguments = {} if isinstance(plain, FClassifier) else {"average": average}
-            expected = plain.decide(new, **arguments)
-            tables = [
-                (pl.DataFrame(features), pl.DataFrame(Y), pl.DataFrame(new, orient="row")),
-                *(
-                    (pandas_frame(features), pandas_frame(Y, names), pandas_frame(new))
-                    for names in ("text", "numbers", "duplicates")
-                ),
-            ]
-            for X, y, X_new in tables:
-                model = make(average).fit(X, y)
-                check_decision(model.decide(X_new, **arguments), expected, X_new, average)
-                same(model.predict_frame(X_new), plain.predict(new))
-                assert [*map(str, model.predict_frame(X_new).columns)] == [*map(str, y.columns)]
-                assert model.score(X, y) == plain.score(features, Y)
+    models = [FGFMClassifier(random_state=0)]
+    models += [FClassifier(KNeighborsClassifier(), average=a, random_state=0) for a in AVERAGES]
+    for prototype in models:
+        average = getattr(prototype, "average", "samples")
+        plain = clone(prototype).fit(features, Y)
+        expected = plain.decide(new)
+        tables = [
+            (pl.DataFrame(features), pl.DataFrame(Y), pl.DataFrame(new, orient="row")),
+            *(
+                (pandas_frame(features), pandas_frame(Y, names), pandas_frame(new))
+                for names in ("text", "numbers", "duplicates")
+            ),
+        ]
+        for X, y, X_new in tables:
+            model = clone(prototype).fit(X, y)
+            check_decision(model.decide(X_new), expected, X_new, average)
+            same(model.predict_frame(X_new), plain.predict(new))
+            assert [*map(str, model.predict_frame(X_new).columns)] == [*map(str, y.columns)]
+            assert model.score(X, y) == plain.score(features, Y)
 
 
 # The F-measure
