@@ -22,8 +22,8 @@ from fgfm._utils.names import (
     check_same_index,
     check_same_names,
     column_names,
+    is_unnamed,
     known_names,
-    made_up,
 )
 from fgfm._utils.parallel import one_blas_thread
 from fgfm._utils.parameters import check_parameters, record_parameters
@@ -309,7 +309,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             allow_missing=True,
             allow_classes=True,
             allow_lists=True,
-            names=None if names is None or made_up(names) else names,
+            names=None if names is None or is_unnamed(names) else names,
         )
         check_columns_match(X, y, table)
         return self._fit_table(X, y, self._positive_last(table), sample_weight)
@@ -329,7 +329,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         check_labels_match(rows, y, table)
         check_same_index(X=X, sample_weight=sample_weight)
         self._column_names_in = names = known_names(table.names, column_names(X))
-        if table.form not in ("flat", "classes") and names is not None and not made_up(names):
+        if table.form not in ("flat", "classes") and names is not None and not is_unnamed(names):
             table = table._replace(names=names)
         set_label_attributes(self, table)
         weight = row_weights(sample_weight, n, "X")
