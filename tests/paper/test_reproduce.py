@@ -77,7 +77,9 @@ def test_a_damaged_file_raises(small_settings, tmp_path):
     path = next((tmp_path / "published" / "networks").iterdir())
     for text in ("{", "[[1, 2]]", "[1]", "\0"):
         path.write_text(text)
-        with pytest.raises(ValueError, match=re.escape(path.name) + " is not a file of results: .*; remove it"):
+        with pytest.raises(
+            ValueError, match=re.escape(path.name) + " is not a file of results: .*; remove it"
+        ):
             reproduce(tmp_path, **small_settings)
 
 
