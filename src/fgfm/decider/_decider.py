@@ -22,8 +22,8 @@ from fgfm._utils.names import (
     check_same_index,
     check_same_names,
     column_names,
+    is_unnamed,
     known_names,
-    made_up,
 )
 from fgfm._utils.parallel import one_blas_thread
 from fgfm._utils.parameters import check_parameters, record_parameters
@@ -65,6 +65,7 @@ from fgfm.decider._rules import (
     check_stored,
     make_rule,
 )
+from fgfm.decision._classes import counted_classes
 from fgfm.decision._problem import AVERAGES
 from fgfm.metrics import f_measure
 
@@ -101,7 +102,12 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         The F-measure to maximise: the mean over rows, the mean over labels, with equal weights or
         weighted by their numbers of rows, or that of all rows and labels together. With a flat y
         of two classes it is the F-measure of the positive one, whatever the average; "binary" is
-        for such a y only. More classes need "macro", the mean over them.
+        for such a y only. Of more classes it is the mean over them, "macro" or "weighted", or
+        "micro" over those in `labels`.
+    labels : sequence, optional
+        With a flat y of more than two classes and "micro": the classes that count. The others are
+        a background, such as "no relation": F compares the rows of classes that count with the
+        rows that are decided for one.
     calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
         "sigmoid" fits a slope and a shift of the logits for each label, shrunk towards common
         values by as much as the rows show that labels agree, and one bend for all labels.
@@ -242,6 +248,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         *,
         beta: float = 1.0,
         average: str = "samples",
+        labels: Any = None,
         calibration: str | None = "auto",
         nonempty: Any = "auto",
         zero_division: float = 1.0,
@@ -257,6 +264,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.beta = beta
         self.average = average
+        self.labels = labels
         self.calibration = calibration
         self.nonempty = nonempty
         self.zero_division = zero_division
@@ -272,7 +280,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self.average == "macro"
+        tags.classifier_tags.multi_class = self._takes_classes()
         tags.classifier_tags.multi_label = True
         tags.input_tags.one_d_array = True
         tags.input_tags.sparse = not self.logits
@@ -317,7 +325,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             allow_missing=True,
             allow_classes=True,
             allow_lists=True,
-            names=None if names is None or made_up(names) else names,
+            names=None if names is None or is_unnamed(names) else names,
         )
         check_columns_match(X, y, table)
         return self._fit_table(X, y, self._positive_last(table), sample_weight)
@@ -337,7 +345,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         check_labels_match(rows, y, table)
         check_same_index(X=X, sample_weight=sample_weight)
         self._column_names_in = names = known_names(table.names, column_names(X))
-        if table.form not in ("flat", "classes") and names is not None and not made_up(names):
+        if table.form not in ("flat", "classes") and names is not None and not is_unnamed(names):
             table = table._replace(names=names)
         set_label_attributes(self, table)
         weight = row_weights(sample_weight, n, "X")
@@ -385,7 +393,8 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         self._expectation_shift = 0.0
         # Missing labels have no F-measure; floors are promises about the calibrated model.
         smooth = hasattr(calibrator, "predict_left_out") and not (missing or settings.floors)
-        if smooth and table.form not in ("flat", "lists"):
+        is_batch = table.form not in ("flat", "lists") and settings.counted is None
+        if smooth and is_batch:
             self._expectation_shift = self._left_out_shift(rule, validation, Y)
         self._n_rows = len(used)
         record_parameters(self)
@@ -479,7 +488,14 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             threads=n_threads(self.n_jobs),
             form=self._label_form,
             names=self._names(),
+            counted=self._counted_classes(average),
         )
+
+    def _counted_classes(self, average: str) -> Any:
+        """Return the positions of the classes that count, if not all do."""
+        if self._label_form != "classes":
+            return None
+        return counted_classes(self.labels, average, self.classes_.tolist(), "y")
 
     def _check_parameters(self) -> None:
         """Raise if a constructor parameter is invalid."""
@@ -504,11 +520,18 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_form(self, table: LabelTable, y: Any) -> None:
         """Raise if the average does not apply to the labels."""
-        if table.form == "classes" and self.average != "macro":
+        if table.form == "classes" and not self._takes_classes():
             raise ValueError(
                 f"Only binary classification is supported with average={self.average!r}: y is "
-                f"flat and has {len(table.classes)} classes, which need average='macro'"
+                f"flat and has {len(table.classes)} classes, which need average='macro', "
+                "'weighted', or 'micro' with labels that list the classes that count"
                 f"{separated_texts(y, '; y ')}"
+            )
+        if table.form != "classes" and self.labels is not None:
+            form = "flat with two classes" if table.form == "flat" else "a matrix"
+            raise ValueError(
+                f"labels is {self.labels!r} and y is {form}: it lists the classes that count of a "
+                "flat y with more than two classes"
             )
         if self.average == "binary" and table.form != "flat":
             raise ValueError(
@@ -557,7 +580,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
     def _measure(self) -> dict[str, Any]:
         """Return the measure of `score` as arguments of `f_measure`."""
-        average = self.average if self.multilabel_ else "macro"
+        average = "macro" if self._label_form == "flat" else self.average
         return {"beta": self.beta, "average": average, "zero_division": self.zero_division}
 
     def _positive_is_last(self) -> bool:
@@ -577,7 +600,13 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         return list(np.asarray(names).tolist())
 
     def _column_names(self) -> list[Any]:
-        return self._names() if self._label_form != "flat" else ["labels"]
+        classes = self._label_form == "classes" and self.average != "micro"
+        return self._names() if self.multilabel_ or classes else ["labels"]
+
+    def _that_count(self, table: Any) -> Any:
+        """Return the columns of the classes that count, which are all columns mostly."""
+        counted = self._counted_classes(self.average)
+        return table if counted is None else table[:, counted]
 
     def _marginals(self, entries: Entries) -> Any:
         """Return the probability of each entry under the model."""

@@ -230,7 +230,9 @@ def _check_not_text(X: Any) -> None:
     if values.dtype.kind in "USO" and values.size:
         for index, value in np.ndenumerate(values):
             if isinstance(value, (str, bytes)):
-                raise TypeError(f"{place('X', index)} is the text {value!r}: it must be a number")
+                raise TypeError(
+                    f"{place('X', index)} is the text {str(value)!r}: it must be a number"
+                )
 
 
 def _warn_if_transposed(p: Real, Y: Any) -> None:

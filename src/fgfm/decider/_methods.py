@@ -33,7 +33,14 @@ class DeciderMixin(LabelSetMixin):
     the fitted `FDecider`.
     """
 
+    average: str
+    labels: Any
     _known_rows: Any
+
+    def _takes_classes(self) -> bool:
+        """Return whether a flat y may have more than two classes."""
+        several = self.average in ("macro", "weighted")
+        return several or (self.average == "micro" and self.labels is not None)
 
     def _read(self, X: Any) -> Probabilities:
         """Return the probabilities of rows."""
@@ -111,7 +118,7 @@ class DeciderMixin(LabelSetMixin):
         check_same_index(X=X, y=y, sample_weight=sample_weight)
         rows, decider = self._read(X), self._fitted()
         labels, expected = decider._decide_one_by_one(rows)
-        truth = self._truth(y, rows)
+        labels, truth = map(decider._that_count, (labels, self._truth(y, rows)))
         if sample_weight is None:
             warn_if_optimistic(expected, truth, labels, decider._n_rows, decider._measure())
         return float(f_measure(truth, labels, sample_weight=sample_weight, **decider._measure()))
@@ -251,19 +258,24 @@ class DeciderMixin(LabelSetMixin):
         elif sparse.issparse(truth):
             truth = truth.toarray().astype(np.bool_)
         labels, expected = decider._decide_one_by_one(rows)
+        labels, truth = map(decider._that_count, (labels, truth))
         warn_if_optimistic(expected, truth, labels, decider._n_rows, decider._measure())
         thresholds = decider._fitted_rule().thresholds
+        if thresholds is not None and np.ndim(thresholds):
+            thresholds = decider._that_count(thresholds[None])[0]
         rules = {"decider": (labels, np.nan if thresholds is None else thresholds)}
+        names = decider._names()
         if decider._label_form == "classes":
             best = p.argmax(axis=1)[:, None] == np.arange(p.shape[1])
-            rules["largest p"] = (best, np.nan)
+            rules["largest p"] = (decider._that_count(best), np.nan)
+            names = decider._that_count(np.array([names]))[0].tolist()
         else:
             rules |= rivals(p, truth, **decider._measure())
         if rows.kind is list:
             table = compare(rules, truth, list(range(rows.entries.m)), **decider._measure())
             table["predicted"] *= truth.shape[0] * rows.entries.m / rows.entries.counts().sum()
             return table.loc[["overall"]]
-        return compare(rules, truth, decider._names(), **decider._measure())
+        return compare(rules, truth, names, **decider._measure())
 
     def _row_f(self, X: Any, y: Any) -> tuple[Floats, Floats]:
         """Return the expected and the obtained F-measure of each row."""
