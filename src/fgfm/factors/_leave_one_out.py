@@ -246,7 +246,9 @@ def _fit_logistic(Z: Floats, y: Floats, noise: Floats, penalty: float, start: Fl
     left = np.maximum(1.0 - w * spread, 1e-6)
     e = np.sqrt(w)[:, None] * noise  # (n, k), with the variance w of the label
     e = (e - w[:, None] * (half.T @ (half @ e))) / left[:, None]
-    return _Logistic(coefficients, eta, y - expit(eta - spread * (y - p) / left), e, 1.0 - left.mean())
+    return _Logistic(
+        coefficients, eta, y - expit(eta - spread * (y - p) / left), e, 1.0 - left.mean()
+    )
 
 
 def _principal_components(columns: list[Floats], n: int) -> Floats:
