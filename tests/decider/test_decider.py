@@ -278,7 +278,7 @@ def test_guarantees_need_means_over_rows():
         decider.lower_bound(p, Y)
     with pytest.raises(ValueError, match=r"average is 'macro'.*not means over rows"):
         decider.select(p, Y, 0.5)
-    with pytest.raises(ValueError, match="or a flat y of two classes.*metrics.f_interval"):
+    with pytest.raises(ValueError, match=r"or a flat y of two classes.*metrics.f_interval"):
         decider.lower_bound(p, Y)
 
 

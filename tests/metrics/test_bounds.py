@@ -377,13 +377,13 @@ def test_answered_rows_of_a_flat_y_reach_the_target(b):
 
 
 def test_errors_of_bounds_of_a_flat_y():
-    with pytest.raises(ValueError, match="labels.* is 0.5: labels must be 0 or 1"):
+    with pytest.raises(ValueError, match=r"labels.* is 0.5: labels must be 0 or 1"):
         f_lower_bound([0, 1], [0, 0.5])
     with pytest.raises(ValueError, match="y has 2 rows and score has 1"):
         f_abstention_threshold([0.5], [0, 1], [0, 1], 0.5)
     with pytest.raises(ValueError, match=r"score\[1\] is nan: it must be finite"):
         f_abstention_threshold([0.5, np.nan], [0, 1], [0, 1], 0.5)
-    with pytest.raises(ValueError, match="target is 1.0"):
+    with pytest.raises(ValueError, match=r"target is 1.0"):
         f_abstention_threshold([0.5, 0.6], [0, 1], [0, 1], 1.0)
     found = f_abstention_threshold([0.5, 0.6], [0, 0], [0, 0], 0.5)
     assert found[:2] == (math.inf, 0.0)
