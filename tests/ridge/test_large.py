@@ -269,6 +269,7 @@ def test_instruction_sets_give_the_same_bits(monkeypatch, large):
         assert one.cv_losses.tobytes() == two.cv_losses.tobytes()
 
 
+@pytest.mark.usefixtures("sigint_raises")
 def test_ctrl_c_ends_the_kernel(monkeypatch):
     random = np.random.default_rng(0)
     X = random.normal(size=(4000, 400))

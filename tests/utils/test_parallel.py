@@ -102,6 +102,7 @@ def test_interruptible_returns_and_raises():
         interruptible(divmod, 7, 0)
 
 
+@pytest.mark.usefixtures("sigint_raises")
 def test_ctrl_c_does_not_wait_for_compiled_code():
     ended, released = threading.Event(), threading.Event()
 

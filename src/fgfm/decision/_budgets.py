@@ -186,14 +186,14 @@ def _best(rows: _Rows) -> _Ascent | None:
 
 
 def maximise_classes(
-    proba: Real, tolerance: float, objective: Objective
+    proba: Real, tolerance: float, objective: Objective, weighted: bool
 ) -> tuple[npt.NDArray[np.int64], Floats, float] | None:
     """Decide one class for each row of probabilities, (n, C).
 
     Returns the classes (n,), the expected F of each class (C,), and the gap; or None if a value is
     not in [0, 1], or the sum of a row differs from 1 by more than `tolerance`.
     """
-    rows = _Rows(proba, objective, (1, 1), tolerance=tolerance)
+    rows = _Rows(proba, objective, (1, 1), weighted, tolerance)
     best = _best(rows)
     if best is None:
         return None
