@@ -27,6 +27,7 @@ OTHER = {  # another value of every parameter
     "constraints": [],
     "cv": 4,
     "estimator": GaussianNB(),
+    "labels": [0],
     "logits": True,
     "max_labels": 1,
     "min_labels": 2,

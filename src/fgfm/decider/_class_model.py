@@ -1,4 +1,4 @@
-"""The class of a row, from the probabilities of its classes."""
+"""Calibrated probabilities of classes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy.typing as npt
 from fgfm._utils.log_linear_pool import LogLinearPool
 from fgfm.decider._calibration import ShrunkCalibrator, half_step
 from fgfm.decider._entries import Entries
-from fgfm.decision import Decision, from_classes
 
-__all__ = ["ClassModel", "class_rule"]
+__all__ = ["ClassModel"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -62,17 +61,3 @@ class ClassModel:
             return entries.with_p(self.calibrator.predict_proba([p]))
         q = self.calibrator.predict(entries).p
         return entries.with_p(q / q.sum(axis=1, keepdims=True))
-
-
-def class_rule(p: Floats, beta: float, empty: float) -> tuple[Floats, Floats, Decision]:
-    r"""Return thresholds and weights (C,) with which rows are decided one by one.
-
-    At the best decision for rows with probabilities p (n, C), which is returned too, one more row
-    of class probability :math:`p_c` changes :math:`F_c = N_c / D_c` by
-    :math:`((1 + \beta^2) p_c - F_c) / D_c` if it is decided for c. So the best class has the
-    largest weight times :math:`p_c` minus threshold.
-    """
-    labels, f = decision = from_classes(p, beta=beta, zero_division=empty)
-    sizes = beta**2 * p.sum(axis=0) + np.bincount(labels, minlength=p.shape[1])  # D
-    weights = 1.0 / np.maximum(sizes, 1.0)
-    return f / (1.0 + beta**2), weights / weights.max(), decision
