@@ -27,7 +27,7 @@ OTHER = {  # another value of every parameter
     "constraints": [],
     "cv": 4,
     "estimator": GaussianNB(),
-    "logits": True,
+    "scores": True,
     "max_labels": 1,
     "min_labels": 2,
     "min_precision": 0.9,

@@ -216,7 +216,8 @@ class DeciderMixin(LabelSetMixin):
             for each label, and overall by the average of this estimator, the rows "decider",
             "p > 0.5" and "tuned". The last has thresholds tuned on these very rows, which flatters
             them: one for each label with "macro" and "weighted", otherwise one for all. With more
-            than two classes there are only the rows "decider" and "largest p". The thresholds of
+            than two classes there are only the rows "decider" and "largest p". With scores
+            the rows are "score > 0" and "largest score". The thresholds of
             "decider" are those of ``predict_proba``, which is calibrated, the others those of X.
 
         Examples
@@ -249,9 +250,9 @@ class DeciderMixin(LabelSetMixin):
         rules = {"decider": (labels, np.nan if thresholds is None else thresholds)}
         if decider._label_form == "classes":
             best = p.argmax(axis=1)[:, None] == np.arange(p.shape[1])
-            rules["largest p"] = (best, np.nan)
+            rules["largest score" if decider.scores else "largest p"] = (best, np.nan)
         else:
-            rules |= rivals(p, truth, **decider._measure())
+            rules |= rivals(p, truth, decider.scores, **decider._measure())
         return compare(rules, truth, decider._names(), **decider._measure())
 
     def _row_f(self, X: Any, y: Any) -> tuple[Floats, Floats]:
